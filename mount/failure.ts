@@ -1,0 +1,97 @@
+/**
+ * Failures are values. A `throw` anywhere in Mooring is a broken invariant: the process dies, systemd starts it
+ * again, and the state is rebuilt from the kernel and the records.
+ */
+
+/**
+ * Every failure code, and when it is worth trying again.
+ *
+ * `later`: by back-off, and at once when the cause is known to have changed.
+ * `on-change`: never by time alone; only when the wish or the driver instance changes (CSI: UNIMPLEMENTED "MUST NOT
+ * retry").
+ *
+ * docs/OPERATING.md has one paragraph and one cure per code; a test keeps the two lists equal.
+ */
+export const FAILURE_RETRY = {
+  // The machine.
+  'mount-failed': 'later',
+  'mount-busy': 'later',
+  'mount-stacked': 'later',
+  'mount-foreign': 'later',
+  'unmount-failed': 'later',
+  'table-unreadable': 'later',
+  'path-missing': 'later',
+  'path-unsafe': 'later',
+  'path-wrong-kind': 'later',
+  'directory-not-empty': 'later',
+  'permission-denied': 'later',
+  'disk-full': 'later',
+  'input-output': 'later',
+  'too-large': 'later',
+  'tool-missing': 'later',
+  'deadline-passed': 'later',
+  'broker-lost': 'later',
+  // The driver.
+  'driver-not-registered': 'later',
+  'driver-unreachable': 'later',
+  'driver-deadline': 'later',
+  'driver-busy': 'later',
+  'driver-exhausted': 'later',
+  'driver-refused': 'later',
+  'driver-not-found': 'later',
+  'driver-unimplemented': 'on-change',
+  'driver-failed': 'later',
+  'driver-answer-invalid': 'later',
+  'staged-not-mounted': 'later',
+  'published-not-mounted': 'later',
+  'unpublished-still-mounted': 'later',
+  'unstaged-still-mounted': 'later',
+  'device-changed': 'later',
+  // The wish.
+  'spec-invalid': 'on-change',
+  'kind-unsupported': 'on-change',
+  'reference-missing': 'on-change',
+  'claim-not-bound': 'on-change',
+  'claim-mismatch': 'on-change',
+  'host-path-check': 'later',
+  'source-unreadable': 'on-change',
+  'no-longer-wanted': 'later',
+  // Our own papers.
+  'record-unreadable': 'later',
+  'record-write': 'later',
+} as const satisfies Record<string, 'later' | 'on-change'>;
+
+export type FailureCode = keyof typeof FAILURE_RETRY;
+
+/** May the machine (or the driver) have changed? `none` is a promise; doubt is `unknown`. */
+export type Effect = 'none' | 'unknown';
+
+export interface Failure {
+  readonly code: FailureCode;
+  /** For people; never parsed, never holds a secret, at most 1 KiB. */
+  readonly message: string;
+  readonly effect: Effect;
+  /** Who or what stands in the way, when known: a pid, a path, a driver, an object name. */
+  readonly blocker?: string;
+}
+
+export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: Failure };
+
+export const done: Result<void> = { ok: true, value: undefined };
+
+export function ok<T>(value: T): Result<T> {
+  return { ok: true, value };
+}
+
+export function fail(failure: Failure): { readonly ok: false; readonly failure: Failure } {
+  return { ok: false, failure };
+}
+
+/** Dies when a promise of the code itself is broken; never for input or for the world. */
+export function assert(condition: boolean, promise: string): asserts condition {
+  if (!condition) throw new Error(`broken invariant: ${promise}`);
+}
+
+export function assertNever(value: never): never {
+  throw new Error(`broken invariant: unreachable ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,193 @@
+/**
+ * The one port to everything outside the process: files, mounts, drivers, time and chance.
+ *
+ * Everything above the `mount` floor acts through a `Host`, so the simulator drives the same code and a test can stop
+ * the process before or after any effect (INV-36). `createLinuxHost` is the real one; test/sim has the other; both pass
+ * test/contract/host.ts.
+ */
+import type { Result } from './failure.ts';
+import type { MountTable } from './mount-table.ts';
+
+declare const brand: unique symbol;
+/** A string that went through its parser. */
+export type Brand<T, Name extends string> = T & { readonly [brand]: Name };
+
+/** Absolute, no `.` or `..` component, no NUL, no trailing or double slash, at most 4,095 bytes. */
+export type AbsolutePath = Brand<string, 'AbsolutePath'>;
+
+export type Cancel = () => void;
+
+export interface Clock {
+  /** Monotonic milliseconds since an arbitrary start; all deadlines and back-off use it (INV-29). */
+  nowMs(): number;
+  /** Milliseconds since the epoch, for display only. */
+  wallMs(): number;
+  /** Calls `fire` once after `delayMs`, unless cancelled. */
+  timer(delayMs: number, fire: () => void): Cancel;
+}
+
+export type PathKind = 'absent' | 'directory' | 'file' | 'socket' | 'symlink' | 'fifo' | 'block' | 'character';
+
+/** What lstat says. All fields but `kind` are zero when the path is absent. */
+export interface PathFacts {
+  readonly kind: PathKind;
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly inode: number;
+  readonly sizeBytes: number;
+  /** Milliseconds since the epoch. */
+  readonly modifiedMs: number;
+}
+
+/** A mount as the kernel knows it. Valid for one boot only: `mountId` is reused, so it is compared with `device`. */
+export interface MountIdentity {
+  readonly mountId: number;
+  /** `major:minor` of the mounted file system, as in mountinfo. */
+  readonly device: string;
+}
+
+/** Answer of the O(1) question "is this path a mount point, and of what?". */
+export type MountLookup = { readonly mounted: false } | ({ readonly mounted: true } & MountIdentity);
+
+export interface MountRequest {
+  readonly fsType: 'tmpfs' | 'bind';
+  /** The path to bind, or the label of a tmpfs. */
+  readonly source: string;
+  readonly target: AbsolutePath;
+  /** Each one checked by the caller: no comma, no control character. */
+  readonly options: readonly string[];
+}
+
+export interface FileEntry {
+  readonly name: string;
+  readonly facts: PathFacts;
+  /** The content, or why it could not be read; directories and special files have none. */
+  readonly content: Result<Uint8Array> | undefined;
+}
+
+/** A socket file and the inode it had: a new inode is a new server behind the same name. */
+export interface SocketIdentity {
+  readonly path: AbsolutePath;
+  readonly inode: number;
+}
+
+/** A unary gRPC method; the generated service definitions have this shape. */
+export interface RemoteMethod<Request, Reply> {
+  readonly path: string;
+  readonly requestSerialize: (request: Request) => Buffer;
+  readonly responseDeserialize: (bytes: Buffer) => Reply;
+}
+
+export interface RemoteCall<Request, Reply> {
+  readonly socket: SocketIdentity;
+  readonly method: RemoteMethod<Request, Reply>;
+  readonly request: Request;
+  readonly deadlineMs: number;
+}
+
+/**
+ * `status` is what the server said (0 to 16, or any other number a server invents); `broken` is everything else: no
+ * connection, reset, deadline on our side, an answer that does not decode.
+ */
+export type RemoteReply<Reply> =
+  | { readonly kind: 'ok'; readonly reply: Reply }
+  | { readonly kind: 'status'; readonly status: number; readonly message: string }
+  | { readonly kind: 'broken'; readonly because: 'unreachable' | 'deadline' | 'undecodable'; readonly message: string };
+
+/**
+ * Guarantees: a promise settles only when the effect has ended, never merely because a deadline passed: the deadline
+ * makes the host kill the call, and a call that cannot be killed stays open (its key stays held). Paths are walked
+ * from `/` without following a symbolic link; a link on the way is `path-unsafe`.
+ */
+export interface Host extends Clock {
+  /** Uniform in [0, 1). */
+  random(): number;
+  /** /proc/sys/kernel/random/boot_id: a record of another boot proves nothing about mounts. */
+  readonly bootId: string;
+
+  // Files. Parents that are missing are created 0750 only by makeDirectory.
+  /** lstat. `absent` is an answer, not a failure. */
+  inspect(path: AbsolutePath): Promise<Result<PathFacts>>;
+  /** Makes the directory and its missing parents (0750); exactly `mode` on the last one even if it existed. */
+  makeDirectory(path: AbsolutePath, mode: number): Promise<Result<void>>;
+  /** rmdir, never recursive: a full directory is somebody's data. Absent is success. */
+  removeEmptyDirectory(path: AbsolutePath): Promise<Result<void>>;
+  /**
+   * Deletes a directory of ours and all below it; absent is success. Never crosses a mount (by mnt_id, INV-8), never
+   * follows a link; finding a mount below is `mount-busy` and leaves it alone.
+   */
+  removeTree(path: AbsolutePath): Promise<Result<void>>;
+  /** Names in no order, at most `entriesMax`; more is `too-large`. A missing directory is `path-missing`. */
+  listDirectory(path: AbsolutePath, entriesMax: number): Promise<Result<readonly string[]>>;
+  /** One directory with the facts and contents of its regular files, each of at most `fileBytesMax`. */
+  readDirectoryFiles(
+    path: AbsolutePath,
+    limits: { readonly entriesMax: number; readonly fileBytesMax: number },
+  ): Promise<Result<readonly FileEntry[]>>;
+  /** A regular file of at most `bytesMax`. */
+  readFile(path: AbsolutePath, bytesMax: number): Promise<Result<Uint8Array>>;
+  /** Replaces the file by temporary file and rename; with `durable`, fsync of file and directory before it settles. */
+  writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Promise<Result<void>>;
+  /** unlink of a file, link or socket; never a directory. Absent is success. */
+  removeFile(path: AbsolutePath): Promise<Result<void>>;
+  /** rename(2): replaces a file or link, never a directory that has entries. */
+  rename(from: AbsolutePath, to: AbsolutePath): Promise<Result<void>>;
+  /** symlink(2); an existing path is `path-wrong-kind`. */
+  makeLink(path: AbsolutePath, text: string): Promise<Result<void>>;
+  /** readlink(2). */
+  readLink(path: AbsolutePath): Promise<Result<string>>;
+
+  // Mounts.
+  /** Reads the whole table once: at start, at resync, and after a doubt. */
+  readMountTable(): Promise<Result<MountTable>>;
+  /** Is `path` a mount point? The same cost at any table size. An absent path is not mounted. */
+  lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>>;
+  /** mount(8). Failure is judged by the caller against the kernel, never by text. */
+  mount(request: MountRequest): Promise<Result<void>>;
+  /** umount(8) of one layer; plain: neither lazy nor forced. */
+  unmount(target: AbsolutePath): Promise<Result<void>>;
+
+  // Neighbours.
+  call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>>;
+  /** Says "look": events may be lost, doubled or late. Watching a missing directory begins when it appears. */
+  watch(directory: AbsolutePath, hint: () => void): Cancel;
+  /** sd_notify(3) state lines (`READY=1`); does nothing when no service manager asked to be told. */
+  notify(state: string): Promise<Result<void>>;
+}
+
+export interface WriteOptions {
+  readonly mode: number;
+  readonly durable: boolean;
+  /** Fail with `path-wrong-kind` instead of replacing. */
+  readonly exclusive?: boolean;
+}
+
+const PATH_BYTES_MAX = 4_095;
+
+/** The only door to `AbsolutePath` for text from outside; undefined when it is not one. */
+export function parseAbsolutePath(text: string): AbsolutePath | undefined {
+  if (!text.startsWith('/') || text.includes('\0') || Buffer.byteLength(text) > PATH_BYTES_MAX) return undefined;
+  if (text === '/') return text as AbsolutePath;
+  const components = text.slice(1).split('/');
+  return components.every((one) => one !== '' && one !== '.' && one !== '..') ? (text as AbsolutePath) : undefined;
+}
+
+/** Appends components that the caller has checked; a bad component is a broken invariant. */
+export function below(parent: AbsolutePath, ...components: readonly string[]): AbsolutePath {
+  const joined = [parent === '/' ? '' : parent, ...components].join('/');
+  const path = parseAbsolutePath(joined);
+  if (path === undefined || components.some((one) => one.includes('/'))) {
+    throw new Error(`broken invariant: not a path component: ${JSON.stringify(components)}`);
+  }
+  return path;
+}
+
+export function parentOf(path: AbsolutePath): AbsolutePath {
+  const cut = path.lastIndexOf('/');
+  return (cut <= 0 ? '/' : path.slice(0, cut)) as AbsolutePath;
+}
+
+export function isBelow(path: AbsolutePath, ancestor: AbsolutePath): boolean {
+  return ancestor === '/' || path.startsWith(`${ancestor}/`);
+}

@@ -1,0 +1,134 @@
+/** Volumes, pods and publications: the identities and specifications that every floor above `mount` speaks of. */
+import type { AbsolutePath, Brand } from '../mount/host.ts';
+
+/**
+ * The kubelet's unique volume name: `kubernetes.io/csi/<driver>^<volumeHandle>` for CSI,
+ * `<plugin>/<podUid>-<name>` for volumes that live and die with a pod.
+ */
+export type VolumeId = Brand<string, 'VolumeId'>;
+
+/** Safe as one path component: letters, digits, `-`, `.` and `_`; at most 128 bytes; not `.` or `..`. */
+export type PodUid = Brand<string, 'PodUid'>;
+
+/** `<podUid>/<specName>`: one place where one pod sees one volume. */
+export type PublicationKey = Brand<string, 'PublicationKey'>;
+
+export interface PodReference {
+  readonly uid: PodUid;
+  readonly name: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
+export type AccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod';
+
+/** What of a volume must be known to take it down again with every API object gone (INV-14). Holds no secret. */
+export type VolumeSpec = CsiVolumeSpec | EmptyDirVolumeSpec | HostPathVolumeSpec | ContentVolumeSpec | OrphanVolumeSpec;
+
+export interface CsiVolumeSpec {
+  readonly kind: 'csi';
+  readonly id: VolumeId;
+  readonly driver: string;
+  readonly volumeHandle: string;
+  /** The PersistentVolume's name. */
+  readonly specName: string;
+  /** Empty: the driver chooses. */
+  readonly fsType: string;
+  readonly mountOptions: readonly string[];
+  readonly volumeAttributes: Readonly<Record<string, string>>;
+  readonly accessModes: readonly AccessMode[];
+  readonly readOnly: boolean;
+  /** CSIDriver.spec.attachRequired; undefined when there is no CSIDriver object. */
+  readonly attachRequired: boolean | undefined;
+  readonly podInfoOnMount: boolean;
+}
+
+export interface EmptyDirVolumeSpec {
+  readonly kind: 'empty-dir';
+  readonly id: VolumeId;
+  readonly pod: PodUid;
+  readonly name: string;
+  readonly medium: 'disk' | 'memory';
+  /** 0 is no limit; only memory enforces it (tmpfs size). */
+  readonly sizeLimitBytes: number;
+}
+
+export type HostPathType =
+  | '' | 'DirectoryOrCreate' | 'Directory' | 'FileOrCreate' | 'File' | 'Socket' | 'CharDevice' | 'BlockDevice';
+
+export interface HostPathVolumeSpec {
+  readonly kind: 'host-path';
+  readonly id: VolumeId;
+  readonly pod: PodUid;
+  readonly name: string;
+  readonly path: AbsolutePath;
+  readonly type: HostPathType;
+}
+
+/** A secret or a configMap: files on a tmpfs, written by the atomic writer. The files travel in the publication. */
+export interface ContentVolumeSpec {
+  readonly kind: 'secret' | 'config-map';
+  readonly id: VolumeId;
+  readonly pod: PodUid;
+  readonly name: string;
+}
+
+/** A mount of ours that no record or vol_data.json explains any more; it can only be taken down. */
+export interface OrphanVolumeSpec {
+  readonly kind: 'orphan';
+  readonly id: VolumeId;
+  /** Where it was found. */
+  readonly path: AbsolutePath;
+}
+
+/** One wanted place of a volume in a pod, as recorded. */
+export interface PublicationSpec {
+  readonly key: PublicationKey;
+  readonly pod: PodReference;
+  /** PersistentVolume name, or the pod's volume name: the last component of the kubelet's volume directory. */
+  readonly specName: string;
+  readonly readOnly: boolean;
+  /** The manifest file (or other source) that asked for it; a source that cannot be read freezes its pods. */
+  readonly origin: string;
+}
+
+export const SPEC_PLUGIN = {
+  csi: 'kubernetes.io/csi',
+  'empty-dir': 'kubernetes.io/empty-dir',
+  'host-path': 'kubernetes.io/host-path',
+  secret: 'kubernetes.io/secret',
+  'config-map': 'kubernetes.io/configmap',
+  orphan: 'mooring/orphan',
+} as const satisfies Record<VolumeSpec['kind'], string>;
+
+export type PluginName = (typeof SPEC_PLUGIN)[VolumeSpec['kind']];
+
+const POD_UID = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,126}[A-Za-z0-9])?$/;
+/** DNS-1123 subdomain, the rule for object and volume names that become path components. */
+const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+/** CSI spec, GetPluginInfo: domain name notation, at most 63 characters. */
+const DRIVER_NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9.]{0,61}[A-Za-z0-9])?$/;
+
+export function parsePodUid(text: string): PodUid | undefined {
+  return POD_UID.test(text) && !text.includes('..') ? (text as PodUid) : undefined;
+}
+
+export function isObjectName(text: string): boolean {
+  return OBJECT_NAME.test(text) && !text.includes('..');
+}
+
+export function isDriverName(text: string): boolean {
+  return DRIVER_NAME.test(text) && !text.includes('..');
+}
+
+export function csiVolumeId(driver: string, volumeHandle: string): VolumeId {
+  return `${SPEC_PLUGIN.csi}/${driver}^${volumeHandle}` as VolumeId;
+}
+
+export function podVolumeId(kind: VolumeSpec['kind'], pod: PodUid, name: string): VolumeId {
+  return `${SPEC_PLUGIN[kind]}/${pod}-${name}` as VolumeId;
+}
+
+export function publicationKey(pod: PodUid, specName: string): PublicationKey {
+  return `${pod}/${specName}` as PublicationKey;
+}

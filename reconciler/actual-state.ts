@@ -1,0 +1,153 @@
+/** What is, as far as it is known: three values on every rung, and one door through which belief changes. */
+import { assert, type Failure } from '../mount/failure.ts';
+import type { MountIdentity } from '../mount/host.ts';
+import type { Needs, PublishContext } from '../plugins/plugin.ts';
+import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../plugins/volume.ts';
+import { type Operation, publicationOf } from './operation.ts';
+
+/**
+ * `unsure` is neither `present`, so climbing repeats the verb, nor `absent`, so descending undoes it: no special case
+ * anywhere. Because: every verb is idempotent.
+ */
+export type Presence =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'present' }
+  | { readonly kind: 'unsure'; readonly because: Failure | 'restart' | 'begun' };
+
+export const ABSENT: Presence = { kind: 'absent' };
+export const PRESENT: Presence = { kind: 'present' };
+export const BEGUN: Presence = { kind: 'unsure', because: 'begun' };
+export const RESTARTED: Presence = { kind: 'unsure', because: 'restart' };
+
+export interface ActualPublication {
+  readonly spec: PublicationSpec;
+  readonly presence: Presence;
+  /** The generation it was published with; undefined when that is not known. */
+  readonly generation: string | undefined;
+  readonly mount: MountIdentity | undefined;
+}
+
+export interface ActualVolume {
+  readonly spec: VolumeSpec;
+  /** As they were when the volume was set up: teardown never asks today's driver (DR-16). */
+  readonly needs: Needs;
+  readonly attached: Presence;
+  readonly staged: Presence;
+  readonly publishContext: PublishContext | undefined;
+  readonly stagedMount: MountIdentity | undefined;
+  /** No entry is `absent`: an absent publication is left out. */
+  readonly publications: ReadonlyMap<PublicationKey, ActualPublication>;
+}
+
+export type ActualState = ReadonlyMap<VolumeId, ActualVolume>;
+
+/** What a successful verb taught. */
+export interface Learnt {
+  readonly publishContext?: PublishContext | undefined;
+  readonly mount?: MountIdentity | undefined;
+  readonly generation?: string | undefined;
+}
+
+export type Outcome =
+  | { readonly kind: 'done'; readonly learnt: Learnt }
+  | { readonly kind: 'failed'; readonly failure: Failure };
+
+export function onTheGround(spec: VolumeSpec, needs: Needs): ActualVolume {
+  return {
+    spec,
+    needs,
+    attached: ABSENT,
+    staged: ABSENT,
+    publishContext: undefined,
+    stagedMount: undefined,
+    publications: new Map(),
+  };
+}
+
+export function isOnTheGround(volume: ActualVolume): boolean {
+  return volume.attached.kind === 'absent' && volume.staged.kind === 'absent' && volume.publications.size === 0;
+}
+
+export function presenceOf(volume: ActualVolume, operation: Operation): Presence {
+  const key = publicationOf(operation);
+  if (key !== undefined) return volume.publications.get(key)?.presence ?? ABSENT;
+  return operation.kind === 'stage' || operation.kind === 'unstage' ? volume.staged : volume.attached;
+}
+
+/**
+ * The volume as it must be believed from the moment an operation may have an effect: a rung about to be climbed is
+ * `unsure` before the first effect, and so it is in the record (decision 7: record first).
+ */
+export function begin(volume: ActualVolume, operation: Operation, publication: PublicationSpec | undefined): ActualVolume {
+  switch (operation.kind) {
+    case 'attach':
+      return volume.attached.kind === 'absent' ? { ...volume, attached: BEGUN } : volume;
+    case 'stage':
+      return volume.staged.kind === 'absent' ? { ...volume, staged: BEGUN } : volume;
+    case 'publish': {
+      assert(publication !== undefined, 'a publish operation names its publication');
+      const known = volume.publications.get(operation.publication);
+      const entry: ActualPublication = known === undefined
+        ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined }
+        : { ...known, spec: publication };
+      return withPublication(volume, entry);
+    }
+    case 'unstage':
+      return volume.staged.kind === 'present' ? { ...volume, staged: BEGUN } : volume;
+    case 'detach':
+      return volume.attached.kind === 'present' ? { ...volume, attached: BEGUN } : volume;
+    case 'unpublish': {
+      const known = volume.publications.get(operation.publication);
+      return known?.presence.kind === 'present' ? withPublication(volume, { ...known, presence: BEGUN }) : volume;
+    }
+  }
+}
+
+/**
+ * The only way belief changes after an operation. `before` is the volume as it was when the operation began.
+ * A failure with effect `none` puts the rung back to what it was; one with effect `unknown` makes it unsure.
+ */
+export function learn(now: ActualVolume, before: ActualVolume, operation: Operation, outcome: Outcome): ActualVolume {
+  const reached = outcome.kind === 'failed' ? afterFailure(before, operation, outcome.failure) : afterSuccess(operation);
+  const learnt = outcome.kind === 'done' ? outcome.learnt : {};
+  switch (operation.kind) {
+    case 'attach':
+      return { ...now, attached: reached, publishContext: learnt.publishContext ?? now.publishContext };
+    case 'detach':
+      return { ...now, attached: reached, publishContext: reached.kind === 'absent' ? undefined : now.publishContext };
+    case 'stage':
+      return { ...now, staged: reached, stagedMount: outcome.kind === 'done' ? learnt.mount : now.stagedMount };
+    case 'unstage':
+      return { ...now, staged: reached, stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount };
+    case 'publish':
+    case 'unpublish':
+      return learnPublication(now, operation.publication, reached, outcome);
+  }
+}
+
+function learnPublication(now: ActualVolume, key: PublicationKey, reached: Presence, outcome: Outcome): ActualVolume {
+  const known = now.publications.get(key);
+  if (known === undefined) return now;
+  if (reached.kind === 'absent') {
+    const publications = new Map(now.publications);
+    publications.delete(key);
+    return { ...now, publications };
+  }
+  if (outcome.kind === 'done') {
+    const { generation, mount } = outcome.learnt;
+    return withPublication(now, { ...known, presence: reached, generation, mount });
+  }
+  return withPublication(now, { ...known, presence: reached });
+}
+
+function afterSuccess(operation: Operation): Presence {
+  return operation.kind === 'attach' || operation.kind === 'stage' || operation.kind === 'publish' ? PRESENT : ABSENT;
+}
+
+function afterFailure(before: ActualVolume, operation: Operation, failure: Failure): Presence {
+  return failure.effect === 'none' ? presenceOf(before, operation) : { kind: 'unsure', because: failure };
+}
+
+function withPublication(volume: ActualVolume, entry: ActualPublication): ActualVolume {
+  return { ...volume, publications: new Map(volume.publications).set(entry.spec.key, entry) };
+}

@@ -1,0 +1,25 @@
+/** The six verbs of the ladder: three pairs; nothing else is an operation. */
+import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
+
+export type Operation =
+  | { readonly kind: 'attach' | 'stage' | 'unstage' | 'detach'; readonly volume: VolumeId }
+  | { readonly kind: 'publish' | 'unpublish'; readonly volume: VolumeId; readonly publication: PublicationKey };
+
+export type OperationKind = Operation['kind'];
+
+/** The pod, or undefined for an operation on the whole volume. */
+export function publicationOf(operation: Operation): PublicationKey | undefined {
+  return 'publication' in operation ? operation.publication : undefined;
+}
+
+/** The whole nested rule: same volume, and either is about the whole volume or both are about the same place. */
+export function conflicts(a: Operation, b: Operation): boolean {
+  if (a.volume !== b.volume) return false;
+  const left = publicationOf(a);
+  const right = publicationOf(b);
+  return left === undefined || right === undefined || left === right;
+}
+
+export function climbs(kind: OperationKind): boolean {
+  return kind === 'attach' || kind === 'stage' || kind === 'publish';
+}
