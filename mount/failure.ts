@@ -18,6 +18,7 @@ export const FAILURE_RETRY = {
   'mount-busy': 'later',
   'mount-stacked': 'later',
   'mount-foreign': 'later',
+  'mount-lost': 'later',
   'unmount-failed': 'later',
   'table-unreadable': 'later',
   'path-missing': 'later',
@@ -31,6 +32,7 @@ export const FAILURE_RETRY = {
   'tool-missing': 'later',
   'deadline-passed': 'later',
   'broker-lost': 'later',
+  'already-running': 'on-change',
   // The driver.
   'driver-not-registered': 'later',
   'driver-unreachable': 'later',

@@ -1,33 +1,341 @@
-import type { Cancel } from '../mount/host.ts';
-import type { ActualState } from './actual-state.ts';
-import type { DesiredState } from './desired-state.ts';
+/** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
+import { assert, type Failure } from '../mount/failure.ts';
+import type { Cancel, Host } from '../mount/host.ts';
+import type { MountTable } from '../mount/mount-table.ts';
+import type { Layout } from '../plugins/layout.ts';
+import type { PluginRegistry } from '../plugins/plugin.ts';
+import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
+import {
+  type ActualState, type ActualVolume, begin, isOnTheGround, learn, onTheGround, type Outcome,
+} from './actual-state.ts';
+import type { BackOffLimits } from './back-off.ts';
+import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
+import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
+import type { Log } from './log.ts';
+import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
-import type { Operation } from './operation.ts';
-
-export interface RunningOperation {
-  readonly operation: Operation;
-  readonly lane: string;
-  readonly phase: 'queued' | 'running';
-  readonly sinceMs: number;
-}
+import { climbs, type Operation, publicationOf } from './operation.ts';
+import { performVerb } from './perform.ts';
+import { planVolume, type VolumePlan } from './plan.ts';
+import type { RecordStore } from './record.ts';
+import { lostMounts } from './verify.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
 export type WakeCause =
-  | { readonly kind: 'driver-registered'; readonly driver: string }
+  | { readonly kind: 'driver'; readonly driver: string }
   | { readonly kind: 'operator' };
 
+/** The pure parts, replaceable so that a test can plant a bug and see it caught. */
+export interface Policy {
+  readonly planVolume: typeof planVolume;
+  readonly begin: typeof begin;
+  readonly learn: typeof learn;
+}
+
+export interface ReconcilerParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly plugins: PluginRegistry;
+  readonly records: RecordStore;
+  readonly recovered: ActualState;
+  readonly log: Log;
+  readonly backOff: BackOffLimits;
+  readonly laneWidth: (lane: string) => number;
+  /** The safety net: how often everything is planned again and belief is compared with the mount table. */
+  readonly resyncMs: number;
+  readonly policy?: Partial<Policy>;
+}
+
 export interface Reconciler {
-  /** Replaces the wish; volumes that changed lose their back-off. */
+  /** Replaces the wish; volumes whose wish changed lose their back-off. */
   setDesired(desired: DesiredState): void;
   wake(cause: WakeCause): void;
+  /** Takes in volumes found on disk that no record explained; what is known already is left as it is. */
+  adopt(found: readonly ActualVolume[]): void;
   actual(): ActualState;
   desired(): DesiredState;
-  running(): readonly RunningOperation[];
+  running(): readonly InFlight[];
   obstacles(): readonly Obstacle[];
   /** Called after every change of actual state, operations or obstacles. */
   onChange(listener: () => void): Cancel;
-  /** No operation is queued or running. */
+  /** No operation is queued or running and nothing is waiting to be planned. */
   idle(): boolean;
+  /** Passes made so far; an idle node makes none but the resync. */
+  passes(): number;
   /** Starts nothing new; settles when what runs has ended or after `waitMs`. Unmounts nothing. */
   stop(waitMs: number): Promise<void>;
+}
+
+export function createReconciler(parts: ReconcilerParts): Reconciler {
+  const { host, layout, plugins, records, log } = parts;
+  const policy: Policy = { planVolume, begin, learn, ...parts.policy };
+  const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
+  const dirty = new Set<VolumeId>(actual.keys());
+  const obstacles = createObstacleBook(host);
+  const listeners = new Set<() => void>();
+  let desired = NOTHING_KNOWN;
+  let passes = 0;
+  let scheduled = false;
+  let stopped = false;
+  let cancelResync: Cancel = () => {};
+  let whenEnded = (): void => {};
+
+  const executor: Executor = createExecutor({
+    clock: host,
+    backOff: parts.backOff,
+    laneWidth: parts.laneWidth,
+    laneOf: (operation) => {
+      const spec = specOf(operation);
+      return spec === undefined ? 'none' : plugins.of(spec).lane(spec);
+    },
+    isStillWanted,
+    perform,
+    onFinished,
+    onRetry: (volume) => touch(volume),
+  });
+
+  function planOf(volume: VolumeId): VolumePlan {
+    const spec = desired.volumes.get(volume)?.spec ?? actual.get(volume)?.spec;
+    return policy.planVolume({
+      volume,
+      desired: desired.volumes.get(volume),
+      actual: actual.get(volume),
+      needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
+      gate: desired,
+    });
+  }
+
+  function isStillWanted(operation: Operation): boolean {
+    return planOf(operation.volume).operations.some((other) => {
+      return other.kind === operation.kind && publicationOf(other) === publicationOf(operation);
+    });
+  }
+
+  function specOf(operation: Operation): VolumeSpec | undefined {
+    const wanted = desired.volumes.get(operation.volume)?.spec;
+    const known = actual.get(operation.volume)?.spec;
+    return climbs(operation.kind) ? (wanted ?? known) : (known ?? wanted);
+  }
+
+  function touch(volume: VolumeId): void {
+    dirty.add(volume);
+    if (scheduled || stopped) return;
+    scheduled = true;
+    queueMicrotask(pass);
+  }
+
+  /** One pass over the volumes that something happened to; never over all because one changed. */
+  function pass(): void {
+    scheduled = false;
+    if (stopped) return;
+    passes += 1;
+    for (const volume of dirty) {
+      dirty.delete(volume);
+      reconcileVolume(volume);
+    }
+    for (const listener of listeners) listener();
+  }
+
+  function reconcileVolume(volume: VolumeId): void {
+    const { operations, waits } = planOf(volume);
+    const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
+    for (const operation of operations) {
+      const submission = executor.submit(operation);
+      if (submission.kind !== 'started') blockades.push({ from: 'executor', operation, submission });
+    }
+    obstacles.replace(volume, blockades);
+    if (!actual.has(volume) && !desired.volumes.has(volume)) executor.forgive(volume);
+  }
+
+  async function perform(operation: Operation): Promise<Outcome> {
+    const wanted = desired.volumes.get(operation.volume);
+    const before = startingPoint(operation, wanted);
+    const publication = publicationOf(operation);
+    const target = publication === undefined ? undefined : wanted?.publications.get(publication);
+    const begun = policy.begin(before, operation, target?.spec);
+    actual.set(operation.volume, begun);
+    notify();
+    const saved = await records.save(begun);
+    const stillWanted = (): boolean => !stopped && isStillWanted(operation);
+    const outcome: Outcome = saved.ok
+      ? await performVerb(plugins.of(begun.spec), operation, { volume: begun, wanted, stillWanted })
+      : { kind: 'failed', failure: saved.failure };
+    const now = actual.get(operation.volume);
+    assert(now !== undefined, 'a volume with an operation in flight is known');
+    await settle(policy.learn(now, before, operation, outcome));
+    return outcome;
+  }
+
+  /** What was believed when the operation began, with today's wish for a CSI volume that climbs (same id, same volume). */
+  function startingPoint(operation: Operation, wanted: DesiredVolume | undefined): ActualVolume {
+    const known = actual.get(operation.volume);
+    if (wanted === undefined || !climbs(operation.kind)) {
+      assert(known !== undefined, 'only a known volume descends');
+      return known;
+    }
+    if (known !== undefined && !isOnTheGround(known)) {
+      return wanted.spec.kind === 'csi' ? { ...known, spec: wanted.spec } : known;
+    }
+    const needs = plugins.of(wanted.spec).needs(wanted.spec);
+    assert(needs !== undefined, 'an operation is planned only when its needs are known');
+    return onTheGround(wanted.spec, needs);
+  }
+
+  /** Believes what was learnt, and writes it down; a write that fails costs certainty after a crash, nothing else. */
+  async function settle(volume: ActualVolume): Promise<void> {
+    const id = volume.spec.id;
+    if (!isOnTheGround(volume)) {
+      actual.set(id, volume);
+      void records.save(volume);
+      return;
+    }
+    actual.delete(id);
+    const erased = await records.erase(id);
+    if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
+  }
+
+  function onFinished({ operation, outcome }: Finished): void {
+    if (outcome.kind === 'done') logDone(log, operation);
+    else if (outcome.kind === 'failed') logFailure(operation, outcome.failure);
+    touch(operation.volume);
+    whenEnded();
+  }
+
+  function logFailure(operation: Operation, failure: Failure): void {
+    if (failure.code === 'no-longer-wanted' || !obstacles.isNews(operation, failure)) return;
+    log.warn('operation failed', {
+      operation: operation.kind,
+      volume: operation.volume,
+      publication: publicationOf(operation),
+      code: failure.code,
+      effect: failure.effect,
+      message: failure.message,
+      blocker: failure.blocker,
+    });
+  }
+
+  function notify(): void {
+    for (const listener of listeners) listener();
+  }
+
+  function scheduleResync(): void {
+    cancelResync = host.timer(parts.resyncMs, () => {
+      void resync().then(() => {
+        if (!stopped) scheduleResync();
+      });
+    });
+  }
+
+  async function resync(): Promise<void> {
+    const table = await host.readMountTable();
+    if (stopped) return;
+    if (table.ok) distrustLost(table.value);
+    else log.warn('mount table unreadable', { code: table.failure.code });
+    for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
+  }
+
+  function distrustLost(table: MountTable): void {
+    for (const [id, volume] of actual) {
+      if (executor.inFlightOf(id).length > 0) continue;
+      const doubted = lostMounts(volume, table, layout);
+      if (doubted === volume) continue;
+      log.warn('mount lost', { volume: id });
+      actual.set(id, doubted);
+      touch(id);
+    }
+  }
+
+  scheduleResync();
+  for (const volume of dirty) touch(volume);
+
+  return {
+    setDesired(next) {
+      const previous = desired;
+      desired = next;
+      for (const [id, volume] of next.volumes) {
+        if (!sameWish(previous.volumes.get(id), volume)) executor.forgive(id);
+      }
+      for (const id of new Set([...previous.volumes.keys(), ...next.volumes.keys(), ...actual.keys()])) touch(id);
+    },
+    wake(cause) {
+      for (const [id, spec] of specs(actual, desired)) {
+        if (cause.kind === 'driver' && !(spec.kind === 'csi' && spec.driver === cause.driver)) continue;
+        executor.forgive(id);
+        touch(id);
+      }
+    },
+    adopt(found) {
+      for (const volume of found) {
+        const adopted = merged(actual.get(volume.spec.id), volume);
+        if (adopted === undefined) continue;
+        actual.set(volume.spec.id, adopted);
+        log.info('volume found on disk', { volume: volume.spec.id });
+        touch(volume.spec.id);
+      }
+    },
+    actual: () => actual,
+    desired: () => desired,
+    running: () => executor.inFlight(),
+    obstacles: () => obstacles.list(executor.inFlight()),
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    idle: () => !scheduled && executor.inFlight().length === 0,
+    passes: () => passes,
+    stop(waitMs) {
+      stopped = true;
+      cancelResync();
+      executor.close();
+      return new Promise((resolve) => {
+        const cancel = host.timer(waitMs, resolve);
+        whenEnded = () => {
+          if (executor.inFlight().some(({ phase }) => phase === 'running')) return;
+          cancel();
+          resolve();
+        };
+        whenEnded();
+      });
+    },
+  };
+}
+
+function sameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
+  if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
+  if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish) return false;
+  if (before.secrets.controllerPublish !== after.secrets.controllerPublish) return false;
+  if (before.publications.size !== after.publications.size) return false;
+  for (const [key, wanted] of after.publications) {
+    if (before.publications.get(key)?.generation !== wanted.generation) return false;
+  }
+  return JSON.stringify(before.spec) === JSON.stringify(after.spec);
+}
+
+function specs(actual: ActualState, desired: DesiredState): ReadonlyMap<VolumeId, VolumeSpec> {
+  const all = new Map<VolumeId, VolumeSpec>();
+  for (const [id, { spec }] of actual) all.set(id, spec);
+  for (const [id, { spec }] of desired.volumes) all.set(id, spec);
+  return all;
+}
+
+/** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */
+function merged(known: ActualVolume | undefined, found: ActualVolume): ActualVolume | undefined {
+  if (known === undefined) return found;
+  const news = [...found.publications].filter(([key]) => !known.publications.has(key));
+  const staged = known.staged.kind === 'absent' && found.staged.kind !== 'absent' ? found.staged : known.staged;
+  if (news.length === 0 && staged === known.staged) return undefined;
+  return { ...known, staged, publications: new Map([...known.publications, ...news]) };
+}
+
+const DONE_EVENT = {
+  attach: 'volume attached',
+  stage: 'volume staged',
+  publish: 'volume published',
+  unpublish: 'volume unpublished',
+  unstage: 'volume unstaged',
+  detach: 'volume detached',
+} as const satisfies Record<Operation['kind'], string>;
+
+function logDone(log: Log, operation: Operation): void {
+  log.info(DONE_EVENT[operation.kind], { volume: operation.volume, publication: publicationOf(operation) });
 }

@@ -1,0 +1,183 @@
+/**
+ * What the kubelet's layout on disk tells of volumes that no record explains: a kubelet's node taken over, a record
+ * lost or corrupt. Everything found is `unsure`: wanted, it is done again; unwanted, it is undone.
+ *
+ * Reads names only, down to the volume directories, never into a volume. Global (staging) mounts are scanned as well,
+ * which the kubelet does not (k/k#121937, k/k#101791).
+ */
+import type { Result } from '../mount/failure.ts';
+import { type AbsolutePath, below, type Host, isBelow } from '../mount/host.ts';
+import type { MountTable } from '../mount/mount-table.ts';
+import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
+import {
+  csiVolumeId, isDriverName, isObjectName, parsePodUid, podVolumeId, publicationKey, type PodUid, type PublicationKey,
+  type PublicationSpec, SPEC_PLUGIN, type VolumeId, type VolumeSpec,
+} from '../plugins/volume.ts';
+import { ABSENT, type ActualPublication, type ActualState, type ActualVolume, RESTARTED } from './actual-state.ts';
+
+const ENTRIES_MAX = 100_000;
+const VOL_DATA_BYTES_MAX = 65_536;
+
+/** Volumes and places on disk that `known` does not have. Directories that cannot be read are skipped. */
+export async function findUnrecorded(host: Host, layout: Layout, known: ActualState): Promise<readonly ActualVolume[]> {
+  const finds = createFinds(known);
+  for (const pod of await names(host, layout.pods)) {
+    const uid = parsePodUid(pod);
+    if (uid !== undefined) await scanPod(host, layout, uid, finds);
+  }
+  await scanStaging(host, layout, finds);
+  const table = await host.readMountTable();
+  if (table.ok) findOrphans(table.value, layout, known, finds);
+  return [...finds.all().values()];
+}
+
+interface Finds {
+  /** Adds a place unless it is known. */
+  place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
+  staged(spec: VolumeSpec): void;
+  isKnownPlace(publication: PublicationKey): boolean;
+  all(): ActualState;
+}
+
+function createFinds(known: ActualState): Finds {
+  const found = new Map<VolumeId, ActualVolume>();
+  const places = new Set([...known.values()].flatMap(({ publications }) => [...publications.keys()]));
+  const volume = (spec: VolumeSpec, stage: boolean): ActualVolume => found.get(spec.id) ?? {
+    spec: known.get(spec.id)?.spec ?? spec,
+    needs: { attach: false, stage },
+    attached: ABSENT,
+    staged: ABSENT,
+    publishContext: undefined,
+    stagedMount: undefined,
+    publications: new Map<PublicationKey, ActualPublication>(),
+  };
+  return {
+    place(spec, stage, publication) {
+      if (known.get(spec.id)?.publications.has(publication.key)) return;
+      const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
+      const now = volume(spec, stage);
+      found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
+    },
+    staged(spec) {
+      const before = known.get(spec.id);
+      if (before !== undefined && before.staged.kind !== 'absent') return;
+      found.set(spec.id, { ...volume(spec, true), needs: { attach: false, stage: true }, staged: RESTARTED });
+    },
+    isKnownPlace: (publication) => places.has(publication),
+    all: () => found,
+  };
+}
+
+async function scanPod(host: Host, layout: Layout, pod: PodUid, finds: Finds): Promise<void> {
+  const volumes = below(layout.podDirectory(pod), 'volumes');
+  for (const plugin of await names(host, volumes)) {
+    const kind = KIND_OF_DIRECTORY.get(plugin);
+    if (kind === undefined) continue;
+    for (const specName of await names(host, below(volumes, plugin))) {
+      if (!isObjectName(specName)) continue;
+      const publication = foundPublication(pod, specName);
+      if (kind !== 'csi') {
+        finds.place(localSpec(kind, pod, specName), false, publication);
+        continue;
+      }
+      if (finds.isKnownPlace(publication.key)) continue;
+      const data = await volData(host, below(volumes, plugin, specName));
+      if (data === undefined) continue;
+      const staging = await host.inspect(layout.deviceDirectory(data.driver, data.volumeHandle));
+      finds.place(csiSpec(data.driver, data.volumeHandle, specName), staging.ok && staging.value.kind !== 'absent', publication);
+    }
+  }
+}
+
+async function scanStaging(host: Host, layout: Layout, finds: Finds): Promise<void> {
+  const drivers = below(layout.plugins, 'kubernetes.io', 'csi');
+  for (const driver of await names(host, drivers)) {
+    if (!isDriverName(driver) || driver === 'volumeDevices' || driver === 'pv') continue;
+    for (const hash of await names(host, below(drivers, driver))) {
+      const data = await volData(host, below(drivers, driver, hash));
+      if (data === undefined || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash) continue;
+      finds.staged(csiSpec(driver, data.volumeHandle, ''));
+    }
+  }
+}
+
+/** Mounts in the places of volumes that nothing explains: they can only be taken down. */
+function findOrphans(table: MountTable, layout: Layout, known: ActualState, finds: Finds): void {
+  for (const target of unexplained(table, [...known.values(), ...finds.all().values()], layout)) {
+    const place = ORPHAN_PLACE.exec(target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '');
+    const uid = parsePodUid(place?.[1] ?? '');
+    const specName = place?.[2];
+    if (uid === undefined || specName === undefined) continue;
+    const spec: VolumeSpec = { kind: 'orphan', id: `${SPEC_PLUGIN.orphan}/${sha256Hex(target)}` as VolumeId, path: target };
+    finds.place(spec, false, foundPublication(uid, specName));
+  }
+}
+
+const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
+
+/** Mount points below our directories that none of the volumes explains. */
+function unexplained(table: MountTable, volumes: readonly ActualVolume[], layout: Layout): readonly AbsolutePath[] {
+  const explained = new Set<AbsolutePath>();
+  for (const { spec, publications } of volumes) {
+    if (spec.kind === 'csi') explained.add(layout.stagingPath(spec.driver, spec.volumeHandle));
+    for (const { spec: publication } of publications.values()) explained.add(layout.target(spec, publication));
+  }
+  const targets = new Set(table.entries.map(({ target }) => target));
+  return [...targets].filter((target) => isBelow(target, layout.pods) && !explained.has(target));
+}
+
+const KIND_OF_DIRECTORY: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan' | 'host-path'>> = new Map(
+  (['csi', 'empty-dir', 'secret', 'config-map'] as const).map((kind) => [escapePlugin(SPEC_PLUGIN[kind]), kind]),
+);
+
+/** A pod found on disk has no name any more; its uid is what teardown needs. */
+function foundPublication(uid: PodUid, specName: string): PublicationSpec {
+  const pod = { uid, name: '', namespace: '', serviceAccount: '' };
+  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: '' };
+}
+
+function localSpec(kind: 'empty-dir' | 'secret' | 'config-map', pod: PodUid, name: string): VolumeSpec {
+  const id = podVolumeId(kind, pod, name);
+  // The medium is not written anywhere; taking a memory volume down covers both.
+  return kind === 'empty-dir' ? { kind, id, pod, name, medium: 'memory', sizeLimitBytes: 0 } : { kind, id, pod, name };
+}
+
+function csiSpec(driver: string, volumeHandle: string, specName: string): VolumeSpec {
+  return {
+    kind: 'csi',
+    id: csiVolumeId(driver, volumeHandle),
+    driver,
+    volumeHandle,
+    specName,
+    fsType: '',
+    mountOptions: [],
+    volumeAttributes: {},
+    accessModes: ['ReadWriteOnce'],
+    readOnly: false,
+    attachRequired: undefined,
+    podInfoOnMount: false,
+  };
+}
+
+/** The kubelet's vol_data.json; missing or empty ones happen (k/k#108217) and say nothing. */
+async function volData(
+  host: Host,
+  directory: AbsolutePath,
+): Promise<{ readonly driver: string; readonly volumeHandle: string } | undefined> {
+  const content = await host.readFile(below(directory, 'vol_data.json'), VOL_DATA_BYTES_MAX);
+  if (!content.ok) return undefined;
+  try {
+    const data: unknown = JSON.parse(Buffer.from(content.value).toString('utf8'));
+    if (typeof data !== 'object' || data === null) return undefined;
+    const { driverName: driver, volumeHandle } = data as Record<string, unknown>;
+    if (typeof driver !== 'string' || typeof volumeHandle !== 'string' || !isDriverName(driver)) return undefined;
+    return volumeHandle === '' ? undefined : { driver, volumeHandle };
+  } catch {
+    return undefined;
+  }
+}
+
+async function names(host: Host, directory: AbsolutePath): Promise<readonly string[]> {
+  const listed: Result<readonly string[]> = await host.listDirectory(directory, ENTRIES_MAX);
+  return listed.ok ? listed.value.filter((name) => !name.startsWith('.')).sort() : [];
+}

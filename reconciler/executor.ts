@@ -1,0 +1,171 @@
+/** Runs operations: nested keys, back-off, one lane (p-queue) per plugin or driver. */
+import PQueue from 'p-queue';
+import { assert, FAILURE_RETRY, type Failure } from '../mount/failure.ts';
+import type { Cancel, Clock } from '../mount/host.ts';
+import type { VolumeId } from '../plugins/volume.ts';
+import type { Outcome } from './actual-state.ts';
+import { type BackOffLimits, backOffMs } from './back-off.ts';
+import { climbs, conflicts, type Operation, publicationOf } from './operation.ts';
+
+/** Expected refusals are answers, not errors. */
+export type Submission =
+  | { readonly kind: 'started' }
+  | { readonly kind: 'busy'; readonly with: Operation }
+  | ({ readonly kind: 'backing-off' } & Setback);
+
+/** The last failure of a key and when it will be tried again (undefined: only when its cause changes). */
+export interface Setback {
+  readonly failure: Failure;
+  readonly attempts: number;
+  readonly sinceMs: number;
+  readonly retryAtMs: number | undefined;
+}
+
+export interface InFlight {
+  readonly operation: Operation;
+  readonly lane: string;
+  readonly phase: 'queued' | 'running';
+  readonly sinceMs: number;
+}
+
+/** `skipped`: when its turn came it was no longer wanted, and nothing was done. */
+export type Finished = { readonly operation: Operation; readonly outcome: Outcome | { readonly kind: 'skipped' } };
+
+export interface ExecutorParts {
+  readonly clock: Clock & { random(): number };
+  readonly backOff: BackOffLimits;
+  readonly laneOf: (operation: Operation) => string;
+  /** How many operations of a lane run at once. */
+  readonly laneWidth: (lane: string) => number;
+  /** Asked when a slot frees: the world moved while the operation queued. */
+  readonly isStillWanted: (operation: Operation) => boolean;
+  /** Never rejects; settles only when the effect has ended. */
+  readonly perform: (operation: Operation) => Promise<Outcome>;
+  readonly onFinished: (finished: Finished) => void;
+  /** A back-off has run out: plan the volume again. */
+  readonly onRetry: (volume: VolumeId) => void;
+}
+
+export interface Executor {
+  submit(operation: Operation): Submission;
+  inFlight(): readonly InFlight[];
+  inFlightOf(volume: VolumeId): readonly InFlight[];
+  /** The cause of its failures has changed: forget every back-off of the volume. */
+  forgive(volume: VolumeId): void;
+  /** Starts nothing any more; what runs goes on. */
+  close(): void;
+}
+
+interface Entry {
+  readonly operation: Operation;
+  readonly lane: string;
+  readonly sinceMs: number;
+  phase: InFlight['phase'];
+}
+
+/**
+ * Guarantees: never two conflicting operations at once; `onFinished` once per started operation, in the turn its key
+ * is freed. Assumes: `perform` settles only when the effect has ended.
+ * Because: a freed key with a live mount(8) behind it is how data is lost; so p-queue gets a width and nothing else, no
+ * timeout and no signal, which would free the slot while the task still runs.
+ */
+export function createExecutor(parts: ExecutorParts): Executor {
+  const lanes = new Map<string, PQueue>();
+  const running = new Map<VolumeId, Set<Entry>>();
+  const setbacks = new Map<VolumeId, Map<string, { setback: Setback; cancel: Cancel | undefined }>>();
+  let closed = false;
+
+  function laneQueue(lane: string): PQueue {
+    const known = lanes.get(lane);
+    if (known !== undefined) return known;
+    const queue = new PQueue({ concurrency: parts.laneWidth(lane) });
+    lanes.set(lane, queue);
+    return queue;
+  }
+
+  function release(entry: Entry): void {
+    const entries = running.get(entry.operation.volume);
+    assert(entries?.delete(entry) === true, 'an operation is released once');
+    if (entries.size === 0) running.delete(entry.operation.volume);
+  }
+
+  async function execute(entry: Entry): Promise<void> {
+    const { operation } = entry;
+    if (closed || !parts.isStillWanted(operation)) {
+      release(entry);
+      parts.onFinished({ operation, outcome: { kind: 'skipped' } });
+      return;
+    }
+    entry.phase = 'running';
+    const outcome = await parts.perform(operation);
+    release(entry);
+    noteOutcome(operation, outcome);
+    parts.onFinished({ operation, outcome });
+  }
+
+  function noteOutcome(operation: Operation, outcome: Outcome): void {
+    const key = setbackKey(operation);
+    const known = setbacks.get(operation.volume)?.get(key);
+    known?.cancel?.();
+    if (outcome.kind === 'done') {
+      forget(operation.volume, key);
+      return;
+    }
+    if (outcome.failure.code === 'no-longer-wanted') return;
+    const attempts = (known?.setback.attempts ?? 0) + 1;
+    const waitMs = FAILURE_RETRY[outcome.failure.code] === 'on-change'
+      ? undefined
+      : backOffMs(attempts, parts.backOff, parts.clock.random());
+    const nowMs = parts.clock.nowMs();
+    const setback: Setback = {
+      failure: outcome.failure,
+      attempts,
+      sinceMs: known?.setback.failure.code === outcome.failure.code ? known.setback.sinceMs : nowMs,
+      retryAtMs: waitMs === undefined ? undefined : nowMs + waitMs,
+    };
+    const cancel = waitMs === undefined ? undefined : parts.clock.timer(waitMs, () => parts.onRetry(operation.volume));
+    const ofVolume = setbacks.get(operation.volume) ?? new Map();
+    setbacks.set(operation.volume, ofVolume.set(key, { setback, cancel }));
+  }
+
+  function forget(volume: VolumeId, key: string): void {
+    const ofVolume = setbacks.get(volume);
+    ofVolume?.delete(key);
+    if (ofVolume?.size === 0) setbacks.delete(volume);
+  }
+
+  return {
+    submit(operation) {
+      const entries = running.get(operation.volume);
+      for (const other of entries ?? []) {
+        if (conflicts(other.operation, operation)) return { kind: 'busy', with: other.operation };
+      }
+      const setback = setbacks.get(operation.volume)?.get(setbackKey(operation))?.setback;
+      if (setback !== undefined && (setback.retryAtMs === undefined || setback.retryAtMs > parts.clock.nowMs())) {
+        return { kind: 'backing-off', ...setback };
+      }
+      const lane = parts.laneOf(operation);
+      const entry: Entry = { operation, lane, sinceMs: parts.clock.nowMs(), phase: 'queued' };
+      running.set(operation.volume, (entries ?? new Set()).add(entry));
+      // A rejection would be a broken invariant; unhandledRejection is left fatal on purpose.
+      void laneQueue(lane).add(() => execute(entry));
+      return { kind: 'started' };
+    },
+    inFlight: () => [...running.values()].flatMap((entries) => [...entries]),
+    inFlightOf: (volume) => [...(running.get(volume) ?? [])],
+    forgive(volume) {
+      for (const { cancel } of setbacks.get(volume)?.values() ?? []) cancel?.();
+      setbacks.delete(volume);
+    },
+    close() {
+      closed = true;
+      for (const ofVolume of setbacks.values()) for (const { cancel } of ofVolume.values()) cancel?.();
+      setbacks.clear();
+    },
+  };
+}
+
+/** Per (volume, place, direction): a failing pod delays no other, and a failed climb never delays the way down. */
+function setbackKey(operation: Operation): string {
+  return `${climbs(operation.kind) ? 'up' : 'down'}/${publicationOf(operation) ?? ''}`;
+}

@@ -1,0 +1,132 @@
+/** Keeps the one current reason of every wait, and since when it has been the reason. */
+import { assertNever, type Failure, FAILURE_RETRY } from '../mount/failure.ts';
+import type { Clock } from '../mount/host.ts';
+import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
+import type { InFlight, Submission } from './executor.ts';
+import type { Obstacle } from './obstacle.ts';
+import { type Operation, publicationOf } from './operation.ts';
+import type { Wait } from './plan.ts';
+
+/** What the last planning of a volume ran into. */
+export type Blockade =
+  | { readonly from: 'plan'; readonly wait: Wait }
+  | { readonly from: 'executor'; readonly operation: Operation; readonly submission: Exclude<Submission, { kind: 'started' }> };
+
+export interface ObstacleBook {
+  /** All blockades of the volume; those that stay the same keep their `sinceMs`. */
+  replace(volume: VolumeId, blockades: readonly Blockade[]): void;
+  /** With what runs or queues now. */
+  list(inFlight: readonly InFlight[]): readonly Obstacle[];
+  /** Is this failure of this operation another one than the last time? A repeated failure is not logged again. */
+  isNews(operation: Operation, failure: Failure): boolean;
+}
+
+type Entry = Omit<Obstacle, 'sinceMs' | 'volume'> & { sinceMs: number };
+
+export function createObstacleBook(clock: Clock): ObstacleBook {
+  const volumes = new Map<VolumeId, readonly Entry[]>();
+  const lastCodes = new Map<VolumeId, Map<string, string>>();
+
+  return {
+    replace(volume, blockades) {
+      const before = volumes.get(volume) ?? [];
+      const entries = blockades.flatMap((blockade) => describe(blockade, clock.nowMs()));
+      for (const entry of entries) {
+        const same = before.find((other) => isSame(other, entry));
+        if (same !== undefined) entry.sinceMs = Math.min(same.sinceMs, entry.sinceMs);
+      }
+      if (entries.length > 0) volumes.set(volume, entries);
+      else volumes.delete(volume);
+      if (blockades.length === 0) lastCodes.delete(volume);
+    },
+    list(inFlight) {
+      const waiting = [...volumes].flatMap(([volume, entries]) => entries.map((entry) => ({ volume, ...entry })));
+      const busy = inFlight.map(describeInFlight);
+      const taken = new Set(busy.map((one) => `${one.volume} ${one.publication ?? ''}`));
+      return [...busy, ...waiting.filter((one) => !taken.has(`${one.volume} ${one.publication ?? ''}`))];
+    },
+    isNews(operation, failure) {
+      const codes = lastCodes.get(operation.volume) ?? new Map<string, string>();
+      lastCodes.set(operation.volume, codes);
+      const key = `${operation.kind} ${publicationOf(operation) ?? ''}`;
+      const text = `${failure.code} ${failure.effect}`;
+      const news = codes.get(key) !== text;
+      codes.set(key, text);
+      return news;
+    },
+  };
+}
+
+function isSame(a: Entry, b: Entry): boolean {
+  return a.kind === b.kind && a.code === b.code && a.publication === b.publication && a.operation === b.operation;
+}
+
+function describe(blockade: Blockade, nowMs: number): Entry[] {
+  if (blockade.from === 'plan') return [describeWait(blockade.wait, nowMs)];
+  const { operation, submission } = blockade;
+  const common = { publication: publicationOf(operation), operation: operation.kind } as const;
+  if (submission.kind === 'busy') {
+    // Busy with itself is "running", which the operations in flight tell.
+    if (submission.with.kind === operation.kind && publicationOf(submission.with) === common.publication) return [];
+    const message = `waits for ${submission.with.kind} of the same volume to end`;
+    const blocker = submission.with.kind;
+    return [{ ...common, kind: 'waiting-turn', code: undefined, message, blocker, ...NO_RETRY, sinceMs: nowMs }];
+  }
+  const { failure, attempts, sinceMs, retryAtMs } = submission;
+  return [{
+    ...common,
+    kind: FAILURE_RETRY[failure.code] === 'later' ? 'waiting-retry' : 'waiting-change',
+    code: failure.code,
+    message: failure.message,
+    blocker: failure.blocker,
+    sinceMs,
+    nextRetryMs: retryAtMs,
+    attempts,
+  }];
+}
+
+const NO_RETRY = { nextRetryMs: undefined, attempts: 0 } as const;
+
+function describeWait(wait: Wait, nowMs: number): Entry {
+  return {
+    kind: wait.kind,
+    publication: wait.publication,
+    operation: wait.operation,
+    code: wait.kind === 'waiting-driver' ? 'driver-not-registered' : wait.failure?.code,
+    message: wait.failure?.message ?? waitMessage(wait.kind),
+    blocker: wait.failure?.blocker,
+    sinceMs: nowMs,
+    ...NO_RETRY,
+  };
+}
+
+function waitMessage(kind: Wait['kind']): string {
+  switch (kind) {
+    case 'waiting-driver':
+      return 'the driver is not registered on this node';
+    case 'gate-closed':
+      return 'nothing is taken down before every source of the wish has been read once';
+    case 'frozen':
+      return 'what is wanted for this pod cannot be read now, so nothing of it is taken down';
+    case 'blocked':
+      return 'the wish is incomplete';
+    default:
+      return assertNever(kind);
+  }
+}
+
+function describeInFlight({ operation, phase, lane, sinceMs }: InFlight): Obstacle {
+  const publication: PublicationKey | undefined = publicationOf(operation);
+  const running = phase === 'running';
+  return {
+    kind: running ? 'running' : 'waiting-turn',
+    volume: operation.volume,
+    publication,
+    operation: operation.kind,
+    code: undefined,
+    message: running ? `${operation.kind} is running` : `${operation.kind} waits for a free place in lane ${lane}`,
+    blocker: running ? undefined : lane,
+    sinceMs,
+    ...NO_RETRY,
+  };
+}

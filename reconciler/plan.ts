@@ -1,0 +1,109 @@
+/**
+ * The whole policy: for one volume, what to do next and why the rest has to wait. Pure: no await, no clock, no log.
+ *
+ * A volume climbs attach, stage, publish and descends the same way back, one rung at a time, so any step may be the
+ * last one before a crash. Teardown first.
+ */
+import type { Failure } from '../mount/failure.ts';
+import type { Needs } from '../plugins/plugin.ts';
+import type { PublicationKey, PublicationSpec, VolumeId } from '../plugins/volume.ts';
+import { type ActualPublication, type ActualVolume, isOnTheGround } from './actual-state.ts';
+import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
+import type { ObstacleKind } from './obstacle.ts';
+import type { Operation, OperationKind } from './operation.ts';
+
+/** When teardown may act; the safety gates are data the planner cannot overlook. */
+export type Gate = Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'>;
+
+/** Something that should happen and may not yet. */
+export interface Wait {
+  readonly kind: Extract<ObstacleKind, 'waiting-driver' | 'blocked' | 'gate-closed' | 'frozen'>;
+  readonly publication: PublicationKey | undefined;
+  readonly operation: OperationKind;
+  readonly failure: Failure | undefined;
+}
+
+export interface VolumePlan {
+  readonly operations: readonly Operation[];
+  readonly waits: readonly Wait[];
+}
+
+export interface PlanInput {
+  readonly volume: VolumeId;
+  readonly desired: DesiredVolume | undefined;
+  readonly actual: ActualVolume | undefined;
+  /** What today's driver says; undefined while it is not registered. */
+  readonly needs: Needs | undefined;
+  readonly gate: Gate;
+}
+
+export function planVolume(input: PlanInput): VolumePlan {
+  const operations: Operation[] = [];
+  const waits: Wait[] = [];
+  if (input.actual !== undefined) descend(input, input.actual, operations, waits);
+  if (input.desired !== undefined) climb(input, input.desired, operations, waits);
+  return { operations, waits };
+}
+
+function descend(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
+  const { volume, desired, gate } = input;
+  const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
+    waits.push({ kind, operation, publication, failure: undefined });
+  };
+  for (const [publication, { spec }] of actual.publications) {
+    if (desired?.publications.has(publication)) continue;
+    const held = heldBack(gate, spec);
+    if (held !== undefined) wait(held, 'unpublish', publication);
+    else if (input.needs === undefined) wait('waiting-driver', 'unpublish', publication);
+    else operations.push({ kind: 'unpublish', volume, publication });
+  }
+  const kind = actual.staged.kind !== 'absent' ? 'unstage' : 'detach';
+  if (desired !== undefined || actual.publications.size > 0 || isOnTheGround(actual)) return;
+  if (!gate.complete) wait('gate-closed', kind);
+  else if (input.needs === undefined) wait('waiting-driver', kind);
+  else operations.push({ kind, volume });
+}
+
+/** Unknown is not unwanted (decision 8): why this publication may not be taken down now. */
+function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' | undefined {
+  if (!gate.complete) return 'gate-closed';
+  return gate.frozenPods.has(spec.pod.uid) || gate.unknownOrigins.has(spec.origin) ? 'frozen' : undefined;
+}
+
+function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
+  const { volume, actual } = input;
+  // As set up, while anything of it stands: a driver that changed its mind must not leave a rung behind (DR-16).
+  const needs = actual === undefined || isOnTheGround(actual) ? input.needs : actual.needs;
+  const next = nextClimb(volume, needs, desired, actual);
+  if (next.length === 0) return;
+  if (desired.blocked !== undefined) waits.push(...waitingFor(next, 'blocked', desired.blocked));
+  else if (input.needs === undefined) waits.push(...waitingFor(next, 'waiting-driver', undefined));
+  else operations.push(...next);
+}
+
+function nextClimb(
+  volume: VolumeId,
+  needs: Needs | undefined,
+  desired: DesiredVolume,
+  actual: ActualVolume | undefined,
+): readonly Operation[] {
+  const arriving = [...desired.publications.values()].filter((wanted) => {
+    return !isThere(wanted, actual?.publications.get(wanted.spec.key));
+  });
+  if (needs?.attach && actual?.attached.kind !== 'present') return [{ kind: 'attach', volume }];
+  if (needs?.stage && actual?.staged.kind !== 'present') return [{ kind: 'stage', volume }];
+  return arriving.map(({ spec }) => ({ kind: 'publish', volume, publication: spec.key }));
+}
+
+function isThere(wanted: DesiredPublication, actual: ActualPublication | undefined): boolean {
+  return actual?.presence.kind === 'present' && actual.generation === wanted.generation;
+}
+
+function waitingFor(next: readonly Operation[], kind: Wait['kind'], failure: Failure | undefined): readonly Wait[] {
+  return next.map((operation) => ({
+    kind,
+    operation: operation.kind,
+    publication: 'publication' in operation ? operation.publication : undefined,
+    failure,
+  }));
+}

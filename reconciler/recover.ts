@@ -1,0 +1,68 @@
+/**
+ * The first belief after a start: records crossed with the kernel's mount table. Pure.
+ *
+ * Everything is `unsure` until proven. The proof of a mount: same boot, and the one mount on its path has the identity
+ * noted when the driver said OK and the kernel agreed. What cannot be proven that way is done again (idempotent) when
+ * wanted and undone when not.
+ */
+import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
+import type { MountTable } from '../mount/mount-table.ts';
+import type { Layout } from '../plugins/layout.ts';
+import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
+import { ABSENT, type ActualPublication, type ActualState, type ActualVolume, type Presence, RESTARTED } from './actual-state.ts';
+import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
+
+export interface RecoveryInput {
+  readonly records: readonly VolumeRecord[];
+  /** Undefined when it could not be read: then nothing is proven. */
+  readonly table: MountTable | undefined;
+  readonly bootId: string;
+  readonly layout: Layout;
+}
+
+export function recover(input: RecoveryInput): ActualState {
+  const state = new Map<VolumeId, ActualVolume>();
+  for (const record of input.records) state.set(record.spec.id, recoverVolume(record, input));
+  return state;
+}
+
+function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume {
+  const { spec } = record;
+  const sameBoot = record.bootId === input.bootId;
+  const proven = (recorded: RecordedPresence, path: AbsolutePath | undefined, mount: MountIdentity | undefined): Presence => {
+    if (recorded === 'absent') return ABSENT;
+    return recorded === 'present' && sameBoot && path !== undefined && isMountedAs(input.table, path, mount)
+      ? { kind: 'present' }
+      : RESTARTED;
+  };
+  const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec.driver, spec.volumeHandle) : undefined;
+  const publications = new Map<PublicationKey, ActualPublication>();
+  for (const { spec: publication, presence, mount } of record.publications) {
+    const now = proven(presence, input.layout.target(spec, publication), mount);
+    if (now.kind === 'absent') continue;
+    // Kinds with content have a generation that is not known here, so they are compared once more.
+    const generation = spec.kind === 'csi' || spec.kind === 'empty-dir' ? '' : undefined;
+    publications.set(publication.key, {
+      spec: publication,
+      presence: now,
+      generation: now.kind === 'present' ? generation : undefined,
+      mount: now.kind === 'present' ? mount : undefined,
+    });
+  }
+  return {
+    spec,
+    needs: record.needs,
+    attached: record.attached === 'absent' ? presenceFrom('absent') : RESTARTED,
+    staged: proven(record.staged, staging, record.stagedMount),
+    publishContext: record.publishContext,
+    stagedMount: record.stagedMount,
+    publications,
+  };
+}
+
+/** Exactly one layer, and it is the one we know. */
+export function isMountedAs(table: MountTable | undefined, path: AbsolutePath, mount: MountIdentity | undefined): boolean {
+  const stack = table?.at(path) ?? [];
+  const [only] = stack;
+  return mount !== undefined && stack.length === 1 && only?.mountId === mount.mountId && only.device === mount.device;
+}

@@ -1,0 +1,72 @@
+/** The few Host methods the reconciler itself uses: a hand-driven clock, record files, a settable mount table. */
+import { done, fail, type Failure, ok } from '../../mount/failure.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+
+export interface BenchHost extends Host {
+  readonly files: Map<string, string>;
+  readonly entries: MountEntry[];
+  failWrites: Failure | undefined;
+  /** Moves the clock and fires what is due, letting promises settle between timers. */
+  advance(ms: number): Promise<void>;
+}
+
+export function createBenchHost(): BenchHost {
+  let nowMs = 0;
+  let timers: { atMs: number; fire: () => void }[] = [];
+  const files = new Map<string, string>();
+  const entries: MountEntry[] = [];
+  const host = {
+    bootId: 'boot-1',
+    files,
+    entries,
+    failWrites: undefined as Failure | undefined,
+    nowMs: () => nowMs,
+    wallMs: () => nowMs,
+    random: () => 0.5,
+    timer(delayMs: number, fire: () => void) {
+      const timer = { atMs: nowMs + delayMs, fire };
+      timers.push(timer);
+      return () => {
+        timers = timers.filter((other) => other !== timer);
+      };
+    },
+    async advance(ms: number) {
+      const untilMs = nowMs + ms;
+      await settled();
+      for (;;) {
+        const due = timers.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
+        if (due === undefined) break;
+        timers = timers.filter((other) => other !== due);
+        nowMs = Math.max(nowMs, due.atMs);
+        due.fire();
+        await settled();
+      }
+      nowMs = untilMs;
+    },
+    makeDirectory: async () => done,
+    async writeFile(path: AbsolutePath, content: Uint8Array) {
+      if (host.failWrites !== undefined) return fail(host.failWrites);
+      files.set(path, Buffer.from(content).toString('utf8'));
+      return done;
+    },
+    async removeFile(path: AbsolutePath) {
+      files.delete(path);
+      return done;
+    },
+    async readDirectoryFiles(directory: AbsolutePath) {
+      const names = [...files.keys()].filter((path) => path.startsWith(`${directory}/`));
+      const facts = { kind: 'file', mode: 0o600, uid: 0, gid: 0, inode: 1, sizeBytes: 1, modifiedMs: 0 } as const;
+      return ok(names.map((path) => {
+        return { name: path.slice(directory.length + 1), facts, content: ok(Buffer.from(files.get(path) ?? '')) };
+      }));
+    },
+    readMountTable: async () => ok(createMountTable(entries)),
+  };
+  return host as unknown as BenchHost;
+}
+
+/** Lets every promise that can settle do so. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,53 @@
+/** A plugin whose world is a set of rungs; every verb can be held open or made to fail. */
+import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import type { Needs, PluginRegistry, VolumeCall, VolumePlugin } from '../../plugins/plugin.ts';
+import type { Operation } from '../../reconciler/operation.ts';
+
+export interface BenchPlugin extends PluginRegistry {
+  /** What stands: `attached <handle>`, `staged <handle>`, `<publication>`. */
+  readonly world: Set<string>;
+  readonly calls: string[];
+  needs: Needs | undefined;
+  /** Asked before each verb; a failure with effect unknown is answered after the effect. */
+  fault: (kind: Operation['kind'], subject: string) => Failure | undefined;
+  /** Verbs wait here while it is set. */
+  gate: Promise<void> | undefined;
+}
+
+export function createBenchPlugin(): BenchPlugin {
+  const world = new Set<string>();
+  const calls: string[] = [];
+  const subject = (call: VolumeCall & { publication?: { key: string } }): string => {
+    return call.publication?.key ?? (call.spec.kind === 'csi' ? call.spec.volumeHandle : call.spec.id);
+  };
+  async function act<T>(kind: Operation['kind'], call: VolumeCall, rung: string, value: T): Promise<Result<T>> {
+    calls.push(`${kind} ${subject(call)}`);
+    if (bench.gate !== undefined) await bench.gate;
+    const failure = bench.fault(kind, subject(call));
+    if (failure?.effect !== 'none') {
+      if (kind === 'attach' || kind === 'stage' || kind === 'publish') world.add(rung);
+      else world.delete(rung);
+    }
+    return failure === undefined ? ok(value) : fail(failure);
+  }
+  const plugin: VolumePlugin = {
+    name: 'kubernetes.io/csi',
+    needs: () => bench.needs,
+    lane: () => 'bench',
+    attach: (call) => act('attach', call, `attached ${subject(call)}`, { publishContext: { lun: '7' } }),
+    detach: async (call) => ((await act('detach', call, `attached ${subject(call)}`, undefined)), done),
+    stage: (call) => act('stage', call, `staged ${subject(call)}`, { stagedMount: { mountId: 7, device: '7:1' } }),
+    unstage: (call) => act('unstage', call, `staged ${subject(call)}`, undefined),
+    publish: (call) => act('publish', call, subject(call), { mount: { mountId: 8, device: '7:1' } }),
+    unpublish: (call) => act('unpublish', call, subject(call), undefined),
+  };
+  const bench: BenchPlugin = {
+    world,
+    calls,
+    needs: { attach: false, stage: true },
+    fault: () => undefined,
+    gate: undefined,
+    of: () => plugin,
+  };
+  return bench;
+}

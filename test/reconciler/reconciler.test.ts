@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Failure } from '../../mount/failure.ts';
+import { parseAbsolutePath } from '../../mount/host.ts';
+import { createLayout } from '../../plugins/layout.ts';
+import type { ActualState } from '../../reconciler/actual-state.ts';
+import { createReconciler } from '../../reconciler/reconciler.ts';
+import { createRecordStore, parseRecord } from '../../reconciler/record.ts';
+import { createBenchHost, settled } from './bench-host.ts';
+import { createBenchPlugin } from './bench-plugin.ts';
+import { actual, csi, DRIVER, place, wanted, wish } from './world.ts';
+
+const root = parseAbsolutePath('/state');
+assert.ok(root);
+const layout = createLayout(root);
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+function bench(recovered: ActualState = new Map()) {
+  const host = createBenchHost();
+  const plugins = createBenchPlugin();
+  const records = createRecordStore(host, layout);
+  const reconciler = createReconciler({
+    host, layout, plugins, records, recovered, log: silent, backOff: { firstMs: 500, maxMs: 8_000 },
+    laneWidth: () => 4, resyncMs: 60_000,
+  });
+  return { host, plugins, records, reconciler };
+}
+
+const refused: Failure = { code: 'driver-refused', message: 'no', effect: 'none' };
+const timedOut: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown' };
+
+test('a wanted volume is staged and published, a released one comes down, and no record stays', async () => {
+  const { host, plugins, reconciler } = bench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  assert.deepEqual([...plugins.world], ['staged data', place('web', 'data').key]);
+  assert.equal(host.files.size, 1);
+  reconciler.setDesired(wish([]));
+  await settled();
+  assert.deepEqual([...plugins.world], []);
+  assert.equal(host.files.size, 0);
+  assert.equal(reconciler.actual().size, 0);
+  assert.deepEqual(plugins.calls, ['stage data', 'publish web/pv-data', 'unpublish web/pv-data', 'unstage data']);
+});
+
+test('the record names a rung before its first effect (decision 7)', async () => {
+  const { host, plugins, reconciler } = bench();
+  let recorded: string | undefined;
+  plugins.fault = (kind) => {
+    if (kind === 'stage') recorded = [...host.files.values()][0];
+    return undefined;
+  };
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  const record = parseRecord(recorded ?? '');
+  assert.ok(record.ok);
+  assert.equal(record.value.staged, 'unsure');
+});
+
+test('without a record nothing is done to the world', async () => {
+  const { host, plugins, reconciler } = bench();
+  host.failWrites = { code: 'disk-full', message: 'full', effect: 'none' };
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  assert.deepEqual([plugins.calls, [...plugins.world]], [[], []]);
+  assert.equal(reconciler.obstacles()[0]?.code, 'record-write');
+  host.failWrites = undefined;
+  await host.advance(1_000);
+  assert.ok(plugins.world.has(place('web', 'data').key));
+});
+
+test('a failed stage with an unknown effect is undone when the volume is no longer wanted (RC-04)', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.fault = (kind) => (kind === 'stage' ? timedOut : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  assert.deepEqual([...plugins.world], ['staged data']);
+  reconciler.setDesired(wish([]));
+  await host.advance(100);
+  assert.deepEqual([...plugins.world], []);
+  assert.equal(host.files.size, 0);
+});
+
+test('a refusal without effect teaches nothing: the volume stays on the ground and is tried again later', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.fault = (kind) => (kind === 'stage' ? refused : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  assert.equal(reconciler.actual().size, 0);
+  const [obstacle] = reconciler.obstacles();
+  assert.deepEqual([obstacle?.kind, obstacle?.code, obstacle?.attempts], ['waiting-retry', 'driver-refused', 1]);
+  plugins.fault = () => undefined;
+  await host.advance(1_000);
+  assert.ok(plugins.world.has('staged data'));
+});
+
+test('a driver that returns wakes its volumes at once, not after the back-off (ST-21)', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.fault = () => timedOut;
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(60_000);
+  plugins.fault = () => undefined;
+  reconciler.wake({ kind: 'driver', driver: DRIVER });
+  await settled();
+  assert.ok(plugins.world.has(place('web', 'data').key));
+});
+
+test('one failing pod does not delay another pod of the same volume (ST-14)', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.fault = (kind, subject) => (kind === 'publish' && subject.startsWith('bad') ? timedOut : undefined);
+  reconciler.setDesired(wish([wanted('data', ['bad'])]));
+  await host.advance(30_000);
+  reconciler.setDesired(wish([wanted('data', ['bad', 'good'])]));
+  await settled();
+  assert.equal(reconciler.actual().get(csi('data').id)?.publications.get(place('good', 'data').key)?.presence.kind, 'present');
+});
+
+test('an operation that waited for a slot asks again before it acts', async () => {
+  const { plugins, reconciler } = bench();
+  let open: () => void = () => {};
+  plugins.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  reconciler.setDesired(wish(['a', 'b', 'c', 'd', 'late'].map((handle) => wanted(handle, ['web']))));
+  await settled();
+  assert.equal(plugins.calls.length, 4);
+  reconciler.setDesired(wish([]));
+  open();
+  plugins.gate = undefined;
+  await settled();
+  assert.ok(!plugins.calls.includes('stage late'));
+  assert.deepEqual([...plugins.world], []);
+});
+
+test('UNIMPLEMENTED is not tried again by time, only when the driver changes (A-035)', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.fault = () => ({ code: 'driver-unimplemented', message: 'no', effect: 'none' });
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(50_000);
+  assert.equal(plugins.calls.length, 1);
+  assert.equal(reconciler.obstacles()[0]?.kind, 'waiting-change');
+  reconciler.wake({ kind: 'driver', driver: DRIVER });
+  await settled();
+  assert.equal(plugins.calls.length, 2);
+});
+
+test('what a restart leaves unsure is done again when wanted and undone when not', async () => {
+  const kept = actual('kept', { staged: 'unsure', pods: { web: 'unsure' } });
+  const gone = actual('gone', { staged: 'unsure', pods: { old: 'unsure' } });
+  const { plugins, reconciler } = bench(new Map([[kept.spec.id, kept], [gone.spec.id, gone]]));
+  await settled();
+  assert.equal(plugins.calls.length, 0);
+  reconciler.setDesired(wish([wanted('kept', ['web'])]));
+  await settled();
+  assert.deepEqual(plugins.calls.filter((call) => call.includes('kept')), ['stage kept', 'publish web/pv-kept']);
+  assert.deepEqual(plugins.calls.filter((call) => call.includes('gone')), ['unpublish old/pv-gone', 'unstage gone']);
+});
+
+test('a mount that somebody took away is noticed at resync and made again (MT-14)', async () => {
+  const { host, plugins, reconciler } = bench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  plugins.calls.length = 0;
+  await host.advance(60_001);
+  assert.deepEqual(plugins.calls, ['stage data', 'publish web/pv-data']);
+});
+
+test('an idle reconciler makes no pass', async () => {
+  const { host, reconciler } = bench();
+  reconciler.setDesired(wish([]));
+  await settled();
+  const before = reconciler.passes();
+  await host.advance(59_000);
+  assert.equal(reconciler.passes(), before);
+});
+
+test('stopping starts nothing new, waits for what runs, and takes nothing down (INV-39)', async () => {
+  const { host, plugins, reconciler } = bench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  let open: () => void = () => {};
+  plugins.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  reconciler.setDesired(wish([wanted('data', ['web']), wanted('more', ['web'])]));
+  await settled();
+  const stopped = reconciler.stop(5_000);
+  open();
+  await stopped;
+  await host.advance(10);
+  assert.ok(plugins.world.has(place('web', 'data').key));
+  assert.ok(plugins.world.has('staged more'));
+  assert.ok(!plugins.world.has(place('web', 'more').key));
+});

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+import { createLayout } from '../../plugins/layout.ts';
+import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import { recordOf } from '../../reconciler/record.ts';
+import { recover } from '../../reconciler/recover.ts';
+import { actual, csi, DRIVER, place } from './world.ts';
+
+const root = parseAbsolutePath('/state');
+assert.ok(root);
+const layout = createLayout(root);
+const staging = layout.stagingPath(DRIVER, 'data');
+const target = layout.target(csi('data'), place('web', 'data'));
+
+function mounted(path: AbsolutePath, mountId: number, device = '7:1'): MountEntry {
+  return {
+    mountId, parentId: 1, device, root: '/', target: path, options: ['rw'], propagation: [], fsType: 'ext4', source: '/dev/loop1',
+    superOptions: ['rw'],
+  };
+}
+
+function set(): ActualVolume {
+  const volume = actual('data', { staged: 'present', pods: { web: 'present' } });
+  const entry = volume.publications.get(place('web', 'data').key);
+  assert.ok(entry);
+  const mount = { mountId: 41, device: '7:1' };
+  return {
+    ...volume,
+    stagedMount: { mountId: 40, device: '7:1' },
+    publications: new Map([[entry.spec.key, { ...entry, mount }]]),
+  };
+}
+
+function recovered(volume: ActualVolume, entries: readonly MountEntry[] | undefined, bootId = 'boot-1') {
+  const table = entries === undefined ? undefined : createMountTable(entries);
+  const state = recover({ records: [recordOf(volume, 'boot-1')], table, bootId, layout });
+  const now = state.get(csi('data').id);
+  return [now?.staged.kind, now?.publications.get(place('web', 'data').key)?.presence.kind];
+}
+
+test('a mount with the noted identity, alone on its path, in the same boot, is proven', () => {
+  assert.deepEqual(recovered(set(), [mounted(staging, 40), mounted(target, 41)]), ['present', 'present']);
+});
+
+test('another boot proves nothing, even with the same mount ids (INV-21)', () => {
+  assert.deepEqual(recovered(set(), [mounted(staging, 40), mounted(target, 41)], 'boot-2'), ['unsure', 'unsure']);
+});
+
+test('a missing, another or a stacked mount proves nothing', () => {
+  assert.deepEqual(recovered(set(), []), ['unsure', 'unsure']);
+  assert.deepEqual(recovered(set(), [mounted(staging, 40, '7:2'), mounted(target, 42)]), ['unsure', 'unsure']);
+  assert.deepEqual(recovered(set(), [mounted(staging, 39), mounted(staging, 40), mounted(target, 41)]), ['unsure', 'present']);
+});
+
+test('an unreadable mount table proves nothing', () => {
+  assert.deepEqual(recovered(set(), undefined), ['unsure', 'unsure']);
+});
+
+test('a rung that was begun and not finished is unsure although a mount is there (RS-07)', () => {
+  const begun = { ...set(), staged: { kind: 'unsure', because: 'begun' } as const };
+  assert.deepEqual(recovered(begun, [mounted(staging, 40), mounted(target, 41)]), ['unsure', 'present']);
+});

@@ -1,0 +1,83 @@
+/** Builders for the states that the reconciler's tests start from. */
+import type { Failure } from '../../mount/failure.ts';
+import { NO_SECRETS, type Needs } from '../../plugins/plugin.ts';
+import {
+  csiVolumeId, type CsiVolumeSpec, type PodUid, publicationKey, type PublicationKey, type PublicationSpec,
+} from '../../plugins/volume.ts';
+import { ABSENT, type ActualPublication, type ActualVolume, type Presence, PRESENT, RESTARTED } from '../../reconciler/actual-state.ts';
+import type { DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
+
+export const DRIVER = 'driver.example';
+
+export function csi(handle: string): CsiVolumeSpec {
+  return {
+    kind: 'csi',
+    id: csiVolumeId(DRIVER, handle),
+    driver: DRIVER,
+    volumeHandle: handle,
+    specName: `pv-${handle}`,
+    fsType: 'ext4',
+    mountOptions: [],
+    volumeAttributes: {},
+    accessModes: ['ReadWriteOnce'],
+    readOnly: false,
+    attachRequired: undefined,
+    podInfoOnMount: false,
+  };
+}
+
+export function place(pod: string, handle: string, origin = 'pods.yaml'): PublicationSpec {
+  const uid = pod as PodUid;
+  const specName = `pv-${handle}`;
+  const reference = { uid, name: pod, namespace: 'default', serviceAccount: 'default' };
+  return { key: publicationKey(uid, specName), pod: reference, specName, readOnly: false, origin };
+}
+
+export function presence(kind: 'absent' | 'present' | 'unsure'): Presence {
+  return kind === 'absent' ? ABSENT : kind === 'present' ? PRESENT : RESTARTED;
+}
+
+interface ActualShape {
+  readonly attached?: 'absent' | 'present' | 'unsure';
+  readonly staged?: 'absent' | 'present' | 'unsure';
+  readonly pods?: Readonly<Record<string, 'present' | 'unsure'>>;
+  readonly needs?: Needs;
+}
+
+export function actual(handle: string, shape: ActualShape): ActualVolume {
+  const publications = new Map<PublicationKey, ActualPublication>();
+  for (const [pod, kind] of Object.entries(shape.pods ?? {})) {
+    const spec = place(pod, handle);
+    publications.set(spec.key, { spec, presence: presence(kind), generation: kind === 'present' ? '' : undefined, mount: undefined });
+  }
+  return {
+    spec: csi(handle),
+    needs: shape.needs ?? { attach: false, stage: true },
+    attached: presence(shape.attached ?? 'absent'),
+    staged: presence(shape.staged ?? 'absent'),
+    publishContext: undefined,
+    stagedMount: undefined,
+    publications,
+  };
+}
+
+export function wanted(handle: string, pods: readonly string[], blocked?: Failure): DesiredVolume {
+  const publications = new Map(
+    pods.map((pod) => {
+      const spec = place(pod, handle);
+      return [spec.key, { spec, generation: '', files: undefined }];
+    }),
+  );
+  return { spec: csi(handle), secrets: NO_SECRETS, publications, blocked };
+}
+
+export function wish(volumes: readonly DesiredVolume[], more: Partial<DesiredState> = {}): DesiredState {
+  return {
+    complete: true,
+    volumes: new Map(volumes.map((volume) => [volume.spec.id, volume])),
+    frozenPods: new Set(),
+    unknownOrigins: new Set(),
+    unresolved: [],
+    ...more,
+  };
+}
