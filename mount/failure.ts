@@ -77,7 +77,9 @@ export interface Failure {
   readonly blocker?: string;
 }
 
-export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: Failure };
+export type Result<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly failure: Failure };
 
 export const done: Result<void> = { ok: true, value: undefined };
 

@@ -65,7 +65,9 @@ export function onTheGround(spec: VolumeSpec, needs: Needs): ActualVolume {
 }
 
 export function isOnTheGround(volume: ActualVolume): boolean {
-  return volume.attached.kind === 'absent' && volume.staged.kind === 'absent' && volume.publications.size === 0;
+  return (
+    volume.attached.kind === 'absent' && volume.staged.kind === 'absent' && volume.publications.size === 0
+  );
 }
 
 export function presenceOf(volume: ActualVolume, operation: Operation): Presence {
@@ -78,7 +80,11 @@ export function presenceOf(volume: ActualVolume, operation: Operation): Presence
  * The volume as it must be believed from the moment an operation may have an effect: a rung about to be climbed is
  * `unsure` before the first effect, and so it is in the record (decision 7: record first).
  */
-export function begin(volume: ActualVolume, operation: Operation, publication: PublicationSpec | undefined): ActualVolume {
+export function begin(
+  volume: ActualVolume,
+  operation: Operation,
+  publication: PublicationSpec | undefined,
+): ActualVolume {
   switch (operation.kind) {
     case 'attach':
       return volume.attached.kind === 'absent' ? { ...volume, attached: BEGUN } : volume;
@@ -87,9 +93,10 @@ export function begin(volume: ActualVolume, operation: Operation, publication: P
     case 'publish': {
       assert(publication !== undefined, 'a publish operation names its publication');
       const known = volume.publications.get(operation.publication);
-      const entry: ActualPublication = known === undefined
-        ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined }
-        : { ...known, spec: publication };
+      const entry: ActualPublication =
+        known === undefined
+          ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined }
+          : { ...known, spec: publication };
       return withPublication(volume, entry);
     }
     case 'unstage':
@@ -98,7 +105,9 @@ export function begin(volume: ActualVolume, operation: Operation, publication: P
       return volume.attached.kind === 'present' ? { ...volume, attached: BEGUN } : volume;
     case 'unpublish': {
       const known = volume.publications.get(operation.publication);
-      return known?.presence.kind === 'present' ? withPublication(volume, { ...known, presence: BEGUN }) : volume;
+      return known?.presence.kind === 'present'
+        ? withPublication(volume, { ...known, presence: BEGUN })
+        : volume;
     }
   }
 }
@@ -107,25 +116,48 @@ export function begin(volume: ActualVolume, operation: Operation, publication: P
  * The only way belief changes after an operation. `before` is the volume as it was when the operation began.
  * A failure with effect `none` puts the rung back to what it was; one with effect `unknown` makes it unsure.
  */
-export function learn(now: ActualVolume, before: ActualVolume, operation: Operation, outcome: Outcome): ActualVolume {
-  const reached = outcome.kind === 'failed' ? afterFailure(before, operation, outcome.failure) : afterSuccess(operation);
+export function learn(
+  now: ActualVolume,
+  before: ActualVolume,
+  operation: Operation,
+  outcome: Outcome,
+): ActualVolume {
+  const reached =
+    outcome.kind === 'failed' ? afterFailure(before, operation, outcome.failure) : afterSuccess(operation);
   const learnt = outcome.kind === 'done' ? outcome.learnt : {};
   switch (operation.kind) {
     case 'attach':
       return { ...now, attached: reached, publishContext: learnt.publishContext ?? now.publishContext };
     case 'detach':
-      return { ...now, attached: reached, publishContext: reached.kind === 'absent' ? undefined : now.publishContext };
+      return {
+        ...now,
+        attached: reached,
+        publishContext: reached.kind === 'absent' ? undefined : now.publishContext,
+      };
     case 'stage':
-      return { ...now, staged: reached, stagedMount: outcome.kind === 'done' ? learnt.mount : now.stagedMount };
+      return {
+        ...now,
+        staged: reached,
+        stagedMount: outcome.kind === 'done' ? learnt.mount : now.stagedMount,
+      };
     case 'unstage':
-      return { ...now, staged: reached, stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount };
+      return {
+        ...now,
+        staged: reached,
+        stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
+      };
     case 'publish':
     case 'unpublish':
       return learnPublication(now, operation.publication, reached, outcome);
   }
 }
 
-function learnPublication(now: ActualVolume, key: PublicationKey, reached: Presence, outcome: Outcome): ActualVolume {
+function learnPublication(
+  now: ActualVolume,
+  key: PublicationKey,
+  reached: Presence,
+  outcome: Outcome,
+): ActualVolume {
   const known = now.publications.get(key);
   if (known === undefined) return now;
   if (reached.kind === 'absent') {
@@ -141,7 +173,9 @@ function learnPublication(now: ActualVolume, key: PublicationKey, reached: Prese
 }
 
 function afterSuccess(operation: Operation): Presence {
-  return operation.kind === 'attach' || operation.kind === 'stage' || operation.kind === 'publish' ? PRESENT : ABSENT;
+  return operation.kind === 'attach' || operation.kind === 'stage' || operation.kind === 'publish'
+    ? PRESENT
+    : ABSENT;
 }
 
 function afterFailure(before: ActualVolume, operation: Operation, failure: Failure): Presence {

@@ -10,16 +10,36 @@ import { type AbsolutePath, below, type Host, isBelow } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
 import {
-  csiVolumeId, isDriverName, isObjectName, parsePodUid, podVolumeId, publicationKey, type PodUid, type PublicationKey,
-  type PublicationSpec, SPEC_PLUGIN, type VolumeId, type VolumeSpec,
+  csiVolumeId,
+  isDriverName,
+  isObjectName,
+  parsePodUid,
+  podVolumeId,
+  publicationKey,
+  type PodUid,
+  type PublicationKey,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+  type VolumeId,
+  type VolumeSpec,
 } from '../plugins/volume.ts';
-import { ABSENT, type ActualPublication, type ActualState, type ActualVolume, RESTARTED } from './actual-state.ts';
+import {
+  ABSENT,
+  type ActualPublication,
+  type ActualState,
+  type ActualVolume,
+  RESTARTED,
+} from './actual-state.ts';
 
 const ENTRIES_MAX = 100_000;
 const VOL_DATA_BYTES_MAX = 65_536;
 
 /** Volumes and places on disk that `known` does not have. Directories that cannot be read are skipped. */
-export async function findUnrecorded(host: Host, layout: Layout, known: ActualState): Promise<readonly ActualVolume[]> {
+export async function findUnrecorded(
+  host: Host,
+  layout: Layout,
+  known: ActualState,
+): Promise<readonly ActualVolume[]> {
   const finds = createFinds(known);
   for (const pod of await names(host, layout.pods)) {
     const uid = parsePodUid(pod);
@@ -42,15 +62,16 @@ interface Finds {
 function createFinds(known: ActualState): Finds {
   const found = new Map<VolumeId, ActualVolume>();
   const places = new Set([...known.values()].flatMap(({ publications }) => [...publications.keys()]));
-  const volume = (spec: VolumeSpec, stage: boolean): ActualVolume => found.get(spec.id) ?? {
-    spec: known.get(spec.id)?.spec ?? spec,
-    needs: { attach: false, stage },
-    attached: ABSENT,
-    staged: ABSENT,
-    publishContext: undefined,
-    stagedMount: undefined,
-    publications: new Map<PublicationKey, ActualPublication>(),
-  };
+  const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
+    found.get(spec.id) ?? {
+      spec: known.get(spec.id)?.spec ?? spec,
+      needs: { attach: false, stage },
+      attached: ABSENT,
+      staged: ABSENT,
+      publishContext: undefined,
+      stagedMount: undefined,
+      publications: new Map<PublicationKey, ActualPublication>(),
+    };
   return {
     place(spec, stage, publication) {
       if (known.get(spec.id)?.publications.has(publication.key)) return;
@@ -84,7 +105,11 @@ async function scanPod(host: Host, layout: Layout, pod: PodUid, finds: Finds): P
       const data = await volData(host, below(volumes, plugin, specName));
       if (data === undefined) continue;
       const staging = await host.inspect(layout.deviceDirectory(data.driver, data.volumeHandle));
-      finds.place(csiSpec(data.driver, data.volumeHandle, specName), staging.ok && staging.value.kind !== 'absent', publication);
+      finds.place(
+        csiSpec(data.driver, data.volumeHandle, specName),
+        staging.ok && staging.value.kind !== 'absent',
+        publication,
+      );
     }
   }
 }
@@ -104,11 +129,17 @@ async function scanStaging(host: Host, layout: Layout, finds: Finds): Promise<vo
 /** Mounts in the places of volumes that nothing explains: they can only be taken down. */
 function findOrphans(table: MountTable, layout: Layout, known: ActualState, finds: Finds): void {
   for (const target of unexplained(table, [...known.values(), ...finds.all().values()], layout)) {
-    const place = ORPHAN_PLACE.exec(target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '');
+    const place = ORPHAN_PLACE.exec(
+      target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '',
+    );
     const uid = parsePodUid(place?.[1] ?? '');
     const specName = place?.[2];
     if (uid === undefined || specName === undefined) continue;
-    const spec: VolumeSpec = { kind: 'orphan', id: `${SPEC_PLUGIN.orphan}/${sha256Hex(target)}` as VolumeId, path: target };
+    const spec: VolumeSpec = {
+      kind: 'orphan',
+      id: `${SPEC_PLUGIN.orphan}/${sha256Hex(target)}` as VolumeId,
+      path: target,
+    };
     finds.place(spec, false, foundPublication(uid, specName));
   }
 }
@@ -116,18 +147,26 @@ function findOrphans(table: MountTable, layout: Layout, known: ActualState, find
 const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
 
 /** Mount points below our directories that none of the volumes explains. */
-function unexplained(table: MountTable, volumes: readonly ActualVolume[], layout: Layout): readonly AbsolutePath[] {
+function unexplained(
+  table: MountTable,
+  volumes: readonly ActualVolume[],
+  layout: Layout,
+): readonly AbsolutePath[] {
   const explained = new Set<AbsolutePath>();
   for (const { spec, publications } of volumes) {
     if (spec.kind === 'csi') explained.add(layout.stagingPath(spec.driver, spec.volumeHandle));
-    for (const { spec: publication } of publications.values()) explained.add(layout.target(spec, publication));
+    for (const { spec: publication } of publications.values())
+      explained.add(layout.target(spec, publication));
   }
   const targets = new Set(table.entries.map(({ target }) => target));
   return [...targets].filter((target) => isBelow(target, layout.pods) && !explained.has(target));
 }
 
 const KIND_OF_DIRECTORY: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan' | 'host-path'>> = new Map(
-  (['csi', 'empty-dir', 'secret', 'config-map'] as const).map((kind) => [escapePlugin(SPEC_PLUGIN[kind]), kind]),
+  (['csi', 'empty-dir', 'secret', 'config-map'] as const).map((kind) => [
+    escapePlugin(SPEC_PLUGIN[kind]),
+    kind,
+  ]),
 );
 
 /** A pod found on disk has no name any more; its uid is what teardown needs. */
@@ -139,7 +178,9 @@ function foundPublication(uid: PodUid, specName: string): PublicationSpec {
 function localSpec(kind: 'empty-dir' | 'secret' | 'config-map', pod: PodUid, name: string): VolumeSpec {
   const id = podVolumeId(kind, pod, name);
   // The medium is not written anywhere; taking a memory volume down covers both.
-  return kind === 'empty-dir' ? { kind, id, pod, name, medium: 'memory', sizeLimitBytes: 0 } : { kind, id, pod, name };
+  return kind === 'empty-dir'
+    ? { kind, id, pod, name, medium: 'memory', sizeLimitBytes: 0 }
+    : { kind, id, pod, name };
 }
 
 function csiSpec(driver: string, volumeHandle: string, specName: string): VolumeSpec {
@@ -170,7 +211,8 @@ async function volData(
     const data: unknown = JSON.parse(Buffer.from(content.value).toString('utf8'));
     if (typeof data !== 'object' || data === null) return undefined;
     const { driverName: driver, volumeHandle } = data as Record<string, unknown>;
-    if (typeof driver !== 'string' || typeof volumeHandle !== 'string' || !isDriverName(driver)) return undefined;
+    if (typeof driver !== 'string' || typeof volumeHandle !== 'string' || !isDriverName(driver))
+      return undefined;
     return volumeHandle === '' ? undefined : { driver, volumeHandle };
   } catch {
     return undefined;

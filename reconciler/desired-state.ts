@@ -1,7 +1,14 @@
 /** What should be: built by the agent floor from the wish, read by the planner. */
 import type { Failure } from '../mount/failure.ts';
 import type { VolumeFiles, VolumeSecrets } from '../plugins/plugin.ts';
-import type { PodReference, PodUid, PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../plugins/volume.ts';
+import type {
+  PodReference,
+  PodUid,
+  PublicationKey,
+  PublicationSpec,
+  VolumeId,
+  VolumeSpec,
+} from '../plugins/volume.ts';
 
 export interface DesiredPublication {
   readonly spec: PublicationSpec;

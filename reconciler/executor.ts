@@ -29,7 +29,10 @@ export interface InFlight {
 }
 
 /** `skipped`: when its turn came it was no longer wanted, and nothing was done. */
-export type Finished = { readonly operation: Operation; readonly outcome: Outcome | { readonly kind: 'skipped' } };
+export type Finished = {
+  readonly operation: Operation;
+  readonly outcome: Outcome | { readonly kind: 'skipped' };
+};
 
 export interface ExecutorParts {
   readonly clock: Clock & { random(): number };
@@ -113,9 +116,10 @@ export function createExecutor(parts: ExecutorParts): Executor {
     }
     if (outcome.failure.code === 'no-longer-wanted') return;
     const attempts = (known?.setback.attempts ?? 0) + 1;
-    const waitMs = FAILURE_RETRY[outcome.failure.code] === 'on-change'
-      ? undefined
-      : backOffMs(attempts, parts.backOff, parts.clock.random());
+    const waitMs =
+      FAILURE_RETRY[outcome.failure.code] === 'on-change'
+        ? undefined
+        : backOffMs(attempts, parts.backOff, parts.clock.random());
     const nowMs = parts.clock.nowMs();
     const setback: Setback = {
       failure: outcome.failure,
@@ -123,7 +127,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
       sinceMs: known?.setback.failure.code === outcome.failure.code ? known.setback.sinceMs : nowMs,
       retryAtMs: waitMs === undefined ? undefined : nowMs + waitMs,
     };
-    const cancel = waitMs === undefined ? undefined : parts.clock.timer(waitMs, () => parts.onRetry(operation.volume));
+    const cancel =
+      waitMs === undefined ? undefined : parts.clock.timer(waitMs, () => parts.onRetry(operation.volume));
     const ofVolume = setbacks.get(operation.volume) ?? new Map();
     setbacks.set(operation.volume, ofVolume.set(key, { setback, cancel }));
   }
@@ -141,7 +146,10 @@ export function createExecutor(parts: ExecutorParts): Executor {
         if (conflicts(other.operation, operation)) return { kind: 'busy', with: other.operation };
       }
       const setback = setbacks.get(operation.volume)?.get(setbackKey(operation))?.setback;
-      if (setback !== undefined && (setback.retryAtMs === undefined || setback.retryAtMs > parts.clock.nowMs())) {
+      if (
+        setback !== undefined &&
+        (setback.retryAtMs === undefined || setback.retryAtMs > parts.clock.nowMs())
+      ) {
         return { kind: 'backing-off', ...setback };
       }
       const lane = parts.laneOf(operation);

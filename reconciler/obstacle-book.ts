@@ -10,7 +10,11 @@ import type { Wait } from './plan.ts';
 /** What the last planning of a volume ran into. */
 export type Blockade =
   | { readonly from: 'plan'; readonly wait: Wait }
-  | { readonly from: 'executor'; readonly operation: Operation; readonly submission: Exclude<Submission, { kind: 'started' }> };
+  | {
+      readonly from: 'executor';
+      readonly operation: Operation;
+      readonly submission: Exclude<Submission, { kind: 'started' }>;
+    };
 
 export interface ObstacleBook {
   /** All blockades of the volume; those that stay the same keep their `sinceMs`. */
@@ -40,7 +44,9 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
       if (blockades.length === 0) lastCodes.delete(volume);
     },
     list(inFlight) {
-      const waiting = [...volumes].flatMap(([volume, entries]) => entries.map((entry) => ({ volume, ...entry })));
+      const waiting = [...volumes].flatMap(([volume, entries]) =>
+        entries.map((entry) => ({ volume, ...entry })),
+      );
       const busy = inFlight.map(describeInFlight);
       const taken = new Set(busy.map((one) => `${one.volume} ${one.publication ?? ''}`));
       return [...busy, ...waiting.filter((one) => !taken.has(`${one.volume} ${one.publication ?? ''}`))];
@@ -58,7 +64,9 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
 }
 
 function isSame(a: Entry, b: Entry): boolean {
-  return a.kind === b.kind && a.code === b.code && a.publication === b.publication && a.operation === b.operation;
+  return (
+    a.kind === b.kind && a.code === b.code && a.publication === b.publication && a.operation === b.operation
+  );
 }
 
 function describe(blockade: Blockade, nowMs: number): Entry[] {
@@ -67,22 +75,27 @@ function describe(blockade: Blockade, nowMs: number): Entry[] {
   const common = { publication: publicationOf(operation), operation: operation.kind } as const;
   if (submission.kind === 'busy') {
     // Busy with itself is "running", which the operations in flight tell.
-    if (submission.with.kind === operation.kind && publicationOf(submission.with) === common.publication) return [];
+    if (submission.with.kind === operation.kind && publicationOf(submission.with) === common.publication)
+      return [];
     const message = `waits for ${submission.with.kind} of the same volume to end`;
     const blocker = submission.with.kind;
-    return [{ ...common, kind: 'waiting-turn', code: undefined, message, blocker, ...NO_RETRY, sinceMs: nowMs }];
+    return [
+      { ...common, kind: 'waiting-turn', code: undefined, message, blocker, ...NO_RETRY, sinceMs: nowMs },
+    ];
   }
   const { failure, attempts, sinceMs, retryAtMs } = submission;
-  return [{
-    ...common,
-    kind: FAILURE_RETRY[failure.code] === 'later' ? 'waiting-retry' : 'waiting-change',
-    code: failure.code,
-    message: failure.message,
-    blocker: failure.blocker,
-    sinceMs,
-    nextRetryMs: retryAtMs,
-    attempts,
-  }];
+  return [
+    {
+      ...common,
+      kind: FAILURE_RETRY[failure.code] === 'later' ? 'waiting-retry' : 'waiting-change',
+      code: failure.code,
+      message: failure.message,
+      blocker: failure.blocker,
+      sinceMs,
+      nextRetryMs: retryAtMs,
+      attempts,
+    },
+  ];
 }
 
 const NO_RETRY = { nextRetryMs: undefined, attempts: 0 } as const;
@@ -124,7 +137,9 @@ function describeInFlight({ operation, phase, lane, sinceMs }: InFlight): Obstac
     publication,
     operation: operation.kind,
     code: undefined,
-    message: running ? `${operation.kind} is running` : `${operation.kind} waits for a free place in lane ${lane}`,
+    message: running
+      ? `${operation.kind} is running`
+      : `${operation.kind} waits for a free place in lane ${lane}`,
     blocker: running ? undefined : lane,
     sinceMs,
     ...NO_RETRY,

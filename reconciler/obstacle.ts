@@ -11,7 +11,13 @@ import type { OperationKind } from './operation.ts';
  * waits because what is wanted for this pod is not known.
  */
 export type ObstacleKind =
-  | 'running' | 'waiting-retry' | 'waiting-change' | 'waiting-driver' | 'waiting-turn' | 'blocked' | 'gate-closed'
+  | 'running'
+  | 'waiting-retry'
+  | 'waiting-change'
+  | 'waiting-driver'
+  | 'waiting-turn'
+  | 'blocked'
+  | 'gate-closed'
   | 'frozen';
 
 export interface Obstacle {

@@ -3,7 +3,11 @@ import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
 
 export type Operation =
   | { readonly kind: 'attach' | 'stage' | 'unstage' | 'detach'; readonly volume: VolumeId }
-  | { readonly kind: 'publish' | 'unpublish'; readonly volume: VolumeId; readonly publication: PublicationKey };
+  | {
+      readonly kind: 'publish' | 'unpublish';
+      readonly volume: VolumeId;
+      readonly publication: PublicationKey;
+    };
 
 export type OperationKind = Operation['kind'];
 

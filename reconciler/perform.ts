@@ -14,7 +14,11 @@ export interface PerformContext {
 }
 
 /** Never rejects for input or the world; settles when the effect has ended. */
-export async function performVerb(plugin: VolumePlugin, operation: Operation, context: PerformContext): Promise<Outcome> {
+export async function performVerb(
+  plugin: VolumePlugin,
+  operation: Operation,
+  context: PerformContext,
+): Promise<Outcome> {
   const call = volumeCall(context);
   switch (operation.kind) {
     case 'attach':
@@ -31,7 +35,10 @@ export async function performVerb(plugin: VolumePlugin, operation: Operation, co
       return outcomeOf(published, ({ mount }) => ({ mount, generation }));
     }
     case 'unpublish':
-      return outcomeOf(await plugin.unpublish(publicationCall(call, context, operation.publication)), () => ({}));
+      return outcomeOf(
+        await plugin.unpublish(publicationCall(call, context, operation.publication)),
+        () => ({}),
+      );
   }
 }
 
@@ -51,5 +58,7 @@ function publicationCall(call: VolumeCall, context: PerformContext, key: Publica
 }
 
 function outcomeOf<T>(result: Result<T>, learnt: (value: T) => Learnt): Outcome {
-  return result.ok ? { kind: 'done', learnt: learnt(result.value) } : { kind: 'failed', failure: result.failure };
+  return result.ok
+    ? { kind: 'done', learnt: learnt(result.value) }
+    : { kind: 'failed', failure: result.failure };
 }

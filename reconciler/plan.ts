@@ -99,7 +99,11 @@ function isThere(wanted: DesiredPublication, actual: ActualPublication | undefin
   return actual?.presence.kind === 'present' && actual.generation === wanted.generation;
 }
 
-function waitingFor(next: readonly Operation[], kind: Wait['kind'], failure: Failure | undefined): readonly Wait[] {
+function waitingFor(
+  next: readonly Operation[],
+  kind: Wait['kind'],
+  failure: Failure | undefined,
+): readonly Wait[] {
   return next.map((operation) => ({
     kind,
     operation: operation.kind,

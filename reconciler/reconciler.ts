@@ -6,7 +6,13 @@ import type { Layout } from '../plugins/layout.ts';
 import type { PluginRegistry } from '../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
-  type ActualState, type ActualVolume, begin, isOnTheGround, learn, onTheGround, type Outcome,
+  type ActualState,
+  type ActualVolume,
+  begin,
+  isOnTheGround,
+  learn,
+  onTheGround,
+  type Outcome,
 } from './actual-state.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
@@ -21,9 +27,7 @@ import type { RecordStore } from './record.ts';
 import { lostMounts } from './verify.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
-export type WakeCause =
-  | { readonly kind: 'driver'; readonly driver: string }
-  | { readonly kind: 'operator' };
+export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };
 
 /** The pure parts, replaceable so that a test can plant a bug and see it caught. */
 export interface Policy {
@@ -255,7 +259,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       for (const [id, volume] of next.volumes) {
         if (!sameWish(previous.volumes.get(id), volume)) executor.forgive(id);
       }
-      for (const id of new Set([...previous.volumes.keys(), ...next.volumes.keys(), ...actual.keys()])) touch(id);
+      for (const id of new Set([...previous.volumes.keys(), ...next.volumes.keys(), ...actual.keys()]))
+        touch(id);
     },
     wake(cause) {
       for (const [id, spec] of specs(actual, desired)) {
@@ -302,7 +307,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
 function sameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
   if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
-  if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish) return false;
+  if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish)
+    return false;
   if (before.secrets.controllerPublish !== after.secrets.controllerPublish) return false;
   if (before.publications.size !== after.publications.size) return false;
   for (const [key, wanted] of after.publications) {
@@ -322,7 +328,8 @@ function specs(actual: ActualState, desired: DesiredState): ReadonlyMap<VolumeId
 function merged(known: ActualVolume | undefined, found: ActualVolume): ActualVolume | undefined {
   if (known === undefined) return found;
   const news = [...found.publications].filter(([key]) => !known.publications.has(key));
-  const staged = known.staged.kind === 'absent' && found.staged.kind !== 'absent' ? found.staged : known.staged;
+  const staged =
+    known.staged.kind === 'absent' && found.staged.kind !== 'absent' ? found.staged : known.staged;
   if (news.length === 0 && staged === known.staged) return undefined;
   return { ...known, staged, publications: new Map([...known.publications, ...news]) };
 }

@@ -74,13 +74,15 @@ export function formatRecord(record: VolumeRecord): string {
 
 /** Total: any bytes in; a record that was once written whole, or the reason why it cannot be believed (INV-20). */
 export function parseRecord(text: string): Result<VolumeRecord> {
-  const unreadable = (message: string): Result<never> => fail({ code: 'record-unreadable', message, effect: 'none' });
+  const unreadable = (message: string): Result<never> =>
+    fail({ code: 'record-unreadable', message, effect: 'none' });
   const [header, body, end, ...rest] = text.split('\n');
   const [name, version, checksum, ...more] = header?.split(' ') ?? [];
   if (name !== 'mooring-record' || body === undefined || end !== '' || rest.length > 0 || more.length > 0) {
     return unreadable('not a record, or cut short');
   }
-  if (version !== String(RECORD_VERSION)) return unreadable(`record version ${version?.slice(0, 16)}; this build reads 1`);
+  if (version !== String(RECORD_VERSION))
+    return unreadable(`record version ${version?.slice(0, 16)}; this build reads 1`);
   if (checksum !== sha256Hex(body)) return unreadable('checksum does not match');
   try {
     const record = JSON.parse(body) as VolumeRecord;
@@ -92,9 +94,15 @@ export function parseRecord(text: string): Result<VolumeRecord> {
 
 /** The checksum says that we wrote it; this says that it can be acted on without leaving the layout. */
 function isSane(record: VolumeRecord): boolean {
-  return typeof record.bootId === 'string' && typeof record.spec?.id === 'string' &&
-    typeof record.needs?.attach === 'boolean' && Array.isArray(record.publications) &&
-    record.publications.every(({ spec }) => parsePodUid(spec.pod.uid) !== undefined && !spec.specName.includes('/'));
+  return (
+    typeof record.bootId === 'string' &&
+    typeof record.spec?.id === 'string' &&
+    typeof record.needs?.attach === 'boolean' &&
+    Array.isArray(record.publications) &&
+    record.publications.every(
+      ({ spec }) => parsePodUid(spec.pod.uid) !== undefined && !spec.specName.includes('/'),
+    )
+  );
 }
 
 export function createRecordStore(host: Host, layout: Layout): RecordStore {
@@ -175,7 +183,9 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
 
 interface Turn {
   running: Promise<Result<void>>;
-  next: { text: string | undefined; promise: Promise<Result<void>>; resolve: (result: Result<void>) => void } | undefined;
+  next:
+    | { text: string | undefined; promise: Promise<Result<void>>; resolve: (result: Result<void>) => void }
+    | undefined;
 }
 
 function withResolver<T>(): { promise: Promise<T>; resolve: (value: T) => void } {

@@ -9,7 +9,14 @@ import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
-import { ABSENT, type ActualPublication, type ActualState, type ActualVolume, type Presence, RESTARTED } from './actual-state.ts';
+import {
+  ABSENT,
+  type ActualPublication,
+  type ActualState,
+  type ActualVolume,
+  type Presence,
+  RESTARTED,
+} from './actual-state.ts';
 import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
 
 export interface RecoveryInput {
@@ -29,7 +36,11 @@ export function recover(input: RecoveryInput): ActualState {
 function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume {
   const { spec } = record;
   const sameBoot = record.bootId === input.bootId;
-  const proven = (recorded: RecordedPresence, path: AbsolutePath | undefined, mount: MountIdentity | undefined): Presence => {
+  const proven = (
+    recorded: RecordedPresence,
+    path: AbsolutePath | undefined,
+    mount: MountIdentity | undefined,
+  ): Presence => {
     if (recorded === 'absent') return ABSENT;
     return recorded === 'present' && sameBoot && path !== undefined && isMountedAs(input.table, path, mount)
       ? { kind: 'present' }
@@ -61,8 +72,17 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
 }
 
 /** Exactly one layer, and it is the one we know. */
-export function isMountedAs(table: MountTable | undefined, path: AbsolutePath, mount: MountIdentity | undefined): boolean {
+export function isMountedAs(
+  table: MountTable | undefined,
+  path: AbsolutePath,
+  mount: MountIdentity | undefined,
+): boolean {
   const stack = table?.at(path) ?? [];
   const [only] = stack;
-  return mount !== undefined && stack.length === 1 && only?.mountId === mount.mountId && only.device === mount.device;
+  return (
+    mount !== undefined &&
+    stack.length === 1 &&
+    only?.mountId === mount.mountId &&
+    only.device === mount.device
+  );
 }

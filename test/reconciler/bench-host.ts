@@ -56,10 +56,24 @@ export function createBenchHost(): BenchHost {
     },
     async readDirectoryFiles(directory: AbsolutePath) {
       const names = [...files.keys()].filter((path) => path.startsWith(`${directory}/`));
-      const facts = { kind: 'file', mode: 0o600, uid: 0, gid: 0, inode: 1, sizeBytes: 1, modifiedMs: 0 } as const;
-      return ok(names.map((path) => {
-        return { name: path.slice(directory.length + 1), facts, content: ok(Buffer.from(files.get(path) ?? '')) };
-      }));
+      const facts = {
+        kind: 'file',
+        mode: 0o600,
+        uid: 0,
+        gid: 0,
+        inode: 1,
+        sizeBytes: 1,
+        modifiedMs: 0,
+      } as const;
+      return ok(
+        names.map((path) => {
+          return {
+            name: path.slice(directory.length + 1),
+            facts,
+            content: ok(Buffer.from(files.get(path) ?? '')),
+          };
+        }),
+      );
     },
     readMountTable: async () => ok(createMountTable(entries)),
   };

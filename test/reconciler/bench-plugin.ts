@@ -20,7 +20,12 @@ export function createBenchPlugin(): BenchPlugin {
   const subject = (call: VolumeCall & { publication?: { key: string } }): string => {
     return call.publication?.key ?? (call.spec.kind === 'csi' ? call.spec.volumeHandle : call.spec.id);
   };
-  async function act<T>(kind: Operation['kind'], call: VolumeCall, rung: string, value: T): Promise<Result<T>> {
+  async function act<T>(
+    kind: Operation['kind'],
+    call: VolumeCall,
+    rung: string,
+    value: T,
+  ): Promise<Result<T>> {
     calls.push(`${kind} ${subject(call)}`);
     if (bench.gate !== undefined) await bench.gate;
     const failure = bench.fault(kind, subject(call));
@@ -35,8 +40,9 @@ export function createBenchPlugin(): BenchPlugin {
     needs: () => bench.needs,
     lane: () => 'bench',
     attach: (call) => act('attach', call, `attached ${subject(call)}`, { publishContext: { lun: '7' } }),
-    detach: async (call) => ((await act('detach', call, `attached ${subject(call)}`, undefined)), done),
-    stage: (call) => act('stage', call, `staged ${subject(call)}`, { stagedMount: { mountId: 7, device: '7:1' } }),
+    detach: async (call) => (await act('detach', call, `attached ${subject(call)}`, undefined), done),
+    stage: (call) =>
+      act('stage', call, `staged ${subject(call)}`, { stagedMount: { mountId: 7, device: '7:1' } }),
     unstage: (call) => act('unstage', call, `staged ${subject(call)}`, undefined),
     publish: (call) => act('publish', call, subject(call), { mount: { mountId: 8, device: '7:1' } }),
     unpublish: (call) => act('unpublish', call, subject(call), undefined),

@@ -11,7 +11,11 @@ import { place } from './world.ts';
 
 const volume = 'data' as VolumeId;
 const stage: Operation = { kind: 'stage', volume };
-const publish = (pod: string): Operation => ({ kind: 'publish', volume, publication: place(pod, 'data').key });
+const publish = (pod: string): Operation => ({
+  kind: 'publish',
+  volume,
+  publication: place(pod, 'data').key,
+});
 
 function bench(outcomeOf: (operation: Operation) => Outcome | Promise<Outcome>, width = 4) {
   const host = createBenchHost();
@@ -31,7 +35,10 @@ function bench(outcomeOf: (operation: Operation) => Outcome | Promise<Outcome>, 
 }
 
 const done: Outcome = { kind: 'done', learnt: {} };
-const failed: Outcome = { kind: 'failed', failure: { code: 'driver-failed', message: '', effect: 'unknown' } };
+const failed: Outcome = {
+  kind: 'failed',
+  failure: { code: 'driver-failed', message: '', effect: 'unknown' },
+};
 
 test('two operations conflict when they share the volume and not two different places of it', () => {
   assert.ok(conflicts(stage, publish('a')));
@@ -48,12 +55,18 @@ test('a conflicting operation is refused as busy while the first one runs', asyn
 });
 
 test('a hung lane does not hold another lane (S0-1)', async () => {
-  const { executor, finished } = bench(({ volume: id }) => (id.startsWith('slow') ? new Promise(() => {}) : done), 1);
+  const { executor, finished } = bench(
+    ({ volume: id }) => (id.startsWith('slow') ? new Promise(() => {}) : done),
+    1,
+  );
   executor.submit({ kind: 'stage', volume: 'slow-1' as VolumeId });
   executor.submit({ kind: 'stage', volume: 'slow-2' as VolumeId });
   executor.submit(stage);
   await settled();
-  assert.deepEqual(finished.map(({ operation }) => operation.volume), ['data']);
+  assert.deepEqual(
+    finished.map(({ operation }) => operation.volume),
+    ['data'],
+  );
 });
 
 test('a failure backs its key off, the way down stays free, and the timer asks for a retry', async () => {
@@ -82,5 +95,8 @@ test('back-off grows to its cap and never overflows, for any number of failures'
       assert.ok(waitMs >= (failures === 0 ? 0 : 400) && waitMs <= 144_000);
     }),
   );
-  assert.deepEqual([1, 2, 3, 20].map((n) => backOffMs(n, { firstMs: 500, maxMs: 120_000 }, 0.5)), [500, 1_000, 2_000, 120_000]);
+  assert.deepEqual(
+    [1, 2, 3, 20].map((n) => backOffMs(n, { firstMs: 500, maxMs: 120_000 }, 0.5)),
+    [500, 1_000, 2_000, 120_000],
+  );
 });

@@ -14,7 +14,12 @@ const volume = csi('data').id;
 const publish = (pod: string) => ({ kind: 'publish', volume, publication: place(pod, 'data').key });
 const unpublish = (pod: string) => ({ kind: 'unpublish', volume, publication: place(pod, 'data').key });
 
-function plan(desired: DesiredVolume | undefined, now: ActualVolume | undefined, needs: Needs | undefined = STAGED, gate = OPEN) {
+function plan(
+  desired: DesiredVolume | undefined,
+  now: ActualVolume | undefined,
+  needs: Needs | undefined = STAGED,
+  gate = OPEN,
+) {
   return planVolume({ volume, desired, actual: now, needs, gate });
 }
 
@@ -25,12 +30,19 @@ test('a volume climbs one rung at a time: attach, stage, publish', () => {
   assert.deepEqual(plan(want, attached, ALL).operations, [{ kind: 'stage', volume }]);
   const staged = actual('data', { attached: 'present', staged: 'present', needs: ALL });
   assert.deepEqual(plan(want, staged, ALL).operations, [publish('web')]);
-  const there = actual('data', { attached: 'present', staged: 'present', pods: { web: 'present' }, needs: ALL });
+  const there = actual('data', {
+    attached: 'present',
+    staged: 'present',
+    pods: { web: 'present' },
+    needs: ALL,
+  });
   assert.deepEqual(plan(want, there, ALL), { operations: [], waits: [] });
 });
 
 test('a driver that neither attaches nor stages is published to at once', () => {
-  assert.deepEqual(plan(wanted('data', ['web']), undefined, { attach: false, stage: false }).operations, [publish('web')]);
+  assert.deepEqual(plan(wanted('data', ['web']), undefined, { attach: false, stage: false }).operations, [
+    publish('web'),
+  ]);
 });
 
 test('an unsure stage is staged again before anything is published (RC-03)', () => {
@@ -39,12 +51,19 @@ test('an unsure stage is staged again before anything is published (RC-03)', () 
 });
 
 test('a volume is not unstaged while a pod may still hold it (INV-1)', () => {
-  assert.deepEqual(plan(undefined, actual('data', { staged: 'present', pods: { web: 'unsure' } })).operations, [unpublish('web')]);
+  assert.deepEqual(
+    plan(undefined, actual('data', { staged: 'present', pods: { web: 'unsure' } })).operations,
+    [unpublish('web')],
+  );
 });
 
 test('the last pod gone, the volume descends the way it came', () => {
-  assert.deepEqual(plan(undefined, actual('data', { staged: 'unsure', attached: 'present' })).operations, [{ kind: 'unstage', volume }]);
-  assert.deepEqual(plan(undefined, actual('data', { attached: 'unsure' })).operations, [{ kind: 'detach', volume }]);
+  assert.deepEqual(plan(undefined, actual('data', { staged: 'unsure', attached: 'present' })).operations, [
+    { kind: 'unstage', volume },
+  ]);
+  assert.deepEqual(plan(undefined, actual('data', { attached: 'unsure' })).operations, [
+    { kind: 'detach', volume },
+  ]);
   assert.deepEqual(plan(undefined, actual('data', {})), { operations: [], waits: [] });
 });
 
@@ -55,26 +74,49 @@ test('a pod that leaves does not take the volume from a pod that stays', () => {
 
 test('nothing is torn down before every source has been listed (INV-15)', () => {
   const gate = { ...OPEN, complete: false };
-  const mounted = plan(undefined, actual('data', { staged: 'present', pods: { web: 'present' } }), STAGED, gate);
+  const mounted = plan(
+    undefined,
+    actual('data', { staged: 'present', pods: { web: 'present' } }),
+    STAGED,
+    gate,
+  );
   assert.deepEqual(mounted.operations, []);
-  assert.deepEqual(mounted.waits.map(({ kind }) => kind), ['gate-closed']);
+  assert.deepEqual(
+    mounted.waits.map(({ kind }) => kind),
+    ['gate-closed'],
+  );
   assert.deepEqual(plan(undefined, actual('data', { staged: 'present' }), STAGED, gate).operations, []);
 });
 
 test('an unresolved pod freezes its own teardown and nobody else’s (k/k#120150)', () => {
   const now = actual('data', { staged: 'present', pods: { frozen: 'present', gone: 'present' } });
-  const { operations, waits } = plan(undefined, now, STAGED, { ...OPEN, frozenPods: new Set(['frozen' as PodUid]) });
+  const { operations, waits } = plan(undefined, now, STAGED, {
+    ...OPEN,
+    frozenPods: new Set(['frozen' as PodUid]),
+  });
   assert.deepEqual(operations, [unpublish('gone')]);
-  assert.deepEqual(waits.map(({ kind, publication }) => [kind, publication]), [['frozen', place('frozen', 'data').key]]);
+  assert.deepEqual(
+    waits.map(({ kind, publication }) => [kind, publication]),
+    [['frozen', place('frozen', 'data').key]],
+  );
 });
 
 test('a source that cannot be read freezes the pods that came from it', () => {
   const now = actual('data', { staged: 'present', pods: { web: 'present' } });
-  assert.deepEqual(plan(undefined, now, STAGED, { ...OPEN, unknownOrigins: new Set(['pods.yaml']) }).operations, []);
+  assert.deepEqual(
+    plan(undefined, now, STAGED, { ...OPEN, unknownOrigins: new Set(['pods.yaml']) }).operations,
+    [],
+  );
 });
 
 test('without its driver a volume waits, on the way up and on the way down', () => {
-  const up = planVolume({ volume, desired: wanted('data', ['web']), actual: undefined, needs: undefined, gate: OPEN });
+  const up = planVolume({
+    volume,
+    desired: wanted('data', ['web']),
+    actual: undefined,
+    needs: undefined,
+    gate: OPEN,
+  });
   assert.deepEqual([up.operations, up.waits.map(({ kind }) => kind)], [[], ['waiting-driver']]);
   const mounted = actual('data', { staged: 'present', pods: { web: 'present' } });
   const down = planVolume({ volume, desired: undefined, actual: mounted, needs: undefined, gate: OPEN });
@@ -83,7 +125,9 @@ test('without its driver a volume waits, on the way up and on the way down', () 
 
 test('a driver that stopped staging does not change how a standing volume comes down (DR-16)', () => {
   const now = actual('data', { staged: 'present' });
-  assert.deepEqual(plan(undefined, now, { attach: false, stage: false }).operations, [{ kind: 'unstage', volume }]);
+  assert.deepEqual(plan(undefined, now, { attach: false, stage: false }).operations, [
+    { kind: 'unstage', volume },
+  ]);
 });
 
 test('a blocked volume is neither climbed nor torn down', () => {
@@ -95,7 +139,10 @@ test('a blocked volume is neither climbed nor torn down', () => {
 test('a new generation of content is published again', () => {
   const key = place('web', 'data').key;
   const want = wanted('data', ['web']);
-  const changed = { ...want, publications: new Map([[key, { spec: place('web', 'data'), generation: '2', files: undefined }]]) };
+  const changed = {
+    ...want,
+    publications: new Map([[key, { spec: place('web', 'data'), generation: '2', files: undefined }]]),
+  };
   const now = actual('data', { staged: 'present', pods: { web: 'present' } });
   assert.deepEqual(plan(changed, now).operations, [publish('web')]);
 });

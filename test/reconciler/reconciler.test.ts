@@ -20,8 +20,15 @@ function bench(recovered: ActualState = new Map()) {
   const plugins = createBenchPlugin();
   const records = createRecordStore(host, layout);
   const reconciler = createReconciler({
-    host, layout, plugins, records, recovered, log: silent, backOff: { firstMs: 500, maxMs: 8_000 },
-    laneWidth: () => 4, resyncMs: 60_000,
+    host,
+    layout,
+    plugins,
+    records,
+    recovered,
+    log: silent,
+    backOff: { firstMs: 500, maxMs: 8_000 },
+    laneWidth: () => 4,
+    resyncMs: 60_000,
   });
   return { host, plugins, records, reconciler };
 }
@@ -40,7 +47,12 @@ test('a wanted volume is staged and published, a released one comes down, and no
   assert.deepEqual([...plugins.world], []);
   assert.equal(host.files.size, 0);
   assert.equal(reconciler.actual().size, 0);
-  assert.deepEqual(plugins.calls, ['stage data', 'publish web/pv-data', 'unpublish web/pv-data', 'unstage data']);
+  assert.deepEqual(plugins.calls, [
+    'stage data',
+    'publish web/pv-data',
+    'unpublish web/pv-data',
+    'unstage data',
+  ]);
 });
 
 test('the record names a rung before its first effect (decision 7)', async () => {
@@ -88,7 +100,10 @@ test('a refusal without effect teaches nothing: the volume stays on the ground a
   await settled();
   assert.equal(reconciler.actual().size, 0);
   const [obstacle] = reconciler.obstacles();
-  assert.deepEqual([obstacle?.kind, obstacle?.code, obstacle?.attempts], ['waiting-retry', 'driver-refused', 1]);
+  assert.deepEqual(
+    [obstacle?.kind, obstacle?.code, obstacle?.attempts],
+    ['waiting-retry', 'driver-refused', 1],
+  );
   plugins.fault = () => undefined;
   await host.advance(1_000);
   assert.ok(plugins.world.has('staged data'));
@@ -112,7 +127,10 @@ test('one failing pod does not delay another pod of the same volume (ST-14)', as
   await host.advance(30_000);
   reconciler.setDesired(wish([wanted('data', ['bad', 'good'])]));
   await settled();
-  assert.equal(reconciler.actual().get(csi('data').id)?.publications.get(place('good', 'data').key)?.presence.kind, 'present');
+  assert.equal(
+    reconciler.actual().get(csi('data').id)?.publications.get(place('good', 'data').key)?.presence.kind,
+    'present',
+  );
 });
 
 test('an operation that waited for a slot asks again before it acts', async () => {
@@ -147,13 +165,24 @@ test('UNIMPLEMENTED is not tried again by time, only when the driver changes (A-
 test('what a restart leaves unsure is done again when wanted and undone when not', async () => {
   const kept = actual('kept', { staged: 'unsure', pods: { web: 'unsure' } });
   const gone = actual('gone', { staged: 'unsure', pods: { old: 'unsure' } });
-  const { plugins, reconciler } = bench(new Map([[kept.spec.id, kept], [gone.spec.id, gone]]));
+  const { plugins, reconciler } = bench(
+    new Map([
+      [kept.spec.id, kept],
+      [gone.spec.id, gone],
+    ]),
+  );
   await settled();
   assert.equal(plugins.calls.length, 0);
   reconciler.setDesired(wish([wanted('kept', ['web'])]));
   await settled();
-  assert.deepEqual(plugins.calls.filter((call) => call.includes('kept')), ['stage kept', 'publish web/pv-kept']);
-  assert.deepEqual(plugins.calls.filter((call) => call.includes('gone')), ['unpublish old/pv-gone', 'unstage gone']);
+  assert.deepEqual(
+    plugins.calls.filter((call) => call.includes('kept')),
+    ['stage kept', 'publish web/pv-kept'],
+  );
+  assert.deepEqual(
+    plugins.calls.filter((call) => call.includes('gone')),
+    ['unpublish old/pv-gone', 'unstage gone'],
+  );
 });
 
 test('a mount that somebody took away is noticed at resync and made again (MT-14)', async () => {

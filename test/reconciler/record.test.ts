@@ -64,7 +64,9 @@ test('saves of one volume that overlap share a write, and the last one wins', as
     return writeFile(path, content, options);
   };
   const records = createRecordStore(host, layout);
-  const saves = ['a', 'b', 'c', 'd'].map((pod) => records.save(actual('data', { staged: 'present', pods: { [pod]: 'unsure' } })));
+  const saves = ['a', 'b', 'c', 'd'].map((pod) =>
+    records.save(actual('data', { staged: 'present', pods: { [pod]: 'unsure' } })),
+  );
   await Promise.all(saves);
   assert.equal(writes, 2);
   const loaded = await createRecordStore(host, layout).load();

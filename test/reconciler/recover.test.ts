@@ -16,7 +16,15 @@ const target = layout.target(csi('data'), place('web', 'data'));
 
 function mounted(path: AbsolutePath, mountId: number, device = '7:1'): MountEntry {
   return {
-    mountId, parentId: 1, device, root: '/', target: path, options: ['rw'], propagation: [], fsType: 'ext4', source: '/dev/loop1',
+    mountId,
+    parentId: 1,
+    device,
+    root: '/',
+    target: path,
+    options: ['rw'],
+    propagation: [],
+    fsType: 'ext4',
+    source: '/dev/loop1',
     superOptions: ['rw'],
   };
 }
@@ -45,13 +53,22 @@ test('a mount with the noted identity, alone on its path, in the same boot, is p
 });
 
 test('another boot proves nothing, even with the same mount ids (INV-21)', () => {
-  assert.deepEqual(recovered(set(), [mounted(staging, 40), mounted(target, 41)], 'boot-2'), ['unsure', 'unsure']);
+  assert.deepEqual(recovered(set(), [mounted(staging, 40), mounted(target, 41)], 'boot-2'), [
+    'unsure',
+    'unsure',
+  ]);
 });
 
 test('a missing, another or a stacked mount proves nothing', () => {
   assert.deepEqual(recovered(set(), []), ['unsure', 'unsure']);
-  assert.deepEqual(recovered(set(), [mounted(staging, 40, '7:2'), mounted(target, 42)]), ['unsure', 'unsure']);
-  assert.deepEqual(recovered(set(), [mounted(staging, 39), mounted(staging, 40), mounted(target, 41)]), ['unsure', 'present']);
+  assert.deepEqual(recovered(set(), [mounted(staging, 40, '7:2'), mounted(target, 42)]), [
+    'unsure',
+    'unsure',
+  ]);
+  assert.deepEqual(recovered(set(), [mounted(staging, 39), mounted(staging, 40), mounted(target, 41)]), [
+    'unsure',
+    'present',
+  ]);
 });
 
 test('an unreadable mount table proves nothing', () => {

@@ -2,9 +2,21 @@
 import type { Failure } from '../../mount/failure.ts';
 import { NO_SECRETS, type Needs } from '../../plugins/plugin.ts';
 import {
-  csiVolumeId, type CsiVolumeSpec, type PodUid, publicationKey, type PublicationKey, type PublicationSpec,
+  csiVolumeId,
+  type CsiVolumeSpec,
+  type PodUid,
+  publicationKey,
+  type PublicationKey,
+  type PublicationSpec,
 } from '../../plugins/volume.ts';
-import { ABSENT, type ActualPublication, type ActualVolume, type Presence, PRESENT, RESTARTED } from '../../reconciler/actual-state.ts';
+import {
+  ABSENT,
+  type ActualPublication,
+  type ActualVolume,
+  type Presence,
+  PRESENT,
+  RESTARTED,
+} from '../../reconciler/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
 
 export const DRIVER = 'driver.example';
@@ -48,7 +60,12 @@ export function actual(handle: string, shape: ActualShape): ActualVolume {
   const publications = new Map<PublicationKey, ActualPublication>();
   for (const [pod, kind] of Object.entries(shape.pods ?? {})) {
     const spec = place(pod, handle);
-    publications.set(spec.key, { spec, presence: presence(kind), generation: kind === 'present' ? '' : undefined, mount: undefined });
+    publications.set(spec.key, {
+      spec,
+      presence: presence(kind),
+      generation: kind === 'present' ? '' : undefined,
+      mount: undefined,
+    });
   }
   return {
     spec: csi(handle),

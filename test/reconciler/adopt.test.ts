@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fail, ok } from '../../mount/failure.ts';
+import { type AbsolutePath, type Host, parseAbsolutePath, type PathKind } from '../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+import { createLayout } from '../../plugins/layout.ts';
+import type { PublicationKey } from '../../plugins/volume.ts';
+import type { ActualState } from '../../reconciler/actual-state.ts';
+import { findUnrecorded } from '../../reconciler/adopt.ts';
+import { actual, csi, DRIVER, place } from './world.ts';
+
+const root = parseAbsolutePath('/state');
+assert.ok(root);
+const layout = createLayout(root);
+
+/** A disk given as a list of paths, with the content of the files among them. */
+function disk(paths: Readonly<Record<string, string | null>>, mounts: readonly string[] = []): Host {
+  const all = Object.keys(paths);
+  const entries = mounts.map(
+    (target, index): MountEntry => ({
+      mountId: index + 100,
+      parentId: 1,
+      device: '0:50',
+      root: '/',
+      target: target as AbsolutePath,
+      options: ['rw'],
+      propagation: [],
+      fsType: 'tmpfs',
+      source: 'x',
+      superOptions: ['rw'],
+    }),
+  );
+  const missing = fail({ code: 'path-missing', message: '', effect: 'none' });
+  return {
+    async listDirectory(directory: AbsolutePath) {
+      const below = all
+        .filter((path) => path.startsWith(`${directory}/`))
+        .map((path) => path.slice(directory.length + 1));
+      return below.length === 0 ? missing : ok([...new Set(below.map((path) => path.split('/')[0] ?? ''))]);
+    },
+    async readFile(path: AbsolutePath) {
+      const content = paths[path];
+      return typeof content === 'string' ? ok(Buffer.from(content)) : missing;
+    },
+    async inspect(path: AbsolutePath) {
+      const kind: PathKind = all.some((one) => one === path || one.startsWith(`${path}/`))
+        ? 'directory'
+        : 'absent';
+      return ok({ kind, mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 });
+    },
+    readMountTable: async () => ok(createMountTable(entries)),
+  } as unknown as Host;
+}
+
+const published = layout.target(csi('data'), place('web', 'data'));
+const data = JSON.stringify({ driverName: DRIVER, volumeHandle: 'data', specVolID: 'pv-data' });
+
+async function found(host: Host, known: ActualState = new Map()) {
+  return (await findUnrecorded(host, layout, known)).map(({ spec, staged, publications }) => {
+    return [spec.id, staged.kind, [...publications].map(([key, { presence }]) => `${key} ${presence.kind}`)];
+  });
+}
+
+test('a kubelet’s published and staged volume is found by its vol_data.json, and unsure', async () => {
+  const host = disk({
+    [published.replace(/mount$/, 'vol_data.json')]: data,
+    [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data,
+  });
+  assert.deepEqual(await found(host), [[csi('data').id, 'unsure', ['web/pv-data unsure']]]);
+});
+
+test('a staging mount without any pod is found too (k/k#121937)', async () => {
+  const host = disk({ [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data });
+  assert.deepEqual(await found(host), [[csi('data').id, 'unsure', []]]);
+});
+
+test('a global vol_data.json that names another volume than its directory is not believed', async () => {
+  const host = disk({ [`${layout.deviceDirectory(DRIVER, 'other')}/vol_data.json`]: data });
+  assert.deepEqual(await found(host), []);
+});
+
+test('a mount whose vol_data.json is empty (k/k#108217) is an orphan that can be taken down', async () => {
+  const host = disk({ [published.replace(/mount$/, 'vol_data.json')]: '' }, [published]);
+  const [orphan] = await findUnrecorded(host, layout, new Map());
+  assert.deepEqual(orphan?.spec.kind === 'orphan' && orphan.spec.path, published);
+  assert.ok(orphan?.publications.has('web/pv-data' as PublicationKey));
+});
+
+test('what is known already is not found again', async () => {
+  const known = actual('data', { staged: 'present', pods: { web: 'present' } });
+  const host = disk(
+    {
+      [published.replace(/mount$/, 'vol_data.json')]: data,
+      [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data,
+    },
+    [published, layout.stagingPath(DRIVER, 'data')],
+  );
+  assert.deepEqual(await found(host, new Map([[known.spec.id, known]])), []);
+});
+
+test('names that could leave the layout are passed over (SE-08)', async () => {
+  const host = disk({
+    '/state/pods/..x/volumes/kubernetes.io~secret/a/f': 'x',
+    '/state/pods/ok/volumes/kubernetes.io~secret/A b/f': 'x',
+  });
+  assert.deepEqual(await found(host), []);
+});

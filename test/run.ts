@@ -1,0 +1,77 @@
+/**
+ * `npm test`: every test file under node's own runner, inside a private mount namespace when we are root, and a look
+ * at the machine afterwards: the tests must leave no mount, loop device, process or scratch directory behind.
+ * `npm test -- test/reconciler` runs the files below a folder.
+ */
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const CONCURRENCY = 2;
+
+function testFiles(wanted: readonly string[]): string[] {
+  const all = readdirSync(HERE, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => relative(process.cwd(), join(HERE, name)))
+    .sort();
+  return wanted.length === 0
+    ? all
+    : all.filter((name) => wanted.some((one) => name.startsWith(one.replace(/^\.\//, ''))));
+}
+
+/** What a test may not leave behind, by name. */
+function traces(): Set<string> {
+  const found = new Set<string>();
+  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
+    const target = line.split(' ')[4];
+    if (target !== undefined) found.add(`mount ${target}`);
+  }
+  for (const name of readdirSync('/sys/block')) {
+    if (!name.startsWith('loop')) continue;
+    try {
+      found.add(`${name} ${readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim()}`);
+    } catch {
+      // Not attached.
+    }
+  }
+  for (const name of readdirSync(tmpdir())) if (name.startsWith('mooring')) found.add(`scratch ${name}`);
+  for (const pid of readdirSync('/proc')) {
+    if (!/^[0-9]+$/.test(pid)) continue;
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+      const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+      if (parent === '1' && /mooring|loopfile|broker|csi/.test(command))
+        found.add(`process ${pid} ${command.slice(0, 120)}`);
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  return found;
+}
+
+function run(files: readonly string[]): Promise<number> {
+  const node = [process.execPath, '--import', 'tsx', '--test', `--test-concurrency=${CONCURRENCY}`, ...files];
+  const isRoot = process.getuid?.() === 0;
+  if (!isRoot) {
+    process.stderr.write(
+      'WARNING: not root: every test that needs the real kernel will be skipped. Run it as root.\n',
+    );
+  }
+  const [command = '', ...argv] = isRoot ? ['unshare', '--mount', '--propagation', 'private', ...node] : node;
+  const child = spawn(command, argv, { stdio: 'inherit' });
+  return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
+}
+
+const files = testFiles(process.argv.slice(2));
+if (files.length === 0) {
+  process.stderr.write('no test file matches\n');
+  process.exit(2);
+}
+const before = traces();
+const code = await run(files);
+const left = [...traces()].filter((trace) => !before.has(trace));
+for (const trace of left) process.stderr.write(`LEFT BEHIND: ${trace}\n`);
+process.exit(code === 0 && left.length > 0 ? 1 : code);
