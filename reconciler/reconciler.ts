@@ -62,7 +62,7 @@ export interface Reconciler {
   obstacles(): readonly Obstacle[];
   /** Called after every change of actual state, operations or obstacles. */
   onChange(listener: () => void): Cancel;
-  /** No operation is queued or running and nothing is waiting to be planned. */
+  /** No operation is queued or running, nothing is waiting to be planned, and all that was learnt is written down. */
   idle(): boolean;
   /** Passes made so far; an idle node makes none but the resync. */
   passes(): number;
@@ -79,6 +79,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
   let passes = 0;
+  let notes = 0;
   let scheduled = false;
   let stopped = false;
   let cancelResync: Cancel = () => {};
@@ -137,7 +138,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       dirty.delete(volume);
       reconcileVolume(volume);
     }
-    for (const listener of listeners) listener();
+    notify();
   }
 
   function reconcileVolume(volume: VolumeId): void {
@@ -190,12 +191,20 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const id = volume.spec.id;
     if (!isOnTheGround(volume)) {
       actual.set(id, volume);
-      void records.save(volume);
+      void note(volume);
       return;
     }
     actual.delete(id);
     const erased = await records.erase(id);
     if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
+  }
+
+  async function note(volume: ActualVolume): Promise<void> {
+    notes += 1;
+    const saved = await records.save(volume);
+    notes -= 1;
+    if (!saved.ok) log.warn('record not updated', { volume: volume.spec.id, code: saved.failure.code });
+    notify();
   }
 
   function onFinished({ operation, outcome }: Finished): void {
@@ -286,7 +295,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    idle: () => !scheduled && executor.inFlight().length === 0,
+    idle: () => !scheduled && notes === 0 && executor.inFlight().length === 0,
     passes: () => passes,
     stop(waitMs) {
       stopped = true;

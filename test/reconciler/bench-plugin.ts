@@ -1,5 +1,5 @@
 /** A plugin whose world is a set of rungs; every verb can be held open or made to fail. */
-import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { Needs, PluginRegistry, VolumeCall, VolumePlugin } from '../../plugins/plugin.ts';
 import type { Operation } from '../../reconciler/operation.ts';
 
@@ -40,7 +40,7 @@ export function createBenchPlugin(): BenchPlugin {
     needs: () => bench.needs,
     lane: () => 'bench',
     attach: (call) => act('attach', call, `attached ${subject(call)}`, { publishContext: { lun: '7' } }),
-    detach: async (call) => (await act('detach', call, `attached ${subject(call)}`, undefined), done),
+    detach: (call) => act('detach', call, `attached ${subject(call)}`, undefined),
     stage: (call) =>
       act('stage', call, `staged ${subject(call)}`, { stagedMount: { mountId: 7, device: '7:1' } }),
     unstage: (call) => act('unstage', call, `staged ${subject(call)}`, undefined),

@@ -1,0 +1,186 @@
+/** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
+import { done, type Failure, type Result } from '../mount/failure.ts';
+import type { Cancel, Host } from '../mount/host.ts';
+import { createMounter } from '../mount/mounter.ts';
+import { createContentPlugin } from '../plugins/content.ts';
+import { createCsiPlugin } from '../plugins/csi/csi-plugin.ts';
+import { createDriverRegistry, type RunningDriverRegistry } from '../plugins/csi/driver-registry.ts';
+import { createEmptyDirPlugin } from '../plugins/empty-dir.ts';
+import { createHostPathPlugin } from '../plugins/host-path.ts';
+import { createLayout, type Layout } from '../plugins/layout.ts';
+import { createOrphanPlugin } from '../plugins/orphan.ts';
+import type { PluginRegistry } from '../plugins/plugin.ts';
+import { createRegistry } from '../plugins/registry.ts';
+import type { ActualState } from '../reconciler/actual-state.ts';
+import { findUnrecorded } from '../reconciler/adopt.ts';
+import type { Log } from '../reconciler/log.ts';
+import { createReconciler, type Policy, type Reconciler } from '../reconciler/reconciler.ts';
+import { createRecordStore, type UnreadableRecord } from '../reconciler/record.ts';
+import { recover } from '../reconciler/recover.ts';
+import type { Config } from './config.ts';
+import { desire } from './desire.ts';
+import { createManifestSource } from './manifest-source.ts';
+import type { Wish } from './wish.ts';
+
+export interface AgentParts {
+  readonly host: Host;
+  readonly config: Config;
+  readonly log: Log;
+  /** For tests that plant a bug; the product never passes it. */
+  readonly policy?: Partial<Policy>;
+}
+
+/** All there is to see, as it is at this moment; status and explain are made from it. */
+export interface AgentView {
+  readonly layout: Layout;
+  readonly wish: Wish;
+  readonly reconciler: Pick<Reconciler, 'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes'>;
+  readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
+  readonly unreadableRecords: readonly UnreadableRecord[];
+  readonly startedMs: number;
+}
+
+export interface Agent {
+  /**
+   * Rebuilds the state from records and mount table, then begins to work. Settles when the wish has been read once;
+   * a failure means that the state root cannot be used, and nothing was started.
+   */
+  start(): Promise<Result<void>>;
+  /** Only after a successful start. */
+  view(): AgentView;
+  onChange(listener: () => void): Cancel;
+  /** Starts nothing new, waits at most `waitMs` for what runs, and takes nothing down. */
+  stop(waitMs: number): Promise<void>;
+}
+
+export function createAgent(parts: AgentParts): Agent {
+  const { host, config, log } = parts;
+  const layout = createLayout(config.root);
+  const listeners = new Set<() => void>();
+  const notify = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const drivers = createDriverRegistry({
+    host,
+    layout,
+    staticSockets: config.staticDrivers.map(({ socket }) => socket),
+    resyncMs: config.resyncMs,
+  });
+  const source = createManifestSource({
+    host,
+    directory: config.manifests,
+    resyncMs: config.resyncMs,
+    settleMs: config.settleMs,
+  });
+  const plugins = createPlugins(host, layout, config, drivers);
+  let running: { readonly reconciler: Reconciler; readonly view: AgentView } | undefined;
+  let stopped = false;
+
+  function begin(recovered: ActualState, unreadableRecords: readonly UnreadableRecord[]): Reconciler {
+    const reconciler = createReconciler({
+      host,
+      layout,
+      plugins,
+      records,
+      recovered,
+      log,
+      backOff: config.backOff,
+      laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
+      resyncMs: config.resyncMs,
+      ...(parts.policy === undefined ? {} : { policy: parts.policy }),
+    });
+    const view: AgentView = {
+      layout,
+      get wish() {
+        return source.current();
+      },
+      reconciler,
+      drivers,
+      unreadableRecords,
+      startedMs: host.nowMs(),
+    };
+    running = { reconciler, view };
+    return reconciler;
+  }
+
+  const records = createRecordStore(host, layout);
+
+  function readWish(reconciler: Reconciler): void {
+    reconciler.setDesired(desire(source.current(), { deniedHostPaths: [layout.root, ...config.hostPathDenied] }));
+    notify();
+  }
+
+  return {
+    async start() {
+      const loaded = await records.load();
+      if (!loaded.ok) return loaded;
+      const table = await host.readMountTable();
+      if (!table.ok) log.warn('mount table unreadable', explained(table.failure));
+      for (const { file, failure } of loaded.value.unreadable) log.warn('record unreadable', { file, ...explained(failure) });
+      const recovered = recover({
+        records: loaded.value.records,
+        table: table.ok ? table.value : undefined,
+        bootId: host.bootId,
+        layout,
+      });
+      const reconciler = begin(recovered, loaded.value.unreadable);
+      log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: loaded.value.unreadable.length });
+      reconciler.onChange(notify);
+      drivers.onChange(({ kind, driver }) => {
+        log.info(`driver ${kind}`, { driver });
+        if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
+        notify();
+      });
+      source.onChange(() => readWish(reconciler));
+      void drivers.start();
+      await source.start();
+      readWish(reconciler);
+      void findUnrecorded(host, layout, reconciler.actual()).then((found) => {
+        if (!stopped) reconciler.adopt(found);
+      });
+      return done;
+    },
+    view() {
+      if (running === undefined) throw new Error('broken invariant: the agent is viewed before it started');
+      return running.view;
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async stop(waitMs) {
+      stopped = true;
+      source.stop();
+      drivers.stop();
+      await running?.reconciler.stop(waitMs);
+    },
+  };
+}
+
+function createPlugins(host: Host, layout: Layout, config: Config, drivers: RunningDriverRegistry): PluginRegistry {
+  const mounter = createMounter(host, layout.root);
+  const parallelSockets = new Set(config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket));
+  const csi = createCsiPlugin({
+    host,
+    layout,
+    drivers,
+    nodeName: config.nodeName,
+    deadlineMs: config.csiDeadlineMs,
+    parallelPublish: (driver) => {
+      const endpoint = drivers.get(driver)?.endpoint.path;
+      return config.drivers.get(driver)?.parallelPublish ?? (endpoint !== undefined && parallelSockets.has(endpoint));
+    },
+  });
+  return createRegistry([
+    csi,
+    createEmptyDirPlugin(host, layout, mounter),
+    createHostPathPlugin(host),
+    createContentPlugin('secret', host, layout, mounter),
+    createContentPlugin('config-map', host, layout, mounter),
+    createOrphanPlugin(host, layout, mounter),
+  ]);
+}
+
+function explained(failure: Failure): { readonly code: string; readonly message: string } {
+  return { code: failure.code, message: failure.message };
+}

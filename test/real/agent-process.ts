@@ -1,0 +1,80 @@
+/**
+ * The real agent in its own process, as main composes it, over a Host that kills it at a chosen effect.
+ * Says on standard output, one JSON line each: `{"effect":n,"name":"…"}` before an effect, and `{"settled":true}` every
+ * time when everything wanted is there, nothing unwanted is left, and nothing runs.
+ *
+ * argv: root manifests-directory crash-point crash-effect broker-bundle
+ */
+import { mkdirSync, writeSync } from 'node:fs';
+import { createAgent } from '../../agent/agent.ts';
+import { parseConfig } from '../../agent/config.ts';
+import { createDirectoryWatcher } from '../../agent/directory-watcher.ts';
+import { below } from '../../mount/host.ts';
+import { waitForHelpers } from '../../mount/instance-lock.ts';
+import { createLinuxHost, type LinuxHost } from '../../mount/linux-host.ts';
+import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
+import type { LogFields } from '../../reconciler/log.ts';
+import { type CrashPoint, crashingHost } from './crashing-host.ts';
+
+const [root = '', manifests = '', point = 'before', effect = '0', broker = ''] = process.argv.slice(2);
+const say = (line: object): void => {
+  writeSync(1, `${JSON.stringify(line)}\n`);
+};
+
+const reading = parseConfig(
+  {
+    root,
+    manifests,
+    socket: `${root}/agent.sock`,
+    allow_private_mount_namespace: true,
+    settle_ms: 20,
+    back_off: { first_ms: 50, max_ms: 1_000 },
+  },
+  {},
+  'sweep-node',
+);
+if (!reading.ok) throw new Error(JSON.stringify(reading.problems));
+
+const own = below(reading.value.root, 'mooring');
+mkdirSync(own, { recursive: true, mode: 0o750 });
+const helpers = await waitForHelpers(below(own, 'helpers.lock'));
+if (!helpers.ok) throw new Error(helpers.failure.message);
+const watcher = createDirectoryWatcher({ timer: (delayMs, fire) => real.timer(delayMs, fire) });
+const real: LinuxHost = await createLinuxHost({
+  remote: createGrpcRemote().call,
+  watch: watcher.watch,
+  brokerCommand: [process.execPath, broker],
+  helpersDescriptor: helpers.value.descriptor,
+});
+const plan = { point: point as CrashPoint, effect: Number(effect) };
+const host = crashingHost(real, plan, (count, name) => say({ effect: count, name }));
+const log = (level: string) => (event: string, fields?: LogFields) => {
+  if (process.env['SWEEP_LOG'] === '1') process.stderr.write(`${level} ${event} ${JSON.stringify(fields ?? {})}\n`);
+};
+const agent = createAgent({
+  host,
+  config: reading.value,
+  log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
+});
+const started = await agent.start();
+if (!started.ok) throw new Error(started.failure.message);
+
+let announced = false;
+function look(): void {
+  const { reconciler, wish } = agent.view();
+  const actual = reconciler.actual();
+  const desired = reconciler.desired();
+  const settled =
+    wish.complete &&
+    reconciler.idle() &&
+    reconciler.obstacles().length === 0 &&
+    actual.size === desired.volumes.size &&
+    [...desired.volumes.values()].every(({ spec, publications }) => {
+      const there = actual.get(spec.id)?.publications;
+      return [...publications.keys()].every((key) => there?.get(key)?.presence.kind === 'present');
+    });
+  if (settled && !announced) say({ settled: true, volumes: actual.size });
+  announced = settled;
+}
+agent.onChange(() => setImmediate(look));
+setImmediate(look);

@@ -1,0 +1,9 @@
+/** How tests start brokers: from source. */
+import { fileURLToPath } from 'node:url';
+
+export const BROKER_COMMAND: readonly string[] = [
+  process.execPath,
+  '--import',
+  import.meta.resolve('tsx'),
+  fileURLToPath(new URL('../../mount/broker-main.ts', import.meta.url)),
+];
