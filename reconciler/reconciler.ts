@@ -1,5 +1,5 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
-import { assert, type Failure } from '../mount/failure.ts';
+import { assert, type Failure, type FailureCode } from '../mount/failure.ts';
 import type { Cancel, Host } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
@@ -209,7 +209,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   function onFinished({ operation, outcome }: Finished): void {
     if (outcome.kind === 'done') logDone(log, operation);
-    else if (outcome.kind === 'failed') logFailure(operation, outcome.failure);
+    else if (outcome.kind === 'failed') {
+      logFailure(operation, outcome.failure);
+      if (CONTRADICTIONS.has(outcome.failure.code)) void verify();
+    }
     touch(operation.volume);
     whenEnded();
   }
@@ -239,11 +242,16 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     });
   }
 
-  async function resync(): Promise<void> {
+  async function verify(): Promise<void> {
     const table = await host.readMountTable();
     if (stopped) return;
     if (table.ok) distrustLost(table.value);
     else log.warn('mount table unreadable', { code: table.failure.code });
+  }
+
+  async function resync(): Promise<void> {
+    await verify();
+    if (stopped) return;
     for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
   }
 
@@ -313,6 +321,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     },
   };
 }
+
+/** A plugin found the kernel at odds with what we believe: belief is compared with the table at once. */
+const CONTRADICTIONS: ReadonlySet<FailureCode> = new Set(['staged-not-mounted', 'device-changed']);
 
 function sameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
   if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;

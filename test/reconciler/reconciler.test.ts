@@ -194,6 +194,22 @@ test('a mount that somebody took away is noticed at resync and made again (MT-14
   assert.deepEqual(plugins.calls, ['stage data', 'publish web/pv-data']);
 });
 
+test('a plugin that finds the staged mount gone makes us look at once, not at the next resync', async () => {
+  const { host, plugins, reconciler } = bench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  plugins.calls.length = 0;
+  plugins.fault = (kind) => {
+    const staged = plugins.calls.includes('stage data');
+    return kind === 'publish' && !staged ? { code: 'staged-not-mounted', message: '', effect: 'none' } : undefined;
+  };
+  reconciler.setDesired(wish([wanted('data', ['web', 'more'])]));
+  await host.advance(2_000);
+  assert.ok(plugins.calls.includes('stage data'));
+  const more = reconciler.actual().get(csi('data').id)?.publications.get(place('more', 'data').key);
+  assert.equal(more?.presence.kind, 'present');
+});
+
 test('an idle reconciler makes no pass', async () => {
   const { host, reconciler } = bench();
   reconciler.setDesired(wish([]));
