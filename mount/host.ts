@@ -26,7 +26,15 @@ export interface Clock {
   timer(delayMs: number, fire: () => void): Cancel;
 }
 
-export type PathKind = 'absent' | 'directory' | 'file' | 'socket' | 'symlink' | 'fifo' | 'block' | 'character';
+export type PathKind =
+  | 'absent'
+  | 'directory'
+  | 'file'
+  | 'socket'
+  | 'symlink'
+  | 'fifo'
+  | 'block'
+  | 'character';
 
 /** What lstat says. All fields but `kind` are zero when the path is absent. */
 export interface PathFacts {
@@ -93,7 +101,11 @@ export interface RemoteCall<Request, Reply> {
 export type RemoteReply<Reply> =
   | { readonly kind: 'ok'; readonly reply: Reply }
   | { readonly kind: 'status'; readonly status: number; readonly message: string }
-  | { readonly kind: 'broken'; readonly because: 'unreachable' | 'deadline' | 'undecodable'; readonly message: string };
+  | {
+      readonly kind: 'broken';
+      readonly because: 'unreachable' | 'deadline' | 'undecodable';
+      readonly message: string;
+    };
 
 /**
  * Guarantees: a promise settles only when the effect has ended, never merely because a deadline passed: the deadline
@@ -141,12 +153,20 @@ export interface Host extends Clock {
   // Mounts.
   /** Reads the whole table once: at start, at resync, and after a doubt. */
   readMountTable(): Promise<Result<MountTable>>;
-  /** Is `path` a mount point? The same cost at any table size. An absent path is not mounted. */
+  /**
+   * Is `path` a mount point? An absent path is not mounted. Never touches the mounted file system, so it answers for a
+   * dead one too. `not mounted` costs the same at any table size.
+   */
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>>;
   /** mount(8). Failure is judged by the caller against the kernel, never by text. */
   mount(request: MountRequest): Promise<Result<void>>;
   /** umount(8) of one layer; plain: neither lazy nor forced. */
   unmount(target: AbsolutePath): Promise<Result<void>>;
+  /**
+   * Who keeps the mount at `target` busy: for people, at most 8 strings such as `pid 123 (bash)`, found within 2 s.
+   * A hint: it may be incomplete and out of date, and it is empty when nobody was found or nothing is mounted there.
+   */
+  findHolders(target: AbsolutePath): Promise<Result<readonly string[]>>;
 
   // Neighbours.
   call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>>;
@@ -167,10 +187,13 @@ const PATH_BYTES_MAX = 4_095;
 
 /** The only door to `AbsolutePath` for text from outside; undefined when it is not one. */
 export function parseAbsolutePath(text: string): AbsolutePath | undefined {
-  if (!text.startsWith('/') || text.includes('\0') || Buffer.byteLength(text) > PATH_BYTES_MAX) return undefined;
+  if (!text.startsWith('/') || text.includes('\0') || Buffer.byteLength(text) > PATH_BYTES_MAX)
+    return undefined;
   if (text === '/') return text as AbsolutePath;
   const components = text.slice(1).split('/');
-  return components.every((one) => one !== '' && one !== '.' && one !== '..') ? (text as AbsolutePath) : undefined;
+  return components.every((one) => one !== '' && one !== '.' && one !== '..')
+    ? (text as AbsolutePath)
+    : undefined;
 }
 
 /** Appends components that the caller has checked; a bad component is a broken invariant. */

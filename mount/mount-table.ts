@@ -58,14 +58,27 @@ export function parseMountLine(line: string): Result<MountEntry> {
   const fields = line.split(' ');
   const separator = fields.indexOf('-', 6);
   const [id, parent, device, root, target, options] = fields;
-  const [fsType, source, superOptions, ...rest] = separator < 0 ? [] : fields.slice(separator + 1);
+  const [fsType, source, ...superFields] = separator < 0 ? [] : fields.slice(separator + 1);
   if (
-    id === undefined || !MOUNT_ID.test(id) || parent === undefined || !MOUNT_ID.test(parent) ||
-    device === undefined || !DEVICE.test(device) || root === undefined || root === '' || !target?.startsWith('/') ||
-    options === undefined || fsType === undefined || source === undefined || superOptions === undefined ||
-    rest.length > 0
+    id === undefined ||
+    !MOUNT_ID.test(id) ||
+    parent === undefined ||
+    !MOUNT_ID.test(parent) ||
+    device === undefined ||
+    !DEVICE.test(device) ||
+    root === undefined ||
+    root === '' ||
+    !target?.startsWith('/') ||
+    options === undefined ||
+    fsType === undefined ||
+    source === undefined ||
+    superFields.length === 0
   ) {
-    return fail({ code: 'table-unreadable', message: `mountinfo line: ${line.slice(0, 256)}`, effect: 'none' });
+    return fail({
+      code: 'table-unreadable',
+      message: `mountinfo line: ${line.slice(0, 256)}`,
+      effect: 'none',
+    });
   }
   return ok({
     mountId: Number(id),
@@ -77,12 +90,22 @@ export function parseMountLine(line: string): Result<MountEntry> {
     propagation: fields.slice(6, separator),
     fsType: unescapeOctal(fsType),
     source: unescapeOctal(source),
-    superOptions: superOptions.split(','),
+    // The last field is the file system's own, and some do not escape a space in it.
+    superOptions: superFields.join(' ').split(','),
   });
 }
 
-const OCTAL = /\\([0-7]{3})/g;
+/** proc(5): the kernel escapes space, tab, newline, backslash and `#`, a byte at a time. */
+const OCTAL = /(?:\\[0-3][0-7]{2})+/g;
 
 function unescapeOctal(field: string): string {
-  return field.includes('\\') ? field.replace(OCTAL, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8))) : field;
+  if (!field.includes('\\')) return field;
+  return field.replace(OCTAL, (escapes) =>
+    Buffer.from(
+      escapes
+        .slice(1)
+        .split('\\')
+        .map((digits) => Number.parseInt(digits, 8)),
+    ).toString('utf8'),
+  );
 }

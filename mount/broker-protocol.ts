@@ -1,0 +1,75 @@
+/** What the agent and its broker children say to each other over node's IPC channel (serialization `advanced`). */
+import type { Result } from './failure.ts';
+import type { AbsolutePath, FileEntry, MountLookup, PathFacts, WriteOptions } from './host.ts';
+import type { ToolReport, ToolRequest } from './tool.ts';
+
+/** `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. */
+export type BrokerKind = 'path' | 'tool';
+
+/** The path calls: their arguments and what they answer. The sentences about them are those of `Host`. */
+export interface PathCalls {
+  inspect: { args: { path: AbsolutePath }; result: Result<PathFacts> };
+  makeDirectory: { args: { path: AbsolutePath; mode: number }; result: Result<void> };
+  removeEmptyDirectory: { args: { path: AbsolutePath }; result: Result<void> };
+  removeTree: { args: { path: AbsolutePath }; result: Result<void> };
+  listDirectory: { args: { path: AbsolutePath; entriesMax: number }; result: Result<readonly string[]> };
+  readDirectoryFiles: {
+    args: { path: AbsolutePath; entriesMax: number; fileBytesMax: number };
+    result: Result<readonly FileEntry[]>;
+  };
+  readFile: { args: { path: AbsolutePath; bytesMax: number }; result: Result<Uint8Array> };
+  writeFile: {
+    args: { path: AbsolutePath; content: Uint8Array; options: WriteOptions };
+    result: Result<void>;
+  };
+  removeFile: { args: { path: AbsolutePath }; result: Result<void> };
+  rename: { args: { from: AbsolutePath; to: AbsolutePath }; result: Result<void> };
+  makeLink: { args: { path: AbsolutePath; text: string }; result: Result<void> };
+  readLink: { args: { path: AbsolutePath }; result: Result<string> };
+  lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
+  findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
+}
+
+export type PathCallKind = keyof PathCalls;
+
+export type PathCall = {
+  [Kind in PathCallKind]: { kind: Kind; args: PathCalls[Kind]['args'] };
+}[PathCallKind];
+
+/** A lost reading call has changed nothing; every other one may have. */
+export const CHANGES_THE_WORLD = {
+  inspect: false,
+  makeDirectory: true,
+  removeEmptyDirectory: true,
+  removeTree: true,
+  listDirectory: false,
+  readDirectoryFiles: false,
+  readFile: false,
+  writeFile: true,
+  removeFile: true,
+  rename: true,
+  makeLink: true,
+  readLink: false,
+  lookUpMount: false,
+  findHolders: false,
+} as const satisfies Record<PathCallKind, boolean>;
+
+export type ToBroker =
+  | { readonly kind: 'path'; readonly id: number; readonly call: PathCall }
+  | { readonly kind: 'tool'; readonly id: number; readonly request: ToolRequest };
+
+export type FromBroker =
+  /** Sent once, when it listens; a broker that dies before has begun nothing. */
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'settled'; readonly id: number; readonly result: Result<unknown> };
+
+/** What a `tool` broker answers. */
+export type ToolAnswer = Result<ToolReport>;
+
+/** Descriptors of a broker beyond the standard ones and the IPC channel. */
+export const BROKER_DESCRIPTOR = {
+  /** A pipe to the agent; every tool holds it too, so its end says that the broker and all its tools have ended. */
+  lifeline: 4,
+  /** The agent's helpers lock, or /dev/null: a lock is held as long as anyone has a copy. */
+  helpersLock: 5,
+} as const;

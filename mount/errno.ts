@@ -1,0 +1,50 @@
+/** The one table from errno to failure code. */
+import { type Effect, type Failure, type FailureCode, fail } from './failure.ts';
+
+const CODE_OF_ERRNO: Readonly<Record<string, FailureCode>> = {
+  ENOENT: 'path-missing',
+  ENOTDIR: 'path-wrong-kind',
+  EISDIR: 'path-wrong-kind',
+  EEXIST: 'path-wrong-kind',
+  // readlink(2) of something that is no link; rename(2) of a directory into itself.
+  EINVAL: 'path-wrong-kind',
+  EXDEV: 'path-wrong-kind',
+  ENXIO: 'path-wrong-kind',
+  ELOOP: 'path-unsafe',
+  ENOTEMPTY: 'directory-not-empty',
+  EBUSY: 'mount-busy',
+  ETXTBSY: 'mount-busy',
+  EACCES: 'permission-denied',
+  EPERM: 'permission-denied',
+  EROFS: 'permission-denied',
+  ENOSPC: 'disk-full',
+  EDQUOT: 'disk-full',
+  EFBIG: 'too-large',
+  ENAMETOOLONG: 'too-large',
+  EIO: 'input-output',
+  ESTALE: 'input-output',
+  ENOTCONN: 'input-output',
+  EUCLEAN: 'input-output',
+  ENODEV: 'input-output',
+};
+
+/** `ENOENT` and the like of an exception that node's fs threw; anything else is rethrown: a broken invariant. */
+export function errnoOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (typeof code === 'string' && 'syscall' in (error as Error)) return code;
+  throw error;
+}
+
+/** An errno that the table does not know is `input-output`. */
+export function codeOfErrno(errno: string): FailureCode {
+  return CODE_OF_ERRNO[errno] ?? 'input-output';
+}
+
+export function failErrno(
+  error: unknown,
+  doing: string,
+  effect: Effect,
+): { readonly ok: false; readonly failure: Failure } {
+  const errno = errnoOf(error);
+  return fail({ code: codeOfErrno(errno), message: `${doing}: ${errno}`.slice(0, 1_024), effect });
+}

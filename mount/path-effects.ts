@@ -1,0 +1,62 @@
+/** What a path broker does with one call. */
+import { CHANGES_THE_WORLD, type PathCall } from './broker-protocol.ts';
+import { removeTree } from './file-tree.ts';
+import { failErrno } from './errno.ts';
+import type { Result } from './failure.ts';
+import {
+  inspect,
+  listDirectory,
+  makeDirectory,
+  makeLink,
+  readDirectoryFiles,
+  readFile,
+  readLink,
+  removeEmptyDirectory,
+  removeFile,
+  rename,
+  writeFile,
+} from './file-effects.ts';
+import { findHolders } from './holders.ts';
+import { lookUpMount } from './path-mount.ts';
+
+/** Synchronous, and total over errno: an error that no step expected fails the call, not the broker. */
+export function performPathCall(call: PathCall): Result<unknown> {
+  try {
+    return dispatch(call);
+  } catch (error) {
+    return failErrno(error, call.kind, CHANGES_THE_WORLD[call.kind] ? 'unknown' : 'none');
+  }
+}
+
+function dispatch({ kind, args }: PathCall): Result<unknown> {
+  switch (kind) {
+    case 'inspect':
+      return inspect(args.path);
+    case 'makeDirectory':
+      return makeDirectory(args.path, args.mode);
+    case 'removeEmptyDirectory':
+      return removeEmptyDirectory(args.path);
+    case 'removeTree':
+      return removeTree(args.path);
+    case 'listDirectory':
+      return listDirectory(args.path, args.entriesMax);
+    case 'readDirectoryFiles':
+      return readDirectoryFiles(args.path, args.entriesMax, args.fileBytesMax);
+    case 'readFile':
+      return readFile(args.path, args.bytesMax);
+    case 'writeFile':
+      return writeFile(args.path, args.content, args.options);
+    case 'removeFile':
+      return removeFile(args.path);
+    case 'rename':
+      return rename(args.from, args.to);
+    case 'makeLink':
+      return makeLink(args.path, args.text);
+    case 'readLink':
+      return readLink(args.path);
+    case 'lookUpMount':
+      return lookUpMount(args.path);
+    case 'findHolders':
+      return findHolders(args.target);
+  }
+}

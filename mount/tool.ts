@@ -1,0 +1,136 @@
+/** Running one system tool to its real end. The only importer of execa. */
+import type { Readable } from 'node:stream';
+import { execa } from 'execa';
+import { fail, ok, type Result } from './failure.ts';
+import { findTool, TOOL_DIRECTORIES } from './path-tool.ts';
+
+export interface ToolRequest {
+  /** A bare name such as `mount`; looked up in the system directories only, never in the caller's PATH. */
+  readonly tool: string;
+  readonly argv: readonly string[];
+  /** From the start of the tool; then SIGKILL to it and its process group. */
+  readonly deadlineMs: number;
+  /** Written to standard input; without it standard input is /dev/null. */
+  readonly input?: string;
+  /** Become descriptors 3, 4, ... of the tool, in this order. */
+  readonly inheritedDescriptors?: readonly number[];
+  /** Added to the otherwise cleared environment; never a secret. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+export interface ToolReport {
+  /** Undefined when a signal ended it. */
+  readonly exitCode: number | undefined;
+  readonly signal: string | undefined;
+  /** The deadline passed first: whatever the exit code says, the effect is doubtful. */
+  readonly deadlinePassed: boolean;
+  /** The first 64 KiB of each. */
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const TOOL_ENVIRONMENT = { PATH: TOOL_DIRECTORIES.join(':'), LC_ALL: 'C' } as const;
+const OUTPUT_BYTES_MAX = 65_536;
+/** How long output is awaited after the exit, when something the tool left behind still holds its pipes. */
+const DRAIN_MS = 50;
+
+/**
+ * Runs a tool without a shell, as the leader of its own process group, in `/`.
+ *
+ * Guarantees: settles when the child has ended, however long a kill takes (a child in uninterruptible sleep keeps it
+ * open), and does not wait for daemons it left behind that hold its pipes. A non-zero exit is a report, not a failure.
+ * Errors: `tool-missing`, and `input-output` when the kernel refuses a new process; both with effect `none`.
+ */
+export async function runTool(request: ToolRequest): Promise<Result<ToolReport>> {
+  const file = findTool(request.tool);
+  if (file === undefined) {
+    return fail({
+      code: 'tool-missing',
+      message: `${request.tool} is in none of ${TOOL_ENVIRONMENT.PATH}`,
+      effect: 'none',
+    });
+  }
+  const child = start(file, request);
+  // execa's own promise waits for the pipes; the exit event is what counts.
+  const settled = child.then((outcome) => outcome);
+  const { pid } = child;
+  if (pid === undefined) {
+    const outcome = await settled;
+    return fail({
+      code: 'input-output',
+      message: `cannot start ${file}: ${outcome.code ?? 'unknown'}`,
+      effect: 'none',
+    });
+  }
+  const stdout = collect(child.stdout);
+  const stderr = collect(child.stderr);
+  let deadlinePassed = false;
+  const deadline = setTimeout(() => {
+    deadlinePassed = true;
+    killGroup(pid);
+  }, request.deadlineMs);
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const [exitCode, signal] = await new Promise<[number | null, string | null]>((resolve) =>
+    child.once('exit', (code, name) => resolve([code, name])),
+  );
+  clearTimeout(deadline);
+  await drained(closed);
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
+  return ok({
+    exitCode: exitCode ?? undefined,
+    signal: signal ?? undefined,
+    deadlinePassed,
+    stdout: stdout(),
+    stderr: stderr(),
+  });
+}
+
+/** Its type is execa's own, which no name of execa's says as well. */
+function start(file: string, request: ToolRequest) {
+  // execa's types know the descriptors 3 to 9 only; it passes any.
+  const inherited = (request.inheritedDescriptors ?? []) as readonly 3[];
+  return execa(file, request.argv, {
+    cwd: '/',
+    env: { ...TOOL_ENVIRONMENT, ...request.environment },
+    extendEnv: false,
+    stdio: [request.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', ...inherited],
+    ...(request.input === undefined ? {} : { input: request.input }),
+    buffer: false,
+    cleanup: false,
+    detached: true,
+    reject: false,
+  });
+}
+
+/** Keeps the first bytes and reads on, so that a talkative tool is never blocked. */
+function collect(stream: Readable | null): () => string {
+  const chunks: Buffer[] = [];
+  let room = OUTPUT_BYTES_MAX;
+  stream?.on('data', (chunk: Buffer) => {
+    if (room === 0) return;
+    const kept = chunk.subarray(0, room);
+    chunks.push(kept);
+    room -= kept.length;
+  });
+  stream?.on('error', () => {
+    // A pipe that breaks has no more to say; the exit code is the report.
+  });
+  return () => Buffer.concat(chunks).toString('utf8');
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // Gone already: its exit event is on the way.
+  }
+}
+
+async function drained(closed: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const grace = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, DRAIN_MS);
+  });
+  await Promise.race([closed, grace]);
+  clearTimeout(timer);
+}

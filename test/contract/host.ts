@@ -1,0 +1,431 @@
+/** The sentences that every `Host` keeps. They use the interface only, so any implementation can be put under them. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { FailureCode, Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type Host, type MountLookup } from '../../mount/host.ts';
+
+export interface HostWorld {
+  readonly host: Host;
+  /** An empty directory; mounts are allowed below it. */
+  readonly root: AbsolutePath;
+}
+
+/** Makes a fresh world for one sentence; clean up with `t.after`. */
+export type MakeHostWorld = (t: TestContext) => Promise<HostWorld>;
+
+const LIMITS = { entriesMax: 100, fileBytesMax: 1_000 };
+const PLAIN = { mode: 0o640, durable: false };
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+function value<T>(result: Result<T>): T {
+  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
+  return result.value;
+}
+
+function refuses(result: Result<unknown>, code: FailureCode): void {
+  assert.deepEqual(result.ok ? 'ok' : [result.failure.code, result.failure.effect], [code, 'none']);
+}
+
+async function text(host: Host, path: AbsolutePath): Promise<string> {
+  return new TextDecoder().decode(value(await host.readFile(path, 10_000)));
+}
+
+async function write(host: Host, path: AbsolutePath, content: string): Promise<void> {
+  value(await host.writeFile(path, bytes(content), PLAIN));
+}
+
+async function names(host: Host, path: AbsolutePath): Promise<readonly string[]> {
+  return [...value(await host.listDirectory(path, 100))].sort();
+}
+
+async function mounted(host: Host, path: AbsolutePath): Promise<MountLookup & { mounted: true }> {
+  const seen = value(await host.lookUpMount(path));
+  assert.ok(seen.mounted, `nothing is mounted at ${path}`);
+  return seen;
+}
+
+async function mountTmpfs(host: Host, target: AbsolutePath): Promise<void> {
+  value(await host.makeDirectory(target, 0o750));
+  value(await host.mount({ fsType: 'tmpfs', source: 'contract', target, options: ['size=1m', 'mode=0700'] }));
+}
+
+export function hostContract(name: string, make: MakeHostWorld): void {
+  const sentence = (words: string, check: (world: HostWorld) => Promise<void>): void => {
+    test(`${name}: ${words}`, async (t) => check(await make(t)));
+  };
+  directorySentences(sentence);
+  fileSentences(sentence);
+  linkSentences(sentence);
+  mountSentences(sentence);
+  boundarySentences(sentence);
+  timeSentences(sentence);
+}
+
+type Sentence = (words: string, check: (world: HostWorld) => Promise<void>) => void;
+
+function directorySentences(sentence: Sentence): void {
+  sentence('what is not there is absent, and so is what would be below it', async ({ host, root }) => {
+    const absent = { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
+    assert.deepEqual(value(await host.inspect(below(root, 'a'))), absent);
+    assert.deepEqual(value(await host.inspect(below(root, 'a', 'b', 'c'))), absent);
+  });
+  sentence(
+    'a directory is made with its parents, 0750, and gets exactly its mode',
+    async ({ host, root }) => {
+      const path = below(root, 'a', 'b', 'c');
+      value(await host.makeDirectory(path, 0o2777));
+      const facts = value(await host.inspect(path));
+      assert.deepEqual([facts.kind, facts.mode], ['directory', 0o2777]);
+      assert.equal(value(await host.inspect(below(root, 'a'))).mode, 0o750);
+      value(await host.makeDirectory(path, 0o700));
+      const again = value(await host.inspect(path));
+      assert.deepEqual([again.mode, again.inode], [0o700, facts.inode]);
+    },
+  );
+  sentence('a file in the way of a directory is refused and kept', async ({ host, root }) => {
+    await write(host, below(root, 'a'), 'kept');
+    refuses(await host.makeDirectory(below(root, 'a'), 0o755), 'path-wrong-kind');
+    refuses(await host.makeDirectory(below(root, 'a', 'b'), 0o755), 'path-wrong-kind');
+    assert.equal(await text(host, below(root, 'a')), 'kept');
+  });
+  sentence("an empty directory goes, a full one is somebody's data", async ({ host, root }) => {
+    const path = below(root, 'a');
+    value(await host.makeDirectory(path, 0o755));
+    await write(host, below(path, 'f'), 'kept');
+    refuses(await host.removeEmptyDirectory(path), 'directory-not-empty');
+    refuses(await host.removeEmptyDirectory(below(path, 'f')), 'path-wrong-kind');
+    assert.equal(await text(host, below(path, 'f')), 'kept');
+    value(await host.removeFile(below(path, 'f')));
+    value(await host.removeEmptyDirectory(path));
+    value(await host.removeEmptyDirectory(path));
+    value(await host.removeEmptyDirectory(below(path, 'x', 'y')));
+    assert.deepEqual(await names(host, root), []);
+  });
+  sentence(
+    'a tree goes with all that is in it, and nothing that a link in it points to',
+    async ({ host, root }) => {
+      const outside = below(root, 'outside');
+      value(await host.makeDirectory(outside, 0o755));
+      await write(host, below(outside, 'f'), 'kept');
+      const tree = below(root, 'tree');
+      for (const deep of [below(tree, 'a', 'b'), below(tree, 'a', 'c')]) {
+        value(await host.makeDirectory(deep, 0o755));
+        await write(host, below(deep, 'f'), 'gone');
+        value(await host.makeLink(below(deep, 'link'), outside));
+      }
+      value(await host.removeTree(tree));
+      value(await host.removeTree(tree));
+      value(await host.removeTree(below(tree, 'x', 'y')));
+      assert.deepEqual(await names(host, root), ['outside']);
+      assert.equal(await text(host, below(outside, 'f')), 'kept');
+    },
+  );
+  sentence('a listing names all or says that it is too large', async ({ host, root }) => {
+    for (const one of ['a', 'b', 'c']) await write(host, below(root, one), one);
+    assert.deepEqual([...value(await host.listDirectory(root, 3))].sort(), ['a', 'b', 'c']);
+    refuses(await host.listDirectory(root, 2), 'too-large');
+    refuses(await host.listDirectory(below(root, 'x'), 3), 'path-missing');
+    refuses(await host.listDirectory(below(root, 'a'), 3), 'path-wrong-kind');
+  });
+  sentence('the files of a directory are read with their facts in one go', async ({ host, root }) => {
+    await write(host, below(root, 'a'), 'one');
+    await write(host, below(root, '.b'), 'x'.repeat(1_001));
+    value(await host.makeDirectory(below(root, 'c'), 0o755));
+    value(await host.makeLink(below(root, 'd'), 'a'));
+    const entries = [...value(await host.readDirectoryFiles(root, LIMITS))].sort((x, y) =>
+      x.name < y.name ? -1 : 1,
+    );
+    assert.deepEqual(
+      entries.map((entry) => [entry.name, entry.facts.kind]),
+      [
+        ['.b', 'file'],
+        ['a', 'file'],
+        ['c', 'directory'],
+        ['d', 'symlink'],
+      ],
+    );
+    const [large, small, directory, link] = entries;
+    assert.deepEqual(small?.content?.ok && [...small.content.value], [...bytes('one')]);
+    assert.equal(small?.facts.mode, 0o640);
+    assert.ok(large?.content !== undefined);
+    refuses(large.content, 'too-large');
+    assert.equal(directory?.content, undefined);
+    assert.equal(link?.content, undefined);
+    refuses(await host.readDirectoryFiles(root, { ...LIMITS, entriesMax: 3 }), 'too-large');
+    refuses(await host.readDirectoryFiles(below(root, 'x'), LIMITS), 'path-missing');
+  });
+}
+
+function fileSentences(sentence: Sentence): void {
+  sentence('a file is written whole with its mode, and replaced whole', async ({ host, root }) => {
+    const path = below(root, 'f');
+    value(await host.writeFile(path, bytes('a longer first text'), { mode: 0o600, durable: true }));
+    value(await host.writeFile(path, bytes('second'), { mode: 0o644, durable: false }));
+    assert.equal(await text(host, path), 'second');
+    const { kind, mode, sizeBytes } = value(await host.inspect(path));
+    assert.deepEqual([kind, mode, sizeBytes], ['file', 0o644, 6]);
+    assert.deepEqual(await names(host, root), ['f']);
+  });
+  sentence('an exclusive write never replaces', async ({ host, root }) => {
+    const path = below(root, 'f');
+    const exclusive = { ...PLAIN, exclusive: true };
+    value(await host.writeFile(path, bytes('first'), exclusive));
+    refuses(await host.writeFile(path, bytes('second'), exclusive), 'path-wrong-kind');
+    assert.equal(await text(host, path), 'first');
+    assert.deepEqual(await names(host, root), ['f']);
+  });
+  sentence('a file is not written where it cannot be', async ({ host, root }) => {
+    value(await host.makeDirectory(below(root, 'd'), 0o755));
+    refuses(await host.writeFile(below(root, 'd'), bytes('x'), PLAIN), 'path-wrong-kind');
+    refuses(await host.writeFile(below(root, 'x', 'f'), bytes('x'), PLAIN), 'path-missing');
+    assert.deepEqual(await names(host, root), ['d']);
+  });
+  sentence('only a regular file of the allowed size is read', async ({ host, root }) => {
+    await write(host, below(root, 'f'), '12345');
+    value(await host.makeDirectory(below(root, 'd'), 0o755));
+    value(await host.makeLink(below(root, 'l'), 'f'));
+    assert.equal(value(await host.readFile(below(root, 'f'), 5)).length, 5);
+    refuses(await host.readFile(below(root, 'f'), 4), 'too-large');
+    refuses(await host.readFile(below(root, 'd'), 5), 'path-wrong-kind');
+    refuses(await host.readFile(below(root, 'l'), 5), 'path-unsafe');
+    refuses(await host.readFile(below(root, 'x'), 5), 'path-missing');
+    refuses(await host.readFile(below(root, 'x', 'y'), 5), 'path-missing');
+  });
+  sentence('files and links are removed, directories never', async ({ host, root }) => {
+    await write(host, below(root, 'f'), 'kept');
+    value(await host.makeLink(below(root, 'l'), 'f'));
+    value(await host.makeDirectory(below(root, 'd'), 0o755));
+    value(await host.removeFile(below(root, 'l')));
+    assert.equal(await text(host, below(root, 'f')), 'kept');
+    refuses(await host.removeFile(below(root, 'd')), 'path-wrong-kind');
+    value(await host.removeFile(below(root, 'f')));
+    value(await host.removeFile(below(root, 'f')));
+    value(await host.removeFile(below(root, 'x', 'f')));
+    assert.deepEqual(await names(host, root), ['d']);
+  });
+  sentence(
+    'a rename replaces a file or a link, and no directory that has entries',
+    async ({ host, root }) => {
+      const [from, to, full] = [below(root, 'from'), below(root, 'to'), below(root, 'full')];
+      await write(host, from, 'new');
+      await write(host, to, 'old');
+      value(await host.rename(from, to));
+      assert.equal(await text(host, to), 'new');
+      value(await host.makeLink(from, 'anywhere'));
+      value(await host.rename(to, from));
+      assert.equal(await text(host, from), 'new');
+      value(await host.makeDirectory(below(full, 'inside'), 0o755));
+      value(await host.makeDirectory(to, 0o755));
+      refuses(await host.rename(to, full), 'directory-not-empty');
+      refuses(await host.rename(from, full), 'path-wrong-kind');
+      refuses(await host.rename(below(root, 'x'), to), 'path-missing');
+      assert.deepEqual(await names(host, root), ['from', 'full', 'to']);
+    },
+  );
+}
+
+function linkSentences(sentence: Sentence): void {
+  sentence('a link keeps its text and replaces nothing', async ({ host, root }) => {
+    const path = below(root, 'l');
+    value(await host.makeLink(path, '..2026_data/../x'));
+    assert.equal(value(await host.readLink(path)), '..2026_data/../x');
+    assert.equal(value(await host.inspect(path)).kind, 'symlink');
+    refuses(await host.makeLink(path, 'other'), 'path-wrong-kind');
+    assert.equal(value(await host.readLink(path)), '..2026_data/../x');
+    await write(host, below(root, 'f'), 'text');
+    refuses(await host.readLink(below(root, 'f')), 'path-wrong-kind');
+    refuses(await host.readLink(below(root, 'x')), 'path-missing');
+  });
+  sentence('no call goes through a link on the way', async ({ host, root }) => {
+    const real = below(root, 'real');
+    value(await host.makeDirectory(below(real, 'd'), 0o755));
+    await write(host, below(real, 'f'), 'kept');
+    value(await host.makeLink(below(root, 'link'), real));
+    const [file, directory, fresh] = ['f', 'd', 'n'].map((one) => below(root, 'link', one)) as [
+      AbsolutePath,
+      AbsolutePath,
+      AbsolutePath,
+    ];
+    const outcomes = [
+      await host.inspect(file),
+      await host.makeDirectory(fresh, 0o755),
+      await host.removeEmptyDirectory(directory),
+      await host.removeTree(directory),
+      await host.listDirectory(directory, 10),
+      await host.readDirectoryFiles(directory, LIMITS),
+      await host.readFile(file, 100),
+      await host.writeFile(fresh, bytes('x'), PLAIN),
+      await host.removeFile(file),
+      await host.rename(file, below(root, 'moved')),
+      await host.rename(below(real, 'f'), fresh),
+      await host.makeLink(fresh, 'x'),
+      await host.readLink(file),
+      await host.lookUpMount(directory),
+      await host.mount({ fsType: 'tmpfs', source: 'contract', target: directory, options: [] }),
+      await host.unmount(directory),
+    ];
+    for (const outcome of outcomes) refuses(outcome, 'path-unsafe');
+    assert.deepEqual(await names(host, real), ['d', 'f']);
+    assert.equal(await text(host, below(real, 'f')), 'kept');
+    assert.deepEqual(value(await host.lookUpMount(below(real, 'd'))), { mounted: false });
+  });
+  sentence('a link is never taken for the directory it points to', async ({ host, root }) => {
+    value(await host.makeDirectory(below(root, 'real', 'd'), 0o755));
+    value(await host.makeLink(below(root, 'link'), below(root, 'real')));
+    refuses(await host.listDirectory(below(root, 'link'), 10), 'path-unsafe');
+    refuses(await host.makeDirectory(below(root, 'link'), 0o700), 'path-unsafe');
+    refuses(await host.removeTree(below(root, 'link')), 'path-unsafe');
+    assert.deepEqual(await names(host, below(root, 'real')), ['d']);
+    assert.equal(value(await host.inspect(below(root, 'real'))).mode, 0o750);
+  });
+}
+
+function mountSentences(sentence: Sentence): void {
+  sentence('a tmpfs hides what is below it, and gives it back', async ({ host, root }) => {
+    const target = below(root, 'm');
+    value(await host.makeDirectory(target, 0o750));
+    await write(host, below(target, 'under'), 'kept');
+    await mountTmpfs(host, target);
+    assert.deepEqual(await names(host, target), []);
+    assert.equal(value(await host.inspect(target)).mode, 0o700);
+    await write(host, below(target, 'over'), 'gone');
+    value(await host.unmount(target));
+    assert.deepEqual(value(await host.lookUpMount(target)), { mounted: false });
+    assert.deepEqual(await names(host, target), ['under']);
+  });
+  sentence('a lookup and the table agree about a mount', async ({ host, root }) => {
+    const target = below(root, 'm');
+    await mountTmpfs(host, target);
+    const { mountId, device } = await mounted(host, target);
+    const stack = value(await host.readMountTable()).at(target);
+    assert.deepEqual(
+      stack.map((entry) => [entry.mountId, entry.device, entry.fsType, entry.source, entry.root]),
+      [[mountId, device, 'tmpfs', 'contract', '/']],
+    );
+    value(await host.unmount(target));
+    assert.deepEqual(value(await host.readMountTable()).at(target), []);
+  });
+  sentence(
+    'a directory in a mount, a file and an absent path are no mount points',
+    async ({ host, root }) => {
+      const target = below(root, 'm');
+      await mountTmpfs(host, target);
+      value(await host.makeDirectory(below(target, 'd'), 0o755));
+      await write(host, below(target, 'f'), 'x');
+      for (const path of [
+        below(target, 'd'),
+        below(target, 'f'),
+        below(target, 'x'),
+        below(root, 'x', 'y'),
+      ]) {
+        assert.deepEqual(value(await host.lookUpMount(path)), { mounted: false });
+      }
+      value(await host.unmount(target));
+    },
+  );
+  sentence('a second mount stacks, and an unmount takes the upper one', async ({ host, root }) => {
+    const target = below(root, 'm');
+    await mountTmpfs(host, target);
+    const lower = await mounted(host, target);
+    await mountTmpfs(host, target);
+    const upper = await mounted(host, target);
+    assert.notEqual(upper.mountId, lower.mountId);
+    const stack = value(await host.readMountTable()).at(target);
+    assert.deepEqual(
+      stack.map(({ mountId }) => mountId),
+      [lower.mountId, upper.mountId],
+    );
+    value(await host.unmount(target));
+    assert.deepEqual(await mounted(host, target), lower);
+    value(await host.unmount(target));
+  });
+  sentence(
+    'a mount without a directory for it, or an unmount without a mount, fails',
+    async ({ host, root }) => {
+      const target = below(root, 'x');
+      const before = value(await host.readMountTable()).entries.length;
+      assert.ok(!(await host.mount({ fsType: 'tmpfs', source: 'contract', target, options: [] })).ok);
+      value(await host.makeDirectory(target, 0o750));
+      assert.ok(!(await host.unmount(target)).ok);
+      assert.deepEqual(value(await host.lookUpMount(target)), { mounted: false });
+      assert.equal(value(await host.readMountTable()).entries.length, before);
+    },
+  );
+  sentence('a bind of a directory is a mount of a part of its file system', async ({ host, root }) => {
+    const [source, target] = [below(root, 's'), below(root, 't')];
+    value(await host.makeDirectory(source, 0o755));
+    value(await host.makeDirectory(target, 0o755));
+    await write(host, below(source, 'f'), 'shared');
+    value(await host.mount({ fsType: 'bind', source, target, options: [] }));
+    const { mountId, device } = await mounted(host, target);
+    assert.equal(await text(host, below(target, 'f')), 'shared');
+    const [entry] = value(await host.readMountTable()).at(target);
+    assert.deepEqual([entry?.mountId, entry?.device], [mountId, device]);
+    assert.notEqual(entry?.root, '/');
+    value(await host.unmount(target));
+    assert.equal(await text(host, below(source, 'f')), 'shared');
+  });
+  sentence('nobody holds what is not mounted', async ({ host, root }) => {
+    assert.deepEqual(value(await host.findHolders(below(root, 'x'))), []);
+  });
+}
+
+function boundarySentences(sentence: Sentence): void {
+  sentence(
+    'deleting never crosses a mount, not even a bind of the same file system',
+    async ({ host, root }) => {
+      const [data, tree] = [below(root, 'data'), below(root, 'tree')];
+      const target = below(tree, 'a', 'volume');
+      value(await host.makeDirectory(data, 0o755));
+      value(await host.makeDirectory(target, 0o755));
+      await write(host, below(data, 'precious'), 'kept');
+      await write(host, below(tree, 'z'), 'also kept');
+      value(await host.mount({ fsType: 'bind', source: data, target, options: [] }));
+      refuses(await host.removeTree(tree), 'mount-busy');
+      refuses(await host.removeTree(target), 'mount-busy');
+      assert.equal(await text(host, below(data, 'precious')), 'kept');
+      assert.equal(await text(host, below(tree, 'z')), 'also kept');
+      await mounted(host, target);
+      value(await host.unmount(target));
+      value(await host.removeTree(tree));
+      assert.deepEqual(await names(host, root), ['data']);
+    },
+  );
+  sentence('a mount point is no empty directory', async ({ host, root }) => {
+    const target = below(root, 'm');
+    await mountTmpfs(host, target);
+    refuses(await host.removeEmptyDirectory(target), 'mount-busy');
+    await mounted(host, target);
+    value(await host.unmount(target));
+    value(await host.removeEmptyDirectory(target));
+  });
+}
+
+function timeSentences(sentence: Sentence): void {
+  sentence(
+    'time goes forward, a timer fires once after its delay, a cancelled one never',
+    async ({ host }) => {
+      const startMs = host.nowMs();
+      let cancelled = true;
+      const cancel = host.timer(5, () => {
+        cancelled = false;
+      });
+      cancel();
+      await new Promise<void>((resolve) => {
+        host.timer(20, resolve);
+      });
+      // Timers count whole milliseconds, the clock counts more finely.
+      assert.ok(host.nowMs() - startMs >= 19, `${host.nowMs() - startMs} ms`);
+      assert.ok(cancelled);
+      assert.ok(host.wallMs() > 0);
+    },
+  );
+  sentence('chance is in [0, 1), and the boot has a name', async ({ host }) => {
+    for (let n = 0; n < 100; n += 1) {
+      const drawn = host.random();
+      assert.ok(drawn >= 0 && drawn < 1);
+    }
+    assert.ok(host.bootId.length > 0);
+  });
+}

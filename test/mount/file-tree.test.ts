@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { below } from '../../mount/host.ts';
+import { removeTree } from '../../mount/file-tree.ts';
+import { readFile } from '../../mount/file-effects.ts';
+import { scratchDirectory } from './scratch.ts';
+
+const O_PATH = 0o10000000;
+
+test('a tree far deeper than a path can be long goes, with the names that are no text', (t) => {
+  const root = scratchDirectory(t);
+  mkdirSync(`${root}/tree`);
+  let descriptor = openSync(`${root}/tree`, O_PATH | constants.O_DIRECTORY);
+  for (let depth = 0; depth < 2_000; depth += 1) {
+    const child = `/proc/self/fd/${descriptor}/dddddddddd`;
+    mkdirSync(child);
+    const next = openSync(child, O_PATH | constants.O_DIRECTORY);
+    closeSync(descriptor);
+    descriptor = next;
+  }
+  writeFileSync(Buffer.concat([Buffer.from(`/proc/self/fd/${descriptor}/`), Buffer.from([0xff, 0xfe])]), 'x');
+  closeSync(descriptor);
+  for (let n = 0; n < 500; n += 1) writeFileSync(`${root}/tree/${n}`, 'x');
+  const removed = removeTree(below(root, 'tree'));
+  assert.ok(removed.ok, removed.ok ? '' : removed.failure.message);
+  assert.deepEqual(readdirSync(root), []);
+});
+
+test('what is no directory is refused and kept', (t) => {
+  const root = scratchDirectory(t);
+  writeFileSync(`${root}/file`, 'x');
+  const removed = removeTree(below(root, 'file'));
+  assert.deepEqual(removed.ok ? 'ok' : [removed.failure.code, removed.failure.effect], [
+    'path-wrong-kind',
+    'none',
+  ]);
+  assert.ok(existsSync(`${root}/file`));
+});
+
+/** Swaps `<root>/way` between the real directory and a link to another, as fast as it can, until it is ended. */
+const SWAPPER = `
+  const { renameSync, symlinkSync, unlinkSync } = require('node:fs');
+  const { workerData: root, parentPort } = require('node:worker_threads');
+  parentPort.postMessage('swapping');
+  for (;;) {
+    renameSync(root + '/way', root + '/aside');
+    symlinkSync(root + '/victim', root + '/way');
+    unlinkSync(root + '/way');
+    renameSync(root + '/aside', root + '/way');
+  }
+`;
+
+test('a link swapped in on the way is never followed, however often it is tried', async (t) => {
+  const root = scratchDirectory(t);
+  for (const name of ['way', 'victim']) {
+    mkdirSync(`${root}/${name}/deep`, { recursive: true });
+    mkdirSync(`${root}/${name}/tree`);
+    writeFileSync(`${root}/${name}/deep/f`, name);
+    writeFileSync(`${root}/${name}/tree/precious`, name);
+  }
+  const swapper = new Worker(SWAPPER, { eval: true, workerData: root });
+  await new Promise((resolve) => swapper.once('message', resolve));
+  const seen = new Map<string, number>();
+  for (let tries = 0; tries < 20_000; tries += 1) {
+    const read = readFile(below(root, 'way', 'deep', 'f'), 100);
+    const what = read.ok ? Buffer.from(read.value).toString() : read.failure.code;
+    seen.set(what, (seen.get(what) ?? 0) + 1);
+    if (tries % 100 === 0) removeTree(below(root, 'way', 'tree'));
+  }
+  await swapper.terminate();
+  assert.equal(seen.get('victim'), undefined, JSON.stringify([...seen]));
+  assert.ok((seen.get('way') ?? 0) > 0 && (seen.get('path-unsafe') ?? 0) > 0, JSON.stringify([...seen]));
+  assert.ok(existsSync(`${root}/victim/tree/precious`));
+});

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { done, fail, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import type { LinuxHost } from '../../mount/linux-host.ts';
+import { createMounter, type Mounter } from '../../mount/mounter.ts';
+import { inPrivateNamespace } from '../real/namespace.ts';
+import { realHost, scratchDirectory } from './scratch.ts';
+
+const skip = inPrivateNamespace();
+
+interface World {
+  readonly host: LinuxHost;
+  readonly mounter: Mounter;
+  readonly root: AbsolutePath;
+  readonly target: AbsolutePath;
+}
+
+async function world(t: TestContext): Promise<World> {
+  const host = await realHost(t);
+  const root = scratchDirectory(t);
+  const target = below(root, 'm');
+  value(await host.makeDirectory(target, 0o750));
+  return { host, mounter: createMounter(host, root), root, target };
+}
+
+function value<T>(result: Result<T>): T {
+  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
+  return result.value;
+}
+
+function refuses(result: Result<unknown>, code: string, effect: string): void {
+  assert.deepEqual(result.ok ? 'ok' : [result.failure.code, result.failure.effect], [code, effect]);
+}
+
+async function layers(host: Host, target: AbsolutePath): Promise<number> {
+  return value(await host.readMountTable()).at(target).length;
+}
+
+async function holder(t: TestContext, command: string, ...argv: string[]): Promise<ChildProcess> {
+  const child = spawn(command, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
+
+test('mounting twice mounts once', { skip }, async (t) => {
+  const { host, mounter, target } = await world(t);
+  const first = value(await mounter.mountTmpfs({ target, options: ['size=1m', 'mode=0750'] }));
+  assert.deepEqual(value(await mounter.mountTmpfs({ target, options: ['size=1m', 'mode=0750'] })), first);
+  assert.equal(await layers(host, target), 1);
+  assert.deepEqual(value(await host.lookUpMount(target)), { mounted: true, ...first });
+  value(await mounter.unmount(target));
+  value(await mounter.unmount(target));
+  assert.equal(await layers(host, target), 0);
+});
+
+test('what somebody else has mounted is not taken for ours, and stays', { skip }, async (t) => {
+  const { host, mounter, root, target } = await world(t);
+  value(await host.mount({ fsType: 'bind', source: root, target, options: [] }));
+  refuses(await mounter.mountTmpfs({ target, options: [] }), 'mount-foreign', 'none');
+  value(await host.unmount(target));
+  value(await host.mount({ fsType: 'tmpfs', source: 'stranger', target, options: [] }));
+  refuses(await mounter.mountTmpfs({ target, options: [] }), 'mount-foreign', 'none');
+  assert.equal(await layers(host, target), 1);
+  value(await mounter.unmount(target));
+});
+
+test('a stack is refused, and unmounting takes it down to the ground', { skip }, async (t) => {
+  const { host, mounter, target } = await world(t);
+  for (let n = 0; n < 3; n += 1)
+    value(await host.mount({ fsType: 'tmpfs', source: 'mooring', target, options: [] }));
+  refuses(await mounter.mountTmpfs({ target, options: [] }), 'mount-stacked', 'none');
+  assert.equal(await layers(host, target), 3);
+  value(await mounter.unmount(target));
+  assert.equal(await layers(host, target), 0);
+});
+
+test('nothing outside its root is mounted or unmounted', { skip }, async (t) => {
+  const { host, mounter, root, target } = await world(t);
+  const inner = createMounter(host, target);
+  value(await mounter.mountTmpfs({ target, options: [] }));
+  for (const path of [root, target, below(root, 'mm')]) {
+    refuses(await inner.mountTmpfs({ target: path, options: [] }), 'path-unsafe', 'none');
+    refuses(await inner.unmount(path), 'path-unsafe', 'none');
+  }
+  assert.equal(await layers(host, target), 1);
+  value(await mounter.unmount(target));
+});
+
+test('a mount that the kernel refuses has no effect', { skip }, async (t) => {
+  const { host, mounter, root, target } = await world(t);
+  refuses(await mounter.mountTmpfs({ target, options: ['no-such-option=1'] }), 'mount-failed', 'none');
+  refuses(await mounter.mountTmpfs({ target, options: ['size=1m,mode=0777'] }), 'mount-failed', 'none');
+  refuses(await mounter.mountTmpfs({ target: below(root, 'x'), options: [] }), 'mount-failed', 'none');
+  assert.equal(await layers(host, target), 0);
+});
+
+test('a busy mount stays, and who works in it is named', { skip }, async (t) => {
+  const { host, mounter, target } = await world(t);
+  value(await mounter.mountTmpfs({ target, options: [] }));
+  const busy = await holder(t, 'sh', '-c', `cd ${target} && echo && exec sleep 60`);
+  const refused = await mounter.unmount(target);
+  refuses(refused, 'mount-busy', 'none');
+  assert.match(
+    refused.ok ? '' : String(refused.failure.blocker),
+    new RegExp(`^pid ${busy.pid} \\((sh|sleep)\\)$`),
+  );
+  assert.equal(await layers(host, target), 1);
+  await end(busy);
+  value(await mounter.unmount(target));
+});
+
+test('an open file and a mount below are holders too', { skip }, async (t) => {
+  const { host, mounter, target } = await world(t);
+  value(await mounter.mountTmpfs({ target, options: [] }));
+  const inner = below(target, 'inner');
+  value(await host.makeDirectory(inner, 0o750));
+  value(await mounter.mountTmpfs({ target: inner, options: [] }));
+  const busy = await holder(t, 'sh', '-c', `exec 7>${target}/file && echo && exec sleep 60`);
+  const holders = value(await host.findHolders(target));
+  assert.ok(holders.includes(`mount ${inner}`), holders.join());
+  assert.ok(
+    holders.some((one) => one.startsWith(`pid ${busy.pid} (`)),
+    holders.join(),
+  );
+  await end(busy);
+  refuses(await mounter.unmount(target), 'mount-busy', 'none');
+  value(await mounter.unmount(inner));
+  value(await mounter.unmount(target));
+});
+
+test('another mount namespace that still has the mount is named', { skip }, async (t) => {
+  const { host, mounter, target } = await world(t);
+  value(await mounter.mountTmpfs({ target, options: [] }));
+  const copy = await holder(
+    t,
+    'unshare',
+    '-m',
+    '--propagation',
+    'private',
+    'sh',
+    '-c',
+    'echo && exec sleep 60',
+  );
+  const holders = value(await host.findHolders(target));
+  assert.deepEqual(
+    holders.map((one) => one.replace(/\(.*?\)/, '()')),
+    [`pid ${copy.pid} () in its own mount namespace`],
+  );
+  await end(copy);
+  value(await mounter.unmount(target));
+});
+
+/** The host with a tool that lies: the kernel is the judge, not the tool's word. */
+function lying(host: Host, answers: Partial<Pick<Host, 'mount' | 'unmount'>>): Host {
+  return { ...host, ...answers };
+}
+
+test('a mount tool is not believed, neither its yes nor its no', { skip }, async (t) => {
+  const { host, root, target } = await world(t);
+  const yes = createMounter(lying(host, { mount: async () => done, unmount: async () => done }), root);
+  refuses(await yes.mountTmpfs({ target, options: [] }), 'mount-failed', 'none');
+  const no = createMounter(
+    lying(host, {
+      mount: async (request) => {
+        value(await host.mount(request));
+        return fail({ code: 'deadline-passed', message: 'killed', effect: 'unknown' });
+      },
+      unmount: async (path) => {
+        value(await host.unmount(path));
+        return fail({ code: 'unmount-failed', message: 'exit 32', effect: 'unknown' });
+      },
+    }),
+    root,
+  );
+  value(await no.mountTmpfs({ target, options: [] }));
+  assert.equal(await layers(host, target), 1);
+  refuses(await yes.unmount(target), 'unmount-failed', 'none');
+  value(await no.unmount(target));
+  assert.equal(await layers(host, target), 0);
+});
