@@ -19,6 +19,11 @@ export interface Layout {
   podDirectory(pod: PodUid): AbsolutePath;
   /** `pods/<uid>/volumes/<plugin with ~>/<specName>` */
   volumeDirectory(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
+  /**
+   * `pods/<uid>/plugins/kubernetes.io~empty-dir/<name>`, holding the kubelet's `ready` marker; `name` is the volume's,
+   * and `wrapped_<name>` for a secret or configMap.
+   */
+  readyDirectory(pod: PodUid, name: string): AbsolutePath;
   /** Where the pod sees it: the volume directory, and for CSI its `mount`. hostPath has no place of its own. */
   target(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
   /** `plugins/kubernetes.io/csi/<driver>/<sha256hex(volumeHandle)>` */
@@ -48,6 +53,7 @@ export function createLayout(root: AbsolutePath): Layout {
     podDirectory: (pod) => below(pods, pod),
     volumeDirectory: (spec, { pod, specName }) =>
       below(pods, pod.uid, 'volumes', escapePlugin(SPEC_PLUGIN[spec.kind]), specName),
+    readyDirectory: (pod, name) => below(pods, pod, 'plugins', escapePlugin(SPEC_PLUGIN['empty-dir']), name),
     target: (spec, publication) => {
       if (spec.kind === 'host-path') return spec.path;
       if (spec.kind === 'orphan') return spec.path;

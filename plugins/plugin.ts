@@ -27,10 +27,16 @@ export interface VolumeSecrets {
   readonly publish: SecretData | undefined;
 }
 
-export const NO_SECRETS: VolumeSecrets = { controllerPublish: undefined, stage: undefined, publish: undefined };
+export const NO_SECRETS: VolumeSecrets = {
+  controllerPublish: undefined,
+  stage: undefined,
+  publish: undefined,
+};
 
 /** The files of a secret or configMap volume: path below the volume root to content and mode. */
-export type VolumeFiles = Sensitive<ReadonlyMap<string, { readonly content: Uint8Array; readonly mode: number }>>;
+export type VolumeFiles = Sensitive<
+  ReadonlyMap<string, { readonly content: Uint8Array; readonly mode: number }>
+>;
 
 /** A call about the whole volume. */
 export interface VolumeCall {

@@ -3,7 +3,8 @@ import type { AbsolutePath, Brand } from '../mount/host.ts';
 
 /**
  * The kubelet's unique volume name: `kubernetes.io/csi/<driver>^<volumeHandle>` for CSI,
- * `<plugin>/<podUid>-<name>` for volumes that live and die with a pod.
+ * `<plugin>/<podUid>/<name>` for volumes that live and die with a pod. The kubelet joins the two by `-`, which two pods can
+ * make the same: uids here need not be UUIDs.
  */
 export type VolumeId = Brand<string, 'VolumeId'>;
 
@@ -23,7 +24,12 @@ export interface PodReference {
 export type AccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod';
 
 /** What of a volume must be known to take it down again with every API object gone (INV-14). Holds no secret. */
-export type VolumeSpec = CsiVolumeSpec | EmptyDirVolumeSpec | HostPathVolumeSpec | ContentVolumeSpec | OrphanVolumeSpec;
+export type VolumeSpec =
+  | CsiVolumeSpec
+  | EmptyDirVolumeSpec
+  | HostPathVolumeSpec
+  | ContentVolumeSpec
+  | OrphanVolumeSpec;
 
 export interface CsiVolumeSpec {
   readonly kind: 'csi';
@@ -54,7 +60,14 @@ export interface EmptyDirVolumeSpec {
 }
 
 export type HostPathType =
-  | '' | 'DirectoryOrCreate' | 'Directory' | 'FileOrCreate' | 'File' | 'Socket' | 'CharDevice' | 'BlockDevice';
+  | ''
+  | 'DirectoryOrCreate'
+  | 'Directory'
+  | 'FileOrCreate'
+  | 'File'
+  | 'Socket'
+  | 'CharDevice'
+  | 'BlockDevice';
 
 export interface HostPathVolumeSpec {
   readonly kind: 'host-path';
@@ -126,7 +139,7 @@ export function csiVolumeId(driver: string, volumeHandle: string): VolumeId {
 }
 
 export function podVolumeId(kind: VolumeSpec['kind'], pod: PodUid, name: string): VolumeId {
-  return `${SPEC_PLUGIN[kind]}/${pod}-${name}` as VolumeId;
+  return `${SPEC_PLUGIN[kind]}/${pod}/${name}` as VolumeId;
 }
 
 export function publicationKey(pod: PodUid, specName: string): PublicationKey {

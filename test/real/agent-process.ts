@@ -49,7 +49,8 @@ const real: LinuxHost = await createLinuxHost({
 const plan = { point: point as CrashPoint, effect: Number(effect) };
 const host = crashingHost(real, plan, (count, name) => say({ effect: count, name }));
 const log = (level: string) => (event: string, fields?: LogFields) => {
-  if (process.env['SWEEP_LOG'] === '1') process.stderr.write(`${level} ${event} ${JSON.stringify(fields ?? {})}\n`);
+  if (process.env['SWEEP_LOG'] === '1')
+    process.stderr.write(`${level} ${event} ${JSON.stringify(fields ?? {})}\n`);
 };
 const agent = createAgent({
   host,

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
-  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -27,6 +26,7 @@ import { createEmptyDirPlugin } from '../../plugins/empty-dir.ts';
 import { createHostPathPlugin } from '../../plugins/host-path.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import { type HostPathType, podVolumeId } from '../../plugins/volume.ts';
+import { accept } from '../plugins/accept.ts';
 import { callOf, content, emptyDir, type Files, filesOf, POD } from '../plugins/local-world.ts';
 import { inPrivateNamespace } from './namespace.ts';
 
@@ -104,7 +104,7 @@ const generationOf = (n: number): Files => ({
 test('a secret is published, refreshed and taken down on the real kernel', { skip }, async () => {
   const { plugin, call, target, with: having } = secretOf(generationOf(0));
   const published = await plugin.publish(call);
-  assert.ok(published.ok, JSON.stringify(published));
+  accept(published);
   const [mount, ...others] = mountsBelow(root);
   assert.deepEqual([mount?.target, mount?.fsType, others.length], [target, 'tmpfs', 0]);
   assert.match(mount?.superOptions ?? '', /(^|,)size=/);
@@ -116,9 +116,9 @@ test('a secret is published, refreshed and taken down on the real kernel', { ski
 
   const inode = statSync(target).ino;
   const generation = readlinkSync(`${target}/..data`);
-  assert.ok((await plugin.publish(call)).ok);
+  accept(await plugin.publish(call));
   assert.equal(readlinkSync(`${target}/..data`), generation, 'the same content is not written again');
-  assert.ok((await plugin.publish(having({ a: 'new' }))).ok);
+  accept(await plugin.publish(having({ a: 'new' })));
   assert.deepEqual(
     readdirSync(target).filter((name) => !name.startsWith('..')),
     ['a'],
@@ -127,7 +127,7 @@ test('a secret is published, refreshed and taken down on the real kernel', { ski
   assert.equal(readFileSync(`${target}/a`, 'utf8'), 'new');
   assert.equal(statSync(target).ino, inode);
 
-  assert.ok((await plugin.unpublish(call)).ok);
+  accept(await plugin.unpublish(call));
   assert.deepEqual(mountsBelow(root), []);
   assert.deepEqual(readdirSync(join(root, 'pods')), []);
 });
@@ -136,7 +136,7 @@ test('a reader sees whole generations only while the content is replaced again a
   skip,
 }, async () => {
   const { plugin, call, target, with: having } = secretOf(generationOf(0));
-  assert.ok((await plugin.publish(call)).ok);
+  accept(await plugin.publish(call));
   let stop = false;
   let seen = 0;
   let missed = 0;
@@ -153,28 +153,28 @@ test('a reader sees whole generations only while the content is replaced again a
       await new Promise(setImmediate);
     }
   })();
-  for (let n = 1; n <= 30; n += 1) assert.ok((await plugin.publish(having(generationOf(n)))).ok);
+  for (let n = 1; n <= 30; n += 1) accept(await plugin.publish(having(generationOf(n))));
   stop = true;
   await reader;
   assert.ok(
     seen > 100 && missed < seen / 10,
     `${seen} whole reads, ${missed} of a generation that had just gone`,
   );
-  assert.ok((await plugin.unpublish(call)).ok);
+  accept(await plugin.unpublish(call));
 });
 
 test('a refresh on a full tmpfs has no effect, and a smaller one works', { skip }, async () => {
   const { plugin, call, target, with: having } = secretOf({ a: 'old', b: 'x'.repeat(5_000) });
   mkdirSync(target, { recursive: true, mode: 0o750 });
   assert.equal(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k,mode=0755', 'mooring', target]).status, 0);
-  assert.ok((await plugin.publish(call)).ok);
+  accept(await plugin.publish(call));
   const before = { tree: treeBelow(target), inode: statSync(target).ino };
   const result = await plugin.publish(having({ a: 'new', b: 'y'.repeat(100_000) }));
   assert.deepEqual(!result.ok && [result.failure.code, result.failure.effect], ['disk-full', 'none']);
   assert.deepEqual({ tree: treeBelow(target), inode: statSync(target).ino }, before);
-  assert.ok((await plugin.publish(having({ a: 'new' }))).ok);
+  accept(await plugin.publish(having({ a: 'new' })));
   assert.equal(readFileSync(`${target}/a`, 'utf8'), 'new');
-  assert.ok((await plugin.unpublish(call)).ok);
+  accept(await plugin.unpublish(call));
   assert.deepEqual(readdirSync(join(root, 'pods')), []);
 });
 
@@ -201,7 +201,7 @@ test('an emptyDir on disk is 0777, closed to others by its parents, and never de
   assert.deepEqual(await plugin.publish(call), { ok: true, value: { mount: undefined } });
   assert.equal(modeOf(target), '777');
   writeFileSync(`${target}/data`, 'precious');
-  assert.ok((await plugin.publish(call)).ok);
+  accept(await plugin.publish(call));
   assert.equal(readFileSync(`${target}/data`, 'utf8'), 'precious');
   const stranger = spawnSync('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', 'ls', target]);
   assert.notEqual(stranger.status, 0, 'another user cannot walk to it');
@@ -216,9 +216,9 @@ test('an emptyDir on disk is 0777, closed to others by its parents, and never de
   assert.equal(readFileSync(join(data, 'file'), 'utf8'), 'foreign');
   assert.equal(readFileSync(`${target}/data`, 'utf8'), 'precious');
   assert.equal(spawnSync('umount', [`${target}/nested`]).status, 0);
-  assert.ok((await plugin.unpublish(call)).ok);
+  accept(await plugin.unpublish(call));
   assert.deepEqual(readdirSync(join(root, 'pods')), []);
-  assert.ok(existsSync(join(data, 'file')));
+  assert.equal(readFileSync(join(data, 'file'), 'utf8'), 'foreign');
 });
 
 test('an emptyDir in memory is one tmpfs with its limit, and keeps its content', { skip }, async () => {
@@ -226,7 +226,8 @@ test('an emptyDir in memory is one tmpfs with its limit, and keeps its content',
   const target = layout.volumeDirectory(call.spec, call.publication);
   const plugin = createEmptyDirPlugin(host, layout, mounter);
   const first = await plugin.publish(call);
-  assert.ok(first.ok && first.value.mount !== undefined, JSON.stringify(first));
+  accept(first);
+  assert.notEqual(first.value.mount, undefined);
   assert.equal(modeOf(target), '777');
   assert.throws(() => writeFileSync(`${target}/big`, Buffer.alloc(100_000)), { code: 'ENOSPC' });
   rmSync(`${target}/big`);
@@ -234,7 +235,7 @@ test('an emptyDir in memory is one tmpfs with its limit, and keeps its content',
   assert.deepEqual(await plugin.publish(call), first);
   assert.equal(readFileSync(`${target}/data`, 'utf8'), 'kept');
   assert.equal(mountsBelow(root).length, 1);
-  assert.ok((await plugin.unpublish(call)).ok);
+  accept(await plugin.unpublish(call));
   assert.deepEqual([mountsBelow(root), readdirSync(join(root, 'pods'))], [[], []]);
 });
 
@@ -262,7 +263,7 @@ test("hostPath checks the host's own files, links included", { skip }, async () 
     [`${scratch}/link/made/file`, 'FileOrCreate'],
   ] as const) {
     const result = await check(path, type);
-    assert.ok(result.ok, JSON.stringify(result));
+    accept(result);
   }
   assert.deepEqual(
     [modeOf(`${place}/made`), modeOf(`${place}/made/deep`), modeOf(`${place}/made/file`)],

@@ -76,9 +76,16 @@ describe('kill -9 at every effect', { concurrency: 2, skip }, () => {
         const up = snapshot(bench.root, bench.pool);
         assert.ok(up.filter((line) => line.startsWith('mount ')).length === 5, 'all five mounts are there');
         bench.wish(undefined);
-        assert.equal((await bench.run('before', 0)).ended, 'settled', 'the run down that nobody kills settles');
+        assert.equal(
+          (await bench.run('before', 0)).ended,
+          'settled',
+          'the run down that nobody kills settles',
+        );
         const down = snapshot(bench.root, bench.pool);
-        assert.ok(down.every((line) => SKELETON.test(line)), `left behind: ${down.join('\n')}`);
+        assert.ok(
+          down.every((line) => SKELETON.test(line)),
+          `left behind: ${down.join('\n')}`,
+        );
         const kills = await sweep(bench, point, { up, down });
         context.diagnostic(`${kills} kills ${point} an effect, 0 differences`);
       } finally {
@@ -102,7 +109,11 @@ async function sweep(
     for (const way of ['up', 'down'] as const) {
       bench.wish(way === 'up' ? POD : undefined);
       const run = await bench.run(point, effect);
-      await settle(bench, world[way], `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`);
+      await settle(
+        bench,
+        world[way],
+        `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`,
+      );
       if (run.ended === 'settled') over += 1;
       else kills += 1;
     }

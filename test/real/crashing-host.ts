@@ -26,7 +26,11 @@ export interface CrashPlan {
  * Guarantees: effects are counted in the order in which they begin, and the kill is SIGKILL: no handler, no flush.
  * `report` is told of every effect before it begins.
  */
-export function crashingHost<H extends Host>(host: H, plan: CrashPlan, report: (count: number, name: string) => void): H {
+export function crashingHost<H extends Host>(
+  host: H,
+  plan: CrashPlan,
+  report: (count: number, name: string) => void,
+): H {
   let count = 0;
   const die = (): Promise<never> => {
     process.kill(process.pid, 'SIGKILL');

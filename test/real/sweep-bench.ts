@@ -10,7 +10,8 @@ import type { CrashPoint } from './crashing-host.ts';
 const DRIVER = 'loopfile.mooring.dev';
 const SETTLE_MS_MAX = 30_000;
 /** Bundled CommonJS dependencies call require; an ES module has none. */
-const BANNER = "import { createRequire as mooringRequire } from 'node:module'; const require = mooringRequire(import.meta.url);";
+const BANNER =
+  "import { createRequire as mooringRequire } from 'node:module'; const require = mooringRequire(import.meta.url);";
 
 export interface AgentRun {
   /** Effects begun, by name, in order. */
@@ -31,14 +32,24 @@ async function bundle(directory: string, entry: string, name: string): Promise<s
   const outfile = join(directory, name);
   const entryPoints = [new URL(`../../${entry}`, import.meta.url).pathname];
   await build({
-    entryPoints, outfile, bundle: true, platform: 'node', format: 'esm', banner: { js: BANNER }, logLevel: 'error',
+    entryPoints,
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    banner: { js: BANNER },
+    logLevel: 'error',
   });
   return outfile;
 }
 
 export async function createSweepBench(label: string): Promise<SweepBench> {
   const scratch = mkdtempSync(join(tmpdir(), `mooring-sweep-${label}-`));
-  const [root, pool, manifests] = ['r', 'p', 'm'].map((name) => join(scratch, name)) as [string, string, string];
+  const [root, pool, manifests] = ['r', 'p', 'm'].map((name) => join(scratch, name)) as [
+    string,
+    string,
+    string,
+  ];
   for (const path of [root, pool, manifests, join(root, 'plugins', DRIVER), join(root, 'plugins_registry')]) {
     mkdirSync(path, { recursive: true, mode: 0o750 });
   }
@@ -50,8 +61,15 @@ export async function createSweepBench(label: string): Promise<SweepBench> {
   const driver = spawn(
     process.execPath,
     [
-      driverBundle, '--pool', pool, '--endpoint', `unix://${root}/plugins/${DRIVER}/csi.sock`, '--registry',
-      join(root, 'plugins_registry'), '--node-id', 'sweep-node',
+      driverBundle,
+      '--pool',
+      pool,
+      '--endpoint',
+      `unix://${root}/plugins/${DRIVER}/csi.sock`,
+      '--registry',
+      join(root, 'plugins_registry'),
+      '--node-id',
+      'sweep-node',
     ],
     { stdio: ['ignore', 'ignore', process.env['SWEEP_LOG'] === '1' ? 'inherit' : 'ignore'] },
   );
@@ -71,9 +89,13 @@ export async function createSweepBench(label: string): Promise<SweepBench> {
       renameSync(join(scratch, 'pod.new'), path);
     },
     async run(point, effect) {
-      const child = spawn(process.execPath, [agentBundle, root, manifests, point, String(effect), brokerBundle], {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
+      const child = spawn(
+        process.execPath,
+        [agentBundle, root, manifests, point, String(effect), brokerBundle],
+        {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        },
+      );
       live.add(child);
       const exited = new Promise<void>((resolve) => child.on('exit', () => resolve()));
       const effects: string[] = [];
@@ -93,10 +115,15 @@ export async function createSweepBench(label: string): Promise<SweepBench> {
     },
     async close() {
       for (const child of live) child.kill('SIGKILL');
-      await Promise.all([...live].map((child) => new Promise((resolve) => {
-        if (child.exitCode !== null || child.signalCode !== null) resolve(undefined);
-        else child.on('exit', resolve);
-      })));
+      await Promise.all(
+        [...live].map(
+          (child) =>
+            new Promise((resolve) => {
+              if (child.exitCode !== null || child.signalCode !== null) resolve(undefined);
+              else child.on('exit', resolve);
+            }),
+        ),
+      );
       if (existsSync(scratch)) rmSync(scratch, { recursive: true, force: true });
     },
   };

@@ -12,7 +12,13 @@ function normal(text: string): string {
 
 /** Sorted lines: mounts, directories and files with modes and contents, records, loop devices. */
 export function snapshot(root: string, pool: string): readonly string[] {
-  return [...mounts(root), ...tree(root, 'pods'), ...tree(root, 'plugins/kubernetes.io'), ...records(root), ...loops(pool)].sort();
+  return [
+    ...mounts(root),
+    ...tree(root, 'pods'),
+    ...tree(root, 'plugins/kubernetes.io'),
+    ...records(root),
+    ...loops(pool),
+  ].sort();
 }
 
 function mounts(root: string): string[] {
@@ -39,7 +45,9 @@ function tree(root: string, part: string): string[] {
       lines.push(`directory ${shown} ${mode}`);
       for (const name of readdirSync(path)) if (name !== 'lost+found') walk(join(path, name));
     } else {
-      lines.push(`file ${shown} ${mode} ${JSON.stringify(readFileSync(path, 'utf8').slice(0, FILE_BYTES_SHOWN))}`);
+      lines.push(
+        `file ${shown} ${mode} ${JSON.stringify(readFileSync(path, 'utf8').slice(0, FILE_BYTES_SHOWN))}`,
+      );
     }
   };
   walk(join(root, part));
@@ -52,7 +60,9 @@ function records(root: string): string[] {
     .filter((name) => !name.startsWith('.'))
     .map((name) => {
       const body = readFileSync(join(directory, name), 'utf8').split('\n')[1] ?? '';
-      const shape = body.replaceAll(/"mountId":\d+/g, '"mountId":N').replaceAll(/"device":"[\d:]+"/g, '"device":"D"');
+      const shape = body
+        .replaceAll(/"mountId":\d+/g, '"mountId":N')
+        .replaceAll(/"device":"[\d:]+"/g, '"device":"D"');
       return `record ${name} ${shape}`;
     });
 }

@@ -1,0 +1,83 @@
+/** A mount below our root that no record and no paper explains: it can only be taken down. */
+import { done, fail, ok, type Result } from '../mount/failure.ts';
+import { type AbsolutePath, type Host, isBelow, parentOf } from '../mount/host.ts';
+import type { Mounter } from '../mount/mounter.ts';
+import type { Layout } from './layout.ts';
+import type { VolumePlugin } from './plugin.ts';
+import { removeUnlessInUse } from './pod-directory.ts';
+import { createPodPlugin } from './pod-plugin.ts';
+import { inOrder } from './steps.ts';
+import { SPEC_PLUGIN, type VolumeSpec } from './volume.ts';
+
+/**
+ * The places where the kubelet's layout has mount points (below the root, `*` is one component). Only there is the
+ * directory ours to remove: anywhere else it may lie inside somebody's volume (DL-03).
+ */
+const MOUNT_POINTS: readonly (readonly string[])[] = [
+  ['pods', '*', 'volumes', '*', '*'],
+  ['pods', '*', 'volumes', 'kubernetes.io~csi', '*', 'mount'],
+  ['pods', '*', 'volume-subpaths', '*', '*', '*'],
+  ['plugins', 'kubernetes.io', 'csi', '*', '*', 'globalmount'],
+];
+
+/**
+ * Guarantees: unpublish unmounts until nothing is mounted there, then removes the empty mount point and its empty
+ * parents, and nothing else; a mount point that is not empty stays (`directory-not-empty`, ST-05). Every climbing verb
+ * is `spec-invalid`.
+ */
+export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter): VolumePlugin {
+  const plugin = createPodPlugin({
+    name: SPEC_PLUGIN.orphan,
+    publish: async () => cannotClimb(),
+    async unpublish({ spec }) {
+      const path = pathOf(spec, layout);
+      if (!path.ok) return path;
+      return inOrder(
+        () => mounter.unmount(path.value),
+        () => removeMountPoint(host, layout, path.value),
+      );
+    },
+  });
+  return { ...plugin, attach: async () => cannotClimb(), stage: async () => cannotClimb() };
+}
+
+function pathOf(spec: VolumeSpec, layout: Layout): Result<AbsolutePath> {
+  if (spec.kind === 'orphan' && isBelow(spec.path, layout.root)) return ok(spec.path);
+  return fail({ code: 'spec-invalid', message: `not an orphan below ${layout.root}`, effect: 'none' });
+}
+
+function cannotClimb(): Result<never> {
+  return fail({
+    code: 'spec-invalid',
+    message: 'a mount that nobody explains can only be taken down',
+    effect: 'none',
+  });
+}
+
+async function removeMountPoint(host: Host, layout: Layout, path: AbsolutePath): Promise<Result<void>> {
+  if (!isMountPoint(path, layout.root)) return done;
+  const removed = await removeLeaf(host, path);
+  if (!removed.ok) return removed;
+  for (let parent = parentOf(path); parentOf(parent) !== layout.root; parent = parentOf(parent)) {
+    const gone = await removeUnlessInUse(host, parent);
+    if (!gone.ok) return gone;
+  }
+  return done;
+}
+
+/** A bind of a file has a file for its mount point: ours is empty, and one that is not empty is somebody's data. */
+async function removeLeaf(host: Host, path: AbsolutePath): Promise<Result<void>> {
+  const facts = await host.inspect(path);
+  if (!facts.ok) return facts;
+  const isEmptyFile = facts.value.kind === 'file' && facts.value.sizeBytes === 0;
+  return isEmptyFile ? host.removeFile(path) : host.removeEmptyDirectory(path);
+}
+
+function isMountPoint(path: AbsolutePath, root: AbsolutePath): boolean {
+  const components = path.slice(root === '/' ? 1 : root.length + 1).split('/');
+  return MOUNT_POINTS.some(
+    (pattern) =>
+      pattern.length === components.length &&
+      pattern.every((expected, index) => expected === '*' || expected === components[index]),
+  );
+}

@@ -1,0 +1,18 @@
+/** Which plugin serves which kind of volume. */
+import { assert } from '../mount/failure.ts';
+import type { PluginRegistry, VolumePlugin } from './plugin.ts';
+import { SPEC_PLUGIN } from './volume.ts';
+
+/** Total over the kinds: a plugin missing or given twice is a broken invariant, found at start. */
+export function createRegistry(plugins: readonly VolumePlugin[]): PluginRegistry {
+  const byName = new Map(plugins.map((plugin) => [plugin.name, plugin]));
+  assert(byName.size === plugins.length, 'no kind of volume has two plugins');
+  for (const name of Object.values(SPEC_PLUGIN)) assert(byName.has(name), `${name} has a plugin`);
+  return {
+    of(spec) {
+      const plugin = byName.get(SPEC_PLUGIN[spec.kind]);
+      assert(plugin !== undefined, `${spec.kind} has a plugin`);
+      return plugin;
+    },
+  };
+}

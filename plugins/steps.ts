@@ -1,0 +1,22 @@
+/** Several effects that are one step to the caller. */
+import { done, fail, type Result } from '../mount/failure.ts';
+
+export type Step = () => Promise<Result<void>>;
+
+/**
+ * Runs the steps in order until one fails.
+ * Guarantees: a failure after a finished step has effect `unknown`, because what was there before is no longer all
+ * there; a failure of the first step keeps its own word.
+ */
+export async function inOrder(...steps: readonly Step[]): Promise<Result<void>> {
+  for (const [index, step] of steps.entries()) {
+    const result = await step();
+    if (!result.ok) return index === 0 ? result : doubtful(result);
+  }
+  return done;
+}
+
+/** The same answer, with any promise that nothing changed taken back. */
+export function doubtful<T>(result: Result<T>): Result<T> {
+  return result.ok ? result : fail({ ...result.failure, effect: 'unknown' });
+}

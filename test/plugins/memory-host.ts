@@ -1,0 +1,487 @@
+/**
+ * A small machine in memory: one tree of files with mounts on it, faults on demand, and a crash before any effect.
+ *
+ * Every single change of the tree is one effect, so a call such as removeTree or makeDirectory can be cut in its
+ * middle. It is not the simulator's host: no drivers, no watches, no concurrency of its own.
+ */
+import { done, type Failure, type FailureCode, fail, ok, type Result } from '../../mount/failure.ts';
+import {
+  type AbsolutePath,
+  below,
+  type FileEntry,
+  type Host,
+  isBelow,
+  type MountLookup,
+  type MountRequest,
+  parentOf,
+  type PathFacts,
+  type PathKind,
+  type WriteOptions,
+} from '../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+
+/** What a crash throws; nothing in Mooring catches it. */
+export const CRASH = Symbol('crash');
+
+interface Node {
+  kind: Exclude<PathKind, 'absent'>;
+  mode: number;
+  readonly inode: number;
+  content: Uint8Array;
+  text: string;
+  readonly children: Map<string, Node>;
+}
+
+interface Mount {
+  readonly entry: MountEntry;
+  readonly root: Node;
+}
+
+export type CallName = Exclude<
+  keyof Host,
+  'bootId' | 'nowMs' | 'wallMs' | 'timer' | 'random' | 'call' | 'watch' | 'notify'
+>;
+
+/** `before`: the call does nothing and says so. `after`: it does everything, and its answer is lost. */
+export type FaultMoment = 'before' | 'after';
+
+export interface MemoryHost extends Host {
+  /** Changes of the tree so far. */
+  effects(): number;
+  /** Calls so far, those that change nothing included. */
+  calls(): number;
+  /** Throws CRASH instead of effect number `n` (from 1), counted from now on; undefined: never. */
+  crashAt(n: number | undefined): void;
+  /** Fails call number `n` (from 1), counted from now on. */
+  failAt(n: number, code: FailureCode, moment: FaultMoment): void;
+  /** Fails the next call of this method. */
+  failNext(name: CallName, code: FailureCode, moment?: FaultMoment): void;
+  onEffect(listener: () => void): void;
+  /** Mounts are gone, what is on disk stays. */
+  reboot(): void;
+  /** One line for each file, directory, link and mount below `path`; names of generations are made alike. */
+  describe(path: AbsolutePath): readonly string[];
+  /** Plants something without faults and without counting; parents are made 0755. */
+  plant(
+    path: string,
+    node: { kind: Exclude<PathKind, 'absent'>; mode?: number; content?: string; text?: string },
+  ): void;
+  /** Mounts something foreign on an existing directory; `content` is a file name in it. */
+  plantMount(target: string, fsType: string, content?: string): void;
+  depthAt(target: AbsolutePath): number;
+  /** The options of the topmost mount. */
+  optionsAt(target: AbsolutePath): readonly string[];
+  /** The text of a file, following the links inside the tree. */
+  read(path: string): string | undefined;
+  names(path: string): readonly string[];
+  knowsNoswap: boolean;
+  wall: number;
+  randomNumber: number;
+}
+
+const GENERATION = /\.\.[0-9]{4}(?:_[0-9]{2}){5}\.[0-9]+/g;
+
+export function createMemoryHost(): MemoryHost {
+  let inodes = 1;
+  const makeNode = (
+    kind: Node['kind'],
+    mode: number,
+    content: Uint8Array = new Uint8Array(),
+    text = '',
+  ): Node => {
+    inodes += 1;
+    return { kind, mode, inode: inodes, content, text, children: new Map() };
+  };
+  const top = makeNode('directory', 0o755);
+  const mounts: Mount[] = [];
+  let mountIds = 100;
+  let effects = 0;
+  let calls = 0;
+  let crashAtEffect: number | undefined;
+  let failAtCall:
+    | { readonly call: number; readonly code: FailureCode; readonly moment: FaultMoment }
+    | undefined;
+  const failNextOf = new Map<CallName, { readonly code: FailureCode; readonly moment: FaultMoment }>();
+  const listeners: (() => void)[] = [];
+  let now = 0;
+
+  const mountAt = (path: string): Mount | undefined => mounts.findLast((one) => one.entry.target === path);
+  const atTop = (path: string, node: Node): Node => mountAt(path)?.root ?? node;
+
+  function walk(path: AbsolutePath): Result<Node | undefined> {
+    let node = atTop('/', top);
+    let at = '';
+    for (const name of path === '/' ? [] : path.slice(1).split('/')) {
+      if (node.kind === 'symlink') return problem('path-unsafe', `a link on the way: ${at}`);
+      if (node.kind !== 'directory') return problem('path-wrong-kind', `not a directory: ${at}`);
+      const child = node.children.get(name);
+      if (child === undefined) return ok(undefined);
+      at = `${at}/${name}`;
+      node = atTop(at, child);
+    }
+    return ok(node);
+  }
+
+  function directoryOf(path: AbsolutePath): Result<Node> {
+    const node = walk(path);
+    if (!node.ok) return node;
+    if (node.value === undefined) return problem('path-missing', path);
+    return node.value.kind === 'directory' ? ok(node.value) : problem('path-wrong-kind', path);
+  }
+
+  function change(apply: () => void): void {
+    effects += 1;
+    if (effects === crashAtEffect) throw CRASH;
+    apply();
+    for (const listener of listeners) listener();
+  }
+
+  async function asked<T>(name: CallName, answer: () => Result<T>): Promise<Result<T>> {
+    await null;
+    calls += 1;
+    const fault = failAtCall?.call === calls ? failAtCall : failNextOf.get(name);
+    failNextOf.delete(name);
+    if (fault?.moment === 'before') return problem(fault.code, `injected before ${name}`);
+    const result = answer();
+    return fault === undefined
+      ? result
+      : fail({ code: fault.code, message: `injected after ${name}`, effect: 'unknown' });
+  }
+
+  function addNode(path: AbsolutePath, node: Node): Result<void> {
+    const parent = directoryOf(parentOf(path));
+    if (!parent.ok) return parent;
+    change(() => parent.value.children.set(nameOf(path), node));
+    return done;
+  }
+
+  function makeDirectory(path: AbsolutePath, mode: number): Result<void> {
+    const existing = walk(path);
+    if (!existing.ok) return existing;
+    if (existing.value !== undefined) {
+      const node = existing.value;
+      if (node.kind !== 'directory') return problem('path-wrong-kind', path);
+      if (node.mode !== mode)
+        change(() => {
+          node.mode = mode;
+        });
+      return done;
+    }
+    if (path !== '/') {
+      const parent = walk(parentOf(path));
+      if (!parent.ok) return parent;
+      if (parent.value === undefined) {
+        const made = makeDirectory(parentOf(path), 0o750);
+        if (!made.ok) return made;
+      }
+    }
+    return addNode(path, makeNode('directory', mode));
+  }
+
+  function mountedBelow(path: AbsolutePath): boolean {
+    return mounts.some(({ entry }) => entry.target === path || isBelow(entry.target, path));
+  }
+
+  function removeChild(path: AbsolutePath): Result<void> {
+    const parent = directoryOf(parentOf(path));
+    if (!parent.ok) return parent.failure.code === 'path-missing' ? done : parent;
+    if (parent.value.children.has(nameOf(path))) change(() => parent.value.children.delete(nameOf(path)));
+    return done;
+  }
+
+  function removeTree(path: AbsolutePath): Result<void> {
+    const node = walk(path);
+    if (!node.ok) return node;
+    if (node.value === undefined) return done;
+    if (mountedBelow(path)) return problem('mount-busy', `a mount at or below ${path}`);
+    if (node.value.kind === 'directory') {
+      for (const name of [...node.value.children.keys()]) removeTree(below(path, name));
+    }
+    return removeChild(path);
+  }
+
+  function factsOf(node: Node | undefined): PathFacts {
+    if (node === undefined)
+      return { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
+    const sizeBytes = node.content.byteLength;
+    return { kind: node.kind, mode: node.mode, uid: 0, gid: 0, inode: node.inode, sizeBytes, modifiedMs: 0 };
+  }
+
+  function entriesOf(
+    path: AbsolutePath,
+    limits: { entriesMax: number; fileBytesMax: number },
+  ): Result<readonly FileEntry[]> {
+    const node = directoryOf(path);
+    if (!node.ok) return node;
+    if (node.value.children.size > limits.entriesMax) return problem('too-large', path);
+    return ok(
+      [...node.value.children].map(([name, child]) => {
+        const seen = atTop(`${path}/${name}`, child);
+        const tooLarge = seen.content.byteLength > limits.fileBytesMax;
+        const content = tooLarge ? problem('too-large', name) : ok(seen.content);
+        return { name, facts: factsOf(seen), content: seen.kind === 'file' ? content : undefined };
+      }),
+    );
+  }
+
+  function writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Result<void> {
+    const found = walk(path);
+    if (!found.ok) return found;
+    if (found.value?.kind === 'directory') return problem('path-wrong-kind', path);
+    if (found.value !== undefined && options.exclusive === true) return problem('path-wrong-kind', path);
+    const parent = directoryOf(parentOf(path));
+    if (!parent.ok) return parent;
+    const temporary = `.${nameOf(path)}.tmp`;
+    const node = makeNode('file', options.mode, Uint8Array.from(content));
+    change(() => parent.value.children.set(temporary, node));
+    change(() => {
+      parent.value.children.delete(temporary);
+      parent.value.children.set(nameOf(path), node);
+    });
+    return done;
+  }
+
+  function rename(from: AbsolutePath, to: AbsolutePath): Result<void> {
+    const source = directoryOf(parentOf(from));
+    const target = directoryOf(parentOf(to));
+    if (!source.ok) return source;
+    if (!target.ok) return target;
+    const node = source.value.children.get(nameOf(from));
+    if (node === undefined) return problem('path-missing', from);
+    const replaced = target.value.children.get(nameOf(to));
+    if (replaced?.kind === 'directory' && node.kind !== 'directory') return problem('path-wrong-kind', to);
+    if (replaced?.kind === 'directory' && replaced.children.size > 0)
+      return problem('directory-not-empty', to);
+    change(() => {
+      source.value.children.delete(nameOf(from));
+      target.value.children.set(nameOf(to), node);
+    });
+    return done;
+  }
+
+  function addMount(target: AbsolutePath, fsType: string, source: string, options: readonly string[]): Node {
+    const mode = options.find((one) => one.startsWith('mode='))?.slice('mode='.length) ?? '1777';
+    const root = makeNode('directory', Number.parseInt(mode, 8));
+    mountIds += 1;
+    const device = `0:${mountIds}`;
+    const entry: MountEntry = {
+      mountId: mountIds,
+      parentId: 1,
+      device,
+      root: '/',
+      target,
+      options: ['rw', 'relatime'],
+      propagation: [],
+      fsType,
+      source,
+      superOptions: ['rw', ...options],
+    };
+    mounts.push({ entry, root });
+    return root;
+  }
+
+  function mount({ fsType, source, target, options }: MountRequest): Result<void> {
+    const found = directoryOf(target);
+    if (!found.ok) return problem('mount-failed', `${target}: ${found.failure.message}`);
+    if (options.includes('noswap') && !host.knowsNoswap) return problem('mount-failed', 'unknown option');
+    change(() => addMount(target, fsType, source, options));
+    return done;
+  }
+
+  function describeBelow(path: string, node: Node, lines: string[]): void {
+    for (const [name, child] of [...node.children].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      const at = path === '/' ? `/${name}` : `${path}/${name}`;
+      const seen = atTop(at, child);
+      const mounted = mounts.filter(({ entry }) => entry.target === at).length;
+      const what =
+        seen.kind === 'symlink' ? `-> ${seen.text}` : seen.kind === 'file' ? JSON.stringify(text(seen)) : '';
+      lines.push(
+        `${at} ${seen.kind} ${seen.mode.toString(8)} ${what}${mounted > 0 ? ` mounted x${mounted}` : ''}`
+          .replaceAll(GENERATION, '..GENERATION')
+          .trimEnd(),
+      );
+      describeBelow(at, seen, lines);
+    }
+  }
+
+  /** Follows links; for tests only. */
+  function follow(path: string, links = 0): Node | undefined {
+    let node = atTop('/', top);
+    const parts = path.split('/').filter((one) => one !== '');
+    let at = '';
+    for (const [index, name] of parts.entries()) {
+      const child = node.children.get(name);
+      if (child === undefined) return undefined;
+      if (child.kind === 'symlink') {
+        const base = child.text.startsWith('/') ? '' : at;
+        return links > 40
+          ? undefined
+          : follow([base, child.text, ...parts.slice(index + 1)].join('/'), links + 1);
+      }
+      at = `${at}/${name}`;
+      node = atTop(at, child);
+    }
+    return node;
+  }
+
+  const host: MemoryHost = {
+    knowsNoswap: true,
+    wall: Date.UTC(2026, 0, 31, 15, 4, 5),
+    randomNumber: 0.25,
+    bootId: '6b1c5a2e-0000-4000-8000-000000000001',
+    random: () => host.randomNumber,
+    nowMs: () => now,
+    wallMs: () => host.wall,
+    timer(delayMs, fire) {
+      let cancelled = false;
+      void Promise.resolve().then(() => {
+        if (cancelled) return;
+        now += delayMs;
+        fire();
+      });
+      return () => {
+        cancelled = true;
+      };
+    },
+    inspect: (path) =>
+      asked('inspect', () => {
+        const node = walk(path);
+        return node.ok ? ok(factsOf(node.value)) : node;
+      }),
+    makeDirectory: (path, mode) => asked('makeDirectory', () => makeDirectory(path, mode)),
+    removeEmptyDirectory: (path) =>
+      asked('removeEmptyDirectory', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        if (node.value === undefined) return done;
+        if (node.value.kind !== 'directory') return problem('path-wrong-kind', path);
+        if (mountAt(path) !== undefined) return problem('mount-busy', path);
+        return node.value.children.size > 0 ? problem('directory-not-empty', path) : removeChild(path);
+      }),
+    removeTree: (path) => asked('removeTree', () => removeTree(path)),
+    listDirectory: (path, entriesMax) =>
+      asked('listDirectory', () => {
+        const node = directoryOf(path);
+        if (!node.ok) return node;
+        return node.value.children.size > entriesMax
+          ? problem('too-large', path)
+          : ok([...node.value.children.keys()]);
+      }),
+    readDirectoryFiles: (path, limits) => asked('readDirectoryFiles', () => entriesOf(path, limits)),
+    readFile: (path, bytesMax) =>
+      asked('readFile', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        if (node.value === undefined) return problem('path-missing', path);
+        if (node.value.kind !== 'file') return problem('path-wrong-kind', path);
+        return node.value.content.byteLength > bytesMax ? problem('too-large', path) : ok(node.value.content);
+      }),
+    writeFile: (path, content, options) => asked('writeFile', () => writeFile(path, content, options)),
+    removeFile: (path) =>
+      asked('removeFile', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        return node.value?.kind === 'directory' ? problem('path-wrong-kind', path) : removeChild(path);
+      }),
+    rename: (from, to) => asked('rename', () => rename(from, to)),
+    makeLink: (path, linkText) =>
+      asked('makeLink', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        if (node.value !== undefined) return problem('path-wrong-kind', path);
+        return addNode(path, makeNode('symlink', 0o777, undefined, linkText));
+      }),
+    readLink: (path) =>
+      asked('readLink', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        if (node.value === undefined) return problem('path-missing', path);
+        return node.value.kind === 'symlink' ? ok(node.value.text) : problem('path-wrong-kind', path);
+      }),
+    readMountTable: () => asked('readMountTable', () => ok(createMountTable(mounts.map((one) => one.entry)))),
+    lookUpMount: (path) =>
+      asked<MountLookup>('lookUpMount', () => {
+        const found = mountAt(path)?.entry;
+        if (found === undefined) return ok({ mounted: false });
+        return ok({ mounted: true, mountId: found.mountId, device: found.device });
+      }),
+    mount: (request) => asked('mount', () => mount(request)),
+    unmount: (target) =>
+      asked('unmount', () => {
+        const index = mounts.findLastIndex(({ entry }) => entry.target === target);
+        if (index < 0) return problem('unmount-failed', `not mounted: ${target}`);
+        const inUse = mounts.some(({ entry }) => isBelow(entry.target, target));
+        if (inUse) return problem('mount-busy', target);
+        change(() => mounts.splice(index, 1));
+        return done;
+      }),
+    findHolders: (target) =>
+      asked('findHolders', () => ok(mountAt(target) === undefined ? [] : ['pid 7 (test)'])),
+    call: () => {
+      throw new Error('broken invariant: no kind of volume on this host calls a driver');
+    },
+    watch: () => () => {},
+    notify: async () => done,
+
+    effects: () => effects,
+    calls: () => calls,
+    crashAt(n) {
+      crashAtEffect = n === undefined ? undefined : effects + n;
+    },
+    failAt(n, code, moment) {
+      failAtCall = { call: calls + n, code, moment };
+    },
+    failNext(name, code, moment = 'before') {
+      failNextOf.set(name, { code, moment });
+    },
+    onEffect(listener) {
+      listeners.push(listener);
+    },
+    reboot() {
+      mounts.length = 0;
+    },
+    describe(path) {
+      const lines: string[] = [];
+      const node = walk(path);
+      if (node.ok && node.value !== undefined) describeBelow(path, node.value, lines);
+      return lines;
+    },
+    plant(path, { kind, mode = kind === 'directory' ? 0o755 : 0o644, content = '', text: linkText = '' }) {
+      let node = atTop('/', top);
+      const parts = path.slice(1).split('/');
+      for (const [index, name] of parts.slice(0, -1).entries()) {
+        const next = node.children.get(name) ?? makeNode('directory', 0o755);
+        node.children.set(name, next);
+        node = atTop(`/${parts.slice(0, index + 1).join('/')}`, next);
+      }
+      const planted = makeNode(kind, mode, new TextEncoder().encode(content), linkText);
+      node.children.set(parts.at(-1) ?? '', planted);
+    },
+    plantMount(target, fsType, content) {
+      const root = addMount(target as AbsolutePath, fsType, '/dev/foreign', []);
+      if (content !== undefined) root.children.set(content, makeNode('file', 0o644));
+    },
+    depthAt: (target) => mounts.filter(({ entry }) => entry.target === target).length,
+    optionsAt: (target) => mountAt(target)?.entry.superOptions ?? [],
+    read(path) {
+      const node = follow(path);
+      return node?.kind === 'file' ? text(node) : undefined;
+    },
+    names(path) {
+      return [...(follow(path)?.children.keys() ?? [])].sort();
+    },
+  };
+  return host;
+}
+
+function nameOf(path: AbsolutePath): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+function text(node: Node): string {
+  return new TextDecoder().decode(node.content);
+}
+
+function problem(code: FailureCode, message: string): { readonly ok: false; readonly failure: Failure } {
+  return fail({ code, message, effect: 'none' });
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createContentPlugin } from '../../plugins/content.ts';
+import { createEmptyDirPlugin } from '../../plugins/empty-dir.ts';
+import { createHostPathPlugin } from '../../plugins/host-path.ts';
+import { createOrphanPlugin } from '../../plugins/orphan.ts';
+import type { VolumePlugin } from '../../plugins/plugin.ts';
+import { createPodPlugin } from '../../plugins/pod-plugin.ts';
+import { createRegistry } from '../../plugins/registry.ts';
+import { SPEC_PLUGIN, type VolumeSpec } from '../../plugins/volume.ts';
+import { done, ok } from '../../mount/failure.ts';
+import { content, emptyDir, freshHost, layout, mounterOf } from './local-world.ts';
+
+const host = freshHost();
+const mounter = mounterOf(host);
+const csi: VolumePlugin = createPodPlugin({
+  name: SPEC_PLUGIN.csi,
+  publish: async () => ok({ mount: undefined }),
+  unpublish: async () => done,
+});
+const ALL: readonly VolumePlugin[] = [
+  csi,
+  createEmptyDirPlugin(host, layout, mounter),
+  createHostPathPlugin(host),
+  createContentPlugin('secret', host, layout, mounter),
+  createContentPlugin('config-map', host, layout, mounter),
+  createOrphanPlugin(host, layout, mounter),
+];
+
+test('every kind of volume finds the plugin of its name', () => {
+  const registry = createRegistry(ALL);
+  for (const kind of Object.keys(SPEC_PLUGIN) as VolumeSpec['kind'][]) {
+    assert.equal(registry.of({ kind } as VolumeSpec).name, SPEC_PLUGIN[kind]);
+  }
+  assert.equal(registry.of(content('secret')), ALL[3]);
+});
+
+test('a kind without a plugin, and one with two, is found at start', () => {
+  for (const missing of ALL) {
+    assert.throws(() => createRegistry(ALL.filter((plugin) => plugin !== missing)), /broken invariant/);
+  }
+  assert.throws(() => createRegistry([...ALL, csi]), /broken invariant/);
+});
+
+test('the local kinds need neither attach nor stage, and each kind has its own lane', () => {
+  const registry = createRegistry(ALL);
+  const specs = [emptyDir('disk'), content('secret'), content('config-map')];
+  for (const spec of specs) assert.deepEqual(registry.of(spec).needs(spec), { attach: false, stage: false });
+  assert.equal(new Set(specs.map((spec) => registry.of(spec).lane(spec))).size, specs.length);
+});
