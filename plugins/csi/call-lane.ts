@@ -1,0 +1,78 @@
+/** Who may call a driver about one volume, and when: the orchestrator's duty of one call in flight per volume. */
+import { assert } from '../../mount/failure.ts';
+
+/** `alone`: no other call of the volume runs meanwhile. `shared`: others that share may. */
+export type Sharing = 'alone' | 'shared';
+
+export interface CallLanes {
+  /**
+   * Runs `call` when its turn comes: first come, first served per key; different keys never wait for each other.
+   * Guarantees: the next of the lane starts in the turn `call` settles.
+   */
+  run<T>(key: string, sharing: Sharing, call: () => Promise<T>): Promise<T>;
+  /** From now on, until the lane is empty, everything in it runs alone. Called from within a running `call`. */
+  serialise(key: string): void;
+  /** Lanes with a call running or waiting; an idle lane is forgotten. */
+  size(): number;
+}
+
+interface Lane {
+  readonly running: Set<Sharing>;
+  runningCount: number;
+  serial: boolean;
+  readonly waiting: { readonly sharing: Sharing; readonly start: () => void }[];
+}
+
+export function createCallLanes(): CallLanes {
+  const lanes = new Map<string, Lane>();
+
+  function laneOf(key: string): Lane {
+    const known = lanes.get(key);
+    if (known !== undefined) return known;
+    const lane: Lane = { running: new Set(), runningCount: 0, serial: false, waiting: [] };
+    lanes.set(key, lane);
+    return lane;
+  }
+
+  function advance(lane: Lane): void {
+    for (;;) {
+      const next = lane.waiting[0];
+      if (next === undefined) return;
+      const sharing = lane.serial ? 'alone' : next.sharing;
+      const free = lane.runningCount === 0 || (sharing === 'shared' && !lane.running.has('alone'));
+      if (!free) return;
+      lane.waiting.shift();
+      lane.running.add(sharing);
+      lane.runningCount += 1;
+      next.start();
+    }
+  }
+
+  function leave(key: string, lane: Lane): void {
+    lane.runningCount -= 1;
+    if (lane.runningCount === 0) lane.running.clear();
+    advance(lane);
+    if (lane.runningCount === 0) lanes.delete(key);
+  }
+
+  return {
+    run: async (key, sharing, call) => {
+      const lane = laneOf(key);
+      await new Promise<void>((start) => {
+        lane.waiting.push({ sharing, start });
+        advance(lane);
+      });
+      try {
+        return await call();
+      } finally {
+        leave(key, lane);
+      }
+    },
+    serialise: (key) => {
+      const lane = lanes.get(key);
+      assert(lane !== undefined && lane.runningCount > 0, 'a lane is made serial from within');
+      lane.serial = true;
+    },
+    size: () => lanes.size,
+  };
+}

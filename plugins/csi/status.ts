@@ -1,0 +1,124 @@
+/** What an answer that is not OK proves, and how it is told (shelf: reliability §1G, csi-and-peers A.3). */
+import type { Effect, Failure, FailureCode } from '../../mount/failure.ts';
+import type { RemoteReply } from '../../mount/host.ts';
+import type { SecretData } from '../sensitive.ts';
+
+export interface CallContext {
+  readonly driver: string;
+  /** As people know it: `NodeStageVolume`. */
+  readonly method: string;
+  /** A failed climbing call may have had no effect; of a failed teardown call nothing is ever certain. */
+  readonly direction: 'climbing' | 'teardown';
+  /** All secrets the call carried; their values are taken out of the message. */
+  readonly secrets: readonly (SecretData | undefined)[];
+}
+
+interface Meaning {
+  readonly name: string;
+  readonly code: FailureCode;
+  readonly effect: Effect;
+}
+
+/**
+ * Effect `none` only where the CSI specification says the call was refused before anything happened. UNKNOWN, INTERNAL
+ * and DATA_LOSS stay `unknown`: drivers wrap everything in them.
+ */
+const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
+  [1, { name: 'CANCELLED', code: 'driver-deadline', effect: 'unknown' }],
+  [2, { name: 'UNKNOWN', code: 'driver-failed', effect: 'unknown' }],
+  [3, { name: 'INVALID_ARGUMENT', code: 'driver-refused', effect: 'none' }],
+  [4, { name: 'DEADLINE_EXCEEDED', code: 'driver-deadline', effect: 'unknown' }],
+  [5, { name: 'NOT_FOUND', code: 'driver-not-found', effect: 'none' }],
+  [6, { name: 'ALREADY_EXISTS', code: 'driver-failed', effect: 'unknown' }],
+  [7, { name: 'PERMISSION_DENIED', code: 'driver-refused', effect: 'none' }],
+  [8, { name: 'RESOURCE_EXHAUSTED', code: 'driver-exhausted', effect: 'unknown' }],
+  [9, { name: 'FAILED_PRECONDITION', code: 'driver-refused', effect: 'none' }],
+  [10, { name: 'ABORTED', code: 'driver-busy', effect: 'unknown' }],
+  [11, { name: 'OUT_OF_RANGE', code: 'driver-refused', effect: 'none' }],
+  [12, { name: 'UNIMPLEMENTED', code: 'driver-unimplemented', effect: 'none' }],
+  [13, { name: 'INTERNAL', code: 'driver-failed', effect: 'unknown' }],
+  [14, { name: 'UNAVAILABLE', code: 'driver-unreachable', effect: 'unknown' }],
+  [15, { name: 'DATA_LOSS', code: 'driver-failed', effect: 'unknown' }],
+  [16, { name: 'UNAUTHENTICATED', code: 'driver-refused', effect: 'none' }],
+]);
+
+export const STATUS_NOT_FOUND = 5;
+export const STATUS_ABORTED = 10;
+export const STATUS_UNIMPLEMENTED = 12;
+export const STATUS_UNAVAILABLE = 14;
+
+const BROKEN: Readonly<Record<'unreachable' | 'deadline' | 'undecodable', FailureCode>> = {
+  unreachable: 'driver-unreachable',
+  deadline: 'driver-deadline',
+  undecodable: 'driver-answer-invalid',
+};
+
+export type NotOk = Exclude<RemoteReply<unknown>, { readonly kind: 'ok' }>;
+
+/** The failure of a call that was not OK. Its message holds no secret of the call, no control byte, at most 1 KiB. */
+export function failureOf(reply: NotOk, context: CallContext): Failure {
+  const meaning = meaningOf(reply);
+  const said = redacted(reply.message, context.secrets);
+  return {
+    code: meaning.code,
+    message: shown(`${context.driver} ${context.method}: ${meaning.name}${said === '' ? '' : `: ${said}`}`),
+    effect: context.direction === 'teardown' ? 'unknown' : meaning.effect,
+    blocker: context.driver,
+  };
+}
+
+function meaningOf(reply: NotOk): Meaning {
+  if (reply.kind === 'broken') return { name: reply.because, code: BROKEN[reply.because], effect: 'unknown' };
+  const unheardOf: Meaning = { name: `status ${reply.status}`, code: 'driver-failed', effect: 'unknown' };
+  return MEANINGS.get(reply.status) ?? unheardOf;
+}
+
+/** The server is not there any more, or says so: worth looking whether it has been replaced. */
+export function isUnreachable(reply: RemoteReply<unknown>): boolean {
+  return (
+    (reply.kind === 'broken' && reply.because === 'unreachable') ||
+    (reply.kind === 'status' && reply.status === STATUS_UNAVAILABLE)
+  );
+}
+
+const MESSAGE_BYTES_MAX = 1_024;
+/** Shorter values occur in ordinary words; taking them out would only garble the message. */
+const SECRET_LENGTH_MIN = 4;
+const SECRET_LINE_LENGTH_MIN = 8;
+
+/** A text of a driver made fit for people: control and invisible bytes escaped, at most 1 KiB of UTF-8. */
+export function shown(text: string): string {
+  const escaped = text
+    .slice(0, MESSAGE_BYTES_MAX * 2)
+    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`);
+  if (Buffer.byteLength(escaped) <= MESSAGE_BYTES_MAX) return escaped;
+  const kept = Buffer.from(escaped).subarray(0, MESSAGE_BYTES_MAX - 3);
+  // A character cut in half decodes to U+FFFD at the end.
+  return `${kept.toString().replace(/\uFFFD+$/, '')}…`;
+}
+
+function redacted(message: string, secrets: readonly (SecretData | undefined)[]): string {
+  const forms = new Set<string>();
+  for (const data of secrets) {
+    for (const value of Object.values(data?.reveal() ?? {})) addForms(forms, value);
+  }
+  // Longest first, so that one value inside another leaves no rest.
+  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
+  return longestFirst.reduce((text, form) => text.replaceAll(form, '[redacted]'), message);
+}
+
+/** The ways a driver or the tool below it prints a value: as it is, trimmed, by line, quoted, or encoded. */
+function addForms(forms: Set<string>, value: string): void {
+  const lines = value.split(/\r?\n/).filter((line) => line.length >= SECRET_LINE_LENGTH_MIN);
+  for (const plain of [value, value.trim(), ...lines]) {
+    if (plain.length < SECRET_LENGTH_MIN) continue;
+    const bytes = Buffer.from(plain);
+    const base64 = bytes.toString('base64');
+    forms.add(plain).add(JSON.stringify(plain).slice(1, -1)).add(encodeURIComponent(bytes.toString()));
+    forms
+      .add(base64)
+      .add(base64.replace(/=+$/, ''))
+      .add(bytes.toString('base64url'))
+      .add(bytes.toString('hex'));
+  }
+}

@@ -1,0 +1,110 @@
+/** The directories a CSI volume has on this node, and the kubelet's `vol_data.json` in them. */
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type Host, type MountLookup } from '../../mount/host.ts';
+import { sha256Hex } from '../layout.ts';
+
+const DIRECTORY_MODE = 0o750;
+const VOLUME_DATA = 'vol_data.json';
+const VOLUME_DATA_MODE = 0o644;
+
+/**
+ * One directory of ours with `vol_data.json` beside the place where the driver mounts: the device directory with its
+ * `globalmount`, or a pod's volume directory with its `mount`.
+ */
+export interface VolumeDirectory {
+  readonly path: AbsolutePath;
+  readonly mountPoint: AbsolutePath;
+  /** The staging path is made by us, the target of a publication by the driver (CSI; A-055, A-061). */
+  readonly mountPointMadeBy: 'us' | 'driver';
+  readonly data: Readonly<Record<string, string>>;
+}
+
+/** What was there before, so that a refused call can be told from one that changed something. */
+export interface Before {
+  /** The directory did not exist: all that is in it now came with this call. */
+  readonly fresh: boolean;
+  readonly mount: MountLookup;
+}
+
+/** `attachmentID` of vol_data.json and name of the VolumeAttachment; no separators, as the kubelet has it. */
+export function attachmentId(volumeHandle: string, driver: string, nodeName: string): string {
+  return `csi-${sha256Hex(`${volumeHandle}${driver}${nodeName}`)}`;
+}
+
+/** Makes the directory ready for the driver. A failure has effect `none` when what it made could be removed again. */
+export async function prepare(host: Host, directory: VolumeDirectory): Promise<Result<Before>> {
+  const facts = await host.inspect(directory.path);
+  if (!facts.ok) return unchanged(facts);
+  const fresh = facts.value.kind === 'absent';
+  const mount = fresh ? ok<MountLookup>({ mounted: false }) : await host.lookUpMount(directory.mountPoint);
+  if (!mount.ok) return unchanged(mount);
+  const filled = await fill(host, directory, mount.value);
+  if (filled.ok) return ok({ fresh, mount: mount.value });
+  const undone = !fresh || (await remove(host, directory)).ok;
+  return undone ? unchanged(filled) : fail({ ...filled.failure, effect: 'unknown' });
+}
+
+async function fill(host: Host, directory: VolumeDirectory, mount: MountLookup): Promise<Result<void>> {
+  const made = await makeDirectory(host, directory.path);
+  if (!made.ok) return made;
+  const content = Buffer.from(`${JSON.stringify(directory.data, Object.keys(directory.data).sort())}\n`);
+  const file = below(directory.path, VOLUME_DATA);
+  // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
+  const written = await host.writeFile(file, content, { mode: VOLUME_DATA_MODE, durable: false });
+  // A mounted mount point is the root of somebody's volume: neither its mode nor its existence is ours to set.
+  if (!written.ok || mount.mounted) return written;
+  return directory.mountPointMadeBy === 'us'
+    ? makeDirectory(host, directory.mountPoint)
+    : removeMountPoint(host, directory.mountPoint);
+}
+
+/** Another volume of the pod coming down may remove an empty parent between our steps: then once more. */
+async function makeDirectory(host: Host, path: AbsolutePath): Promise<Result<void>> {
+  const made = await host.makeDirectory(path, DIRECTORY_MODE);
+  return made.ok || made.failure.code !== 'path-missing' ? made : host.makeDirectory(path, DIRECTORY_MODE);
+}
+
+/**
+ * Removes the directory, its mount point and vol_data.json; never more than empty directories and what we wrote.
+ * Assumes: the caller has asked the kernel that nothing is mounted there. A failure says what stands in the way.
+ */
+export async function remove(host: Host, directory: VolumeDirectory): Promise<Result<void>> {
+  const steps = [
+    () => removeMountPoint(host, directory.mountPoint),
+    () => host.removeFile(below(directory.path, VOLUME_DATA)),
+    () => host.removeEmptyDirectory(directory.path),
+  ];
+  for (const step of steps) {
+    const removed = await step();
+    if (!removed.ok) return fail({ blocker: directory.path, ...removed.failure, effect: 'unknown' });
+  }
+  return ok(undefined);
+}
+
+/** Drivers make the target a directory or a file, and remove it, or leave it (DR-09): an empty one is taken away. */
+async function removeMountPoint(host: Host, path: AbsolutePath): Promise<Result<void>> {
+  const facts = await host.inspect(path);
+  if (!facts.ok) return facts;
+  const { kind, sizeBytes } = facts.value;
+  if (kind === 'absent') return ok(undefined);
+  if (kind === 'directory') return host.removeEmptyDirectory(path);
+  if (kind === 'file' && sizeBytes === 0) return host.removeFile(path);
+  const message = `left behind: a ${kind}, neither an empty file nor a directory`;
+  return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: path });
+}
+
+/** After a refused call: nothing new is mounted, and what this call made is gone again. Else the effect is unknown. */
+export async function isAsBefore(host: Host, directory: VolumeDirectory, before: Before): Promise<boolean> {
+  const now = await host.lookUpMount(directory.mountPoint);
+  if (!now.ok || !isSameMount(now.value, before.mount)) return false;
+  return !before.fresh || (await remove(host, directory)).ok;
+}
+
+function isSameMount(a: MountLookup, b: MountLookup): boolean {
+  if (!a.mounted || !b.mounted) return a.mounted === b.mounted;
+  return a.mountId === b.mountId && a.device === b.device;
+}
+
+function unchanged(failed: { readonly ok: false; readonly failure: Parameters<typeof fail>[0] }) {
+  return fail({ ...failed.failure, effect: 'none' });
+}

@@ -1,0 +1,649 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, test } from 'node:test';
+import type { Result } from '../../../mount/failure.ts';
+import { createCsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
+import type { DriverInstance } from '../../../plugins/csi/driver.ts';
+import {
+  ControllerPublishVolumeRequest,
+  NodePublishVolumeRequest,
+  NodeStageVolumeRequest,
+  NodeUnpublishVolumeRequest,
+} from '../../../plugins/csi/generated/csi.ts';
+import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/grpc.ts';
+import { findSocket, questionDriver } from '../../../plugins/csi/registration.ts';
+import { createLayout, sha256Hex } from '../../../plugins/layout.ts';
+import { NO_SECRETS, type PublicationCall, type VolumePlugin } from '../../../plugins/plugin.ts';
+import { Sensitive } from '../../../plugins/sensitive.ts';
+import { type CsiVolumeSpec, csiVolumeId, parsePodUid, publicationKey } from '../../../plugins/volume.ts';
+import { CAPABILITY, DRIVER, refusing, type Script, script, serveDriver } from './scripted-driver.ts';
+import { createSocketHost, inRoot, type SocketHost, until } from './socket-host.ts';
+
+interface World {
+  readonly host: SocketHost;
+  readonly plan: Script;
+  readonly plugin: VolumePlugin;
+  readonly suspected: string[];
+  readonly server: GrpcServer;
+  instance: DriverInstance | undefined;
+}
+
+const worlds: World[] = [];
+
+afterEach(async () => {
+  for (const { host, server } of worlds.splice(0)) {
+    await server.close();
+    host.close();
+  }
+});
+
+const UIDS = ['a', 'b', 'c', 'd'].map(
+  (letter) => parsePodUid(`0b4f8c1e-2222-4333-8444-55556666000${letter}`) ?? assert.fail(),
+);
+const HANDLE = 'vol/1';
+const SPEC: CsiVolumeSpec = {
+  kind: 'csi',
+  id: csiVolumeId(DRIVER, HANDLE),
+  driver: DRIVER,
+  volumeHandle: HANDLE,
+  specName: 'pv-1',
+  fsType: 'ext4',
+  mountOptions: ['noatime'],
+  volumeAttributes: { size: '1', color: 'blue' },
+  accessModes: ['ReadWriteOnce'],
+  readOnly: false,
+  attachRequired: undefined,
+  podInfoOnMount: false,
+};
+const STAGED = { needs: { attach: false, stage: true }, publishContext: undefined, stagedMount: undefined };
+const UNSTAGED = { ...STAGED, needs: { attach: false, stage: false } };
+
+async function world(
+  changes: Partial<Script> = {},
+  options: { parallel?: boolean; deadlineMs?: number } = {},
+): Promise<World> {
+  const host = createSocketHost();
+  const socket = inRoot(host, 'driver', 'csi.sock');
+  const plan = script(changes);
+  const server = await serveDriver(host, socket, plan);
+  const suspected: string[] = [];
+  const plugin = createCsiPlugin({
+    host,
+    layout: createLayout(host.root),
+    nodeName: 'node-a',
+    deadlineMs: options.deadlineMs ?? 5_000,
+    drivers: {
+      get: (name) => (made.instance?.name === name ? made.instance : undefined),
+      suspect: (name) => suspected.push(name),
+    },
+    parallelPublish: () => options.parallel ?? false,
+  });
+  const made: World = { host, plan, plugin, suspected, server, instance: undefined };
+  worlds.push(made);
+  await introduce(made);
+  host.called.splice(0);
+  host.requests.splice(0);
+  return made;
+}
+
+async function introduce(made: World): Promise<void> {
+  const found = accept(await findSocket(made.host, inRoot(made.host, 'driver', 'csi.sock')));
+  const named = { name: DRIVER, registrationSocket: undefined };
+  made.instance = accept(await questionDriver(made.host, found.identity, named));
+}
+
+function call(changes: Partial<PublicationCall> & { pod?: number } = {}): PublicationCall {
+  const uid = UIDS[changes.pod ?? 0] ?? assert.fail();
+  const pod = { uid, name: 'web', namespace: 'shop', serviceAccount: 'seller' };
+  return {
+    spec: SPEC,
+    facts: STAGED,
+    secrets: NO_SECRETS,
+    stillWanted: () => true,
+    files: undefined,
+    publication: {
+      key: publicationKey(uid, 'pv-1'),
+      pod,
+      specName: 'pv-1',
+      readOnly: false,
+      origin: 'web.yaml',
+    },
+    ...changes,
+  };
+}
+
+function accept<T>(result: Result<T>): T {
+  assert.ok(result.ok, result.ok ? '' : JSON.stringify(result.failure));
+  return result.value;
+}
+
+function refuse(result: Result<unknown>): { code: string; effect: string } {
+  assert.ok(!result.ok);
+  return { code: result.failure.code, effect: result.failure.effect };
+}
+
+/** All files and directories below the root but the driver's own. */
+function tree({ host }: World): string[] {
+  return readdirSync(host.root, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !name.startsWith('driver'))
+    .sort();
+}
+
+const layoutOf = ({ host }: World) => createLayout(host.root);
+const stagingOf = (made: World) => layoutOf(made).stagingPath(DRIVER, HANDLE);
+const targetOf = (made: World, pod = 0) => layoutOf(made).target(SPEC, call({ pod }).publication);
+
+function sent<T>({ host }: World, method: string, codec: { decode(bytes: Buffer): T }): T[] {
+  return host.requests.filter((one) => one.method === method).map(({ bytes }) => codec.decode(bytes));
+}
+
+async function up(made: World, changes: Parameters<typeof call>[0] = {}) {
+  accept(await made.plugin.stage(call(changes)));
+  return accept(await made.plugin.publish(call(changes)));
+}
+
+test('a staged mount costs exactly two RPCs, and taking it down two more that leave nothing behind', async () => {
+  const made = await world();
+  const { stagedMount } = accept(await made.plugin.stage(call()));
+  assert.deepEqual(stagedMount, made.host.mounts.get(stagingOf(made)));
+  const { mount } = accept(await made.plugin.publish(call({ facts: { ...STAGED, stagedMount } })));
+  assert.deepEqual(mount, made.host.mounts.get(targetOf(made)));
+  assert.deepEqual(made.host.called, ['NodeStageVolume', 'NodePublishVolume']);
+  accept(await made.plugin.unpublish(call()));
+  accept(await made.plugin.unstage(call()));
+  assert.deepEqual(made.host.called.slice(2), ['NodeUnpublishVolume', 'NodeUnstageVolume']);
+  const kept = [
+    'plugins',
+    'plugins/kubernetes.io',
+    'plugins/kubernetes.io/csi',
+    `plugins/kubernetes.io/csi/${DRIVER}`,
+    'pods',
+  ];
+  assert.deepEqual(tree(made), kept);
+  assert.equal(made.host.mounts.size, 0);
+});
+
+test("9.3: directories and vol_data.json are the kubelet's, key by key", async () => {
+  const made = await world();
+  await up(made);
+  const device = join(made.host.root, 'plugins/kubernetes.io/csi', DRIVER, sha256Hex(HANDLE));
+  const pod = join(made.host.root, 'pods', UIDS[0] ?? '', 'volumes/kubernetes.io~csi/pv-1');
+  assert.equal(stagingOf(made), join(device, 'globalmount'));
+  assert.equal(targetOf(made), join(pod, 'mount'));
+  assert.deepEqual(JSON.parse(readFileSync(join(device, 'vol_data.json'), 'utf8')), {
+    driverName: DRIVER,
+    volumeHandle: HANDLE,
+  });
+  assert.deepEqual(JSON.parse(readFileSync(join(pod, 'vol_data.json'), 'utf8')), {
+    attachmentID: `csi-${sha256Hex(`${HANDLE}${DRIVER}node-a`)}`,
+    driverName: DRIVER,
+    nodeName: 'node-a',
+    specVolID: 'pv-1',
+    volumeHandle: HANDLE,
+    volumeLifecycleMode: 'Persistent',
+  });
+  for (const path of [device, join(device, 'globalmount'), pod])
+    assert.equal(statSync(path).mode & 0o777, 0o750);
+});
+
+test('A-019, A-020, C6: what the driver is given when it attaches, stages and publishes', async () => {
+  const made = await world({
+    controllerCapabilities: [
+      CAPABILITY.controller.PUBLISH_UNPUBLISH_VOLUME,
+      CAPABILITY.controller.PUBLISH_READONLY,
+    ],
+    publishContext: { device: 'sdb' },
+  });
+  const spec: CsiVolumeSpec = { ...SPEC, podInfoOnMount: true, readOnly: true };
+  const secret = (value: string) => new Sensitive({ token: value });
+  const secrets = {
+    controllerPublish: secret('s-attach'),
+    stage: secret('s-stage'),
+    publish: secret('s-publish'),
+  };
+  const facts = { ...STAGED, needs: { attach: true, stage: true } };
+  const publication = { ...call().publication, readOnly: true };
+  const { publishContext } = accept(await made.plugin.attach(call({ spec, secrets, facts })));
+  await up(made, { spec, secrets, publication, facts: { ...facts, publishContext } });
+  const volumeCapability = {
+    accessType: { $case: 'mount', value: { fsType: 'ext4', mountFlags: ['noatime'], volumeMountGroup: '' } },
+    accessMode: { mode: 1 },
+  };
+  const volumeContext = { color: 'blue', size: '1' };
+  assert.deepEqual(sent(made, 'ControllerPublishVolume', ControllerPublishVolumeRequest), [
+    {
+      volumeId: HANDLE,
+      nodeId: 'node-1',
+      volumeCapability,
+      readonly: true,
+      secrets: { token: 's-attach' },
+      volumeContext,
+    },
+  ]);
+  const common = {
+    volumeId: HANDLE,
+    publishContext: { device: 'sdb' },
+    stagingTargetPath: stagingOf(made),
+    volumeCapability,
+  };
+  assert.deepEqual(sent(made, 'NodeStageVolume', NodeStageVolumeRequest), [
+    { ...common, secrets: { token: 's-stage' }, volumeContext },
+  ]);
+  assert.deepEqual(sent(made, 'NodePublishVolume', NodePublishVolumeRequest), [
+    {
+      ...common,
+      targetPath: targetOf(made),
+      readonly: true,
+      secrets: { token: 's-publish' },
+      volumeContext: {
+        ...volumeContext,
+        'csi.storage.k8s.io/pod.name': 'web',
+        'csi.storage.k8s.io/pod.namespace': 'shop',
+        'csi.storage.k8s.io/pod.uid': UIDS[0],
+        'csi.storage.k8s.io/serviceAccount.name': 'seller',
+        'csi.storage.k8s.io/ephemeral': 'false',
+      },
+    },
+  ]);
+  assert.deepEqual(
+    spec.volumeAttributes,
+    SPEC.volumeAttributes,
+    "the volume's own attributes are not written to",
+  );
+});
+
+test('A-020, A-023: each field only with its capability: publish context, readonly, staging path', async () => {
+  const made = await world({
+    nodeCapabilities: [],
+    controllerCapabilities: [2],
+    publishContext: { device: 'sdb' },
+  });
+  const facts = { ...UNSTAGED, publishContext: { device: 'sdb' } };
+  accept(await made.plugin.attach(call({ spec: { ...SPEC, readOnly: true } })));
+  accept(await made.plugin.publish(call({ facts })));
+  assert.equal(sent(made, 'ControllerPublishVolume', ControllerPublishVolumeRequest)[0]?.readonly, false);
+  const [publish] = sent(made, 'NodePublishVolume', NodePublishVolumeRequest);
+  assert.deepEqual([publish?.publishContext, publish?.stagingTargetPath], [{}, '']);
+});
+
+test("the ladder is known from the driver's capabilities, and not at all while it is not registered", async () => {
+  const made = await world({ controllerCapabilities: [2] });
+  assert.deepEqual(made.plugin.needs(SPEC), { attach: true, stage: true });
+  assert.deepEqual(made.plugin.needs({ ...SPEC, attachRequired: false }), { attach: false, stage: true });
+  made.plan.nodeCapabilities = [];
+  made.plan.controllerCapabilities = undefined;
+  await introduce(made);
+  assert.deepEqual(made.plugin.needs(SPEC), { attach: false, stage: false });
+  made.instance = undefined;
+  assert.equal(made.plugin.needs(SPEC), undefined);
+});
+
+test('C18: without its driver every verb waits, and makes nothing', async () => {
+  const made = await world();
+  made.instance = undefined;
+  for (const verb of ['attach', 'detach', 'stage', 'unstage', 'publish', 'unpublish'] as const) {
+    assert.deepEqual(refuse(await made.plugin[verb](call())), {
+      code: 'driver-not-registered',
+      effect: 'none',
+    });
+  }
+  assert.deepEqual(tree(made), []);
+});
+
+test('DR-16: teardown goes by what was done at setup, not by what the driver can do today', async () => {
+  const made = await world();
+  await up(made);
+  made.plan.nodeCapabilities = [];
+  await introduce(made);
+  made.host.called.splice(0);
+  accept(await made.plugin.unpublish(call()));
+  accept(await made.plugin.unstage(call()));
+  assert.deepEqual(made.host.called, ['NodeUnpublishVolume', 'NodeUnstageVolume']);
+  accept(await made.plugin.unstage(call({ facts: UNSTAGED })));
+  assert.equal(made.host.called.length, 2, 'what was not staged is not unstaged (C2)');
+});
+
+test('a driver that stages without mounting is believed, because that is legal', async () => {
+  const made = await world({ lies: true });
+  assert.deepEqual(accept(await made.plugin.stage(call())), { stagedMount: undefined });
+});
+
+test('DR-03: a publish that says OK and mounted nothing is not published, perhaps', async () => {
+  const made = await world({ lies: true });
+  assert.deepEqual(refuse(await made.plugin.publish(call())), {
+    code: 'published-not-mounted',
+    effect: 'unknown',
+  });
+  made.plan.lies = false;
+  accept(await made.plugin.publish(call()));
+});
+
+test('DR-10: an unpublish and an unstage that say OK and leave the mount are not done', async () => {
+  const made = await world();
+  await up(made);
+  const before = tree(made);
+  made.plan.lies = true;
+  const unpublished = await made.plugin.unpublish(call());
+  assert.deepEqual(refuse(unpublished), { code: 'unpublished-still-mounted', effect: 'unknown' });
+  assert.equal(!unpublished.ok && unpublished.failure.blocker, 'pid 7 (test)');
+  assert.deepEqual(refuse(await made.plugin.unstage(call())), {
+    code: 'unstaged-still-mounted',
+    effect: 'unknown',
+  });
+  assert.deepEqual(tree(made), before);
+});
+
+test('DR-04: an error after the mount was made is not "nothing happened"', async () => {
+  const made = await world({ after: refusing('NodePublishVolume', 3) });
+  accept(await made.plugin.stage(call()));
+  assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-refused', effect: 'unknown' });
+  assert.ok(made.host.mounts.has(targetOf(made)));
+});
+
+test('DR-08: a refused publish that took the living mount away did not leave things as they were', async () => {
+  const made = await world();
+  await up(made);
+  made.plan.before = (method) => {
+    made.host.mounts.delete(targetOf(made));
+    refusing('NodePublishVolume', 9)(method);
+  };
+  assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-refused', effect: 'unknown' });
+});
+
+test('DR-07: a refused publish of what is published already leaves all as it was', async () => {
+  const made = await world();
+  await up(made);
+  const before = { tree: tree(made), mounts: new Map(made.host.mounts) };
+  made.plan.before = refusing('NodePublishVolume', 9);
+  assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-refused', effect: 'none' });
+  assert.deepEqual({ tree: tree(made), mounts: made.host.mounts }, before);
+});
+
+test('GR-03: a refused first stage or publish leaves nothing behind', async () => {
+  const made = await world({ before: refusing('NodeStageVolume', 3) });
+  assert.deepEqual(refuse(await made.plugin.stage(call())), { code: 'driver-refused', effect: 'none' });
+  made.plan.before = refusing('NodePublishVolume', 3);
+  assert.deepEqual(refuse(await made.plugin.publish(call({ facts: UNSTAGED }))), {
+    code: 'driver-refused',
+    effect: 'none',
+  });
+  assert.ok(
+    tree(made).every((name) => !/globalmount|vol_data|pv-1/.test(name)),
+    tree(made).join(' '),
+  );
+});
+
+test('GR-02: an uncertain stage keeps its directories, and its repetition sends the same bytes (INV-40)', async () => {
+  const made = await world({ before: refusing('NodeStageVolume', 10) });
+  const shuffled: CsiVolumeSpec = { ...SPEC, volumeAttributes: { color: 'blue', size: '1' } };
+  assert.deepEqual(refuse(await made.plugin.stage(call())), { code: 'driver-busy', effect: 'unknown' });
+  assert.ok(existsSync(stagingOf(made)));
+  made.plan.before = () => undefined;
+  accept(await made.plugin.stage(call({ spec: shuffled })));
+  const [first, second] = made.host.requests;
+  assert.deepEqual(first, second);
+});
+
+test('GR-05: NOT_FOUND from unpublish and unstage is success only if the kernel says so', async () => {
+  const made = await world();
+  await up(made);
+  made.plan.before = (method) => {
+    if (method.startsWith('NodeUn')) throw new GrpcStatus(5, 'unknown volume');
+  };
+  assert.deepEqual(refuse(await made.plugin.unpublish(call())), {
+    code: 'unpublished-still-mounted',
+    effect: 'unknown',
+  });
+  assert.deepEqual(refuse(await made.plugin.unstage(call())), {
+    code: 'unstaged-still-mounted',
+    effect: 'unknown',
+  });
+  made.host.mounts.clear();
+  accept(await made.plugin.unpublish(call()));
+  accept(await made.plugin.unstage(call()));
+  assert.ok(tree(made).every((name) => !/globalmount|vol_data|pv-1/.test(name)));
+});
+
+test('A-088: NOT_FOUND from a detach proves nothing', async () => {
+  const made = await world({ controllerCapabilities: [2], before: refusing('ControllerUnpublishVolume', 5) });
+  assert.deepEqual(refuse(await made.plugin.detach(call())), { code: 'driver-not-found', effect: 'unknown' });
+});
+
+test('A-087: a detach never goes out without a node id', async () => {
+  const made = await world({ controllerCapabilities: [2] });
+  assert.ok(made.instance);
+  made.instance = { ...made.instance, nodeId: '' };
+  assert.equal(refuse(await made.plugin.detach(call())).code, 'spec-invalid');
+  assert.deepEqual(made.host.called, []);
+});
+
+test('DR-09: a target that the driver removed, left as a directory or left as an empty file goes away', async () => {
+  const made = await world();
+  for (const leave of ['nothing', 'directory', 'file']) {
+    await up(made);
+    made.plan.after = (method) => {
+      if (method !== 'NodeUnpublishVolume' || leave === 'nothing') return;
+      if (leave === 'directory') mkdirSync(targetOf(made));
+      else writeFileSync(targetOf(made), '');
+    };
+    accept(await made.plugin.unpublish(call()));
+    assert.ok(!existsSync(join(made.host.root, 'pods', UIDS[0] ?? '')), leave);
+  }
+});
+
+test('A-066, INV-8: data left under the target is never removed', async () => {
+  const made = await world();
+  await up(made);
+  made.plan.after = (method) => {
+    if (method !== 'NodeUnpublishVolume') return;
+    mkdirSync(targetOf(made), { recursive: true });
+    writeFileSync(join(targetOf(made), 'data'), 'precious');
+  };
+  assert.deepEqual(refuse(await made.plugin.unpublish(call())), {
+    code: 'directory-not-empty',
+    effect: 'unknown',
+  });
+  assert.equal(readFileSync(join(targetOf(made), 'data'), 'utf8'), 'precious');
+  rmSync(targetOf(made), { recursive: true });
+  made.plan.after = () => undefined;
+  accept(await made.plugin.unpublish(call()));
+});
+
+test('A.7: an empty directory left at the target is taken away before the driver makes its own', async () => {
+  const made = await world();
+  mkdirSync(targetOf(made), { recursive: true });
+  accept(await made.plugin.publish(call({ facts: UNSTAGED })));
+  made.host.mounts.clear();
+  writeFileSync(join(targetOf(made), 'data'), 'precious');
+  const refused = await made.plugin.publish(call({ facts: UNSTAGED }));
+  assert.deepEqual(refuse(refused), { code: 'directory-not-empty', effect: 'none' });
+});
+
+test('DR-12: a staged mount that went away or became another device is not published', async () => {
+  const made = await world();
+  const { stagedMount } = accept(await made.plugin.stage(call()));
+  const facts = { ...STAGED, stagedMount };
+  made.host.plantMount(stagingOf(made));
+  assert.deepEqual(refuse(await made.plugin.publish(call({ facts }))), {
+    code: 'device-changed',
+    effect: 'none',
+  });
+  made.host.mounts.clear();
+  assert.deepEqual(refuse(await made.plugin.publish(call({ facts }))), {
+    code: 'staged-not-mounted',
+    effect: 'none',
+  });
+  assert.ok(!made.host.called.includes('NodePublishVolume'));
+});
+
+test('DR-01, DR-02: a deadline and a lost driver are uncertain, and the lost one is looked for', async () => {
+  const made = await world({}, { deadlineMs: 50 });
+  made.plan.before = () => new Promise(() => {});
+  assert.deepEqual(refuse(await made.plugin.stage(call())), { code: 'driver-deadline', effect: 'unknown' });
+  assert.deepEqual(made.suspected, []);
+  await made.server.close();
+  assert.deepEqual(refuse(await made.plugin.stage(call())), {
+    code: 'driver-unreachable',
+    effect: 'unknown',
+  });
+  assert.deepEqual(made.suspected, [DRIVER]);
+});
+
+/** A driver that says how many of its calls overlapped most. */
+function counting(delayMs = 10) {
+  const seen = { now: 0, most: 0 };
+  const before = async () => {
+    seen.now += 1;
+    seen.most = Math.max(seen.most, seen.now);
+    await new Promise((resolve) => setTimeout(resolve, delayMs));
+    seen.now -= 1;
+  };
+  return { seen, before };
+}
+
+test('A-030: one call in flight per volume, whatever is asked at once; other volumes do not wait', async () => {
+  const { seen, before } = counting();
+  const made = await world({ before });
+  const calls = UIDS.map((_, pod) => call({ pod }));
+  for (const result of await Promise.all(calls.map((one) => made.plugin.publish(one)))) accept(result);
+  assert.equal(seen.most, 1);
+  assert.equal(made.host.mounts.size, 4);
+  for (const result of await Promise.all(calls.map((one) => made.plugin.unpublish(one)))) accept(result);
+  assert.equal(seen.most, 1);
+  const others = ['x', 'y', 'z'].map((volumeHandle) => ({
+    ...SPEC,
+    volumeHandle,
+    id: csiVolumeId(DRIVER, volumeHandle),
+  }));
+  for (const result of await Promise.all(others.map((spec) => made.plugin.stage(call({ spec })))))
+    accept(result);
+  assert.equal(seen.most, 3);
+});
+
+test('decision 17: with the option, publish and unpublish of different targets overlap', async () => {
+  const { seen, before } = counting();
+  const made = await world({ before }, { parallel: true });
+  const calls = UIDS.map((_, pod) => call({ pod }));
+  for (const result of await Promise.all(calls.map((one) => made.plugin.publish(one)))) accept(result);
+  assert.equal(seen.most, 4);
+});
+
+test('DR-22: on ABORTED the option falls back to one at a time, and all get there', async () => {
+  const { seen, before } = counting(100);
+  let overlapping = 0;
+  const made = await world(
+    {
+      before: async () => {
+        if (seen.now > 0) {
+          overlapping += 1;
+          throw new GrpcStatus(10, 'operation pending');
+        }
+        await before();
+      },
+    },
+    { parallel: true },
+  );
+  const publish = (pod: number) => made.plugin.publish(call({ pod }));
+  const first = [publish(0), publish(1)];
+  await until('two overlapped', () => overlapping === 1);
+  for (const result of await Promise.all([...first, publish(2), publish(3)])) accept(result);
+  assert.equal(overlapping, 1, 'those that came later did not try to overlap again');
+  assert.equal(made.host.called.length, 5);
+  assert.equal(made.host.mounts.size, 4);
+});
+
+test('2.11: a call that waited its turn asks again, and one no longer wanted leaves nothing', async () => {
+  let letGo: () => void = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const made = await world();
+  made.plan.before = () => held;
+  let wanted = true;
+  const first = made.plugin.publish(call());
+  const second = made.plugin.publish(call({ pod: 1, stillWanted: () => wanted }));
+  const third = made.plugin.unpublish(call({ pod: 2, stillWanted: () => wanted }));
+  wanted = false;
+  letGo();
+  accept(await first);
+  assert.deepEqual(refuse(await second), { code: 'no-longer-wanted', effect: 'none' });
+  assert.deepEqual(refuse(await third), { code: 'no-longer-wanted', effect: 'none' });
+  assert.deepEqual(made.host.called, ['NodePublishVolume']);
+  assert.ok(!existsSync(layoutOf(made).volumeDirectory(SPEC, call({ pod: 1 }).publication)));
+});
+
+const SIZES: readonly (readonly [string, Partial<CsiVolumeSpec>, boolean])[] = [
+  ['A-012: a handle of 128 bytes', { volumeHandle: 'ä'.repeat(64) }, true],
+  ['A-012: a handle of 129 bytes', { volumeHandle: `${'ä'.repeat(64)}a` }, false],
+  ['A-015: no handle', { volumeHandle: '' }, false],
+  ['A-016: no fsType', { fsType: '' }, true],
+  ['A-013: attributes of 4096 bytes', { volumeAttributes: { key: 'x'.repeat(4_093) } }, true],
+  ['A-013: attributes of 4097 bytes', { volumeAttributes: { key: 'x'.repeat(4_094) } }, false],
+  ['A-014: mount options of 4096 bytes', { mountOptions: ['a'.repeat(2_048), 'b'.repeat(2_048)] }, true],
+  ['A-014: mount options of 4097 bytes', { mountOptions: ['a'.repeat(2_048), 'b'.repeat(2_049)] }, false],
+];
+
+for (const [what, changes, fits] of SIZES) {
+  test(`${what} is ${fits ? 'sent' : 'refused before the call, and leaves nothing'}`, async () => {
+    const made = await world();
+    const staged = await made.plugin.stage(call({ spec: { ...SPEC, ...changes } }));
+    if (fits) {
+      accept(staged);
+      return;
+    }
+    assert.deepEqual(refuse(staged), { code: 'spec-invalid', effect: 'none' });
+    assert.deepEqual(made.host.called, []);
+    assert.ok(tree(made).every((name) => !name.includes('globalmount')));
+  });
+}
+
+test('A-037: a secret key with a slash is refused, and shown nowhere', async () => {
+  const made = await world();
+  const secrets = { ...NO_SECRETS, stage: new Sensitive({ 'c4nary/key': 'v' }) };
+  const staged = await made.plugin.stage(call({ secrets }));
+  assert.equal(refuse(staged).code, 'spec-invalid');
+  assert.ok(!JSON.stringify(staged).includes('c4nary'));
+});
+
+test('what was set up comes down whatever its size', async () => {
+  const made = await world();
+  const spec = { ...SPEC, volumeHandle: 'x'.repeat(300) };
+  accept(await made.plugin.unpublish(call({ spec })));
+  assert.equal(sent(made, 'NodeUnpublishVolume', NodeUnpublishVolumeRequest)[0]?.volumeId.length, 300);
+});
+
+test('INV-25: whatever the driver answers, no secret and no secret mount option is in the failure', async () => {
+  const canary = 'c4nary-in-the-coal-mine';
+  const secrets = {
+    controllerPublish: new Sensitive({ a: canary }),
+    stage: new Sensitive({ a: canary }),
+    publish: new Sensitive({ a: canary }),
+  };
+  const spec: CsiVolumeSpec = { ...SPEC, mountOptions: ['noatime', 'password=option-c4nary'] };
+  const made = await world({ controllerCapabilities: [2] });
+  for (let code = 1; code <= 17; code += 1) {
+    made.plan.before = () => {
+      throw new GrpcStatus(
+        code,
+        `mount -o noatime,password=option-c4nary,${canary} ${Buffer.from(canary).toString('base64')}`,
+      );
+    };
+    for (const verb of ['attach', 'detach', 'stage', 'publish'] as const) {
+      const shown = JSON.stringify(await made.plugin[verb](call({ spec, secrets })));
+      assert.ok(!shown.includes('c4nary'), shown);
+      assert.ok(!shown.includes(Buffer.from(canary).toString('base64')));
+    }
+  }
+});
+
+test('DR-02: a node that stays registered while a driver is replaced calls the new one', async () => {
+  const made = await world();
+  accept(await made.plugin.stage(call()));
+  const old = made.server;
+  const again = await serveDriver(made.host, inRoot(made.host, 'driver', 'csi.sock'), script());
+  await introduce(made);
+  await old.close();
+  accept(await made.plugin.publish(call()));
+  await again.close();
+});

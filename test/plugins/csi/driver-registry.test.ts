@@ -1,0 +1,417 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { afterEach, test } from 'node:test';
+import { createDriverRegistry, type RunningDriverRegistry } from '../../../plugins/csi/driver-registry.ts';
+import type { GrpcServer } from '../../../plugins/csi/grpc.ts';
+import { highestVersion } from '../../../plugins/csi/registration.ts';
+import { CAPABILITY, DRIVER, refusing, script, serveDriver, serveRegistrar } from './scripted-driver.ts';
+import { createSocketHost, inRoot, type SocketHost, until } from './socket-host.ts';
+
+interface World {
+  readonly host: SocketHost;
+  readonly registry: RunningDriverRegistry;
+  readonly changes: string[];
+  readonly servers: GrpcServer[];
+}
+
+const worlds: World[] = [];
+
+afterEach(async () => {
+  for (const { host, registry, servers } of worlds.splice(0)) {
+    registry.stop();
+    for (const server of servers) await server.close();
+    assert.deepEqual([host.watches(), host.timers()], [0, 0], 'stop leaves no watch and no timer');
+    host.close();
+  }
+});
+
+async function start(
+  options: { resyncMs?: number; staticSocket?: boolean; before?: (host: SocketHost) => Promise<void> } = {},
+) {
+  const host = createSocketHost();
+  mkdirSync(inRoot(host, 'plugins'), { mode: 0o750 });
+  mkdirSync(inRoot(host, 'plugins', 'd'), { mode: 0o750 });
+  await options.before?.(host);
+  const registry = createDriverRegistry({
+    host,
+    layout: { registry: inRoot(host, 'plugins_registry') },
+    staticSockets: options.staticSocket === true ? [endpointOf(host)] : [],
+    resyncMs: options.resyncMs ?? 60_000,
+  });
+  const changes: string[] = [];
+  registry.onChange(({ kind, driver }) => changes.push(`${kind} ${driver}`));
+  const world: World = { host, registry, changes, servers: [] };
+  worlds.push(world);
+  await registry.start();
+  return world;
+}
+
+const endpointOf = (host: SocketHost) => inRoot(host, 'plugins', 'd', 'csi.sock');
+const registration = (host: SocketHost, name = 'd-reg.sock') => inRoot(host, 'plugins_registry', name);
+
+async function driver(
+  world: World,
+  changes: Parameters<typeof script>[0] = {},
+  socket = endpointOf(world.host),
+) {
+  const server = await serveDriver(world.host, socket, script(changes));
+  world.servers.push(server);
+  return server;
+}
+
+async function registrar(
+  world: World,
+  says: Partial<Parameters<typeof serveRegistrar>[1]> = {},
+  name?: string,
+) {
+  const server = await serveRegistrar(registration(world.host, name), {
+    endpoint: endpointOf(world.host),
+    ...says,
+  });
+  world.servers.push(server);
+  return server;
+}
+
+async function registered(changes: Parameters<typeof script>[0] = {}) {
+  const world = await start();
+  const server = await driver(world, changes);
+  const reg = await registrar(world);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  return { world, server, reg };
+}
+
+const reasons = ({ registry }: World) =>
+  registry
+    .refused()
+    .map(({ reason }) => reason)
+    .join('\n');
+
+test('A-002, I3: a driver that appears is admitted by the whole handshake, and its registrar is told', async () => {
+  const { world, reg } = await registered({
+    nodeCapabilities: [1, 5, 99],
+    controllerCapabilities: [2, 4],
+    volumesMax: 12n,
+    segments: { 'a/zone': 'z1' },
+  });
+  assert.deepEqual(reg.verdicts, ['']);
+  const { endpoint, registeredAtMs, ...rest } = world.registry.get(DRIVER) ?? assert.fail();
+  assert.deepEqual(endpoint, { path: endpointOf(world.host), inode: lstatSync(endpointOf(world.host)).ino });
+  assert.ok(registeredAtMs > 0);
+  assert.deepEqual(rest, {
+    name: DRIVER,
+    registrationSocket: registration(world.host),
+    vendorVersion: '1.2.3',
+    nodeId: 'node-1',
+    volumesMax: 12,
+    topology: { 'a/zone': 'z1' },
+    nodeCapabilities: new Set([1, 5, 99]),
+    controllerCapabilities: new Set([2, 4]),
+  });
+  assert.deepEqual(world.changes, [`registered ${DRIVER}`]);
+  assert.deepEqual(world.registry.refused(), []);
+});
+
+test('A-008: a driver without a controller service is asked nothing of it', async () => {
+  const { world } = await registered();
+  assert.equal(world.registry.get(DRIVER)?.controllerCapabilities, undefined);
+  assert.ok(!world.host.called.includes('ControllerGetCapabilities'));
+});
+
+test('DR-13: sockets that were there before the start are found by the first listing', async () => {
+  const servers: GrpcServer[] = [];
+  const world = await start({
+    before: async (host) => {
+      mkdirSync(inRoot(host, 'plugins_registry'), { mode: 0o750 });
+      servers.push(await serveDriver(host, endpointOf(host), script()));
+      servers.push(await serveRegistrar(registration(host), { endpoint: endpointOf(host) }));
+    },
+  });
+  world.servers.push(...servers);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+});
+
+test('an empty endpoint means that the registration socket is the driver too', async () => {
+  const world = await start();
+  const reg = await registrar(world, { endpoint: '' });
+  await until('refused', () => reasons(world) !== '');
+  assert.match(reasons(world), /UNIMPLEMENTED/);
+  assert.equal(reg.verdicts.length > 0, true);
+});
+
+test('DR-19: what is not a real socket of root is refused with its reason, and never called', async () => {
+  const world = await start();
+  const { host } = world;
+  const real = inRoot(host, 'plugins', 'real.sock');
+  world.servers.push(await serveRegistrar(real, { endpoint: endpointOf(host) }));
+  writeFileSync(registration(host, 'file.sock'), '');
+  symlinkSync(real, registration(host, 'link.sock'));
+  execFileSync('mkfifo', [registration(host, 'fifo.sock')]);
+  mkdirSync(registration(host, 'directory.sock'));
+  host.foreign.add(registration(host, 'foreign.sock'));
+  world.servers.push(
+    await serveRegistrar(registration(host, 'foreign.sock'), { endpoint: endpointOf(host) }),
+  );
+  writeFileSync(registration(host, '.hidden.sock'), '');
+  await until('all refused', () => world.registry.refused().length === 5);
+  const byName = Object.fromEntries(
+    world.registry.refused().map(({ socket, reason }) => [socket.split('/').at(-1), reason]),
+  );
+  assert.match(byName['file.sock'] ?? '', /is a file/);
+  assert.match(byName['link.sock'] ?? '', /is a symlink/);
+  assert.match(byName['fifo.sock'] ?? '', /is a fifo/);
+  assert.match(byName['directory.sock'] ?? '', /is a directory/);
+  assert.match(byName['foreign.sock'] ?? '', /uid 1000/);
+  assert.deepEqual(host.called, []);
+  rmSync(registration(host, 'file.sock'));
+  await until('forgotten', () => world.registry.refused().length === 4);
+});
+
+test('INV-19: in a directory that others may write nothing is trusted', async () => {
+  const world = await start();
+  chmodSync(inRoot(world.host, 'plugins_registry'), 0o770);
+  await driver(world);
+  await registrar(world);
+  await until('refused', () => reasons(world).includes('writable by nobody else'));
+  assert.deepEqual(world.host.called, []);
+});
+
+test('DR-19: an endpoint that is a link is refused, and the registrar is told why', async () => {
+  const world = await start();
+  const real = inRoot(world.host, 'plugins', 'd', 'real.sock');
+  await driver(world, {}, real);
+  symlinkSync(real, endpointOf(world.host));
+  const reg = await registrar(world);
+  await until('told', () => reg.verdicts.length > 0);
+  assert.match(reg.verdicts[0] ?? '', /is a symlink/);
+  assert.deepEqual(world.registry.list(), []);
+});
+
+const INVALID: readonly (readonly [
+  string,
+  Partial<Parameters<typeof serveRegistrar>[1]>,
+  Parameters<typeof script>[0],
+  RegExp,
+])[] = [
+  ['another type of plugin', { type: 'DevicePlugin' }, {}, /DevicePlugin/],
+  ['A-006: a name that is no domain name', { name: '../x' }, {}, /domain notation/],
+  ['A-006: a name of 64 characters', { name: 'x'.repeat(64) }, {}, /63 characters/],
+  ['a name that the driver does not own to', { name: 'other.test' }, {}, /says it is/],
+  ['I5: only versions of a major above 1', { versions: ['2.0.0', 'x'] }, {}, /major 1/],
+  ['I5: no version', { versions: [] }, {}, /major 1/],
+  ['an endpoint that is no absolute path', { endpoint: 'csi.sock' }, {}, /absolute path/],
+  ['DR-17: an empty node id', {}, { nodeId: '' }, /empty node id/],
+  ['A-014: a node id of 257 bytes', {}, { nodeId: 'n'.repeat(257) }, /256/],
+  ['A-051: a negative number of volumes', {}, { volumesMax: -1n }, /max_volumes_per_node/],
+];
+
+for (const [what, says, answers, reason] of INVALID) {
+  test(`refused, and the registrar is told: ${what}`, async () => {
+    const world = await start();
+    await driver(world, answers);
+    const reg = await registrar(world, says);
+    await until('told', () => reg.verdicts.length > 0);
+    assert.match(reg.verdicts[0] ?? '', reason);
+    await until('shown', () => reason.test(reasons(world)));
+    assert.deepEqual(world.registry.list(), []);
+    assert.deepEqual(world.changes, []);
+  });
+}
+
+test('I5: the highest version with major 1 or lower is picked, by number', () => {
+  assert.equal(highestVersion(['1.2.0', '1.10.0', '0.3.0', '2.0.0', 'v1.9', 'junk']), '1.10.0');
+  assert.equal(highestVersion(['v0.3.0']), 'v0.3.0');
+});
+
+test('A-009: a driver that is not ready yet is held, not refused to its registrar, and taken when it is', async () => {
+  const world = await start();
+  const plan = script({ ready: false });
+  world.servers.push(await serveDriver(world.host, endpointOf(world.host), plan));
+  const reg = await registrar(world);
+  await until('held', () => /not ready/.test(reasons(world)));
+  assert.ok(!world.host.called.includes('NodeGetInfo'));
+  plan.ready = undefined;
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.deepEqual(reg.verdicts, ['']);
+});
+
+test('DR-18: a driver whose NodeGetInfo hangs and a registrar that hangs keep no other waiting', async () => {
+  const world = await start();
+  const hang = () => new Promise<void>(() => {});
+  await driver(
+    world,
+    { name: 'slow.test', before: (method) => (method === 'NodeGetInfo' ? hang() : undefined) },
+    inRoot(world.host, 'plugins', 'slow.sock'),
+  );
+  await registrar(
+    world,
+    { name: 'slow.test', endpoint: inRoot(world.host, 'plugins', 'slow.sock') },
+    'slow.sock',
+  );
+  await registrar(world, { name: 'mute.test', before: hang }, 'mute.sock');
+  await until('slow is asked', () => world.host.called.includes('NodeGetInfo'));
+  await driver(world);
+  await registrar(world);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.deepEqual(
+    world.registry.list().map(({ name }) => name),
+    [DRIVER],
+  );
+  await until('the mute one is refused', () => /mute\.sock GetInfo: deadline/.test(reasons(world)));
+});
+
+test('DR-14: a registrar that cannot be told is asked again, and its driver is not used before', async () => {
+  const world = await start();
+  await driver(world);
+  let refusals = 2;
+  const reg = await registrar(world, {
+    beforeVerdict: () => {
+      if (refusals-- > 0) throw new Error('not now');
+    },
+  });
+  await until('refused', () => /NotifyRegistrationStatus/.test(reasons(world)));
+  assert.equal(world.registry.get(DRIVER), undefined);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.deepEqual(reg.verdicts, ['']);
+});
+
+test('a registrar whose socket goes takes its driver with it', async () => {
+  const { world, reg } = await registered();
+  await reg.close();
+  await until('gone', () => world.registry.get(DRIVER) === undefined);
+  assert.deepEqual(world.changes, [`registered ${DRIVER}`, `gone ${DRIVER}`]);
+  assert.deepEqual(world.registry.refused(), []);
+});
+
+test('DR-19: a driver that comes back is in service within a second, with what it says now', async () => {
+  const { world, server, reg } = await registered();
+  const before = world.registry.get(DRIVER);
+  await server.close();
+  world.registry.suspect(DRIVER);
+  await until('gone', () => world.registry.get(DRIVER) === undefined);
+  await until('shown', () => /csi\.sock does not exist/.test(reasons(world)));
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const back = performance.now();
+  await driver(world, { nodeCapabilities: [] });
+  await until('back', () => world.registry.get(DRIVER) !== undefined);
+  assert.ok(performance.now() - back < 1_000);
+  assert.notEqual(world.registry.get(DRIVER), before);
+  assert.deepEqual(world.registry.get(DRIVER)?.nodeCapabilities, new Set());
+  assert.deepEqual(reg.verdicts, [''], 'the registrar has nothing to do with it');
+  assert.deepEqual(world.changes, [`registered ${DRIVER}`, `gone ${DRIVER}`, `registered ${DRIVER}`]);
+});
+
+test('DR-19: a socket replaced in one step is a replaced driver, the old one not given out meanwhile', async () => {
+  const { world } = await registered();
+  const old = world.registry.get(DRIVER);
+  let letGo: () => void = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  await driver(world, { before: (method) => (method === 'NodeGetInfo' ? held : undefined) });
+  await until(
+    'the new one is asked',
+    () => world.host.called.filter((name) => name === 'NodeGetInfo').length === 2,
+  );
+  assert.equal(world.registry.get(DRIVER), undefined);
+  assert.deepEqual(world.registry.list(), []);
+  letGo();
+  await until('replaced', () => world.registry.get(DRIVER) !== undefined);
+  assert.notEqual(world.registry.get(DRIVER), old);
+  assert.deepEqual(world.changes, [`registered ${DRIVER}`, `replaced ${DRIVER}`]);
+});
+
+test('a replaced registration socket is a new handshake', async () => {
+  const { world } = await registered();
+  const reg = await registrar(world);
+  await until('replaced', () => world.changes.length === 2);
+  assert.deepEqual(reg.verdicts, ['']);
+  assert.deepEqual(world.changes, [`registered ${DRIVER}`, `replaced ${DRIVER}`]);
+});
+
+test('DR-16, DR-17: another node id from the same driver is allowed and shown', async () => {
+  const { world } = await registered();
+  await driver(world, { nodeId: 'node-2' });
+  await until('replaced', () => world.registry.get(DRIVER)?.nodeId === 'node-2');
+  assert.match(reasons(world), /node id changed from "node-1" to "node-2"/);
+});
+
+test('DR-15: of two registrations the newest serves, and the other takes over when it goes', async () => {
+  const { world } = await registered();
+  const second = inRoot(world.host, 'plugins', 'd', 'second.sock');
+  await driver(world, {}, second);
+  const reg = await registrar(world, { endpoint: second }, 'e-reg.sock');
+  await until('flipped', () => world.registry.get(DRIVER)?.endpoint.path === second);
+  assert.match(reasons(world), /newer registration/);
+  await reg.close();
+  await until('back', () => world.registry.get(DRIVER)?.endpoint.path === endpointOf(world.host));
+  assert.equal(reasons(world), '');
+});
+
+test('a failed handshake is tried again by itself, further and further apart', async () => {
+  const world = await start();
+  const plan = script({ before: refusing('NodeGetInfo', 13) });
+  world.servers.push(await serveDriver(world.host, endpointOf(world.host), plan));
+  const reg = await registrar(world);
+  await until('four tries', () => reg.verdicts.length === 4);
+  const tries = world.host.called.filter((name) => name === 'GetInfo').length;
+  assert.ok(tries <= 5, `${tries} tries`);
+  plan.before = () => undefined;
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+});
+
+test('DR-02: a socket file that nobody serves any more does not stop the driver that takes its place', async () => {
+  const world = await start();
+  const dead = createServer();
+  await new Promise<void>((resolve) => dead.listen(endpointOf(world.host), resolve));
+  const reg = await registrar(world);
+  dead.close();
+  await until('told', () => reg.verdicts.length > 0);
+  await driver(world);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+});
+
+test('without a single hint the slow look finds what changed', async () => {
+  const host = createSocketHost();
+  const registry = createDriverRegistry({
+    host: { ...host, watch: () => () => {} },
+    layout: { registry: inRoot(host, 'plugins_registry') },
+    staticSockets: [],
+    resyncMs: 50,
+  });
+  const world: World = { host, registry, changes: [], servers: [] };
+  worlds.push(world);
+  await registry.start();
+  await driver(world);
+  await registrar(world);
+  await until('registered', () => registry.get(DRIVER) !== undefined);
+  unlinkSync(registration(host));
+  await until('gone', () => registry.get(DRIVER) === undefined);
+});
+
+test('a driver named in the configuration needs no registrar, and is awaited when it is not there', async () => {
+  const world = await start({ staticSocket: true });
+  await until('shown', () => /does not exist/.test(reasons(world)));
+  const server = await driver(world, {
+    controllerCapabilities: [CAPABILITY.controller.PUBLISH_UNPUBLISH_VOLUME],
+  });
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.equal(world.registry.get(DRIVER)?.registrationSocket, undefined);
+  assert.deepEqual(world.registry.refused(), []);
+  await server.close();
+  await until('gone', () => world.registry.get(DRIVER) === undefined);
+  await driver(world);
+  await until('back', () => world.registry.get(DRIVER) !== undefined);
+  assert.deepEqual(world.changes, [`registered ${DRIVER}`, `gone ${DRIVER}`, `registered ${DRIVER}`]);
+});
+
+test('DR-25: two hundred sockets at once are two hundred drivers', async () => {
+  const world = await start();
+  for (let index = 0; index < 200; index += 1) {
+    const socket = inRoot(world.host, 'plugins', 'd', `${index}.sock`);
+    await driver(world, { name: `d${index}.test` }, socket);
+    await registrar(world, { name: `d${index}.test`, endpoint: socket }, `${index}-reg.sock`);
+  }
+  await until('all registered', () => world.registry.list().length === 200);
+});

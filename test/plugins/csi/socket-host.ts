@@ -1,0 +1,182 @@
+/** A host with real sockets and files below a scratch directory; mounts are a table that drivers in tests write. */
+import { type FSWatcher, lstatSync, mkdtempSync, rmSync, watch } from 'node:fs';
+import { mkdir, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { done, fail, type FailureCode, ok, type Result } from '../../../mount/failure.ts';
+import {
+  type AbsolutePath,
+  below,
+  type Host,
+  type MountIdentity,
+  type MountLookup,
+  type PathFacts,
+  type PathKind,
+  type RemoteCall,
+} from '../../../mount/host.ts';
+import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
+
+export interface SocketHost extends Host {
+  readonly root: AbsolutePath;
+  readonly mounts: Map<string, MountIdentity>;
+  /** Paths that pretend to belong to somebody else. */
+  readonly foreign: Set<string>;
+  /** Names of the methods called, in order. */
+  readonly called: string[];
+  readonly requests: { readonly method: string; readonly bytes: Buffer }[];
+  /** As a driver would: a new mount at the path. */
+  plantMount(path: string): void;
+  /** Watches that are open now. */
+  watches(): number;
+  /** Timers that are set now. */
+  timers(): number;
+  close(): void;
+}
+
+let devices = 0;
+
+export function createSocketHost(): SocketHost {
+  const root = mkdtempSync(join(tmpdir(), 'mooring-csi-')) as AbsolutePath;
+  const remote = createGrpcRemote();
+  const mounts = new Map<string, MountIdentity>();
+  const foreign = new Set<string>();
+  const called: string[] = [];
+  const requests: { method: string; bytes: Buffer }[] = [];
+  const watchers = new Set<FSWatcher>();
+  const timers = new Set<NodeJS.Timeout>();
+  const never = () => Promise.reject(new Error('not part of this host'));
+
+  return {
+    root,
+    mounts,
+    foreign,
+    called,
+    requests,
+    plantMount(path) {
+      devices += 1;
+      mounts.set(path, { mountId: devices, device: `7:${devices}` });
+    },
+    watches: () => watchers.size,
+    timers: () => timers.size,
+    close() {
+      remote.close();
+      for (const watcher of watchers) watcher.close();
+      for (const timer of timers) clearTimeout(timer);
+      rmSync(root, { recursive: true, force: true });
+    },
+    nowMs: () => performance.now(),
+    wallMs: () => Date.now(),
+    random: () => 0.5,
+    bootId: 'boot',
+    timer(delayMs, fire) {
+      const timer = setTimeout(() => {
+        timers.delete(timer);
+        fire();
+      }, delayMs);
+      timers.add(timer);
+      return () => {
+        timers.delete(timer);
+        clearTimeout(timer);
+      };
+    },
+    inspect: async (path) => ok(facts(path, foreign)),
+    makeDirectory: (path, mode) => attempt(() => mkdir(path, { recursive: true, mode })),
+    removeEmptyDirectory: (path) =>
+      mounts.has(path)
+        ? Promise.resolve(fail({ code: 'mount-busy', message: path, effect: 'none' }))
+        : attempt(() => rmdir(path)),
+    removeFile: (path) => attempt(() => unlink(path)),
+    writeFile: (path, content, { mode }) => attempt(() => writeFile(path, content, { mode })),
+    readFile: (path) => attempt(() => readFile(path)),
+    async listDirectory(path, entriesMax) {
+      const names = await attempt(() => readdir(path));
+      if (names.ok && names.value.length > entriesMax)
+        return fail({ code: 'too-large', message: path, effect: 'none' });
+      return names;
+    },
+    async lookUpMount(path): Promise<Result<MountLookup>> {
+      const mount = mounts.get(path);
+      return ok(mount === undefined ? { mounted: false } : { mounted: true, ...mount });
+    },
+    findHolders: async (target) => ok(mounts.has(target) ? ['pid 7 (test)'] : []),
+    call<Request, Reply>(call: RemoteCall<Request, Reply>) {
+      const method = call.method.path.slice(call.method.path.lastIndexOf('/') + 1);
+      called.push(method);
+      requests.push({ method, bytes: call.method.requestSerialize(call.request) });
+      return remote.call(call);
+    },
+    watch(directory, hint) {
+      // Always a directory that exists, in these tests.
+      const watcher = watch(directory, hint);
+      watchers.add(watcher);
+      return () => {
+        watchers.delete(watcher);
+        watcher.close();
+      };
+    },
+    removeTree: never,
+    readDirectoryFiles: never,
+    rename: never,
+    makeLink: never,
+    readLink: never,
+    readMountTable: never,
+    mount: never,
+    unmount: never,
+    notify: async () => done,
+  };
+}
+
+function facts(path: string, foreign: ReadonlySet<string>): PathFacts {
+  const seen = lstatSync(path, { throwIfNoEntry: false });
+  if (seen === undefined)
+    return { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
+  const kinds: readonly (readonly [PathKind, boolean])[] = [
+    ['directory', seen.isDirectory()],
+    ['file', seen.isFile()],
+    ['socket', seen.isSocket()],
+    ['symlink', seen.isSymbolicLink()],
+    ['fifo', seen.isFIFO()],
+  ];
+  const kind = kinds.find(([, is]) => is)?.[0] ?? 'character';
+  // Whoever runs the tests is root here.
+  const uid = foreign.has(path) ? 1000 : 0;
+  return {
+    kind,
+    mode: seen.mode & 0o7777,
+    uid,
+    gid: 0,
+    inode: seen.ino,
+    sizeBytes: seen.size,
+    modifiedMs: seen.mtimeMs,
+  };
+}
+
+const CODES: Readonly<Record<string, FailureCode>> = {
+  ENOENT: 'path-missing',
+  ENOTEMPTY: 'directory-not-empty',
+  ENOTDIR: 'path-wrong-kind',
+  EEXIST: 'path-wrong-kind',
+};
+
+async function attempt<T>(act: () => Promise<T>): Promise<Result<Exclude<T, string | undefined>>> {
+  try {
+    return ok((await act()) as Exclude<T, string | undefined>);
+  } catch (error) {
+    const { code = '', syscall = '' } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && (syscall === 'rmdir' || syscall === 'unlink')) return ok(undefined as never);
+    return fail({ code: CODES[code] ?? 'input-output', message: String(error), effect: 'none' });
+  }
+}
+
+/** Settles when `condition` holds; fails with `what` after five seconds. */
+export async function until(what: string, condition: () => boolean): Promise<void> {
+  const started = performance.now();
+  while (!condition()) {
+    if (performance.now() - started > 5_000) throw new Error(`did not happen: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+export function inRoot(host: SocketHost, ...names: readonly string[]): AbsolutePath {
+  return below(host.root, ...names);
+}
