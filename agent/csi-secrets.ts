@@ -1,0 +1,69 @@
+/** The secrets that a PersistentVolume names for its driver, as the driver takes them: text by key. */
+import { type Failure, fail, ok, type Result } from '../mount/failure.ts';
+import { NO_SECRETS, type VolumeSecrets } from '../plugins/plugin.ts';
+import { type SecretData, Sensitive } from '../plugins/sensitive.ts';
+import { type CsiSource, type NamedReference, objectKey } from './objects.ts';
+import type { Wish } from './wish.ts';
+
+/** The secrets of one volume, or none of them and what is in the way. */
+export interface ResolvedSecrets {
+  readonly secrets: VolumeSecrets;
+  /** What is missing, if anything is: the volume must not climb without it, and goes on as soon as it is there. */
+  readonly blocked: Failure | undefined;
+}
+
+/** All or nothing: a volume must not climb with some of its secrets. By `reference-missing` or `spec-invalid`. */
+export function resolveSecrets(wish: Pick<Wish, 'secrets'>, source: CsiSource): ResolvedSecrets {
+  const controllerPublish = resolve(wish, source.controllerPublishSecret);
+  const stage = resolve(wish, source.stageSecret);
+  const publish = resolve(wish, source.publishSecret);
+  for (const one of [controllerPublish, stage, publish]) {
+    if (!one.ok) return { secrets: NO_SECRETS, blocked: one.failure };
+  }
+  const secrets: VolumeSecrets = {
+    controllerPublish: valueOf(controllerPublish),
+    stage: valueOf(stage),
+    publish: valueOf(publish),
+  };
+  return { secrets, blocked: undefined };
+}
+
+function valueOf(result: Result<SecretData | undefined>): SecretData | undefined {
+  return result.ok ? result.value : undefined;
+}
+
+function resolve(
+  wish: Pick<Wish, 'secrets'>,
+  reference: NamedReference | undefined,
+): Result<SecretData | undefined> {
+  if (reference === undefined) return ok(undefined);
+  const key = objectKey(reference);
+  const secret = wish.secrets.get(key);
+  if (secret === undefined) {
+    return fail({
+      code: 'reference-missing',
+      message: `Secret ${key} does not exist`,
+      effect: 'none',
+      blocker: key,
+    });
+  }
+  const texts: Record<string, string> = {};
+  for (const [name, bytes] of secret.data.reveal()) {
+    const text = decode(bytes);
+    // gRPC strings are UTF-8: anything else would arrive as something else.
+    if (text === undefined) {
+      const message = `the key ${name} of Secret ${key} is not UTF-8 text, and a driver takes nothing else`;
+      return fail({ code: 'spec-invalid', message, effect: 'none', blocker: key });
+    }
+    texts[name] = text;
+  }
+  return ok(new Sensitive(texts));
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

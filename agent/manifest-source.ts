@@ -1,0 +1,185 @@
+/** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (decision 9). */
+import type { Failure, Result } from '../mount/failure.ts';
+import type { AbsolutePath, Cancel, FileEntry, Host } from '../mount/host.ts';
+import { dueMs, type Listing, type ManifestFile, observe, settle, waitLonger } from './manifest-file.ts';
+import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
+import { assembleWish, compareText, EMPTY_WISH, type Rejection, type Wish, type WishSource } from './wish.ts';
+
+/** What a manifest source is made of; times in milliseconds. */
+export interface ManifestSourceParts {
+  readonly host: Pick<Host, 'nowMs' | 'timer' | 'random' | 'watch' | 'readDirectoryFiles'>;
+  readonly directory: AbsolutePath;
+  readonly limits?: ManifestLimits;
+  /** Between listings when nothing hints at a change. */
+  readonly resyncMs?: number;
+  /** How long a disappearance or a change must last before it counts. */
+  readonly settleMs?: number;
+}
+
+const RESYNC_MS = 60_000;
+const SETTLE_MS = 300;
+/** A listing in which most pods vanish is more often a mistake than a wish (AP-12): it has to last this long. */
+const SHRINK_SETTLE_MS = 10_000;
+const SHRINK_PODS_MIN = 4;
+/** After a listing that failed; doubled up to the resync. */
+const RETRY_MS = 1_000;
+const MANIFEST_NAME = /^[^.].*\.(?:yaml|yml|json)$/s;
+/** Revisions begin anywhere below this, so that one of an earlier life is not met again by chance. */
+const FIRST_REVISION_MAX = 2 ** 40;
+
+/**
+ * Guarantees: one listing at a time, and after every hint one that began later; a listing that fails changes nothing
+ * that is wanted; `current()` is replaced as a whole and never changed in place.
+ */
+export function createManifestSource(parts: ManifestSourceParts): WishSource {
+  const {
+    host,
+    directory,
+    limits = DEFAULT_MANIFEST_LIMITS,
+    resyncMs = RESYNC_MS,
+    settleMs = SETTLE_MS,
+  } = parts;
+  const listeners = new Set<() => void>();
+  let files: ReadonlyMap<string, ManifestFile> = new Map();
+  let trouble: Failure | undefined;
+  let wish: Wish = EMPTY_WISH;
+  let revision = Math.floor(host.random() * FIRST_REVISION_MAX);
+  let retryMs = RETRY_MS;
+  let state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
+  let cancelWatch: Cancel = () => {};
+  let cancelTimer: Cancel = () => {};
+
+  function nextRevision(): number {
+    revision += 1;
+    return revision;
+  }
+
+  /** Lists now, or once more when the listing under way has ended: a hint during it may be about what it has passed. */
+  async function list(): Promise<void> {
+    if (state === 'stopped') return;
+    if (state === 'listing' || state === 'stale') {
+      state = 'stale';
+      return;
+    }
+    state = 'listing';
+    const listed = await host.readDirectoryFiles(directory, {
+      entriesMax: limits.filesMax,
+      fileBytesMax: limits.fileBytesMax,
+    });
+    if (isStopped()) return;
+    const again = hintedMeanwhile();
+    state = 'idle';
+    take(listed);
+    if (again) void list();
+  }
+
+  // Asked after an await, when the state may be another than the one the compiler has seen last.
+  function isStopped(): boolean {
+    return state === 'stopped';
+  }
+
+  function hintedMeanwhile(): boolean {
+    return state === 'stale';
+  }
+
+  function take(listed: Result<readonly FileEntry[]>): void {
+    const nowMs = host.nowMs();
+    const before = files;
+    const troubleBefore = trouble;
+    if (listed.ok)
+      files = afterListing(files, manifestsOf(listed.value), { nowMs, settleMs, limits, nextRevision });
+    trouble = listed.ok ? undefined : listed.failure;
+    retryMs = listed.ok ? RETRY_MS : Math.min(retryMs * 2, resyncMs);
+    plan(listed.ok ? nextLookMs(files, nowMs, resyncMs) : Math.min(retryMs, resyncMs));
+    const complete = wish.complete || listed.ok;
+    if (complete !== wish.complete || trouble?.message !== troubleBefore?.message || differ(before, files)) {
+      wish = assemble(complete);
+      for (const listener of listeners) listener();
+    }
+  }
+
+  function assemble(complete: boolean): Wish {
+    const said = assembleWish(
+      complete,
+      [...files.values()].map((one) => one.wish),
+      limits.objectsMax,
+    );
+    if (trouble === undefined) return said;
+    // What the files said last stays wanted as it is; only that the directory cannot be read has to be told.
+    const rejection: Rejection = { origin: directory, message: trouble.message };
+    return {
+      ...said,
+      rejected: [rejection, ...said.rejected],
+      unknownOrigins: new Set([...said.unknownOrigins, directory]),
+    };
+  }
+
+  function plan(delayMs: number): void {
+    cancelTimer();
+    cancelTimer = host.timer(delayMs, () => void list());
+  }
+
+  return {
+    async start() {
+      if (state !== 'new') return;
+      cancelWatch = host.watch(directory, () => {
+        if (state !== 'new') void list();
+      });
+      state = 'idle';
+      await list();
+    },
+    stop() {
+      state = 'stopped';
+      cancelWatch();
+      cancelTimer();
+      listeners.clear();
+    },
+    current: () => wish,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+function manifestsOf(entries: readonly FileEntry[]): ReadonlyMap<string, FileEntry> {
+  return new Map(entries.filter(({ name }) => MANIFEST_NAME.test(name)).map((one) => [one.name, one]));
+}
+
+function afterListing(
+  before: ReadonlyMap<string, ManifestFile>,
+  entries: ReadonlyMap<string, FileEntry>,
+  listing: Listing,
+): ReadonlyMap<string, ManifestFile> {
+  const names = [...new Set([...before.keys(), ...entries.keys()])].sort(compareText);
+  const observed = names.map((name) => observe(name, before.get(name), entries.get(name), listing));
+  const guarded = isShrinking(observed) ? observed.map((one) => waitLonger(one, SHRINK_SETTLE_MS)) : observed;
+  const settled = guarded.flatMap((one) => settle(one, listing) ?? []);
+  return new Map(settled.map((one) => [one.name, one]));
+}
+
+/** Would more than half of the pods, and not just a few, vanish if everything that waits were believed? */
+function isShrinking(files: readonly ManifestFile[]): boolean {
+  let losing = 0;
+  let pods = 0;
+  for (const { wish, pending } of files) {
+    losing += pending?.losing.size ?? 0;
+    pods += wish.objects.filter((one) => one.kind === 'Pod').length;
+  }
+  return losing >= SHRINK_PODS_MIN && losing * 2 > pods;
+}
+
+function nextLookMs(files: ReadonlyMap<string, ManifestFile>, nowMs: number, resyncMs: number): number {
+  let next = resyncMs;
+  for (const file of files.values()) next = Math.min(next, (dueMs(file) ?? Number.POSITIVE_INFINITY) - nowMs);
+  return Math.max(next, 1);
+}
+
+function differ(
+  before: ReadonlyMap<string, ManifestFile>,
+  after: ReadonlyMap<string, ManifestFile>,
+): boolean {
+  if (before.size !== after.size) return true;
+  for (const [name, { wish }] of after) if (before.get(name)?.wish !== wish) return true;
+  return false;
+}

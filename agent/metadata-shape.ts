@@ -1,0 +1,58 @@
+/** The metadata of every object: who it is. */
+import { type NamedReference, objectKey, type WishObject } from './objects.ts';
+import { DRIVER_NAME, LABEL_NAME, type NameRule, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
+import { Place, type Problem } from './place.ts';
+
+/** Metadata as read; `deleted` says that deletion has been asked for. */
+export interface Metadata extends NamedReference {
+  readonly uid: string | undefined;
+  readonly deleted: boolean;
+  readonly finalizers: readonly string[];
+}
+
+/** The namespace is `default` where none is given, as for kubectl. */
+export function readMetadata(place: Place, nameRule: NameRule = OBJECT_NAME): Metadata {
+  const metadata = place.key('metadata');
+  return {
+    name: metadata.key('name').requiredText(...nameRule),
+    namespace: readNamespace(metadata),
+    uid: metadata.key('uid').text(...OBJECT_UID),
+    deleted: metadata.key('deletionTimestamp').present,
+    finalizers: metadata
+      .key('finalizers')
+      .list()
+      .map((one) => one.text() ?? ''),
+  };
+}
+
+function readNamespace(metadata: Place): string {
+  return (
+    metadata.key('namespace').text((text) => text === '' || LABEL_NAME[0](text), LABEL_NAME[1]) || 'default'
+  );
+}
+
+const CLUSTER_WIDE: ReadonlySet<WishObject['kind']> = new Set([
+  'PersistentVolume',
+  'StorageClass',
+  'CSIDriver',
+]);
+
+/** Who an object is, without its kind. */
+export interface Identity extends NamedReference {
+  /** As `identityOf` says it. */
+  readonly text: string;
+}
+
+/** The identity alone, of an object whose other fields may be wrong; undefined when it cannot be read. */
+export function identify(kind: WishObject['kind'], value: unknown): Identity | undefined {
+  const problems: Problem[] = [];
+  const metadata = new Place(value, '', problems).key('metadata');
+  const name = metadata.key('name').requiredText((text) => text !== '', 'a name');
+  const namespace = readNamespace(metadata);
+  if (problems.length > 0 || !(OBJECT_NAME[0](name) || DRIVER_NAME[0](name))) return undefined;
+  return {
+    name,
+    namespace,
+    text: `${kind} ${CLUSTER_WIDE.has(kind) ? name : objectKey({ namespace, name })}`,
+  };
+}

@@ -1,0 +1,186 @@
+/** The objects of the wish: of each Kubernetes kind only the fields that decide about volumes. */
+import { isDeepStrictEqual } from 'node:util';
+import type { AbsolutePath } from '../mount/host.ts';
+import { Sensitive } from '../plugins/sensitive.ts';
+import type { AccessMode, HostPathType, PodReference } from '../plugins/volume.ts';
+
+/** Where an object was read and which version of its content this is; the source writes it, not the manifest. */
+export interface Stamp {
+  /** The manifest file's name. */
+  readonly origin: string;
+  /** The file and the document in it: `web.yaml#2`. */
+  readonly place: string;
+  /** Grows whenever the content of this object changes; two contents never share one. Never a hash of the content. */
+  readonly revision: number;
+}
+
+/** Namespace and name as one key; cluster-wide objects are keyed by their name alone. */
+export type ObjectKey = string;
+
+/** A namespaced object by name; both parts have kept their name rules. */
+export interface NamedReference {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A pod: who it is, and the volumes it wants. */
+export interface Pod {
+  readonly kind: 'Pod';
+  readonly reference: PodReference;
+  /** Only those that a container mounts (kubelet: the others are ignored). */
+  readonly volumes: readonly PodVolume[];
+}
+
+/** A volume as the pod names it; the name is unique in the pod and safe as a path component. */
+export interface PodVolume {
+  readonly name: string;
+  /** Used through volumeDevices: as a raw block device. */
+  readonly block: boolean;
+  readonly source: PodVolumeSource;
+}
+
+/** Where the content of a pod's volume comes from. `unsupported` is known to be a source, but not one we set up. */
+export type PodVolumeSource =
+  | { readonly kind: 'claim'; readonly claimName: string; readonly readOnly: boolean }
+  | { readonly kind: 'empty-dir'; readonly medium: 'disk' | 'memory'; readonly sizeLimitBytes: number }
+  | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
+  | ContentSource
+  | { readonly kind: 'unsupported'; readonly what: string };
+
+/** A Secret or ConfigMap shown as files; modes are permission bits, 0 to 0o777. */
+export interface ContentSource {
+  readonly kind: 'secret' | 'config-map';
+  readonly name: string;
+  readonly optional: boolean;
+  readonly defaultMode: number;
+  /** Undefined: every key, under its own name. */
+  readonly items: readonly ContentItem[] | undefined;
+}
+
+/** One key of the object, and the file it becomes. */
+export interface ContentItem {
+  readonly key: string;
+  /** Relative, below the volume's root. */
+  readonly path: string;
+  /** Undefined: the volume's defaultMode. */
+  readonly mode: number | undefined;
+}
+
+/** A PersistentVolume; `accessModes` is never empty, each mount option has passed `mountOptionProblem`. */
+export interface PersistentVolume {
+  readonly kind: 'PersistentVolume';
+  readonly name: string;
+  readonly source: CsiSource | { readonly kind: 'unsupported'; readonly what: string };
+  readonly accessModes: readonly AccessMode[];
+  readonly mountOptions: readonly string[];
+  readonly volumeMode: VolumeMode;
+  readonly claimRef: (NamedReference & { readonly uid: string | undefined }) | undefined;
+}
+
+/** What a volume is to the pod: a directory tree, or a raw device. */
+export type VolumeMode = 'Filesystem' | 'Block';
+
+/** A volume of a CSI driver. `volumeHandle` is 1 to 128 bytes; secrets are references, resolved by `desire`. */
+export interface CsiSource {
+  readonly kind: 'csi';
+  readonly driver: string;
+  readonly volumeHandle: string;
+  readonly fsType: string;
+  readonly readOnly: boolean;
+  readonly volumeAttributes: Readonly<Record<string, string>>;
+  readonly controllerPublishSecret: NamedReference | undefined;
+  readonly stageSecret: NamedReference | undefined;
+  readonly publishSecret: NamedReference | undefined;
+}
+
+/** A claim, from the pod's namespace, to a PersistentVolume. */
+export interface PersistentVolumeClaim {
+  readonly kind: 'PersistentVolumeClaim';
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string | undefined;
+  /** The PersistentVolume it is bound to; undefined when the binding is written on the other side, or nowhere. */
+  readonly volumeName: string | undefined;
+  readonly volumeMode: VolumeMode;
+  /** Being deleted and no longer protected: for a new setup it is as good as gone (S3-4). */
+  readonly leaving: boolean;
+}
+
+/** A StorageClass; kept for provisioning, which does not decide about volumes that exist. */
+export interface StorageClass {
+  readonly kind: 'StorageClass';
+  readonly name: string;
+  readonly provisioner: string;
+}
+
+/** What the cluster says about a driver, with the API server's defaults filled in. */
+export interface CsiDriver {
+  readonly kind: 'CSIDriver';
+  readonly name: string;
+  readonly attachRequired: boolean;
+  readonly podInfoOnMount: boolean;
+}
+
+/** A Secret, its data decoded, and sealed from the moment of parsing. */
+export interface Secret {
+  readonly kind: 'Secret';
+  readonly namespace: string;
+  readonly name: string;
+  readonly data: Sensitive<ReadonlyMap<string, Uint8Array>>;
+}
+
+/** A ConfigMap: data as UTF-8 and binaryData decoded, together. */
+export interface ConfigMap {
+  readonly kind: 'ConfigMap';
+  readonly namespace: string;
+  readonly name: string;
+  readonly data: ReadonlyMap<string, Uint8Array>;
+}
+
+/** Any object of the wish, without its stamp. */
+export type WishObject =
+  | Pod
+  | PersistentVolume
+  | PersistentVolumeClaim
+  | StorageClass
+  | CsiDriver
+  | Secret
+  | ConfigMap;
+
+/** An object as the wish holds it: with where it came from and which version of it this is. */
+export type Stamped<T> = T & Stamp;
+
+/** The apiVersions of each kind that is read; anything else is somebody else's object. */
+export const API_VERSIONS = {
+  Pod: ['v1'],
+  PersistentVolume: ['v1'],
+  PersistentVolumeClaim: ['v1'],
+  StorageClass: ['storage.k8s.io/v1'],
+  CSIDriver: ['storage.k8s.io/v1'],
+  Secret: ['v1'],
+  ConfigMap: ['v1'],
+} as const satisfies Record<WishObject['kind'], readonly string[]>;
+
+/** `namespace/name`. */
+export function objectKey(reference: NamedReference): ObjectKey {
+  return `${reference.namespace}/${reference.name}`;
+}
+
+/** Kind and key: what makes two objects the same one. For people too: `Pod default/web`. */
+export function identityOf(object: WishObject): string {
+  return `${object.kind} ${keyOf(object)}`;
+}
+
+/** The key under which the wish holds the object, among those of its kind. */
+export function keyOf(object: WishObject): ObjectKey {
+  if (object.kind === 'Pod') return objectKey(object.reference);
+  return 'namespace' in object ? objectKey(object) : object.name;
+}
+
+/** Do the two, without their stamps, say the same? Opens secrets to compare them, and keeps nothing of what it saw. */
+export function sameContent(a: WishObject, b: WishObject): boolean {
+  if (a.kind === 'Secret' && b.kind === 'Secret') {
+    return identityOf(a) === identityOf(b) && isDeepStrictEqual(a.data.reveal(), b.data.reveal());
+  }
+  return isDeepStrictEqual(a, b);
+}

@@ -1,0 +1,126 @@
+/** Builders of manifests: what a person would have written. */
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../agent/manifest-limits.ts';
+import { observe } from '../../agent/manifest-file.ts';
+import { assembleWish, type Wish } from '../../agent/wish.ts';
+
+export function podUid(text: string): PodUid {
+  const uid = parsePodUid(text);
+  if (uid === undefined) throw new Error(`not a pod uid: ${text}`);
+  return uid;
+}
+
+export function path(text: string): AbsolutePath {
+  const parsed = parseAbsolutePath(text);
+  if (parsed === undefined) throw new Error(`not a path: ${text}`);
+  return parsed;
+}
+
+/** A pod that mounts every one of its volumes; `volumes` by name, each the source as written below the name. */
+export function podYaml(
+  name: string,
+  volumes: Readonly<Record<string, string>> = {},
+  uid = `uid-${name}`,
+): string {
+  const names = Object.keys(volumes);
+  const mounts = names.map((one) => `    - {name: ${one}, mountPath: /mnt/${one}}\n`).join('');
+  const sources = names.map((one) => `  - name: ${one}\n    ${volumes[one]}\n`).join('');
+  return `apiVersion: v1
+kind: Pod
+metadata:
+  name: ${name}
+${uid === '' ? '' : `  uid: ${uid}\n`}spec:
+  containers:
+  - name: main
+${mounts === '' ? '' : `    volumeMounts:\n${mounts}`}${sources === '' ? '' : `  volumes:\n${sources}`}`;
+}
+
+export function claimSource(claimName: string, readOnly = false): string {
+  return `persistentVolumeClaim: {claimName: ${claimName}, readOnly: ${readOnly}}`;
+}
+
+export function claimYaml(name: string, spec = `{volumeName: pv-${name}}`, metadata = ''): string {
+  return `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: ${name}, ${metadata}}
+spec: ${spec}
+`;
+}
+
+export interface VolumeParts {
+  readonly handle?: string;
+  /** More lines of spec, in flow style. */
+  readonly spec?: string;
+  /** More lines of spec.csi, in flow style. */
+  readonly csi?: string;
+}
+
+export function volumeYaml(
+  name: string,
+  { handle = `handle-${name}`, spec = '', csi = '' }: VolumeParts = {},
+): string {
+  return `apiVersion: v1
+kind: PersistentVolume
+metadata: {name: ${name}}
+spec: {accessModes: [ReadWriteOnce], csi: {driver: test.csi.example, volumeHandle: "${handle}", ${csi}}, ${spec}}
+`;
+}
+
+export function csiDriverYaml(name: string, spec: string): string {
+  return `apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: ${name}}\nspec: ${spec}\n`;
+}
+
+export function secretYaml(name: string, stringData: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(stringData)
+    .map(([key, value]) => `  ${key}: ${JSON.stringify(value)}\n`)
+    .join('');
+  return `apiVersion: v1\nkind: Secret\nmetadata: {name: ${name}}\nstringData:\n${lines}`;
+}
+
+export function configMapYaml(name: string, data: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(data)
+    .map(([key, value]) => `  ${key}: ${JSON.stringify(value)}\n`)
+    .join('');
+  return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}}\ndata:\n${lines}`;
+}
+
+/** The wish of a directory with these files, each believed at once. */
+export function wishOf(files: Readonly<Record<string, string>>): Wish {
+  let revision = 0;
+  const sources = Object.entries(files).map(([name, text]) => {
+    const bytes = Buffer.from(text);
+    const facts = {
+      kind: 'file',
+      mode: 0o644,
+      uid: 0,
+      gid: 0,
+      inode: 1,
+      sizeBytes: bytes.length,
+      modifiedMs: 0,
+    } as const;
+    const listing = {
+      nowMs: 0,
+      settleMs: 0,
+      limits: DEFAULT_MANIFEST_LIMITS,
+      nextRevision: () => (revision += 1),
+    };
+    return observe(name, undefined, { name, facts, content: ok(bytes) }, listing).wish;
+  });
+  return assembleWish(true, sources, DEFAULT_MANIFEST_LIMITS.objectsMax);
+}
+
+/** The only rejection, as `field: message`; fails when there is none or more than one. */
+export function onlyRejection(wish: Wish): string {
+  const [first, ...others] = wish.rejected;
+  if (first === undefined || others.length > 0) {
+    throw new Error(`expected one rejection, found ${JSON.stringify(wish.rejected)}`);
+  }
+  return `${first.field ?? ''}: ${first.message}`;
+}
+
+export function failed(result: Result<unknown>): ReturnType<typeof fail>['failure'] {
+  if (result.ok) throw new Error(`expected a failure, found ${JSON.stringify(result.value).slice(0, 200)}`);
+  return result.failure;
+}
