@@ -3,8 +3,8 @@ import type { AbsolutePath, Brand } from '../mount/host.ts';
 
 /**
  * The kubelet's unique volume name: `kubernetes.io/csi/<driver>^<volumeHandle>` for CSI,
- * `<plugin>/<podUid>/<name>` for volumes that live and die with a pod. The kubelet joins the two by `-`, which two pods can
- * make the same: uids here need not be UUIDs.
+ * `<plugin>/<podUid>/<name>` for volumes that live and die with a pod. The kubelet joins the two by `-`, which two
+ * pods can make the same: uids here need not be UUIDs.
  */
 export type VolumeId = Brand<string, 'VolumeId'>;
 
@@ -117,6 +117,12 @@ export const SPEC_PLUGIN = {
 export type PluginName = (typeof SPEC_PLUGIN)[VolumeSpec['kind']];
 
 const POD_UID = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,126}[A-Za-z0-9])?$/;
+/**
+ * CSI asks for 128; drivers in the field have longer ones (Azure: a resource path of about 180), and the kubelet passes
+ * them on. Paths hold only their hash.
+ */
+export const VOLUME_HANDLE_BYTES_MAX = 2_048;
+
 /** DNS-1123 subdomain, the rule for object and volume names that become path components. */
 const OBJECT_NAME = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** CSI spec, GetPluginInfo: domain name notation, at most 63 characters. */

@@ -3,7 +3,7 @@ import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { PublicationCall, PublishContext, VolumeCall } from '../plugin.ts';
 import type { SecretData } from '../sensitive.ts';
-import type { CsiVolumeSpec } from '../volume.ts';
+import { type CsiVolumeSpec, VOLUME_HANDLE_BYTES_MAX } from '../volume.ts';
 import { csiAccessMode } from './access-mode.ts';
 import type { DriverInstance } from './driver.ts';
 import {
@@ -137,7 +137,7 @@ function withinLimits<Request extends Limited>(request: Request): Result<Request
   const access = request.volumeCapability?.accessType;
   const mount = access?.$case === 'mount' ? access.value : undefined;
   const breach =
-    stringBreach('volume handle', request.volumeId, STRING_BYTES_MAX) ??
+    stringBreach('volume handle', request.volumeId, VOLUME_HANDLE_BYTES_MAX) ??
     (request.nodeId === undefined ? undefined : stringBreach('node id', request.nodeId, NODE_ID_BYTES_MAX)) ??
     (mount === undefined || mount.fsType === ''
       ? undefined

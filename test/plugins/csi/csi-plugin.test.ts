@@ -574,8 +574,8 @@ test('2.11: a call that waited its turn asks again, and one no longer wanted lea
 });
 
 const SIZES: readonly (readonly [string, Partial<CsiVolumeSpec>, boolean])[] = [
-  ['A-012: a handle of 128 bytes', { volumeHandle: 'ä'.repeat(64) }, true],
-  ['A-012: a handle of 129 bytes', { volumeHandle: `${'ä'.repeat(64)}a` }, false],
+  ['A-012: a handle of 2048 bytes', { volumeHandle: 'ä'.repeat(1024) }, true],
+  ['A-012: a handle of 2049 bytes', { volumeHandle: `${'ä'.repeat(1024)}a` }, false],
   ['A-015: no handle', { volumeHandle: '' }, false],
   ['A-016: no fsType', { fsType: '' }, true],
   ['A-013: attributes of 4096 bytes', { volumeAttributes: { key: 'x'.repeat(4_093) } }, true],
