@@ -11,6 +11,7 @@ import { createLayout, type Layout } from '../plugins/layout.ts';
 import { createOrphanPlugin } from '../plugins/orphan.ts';
 import type { PluginRegistry } from '../plugins/plugin.ts';
 import { createRegistry } from '../plugins/registry.ts';
+import type { PodUid } from '../plugins/volume.ts';
 import type { ActualState } from '../reconciler/actual-state.ts';
 import { findUnrecorded } from '../reconciler/adopt.ts';
 import type { Log } from '../reconciler/log.ts';
@@ -106,7 +107,9 @@ export function createAgent(parts: AgentParts): Agent {
   const records = createRecordStore(host, layout);
 
   function readWish(reconciler: Reconciler): void {
-    reconciler.setDesired(desire(source.current(), { deniedHostPaths: [layout.root, ...config.hostPathDenied] }));
+    reconciler.setDesired(
+      desire(source.current(), { deniedHostPaths: [layout.root, ...config.hostPathDenied] }),
+    );
     notify();
   }
 
@@ -116,7 +119,8 @@ export function createAgent(parts: AgentParts): Agent {
       if (!loaded.ok) return loaded;
       const table = await host.readMountTable();
       if (!table.ok) log.warn('mount table unreadable', explained(table.failure));
-      for (const { file, failure } of loaded.value.unreadable) log.warn('record unreadable', { file, ...explained(failure) });
+      for (const { file, failure } of loaded.value.unreadable)
+        log.warn('record unreadable', { file, ...explained(failure) });
       const recovered = recover({
         records: loaded.value.records,
         table: table.ok ? table.value : undefined,
@@ -124,7 +128,10 @@ export function createAgent(parts: AgentParts): Agent {
         layout,
       });
       const reconciler = begin(recovered, loaded.value.unreadable);
-      log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: loaded.value.unreadable.length });
+      log.info('state rebuilt', {
+        volumes: recovered.size,
+        unreadableRecords: loaded.value.unreadable.length,
+      });
       reconciler.onChange(notify);
       drivers.onChange(({ kind, driver }) => {
         log.info(`driver ${kind}`, { driver });
@@ -135,7 +142,8 @@ export function createAgent(parts: AgentParts): Agent {
       void drivers.start();
       await source.start();
       readWish(reconciler);
-      void findUnrecorded(host, layout, reconciler.actual()).then((found) => {
+      const isWanted = (pod: PodUid): boolean => source.current().pods.has(pod);
+      void findUnrecorded({ host, layout, known: reconciler.actual(), isWanted }).then((found) => {
         if (!stopped) reconciler.adopt(found);
       });
       return done;
@@ -157,9 +165,16 @@ export function createAgent(parts: AgentParts): Agent {
   };
 }
 
-function createPlugins(host: Host, layout: Layout, config: Config, drivers: RunningDriverRegistry): PluginRegistry {
+function createPlugins(
+  host: Host,
+  layout: Layout,
+  config: Config,
+  drivers: RunningDriverRegistry,
+): PluginRegistry {
   const mounter = createMounter(host, layout.root);
-  const parallelSockets = new Set(config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket));
+  const parallelSockets = new Set(
+    config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket),
+  );
   const csi = createCsiPlugin({
     host,
     layout,
@@ -168,7 +183,10 @@ function createPlugins(host: Host, layout: Layout, config: Config, drivers: Runn
     deadlineMs: config.csiDeadlineMs,
     parallelPublish: (driver) => {
       const endpoint = drivers.get(driver)?.endpoint.path;
-      return config.drivers.get(driver)?.parallelPublish ?? (endpoint !== undefined && parallelSockets.has(endpoint));
+      return (
+        config.drivers.get(driver)?.parallelPublish ??
+        (endpoint !== undefined && parallelSockets.has(endpoint))
+      );
     },
   });
   return createRegistry([

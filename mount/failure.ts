@@ -40,6 +40,7 @@ export const FAILURE_RETRY = {
   'driver-busy': 'later',
   'driver-exhausted': 'later',
   'driver-refused': 'later',
+  'driver-precondition': 'later',
   'driver-not-found': 'later',
   'driver-unimplemented': 'on-change',
   'driver-failed': 'later',

@@ -94,6 +94,9 @@ export interface OrphanVolumeSpec {
   readonly path: AbsolutePath;
 }
 
+/** The origin of a publication that no manifest is known to have asked for: it was found on disk. */
+export const FOUND_ON_DISK = '';
+
 /** One wanted place of a volume in a pod, as recorded. */
 export interface PublicationSpec {
   readonly key: PublicationKey;

@@ -1,5 +1,5 @@
 /** What is, as far as it is known: three values on every rung, and one door through which belief changes. */
-import { assert, type Failure } from '../mount/failure.ts';
+import { assert, type Failure, type FailureCode } from '../mount/failure.ts';
 import type { MountIdentity } from '../mount/host.ts';
 import type { Needs, PublishContext } from '../plugins/plugin.ts';
 import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../plugins/volume.ts';
@@ -114,14 +114,16 @@ export function begin(
 
 /**
  * The only way belief changes after an operation. `before` is the volume as it was when the operation began.
- * A failure with effect `none` puts the rung back to what it was; one with effect `unknown` makes it unsure.
+ * A failure with effect `none` puts the rung back to what it was; one with effect `unknown` makes it unsure. A failure
+ * that says that the rung below is not what we believed makes that one unsure: it is done again first.
  */
 export function learn(
-  now: ActualVolume,
+  believed: ActualVolume,
   before: ActualVolume,
   operation: Operation,
   outcome: Outcome,
 ): ActualVolume {
+  const now = outcome.kind === 'failed' ? doubtBelow(believed, operation, outcome.failure) : believed;
   const reached =
     outcome.kind === 'failed' ? afterFailure(before, operation, outcome.failure) : afterSuccess(operation);
   const learnt = outcome.kind === 'done' ? outcome.learnt : {};
@@ -150,6 +152,22 @@ export function learn(
     case 'unpublish':
       return learnPublication(now, operation.publication, reached, outcome);
   }
+}
+
+/** What the kernel (first two) or the driver (CSI: FAILED_PRECONDITION) holds against the rung below. */
+const SHAKES_BELOW: ReadonlySet<FailureCode> = new Set([
+  'staged-not-mounted',
+  'device-changed',
+  'driver-precondition',
+]);
+
+function doubtBelow(volume: ActualVolume, operation: Operation, failure: Failure): ActualVolume {
+  if (!SHAKES_BELOW.has(failure.code)) return volume;
+  const doubted: Presence = { kind: 'unsure', because: failure };
+  if (operation.kind === 'publish' && volume.staged.kind === 'present') return { ...volume, staged: doubted };
+  if (operation.kind === 'stage' && volume.attached.kind === 'present')
+    return { ...volume, attached: doubted };
+  return volume;
 }
 
 function learnPublication(

@@ -9,8 +9,10 @@ import type { Result } from '../mount/failure.ts';
 import { type AbsolutePath, below, type Host, isBelow } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
+import { removeEmptyPodDirectories } from '../plugins/pod-directory.ts';
 import {
   csiVolumeId,
+  FOUND_ON_DISK,
   isDriverName,
   isObjectName,
   parsePodUid,
@@ -34,19 +36,27 @@ import {
 const ENTRIES_MAX = 100_000;
 const VOL_DATA_BYTES_MAX = 65_536;
 
+export interface LayoutScan {
+  readonly host: Host;
+  readonly layout: Layout;
+  /** What is believed already; read as the scan goes, so it may change meanwhile. */
+  readonly known: ActualState;
+  /** Of a pod that is not wanted and has no volume left, the empty directories are removed on the way. */
+  readonly isWanted: (pod: PodUid) => boolean;
+}
+
 /** Volumes and places on disk that `known` does not have. Directories that cannot be read are skipped. */
-export async function findUnrecorded(
-  host: Host,
-  layout: Layout,
-  known: ActualState,
-): Promise<readonly ActualVolume[]> {
+export async function findUnrecorded(scan: LayoutScan): Promise<readonly ActualVolume[]> {
+  const { host, layout, known } = scan;
   const finds = createFinds(known);
+  const table = await host.readMountTable();
   for (const pod of await names(host, layout.pods)) {
     const uid = parsePodUid(pod);
-    if (uid !== undefined) await scanPod(host, layout, uid, finds);
+    if (uid === undefined) continue;
+    await scanPod(host, layout, uid, finds, table);
+    if (!scan.isWanted(uid) && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
   }
   await scanStaging(host, layout, finds);
-  const table = await host.readMountTable();
   if (table.ok) findOrphans(table.value, layout, known, finds);
   return [...finds.all().values()];
 }
@@ -56,12 +66,15 @@ interface Finds {
   place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
   staged(spec: VolumeSpec): void;
   isKnownPlace(publication: PublicationKey): boolean;
+  isKnownPod(pod: PodUid): boolean;
   all(): ActualState;
 }
 
 function createFinds(known: ActualState): Finds {
   const found = new Map<VolumeId, ActualVolume>();
-  const places = new Set([...known.values()].flatMap(({ publications }) => [...publications.keys()]));
+  const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
+  const places = new Set(publications.map(({ spec }) => spec.key));
+  const pods = new Set(publications.map(({ spec }) => spec.pod.uid));
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
     found.get(spec.id) ?? {
       spec: known.get(spec.id)?.spec ?? spec,
@@ -77,6 +90,7 @@ function createFinds(known: ActualState): Finds {
       if (known.get(spec.id)?.publications.has(publication.key)) return;
       const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
       const now = volume(spec, stage);
+      pods.add(publication.pod.uid);
       found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
     },
     staged(spec) {
@@ -85,11 +99,18 @@ function createFinds(known: ActualState): Finds {
       found.set(spec.id, { ...volume(spec, true), needs: { attach: false, stage: true }, staged: RESTARTED });
     },
     isKnownPlace: (publication) => places.has(publication),
+    isKnownPod: (pod) => pods.has(pod),
     all: () => found,
   };
 }
 
-async function scanPod(host: Host, layout: Layout, pod: PodUid, finds: Finds): Promise<void> {
+async function scanPod(
+  host: Host,
+  layout: Layout,
+  pod: PodUid,
+  finds: Finds,
+  table: Result<MountTable>,
+): Promise<void> {
   const volumes = below(layout.podDirectory(pod), 'volumes');
   for (const plugin of await names(host, volumes)) {
     const kind = KIND_OF_DIRECTORY.get(plugin);
@@ -98,12 +119,16 @@ async function scanPod(host: Host, layout: Layout, pod: PodUid, finds: Finds): P
       if (!isObjectName(specName)) continue;
       const publication = foundPublication(pod, specName);
       if (kind !== 'csi') {
-        finds.place(localSpec(kind, pod, specName), false, publication);
+        const isMounted = table.ok && table.value.at(below(volumes, plugin, specName)).length > 0;
+        finds.place(localSpec(kind, pod, specName, isMounted), false, publication);
         continue;
       }
       if (finds.isKnownPlace(publication.key)) continue;
       const data = await volData(host, below(volumes, plugin, specName));
-      if (data === undefined) continue;
+      if (data === undefined) {
+        finds.place(orphanSpec(below(volumes, plugin, specName, 'mount')), false, publication);
+        continue;
+      }
       const staging = await host.inspect(layout.deviceDirectory(data.driver, data.volumeHandle));
       finds.place(
         csiSpec(data.driver, data.volumeHandle, specName),
@@ -135,13 +160,13 @@ function findOrphans(table: MountTable, layout: Layout, known: ActualState, find
     const uid = parsePodUid(place?.[1] ?? '');
     const specName = place?.[2];
     if (uid === undefined || specName === undefined) continue;
-    const spec: VolumeSpec = {
-      kind: 'orphan',
-      id: `${SPEC_PLUGIN.orphan}/${sha256Hex(target)}` as VolumeId,
-      path: target,
-    };
-    finds.place(spec, false, foundPublication(uid, specName));
+    finds.place(orphanSpec(target), false, foundPublication(uid, specName));
   }
+}
+
+/** A place in a pod that neither record nor vol_data.json explains; it may or may not be mounted. */
+function orphanSpec(path: AbsolutePath): VolumeSpec {
+  return { kind: 'orphan', id: `${SPEC_PLUGIN.orphan}/${sha256Hex(path)}` as VolumeId, path };
 }
 
 const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
@@ -172,15 +197,19 @@ const KIND_OF_DIRECTORY: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan
 /** A pod found on disk has no name any more; its uid is what teardown needs. */
 function foundPublication(uid: PodUid, specName: string): PublicationSpec {
   const pod = { uid, name: '', namespace: '', serviceAccount: '' };
-  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: '' };
+  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: FOUND_ON_DISK };
 }
 
-function localSpec(kind: 'empty-dir' | 'secret' | 'config-map', pod: PodUid, name: string): VolumeSpec {
+function localSpec(
+  kind: 'empty-dir' | 'secret' | 'config-map',
+  pod: PodUid,
+  name: string,
+  isMounted: boolean,
+): VolumeSpec {
   const id = podVolumeId(kind, pod, name);
-  // The medium is not written anywhere; taking a memory volume down covers both.
-  return kind === 'empty-dir'
-    ? { kind, id, pod, name, medium: 'memory', sizeLimitBytes: 0 }
-    : { kind, id, pod, name };
+  if (kind !== 'empty-dir') return { kind, id, pod, name };
+  // The medium is written nowhere; what is mounted shows it, and without a mount there is a directory to remove.
+  return { kind, id, pod, name, medium: isMounted ? 'memory' : 'disk', sizeLimitBytes: 0 };
 }
 
 function csiSpec(driver: string, volumeHandle: string, specName: string): VolumeSpec {
@@ -222,4 +251,19 @@ async function volData(
 async function names(host: Host, directory: AbsolutePath): Promise<readonly string[]> {
   const listed: Result<readonly string[]> = await host.listDirectory(directory, ENTRIES_MAX);
   return listed.ok ? listed.value.filter((name) => !name.startsWith('.')).sort() : [];
+}
+
+/** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */
+export function mergeFound(known: ActualVolume | undefined, found: ActualVolume): ActualVolume | undefined {
+  if (known === undefined) return found;
+  const news = [...found.publications].filter(([key]) => !known.publications.has(key));
+  const staged =
+    known.staged.kind === 'absent' && found.staged.kind !== 'absent' ? found.staged : known.staged;
+  if (news.length === 0 && staged === known.staged) return undefined;
+  return { ...known, staged, publications: new Map([...known.publications, ...news]) };
+}
+
+/** Found on disk, without a record: of such a volume only identity and place are known. */
+export function isGuessed(volume: ActualVolume): boolean {
+  return [...volume.publications.values()].every(({ spec }) => spec.origin === FOUND_ON_DISK);
 }

@@ -1,6 +1,12 @@
 /** From an operation to the one plugin verb, and from its result to what was learnt. */
 import { assert, type Result } from '../mount/failure.ts';
-import { NO_SECRETS, type PublicationCall, type VolumeCall, type VolumePlugin } from '../plugins/plugin.ts';
+import {
+  type Needs,
+  NO_SECRETS,
+  type PublicationCall,
+  type VolumeCall,
+  type VolumePlugin,
+} from '../plugins/plugin.ts';
 import type { PublicationKey } from '../plugins/volume.ts';
 import type { ActualVolume, Learnt, Outcome } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
@@ -9,6 +15,8 @@ import type { Operation } from './operation.ts';
 export interface PerformContext {
   /** As begun: what the record says while the effect is under way. */
   readonly volume: ActualVolume;
+  /** Of today's driver on the way up; as set up on the way down (DR-16). */
+  readonly needs: Needs;
   readonly wanted: DesiredVolume | undefined;
   readonly stillWanted: () => boolean;
 }
@@ -42,10 +50,10 @@ export async function performVerb(
   }
 }
 
-function volumeCall({ volume, wanted, stillWanted }: PerformContext): VolumeCall {
+function volumeCall({ volume, needs, wanted, stillWanted }: PerformContext): VolumeCall {
   return {
     spec: volume.spec,
-    facts: { needs: volume.needs, publishContext: volume.publishContext, stagedMount: volume.stagedMount },
+    facts: { needs, publishContext: volume.publishContext, stagedMount: volume.stagedMount },
     secrets: wanted?.secrets ?? NO_SECRETS,
     stillWanted,
   };

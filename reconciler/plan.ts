@@ -6,8 +6,13 @@
  */
 import type { Failure } from '../mount/failure.ts';
 import type { Needs } from '../plugins/plugin.ts';
-import type { PublicationKey, PublicationSpec, VolumeId } from '../plugins/volume.ts';
-import { type ActualPublication, type ActualVolume, isOnTheGround } from './actual-state.ts';
+import {
+  FOUND_ON_DISK,
+  type PublicationKey,
+  type PublicationSpec,
+  type VolumeId,
+} from '../plugins/volume.ts';
+import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
 import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
 import type { ObstacleKind } from './obstacle.ts';
 import type { Operation, OperationKind } from './operation.ts';
@@ -67,14 +72,16 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
 /** Unknown is not unwanted (decision 8): why this publication may not be taken down now. */
 function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' | undefined {
   if (!gate.complete) return 'gate-closed';
-  return gate.frozenPods.has(spec.pod.uid) || gate.unknownOrigins.has(spec.origin) ? 'frozen' : undefined;
+  // What was found on disk may come from any source that cannot be read now.
+  const { origin, pod } = spec;
+  const isUnknown = origin === FOUND_ON_DISK ? gate.unknownOrigins.size > 0 : gate.unknownOrigins.has(origin);
+  return isUnknown || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
 }
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
   const { volume, actual } = input;
-  // As set up, while anything of it stands: a driver that changed its mind must not leave a rung behind (DR-16).
-  const needs = actual === undefined || isOnTheGround(actual) ? input.needs : actual.needs;
-  const next = nextClimb(volume, needs, desired, actual);
+  // Without its driver the rungs of the last time tell what would come next.
+  const next = nextClimb(volume, input.needs ?? actual?.needs, desired, actual);
   if (next.length === 0) return;
   if (desired.blocked !== undefined) waits.push(...waitingFor(next, 'blocked', desired.blocked));
   else if (input.needs === undefined) waits.push(...waitingFor(next, 'waiting-driver', undefined));
@@ -90,8 +97,14 @@ function nextClimb(
   const arriving = [...desired.publications.values()].filter((wanted) => {
     return !isThere(wanted, actual?.publications.get(wanted.spec.key));
   });
-  if (needs?.attach && actual?.attached.kind !== 'present') return [{ kind: 'attach', volume }];
-  if (needs?.stage && actual?.staged.kind !== 'present') return [{ kind: 'stage', volume }];
+  const isDue = (needed: boolean | undefined, presence: Presence | undefined): boolean => {
+    return (
+      needed === true &&
+      (presence?.kind === 'unsure' || (presence?.kind !== 'present' && arriving.length > 0))
+    );
+  };
+  if (isDue(needs?.attach, actual?.attached)) return [{ kind: 'attach', volume }];
+  if (isDue(needs?.stage, actual?.staged)) return [{ kind: 'stage', volume }];
   return arriving.map(({ spec }) => ({ kind: 'publish', volume, publication: spec.key }));
 }
 

@@ -1,9 +1,9 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
-import { assert, type Failure, type FailureCode } from '../mount/failure.ts';
+import { assert, type Failure } from '../mount/failure.ts';
 import type { Cancel, Host } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { PluginRegistry } from '../plugins/plugin.ts';
+import type { Needs, PluginRegistry } from '../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
   type ActualState,
@@ -14,15 +14,18 @@ import {
   onTheGround,
   type Outcome,
 } from './actual-state.ts';
+import { isGuessed, mergeFound } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
 import type { Log } from './log.ts';
+import { logDone } from './operation-log.ts';
+import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
 import { performVerb } from './perform.ts';
-import { planVolume, type VolumePlan } from './plan.ts';
+import { type Gate, planVolume, type VolumePlan } from './plan.ts';
 import type { RecordStore } from './record.ts';
 import { lostMounts } from './verify.ts';
 
@@ -75,6 +78,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const policy: Policy = { planVolume, begin, learn, ...parts.policy };
   const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
   const dirty = new Set<VolumeId>(actual.keys());
+  const orphans = new Set<VolumeId>();
   const obstacles = createObstacleBook(host);
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
@@ -106,8 +110,21 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       desired: desired.volumes.get(volume),
       actual: actual.get(volume),
       needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
-      gate: desired,
+      gate: spec?.kind === 'orphan' ? orphanGate(volume) : desired,
     });
+  }
+
+  /** An orphan may be what a volume that is wanted, or not yet down, has mounted: that volume decides about its place. */
+  function orphanGate(orphan: VolumeId): Gate {
+    const frozenPods = new Set(desired.frozenPods);
+    for (const [key, { spec }] of actual.get(orphan)?.publications ?? []) {
+      const others = [
+        ...desired.volumes.values(),
+        ...[...actual.values()].filter((one) => one.spec.id !== orphan),
+      ];
+      if (others.some(({ publications }) => publications.has(key))) frozenPods.add(spec.pod.uid);
+    }
+    return { ...desired, frozenPods };
   }
 
   function isStillWanted(operation: Operation): boolean {
@@ -162,8 +179,14 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     notify();
     const saved = await records.save(begun);
     const stillWanted = (): boolean => !stopped && isStillWanted(operation);
+    const needs = climbs(operation.kind) ? plugins.of(begun.spec).needs(begun.spec) : begun.needs;
     const outcome: Outcome = saved.ok
-      ? await performVerb(plugins.of(begun.spec), operation, { volume: begun, wanted, stillWanted })
+      ? await performVerb(plugins.of(begun.spec), operation, {
+          volume: begun,
+          needs: needs ?? begun.needs,
+          wanted,
+          stillWanted,
+        })
       : { kind: 'failed', failure: saved.failure };
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
@@ -178,12 +201,11 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       assert(known !== undefined, 'only a known volume descends');
       return known;
     }
-    if (known !== undefined && !isOnTheGround(known)) {
-      return wanted.spec.kind === 'csi' ? { ...known, spec: wanted.spec } : known;
-    }
     const needs = plugins.of(wanted.spec).needs(wanted.spec);
     assert(needs !== undefined, 'an operation is planned only when its needs are known');
-    return onTheGround(wanted.spec, needs);
+    if (known === undefined || isOnTheGround(known)) return onTheGround(wanted.spec, needs);
+    const spec = wanted.spec.kind === 'csi' || isGuessed(known) ? wanted.spec : known.spec;
+    return { ...known, spec, needs: bothNeeds(known.needs, needs) };
   }
 
   /** Believes what was learnt, and writes it down; a write that fails costs certainty after a crash, nothing else. */
@@ -195,6 +217,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       return;
     }
     actual.delete(id);
+    orphans.delete(id);
     const erased = await records.erase(id);
     if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
   }
@@ -209,11 +232,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   function onFinished({ operation, outcome }: Finished): void {
     if (outcome.kind === 'done') logDone(log, operation);
-    else if (outcome.kind === 'failed') {
-      logFailure(operation, outcome.failure);
-      if (CONTRADICTIONS.has(outcome.failure.code)) void verify();
-    }
+    else if (outcome.kind === 'failed') logFailure(operation, outcome.failure);
     touch(operation.volume);
+    for (const orphan of orphans) touch(orphan);
     whenEnded();
   }
 
@@ -242,16 +263,12 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     });
   }
 
-  async function verify(): Promise<void> {
+  async function resync(): Promise<void> {
     const table = await host.readMountTable();
     if (stopped) return;
+    records.sweep();
     if (table.ok) distrustLost(table.value);
     else log.warn('mount table unreadable', { code: table.failure.code });
-  }
-
-  async function resync(): Promise<void> {
-    await verify();
-    if (stopped) return;
     for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
   }
 
@@ -266,6 +283,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     }
   }
 
+  for (const [id, { spec }] of actual) if (spec.kind === 'orphan') orphans.add(id);
   scheduleResync();
   for (const volume of dirty) touch(volume);
 
@@ -274,7 +292,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       const previous = desired;
       desired = next;
       for (const [id, volume] of next.volumes) {
-        if (!sameWish(previous.volumes.get(id), volume)) executor.forgive(id);
+        if (!isSameWish(previous.volumes.get(id), volume)) executor.forgive(id);
       }
       for (const id of new Set([...previous.volumes.keys(), ...next.volumes.keys(), ...actual.keys()]))
         touch(id);
@@ -288,9 +306,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     },
     adopt(found) {
       for (const volume of found) {
-        const adopted = merged(actual.get(volume.spec.id), volume);
+        const adopted = mergeFound(actual.get(volume.spec.id), volume);
         if (adopted === undefined) continue;
         actual.set(volume.spec.id, adopted);
+        if (volume.spec.kind === 'orphan') orphans.add(volume.spec.id);
         log.info('volume found on disk', { volume: volume.spec.id });
         touch(volume.spec.id);
       }
@@ -322,21 +341,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   };
 }
 
-/** A plugin found the kernel at odds with what we believe: belief is compared with the table at once. */
-const CONTRADICTIONS: ReadonlySet<FailureCode> = new Set(['staged-not-mounted', 'device-changed']);
-
-function sameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
-  if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
-  if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish)
-    return false;
-  if (before.secrets.controllerPublish !== after.secrets.controllerPublish) return false;
-  if (before.publications.size !== after.publications.size) return false;
-  for (const [key, wanted] of after.publications) {
-    if (before.publications.get(key)?.generation !== wanted.generation) return false;
-  }
-  return JSON.stringify(before.spec) === JSON.stringify(after.spec);
-}
-
 function specs(actual: ActualState, desired: DesiredState): ReadonlyMap<VolumeId, VolumeSpec> {
   const all = new Map<VolumeId, VolumeSpec>();
   for (const [id, { spec }] of actual) all.set(id, spec);
@@ -344,25 +348,7 @@ function specs(actual: ActualState, desired: DesiredState): ReadonlyMap<VolumeId
   return all;
 }
 
-/** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */
-function merged(known: ActualVolume | undefined, found: ActualVolume): ActualVolume | undefined {
-  if (known === undefined) return found;
-  const news = [...found.publications].filter(([key]) => !known.publications.has(key));
-  const staged =
-    known.staged.kind === 'absent' && found.staged.kind !== 'absent' ? found.staged : known.staged;
-  if (news.length === 0 && staged === known.staged) return undefined;
-  return { ...known, staged, publications: new Map([...known.publications, ...news]) };
-}
-
-const DONE_EVENT = {
-  attach: 'volume attached',
-  stage: 'volume staged',
-  publish: 'volume published',
-  unpublish: 'volume unpublished',
-  unstage: 'volume unstaged',
-  detach: 'volume detached',
-} as const satisfies Record<Operation['kind'], string>;
-
-function logDone(log: Log, operation: Operation): void {
-  log.info(DONE_EVENT[operation.kind], { volume: operation.volume, publication: publicationOf(operation) });
+/** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */
+function bothNeeds(a: Needs, b: Needs): Needs {
+  return { attach: a.attach || b.attach, stage: a.stage || b.stage };
 }

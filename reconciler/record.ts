@@ -50,6 +50,8 @@ export interface RecordStore {
   save(volume: ActualVolume): Promise<Result<void>>;
   /** Not durable on purpose: a record that a power cut brings back only makes the next start more careful. */
   erase(volume: VolumeId): Promise<Result<void>>;
+  /** Tries again what could not be erased. */
+  sweep(): void;
 }
 
 export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
@@ -108,8 +110,9 @@ function isSane(record: VolumeRecord): boolean {
 export function createRecordStore(host: Host, layout: Layout): RecordStore {
   const written = new Map<VolumeId, string>();
   const turns = new Map<VolumeId, Turn>();
-
-  const fileOf = (volume: VolumeId) => below(layout.records, `${sha256Hex(volume)}.json`);
+  const unerased = new Set<VolumeId>();
+  /** Volumes whose last write failed and may have left its temporary file. */
+  const halfWritten = new Set<VolumeId>();
 
   /** One file operation of a volume at a time; of several waiting, the last text wins and all share its result. */
   function enqueue(volume: VolumeId, text: string | undefined): Promise<Result<void>> {
@@ -146,12 +149,30 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
   async function write(volume: VolumeId, text: string | undefined): Promise<Result<void>> {
     if (text === written.get(volume) && text !== undefined) return ok(undefined);
     written.delete(volume);
-    const path = fileOf(volume);
-    if (text === undefined) return host.removeFile(path);
+    const path = below(layout.records, fileNameOf(volume));
+    unerased.delete(volume);
+    if (text === undefined) return erase(volume);
     const result = await host.writeFile(path, Buffer.from(text), { mode: 0o600, durable: true });
-    if (result.ok) written.set(volume, text);
-    else return fail({ ...result.failure, code: 'record-write', effect: 'none' });
-    return result;
+    if (result.ok) {
+      written.set(volume, text);
+      halfWritten.delete(volume);
+      return result;
+    }
+    halfWritten.add(volume);
+    return fail({ ...result.failure, code: 'record-write', effect: 'none' });
+  }
+
+  async function erase(volume: VolumeId): Promise<Result<void>> {
+    const { records } = layout;
+    const name = fileNameOf(volume);
+    const removed = await host.removeFile(below(records, name));
+    const leftover = halfWritten.has(volume)
+      ? await host.removeFile(below(records, `.${name}.tmp`))
+      : removed;
+    const failed = [removed, leftover].find((result) => !result.ok);
+    if (failed === undefined) halfWritten.delete(volume);
+    else unerased.add(volume);
+    return failed ?? removed;
   }
 
   return {
@@ -166,6 +187,8 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
       const records: VolumeRecord[] = [];
       const unreadable: UnreadableRecord[] = [];
       for (const { name, content } of files.value) {
+        // What a power cut left of a write that never counted.
+        if (name.startsWith('.')) await host.removeFile(below(layout.records, name));
         if (!name.endsWith('.json') || name.startsWith('.') || content === undefined) continue;
         const text = content.ok ? Buffer.from(content.value).toString('utf8') : '';
         const parsed = content.ok ? parseRecord(text) : content;
@@ -178,7 +201,14 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
     },
     save: (volume) => enqueue(volume.spec.id, formatRecord(recordOf(volume, host.bootId))),
     erase: (volume) => enqueue(volume, undefined),
+    sweep() {
+      for (const volume of unerased) if (!turns.has(volume)) void enqueue(volume, undefined);
+    },
   };
+}
+
+function fileNameOf(volume: VolumeId): string {
+  return `${sha256Hex(volume)}.json`;
 }
 
 interface Turn {

@@ -1,7 +1,7 @@
 /**
  * The first belief after a start: records crossed with the kernel's mount table. Pure.
  *
- * Everything is `unsure` until proven. The proof of a mount: same boot, and the one mount on its path has the identity
+ * Everything is `unsure` until proven. The proof of a mount: same boot, and the mount one sees on its path has the identity
  * noted when the driver said OK and the kernel agreed. What cannot be proven that way is done again (idempotent) when
  * wanted and undone when not.
  */
@@ -71,18 +71,12 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
   };
 }
 
-/** Exactly one layer, and it is the one we know. */
+/** Is what one sees at the path the mount we know? Layers below it do not matter: nobody sees them. */
 export function isMountedAs(
   table: MountTable | undefined,
   path: AbsolutePath,
   mount: MountIdentity | undefined,
 ): boolean {
-  const stack = table?.at(path) ?? [];
-  const [only] = stack;
-  return (
-    mount !== undefined &&
-    stack.length === 1 &&
-    only?.mountId === mount.mountId &&
-    only.device === mount.device
-  );
+  const top = table?.at(path).at(-1);
+  return mount !== undefined && top?.mountId === mount.mountId && top.device === mount.device;
 }

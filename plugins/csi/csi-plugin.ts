@@ -156,6 +156,15 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
   }
 
   async function publish(call: PublicationCall) {
+    const published = await tryPublish(call);
+    // Promised: nothing changed. The pod's directories made on the way are no volume, so no unpublish would come.
+    if (!published.ok && published.failure.effect === 'none') {
+      await removeEmptyPodDirectories(host, layout, call.publication.pod.uid);
+    }
+    return published;
+  }
+
+  async function tryPublish(call: PublicationCall) {
     const spec = csi(call.spec);
     const directory = publicationDirectory(parts, spec, call.publication);
     const staging = layout.stagingPath(spec.driver, spec.volumeHandle);
@@ -207,7 +216,9 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       sharing: 'alone',
       secrets: undefined,
     });
-    if (!unstaged.ok && !mayBeGone(unstaged.failure)) return unstaged;
+    // A driver that came back without staging has nothing to unstage; the kernel still has the last word.
+    const isUnknownThere = !unstaged.ok && unstaged.failure.code === 'driver-unimplemented';
+    if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure)) return unstaged;
     return takeAway(spec, directory, 'unstaged-still-mounted', 'NodeUnstageVolume');
   }
 

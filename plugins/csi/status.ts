@@ -32,7 +32,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [6, { name: 'ALREADY_EXISTS', code: 'driver-failed', effect: 'unknown' }],
   [7, { name: 'PERMISSION_DENIED', code: 'driver-refused', effect: 'none' }],
   [8, { name: 'RESOURCE_EXHAUSTED', code: 'driver-exhausted', effect: 'unknown' }],
-  [9, { name: 'FAILED_PRECONDITION', code: 'driver-refused', effect: 'none' }],
+  [9, { name: 'FAILED_PRECONDITION', code: 'driver-precondition', effect: 'none' }],
   [10, { name: 'ABORTED', code: 'driver-busy', effect: 'unknown' }],
   [11, { name: 'OUT_OF_RANGE', code: 'driver-refused', effect: 'none' }],
   [12, { name: 'UNIMPLEMENTED', code: 'driver-unimplemented', effect: 'none' }],

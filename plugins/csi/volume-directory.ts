@@ -5,6 +5,8 @@ import { sha256Hex } from '../layout.ts';
 
 const DIRECTORY_MODE = 0o750;
 const VOLUME_DATA = 'vol_data.json';
+/** What a crash inside Host.writeFile leaves. */
+const VOLUME_DATA_LEFTOVER = `.${VOLUME_DATA}.tmp`;
 const VOLUME_DATA_MODE = 0o644;
 
 /**
@@ -72,6 +74,7 @@ export async function remove(host: Host, directory: VolumeDirectory): Promise<Re
   const steps = [
     () => removeMountPoint(host, directory.mountPoint),
     () => host.removeFile(below(directory.path, VOLUME_DATA)),
+    () => host.removeFile(below(directory.path, VOLUME_DATA_LEFTOVER)),
     () => host.removeEmptyDirectory(directory.path),
   ];
   for (const step of steps) {

@@ -56,9 +56,15 @@ const published = layout.target(csi('data'), place('web', 'data'));
 const data = JSON.stringify({ driverName: DRIVER, volumeHandle: 'data', specVolID: 'pv-data' });
 
 async function found(host: Host, known: ActualState = new Map()) {
-  return (await findUnrecorded(host, layout, known)).map(({ spec, staged, publications }) => {
-    return [spec.id, staged.kind, [...publications].map(([key, { presence }]) => `${key} ${presence.kind}`)];
-  });
+  return (await findUnrecorded({ host, layout, known, isWanted: () => true })).map(
+    ({ spec, staged, publications }) => {
+      return [
+        spec.id,
+        staged.kind,
+        [...publications].map(([key, { presence }]) => `${key} ${presence.kind}`),
+      ];
+    },
+  );
 }
 
 test('a kubelet’s published and staged volume is found by its vol_data.json, and unsure', async () => {
@@ -81,9 +87,35 @@ test('a global vol_data.json that names another volume than its directory is not
 
 test('a mount whose vol_data.json is empty (k/k#108217) is an orphan that can be taken down', async () => {
   const host = disk({ [published.replace(/mount$/, 'vol_data.json')]: '' }, [published]);
-  const [orphan] = await findUnrecorded(host, layout, new Map());
+  const [orphan] = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true });
   assert.deepEqual(orphan?.spec.kind === 'orphan' && orphan.spec.path, published);
   assert.ok(orphan?.publications.has('web/pv-data' as PublicationKey));
+});
+
+test('an emptyDir is what its mount shows: memory when mounted, a directory to remove when not', async () => {
+  const directory = '/state/pods/web/volumes/kubernetes.io~empty-dir/cache';
+  for (const [mounts, medium] of [
+    [[directory], 'memory'],
+    [[], 'disk'],
+  ] as const) {
+    const [cache] = await findUnrecorded({
+      host: disk({ [`${directory}/f`]: 'x' }, mounts),
+      layout,
+      known: new Map(),
+      isWanted: () => true,
+    });
+    assert.equal(cache?.spec.kind === 'empty-dir' && cache.spec.medium, medium);
+  }
+});
+
+test('a volume directory without vol_data.json and without a mount is found too (k/k#105536)', async () => {
+  const [orphan] = await findUnrecorded({
+    host: disk({ [`${published}/x`]: '' }),
+    layout,
+    known: new Map(),
+    isWanted: () => true,
+  });
+  assert.equal(orphan?.spec.kind === 'orphan' && orphan.spec.path, published);
 });
 
 test('what is known already is not found again', async () => {

@@ -109,6 +109,22 @@ test('a source that cannot be read freezes the pods that came from it', () => {
   );
 });
 
+test('what was found on disk is frozen as long as any source cannot be read', () => {
+  const now = actual('data', { staged: 'present', pods: { web: 'unsure' } });
+  const key = place('web', 'data').key;
+  const found = {
+    ...now,
+    publications: new Map(
+      [...now.publications].map(([, one]) => [key, { ...one, spec: place('web', 'data', '') }]),
+    ),
+  };
+  assert.deepEqual(
+    plan(undefined, found, STAGED, { ...OPEN, unknownOrigins: new Set(['other.yaml']) }).operations,
+    [],
+  );
+  assert.deepEqual(plan(undefined, found).operations, [unpublish('web')]);
+});
+
 test('without its driver a volume waits, on the way up and on the way down', () => {
   const up = planVolume({
     volume,
@@ -128,6 +144,12 @@ test('a driver that stopped staging does not change how a standing volume comes 
   assert.deepEqual(plan(undefined, now, { attach: false, stage: false }).operations, [
     { kind: 'unstage', volume },
   ]);
+});
+
+test('a driver that came back with staging is staged before the next pod, and not for pods that are there', () => {
+  const now = actual('data', { pods: { old: 'present' }, needs: { attach: false, stage: false } });
+  assert.deepEqual(plan(wanted('data', ['old']), now).operations, []);
+  assert.deepEqual(plan(wanted('data', ['old', 'new']), now).operations, [{ kind: 'stage', volume }]);
 });
 
 test('a blocked volume is neither climbed nor torn down', () => {

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
 import { parseAbsolutePath } from '../../mount/host.ts';
 import { createLayout } from '../../plugins/layout.ts';
-import type { ActualState } from '../../reconciler/actual-state.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
+import { type ActualState, onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
 import { createRecordStore, parseRecord } from '../../reconciler/record.ts';
 import { createBenchHost, settled } from './bench-host.ts';
@@ -201,13 +202,41 @@ test('a plugin that finds the staged mount gone makes us look at once, not at th
   plugins.calls.length = 0;
   plugins.fault = (kind) => {
     const staged = plugins.calls.includes('stage data');
-    return kind === 'publish' && !staged ? { code: 'staged-not-mounted', message: '', effect: 'none' } : undefined;
+    return kind === 'publish' && !staged
+      ? { code: 'staged-not-mounted', message: '', effect: 'none' }
+      : undefined;
   };
   reconciler.setDesired(wish([wanted('data', ['web', 'more'])]));
   await host.advance(2_000);
   assert.ok(plugins.calls.includes('stage data'));
   const more = reconciler.actual().get(csi('data').id)?.publications.get(place('more', 'data').key);
   assert.equal(more?.presence.kind, 'present');
+});
+
+test('an orphan mount is left alone while a wanted volume has that place, and taken down after', async () => {
+  const { plugins, reconciler } = bench();
+  const key = place('web', 'data').key;
+  const path = layout.target(csi('data'), place('web', 'data'));
+  const id = 'mooring/orphan/x' as VolumeId;
+  plugins.needs = undefined;
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  const found = {
+    spec: place('web', 'data', ''),
+    presence: RESTARTED,
+    generation: undefined,
+    mount: undefined,
+  };
+  const ground = onTheGround({ kind: 'orphan', id, path }, { attach: false, stage: false });
+  reconciler.adopt([{ ...ground, publications: new Map([[key, found]]) }]);
+  plugins.needs = { attach: false, stage: false };
+  reconciler.wake({ kind: 'operator' });
+  await settled();
+  assert.deepEqual(plugins.calls, ['publish web/pv-data']);
+  assert.ok(plugins.world.has(key));
+  reconciler.setDesired(wish([]));
+  await settled();
+  assert.equal(reconciler.actual().size, 0);
+  assert.deepEqual([...plugins.world], []);
 });
 
 test('an idle reconciler makes no pass', async () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { parseAbsolutePath } from '../../mount/host.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import { createRecordStore, formatRecord, parseRecord, recordOf } from '../../reconciler/record.ts';
-import { createBenchHost } from './bench-host.ts';
+import { createBenchHost, settled } from './bench-host.ts';
 import { actual, csi } from './world.ts';
 
 const root = parseAbsolutePath('/state');
@@ -90,4 +90,24 @@ test('saving what is on disk already writes nothing', async () => {
   await again.load();
   host.failWrites = { code: 'disk-full', message: 'full', effect: 'none' };
   assert.ok((await again.save(volume)).ok);
+});
+
+test('an erase that failed is tried again, with what a failed write left', async () => {
+  const host = createBenchHost();
+  const records = createRecordStore(host, layout);
+  await records.save(volume);
+  const [file = ''] = host.files.keys();
+  host.failWrites = { code: 'disk-full', message: 'full', effect: 'unknown' };
+  await records.save(actual('data', { staged: 'unsure' }));
+  host.files.set(file.replace(/([^/]+)$/, '.$1.tmp'), 'half');
+  const { removeFile } = host;
+  host.removeFile = async () => ({
+    ok: false,
+    failure: { code: 'input-output', message: '', effect: 'none' },
+  });
+  assert.equal((await records.erase(volume.spec.id)).ok, false);
+  host.removeFile = removeFile;
+  records.sweep();
+  await settled();
+  assert.deepEqual([...host.files.keys()], []);
 });

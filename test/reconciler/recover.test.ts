@@ -59,14 +59,18 @@ test('another boot proves nothing, even with the same mount ids (INV-21)', () =>
   ]);
 });
 
-test('a missing, another or a stacked mount proves nothing', () => {
+test('a missing mount, another one, or one that lies below another proves nothing', () => {
   assert.deepEqual(recovered(set(), []), ['unsure', 'unsure']);
   assert.deepEqual(recovered(set(), [mounted(staging, 40, '7:2'), mounted(target, 42)]), [
     'unsure',
     'unsure',
   ]);
-  assert.deepEqual(recovered(set(), [mounted(staging, 39), mounted(staging, 40), mounted(target, 41)]), [
+  assert.deepEqual(recovered(set(), [mounted(staging, 40), mounted(staging, 39), mounted(target, 41)]), [
     'unsure',
+    'present',
+  ]);
+  assert.deepEqual(recovered(set(), [mounted(staging, 39), mounted(staging, 40), mounted(target, 41)]), [
+    'present',
     'present',
   ]);
 });

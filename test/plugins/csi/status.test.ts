@@ -19,7 +19,7 @@ const TABLE: readonly (readonly [status: number, code: FailureCode, climbing: 'n
   [6, 'driver-failed', 'unknown'],
   [7, 'driver-refused', 'none'],
   [8, 'driver-exhausted', 'unknown'],
-  [9, 'driver-refused', 'none'],
+  [9, 'driver-precondition', 'none'],
   [10, 'driver-busy', 'unknown'],
   [11, 'driver-refused', 'none'],
   [12, 'driver-unimplemented', 'none'],

@@ -1,0 +1,15 @@
+/** Did the wish for a volume change in a way that makes another try worth while? */
+import type { DesiredVolume } from './desired-state.ts';
+
+/** True when nothing that an operation depends on differs; then back-off goes on. */
+export function isSameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
+  if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
+  if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish)
+    return false;
+  if (before.secrets.controllerPublish !== after.secrets.controllerPublish) return false;
+  if (before.publications.size !== after.publications.size) return false;
+  for (const [key, wanted] of after.publications) {
+    if (before.publications.get(key)?.generation !== wanted.generation) return false;
+  }
+  return JSON.stringify(before.spec) === JSON.stringify(after.spec);
+}
