@@ -76,6 +76,7 @@ export function createAgent(parts: AgentParts): Agent {
   const plugins = createPlugins(host, layout, config, drivers);
   let running: { readonly reconciler: Reconciler; readonly view: AgentView } | undefined;
   let stopped = false;
+  let cancelScan: Cancel = () => {};
 
   function begin(recovered: ActualState, unreadableRecords: readonly UnreadableRecord[]): Reconciler {
     const reconciler = createReconciler({
@@ -113,6 +114,17 @@ export function createAgent(parts: AgentParts): Agent {
     notify();
   }
 
+  /** At the start the whole layout, then at each resync what nobody knows: leftovers never wait for a restart. */
+  async function scanLayout(reconciler: Reconciler, extent: 'whole' | 'strangers'): Promise<void> {
+    const isWanted = (pod: PodUid): boolean => source.current().pods.has(pod);
+    const finds = await findUnrecorded({ host, layout, known: reconciler.actual(), isWanted }, extent);
+    if (stopped) return;
+    reconciler.adopt(finds.volumes);
+    cancelScan = host.timer(config.resyncMs, () => {
+      void scanLayout(reconciler, finds.complete ? 'strangers' : extent);
+    });
+  }
+
   return {
     async start() {
       const loaded = await records.load();
@@ -142,10 +154,7 @@ export function createAgent(parts: AgentParts): Agent {
       void drivers.start();
       await source.start();
       readWish(reconciler);
-      const isWanted = (pod: PodUid): boolean => source.current().pods.has(pod);
-      void findUnrecorded({ host, layout, known: reconciler.actual(), isWanted }).then((found) => {
-        if (!stopped) reconciler.adopt(found);
-      });
+      void scanLayout(reconciler, 'whole');
       return done;
     },
     view() {
@@ -158,6 +167,7 @@ export function createAgent(parts: AgentParts): Agent {
     },
     async stop(waitMs) {
       stopped = true;
+      cancelScan();
       source.stop();
       drivers.stop();
       await running?.reconciler.stop(waitMs);

@@ -5,8 +5,8 @@
  * Reads names only, down to the volume directories, never into a volume. Global (staging) mounts are scanned as well,
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
-import type { Result } from '../mount/failure.ts';
 import { type AbsolutePath, below, type Host, isBelow } from '../mount/host.ts';
+import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
 import { removeEmptyPodDirectories } from '../plugins/pod-directory.ts';
@@ -33,9 +33,6 @@ import {
   RESTARTED,
 } from './actual-state.ts';
 
-const ENTRIES_MAX = 100_000;
-const VOL_DATA_BYTES_MAX = 65_536;
-
 export interface LayoutScan {
   readonly host: Host;
   readonly layout: Layout;
@@ -45,20 +42,36 @@ export interface LayoutScan {
   readonly isWanted: (pod: PodUid) => boolean;
 }
 
-/** Volumes and places on disk that `known` does not have. Directories that cannot be read are skipped. */
-export async function findUnrecorded(scan: LayoutScan): Promise<readonly ActualVolume[]> {
+export interface LayoutFinds {
+  readonly volumes: readonly ActualVolume[];
+  /** False when something could not be read: then what is staged was not judged, and it is worth another scan. */
+  readonly complete: boolean;
+}
+
+/**
+ * Volumes and places on disk that `known` does not have.
+ * Guarantees: a volume that is staged is reported without its publications only when it surely has none; what cannot
+ * be read is never taken for absent. `whole` looks at every pod; otherwise only at pods that nobody knows or wants.
+ */
+export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strangers'): Promise<LayoutFinds> {
   const { host, layout, known } = scan;
+  const disk = createDiskReader(host);
   const finds = createFinds(known);
   const table = await host.readMountTable();
-  for (const pod of await names(host, layout.pods)) {
+  if (!table.ok) return { volumes: [], complete: false };
+  for (const pod of await disk.names(layout.pods)) {
     const uid = parsePodUid(pod);
     if (uid === undefined) continue;
-    await scanPod(host, layout, uid, finds, table);
-    if (!scan.isWanted(uid) && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
+    const isStranger = !scan.isWanted(uid) && !finds.isKnownPod(uid);
+    if (extent === 'whole' || isStranger) await scanPod(disk, layout, uid, finds, table.value);
+    if (isStranger && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
   }
-  await scanStaging(host, layout, finds);
-  if (table.ok) findOrphans(table.value, layout, known, finds);
-  return [...finds.all().values()];
+  findOrphans(table.value, layout, known, finds);
+  // An orphan may be a publication of any volume that is staged: it goes first.
+  const hasOrphans = [...known.values(), ...finds.all().values()].some(({ spec }) => spec.kind === 'orphan');
+  const complete = disk.complete() && !hasOrphans;
+  if (complete) await scanStaging(disk, layout, finds);
+  return { volumes: [...finds.all().values()], complete: complete && disk.complete() };
 }
 
 interface Finds {
@@ -105,47 +118,46 @@ function createFinds(known: ActualState): Finds {
 }
 
 async function scanPod(
-  host: Host,
+  disk: DiskReader,
   layout: Layout,
   pod: PodUid,
   finds: Finds,
-  table: Result<MountTable>,
+  table: MountTable,
 ): Promise<void> {
   const volumes = below(layout.podDirectory(pod), 'volumes');
-  for (const plugin of await names(host, volumes)) {
+  for (const plugin of await disk.names(volumes)) {
     const kind = KIND_OF_DIRECTORY.get(plugin);
     if (kind === undefined) continue;
-    for (const specName of await names(host, below(volumes, plugin))) {
+    for (const specName of await disk.names(below(volumes, plugin))) {
       if (!isObjectName(specName)) continue;
       const publication = foundPublication(pod, specName);
       if (kind !== 'csi') {
-        const isMounted = table.ok && table.value.at(below(volumes, plugin, specName)).length > 0;
+        const isMounted = table.at(below(volumes, plugin, specName)).length > 0;
         finds.place(localSpec(kind, pod, specName, isMounted), false, publication);
         continue;
       }
       if (finds.isKnownPlace(publication.key)) continue;
-      const data = await volData(host, below(volumes, plugin, specName));
-      if (data === undefined) {
+      const data = await disk.volData(below(volumes, plugin, specName));
+      if (data === 'unknown') continue;
+      if (data === 'nothing') {
         finds.place(orphanSpec(below(volumes, plugin, specName, 'mount')), false, publication);
         continue;
       }
-      const staging = await host.inspect(layout.deviceDirectory(data.driver, data.volumeHandle));
-      finds.place(
-        csiSpec(data.driver, data.volumeHandle, specName),
-        staging.ok && staging.value.kind !== 'absent',
-        publication,
-      );
+      const { driver, volumeHandle } = data;
+      const isStaged = await disk.exists(layout.deviceDirectory(driver, volumeHandle));
+      finds.place(csiSpec(driver, volumeHandle, specName), isStaged, publication);
     }
   }
 }
 
-async function scanStaging(host: Host, layout: Layout, finds: Finds): Promise<void> {
+async function scanStaging(disk: DiskReader, layout: Layout, finds: Finds): Promise<void> {
   const drivers = below(layout.plugins, 'kubernetes.io', 'csi');
-  for (const driver of await names(host, drivers)) {
+  for (const driver of await disk.names(drivers)) {
     if (!isDriverName(driver) || driver === 'volumeDevices' || driver === 'pv') continue;
-    for (const hash of await names(host, below(drivers, driver))) {
-      const data = await volData(host, below(drivers, driver, hash));
-      if (data === undefined || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash) continue;
+    for (const hash of await disk.names(below(drivers, driver))) {
+      const data = await disk.volData(below(drivers, driver, hash));
+      if (typeof data === 'string' || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash)
+        continue;
       finds.staged(csiSpec(driver, data.volumeHandle, ''));
     }
   }
@@ -227,30 +239,6 @@ function csiSpec(driver: string, volumeHandle: string, specName: string): Volume
     attachRequired: undefined,
     podInfoOnMount: false,
   };
-}
-
-/** The kubelet's vol_data.json; missing or empty ones happen (k/k#108217) and say nothing. */
-async function volData(
-  host: Host,
-  directory: AbsolutePath,
-): Promise<{ readonly driver: string; readonly volumeHandle: string } | undefined> {
-  const content = await host.readFile(below(directory, 'vol_data.json'), VOL_DATA_BYTES_MAX);
-  if (!content.ok) return undefined;
-  try {
-    const data: unknown = JSON.parse(Buffer.from(content.value).toString('utf8'));
-    if (typeof data !== 'object' || data === null) return undefined;
-    const { driverName: driver, volumeHandle } = data as Record<string, unknown>;
-    if (typeof driver !== 'string' || typeof volumeHandle !== 'string' || !isDriverName(driver))
-      return undefined;
-    return volumeHandle === '' ? undefined : { driver, volumeHandle };
-  } catch {
-    return undefined;
-  }
-}
-
-async function names(host: Host, directory: AbsolutePath): Promise<readonly string[]> {
-  const listed: Result<readonly string[]> = await host.listDirectory(directory, ENTRIES_MAX);
-  return listed.ok ? listed.value.filter((name) => !name.startsWith('.')).sort() : [];
 }
 
 /** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */

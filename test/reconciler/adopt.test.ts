@@ -55,16 +55,14 @@ function disk(paths: Readonly<Record<string, string | null>>, mounts: readonly s
 const published = layout.target(csi('data'), place('web', 'data'));
 const data = JSON.stringify({ driverName: DRIVER, volumeHandle: 'data', specVolID: 'pv-data' });
 
+async function scan(host: Host, known: ActualState = new Map()) {
+  return (await findUnrecorded({ host, layout, known, isWanted: () => true }, 'whole')).volumes;
+}
+
 async function found(host: Host, known: ActualState = new Map()) {
-  return (await findUnrecorded({ host, layout, known, isWanted: () => true })).map(
-    ({ spec, staged, publications }) => {
-      return [
-        spec.id,
-        staged.kind,
-        [...publications].map(([key, { presence }]) => `${key} ${presence.kind}`),
-      ];
-    },
-  );
+  return (await scan(host, known)).map(({ spec, staged, publications }) => {
+    return [spec.id, staged.kind, [...publications].map(([key, { presence }]) => `${key} ${presence.kind}`)];
+  });
 }
 
 test('a kubelet’s published and staged volume is found by its vol_data.json, and unsure', async () => {
@@ -87,7 +85,7 @@ test('a global vol_data.json that names another volume than its directory is not
 
 test('a mount whose vol_data.json is empty (k/k#108217) is an orphan that can be taken down', async () => {
   const host = disk({ [published.replace(/mount$/, 'vol_data.json')]: '' }, [published]);
-  const [orphan] = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true });
+  const [orphan] = await scan(host);
   assert.deepEqual(orphan?.spec.kind === 'orphan' && orphan.spec.path, published);
   assert.ok(orphan?.publications.has('web/pv-data' as PublicationKey));
 });
@@ -98,23 +96,13 @@ test('an emptyDir is what its mount shows: memory when mounted, a directory to r
     [[directory], 'memory'],
     [[], 'disk'],
   ] as const) {
-    const [cache] = await findUnrecorded({
-      host: disk({ [`${directory}/f`]: 'x' }, mounts),
-      layout,
-      known: new Map(),
-      isWanted: () => true,
-    });
+    const [cache] = await scan(disk({ [`${directory}/f`]: 'x' }, mounts));
     assert.equal(cache?.spec.kind === 'empty-dir' && cache.spec.medium, medium);
   }
 });
 
 test('a volume directory without vol_data.json and without a mount is found too (k/k#105536)', async () => {
-  const [orphan] = await findUnrecorded({
-    host: disk({ [`${published}/x`]: '' }),
-    layout,
-    known: new Map(),
-    isWanted: () => true,
-  });
+  const [orphan] = await scan(disk({ [`${published}/x`]: '' }));
   assert.equal(orphan?.spec.kind === 'orphan' && orphan.spec.path, published);
 });
 
@@ -136,4 +124,32 @@ test('names that could leave the layout are passed over (SE-08)', async () => {
     '/state/pods/ok/volumes/kubernetes.io~secret/A b/f': 'x',
   });
   assert.deepEqual(await found(host), []);
+});
+
+test('a pod that cannot be read hides no publication: what is staged is not judged then (INV-1)', async () => {
+  const host = disk({
+    [published.replace(/mount$/, 'vol_data.json')]: data,
+    [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data,
+  });
+  const { listDirectory } = host;
+  host.listDirectory = async (directory, entriesMax) =>
+    directory.startsWith(layout.pods) && directory !== layout.pods
+      ? fail({ code: 'input-output', message: '', effect: 'none' })
+      : listDirectory(directory, entriesMax);
+  const finds = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole');
+  assert.deepEqual([finds.volumes, finds.complete], [[], false]);
+});
+
+test('beside an orphan, which may be its publication, a staged volume is not judged either', async () => {
+  const host = disk(
+    {
+      [published.replace(/mount$/, 'vol_data.json')]: '',
+      [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data,
+    },
+    [published],
+  );
+  assert.deepEqual(
+    (await scan(host)).map(({ spec }) => spec.kind),
+    ['orphan'],
+  );
 });

@@ -1,0 +1,59 @@
+/** Reads the layout and remembers whether anything could not be read: missing is an answer, unreadable is not. */
+import type { AbsolutePath, Host } from '../mount/host.ts';
+import { below } from '../mount/host.ts';
+import { isDriverName } from '../plugins/volume.ts';
+
+const ENTRIES_MAX = 100_000;
+const VOL_DATA_BYTES_MAX = 65_536;
+
+export interface VolumeData {
+  readonly driver: string;
+  readonly volumeHandle: string;
+}
+
+export interface DiskReader {
+  /** Sorted, without those that begin with a dot; empty when the directory is missing or cannot be read. */
+  names(directory: AbsolutePath): Promise<readonly string[]>;
+  exists(path: AbsolutePath): Promise<boolean>;
+  /** `nothing`: missing, empty or damaged, as after a power cut (k/k#108217). `unknown`: it could not be read now. */
+  volData(directory: AbsolutePath): Promise<VolumeData | 'nothing' | 'unknown'>;
+  /** False once anything could not be read. */
+  complete(): boolean;
+}
+
+export function createDiskReader(host: Host): DiskReader {
+  let complete = true;
+  return {
+    async names(directory) {
+      const listed = await host.listDirectory(directory, ENTRIES_MAX);
+      if (listed.ok) return listed.value.filter((name) => !name.startsWith('.')).sort();
+      if (listed.failure.code !== 'path-missing') complete = false;
+      return [];
+    },
+    async exists(path) {
+      const facts = await host.inspect(path);
+      if (!facts.ok) complete = false;
+      return !facts.ok || facts.value.kind !== 'absent';
+    },
+    async volData(directory) {
+      const content = await host.readFile(below(directory, 'vol_data.json'), VOL_DATA_BYTES_MAX);
+      if (content.ok) return parseVolumeData(Buffer.from(content.value).toString('utf8')) ?? 'nothing';
+      if (content.failure.code === 'path-missing') return 'nothing';
+      complete = false;
+      return 'unknown';
+    },
+    complete: () => complete,
+  };
+}
+
+function parseVolumeData(text: string): VolumeData | undefined {
+  try {
+    const data: unknown = JSON.parse(text);
+    if (typeof data !== 'object' || data === null) return undefined;
+    const { driverName: driver, volumeHandle } = data as Record<string, unknown>;
+    if (typeof driver !== 'string' || typeof volumeHandle !== 'string') return undefined;
+    return isDriverName(driver) && volumeHandle !== '' ? { driver, volumeHandle } : undefined;
+  } catch {
+    return undefined;
+  }
+}
