@@ -54,6 +54,9 @@ export interface Agent {
   stop(waitMs: number): Promise<void>;
 }
 
+/** How soon a part of the layout that could not be read is looked at again. */
+const UNREAD_RETRY_MS = 5_000;
+
 export function createAgent(parts: AgentParts): Agent {
   const { host, config, log } = parts;
   const layout = createLayout(config.root);
@@ -120,7 +123,8 @@ export function createAgent(parts: AgentParts): Agent {
     const finds = await findUnrecorded({ host, layout, known: reconciler.actual(), isWanted }, extent);
     if (stopped) return;
     reconciler.adopt(finds.volumes);
-    cancelScan = host.timer(config.resyncMs, () => {
+    const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);
+    cancelScan = host.timer(waitMs, () => {
       void scanLayout(reconciler, finds.complete ? 'strangers' : extent);
     });
   }

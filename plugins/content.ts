@@ -9,6 +9,7 @@ import {
   type ContentDirectory,
   parseContentTree,
 } from './content-tree.ts';
+import { removeOwnLeftovers } from './content-leftovers.ts';
 import type { Layout } from './layout.ts';
 import { createMemoryMount } from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from './plugin.ts';
@@ -56,6 +57,7 @@ export function createContentPlugin(
       const target = layout.volumeDirectory(call.spec, call.publication);
       return inOrder(
         () => mounter.unmount(target),
+        () => removeOwnLeftovers(host, target),
         () => host.removeEmptyDirectory(target),
         () => removeReadyMarker(host, readyDirectory(layout, call)),
         () => removeEmptyPodDirectories(host, layout, call.publication.pod.uid),

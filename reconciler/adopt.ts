@@ -92,7 +92,8 @@ function createFinds(known: ActualState): Finds {
     found.get(spec.id) ?? {
       spec: known.get(spec.id)?.spec ?? spec,
       needs: { attach: false, stage },
-      attached: ABSENT,
+      // Only the driver could tell; one that does not attach says so at once.
+      attached: spec.kind === 'csi' ? RESTARTED : ABSENT,
       staged: ABSENT,
       publishContext: undefined,
       stagedMount: undefined,
@@ -104,6 +105,7 @@ function createFinds(known: ActualState): Finds {
       const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
       const now = volume(spec, stage);
       pods.add(publication.pod.uid);
+      places.add(publication.key);
       found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
     },
     staged(spec) {
@@ -147,6 +149,22 @@ async function scanPod(
       const isStaged = await disk.exists(layout.deviceDirectory(driver, volumeHandle));
       finds.place(csiSpec(driver, volumeHandle, specName), isStaged, publication);
     }
+  }
+  await scanMarkers(disk, layout, pod, finds);
+}
+
+const WRAPPED = 'wrapped_';
+
+/** The kubelet's readiness markers outlive their volume when a crash comes between the two. */
+async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds: Finds): Promise<void> {
+  const markers = below(layout.podDirectory(pod), 'plugins', escapePlugin(SPEC_PLUGIN['empty-dir']));
+  for (const marker of await disk.names(markers)) {
+    const kind = marker.startsWith(WRAPPED) ? 'secret' : 'empty-dir';
+    const specName = kind === 'secret' ? marker.slice(WRAPPED.length) : marker;
+    const publication = foundPublication(pod, specName);
+    if (!isObjectName(specName) || finds.isKnownPlace(publication.key)) continue;
+    // Secret or configMap: with the volume gone there is no telling, and they come down alike.
+    finds.place(localSpec(kind, pod, specName, false), false, publication);
   }
 }
 

@@ -53,8 +53,8 @@ export interface Executor {
   submit(operation: Operation): Submission;
   inFlight(): readonly InFlight[];
   inFlightOf(volume: VolumeId): readonly InFlight[];
-  /** The cause of its failures has changed: forget every back-off of the volume. */
-  forgive(volume: VolumeId): void;
+  /** The cause of its failures has changed: forget the back-off of the volume, or of its way up only. */
+  forgive(volume: VolumeId, extent?: 'all' | 'climbs'): void;
   /** Starts nothing any more; what runs goes on. */
   close(): void;
 }
@@ -161,9 +161,12 @@ export function createExecutor(parts: ExecutorParts): Executor {
     },
     inFlight: () => [...running.values()].flatMap((entries) => [...entries]),
     inFlightOf: (volume) => [...(running.get(volume) ?? [])],
-    forgive(volume) {
-      for (const { cancel } of setbacks.get(volume)?.values() ?? []) cancel?.();
-      setbacks.delete(volume);
+    forgive(volume, extent = 'all') {
+      for (const [key, { cancel }] of setbacks.get(volume) ?? []) {
+        if (extent === 'climbs' && !key.startsWith(UP)) continue;
+        cancel?.();
+        forget(volume, key);
+      }
     },
     close() {
       closed = true;
@@ -173,7 +176,10 @@ export function createExecutor(parts: ExecutorParts): Executor {
   };
 }
 
+const UP = 'up/';
+const DOWN = 'down/';
+
 /** Per (volume, place, direction): a failing pod delays no other, and a failed climb never delays the way down. */
 function setbackKey(operation: Operation): string {
-  return `${climbs(operation.kind) ? 'up' : 'down'}/${publicationOf(operation) ?? ''}`;
+  return `${climbs(operation.kind) ? UP : DOWN}${publicationOf(operation) ?? ''}`;
 }

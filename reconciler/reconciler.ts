@@ -14,6 +14,7 @@ import {
   onTheGround,
   type Outcome,
 } from './actual-state.ts';
+import { createForgiveness } from './forgiveness.ts';
 import { isGuessed, mergeFound } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
@@ -87,6 +88,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   let scheduled = false;
   let stopped = false;
   let cancelResync: Cancel = () => {};
+  /** Volumes whose operation ended since the mount table was last asked for: the table may be older than they are. */
+  let changedWhileReading = new Set<VolumeId>();
   let whenEnded = (): void => {};
 
   const executor: Executor = createExecutor({
@@ -127,6 +130,34 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     return { ...desired, frozenPods };
   }
 
+  /** What was taken for an orphan turned out to be a publication that is surely there. */
+  function isExplained(orphan: VolumeId): boolean {
+    return [...(actual.get(orphan)?.publications.keys() ?? [])].every((key) =>
+      [...actual.values()].some(
+        ({ spec, publications }) =>
+          spec.kind !== 'orphan' && publications.get(key)?.presence.kind === 'present',
+      ),
+    );
+  }
+
+  function dropOrphan(orphan: VolumeId): void {
+    actual.delete(orphan);
+    orphans.delete(orphan);
+    void records.erase(orphan);
+  }
+
+  const forgiveness = createForgiveness(host, (driver) => {
+    forgiveAll((spec) => isOf(spec, driver));
+  });
+
+  function forgiveAll(isMeant: (spec: VolumeSpec) => boolean): void {
+    for (const [id, spec] of specs(actual, desired)) {
+      if (!isMeant(spec)) continue;
+      executor.forgive(id);
+      touch(id);
+    }
+  }
+
   function isStillWanted(operation: Operation): boolean {
     return planOf(operation.volume).operations.some((other) => {
       return other.kind === operation.kind && publicationOf(other) === publicationOf(operation);
@@ -159,6 +190,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   function reconcileVolume(volume: VolumeId): void {
+    if (orphans.has(volume) && isExplained(volume)) dropOrphan(volume);
     const { operations, waits } = planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
     for (const operation of operations) {
@@ -180,7 +212,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const saved = await records.save(begun);
     const stillWanted = (): boolean => !stopped && isStillWanted(operation);
     const needs = climbs(operation.kind) ? plugins.of(begun.spec).needs(begun.spec) : begun.needs;
-    const outcome: Outcome = saved.ok
+    // On the way down the record of before will do: a full disk must not keep a volume mounted (MT-08).
+    const mayAct = saved.ok || !climbs(operation.kind);
+    const outcome: Outcome = mayAct
       ? await performVerb(plugins.of(begun.spec), operation, {
           volume: begun,
           needs: needs ?? begun.needs,
@@ -233,6 +267,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   function onFinished({ operation, outcome }: Finished): void {
     if (outcome.kind === 'done') logDone(log, operation);
     else if (outcome.kind === 'failed') logFailure(operation, outcome.failure);
+    changedWhileReading.add(operation.volume);
     touch(operation.volume);
     for (const orphan of orphans) touch(orphan);
     whenEnded();
@@ -264,17 +299,19 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   async function resync(): Promise<void> {
+    const changed = new Set<VolumeId>();
+    changedWhileReading = changed;
     const table = await host.readMountTable();
     if (stopped) return;
     records.sweep();
-    if (table.ok) distrustLost(table.value);
+    if (table.ok) distrustLost(table.value, changed);
     else log.warn('mount table unreadable', { code: table.failure.code });
     for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
   }
 
-  function distrustLost(table: MountTable): void {
+  function distrustLost(table: MountTable, changed: ReadonlySet<VolumeId>): void {
     for (const [id, volume] of actual) {
-      if (executor.inFlightOf(id).length > 0) continue;
+      if (changed.has(id) || executor.inFlightOf(id).length > 0) continue;
       const doubted = lostMounts(volume, table, layout);
       if (doubted === volume) continue;
       log.warn('mount lost', { volume: id });
@@ -292,16 +329,16 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       const previous = desired;
       desired = next;
       for (const [id, volume] of next.volumes) {
-        if (!isSameWish(previous.volumes.get(id), volume)) executor.forgive(id);
+        if (!isSameWish(previous.volumes.get(id), volume)) executor.forgive(id, 'climbs');
       }
       for (const id of new Set([...previous.volumes.keys(), ...next.volumes.keys(), ...actual.keys()]))
         touch(id);
     },
-    wake(cause) {
-      for (const [id, spec] of specs(actual, desired)) {
-        if (cause.kind === 'driver' && !(spec.kind === 'csi' && spec.driver === cause.driver)) continue;
-        executor.forgive(id);
-        touch(id);
+    wake: (cause) => {
+      if (cause.kind === 'operator') forgiveAll(() => true);
+      else {
+        forgiveness.ask(cause.driver);
+        for (const [id, spec] of specs(actual, desired)) if (isOf(spec, cause.driver)) touch(id);
       }
     },
     adopt(found) {
@@ -327,6 +364,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     stop(waitMs) {
       stopped = true;
       cancelResync();
+      forgiveness.close();
       executor.close();
       return new Promise((resolve) => {
         const cancel = host.timer(waitMs, resolve);
@@ -346,6 +384,10 @@ function specs(actual: ActualState, desired: DesiredState): ReadonlyMap<VolumeId
   for (const [id, { spec }] of actual) all.set(id, spec);
   for (const [id, { spec }] of desired.volumes) all.set(id, spec);
   return all;
+}
+
+function isOf(spec: VolumeSpec, driver: string): boolean {
+  return spec.kind === 'csi' && spec.driver === driver;
 }
 
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */

@@ -99,10 +99,10 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
       return result;
     });
-    // ABORTED means "another call is pending": alone in the lane there is none of ours.
-    return rpc.sharing === 'shared' && isBusy(first)
-      ? lanes.run(spec.id, 'alone', () => ask(spec, call, rpc))
-      : first;
+    if (rpc.sharing === 'alone' || !isBusy(first)) return first;
+    // ABORTED means "another call is pending": alone in the lane there is none of ours. Whatever the second call
+    // says, the first one may still take effect.
+    return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc)));
   }
 
   function sharingOf(spec: CsiVolumeSpec): Sharing {
@@ -127,6 +127,9 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
 
   async function detach(call: VolumeCall): Promise<Result<void>> {
     const spec = csi(call.spec);
+    const driver = drivers.get(spec.driver);
+    // Found on disk, a volume may or may not be attached: a driver that does not attach settles that.
+    if (driver !== undefined && !attaches(driver)) return ok(undefined);
     const detached = await inTurn(spec, call, {
       method: ControllerService.controllerUnpublishVolume,
       build: (driver) => controllerUnpublishRequest(spec, call, driver),
@@ -278,10 +281,8 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       const { driver: name, attachRequired } = csi(spec);
       const driver = drivers.get(name);
       if (driver === undefined) return undefined;
-      const publishes =
-        driver.controllerCapabilities?.has(ControllerCapability.PUBLISH_UNPUBLISH_VOLUME) ?? false;
       return {
-        attach: publishes && attachRequired !== false,
+        attach: attaches(driver) && attachRequired !== false,
         stage: driver.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME),
       };
     },
@@ -293,6 +294,10 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     publish,
     unpublish,
   };
+}
+
+function attaches(driver: DriverInstance): boolean {
+  return driver.controllerCapabilities?.has(ControllerCapability.PUBLISH_UNPUBLISH_VOLUME) ?? false;
 }
 
 function csi(spec: VolumeSpec): CsiVolumeSpec {

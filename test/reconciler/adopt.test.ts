@@ -153,3 +153,12 @@ test('beside an orphan, which may be its publication, a staged volume is not jud
     ['orphan'],
   );
 });
+
+test('a readiness marker whose volume is gone is found, so that the pod’s directory can go', async () => {
+  const markers = '/state/pods/web/plugins/kubernetes.io~empty-dir';
+  const volumes = await scan(disk({ [`${markers}/cache/ready`]: '', [`${markers}/wrapped_keys/ready`]: '' }));
+  assert.deepEqual(
+    volumes.map(({ spec }) => spec.id),
+    ['kubernetes.io/empty-dir/web/cache', 'kubernetes.io/secret/web/keys'],
+  );
+});

@@ -121,6 +121,22 @@ test('a driver that returns wakes its volumes at once, not after the back-off (S
   assert.ok(plugins.world.has(place('web', 'data').key));
 });
 
+test('a driver that comes and goes every second does not have its volumes tried every time (DR-25)', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.fault = () => timedOut;
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(10_000);
+  plugins.calls.length = 0;
+  for (let second = 0; second < 30; second += 1) {
+    reconciler.wake({ kind: 'driver', driver: DRIVER });
+    await host.advance(1_000);
+  }
+  assert.ok(plugins.calls.length <= 18, `${plugins.calls.length} calls`);
+  plugins.fault = () => undefined;
+  await host.advance(10_000);
+  assert.ok(plugins.world.has(place('web', 'data').key), 'the last return is not forgotten');
+});
+
 test('one failing pod does not delay another pod of the same volume (ST-14)', async () => {
   const { host, plugins, reconciler } = bench();
   plugins.fault = (kind, subject) => (kind === 'publish' && subject.startsWith('bad') ? timedOut : undefined);
