@@ -9,6 +9,7 @@ import { type AbsolutePath, below, type Host, isBelow } from '../mount/host.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
+import { removeEmptyDeviceDirectory } from '../plugins/device-directory.ts';
 import { removeEmptyPodDirectories } from '../plugins/pod-directory.ts';
 import {
   csiVolumeId,
@@ -70,7 +71,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   // An orphan may be a publication of any volume that is staged: it goes first.
   const hasOrphans = [...known.values(), ...finds.all().values()].some(({ spec }) => spec.kind === 'orphan');
   const complete = disk.complete() && !hasOrphans;
-  if (complete) await scanStaging(disk, layout, finds);
+  if (complete) await scanStaging(scan, disk, finds);
   return { volumes: [...finds.all().values()], complete: complete && disk.complete() };
 }
 
@@ -168,17 +169,32 @@ async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds:
   }
 }
 
-async function scanStaging(disk: DiskReader, layout: Layout, finds: Finds): Promise<void> {
+/** Staging directories of volumes that nobody knows; one that says nothing of its volume is removed if it is empty. */
+async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds): Promise<void> {
+  const { host, layout, known } = scan;
   const drivers = below(layout.plugins, 'kubernetes.io', 'csi');
   for (const driver of await disk.names(drivers)) {
     if (!isDriverName(driver) || driver === 'volumeDevices' || driver === 'pv') continue;
-    for (const hash of await disk.names(below(drivers, driver))) {
-      const data = await disk.volData(below(drivers, driver, hash));
+    const hashes = await disk.names(below(drivers, driver));
+    const explained = stagedHashes(known, driver);
+    for (const hash of hashes.filter((one) => !explained.has(one))) {
+      const directory = below(drivers, driver, hash);
+      const data = await disk.volData(directory);
+      if (data === 'nothing') await removeEmptyDeviceDirectory(host, directory);
       if (typeof data === 'string' || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash)
         continue;
       finds.staged(csiSpec(driver, data.volumeHandle, ''));
     }
   }
+}
+
+function stagedHashes(known: ActualState, driver: string): ReadonlySet<string> {
+  const hashes = new Set<string>();
+  for (const { spec, staged } of known.values()) {
+    if (spec.kind !== 'csi' || spec.driver !== driver || staged.kind === 'absent') continue;
+    hashes.add(sha256Hex(spec.volumeHandle));
+  }
+  return hashes;
 }
 
 /** Mounts in the places of volumes that nothing explains: they can only be taken down. */

@@ -12,6 +12,10 @@ export interface CallLanes {
   run<T>(key: string, sharing: Sharing, call: () => Promise<T>): Promise<T>;
   /** From now on, until the lane is empty, everything in it runs alone. Called from within a running `call`. */
   serialise(key: string): void;
+  /** A running call found out that those already waiting here stand on wrong ground. */
+  disturb(key: string): void;
+  /** How often the lane was disturbed since it was last empty: unlike before the wait means that the ground moved. */
+  disturbances(key: string): number;
   /** Lanes with a call running or waiting; an idle lane is forgotten. */
   size(): number;
 }
@@ -20,6 +24,7 @@ interface Lane {
   readonly running: Set<Sharing>;
   runningCount: number;
   serial: boolean;
+  disturbances: number;
   readonly waiting: { readonly sharing: Sharing; readonly start: () => void }[];
 }
 
@@ -29,7 +34,7 @@ export function createCallLanes(): CallLanes {
   function laneOf(key: string): Lane {
     const known = lanes.get(key);
     if (known !== undefined) return known;
-    const lane: Lane = { running: new Set(), runningCount: 0, serial: false, waiting: [] };
+    const lane: Lane = { running: new Set(), runningCount: 0, serial: false, disturbances: 0, waiting: [] };
     lanes.set(key, lane);
     return lane;
   }
@@ -73,6 +78,11 @@ export function createCallLanes(): CallLanes {
       assert(lane !== undefined && lane.runningCount > 0, 'a lane is made serial from within');
       lane.serial = true;
     },
+    disturb: (key) => {
+      const lane = lanes.get(key);
+      if (lane !== undefined) lane.disturbances += 1;
+    },
+    disturbances: (key) => lanes.get(key)?.disturbances ?? 0,
     size: () => lanes.size,
   };
 }

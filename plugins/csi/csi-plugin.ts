@@ -94,8 +94,12 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     call: VolumeCall,
     rpc: Rpc<Request, Reply>,
   ): Promise<Result<Reply>> {
+    const ground = lanes.disturbances(spec.id);
     const first = await lanes.run(spec.id, rpc.sharing, async () => {
+      if (rpc.direction === 'climbing' && lanes.disturbances(spec.id) !== ground)
+        return rungBelowIsDoubtful(spec);
       const result = await ask(spec, call, rpc);
+      if (!result.ok && result.failure.code === 'driver-precondition') lanes.disturb(spec.id);
       if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
       return result;
     });
@@ -354,6 +358,12 @@ function isBusy(result: Result<unknown>): boolean {
 
 function mayBeGone(failure: Failure): boolean {
   return failure.code === 'driver-not-found';
+}
+
+/** The call before this one was told that the rung below is missing; so would this one be. */
+function rungBelowIsDoubtful(spec: CsiVolumeSpec): Result<never> {
+  const message = 'another call of this volume was just told that it is not staged or not attached';
+  return fail({ code: 'driver-precondition', message, effect: 'none', blocker: spec.driver });
 }
 
 function notRegistered(driver: string): Result<never> {

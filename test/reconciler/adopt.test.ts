@@ -162,3 +162,23 @@ test('a readiness marker whose volume is gone is found, so that the pod’s dire
     ['kubernetes.io/empty-dir/web/cache', 'kubernetes.io/secret/web/keys'],
   );
 });
+
+test('a staging directory that says nothing and holds nothing is removed, one that is mounted is not', async () => {
+  const removed: string[] = [];
+  const directory = layout.deviceDirectory(DRIVER, 'gone');
+  for (const [code, expected] of [
+    [undefined, [`${directory}/globalmount`, directory]],
+    ['mount-busy', []],
+  ] as const) {
+    const host = disk({ [`${directory}/x`]: '' });
+    host.removeFile = async () => ok(undefined);
+    host.removeEmptyDirectory = async (path) => {
+      if (code !== undefined) return fail({ code, message: '', effect: 'none' });
+      removed.push(path);
+      return ok(undefined);
+    };
+    removed.length = 0;
+    await scan(host);
+    assert.deepEqual(removed, expected);
+  }
+});
