@@ -1,0 +1,341 @@
+/** The `mooring` command: command line, process, signals, exit codes. The importer of commander. */
+import { lstatSync, mkdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { Command, Option } from 'commander';
+import { done, fail, ok, type Result } from '../mount/failure.ts';
+import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
+import type { Log } from '../reconciler/log.ts';
+import type { Config, ConfigFlags, ConfigReading } from './config.ts';
+import { EXIT_CODES } from './exit-code.ts';
+import { AGENT_NOTES, EXPLAIN_NOTES, meaningOf, PROGRAM_NOTES, STATUS_NOTES } from './help.ts';
+import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './setting.ts';
+import type { OutputFormat, Screen } from './show.ts';
+import { BUILD } from './version.ts';
+
+const CONFIG_BYTES_MAX = 1024 * 1024;
+/** The whole exit takes less than 5 s (G10), whatever hangs. */
+const EXIT_MS_MAX = 4_500;
+/** A start that is stopped may still come to its end, so that the stop is an orderly one. */
+const START_END_MS = 1_000;
+
+type Commander = typeof import('commander');
+
+/** Settles with the exit code. */
+async function runCommandLine(): Promise<number> {
+  // `mooring status | head` is no error.
+  process.stdout.on('error', () => process.exit(EXIT_CODES.ok));
+  const commander = await import('commander');
+  const exit = { code: EXIT_CODES.ok as number };
+  const program = new commander.Command('mooring')
+    .description('The volume manager of a Linux node: mounts what pods want, and nothing else.')
+    .version(versionLine(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show this, or the help of a command')
+    .helpCommand('help [command]', 'show the help of a command')
+    .showHelpAfterError('(--help shows how it is used)')
+    .exitOverride()
+    .addHelpText('after', PROGRAM_NOTES);
+  addLookCommands(program, commander, (shown) => {
+    exit.code = shown ? EXIT_CODES.ok : EXIT_CODES.failure;
+  });
+  addAgentCommand(program, (code) => {
+    exit.code = code;
+  });
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    // Commander has said what is wrong; help and version end this way too, with 0.
+    if (error instanceof commander.CommanderError)
+      return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
+    // Node would print the line of the bundle it happened on: a megabyte.
+    process.stderr.write(`mooring: ${error instanceof Error ? error.stack : String(error)}\n`);
+    process.exit(EXIT_CODES.failure);
+  }
+  return exit.code;
+}
+
+function addLookCommands(program: Command, { Option }: Commander, ended: (shown: boolean) => void): void {
+  const socket = (): Option => {
+    return new Option('-s, --socket <path>', 'socket of the agent')
+      .env('MOORING_SOCKET')
+      .default(DEFAULT_SOCKET);
+  };
+  const format = (...choices: readonly [string, ...string[]]): Option => {
+    return new Option('-o, --output <format>', 'how to show it').choices(choices).default(choices[0]);
+  };
+  program.commandsGroup('Look:');
+  program
+    .command('status')
+    .summary('what is mounted, what is not, and why')
+    .description('Shows pods and their volumes, drivers, and what is wrong. The agent must be running.')
+    .addOption(format('table', 'wide', 'json'))
+    .option('-w, --watch', 'show it again after every change, until interrupted')
+    .addOption(socket())
+    .addHelpText('after', STATUS_NOTES)
+    .action(
+      async ({ output, watch, socket: path }: { output: OutputFormat; watch?: true; socket: string }) => {
+        const { showStatus, watchStatus } = await import('./show.ts');
+        const screen = createScreen();
+        if (watch === true) await watchStatus(path, output, screen);
+        else ended(await showStatus(path, output, screen));
+      },
+    );
+  program
+    .command('explain')
+    .summary('why a volume of a pod is not there')
+    .description(
+      'Says for a pod or a volume what it waits for, since when, who blocks, and when it is tried again.',
+    )
+    .argument('<subject>', 'pod: name, namespace/name or uid; volume: PersistentVolume, handle or id')
+    .addOption(format('text', 'json'))
+    .addOption(socket())
+    .addHelpText('after', EXPLAIN_NOTES)
+    .action(
+      async (subject: string, { output, socket: path }: { output: 'text' | 'json'; socket: string }) => {
+        const { showExplanation } = await import('./show.ts');
+        ended(await showExplanation(path, subject, output, createScreen()));
+      },
+    );
+  program
+    .command('version')
+    .summary('the version of this program')
+    .description('Prints the version of this program.')
+    .addOption(format('text', 'json'))
+    .action(async ({ output }: { output: 'text' | 'json' }) => {
+      const { showVersion } = await import('./show.ts');
+      showVersion(output, process.versions.node, createScreen());
+    });
+}
+
+function addAgentCommand(program: Command, ended: (code: number) => void): void {
+  program.commandsGroup('Serve:');
+  program
+    .command('agent')
+    .summary('keep the volumes of this node as they are wanted')
+    .description('Runs until it is told to stop. Stopping it unmounts nothing.')
+    .optionsGroup('Options (they win over the file):')
+    .option('-c, --config <file>', `YAML; default: ${DEFAULT_CONFIG_FILE} if it is there`)
+    .option('--root <path>', meaningOf('root'))
+    .option('--socket <path>', meaningOf('socket'))
+    .option('--manifests <path>', meaningOf('manifests'))
+    .option('--node-name <name>', meaningOf('node_name'))
+    .option('--log-format <format>', meaningOf('log.format'))
+    .option('--log-level <level>', meaningOf('log.level'))
+    .option('--allow-private-mount-namespace', meaningOf('allow_private_mount_namespace'))
+    .addHelpText('after', AGENT_NOTES)
+    .action(async ({ config, ...flags }: ConfigFlags & { config?: string }) => {
+      ended(await runAgentCommand(config, flags));
+    });
+}
+
+function versionLine(): string {
+  return `mooring ${BUILD.version} (commit ${BUILD.commit}, Node.js ${process.versions.node})`;
+}
+
+/** Settles with the exit code when the agent did not start or has stopped. */
+async function runAgentCommand(configFile: string | undefined, flags: ConfigFlags): Promise<number> {
+  // Nothing the agent makes is open to others unless it says so; the brokers set modes exactly.
+  process.umask(0o077);
+  // Node opens its inspector on this signal, to anyone who may connect to the port.
+  process.on('SIGUSR1', () => {});
+  const { describeProblem } = await import('./config.ts');
+  const reading = await readConfig(configFile, flags);
+  if (!reading.ok) {
+    const lines = reading.problems.map((problem) => `  ${describeProblem(problem)}\n`);
+    process.stderr.write(`mooring: the configuration cannot be used:\n${lines.join('')}`);
+    return EXIT_CODES.configuration;
+  }
+  const log = await createProcessLog(reading.value.log);
+  // Left fatal on purpose: the next start rebuilds the state from records and kernel.
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+    process.on(event, (error: unknown) => {
+      log.error('agent dies', {
+        because: event,
+        error: error instanceof Error ? error.stack : String(error),
+      });
+      process.exit(EXIT_CODES.failure);
+    });
+  }
+  const { runAgent } = await import('./run-agent.ts');
+  const stopAsked = nextStopSignal();
+  const starting = runAgent({
+    config: reading.value,
+    warnings: reading.warnings,
+    log,
+    brokerCommand: brokerCommand(),
+    watchdogMs: watchdogMs(),
+    mountNamespace,
+    makeStateDirectory,
+    runtime: process.versions.node,
+  });
+  const outcome = await Promise.race([starting, stopAsked.then(() => pause(START_END_MS))]);
+  if (outcome === undefined) {
+    // Crash-only: what a start has begun, the next one puts right.
+    log.warn('agent stopped while it started');
+    process.exit(EXIT_CODES.ok);
+  }
+  if (outcome.kind === 'refused') {
+    const { code, message, blocker } = outcome.failure;
+    log.error('agent not started', { code, message, blocker });
+    process.exit(outcome.exitCode);
+  }
+  log.info('signal', { name: await stopAsked });
+  // A helper that hangs in the kernel, or a pool thread behind it, must not keep the process (reliability.md F5).
+  setTimeout(() => process.kill(process.pid, 'SIGKILL'), EXIT_MS_MAX);
+  await outcome.agent.stop();
+  log.info('agent stopped');
+  process.exit(EXIT_CODES.ok);
+}
+
+function pause(delayMs: number): Promise<undefined> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(undefined), delayMs);
+  });
+}
+
+/** The first one; a second, from somebody impatient, ends the process at once. */
+function nextStopSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    let asked = false;
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      process.on(signal, () => {
+        if (asked) process.kill(process.pid, 'SIGKILL');
+        asked = true;
+        resolve(signal);
+      });
+    }
+  });
+}
+
+async function readConfig(file: string | undefined, flags: ConfigFlags): Promise<ConfigReading> {
+  const { parseConfig } = await import('./config.ts');
+  const text = readConfigText(file);
+  const name = file ?? DEFAULT_CONFIG_FILE;
+  if (!text.ok) return badFile(name, text.failure.message);
+  if (text.value === undefined) return parseConfig(undefined, flags, hostname());
+  const { parseManifest } = await import('./manifest.ts');
+  const documents = parseManifest(text.value, {
+    fileBytesMax: CONFIG_BYTES_MAX,
+    depthMax: 16,
+    documentsMax: 1,
+  });
+  if (!documents.ok) return badFile(name, documents.failure.message);
+  const [document] = documents.value;
+  const refused = document?.problems ?? [];
+  if (refused.length > 0) {
+    const problems = refused.map(({ field, message }) => {
+      return { key: field === '' ? name : field, value: undefined, message };
+    });
+    return { ok: false, problems };
+  }
+  return parseConfig(document?.value, flags, hostname());
+}
+
+function badFile(name: string, message: string): ConfigReading {
+  return { ok: false, problems: [{ key: name, value: undefined, message }] };
+}
+
+/** Undefined when no file was named and the usual one is not there. */
+function readConfigText(file: string | undefined): Result<string | undefined> {
+  try {
+    return ok(readFileSync(file ?? DEFAULT_CONFIG_FILE, 'utf8'));
+  } catch (error) {
+    const code = errorCode(error);
+    if (file === undefined && code === 'ENOENT') return ok(undefined);
+    return fail({ code: 'source-unreadable', message: `cannot be read: ${code}`, effect: 'none' });
+  }
+}
+
+async function createProcessLog({ format, level }: Config['log']): Promise<Log> {
+  const { createLog } = await import('./journal-log.ts');
+  // A journal that is restarted breaks the pipe for a moment; lines may be lost, volumes are not.
+  process.stderr.on('error', () => {});
+  const chosen = format === 'auto' ? (process.stderr.isTTY ? 'human' : 'json') : format;
+  return createLog({
+    format: chosen === 'human' ? 'human' : 'json',
+    level,
+    priorities: process.env['JOURNAL_STREAM'] !== undefined,
+    write: (line) => process.stderr.write(line),
+    wallMs: () => Date.now(),
+  });
+}
+
+/** This very program again, without a debugger, which would fight over the port. */
+function brokerCommand(): readonly string[] {
+  const options = process.execArgv.filter((option) => !option.startsWith('--inspect'));
+  return [process.execPath, ...options, fileURLToPath(import.meta.url), 'broker'];
+}
+
+/** sd_watchdog_enabled(3). */
+function watchdogMs(): number | undefined {
+  const { WATCHDOG_USEC: microseconds = '', WATCHDOG_PID: pid } = process.env;
+  const meant = pid === undefined || pid === String(process.pid);
+  return meant && /^[1-9]\d{0,15}$/.test(microseconds) ? Number(microseconds) / 1_000 : undefined;
+}
+
+function mountNamespace(subject: 'self' | '1'): Result<string> {
+  try {
+    return ok(readlinkSync(`/proc/${subject}/ns/mnt`));
+  } catch (error) {
+    return fail({ code: 'permission-denied', message: errorCode(error), effect: 'none' });
+  }
+}
+
+function makeStateDirectory(directory: AbsolutePath): Result<void> {
+  try {
+    // 0750 all the way, as the brokers make directories.
+    const umask = process.umask(0o027);
+    mkdirSync(directory, { recursive: true });
+    process.umask(umask);
+    for (let end = directory.length; end > 0; end = directory.lastIndexOf('/', end - 1)) {
+      const part = parseAbsolutePath(directory.slice(0, end));
+      if (part === undefined || lstatSync(part).isDirectory()) continue;
+      const message = `${part} on the way to the root is not a directory`;
+      return fail({ code: 'path-unsafe', message, effect: 'none' });
+    }
+    return done;
+  } catch (error) {
+    return fail({
+      code: 'path-wrong-kind',
+      message: `directory ${directory}: ${errorCode(error)}`,
+      effect: 'none',
+    });
+  }
+}
+
+function errorCode(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : String(error);
+}
+
+function createScreen(): Screen {
+  const {
+    NO_COLOR: noColour = '',
+    TERM: terminal,
+    LC_ALL: all,
+    LC_CTYPE: type,
+    LANG: language,
+  } = process.env;
+  return {
+    look: () => ({
+      widthMax: process.stdout.isTTY ? process.stdout.columns : undefined,
+      colour: process.stdout.isTTY && noColour === '' && terminal !== 'dumb',
+      unicode: /utf-?8/i.test(all || type || language || ''),
+    }),
+    rows: () => (process.stdout.isTTY ? process.stdout.rows : undefined),
+    write: (text) => {
+      process.stdout.write(text);
+    },
+    complain: (text) => {
+      process.stderr.write(text);
+    },
+    sleep: pause,
+  };
+}
+
+// A broker is started for every few mounts and must be small: it loads nothing of what follows.
+if (process.argv[2] === 'broker') {
+  const { runBroker } = await import('../mount/broker.ts');
+  await runBroker();
+} else {
+  process.exitCode = await runCommandLine();
+}

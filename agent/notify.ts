@@ -1,0 +1,84 @@
+/** Tells systemd how we are: READY, STATUS, STOPPING and the watchdog's ping (sd_notify(3)). */
+import type { AbsolutePath, Cancel, Host } from '../mount/host.ts';
+import type { Log } from '../reconciler/log.ts';
+import { printable } from './printable.ts';
+
+export interface NotifierParts {
+  readonly host: Pick<Host, 'notify' | 'inspect' | 'timer'>;
+  readonly log: Log;
+  /** WATCHDOG_USEC in milliseconds; undefined when nobody watches. */
+  readonly watchdogMs: number | undefined;
+  /** Has the reconciler turned since it was asked last? Asked once per ping. */
+  readonly turned: () => boolean;
+}
+
+export interface Notifier {
+  /** Up: from now on the watchdog is fed. */
+  ready(status: string): Promise<void>;
+  /** One line for `systemctl status`; the same line twice is told once. */
+  status(text: string): void;
+  stopping(): Promise<void>;
+}
+
+/** Pings in one watchdog period: one may be lost or late without harm. */
+const PINGS_PER_PERIOD = 3;
+const STATUS_BYTES_MAX = 256;
+
+/**
+ * Guarantees: a ping goes out only when the event loop ran, the reconciler turned and a broker answered a question
+ * about `/`; so a wedged agent is restarted. Restarting is safe: state is rebuilt, nothing is unmounted.
+ */
+export function createNotifier(parts: NotifierParts): Notifier {
+  const { host, log } = parts;
+  let told = '';
+  let wellBefore = true;
+  let cancelPing: Cancel = () => {};
+  let stopped = false;
+
+  async function send(state: string): Promise<void> {
+    const sent = await host.notify(state);
+    if (!sent.ok)
+      log.warn('service manager not told', { code: sent.failure.code, message: sent.failure.message });
+  }
+
+  function schedule(watchdogMs: number): void {
+    cancelPing = host.timer(Math.floor(watchdogMs / PINGS_PER_PERIOD), () => {
+      void ping().then(() => {
+        if (!stopped) schedule(watchdogMs);
+      });
+    });
+  }
+
+  async function ping(): Promise<void> {
+    const turned = parts.turned();
+    const answered = await host.inspect('/' as AbsolutePath);
+    const well = turned && answered.ok;
+    if (!well && wellBefore) log.error('watchdog not fed', { turned, brokerAnswered: answered.ok });
+    wellBefore = well;
+    if (well && !stopped) await send('WATCHDOG=1');
+  }
+
+  return {
+    async ready(status) {
+      told = oneLine(status);
+      await send(`READY=1\nSTATUS=${told}`);
+      if (parts.watchdogMs !== undefined && !stopped) schedule(parts.watchdogMs);
+    },
+    status(text) {
+      const line = oneLine(text);
+      if (line === told || stopped) return;
+      told = line;
+      void send(`STATUS=${line}`);
+    },
+    async stopping() {
+      stopped = true;
+      cancelPing();
+      await send('STOPPING=1\nSTATUS=stopping; volumes stay mounted');
+    },
+  };
+}
+
+/** A line end in a status would begin another assignment. */
+function oneLine(text: string): string {
+  return printable(text, STATUS_BYTES_MAX);
+}

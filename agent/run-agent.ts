@@ -1,0 +1,221 @@
+/** The life of the agent process: lock, checks, host, agent, API, and the way out. */
+import { done, fail, type Failure, type Result } from '../mount/failure.ts';
+import { type AbsolutePath, below, type Cancel } from '../mount/host.ts';
+import { takeInstanceLock, waitForHelpers } from '../mount/instance-lock.ts';
+import { createLinuxHost, type LinuxHost } from '../mount/linux-host.ts';
+import { createGrpcRemote } from '../plugins/csi/grpc.ts';
+import type { Log } from '../reconciler/log.ts';
+import { type Agent, type AgentView, createAgent } from './agent.ts';
+import { createApiServer } from './api-server.ts';
+import type { Config } from './config.ts';
+import { createDirectoryWatcher } from './directory-watcher.ts';
+import { EXIT_CODES } from './exit-code.ts';
+import { checkMountNamespace } from './mount-namespace.ts';
+import { createNotifier } from './notify.ts';
+import { statusOf } from './status.ts';
+import type { StatusDocument } from './status-document.ts';
+import { observe } from './status-facts.ts';
+import { BUILD } from './version.ts';
+
+/** What only the process itself can know. */
+export interface Launch {
+  readonly config: Config;
+  readonly warnings: readonly string[];
+  readonly log: Log;
+  /** Starts a broker: the kind is appended. */
+  readonly brokerCommand: readonly string[];
+  /** WATCHDOG_USEC in milliseconds, when it is meant for us. */
+  readonly watchdogMs: number | undefined;
+  /** readlink of /proc/<process>/ns/mnt. */
+  readonly mountNamespace: (process: 'self' | '1') => Result<string>;
+  /** Makes the directory with its parents, 0750, and refuses a symbolic link on the way. */
+  readonly makeStateDirectory: (path: AbsolutePath) => Result<void>;
+  /** Version of Node.js. */
+  readonly runtime: string;
+}
+
+export interface RunningAgent {
+  /** Unmounts nothing. Settles within about 4 s, unless something hangs, which the caller does not wait for. */
+  stop(): Promise<void>;
+}
+
+export type LaunchOutcome =
+  | { readonly kind: 'running'; readonly agent: RunningAgent }
+  | { readonly kind: 'refused'; readonly exitCode: number; readonly failure: Failure };
+
+/** How long running operations may go on after a stop is asked for; G10 wants the whole exit within 5 s. */
+const STOP_WAIT_MS = 2_500;
+/** A hung broker must not keep the process only because it should have told systemd. */
+const STOPPING_TOLD_MS = 500;
+const STATUS_LINE_PACE_MS = 1_000;
+
+export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
+  const { config, log } = launch;
+  log.info('agent starting', { ...BUILD, node: config.nodeName, root: config.root });
+  for (const warning of launch.warnings) log.warn('configuration', { warning });
+  const own = below(config.root, 'mooring');
+  const made = launch.makeStateDirectory(own);
+  if (!made.ok) return refused(made.failure, EXIT_CODES.configuration);
+  const lock = await takeInstanceLock(below(own, 'agent.lock'));
+  if (!lock.ok) {
+    const { code } = lock.failure;
+    return refused(lock.failure, code === 'already-running' ? EXIT_CODES.alreadyRunning : EXIT_CODES.failure);
+  }
+  const helpers = await waitForHelpers(below(own, 'helpers.lock'));
+  if (!helpers.ok) return refused(helpers.failure, EXIT_CODES.failure);
+  if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
+  const { host, closeHost } = await createHost(launch, helpers.value.descriptor);
+  const checked = await checkHost(launch, host);
+  const agent = createAgent({ host, config, log });
+  const started = checked.ok ? await agent.start() : checked;
+  if (!started.ok) {
+    await closeHost();
+    return refused(
+      started.failure,
+      isMisplaced(started.failure) ? EXIT_CODES.configuration : EXIT_CODES.failure,
+    );
+  }
+  return serve(launch, host, agent, closeHost);
+}
+
+/** Started where it cannot work: another try changes nothing. */
+function isMisplaced({ code }: Failure): boolean {
+  return code === 'mount-foreign' || code === 'path-wrong-kind' || code === 'path-unsafe';
+}
+
+function refused(failure: Failure, exitCode: number): LaunchOutcome {
+  return { kind: 'refused', exitCode, failure };
+}
+
+async function createHost(
+  { config, brokerCommand }: Launch,
+  helpersDescriptor: number,
+): Promise<{ readonly host: LinuxHost; readonly closeHost: () => Promise<void> }> {
+  const remote = createGrpcRemote();
+  // The watcher wants the host's timer and the host the watcher; nothing watches before both are there.
+  const watcher = createDirectoryWatcher({ timer: (delayMs, fire) => host.timer(delayMs, fire) });
+  const { pathDeadlineMs } = config;
+  const host: LinuxHost = await createLinuxHost({
+    remote: remote.call,
+    watch: watcher.watch,
+    brokerCommand,
+    helpersDescriptor,
+    deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
+  });
+  const closeHost = async (): Promise<void> => {
+    remote.close();
+    await Promise.all([watcher.close(), host.close()]);
+  };
+  return { host, closeHost };
+}
+
+async function checkHost({ config, log, mountNamespace }: Launch, host: LinuxHost): Promise<Result<void>> {
+  const answered = await host.inspect(config.root);
+  if (!answered.ok) return answered;
+  if (answered.value.kind !== 'directory') {
+    return fail({
+      code: 'path-wrong-kind',
+      message: `the root ${config.root} is not a directory`,
+      effect: 'none',
+    });
+  }
+  const checked = checkMountNamespace({
+    own: mountNamespace('self'),
+    first: mountNamespace('1'),
+    table: await host.readMountTable(),
+    root: config.root,
+  });
+  if (checked.ok || !config.allowPrivateMountNamespace) return checked;
+  log.warn('mounts may stay invisible to pods', { message: checked.failure.message });
+  return done;
+}
+
+async function serve(
+  launch: Launch,
+  host: LinuxHost,
+  agent: Agent,
+  closeHost: () => Promise<void>,
+): Promise<LaunchOutcome> {
+  const { config, log } = launch;
+  const observer = { nodeName: config.nodeName, clock: host, abandonedCalls: () => host.abandonedCalls() };
+  const status = (revision: string): StatusDocument => {
+    return statusOf(observe(agent.view(), observer), agent.view().layout, revision);
+  };
+  const api = createApiServer({
+    socket: config.socket,
+    status,
+    onChange: agent.onChange,
+    clock: host,
+    log,
+    runtime: launch.runtime,
+    healthy: async () => (await host.inspect(config.root)).ok,
+    instance: Math.floor(host.random() * 2 ** 32).toString(36),
+  });
+  const listening = await api.listen();
+  if (!listening.ok) {
+    await agent.stop(0);
+    await closeHost();
+    return refused(listening.failure, EXIT_CODES.failure);
+  }
+  const notifier = createNotifier({
+    host,
+    log,
+    watchdogMs: config.watchdog ? launch.watchdogMs : undefined,
+    turned: createTurnCheck(agent.view().reconciler),
+  });
+  await notifier.ready(statusLine(status('')));
+  log.info('agent ready', { socket: config.socket });
+  const cancelLine = paced(host, agent.onChange, () => notifier.status(statusLine(status(''))));
+  return {
+    kind: 'running',
+    agent: {
+      async stop() {
+        log.info('agent stopping', { operations: agent.view().reconciler.running().length });
+        cancelLine();
+        const told = Promise.race([notifier.stopping(), after(host, STOPPING_TOLD_MS)]);
+        await Promise.all([told, api.close(), agent.stop(STOP_WAIT_MS)]);
+        await closeHost();
+      },
+    },
+  };
+}
+
+function after(clock: Pick<LinuxHost, 'timer'>, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.timer(delayMs, resolve);
+  });
+}
+
+/** False when there was something to plan and since the last question nothing has been planned. */
+function createTurnCheck(reconciler: AgentView['reconciler']): () => boolean {
+  let passesBefore = -1;
+  return () => {
+    const passes = reconciler.passes();
+    const turned = passes !== passesBefore || reconciler.idle() || reconciler.running().length > 0;
+    passesBefore = passes;
+    return turned;
+  };
+}
+
+/** `systemctl status` shows it. */
+function statusLine({ summary }: StatusDocument): string {
+  const counts = (['mounted', 'mounting', 'waiting', 'blocked', 'unmounting', 'kept'] as const)
+    .filter((state) => summary[state] > 0)
+    .map((state) => `${summary[state]} ${state}`);
+  return [`${summary.podsReady} of ${summary.podsWanted} pods ready`, ...counts].join(', ');
+}
+
+/** Calls `act` after changes, at most once in `STATUS_LINE_PACE_MS`. */
+function paced(host: LinuxHost, onChange: Agent['onChange'], act: () => void): Cancel {
+  let cancelTimer: Cancel | undefined;
+  const unsubscribe = onChange(() => {
+    cancelTimer ??= host.timer(STATUS_LINE_PACE_MS, () => {
+      cancelTimer = undefined;
+      act();
+    });
+  });
+  return () => {
+    unsubscribe();
+    cancelTimer?.();
+  };
+}

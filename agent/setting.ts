@@ -1,0 +1,83 @@
+/** The settings of the agent: key, default, range and meaning of each, for the parser, `--help` and docs alike. */
+
+export const DEFAULT_ROOT = '/var/lib/mooring';
+export const DEFAULT_SOCKET = '/run/mooring/agent.sock';
+export const DEFAULT_MANIFESTS = '/etc/mooring/manifests';
+export const DEFAULT_CONFIG_FILE = '/etc/mooring/config.yaml';
+
+/** sun_path of unix(7) less its NUL; Node 20 silently binds a cut path beyond it. */
+export const SOCKET_PATH_BYTES_MAX = 107;
+
+interface Range {
+  readonly default: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+/** The whole numbers, by dotted key. */
+export const NUMBERS = {
+  csi_deadline_ms: { default: 120_000, min: 1_000, max: 3_600_000 },
+  path_deadline_ms: { default: 30_000, min: 1_000, max: 600_000 },
+  operations_per_driver_max: { default: 16, min: 1, max: 256 },
+  resync_ms: { default: 60_000, min: 1_000, max: 3_600_000 },
+  settle_ms: { default: 300, min: 0, max: 60_000 },
+  'back_off.first_ms': { default: 500, min: 10, max: 60_000 },
+  'back_off.max_ms': { default: 120_000, min: 100, max: 3_600_000 },
+} as const satisfies Record<string, Range>;
+
+export interface Setting {
+  readonly key: string;
+  /** As it would stand in the file. */
+  readonly default: string;
+  readonly range: string;
+  readonly meaning: string;
+  readonly flag: string | undefined;
+}
+
+/** One row per key of the file, for `--help` and docs; a test keeps it equal to what `parseConfig` accepts. */
+export const SETTINGS: readonly Setting[] = [
+  row('root', DEFAULT_ROOT, 'absolute path', 'state: volumes, plug-ins, records', '--root'),
+  row(
+    'socket',
+    DEFAULT_SOCKET,
+    `absolute path, at most ${SOCKET_PATH_BYTES_MAX} bytes`,
+    'status API',
+    '--socket',
+  ),
+  row('manifests', DEFAULT_MANIFESTS, 'absolute path', 'directory of Kubernetes YAML', '--manifests'),
+  row('node_name', 'the host name', '1 to 253 of a-z 0-9 - .', 'name of this node', '--node-name'),
+  row(
+    'static_drivers',
+    '[]',
+    'list of {socket, parallel_publish}',
+    'CSI sockets that do not register themselves',
+  ),
+  row('drivers', '{}', 'name: {parallel_publish, operations_max}', 'options per CSI driver'),
+  numberRow('csi_deadline_ms', 'longest CSI call'),
+  numberRow('path_deadline_ms', 'longest mount, unmount or file call before it is killed'),
+  numberRow('operations_per_driver_max', 'operations of one driver at a time'),
+  numberRow('resync_ms', 'how often everything is compared again, events or not'),
+  numberRow('settle_ms', 'how long a change or disappearance of a manifest must last before it counts'),
+  numberRow('back_off.first_ms', 'wait after a first failure; doubles each time'),
+  numberRow('back_off.max_ms', 'longest wait between two tries'),
+  row('log.format', 'auto', 'auto, json, human', 'auto: human on a terminal, else json', '--log-format'),
+  row('log.level', 'info', 'debug, info, warn, error', 'least important line that is written', '--log-level'),
+  row(
+    'allow_private_mount_namespace',
+    'false',
+    'true, false',
+    'start where pods may not see the mounts (tests, demos)',
+    '--allow-private-mount-namespace',
+  ),
+  row('host_path_denied', '[]', 'list of absolute paths', 'hostPath volumes at or below these are refused'),
+  row('watchdog', 'true', 'true, false', "answer systemd's watchdog when it asks"),
+];
+
+function row(key: string, byDefault: string, range: string, meaning: string, flag?: string): Setting {
+  return { key, default: byDefault, range, meaning, flag };
+}
+
+function numberRow(key: keyof typeof NUMBERS, meaning: string): Setting {
+  const { default: byDefault, min, max } = NUMBERS[key];
+  return row(key, String(byDefault), `${min} to ${max}`, meaning);
+}

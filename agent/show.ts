@@ -1,0 +1,124 @@
+/** What `mooring status`, `explain` and `version` show: asks the agent, writes text or JSON. */
+import { getFromAgent } from './api-client.ts';
+import type { ExplanationDocument } from './explain.ts';
+import { explanationText, statusText } from './status-text.ts';
+import type { StatusDocument } from './status-document.ts';
+import type { Look } from './table.ts';
+import { BUILD } from './version.ts';
+
+/** The terminal or pipe the answer goes to. */
+export interface Screen {
+  readonly look: () => Look;
+  /** Undefined when it is no terminal: then nothing is redrawn, each answer follows the last. */
+  readonly rows: () => number | undefined;
+  write(text: string): void;
+  complain(text: string): void;
+  sleep(delayMs: number): Promise<unknown>;
+}
+
+export type OutputFormat = 'table' | 'json' | 'wide';
+
+/** True when there was an answer: the exit code. */
+export type Shown = boolean;
+
+const TIMEOUT_MS = 10_000;
+/** On a terminal the times on the screen are never older than this. */
+const REDRAW_MS = 2_000;
+const WAIT_MS = 25_000;
+const RETRY_MS = 1_000;
+
+export async function showStatus(socket: string, output: OutputFormat, screen: Screen): Promise<Shown> {
+  const answer = await getFromAgent<StatusDocument>({
+    socket,
+    path: '/v1/status',
+    timeoutMs: TIMEOUT_MS,
+    kind: 'Status',
+  });
+  if (answer.kind !== 'ok') return complain(answer.message, screen);
+  screen.write(statusIn(output, answer.body, screen));
+  return true;
+}
+
+/** Until the process is interrupted: the status again after every change; an agent that goes away is awaited. */
+export async function watchStatus(socket: string, output: OutputFormat, screen: Screen): Promise<never> {
+  let revision: string | undefined;
+  for (;;) {
+    const waitMs = screen.rows() === undefined ? WAIT_MS : REDRAW_MS;
+    const query = revision === undefined ? '' : `?after=${encodeURIComponent(revision)}&waitMs=${waitMs}`;
+    const path = `/v1/status${query}`;
+    const answer = await getFromAgent<StatusDocument>({
+      socket,
+      path,
+      timeoutMs: waitMs + TIMEOUT_MS,
+      kind: 'Status',
+    });
+    if (answer.kind === 'ok') {
+      // Without a screen to redraw, an answer that says nothing new is not worth a line.
+      const news = screen.rows() !== undefined || answer.body.revision !== revision;
+      revision = answer.body.revision;
+      if (news) redraw(statusIn(output, answer.body, screen), screen);
+    } else {
+      revision = undefined;
+      redraw(`${answer.message}\n`, screen);
+      await screen.sleep(RETRY_MS);
+    }
+  }
+}
+
+export async function showExplanation(
+  socket: string,
+  subject: string,
+  output: 'text' | 'json',
+  screen: Screen,
+): Promise<Shown> {
+  const path = `/v1/explain?subject=${encodeURIComponent(subject)}`;
+  const answer = await getFromAgent<ExplanationDocument>({
+    socket,
+    path,
+    timeoutMs: TIMEOUT_MS,
+    kind: 'Explanation',
+  });
+  if (answer.kind !== 'ok') return complain(answer.message, screen);
+  screen.write(output === 'json' ? json(answer.body) : explanationText(answer.body, screen.look()));
+  return true;
+}
+
+export function showVersion(output: 'text' | 'json', runtime: string, screen: Screen): void {
+  if (output === 'json') screen.write(json({ apiVersion: 'mooring/v1', kind: 'Version', ...BUILD, runtime }));
+  else screen.write(`mooring ${BUILD.version} (commit ${BUILD.commit}, Node.js ${runtime})\n`);
+}
+
+function statusIn(output: OutputFormat, status: StatusDocument, screen: Screen): string {
+  return output === 'json'
+    ? json(status)
+    : statusText(status, { look: screen.look(), wide: output === 'wide' });
+}
+
+function json(document: unknown): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+function complain(message: string, screen: Screen): false {
+  screen.complain(`mooring: ${message}\n`);
+  return false;
+}
+
+const HOME = '\u001b[H';
+const CLEAR_LINE_END = '\u001b[K';
+const CLEAR_BELOW = '\u001b[J';
+
+/** In place on a terminal, without flicker: every line over the old one, the rest cleared; what is too long is cut. */
+function redraw(text: string, screen: Screen): void {
+  const rows = screen.rows();
+  if (rows === undefined) {
+    screen.write(text);
+    return;
+  }
+  const lines = text.trimEnd().split('\n');
+  const room = Math.max(1, rows - 1);
+  const shown =
+    lines.length <= room
+      ? lines
+      : [...lines.slice(0, room - 1), `(${lines.length - room + 1} more lines; a taller window shows them)`];
+  screen.write(`${HOME}${shown.map((line) => `${line}${CLEAR_LINE_END}\n`).join('')}${CLEAR_BELOW}`);
+}

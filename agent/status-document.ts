@@ -1,0 +1,155 @@
+/**
+ * The shape of the status document, version mooring/v1, as docs/API.md describes it: every key is always there, what
+ * is not known is null. Keys may be added within v1; none changes its meaning or goes.
+ */
+import type { OperationKind } from '../reconciler/operation.ts';
+import type { ObstacleKind } from '../reconciler/obstacle.ts';
+
+/**
+ * `mounted`: the pod can use it. `mounting`: on its way up. `waiting`: will be tried again by itself. `blocked`: only
+ * a change of the wish or the driver helps. `unmounting`: not wanted any more, on its way down. `kept`: not wanted any
+ * more as far as is known, but left alone until that is certain.
+ */
+export type VolumeState = 'mounted' | 'mounting' | 'waiting' | 'blocked' | 'unmounting' | 'kept';
+
+/** `unsure`: may or may not be there; done again if wanted, undone if not. */
+export type RungState = 'present' | 'absent' | 'unsure' | 'not-needed';
+
+export interface Reason {
+  readonly kind: ObstacleKind;
+  /** A failure code of docs/OPERATING.md, or the kind where nothing failed. */
+  readonly code: string;
+  /** The verb that would come next. */
+  readonly operation: OperationKind | null;
+  readonly message: string;
+  /** Who or what stands in the way. */
+  readonly blocker: string | null;
+  /** ISO 8601, UTC. */
+  readonly since: string | null;
+  readonly forMs: number | null;
+  /** Null: not by time, only when its cause changes. */
+  readonly nextRetryInMs: number | null;
+  readonly attempts: number;
+}
+
+export interface PodVolumeStatus {
+  /** PersistentVolume name, or the pod's own volume name. */
+  readonly name: string;
+  readonly id: string | null;
+  readonly plugin: string | null;
+  readonly driver: string | null;
+  readonly wanted: boolean;
+  readonly state: VolumeState;
+  readonly rungs: { readonly attached: RungState; readonly staged: RungState; readonly published: RungState };
+  readonly readOnly: boolean;
+  /** Where the pod's containers find it. */
+  readonly path: string | null;
+  /** The manifest file that asked for it. */
+  readonly origin: string | null;
+  /** Null when nothing is in the way. */
+  readonly reason: Reason | null;
+}
+
+export interface PodStatus {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** False: gone from the wish, its volumes are on their way down. */
+  readonly wanted: boolean;
+  /** All its volumes are mounted. */
+  readonly ready: boolean;
+  readonly volumes: readonly PodVolumeStatus[];
+}
+
+export interface VolumeStatus {
+  readonly id: string;
+  readonly plugin: string;
+  readonly driver: string | null;
+  readonly name: string;
+  readonly wanted: boolean;
+  readonly rungs: { readonly attached: RungState; readonly staged: RungState };
+  readonly stagingPath: string | null;
+  /** namespace/name of pods, sorted. */
+  readonly wantedBy: readonly string[];
+  readonly publishedTo: readonly string[];
+  readonly running: readonly {
+    readonly operation: OperationKind;
+    readonly phase: 'queued' | 'running';
+    readonly since: string;
+  }[];
+  readonly reason: Reason | null;
+}
+
+export interface DriverStatus {
+  /** Null: refused before it said its name. */
+  readonly name: string | null;
+  readonly state: 'registered' | 'refused';
+  readonly version: string | null;
+  readonly nodeId: string | null;
+  readonly socket: string;
+  readonly registeredAt: string | null;
+  /** Null: no limit, or not known. */
+  readonly volumesMax: number | null;
+  /** Volumes of this driver the node has something of. */
+  readonly volumes: number;
+  readonly reason: string | null;
+}
+
+export interface StatusDocument {
+  readonly apiVersion: 'mooring/v1';
+  readonly kind: 'Status';
+  readonly revision: string;
+  readonly agent: {
+    readonly node: string;
+    readonly version: string;
+    readonly commit: string;
+    readonly root: string;
+    readonly startedAt: string;
+    readonly now: string;
+    readonly uptimeMs: number;
+    /** False until every source has been listed once: until then nothing is torn down. */
+    readonly complete: boolean;
+  };
+  readonly summary: {
+    readonly pods: number;
+    readonly podsWanted: number;
+    readonly podsReady: number;
+    /** Volumes; the six states below count (pod, volume) pairs. */
+    readonly volumes: number;
+    readonly mounted: number;
+    readonly mounting: number;
+    readonly waiting: number;
+    readonly blocked: number;
+    readonly unmounting: number;
+    readonly kept: number;
+    readonly operationsRunning: number;
+    readonly operationsQueued: number;
+    readonly driversRegistered: number;
+    readonly driversRefused: number;
+    readonly objectsRejected: number;
+    readonly sourcesUnknown: number;
+    readonly unreadableRecords: number;
+    readonly abandonedCalls: number;
+  };
+  readonly pods: readonly PodStatus[];
+  readonly volumes: readonly VolumeStatus[];
+  readonly drivers: readonly DriverStatus[];
+  readonly sources: {
+    readonly rejected: readonly {
+      /** The file, and after `#` the document in it counted from 1. */
+      readonly origin: string;
+      /** `Pod default/web`, as far as it could be read. */
+      readonly subject: string | null;
+      readonly field: string | null;
+      readonly message: string;
+    }[];
+    /** Sources that cannot be read now; what came from them is kept as it is. */
+    readonly unknown: readonly string[];
+  };
+  /** Records of volumes that could not be read back; their volumes are found by the mounts they left. */
+  readonly unreadableRecords: readonly {
+    readonly file: string;
+    readonly code: string;
+    readonly message: string;
+  }[];
+}

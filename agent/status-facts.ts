@@ -1,0 +1,60 @@
+/** What the status is made of: one moment of a running agent, taken in one turn. */
+import type { Clock } from '../mount/host.ts';
+import type { DriverInstance, RefusedDriver } from '../plugins/csi/driver.ts';
+import type { PodReference } from '../plugins/volume.ts';
+import type { ActualState } from '../reconciler/actual-state.ts';
+import type { DesiredState } from '../reconciler/desired-state.ts';
+import type { InFlight } from '../reconciler/executor.ts';
+import type { Obstacle } from '../reconciler/obstacle.ts';
+import type { UnreadableRecord } from '../reconciler/record.ts';
+import type { AgentView } from './agent.ts';
+import type { Rejection } from './wish.ts';
+
+/** Everything the agent shows of itself, taken in one turn. All `...Ms` are the host's monotonic clock but `wallMs`. */
+export interface StatusFacts {
+  readonly nodeName: string;
+  readonly desired: DesiredState;
+  /** All pods of the wish, those without volumes too. */
+  readonly pods: readonly PodReference[];
+  readonly rejected: readonly Rejection[];
+  readonly actual: ActualState;
+  readonly running: readonly InFlight[];
+  readonly obstacles: readonly Obstacle[];
+  readonly drivers: readonly DriverInstance[];
+  readonly refusedDrivers: readonly RefusedDriver[];
+  /** Files below the records directory that could not be read back. */
+  readonly unreadableRecords: readonly UnreadableRecord[];
+  /** Calls that could not be killed and are still open; their keys stay held. */
+  readonly abandonedCalls: number;
+  readonly startedMs: number;
+  readonly nowMs: number;
+  readonly wallMs: number;
+}
+
+/** What the composition root and the process know beside the agent's own view. */
+export interface Observer {
+  readonly nodeName: string;
+  readonly clock: Pick<Clock, 'nowMs' | 'wallMs'>;
+  readonly abandonedCalls: () => number;
+}
+
+/** One moment of a running agent. */
+export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Observer): StatusFacts {
+  const { reconciler, drivers, wish } = view;
+  return {
+    nodeName,
+    desired: reconciler.desired(),
+    pods: [...wish.pods.values()].map(({ reference }) => reference),
+    rejected: wish.rejected,
+    actual: reconciler.actual(),
+    running: reconciler.running(),
+    obstacles: reconciler.obstacles(),
+    drivers: drivers.list(),
+    refusedDrivers: drivers.refused(),
+    unreadableRecords: view.unreadableRecords,
+    abandonedCalls: abandonedCalls(),
+    startedMs: view.startedMs,
+    nowMs: clock.nowMs(),
+    wallMs: clock.wallMs(),
+  };
+}

@@ -1,0 +1,360 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer as createHttpServer, request } from 'node:http';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { getFromAgent } from '../../agent/api-client.ts';
+import { type ApiServer, type ApiServerParts, createApiServer } from '../../agent/api-server.ts';
+import { statusOf } from '../../agent/status.ts';
+import type { StatusDocument } from '../../agent/status-document.ts';
+import type { Clock } from '../../mount/host.ts';
+import { LAYOUT, path, richFacts } from './status-fixture.ts';
+
+const CLOCK: Clock = {
+  nowMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  timer: (delayMs, fire) => {
+    const timer = setTimeout(fire, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+let folder = '';
+let socket = '';
+let change: () => void = () => {};
+let servers: ApiServer[] = [];
+let logged: string[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'mooring-api-'));
+  socket = join(folder, 'run', 's.sock');
+  servers = [];
+  logged = [];
+});
+
+afterEach(async () => {
+  for (const server of servers) await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+function server(rest: Partial<ApiServerParts> = {}): ApiServer {
+  const listeners = new Set<() => void>();
+  change = () => {
+    for (const listener of listeners) listener();
+  };
+  const write = (event: string): void => {
+    logged.push(event);
+  };
+  const one = createApiServer({
+    socket: path(socket),
+    status: (revision) => statusOf(richFacts(), LAYOUT, revision),
+    healthy: async () => true,
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    clock: CLOCK,
+    instance: 'abc',
+    runtime: '20.0.0',
+    log: { debug: write, info: write, warn: write, error: write },
+    ...rest,
+  });
+  servers.push(one);
+  return one;
+}
+
+async function listening(rest: Partial<ApiServerParts> = {}): Promise<void> {
+  const listened = await server(rest).listen();
+  assert(listened.ok, listened.ok ? '' : listened.failure.message);
+}
+
+interface Raw {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+function raw(
+  url: string,
+  options: { readonly method?: string; readonly headers?: Record<string, string> } = {},
+): Promise<Raw> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ socketPath: socket, path: url, ...options }, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.once('end', () =>
+        resolve({ status: response.statusCode ?? 0, body: text === '' ? '' : JSON.parse(text) }),
+      );
+    });
+    asked.once('error', reject);
+    asked.end();
+  });
+}
+
+const codeOf = ({ body }: Raw): unknown => (body as { error?: { code?: unknown } }).error?.code;
+
+test("the socket is root's alone, in a directory that all may enter", async () => {
+  const umask = process.umask(0o077);
+  await listening();
+  process.umask(umask);
+  assert.equal((statSync(socket).mode & 0o777).toString(8), '600');
+  assert.equal((statSync(join(folder, 'run')).mode & 0o777).toString(8), '755');
+});
+
+test('status, explain, version and health answer as the documents say', async () => {
+  await listening();
+  const status = await raw('/v1/status');
+  assert.deepEqual([status.status, status.body], [200, statusOf(richFacts(), LAYOUT, 'abc-0')]);
+  const explained = await raw('/v1/explain?subject=default%2Fdb');
+  assert.equal(explained.status, 200);
+  assert.equal((explained.body as { kind: string }).kind, 'Explanation');
+  const version = await raw('/v1/version');
+  assert.deepEqual(version.body, {
+    apiVersion: 'mooring/v1',
+    kind: 'Version',
+    version: '0.0.0-source',
+    commit: 'unknown',
+    runtime: '20.0.0',
+  });
+  assert.deepEqual((await raw('/v1/health')).body, {
+    apiVersion: 'mooring/v1',
+    kind: 'Health',
+    healthy: true,
+  });
+  assert.deepEqual(await raw('/v1/health', { method: 'HEAD' }), { status: 200, body: '' });
+});
+
+test('an agent whose brokers do not answer is not healthy', async () => {
+  await listening({ healthy: async () => false });
+  assert.equal((await raw('/v1/health')).status, 503);
+});
+
+test('what cannot be answered is refused with a code and a sentence', async () => {
+  await listening();
+  const refused = async (url: string, method = 'GET'): Promise<unknown> => {
+    const answer = await raw(url, { method });
+    return [answer.status, codeOf(answer)];
+  };
+  assert.deepEqual(await refused('/'), [404, 'not-found']);
+  assert.deepEqual(await refused('/v1/status/'), [404, 'not-found']);
+  assert.deepEqual(await refused('/v1/status', 'POST'), [405, 'method-not-allowed']);
+  assert.deepEqual(await refused('/v1/status', 'DELETE'), [405, 'method-not-allowed']);
+  assert.deepEqual(await refused('/v1/explain'), [400, 'bad-request']);
+  assert.deepEqual(await refused('/v1/explain?subject=nobody'), [404, 'subject-unknown']);
+  assert.deepEqual(await refused('/v1/status?after=abc-0&waitMs=-1'), [400, 'bad-request']);
+  assert.deepEqual(await refused('/v1/status?after=abc-0&waitMs=30001'), [400, 'bad-request']);
+  assert.deepEqual(await refused(`/v1/explain?subject=${'x'.repeat(2_100)}`), [414, 'bad-request']);
+  assert.deepEqual(await refused('//'), [400, 'bad-request']);
+  assert.equal(
+    (await raw('/v1/status', { headers: { x: 'y'.repeat(10_000) } }).catch(() => ({ status: 431 }))).status,
+    431,
+  );
+  assert.equal((await raw('/v1/version')).status, 200);
+});
+
+test('one who waits for a change is answered when it comes, and not before', async () => {
+  await listening();
+  let answered = false;
+  const waiting = raw('/v1/status?after=abc-0&waitMs=20000').then((answer) => {
+    answered = true;
+    return answer;
+  });
+  await raw('/v1/version');
+  assert.equal(answered, false);
+  change();
+  change();
+  assert.equal(((await waiting).body as StatusDocument).revision, 'abc-2');
+});
+
+test('one who waits is answered after waitMs too, and at once for another revision or life', async () => {
+  await listening();
+  assert.equal(((await raw('/v1/status?after=abc-0&waitMs=30')).body as StatusDocument).revision, 'abc-0');
+  assert.equal(((await raw('/v1/status?after=abc-9&waitMs=20000')).body as StatusDocument).revision, 'abc-0');
+  assert.equal(((await raw('/v1/status?after=old-0&waitMs=20000')).body as StatusDocument).revision, 'abc-0');
+});
+
+test('no more than 32 may wait, and those who hang up make room', async () => {
+  await listening();
+  const url = '/v1/status?after=abc-0&waitMs=20000';
+  const watchers = Array.from({ length: 32 }, () => request({ socketPath: socket, path: url, agent: false }));
+  for (const watcher of watchers) {
+    watcher.on('error', () => {});
+    watcher.end();
+  }
+  let refusals = 0;
+  for (let tries = 0; tries < 20 && refusals === 0; tries += 1) {
+    const answer = await getFromAgent({ socket, path: url, timeoutMs: 200, kind: 'Status' });
+    if (answer.kind === 'refused') refusals += 1;
+    assert.equal(answer.kind === 'refused' ? answer.code : 'too-many-watchers', 'too-many-watchers');
+  }
+  assert.equal(refusals, 1);
+  for (const watcher of watchers) watcher.destroy();
+  for (;;) {
+    const answer = await getFromAgent({
+      socket,
+      path: '/v1/status?after=abc-0&waitMs=1',
+      timeoutMs: 5_000,
+      kind: 'Status',
+    });
+    if (answer.kind === 'ok') break;
+  }
+});
+
+test('an answer that cannot be made fails alone', async () => {
+  await listening({
+    status: () => {
+      throw new Error('bug');
+    },
+  });
+  const answer = await raw('/v1/status');
+  assert.deepEqual([answer.status, codeOf(answer), logged], [500, 'internal', ['request failed']]);
+  assert.equal((await raw('/v1/version')).status, 200);
+});
+
+test('closing answers who waits, or hangs up, and removes the socket', async () => {
+  await listening();
+  const waiting = raw('/v1/status?after=abc-0&waitMs=20000').catch(() => undefined);
+  await raw('/v1/version');
+  await servers[0]?.close();
+  await waiting;
+  assert.equal(existsSync(socket), false);
+  servers = [];
+});
+
+test('the socket of a dead agent is taken over', async () => {
+  mkdirSync(join(folder, 'run'));
+  const die = '() => process.kill(process.pid, 9)';
+  const script = `require('node:net').createServer().listen(${JSON.stringify(socket)}, ${die})`;
+  spawnSync(process.execPath, ['-e', script]);
+  assert.equal(statSync(socket).isSocket(), true);
+  await listening();
+  assert.equal((await raw('/v1/version')).status, 200);
+});
+
+test('the socket of somebody who answers is left alone', async () => {
+  await listening();
+  const second = await server().listen();
+  assert.equal(!second.ok && second.failure.message, `another process answers on ${socket}`);
+  assert.equal((await raw('/v1/version')).status, 200);
+  servers.pop();
+});
+
+test('a file that is no socket is left alone', async () => {
+  mkdirSync(join(folder, 'run'));
+  writeFileSync(socket, 'data');
+  const refused = await server().listen();
+  assert.match(refused.ok ? '' : refused.failure.message, /is not a socket; it is left alone$/);
+  assert.equal(readFileSync(socket, 'utf8'), 'data');
+  servers.pop();
+});
+
+test('a path that the kernel would cut is refused, at both ends', async () => {
+  socket = join(folder, 's'.repeat(110));
+  const refused = await server().listen();
+  assert.equal(!refused.ok && refused.failure.code, 'too-large');
+  const asked = await getFromAgent({ socket, path: '/v1/version', timeoutMs: 1_000, kind: 'Version' });
+  assert.match(asked.kind === 'unreachable' ? asked.message : '', /longer than 107 bytes/);
+  servers.pop();
+});
+
+test('a directory in which others may replace the socket is refused', async () => {
+  mkdirSync(join(folder, 'run'));
+  chmodSync(join(folder, 'run'), 0o777);
+  const refused = await server().listen();
+  assert.equal(!refused.ok && refused.failure.code, 'path-unsafe');
+  servers.pop();
+});
+
+test('the client says in a sentence why nobody answered', async () => {
+  const message = async (timeoutMs = 1_000): Promise<string> => {
+    const answer = await getFromAgent({ socket, path: '/v1/status', timeoutMs, kind: 'Status' });
+    return answer.kind === 'ok' ? 'ok' : answer.message;
+  };
+  socket = join(folder, 's');
+  assert.equal(
+    await message(),
+    `the agent is not running: there is no socket ${socket} (another place? give --socket)`,
+  );
+  writeFileSync(socket, '');
+  assert.equal(await message(), `the agent is not running: nobody answers on ${socket}`);
+  rmSync(socket);
+  const silent = createServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(socket, resolve));
+  assert.equal(await message(50), `the agent did not answer on ${socket} within 50 ms`);
+  silent.close();
+  const stranger = createHttpServer((_, response) => response.end('hello'));
+  await new Promise<void>((resolve) => stranger.listen(socket, resolve));
+  assert.equal(await message(), `what answers on ${socket} is not a Mooring agent`);
+  stranger.close();
+  const other = createHttpServer((_, response) =>
+    response.end('{"apiVersion":"mooring/v9","kind":"Status"}'),
+  );
+  await new Promise<void>((resolve) => other.listen(socket, resolve));
+  assert.equal(await message(), `what answers on ${socket} is not an agent of this version`);
+  other.close();
+});
+
+test('somebody who is not root is told so', (t) => {
+  if (process.getuid?.() !== 0) {
+    t.diagnostic('SKIPPED: only root can become somebody else');
+    t.skip('only root can become somebody else');
+    return;
+  }
+  mkdirSync(join(folder, 'run'));
+  chmodSync(folder, 0o755);
+  chmodSync(join(folder, 'run'), 0o755);
+  const serve = `require('node:net').createServer().listen(${JSON.stringify(socket)}, () => {
+    require('node:fs').chmodSync(${JSON.stringify(socket)}, 0o600);
+    process.setuid(65534);
+    const asked = require('node:http').request({ socketPath: ${JSON.stringify(socket)} });
+    asked.once('error', (error) => { console.log(error.code); process.exit(0); });
+    asked.once('response', () => { console.log('answered'); process.exit(0); });
+    asked.end();
+  })`;
+  const { stdout } = spawnSync(process.execPath, ['-e', serve], { encoding: 'utf8', timeout: 10_000 });
+  assert.equal(stdout.trim(), 'EACCES');
+});
+
+test('the examples in docs/API.md have exactly the keys of what the agent answers', () => {
+  const text = readFileSync(new URL('../../docs/API.md', import.meta.url), 'utf8');
+  const examples = [...text.matchAll(/```json\n([\s\S]*?)```/g)].map(
+    ([, json = '']) => JSON.parse(json) as { kind?: string },
+  );
+  const example = examples.find(({ kind }) => kind === 'Status') as StatusDocument | undefined;
+  const real = statusOf(richFacts(), LAYOUT, 'r');
+  const keysOf = (document: StatusDocument | undefined): unknown => {
+    const pod = document?.pods.find(({ name }) => name === 'db');
+    const parts = [
+      document,
+      document?.agent,
+      document?.summary,
+      document?.sources,
+      document?.sources.rejected[0],
+      document?.drivers[0],
+      document?.volumes[0],
+      pod,
+      pod?.volumes[0],
+      pod?.volumes[0]?.reason,
+    ];
+    return parts.map((part) => Object.keys(part ?? {}).sort());
+  };
+  assert.deepEqual(keysOf(example), keysOf(real));
+  assert.deepEqual(
+    examples.map(({ kind }) => kind),
+    [undefined, 'Status', 'Explanation', 'Version', 'Health'],
+  );
+});

@@ -1,0 +1,370 @@
+/** The real entry as a child process; for status and explain against a stand-in for the agent's API. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join, normalize } from 'node:path';
+import { after, before, test, type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { explain } from '../../agent/explain.ts';
+import { SETTINGS } from '../../agent/setting.ts';
+import { statusOf } from '../../agent/status.ts';
+import { LAYOUT, richFacts } from './status-fixture.ts';
+
+const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
+const NODE_OPTIONS = ['--import', import.meta.resolve('tsx')];
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+function start(
+  words: readonly string[],
+  environment: Record<string, string> = {},
+  wrapper: readonly string[] = [],
+): ChildProcess {
+  const [program = '', ...rest] = [...wrapper, process.execPath, ...NODE_OPTIONS, MAIN, ...words];
+  const { NO_COLOR: _, MOORING_SOCKET: __, JOURNAL_STREAM: ___, ...inherited } = process.env;
+  const env = { ...inherited, LC_ALL: 'C.UTF-8', ...environment };
+  return spawn(program, rest, { env, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+function ended(child: ChildProcess): Promise<Ended> {
+  const text = { out: '', err: '' };
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    text.out += chunk;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    text.err += chunk;
+  });
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, ...text })));
+}
+
+const run = (...words: readonly string[]): Promise<Ended> => ended(start(words));
+
+/** Settles when the stream has said what is looked for, with all it has said. */
+function said(child: ChildProcess, stream: 'stdout' | 'stderr', what: RegExp): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    child[stream]?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+      if (what.test(text)) resolve(text);
+    });
+    child.once('close', () => reject(new Error(`ended without saying ${what}: ${text}`)));
+  });
+}
+
+let folder = '';
+let socket = '';
+let revision = 'r-1';
+let agent: Server;
+let askedPaths: string[] = [];
+let release: () => void = () => {};
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'mooring-cli-'));
+  socket = join(folder, 's.sock');
+  agent = createServer((request, response) => {
+    askedPaths.push(request.url ?? '');
+    const url = new URL(request.url ?? '', 'http://x');
+    const status = statusOf(richFacts(), LAYOUT, revision);
+    if (url.pathname === '/v1/explain') {
+      const explanation = explain(url.searchParams.get('subject') ?? '', status);
+      if (explanation.kind === 'found') response.end(JSON.stringify(explanation.document));
+      else
+        response
+          .writeHead(404)
+          .end(JSON.stringify({ error: { code: 'subject-unknown', message: explanation.message } }));
+    } else if (url.searchParams.get('after') === revision) {
+      release = () => response.end(JSON.stringify(statusOf(richFacts(), LAYOUT, revision)));
+      agent.emit('waiting');
+    } else {
+      response.end(JSON.stringify(status));
+    }
+  });
+  await new Promise<void>((resolve) => agent.listen(socket, resolve));
+});
+
+after(() => {
+  agent.close();
+  agent.closeAllConnections();
+  rmSync(folder, { recursive: true });
+});
+
+test('help is in groups, with examples and exit codes, and fits 80 columns', async () => {
+  for (const words of [['--help'], ['agent', '--help'], ['status', '-h'], ['help', 'explain']]) {
+    const { code, out, err } = await run(...words);
+    assert.deepEqual([code, err], [0, '']);
+    for (const line of out.split('\n')) assert.equal(line.length <= 80, true, line);
+  }
+  const { out } = await run('--help');
+  assert.match(out, /Look:\n {2}status .*\n {2}explain .*\n {2}version .*\n\nServe:\n {2}agent /);
+  assert.match(out, /Examples:\n {2}mooring status .*\n[\s\S]*Exit codes:/);
+  assert.doesNotMatch(out, /broker/);
+});
+
+test('the help of the agent lists every setting with its default', async () => {
+  const { out } = await run('agent', '--help');
+  for (const { key, default: byDefault } of SETTINGS)
+    assert.match(out, new RegExp(`^  ${key}: ${literally(byDefault)}$`, 'm'));
+});
+
+const literally = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+test('wrong usage is exit code 2, with a hint', async () => {
+  const typo = await run('stauts');
+  assert.equal(typo.code, 2);
+  assert.match(typo.err, /unknown command 'stauts'\n\(Did you mean status\?\)/);
+  assert.equal((await run('status', '--bogus')).code, 2);
+  assert.equal((await run('explain')).code, 2);
+  assert.equal((await run('status', '-o', 'xml')).code, 2);
+});
+
+test('version is text or JSON', async () => {
+  assert.match((await run('version')).out, /^mooring \S+ \(commit \S+, Node\.js \d+\.\d+\.\d+\)\n$/);
+  assert.equal((await run('--version')).out, (await run('version')).out);
+  assert.equal(JSON.parse((await run('version', '-o', 'json')).out).kind, 'Version');
+});
+
+test('status is a table, wide, or the very document', async () => {
+  const table = await run('status', '-s', socket);
+  assert.deepEqual([table.code, table.err], [0, '']);
+  assert.match(
+    table.out,
+    /default\/db +pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60 +loopfile.mooring.dev +◌ waiting\n/,
+  );
+  assert.match((await run('status', '-s', socket, '-o', 'wide')).out, /UID +PATH\n/);
+  const json = await run('status', '--socket', socket, '-o', 'json');
+  assert.deepEqual(JSON.parse(json.out), statusOf(richFacts(), LAYOUT, 'r-1'));
+});
+
+test('the socket can come from the environment, and a plain locale gets plain characters', async () => {
+  const { code, out } = await ended(start(['status'], { MOORING_SOCKET: socket, LC_ALL: 'C' }));
+  assert.equal(code, 0);
+  assert.match(out, /^[\x20-\x7e\n]+$/);
+});
+
+test('an agent that is not running is a sentence and exit code 1', async () => {
+  const missing = join(folder, 'none');
+  assert.deepEqual(await run('status', '-s', missing), {
+    code: 1,
+    out: '',
+    err: `mooring: the agent is not running: there is no socket ${missing} (another place? give --socket)\n`,
+  });
+});
+
+test('explain says what is in the way; who is unknown is exit code 1', async () => {
+  const { code, out } = await run('explain', 'default/db', '-s', socket);
+  assert.equal(code, 0);
+  assert.match(
+    out,
+    /^pod default\/db: 0 of 1 volume mounted\n {2}• volume pvc-\S+: stage failed 3 times \(driver-busy\)/,
+  );
+  assert.equal(JSON.parse((await run('explain', 'web', '-o', 'json', '-s', socket)).out).kind, 'Explanation');
+  const unknown = await run('explain', 'wbe', '-s', socket);
+  assert.deepEqual(
+    [unknown.code, unknown.out, unknown.err],
+    [1, '', 'mooring: no pod and no volume is called "wbe". Did you mean "web"?\n'],
+  );
+});
+
+test('watch shows the next status when there is one, and says when the agent goes away', async () => {
+  askedPaths = [];
+  const waiting = new Promise((resolve) => agent.once('waiting', resolve));
+  const child = start(['status', '--watch', '-o', 'json', '-s', socket]);
+  const first = said(child, 'stdout', /"revision": "r-1"/);
+  const second = said(child, 'stdout', /"revision": "r-2"/);
+  await first;
+  await waiting;
+  revision = 'r-2';
+  const waitingAgain = new Promise((resolve) => agent.once('waiting', resolve));
+  release();
+  const text = await second;
+  assert.equal(text.match(/"kind": "Status"/g)?.length, 2);
+  assert.deepEqual(
+    askedPaths,
+    ['/v1/status', '/v1/status?after=r-1&waitMs=25000', '/v1/status?after=r-2&waitMs=25000'].slice(
+      0,
+      askedPaths.length,
+    ),
+  );
+  await waitingAgain;
+  const gone = said(child, 'stdout', /no answer on .*: ECONNRESET|the agent is not running/);
+  agent.closeAllConnections();
+  await gone;
+  child.kill();
+  await new Promise((resolve) => child.once('close', resolve));
+  revision = 'r-1';
+});
+
+test('a configuration that cannot be used is exit code 78, with all its problems', async () => {
+  const file = join(folder, 'config.yaml');
+  writeFileSync(file, 'rot: /x\nresync_ms: 5\nlog: {format: xml}\n');
+  const { code, err } = await run('agent', '--config', file, '--node-name', 'A B');
+  assert.equal(code, 78);
+  assert.deepEqual(err.split('\n'), [
+    'mooring: the configuration cannot be used:',
+    '  --node-name: "A B": must be a DNS name: 1 to 253 of a-z, 0-9, "-" and ".", ' +
+      'beginning and ending with a letter or digit',
+    '  resync_ms: 5: must be a whole number from 1000 to 3600000 (milliseconds)',
+    '  log.format: "xml": must be one of auto, json, human',
+    '  rot: unknown key; did you mean "root"?',
+    '',
+  ]);
+});
+
+test('a configuration file that is named must be there and be YAML', async () => {
+  const missing = await run('agent', '--config', join(folder, 'none.yaml'));
+  assert.deepEqual([missing.code, /none\.yaml: cannot be read: ENOENT/.test(missing.err)], [78, true]);
+  const file = join(folder, 'bad.yaml');
+  writeFileSync(file, 'root: [\n');
+  const bad = await run('agent', '--config', file);
+  assert.deepEqual([bad.code, /bad\.yaml: line \d+: /.test(bad.err)], [78, true]);
+});
+
+test("status, explain and version load no third-party package but the command line's", () => {
+  const reached = new Set<string>();
+  const visit = (file: string): void => {
+    if (reached.has(file)) return;
+    reached.add(file);
+    for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(
+      /^(?:import|export) (?!type )[^;]*?from '([^']+)'/gm,
+    )) {
+      if (name.startsWith('.')) visit(normalize(join(dirname(file), name)));
+      else assert.match(name, /^node:/, `${file} loads ${name}`);
+    }
+  };
+  visit(MAIN);
+  visit(join(dirname(MAIN), 'show.ts'));
+  assert.equal(
+    [...reached].some((file) => file.includes('linux-host')),
+    false,
+  );
+});
+
+const IN_NAMESPACE = ['unshare', '--mount', '--propagation', 'private'];
+
+function cannotUnshare(t: TestContext): boolean {
+  if (process.getuid?.() === 0 && spawnSync('unshare', ['-m', 'true']).status === 0) return false;
+  t.diagnostic('SKIPPED: this needs root and unshare(1)');
+  t.skip('this needs root and unshare(1)');
+  return true;
+}
+
+interface Place {
+  readonly words: readonly string[];
+  readonly root: string;
+  readonly socket: string;
+}
+
+function makePlace(name: string): Place {
+  const base = join(folder, name);
+  const manifests = join(base, 'm');
+  mkdirSync(manifests, { recursive: true });
+  const uid = '11111111-1111-4111-8111-111111111111';
+  writeFileSync(
+    join(manifests, 'web.json'),
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'web', namespace: 'default', uid },
+      spec: {
+        containers: [{ name: 'c', image: 'i', volumeMounts: [{ name: 'mem', mountPath: '/m' }] }],
+        volumes: [{ name: 'mem', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }],
+      },
+    }),
+  );
+  const place = { root: join(base, 'r'), socket: join(base, 's.sock') };
+  const words = [
+    'agent',
+    '--root',
+    place.root,
+    '--socket',
+    place.socket,
+    '--manifests',
+    manifests,
+    '--log-format',
+    'json',
+  ];
+  return { ...place, words };
+}
+
+test('an agent whose mounts pods would not see does not start: exit code 78, with the reason', async (t) => {
+  if (cannotUnshare(t)) return;
+  const place = makePlace('private');
+  const { code, err } = await ended(start(place.words, {}, IN_NAMESPACE));
+  assert.equal(code, 78);
+  assert.match(err, /"code":"mount-foreign".*mount namespace.*"event":"agent not started"/);
+  assert.equal(existsSync(place.socket), false);
+});
+
+test('an agent serves, refuses a second one, opens no debugger, and leaves in time without unmounting', async (t) => {
+  if (cannotUnshare(t)) return;
+  const place = makePlace('life');
+  const words = [...place.words, '--allow-private-mount-namespace'];
+  const child = start(words, {}, IN_NAMESPACE);
+  const over = ended(child);
+  await said(child, 'stderr', /volume published/);
+  const table = await run('status', '-s', place.socket);
+  assert.match(table.out, /1 of 1 pods ready[\s\S]*default\/web +mem +empty-dir +● mounted/);
+  const second = await run(...words);
+  assert.equal(second.code, 75);
+  assert.match(second.err, new RegExp(`"code":"already-running".*pid ${child.pid}`));
+  child.kill('SIGUSR1');
+  assert.equal((await run('status', '-s', place.socket)).code, 0);
+  const mounts = (): number =>
+    readFileSync(`/proc/${child.pid}/mountinfo`, 'utf8').split(place.root).length - 1;
+  assert.equal(mounts(), 1);
+  const began = performance.now();
+  child.kill('SIGTERM');
+  const { code, err } = await over;
+  assert.equal(code, 0);
+  assert.equal(performance.now() - began < 5_000, true);
+  assert.match(err, /"event":"agent stopped"/);
+  assert.doesNotMatch(err, /Debugger|volume unpublished/);
+  assert.equal(existsSync(place.socket), false);
+});
+
+test('an agent that is told to stop while it starts leaves in time too', async (t) => {
+  if (cannotUnshare(t)) return;
+  const place = makePlace('early');
+  const child = start([...place.words, '--allow-private-mount-namespace'], {}, IN_NAMESPACE);
+  const over = ended(child);
+  await said(child, 'stderr', /agent starting/);
+  const began = performance.now();
+  child.kill('SIGTERM');
+  const { code, err } = await over;
+  assert.equal(performance.now() - began < 5_000, true);
+  assert.equal(code, 0, err);
+  assert.match(err, /agent stopped/);
+});
+
+test('an agent whose helpers hang leaves within 5 s all the same', async (t) => {
+  if (cannotUnshare(t)) return;
+  const place = makePlace('hang');
+  const child = start([...place.words, '--allow-private-mount-namespace'], {}, IN_NAMESPACE);
+  // Not `close`: the stopped helpers hold the pipes.
+  const over = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  await said(child, 'stderr', /volume published/);
+  const helpers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')
+    .trim()
+    .split(' ')
+    .map(Number);
+  assert.notDeepEqual(helpers, []);
+  for (const pid of helpers) process.kill(pid, 'SIGSTOP');
+  try {
+    const began = performance.now();
+    child.kill('SIGTERM');
+    const code = await over;
+    const tookMs = performance.now() - began;
+    assert.equal(tookMs < 5_000, true);
+    t.diagnostic(`left after ${Math.round(tookMs)} ms with exit code ${code}`);
+  } finally {
+    for (const pid of helpers) {
+      if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGKILL');
+    }
+  }
+});

@@ -1,0 +1,145 @@
+/** The unit files under a real systemd: tier B of the shared reference. Each test goes on where the last one ended. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { after, before, test, type TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { bootNestedSystemd, type NestedSystemd, nestedSystemdSkip } from './nested-systemd.ts';
+
+const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
+const WEB = JSON.stringify({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web', namespace: 'default', uid: '11111111-1111-4111-8111-111111111111' },
+  spec: {
+    containers: [{ name: 'c', image: 'i', volumeMounts: [{ name: 'mem', mountPath: '/m' }] }],
+    volumes: [{ name: 'mem', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }],
+  },
+});
+const SET_UP = `install -D -m 0755 ${REPOSITORY}dist/mooring.mjs $R/usr/local/bin/mooring
+install -D -m 0755 ${REPOSITORY}dist/mooring-loopfile.mjs $R/usr/local/bin/mooring-loopfile
+install -m 0644 ${REPOSITORY}systemd/*.service $R/etc/systemd/system/
+mkdir -p $R/etc/mooring/manifests
+cat > $R/etc/mooring/manifests/web.json <<'JSON'
+${WEB}
+JSON`;
+const DROP_IN = '/run/systemd/system/mooring.service.d/test.conf';
+
+const skip = nestedSystemdSkip();
+let nested: NestedSystemd | undefined;
+
+before(async () => {
+  if (skip !== undefined) return;
+  execFileSync(process.execPath, ['--import', import.meta.resolve('tsx'), 'build.ts'], { cwd: REPOSITORY });
+  nested = await bootNestedSystemd(SET_UP);
+});
+
+after(() => nested?.end());
+
+function node(t: TestContext): NestedSystemd | undefined {
+  if (skip === undefined) return nested;
+  t.diagnostic(`SKIPPED: ${skip}`);
+  t.skip(skip);
+  return undefined;
+}
+
+const show = (on: NestedSystemd, property: string): string => {
+  return on.run(`systemctl show -P ${property} mooring`).out.trim();
+};
+
+function configure(on: NestedSystemd, lines: string): void {
+  on.run(
+    `mkdir -p ${DROP_IN.slice(0, DROP_IN.lastIndexOf('/'))}; printf '[Service]\\n${lines}\\n' > ${DROP_IN}`,
+  );
+  on.run('systemctl daemon-reload');
+}
+
+test('the agent becomes ready, tells its status, and pid 1 sees its mounts', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  assert.deepEqual(on.run('systemctl start mooring'), { code: 0, out: '' });
+  await on.until('systemctl show -P StatusText mooring', /^1 of 1 pods ready, 1 mounted$/m);
+  assert.match(on.run('mooring status').out, /default\/web +mem +empty-dir +● mounted/);
+  assert.equal(on.mounts('kubernetes.io~empty-dir/mem').length, 1);
+});
+
+test('a restart leaves every mount as it is', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  const mounts = on.mounts('/var/lib/mooring/');
+  const process = show(on, 'MainPID');
+  on.run('systemctl restart mooring');
+  await on.until('mooring status', /1 of 1 pods ready/);
+  assert.notEqual(show(on, 'MainPID'), process);
+  assert.deepEqual(on.mounts('/var/lib/mooring/'), mounts);
+});
+
+test('an agent that is killed is back soon, and its mounts never went away', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  const mounts = on.mounts('/var/lib/mooring/');
+  on.run(`kill -9 ${show(on, 'MainPID')}`);
+  assert.deepEqual(on.mounts('/var/lib/mooring/'), mounts);
+  await on.until('systemctl show -P NRestarts mooring', /^1$/m);
+  await on.until('mooring status', /1 of 1 pods ready/);
+  assert.deepEqual(on.mounts('/var/lib/mooring/'), mounts);
+});
+
+test('an agent that hangs is ended by the watchdog, a healthy one is not', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  configure(on, 'WatchdogSec=2');
+  on.run('systemctl restart mooring');
+  const process = show(on, 'MainPID');
+  await new Promise((resolve) => setTimeout(resolve, 4_500));
+  assert.equal(show(on, 'MainPID'), process);
+  const restarts = show(on, 'NRestarts');
+  on.run(`kill -STOP ${process}`);
+  await on.until('systemctl show -P NRestarts mooring', new RegExp(`^${Number(restarts) + 1}$`, 'm'));
+  await on.until('mooring status', /1 of 1 pods ready/);
+});
+
+test('stopping takes less than 5 s with every helper hung, and unmounts nothing', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  const mounts = on.mounts('/var/lib/mooring/');
+  await on.until('systemctl show -P ActiveState mooring', /^active$/m);
+  on.run(`pkill -STOP -P ${show(on, 'MainPID')}`);
+  const began = performance.now();
+  on.run('systemctl stop mooring');
+  assert.equal(performance.now() - began < 5_000, true);
+  assert.deepEqual([show(on, 'ActiveState'), show(on, 'Result')], ['inactive', 'success']);
+  assert.deepEqual(on.mounts('/var/lib/mooring/'), mounts);
+  on.run("pkill -KILL 'mooring-(path|tool)'");
+});
+
+test('in a mount namespace of its own the agent refuses to start, and is not started again', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  configure(on, 'PrivateTmp=yes');
+  on.run('systemctl start mooring');
+  assert.deepEqual([show(on, 'ActiveState'), show(on, 'ExecMainStatus')], ['failed', '78']);
+  configure(on, '');
+  on.run('systemctl reset-failed mooring; systemctl start mooring');
+  await on.until('mooring status', /1 of 1 pods ready/);
+});
+
+test('the bundled driver registers, its volume is mounted for a pod, and comes down with it', async (t) => {
+  const on = node(t);
+  if (on === undefined) return;
+  on.run('systemctl start mooring-loopfile');
+  await on.until('mooring status', /loopfile\.mooring\.dev .* registered/);
+  const pool = '/var/lib/mooring-loopfile';
+  on.run(
+    `mooring-loopfile create --pool ${pool} --name data --size 64Mi --yaml > /etc/mooring/manifests/data.yaml`,
+  );
+  const pod = WEB.replaceAll('web', 'db').replaceAll('1111', '2222').replaceAll('"mem"', '"d"');
+  const claim = '"persistentVolumeClaim":{"claimName":"data"}';
+  const manifest = pod.replace('"emptyDir":{"medium":"Memory","sizeLimit":"1Mi"}', claim);
+  on.run(`printf '%s' '${manifest}' > /etc/mooring/manifests/db.json`);
+  await on.until('mooring status', /default\/db +data +loopfile\.mooring\.dev +● mounted/);
+  assert.match(on.mounts('kubernetes.io~csi/data/mount').join(), / - ext4 \/dev\/loop/);
+  on.run('rm /etc/mooring/manifests/*.json');
+  await on.until('mooring status', /0 of 0 pods ready[^●]*No pods/);
+  assert.deepEqual(on.mounts('/var/lib/mooring/'), []);
+  assert.doesNotMatch(on.run('losetup -l -n -O BACK-FILE').out, /mooring-loopfile/);
+});
