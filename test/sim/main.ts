@@ -1,0 +1,145 @@
+/**
+ * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES]`: simulates N seeds, the first one FIRST.
+ * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { EFFECTS } from './weather.ts';
+import { type Batch, type BatchReport, simulateBatch } from './worker.ts';
+
+const BATCH_SEEDS = 25;
+const TAIL_LINES = '30';
+const PROGRESS_MS = 10_000;
+const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
+
+interface Options {
+  readonly seeds: number;
+  readonly first: number;
+  readonly workers: number;
+  readonly traceLines: number;
+}
+
+function optionsFrom(argv: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      seeds: { type: 'string', default: '1' },
+      seed: { type: 'string', default: '1' },
+      workers: { type: 'string', default: String(Math.min(2, availableParallelism())) },
+      trace: { type: 'string', default: TAIL_LINES },
+    },
+  });
+  const number = (key: 'seeds' | 'seed' | 'workers' | 'trace'): number => {
+    const value = Number(values[key]);
+    if (!Number.isSafeInteger(value) || value < 0)
+      throw new Error(`--${key}: not a whole number: ${values[key]}`);
+    return value;
+  };
+  return {
+    seeds: number('seeds'),
+    first: number('seed'),
+    workers: number('workers'),
+    traceLines: number('trace'),
+  };
+}
+
+class Tally {
+  seeds = 0;
+  steps = 0;
+  crashes = 0;
+  driverCalls = 0;
+  readonly crashedAt = new Set<string>();
+  readonly failed: number[] = [];
+  failure: BatchReport['failure'];
+
+  add(report: BatchReport): void {
+    this.seeds += report.seeds;
+    this.steps += report.steps;
+    this.crashes += report.crashes;
+    this.driverCalls += report.driverCalls;
+    for (const boundary of report.crashedAt) this.crashedAt.add(boundary);
+    this.failed.push(...report.failed);
+    if (
+      report.failure !== undefined &&
+      (this.failure === undefined || report.failure.seed < this.failure.seed)
+    ) {
+      this.failure = report.failure;
+    }
+  }
+}
+
+/** Hands batches to worker processes until none is left; with one worker, or few seeds, it does them itself. */
+async function simulateAll(options: Options, onReport: (report: BatchReport) => void): Promise<void> {
+  const batches: Batch[] = [];
+  for (let done = 0; done < options.seeds; done += BATCH_SEEDS) {
+    const count = Math.min(BATCH_SEEDS, options.seeds - done);
+    batches.push({ first: options.first + done, count, tailLines: options.traceLines });
+  }
+  if (options.workers < 2 || batches.length < 2) {
+    for (const batch of batches) onReport(await simulateBatch(batch));
+    return;
+  }
+  await Promise.all(Array.from({ length: options.workers }, () => work(batches, onReport)));
+}
+
+function work(batches: Batch[], onReport: (report: BatchReport) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child: ChildProcess = fork(WORKER, { stdio: 'inherit' });
+    const next = (): void => {
+      const batch = batches.shift();
+      if (batch !== undefined) child.send(batch);
+      else child.disconnect();
+    };
+    child.on('message', (report) => {
+      onReport(report as BatchReport);
+      next();
+    });
+    child.on('exit', (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`a worker ended with ${code}`));
+    });
+    next();
+  });
+}
+
+function summary(tally: Tally, ms: number): string {
+  const perSecond = (tally.seeds / (ms / 1_000)).toFixed(0);
+  const all = EFFECTS.flatMap((kind) => [`${kind}/before`, `${kind}/after`]);
+  const never = all.filter((boundary) => !tally.crashedAt.has(boundary));
+  return [
+    `${tally.seeds} seeds in ${(ms / 1_000).toFixed(1)} s, ${perSecond} seeds/s, ${tally.steps} events, ` +
+      `${tally.crashes} crashes, ${tally.driverCalls} driver calls`,
+    `crashed at ${all.length - never.length} of ${all.length} effect boundaries` +
+      (never.length === 0 ? '' : `; never at ${never.join(', ')}`),
+  ].join('\n');
+}
+
+function describeFailure({ failed, failure }: Tally): string {
+  if (failure === undefined) return '';
+  return [
+    ...failure.tail,
+    '',
+    `${failed.length} seeds failed: ${failed
+      .sort((a, b) => a - b)
+      .slice(0, 20)
+      .join(' ')}`,
+    `seed ${failure.seed}: ${failure.violation?.invariant}: ${failure.violation?.text}`,
+    `again: npm run sim -- --seeds 1 --seed ${failure.seed} --trace 300`,
+  ].join('\n');
+}
+
+const options = optionsFrom(process.argv.slice(2));
+const tally = new Tally();
+const startedMs = performance.now();
+const progress = setInterval(() => {
+  process.stderr.write(`${tally.seeds} of ${options.seeds} seeds, ${tally.failed.length} failed\n`);
+}, PROGRESS_MS);
+await simulateAll(options, (report) => tally.add(report));
+clearInterval(progress);
+process.stdout.write(`${summary(tally, performance.now() - startedMs)}\n`);
+if (tally.failure !== undefined) {
+  process.stdout.write(`${describeFailure(tally)}\n`);
+  process.exitCode = 1;
+}

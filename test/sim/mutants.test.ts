@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MUTANTS } from './mutants.ts';
+import { simulate } from './simulate.ts';
+
+/** A bug that needs more seeds than this would slip through a run of the gate. */
+const SEEDS_MAX = 400;
+
+for (const mutant of MUTANTS) {
+  test(`a product that ${mutant.name} is caught`, async (t) => {
+    for (let seed = 1; seed <= SEEDS_MAX; seed += 1) {
+      const { violation } = await simulate(seed, mutant.make());
+      if (violation === undefined || !mutant.caughtBy.includes(violation.invariant)) continue;
+      const healthy = await simulate(seed);
+      if (healthy.violation !== undefined) continue;
+      t.diagnostic(`caught by ${violation.invariant} at seed ${seed}: ${violation.text.slice(0, 120)}`);
+      return;
+    }
+    assert.fail(`not caught in ${SEEDS_MAX} seeds`);
+  });
+}

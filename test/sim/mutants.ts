@@ -1,0 +1,165 @@
+/** Planted bugs: each breaks one promise of the product from outside, and the simulator has to notice. */
+import type { AgentParts } from '../../agent/agent.ts';
+import { ok } from '../../mount/failure.ts';
+import type { Host, MountLookup } from '../../mount/host.ts';
+import { learn } from '../../reconciler/actual-state.ts';
+import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/plan.ts';
+import type { SimHost } from './sim-host.ts';
+import type { Mutation } from './simulate.ts';
+import { ROOT } from './sim-world.ts';
+
+export interface Mutant {
+  readonly name: string;
+  /** Any of these catches it. */
+  readonly caughtBy: readonly string[];
+  /** A new one for every seed: some remember. */
+  readonly make: () => Mutation;
+}
+
+/** The host with some methods replaced. */
+function withHost(change: (host: SimHost) => Partial<Host>): Mutation {
+  return {
+    wrapHost: (host) => {
+      const changed: Partial<Host> = change(host);
+      return new Proxy<AgentParts['host']>(host, {
+        get: (_, key) => {
+          const replaced: unknown = Reflect.get(changed, key);
+          if (replaced !== undefined) return replaced;
+          const own: unknown = Reflect.get(host, key);
+          return typeof own === 'function' ? own.bind(host) : own;
+        },
+      });
+    },
+  };
+}
+
+const ignoresUnknownEffects: Mutation = {
+  policy: {
+    learn: (now, before, operation, outcome) => {
+      if (outcome.kind === 'done') return learn(now, before, operation, outcome);
+      return learn(now, before, operation, {
+        kind: 'failed',
+        failure: { ...outcome.failure, effect: 'none' },
+      });
+    },
+  },
+};
+
+const opensTheGateEarly: Mutation = {
+  policy: { planVolume: (input) => planVolume({ ...input, gate: { ...input.gate, complete: true } }) },
+};
+
+const takesUnknownForUnwanted: Mutation = {
+  policy: {
+    planVolume: (input) =>
+      planVolume({ ...input, gate: { ...input.gate, frozenPods: new Set(), unknownOrigins: new Set() } }),
+  },
+};
+
+/** Once planned, a teardown is done, whatever was wished in the meantime. */
+function neverChangesItsMind(): Mutation {
+  const decided = new Map<string, VolumePlan['operations'][number]>();
+  const keyOf = (operation: VolumePlan['operations'][number]): string => JSON.stringify(operation);
+  const remembering = (input: PlanInput): VolumePlan => {
+    const plan = planVolume(input);
+    for (const operation of plan.operations)
+      if (operation.kind === 'unpublish') decided.set(keyOf(operation), operation);
+    for (const [key, operation] of decided) {
+      const gone = !('publication' in operation) || !input.actual?.publications.has(operation.publication);
+      if (operation.volume === input.volume && gone) decided.delete(key);
+    }
+    const planned = new Set(plan.operations.map(keyOf));
+    const kept = [...decided.values()].filter(
+      (one) => one.volume === input.volume && !planned.has(keyOf(one)),
+    );
+    return { ...plan, operations: [...kept, ...plan.operations] };
+  };
+  return { policy: { planVolume: remembering } };
+}
+
+const unstagesUnderUnsurePublications: Mutation = {
+  policy: {
+    planVolume: (input) => {
+      const { actual, desired, gate } = input;
+      const publications = [...(actual?.publications.values() ?? [])];
+      const doubtful =
+        publications.length > 0 && publications.every(({ presence }) => presence.kind === 'unsure');
+      if (
+        !doubtful ||
+        actual === undefined ||
+        desired !== undefined ||
+        !gate.complete ||
+        input.needs === undefined
+      ) {
+        return planVolume(input);
+      }
+      if (actual.staged.kind === 'absent') return planVolume(input);
+      return { operations: [{ kind: 'unstage', volume: input.volume }], waits: [] };
+    },
+  },
+};
+
+const trustsTheDriver: Mutation = withHost((host) => {
+  const promised = new Set<string>();
+  return {
+    call: async (call) => {
+      const reply = await host.call(call);
+      const target = (call.request as { readonly targetPath?: string }).targetPath;
+      if (reply.kind === 'ok' && target !== undefined && call.method.path.endsWith('/NodePublishVolume'))
+        promised.add(target);
+      return reply;
+    },
+    lookUpMount: async (path) => {
+      const seen = await host.lookUpMount(path);
+      const believed: MountLookup = { mounted: true, mountId: 1, device: '0:1' };
+      return promised.delete(path) && seen.ok && !seen.value.mounted ? ok(believed) : seen;
+    },
+  };
+});
+
+/** Says a record is written while it is still being written. */
+const doesNotWaitForRecords: Mutation = withHost((host) => ({
+  writeFile: async (path, content, options) => {
+    if (!path.startsWith(`${ROOT}/mooring/records/`)) return host.writeFile(path, content, options);
+    void host.writeFile(path, content, options);
+    return ok(undefined);
+  },
+}));
+
+const mountsTwice: Mutation = withHost((host) => ({
+  mount: async (request) => {
+    await host.mount(request);
+    return host.mount(request);
+  },
+}));
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'takes a failure of unknown effect for one that did nothing',
+    caughtBy: ['INV-1', 'INV-2', 'order', 'liveness', 'stability'],
+    make: () => ignoresUnknownEffects,
+  },
+  {
+    name: 'takes down before every source is listed',
+    caughtBy: ['INV-15', 'INV-3'],
+    make: () => opensTheGateEarly,
+  },
+  { name: 'takes unknown for unwanted', caughtBy: ['INV-3'], make: () => takesUnknownForUnwanted },
+  { name: 'does not ask again when its turn comes', caughtBy: ['INV-3'], make: neverChangesItsMind },
+  {
+    name: 'unstages while a publication is unsure',
+    caughtBy: ['INV-1'],
+    make: () => unstagesUnderUnsurePublications,
+  },
+  {
+    name: "trusts a driver's OK",
+    caughtBy: ['INV-11', 'liveness', 'stability'],
+    make: () => trustsTheDriver,
+  },
+  {
+    name: 'does not wait for its record',
+    caughtBy: ['liveness', 'stability', 'INV-1', 'INV-2', 'order'],
+    make: () => doesNotWaitForRecords,
+  },
+  { name: 'mounts twice', caughtBy: ['INV-12'], make: () => mountsTwice },
+];

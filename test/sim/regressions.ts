@@ -1,0 +1,29 @@
+/**
+ * Seeds that once failed, each with what was wrong. A change of the generator makes other stories of them: then
+ * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
+ */
+export interface Regression {
+  readonly seed: number;
+  readonly sentence: string;
+}
+
+export const REGRESSIONS: readonly Regression[] = [
+  {
+    seed: 46,
+    sentence: 'a driver that staged nothing and said OK is asked to stage again when it refuses to publish',
+  },
+  { seed: 31, sentence: 'a publish that was undone leaves no pod directory behind' },
+  { seed: 5, sentence: 'a replacement cut short leaves no temporary file with the records' },
+  {
+    seed: 1434,
+    sentence: 'a temporary file left by a cut-short write does not hold up the teardown of its volume',
+  },
+  { seed: 70, sentence: 'a record that could not be erased is erased later' },
+  { seed: 64, sentence: 'a target that a driver mounted twice is not taken for lost at every resync' },
+  { seed: 616, sentence: 'a volume found on disk is kept while a manifest cannot be read' },
+  { seed: 199, sentence: 'a secret volume found on disk is kept while a manifest cannot be read' },
+  { seed: 1283, sentence: 'a mount whose directory could not be listed is no orphan' },
+  { seed: 981, sentence: 'a wanted volume found on disk is attached when its driver asks for it' },
+  { seed: 155, sentence: 'a disk emptyDir found on disk is neither mounted over nor emptied' },
+  { seed: 1651, sentence: 'an aborted publish stays doubtful though the second try was not wanted any more' },
+];

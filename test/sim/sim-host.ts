@@ -1,0 +1,504 @@
+/**
+ * One life of the agent's Host over the simulated machine. Every method is one effect: begun, landed, answered, with
+ * time between, faults by the weather, and a boundary before and after at which the process may die.
+ *
+ * Guarantees of a dead life: no promise of it ever settles, no timer of it ever fires; an effect that was under way
+ * has landed, or half landed, or not, by the seed. A driver call that reached the driver goes on without us.
+ */
+import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import {
+  type AbsolutePath,
+  below,
+  type Cancel,
+  type FileEntry,
+  type Host,
+  type MountLookup,
+  type MountRequest,
+  parentOf,
+  type PathFacts,
+  type RemoteCall,
+  type RemoteReply,
+  type WriteOptions,
+} from '../../mount/host.ts';
+import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
+import type { Errno, Inode } from './file-tree.ts';
+import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
+import type { Neighbours } from './neighbours.ts';
+import type { Random } from './random.ts';
+import { factsOf, type SimKernel } from './sim-kernel.ts';
+import type { Trace } from './trace.ts';
+import type { VirtualTime } from './virtual-time.ts';
+import type { EffectFaults, EffectKind, Weather } from './weather.ts';
+
+export interface SimHostParts {
+  readonly kernel: SimKernel;
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly neighbours: Neighbours;
+  readonly trace: Trace;
+  /** Read anew for every effect. */
+  readonly weather: () => Weather;
+  /** Called before an effect lands and before it answers; true: the process dies at this point. */
+  readonly boundary: (kind: EffectKind, moment: 'before' | 'after') => boolean;
+  /** Called when an effect begins, with the path it is about. */
+  readonly onEffect: (kind: EffectKind, path: string) => void;
+  /** What left the process by file, for the search for secrets. */
+  readonly onWrite: (path: AbsolutePath, content: Uint8Array) => void;
+  /** Every listing the agent was answered, for the oracle of what it can know. */
+  readonly onListing: (path: AbsolutePath) => void;
+}
+
+const WALL_START_MS = 1_767_225_600_000;
+const SLOW_MS_MAX = 60_000;
+const TWO_STEP_ANSWER = 0.2;
+const HUNG_LOOK_MS = 1_000;
+
+/** An effect under way: what it does at once, and what it does when the process is killed in the middle. */
+interface Pending {
+  readonly land: () => void;
+  readonly landHalf: (() => void) | undefined;
+}
+
+interface Act<T> {
+  readonly kind: EffectKind;
+  readonly what: string;
+  /** What it is about, where `what` says more. */
+  readonly path?: string;
+  readonly apply: () => Result<T>;
+  /** The part of a compound effect that a kill can leave behind. */
+  readonly applyHalf?: () => void;
+  readonly readOnly?: boolean;
+}
+
+export class SimHost implements Host {
+  readonly bootId: string;
+  readonly #parts: SimHostParts;
+  readonly #pending = new Set<Pending>();
+  #alive = true;
+
+  constructor(parts: SimHostParts) {
+    this.#parts = parts;
+    this.bootId = parts.kernel.bootId;
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  /** Effects begun and not answered. */
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
+  /** The process is gone; what was under way ends by the seed. */
+  kill(): void {
+    if (!this.#alive) return;
+    this.#alive = false;
+    const { random } = this.#parts;
+    for (const pending of random.shuffled([...this.#pending])) {
+      const fate = random.next();
+      if (fate < 0.4) pending.land();
+      else if (fate < 0.6) pending.landHalf?.();
+    }
+    this.#pending.clear();
+  }
+
+  nowMs(): number {
+    return this.#parts.time.nowMs();
+  }
+
+  wallMs(): number {
+    return WALL_START_MS + this.#parts.time.nowMs();
+  }
+
+  timer(delayMs: number, fire: () => void): Cancel {
+    return this.#parts.time.after(Math.ceil(delayMs), () => {
+      if (this.#alive) fire();
+    });
+  }
+
+  random(): number {
+    return this.#parts.random.next();
+  }
+
+  inspect(path: AbsolutePath): Promise<Result<PathFacts>> {
+    const apply = () => answered(this.#parts.kernel.inspect(path), path);
+    return this.#act({ kind: 'inspect', what: path, readOnly: true, apply });
+  }
+
+  makeDirectory(path: AbsolutePath, mode: number): Promise<Result<void>> {
+    const { kernel } = this.#parts;
+    const apply = (): Result<void> => {
+      const denied = this.#makeParents(path) ?? this.#makeOne(path, mode);
+      return finished(denied ?? kernel.changeMode(path, mode), path);
+    };
+    return this.#act({
+      kind: 'makeDirectory',
+      what: path,
+      apply,
+      applyHalf: () => void this.#makeParents(path),
+    });
+  }
+
+  removeEmptyDirectory(path: AbsolutePath): Promise<Result<void>> {
+    const apply = () => finished(unlessAbsent(this.#parts.kernel.removeDirectory(path)), path);
+    return this.#act({ kind: 'removeEmptyDirectory', what: path, apply });
+  }
+
+  removeTree(path: AbsolutePath): Promise<Result<void>> {
+    const half = () => void this.#removeBelow(path, 1 + this.#parts.random.below(4));
+    const apply = () => finished(unlessAbsent(this.#removeBelow(path, Number.MAX_SAFE_INTEGER)), path);
+    return this.#act({ kind: 'removeTree', what: path, apply, applyHalf: half });
+  }
+
+  listDirectory(path: AbsolutePath, entriesMax: number): Promise<Result<readonly string[]>> {
+    const apply = (): Result<readonly string[]> => {
+      const directory = this.#directory(path);
+      if (typeof directory === 'string') return fail(failureOf(directory, path));
+      this.#parts.onListing(path);
+      return directory.entries.size > entriesMax ? tooLarge(path) : ok([...directory.entries.keys()]);
+    };
+    return this.#act({ kind: 'listDirectory', what: path, readOnly: true, apply });
+  }
+
+  readDirectoryFiles(
+    path: AbsolutePath,
+    limits: { readonly entriesMax: number; readonly fileBytesMax: number },
+  ): Promise<Result<readonly FileEntry[]>> {
+    const apply = (): Result<readonly FileEntry[]> => {
+      const directory = this.#directory(path);
+      if (typeof directory === 'string') return fail(failureOf(directory, path));
+      if (directory.entries.size > limits.entriesMax) return tooLarge(path);
+      this.#parts.onListing(path);
+      return ok(
+        [...directory.entries].map(([name, inode]) => ({
+          name,
+          facts: factsOf(inode),
+          content:
+            inode.kind === 'file' ? contentOf(inode, `${path}/${name}`, limits.fileBytesMax) : undefined,
+        })),
+      );
+    };
+    return this.#act({ kind: 'readDirectoryFiles', what: path, readOnly: true, apply });
+  }
+
+  readFile(path: AbsolutePath, bytesMax: number): Promise<Result<Uint8Array>> {
+    const apply = (): Result<Uint8Array> => {
+      const at = this.#parts.kernel.walk(path);
+      return typeof at === 'string' ? fail(failureOf(at, path)) : contentOf(at.inode, path, bytesMax);
+    };
+    return this.#act({ kind: 'readFile', what: path, readOnly: true, apply });
+  }
+
+  writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Promise<Result<void>> {
+    const { kernel, onWrite } = this.#parts;
+    const temporary = temporaryFor(path);
+    const applyHalf = () => {
+      kernel.removeFile(temporary);
+      kernel.makeFile(
+        temporary,
+        content.subarray(0, this.#parts.random.below(content.length + 1)),
+        options.mode,
+      );
+    };
+    const apply = (): Result<void> => {
+      onWrite(path, content);
+      const facts = kernel.inspect(path);
+      if (typeof facts === 'string') return fail(failureOf(facts, path));
+      if (facts.kind === 'directory' || (options.exclusive === true && facts.kind !== 'absent')) {
+        return fail(failureOf('EEXIST', path));
+      }
+      kernel.removeFile(temporary);
+      const made = kernel.makeFile(temporary, Uint8Array.from(content), options.mode);
+      if (made !== undefined) return fail(failureOf(made, path));
+      const renamed = kernel.rename(temporary, path);
+      if (options.durable) kernel.synchronise(parentOf(path));
+      return finished(renamed, path);
+    };
+    return this.#act({ kind: 'writeFile', what: path, apply, applyHalf });
+  }
+
+  removeFile(path: AbsolutePath): Promise<Result<void>> {
+    const apply = () => finished(unlessAbsent(this.#parts.kernel.removeFile(path)), path);
+    return this.#act({ kind: 'removeFile', what: path, apply });
+  }
+
+  rename(from: AbsolutePath, to: AbsolutePath): Promise<Result<void>> {
+    const apply = () => finished(this.#parts.kernel.rename(from, to), to);
+    return this.#act({ kind: 'rename', what: `${from} ${to}`, path: to, apply });
+  }
+
+  makeLink(path: AbsolutePath, text: string): Promise<Result<void>> {
+    const apply = () => finished(this.#parts.kernel.makeLink(path, text), path);
+    return this.#act({ kind: 'makeLink', what: `${path} -> ${text}`, path, apply });
+  }
+
+  readLink(path: AbsolutePath): Promise<Result<string>> {
+    const apply = (): Result<string> => {
+      const at = this.#parts.kernel.walk(path);
+      if (typeof at === 'string') return fail(failureOf(at, path));
+      return at.inode.kind === 'symlink' ? ok(at.inode.linkText) : fail(failureOf('EINVAL', path));
+    };
+    return this.#act({ kind: 'readLink', what: path, readOnly: true, apply });
+  }
+
+  readMountTable(): Promise<Result<MountTable>> {
+    const apply = () => ok(createMountTable(this.#parts.kernel.entries()));
+    return this.#act({ kind: 'readMountTable', what: '', readOnly: true, apply });
+  }
+
+  lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>> {
+    const apply = () => answered(this.#parts.kernel.lookUpMount(path), path);
+    return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
+  }
+
+  mount(request: MountRequest): Promise<Result<void>> {
+    const { kernel } = this.#parts;
+    const { fsType, source, target, options } = request;
+    const apply = (): Result<void> => {
+      const unreachable =
+        this.#unreachable(target) ?? (fsType === 'bind' ? this.#unreachable(source) : undefined);
+      if (unreachable !== undefined) return fail(failureOf(unreachable, target));
+      const denied =
+        fsType === 'tmpfs'
+          ? kernel.mountTmpfs(source, target, options)
+          : kernel.bind(source as AbsolutePath, target, options);
+      return denied === undefined ? ok(undefined) : fail({ ...refusalOf('mount', target), message: denied });
+    };
+    return this.#act({
+      kind: 'mount',
+      what: `${fsType} ${source} ${target} ${options.join()}`,
+      path: target,
+      apply,
+    });
+  }
+
+  unmount(target: AbsolutePath): Promise<Result<void>> {
+    const apply = (): Result<void> => {
+      const unreachable = this.#unreachable(target);
+      if (unreachable !== undefined) return fail(failureOf(unreachable, target));
+      const denied = this.#parts.kernel.unmount(target);
+      return denied === undefined
+        ? ok(undefined)
+        : fail({ ...refusalOf('unmount', target), message: denied });
+    };
+    return this.#act({ kind: 'unmount', what: target, apply });
+  }
+
+  findHolders(target: AbsolutePath): Promise<Result<readonly string[]>> {
+    const apply = (): Result<readonly string[]> => {
+      const top = this.#parts.kernel.mountsAt(target).at(-1);
+      return ok(top?.held === true ? ['pid 4242 (tail)'] : []);
+    };
+    return this.#act({ kind: 'findHolders', what: target, readOnly: true, apply });
+  }
+
+  call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
+    const { neighbours, boundary, time, trace, weather, random } = this.#parts;
+    return new Promise((resolve) => {
+      const what = `${call.method.path.slice(call.method.path.lastIndexOf('/') + 1)} ${call.socket.path}`;
+      trace.add(`> call ${what}`);
+      if (!this.#alive || boundary('call', 'before')) return;
+      let open = true;
+      const settle = (reply: RemoteReply<Reply>): boolean => {
+        if (!open || !this.#alive) return false;
+        open = false;
+        cancelDeadline();
+        trace.add(`= call ${what}: ${reply.kind === 'broken' ? reply.because : reply.kind}`);
+        if (boundary('call', 'after')) return false;
+        resolve(reply);
+        return true;
+      };
+      const cancelDeadline = time.after(call.deadlineMs, () => {
+        settle({ kind: 'broken', because: 'deadline', message: 'deadline passed' });
+      });
+      const faults = weather().effects.get('call');
+      const lost = random.chance(faults?.doubtful ?? 0);
+      const broken = (message: string): void =>
+        void settle({ kind: 'broken', because: 'unreachable', message });
+      time.after(random.between(0, weather().latencyMsMax), () => {
+        if (random.chance(faults?.refused ?? 0)) return broken('connection refused');
+        neighbours.serve(
+          call,
+          () => open && this.#alive,
+          (reply) => {
+            if (!lost) return settle(reply);
+            broken('connection reset');
+            return false;
+          },
+        );
+      });
+    });
+  }
+
+  watch(directory: AbsolutePath, hint: () => void): Cancel {
+    const { kernel, time, weather, random } = this.#parts;
+    return kernel.watch(directory, () => {
+      const { hintLost, hintDoubled, latencyMsMax } = weather();
+      if (random.chance(hintLost)) return;
+      for (let times = random.chance(hintDoubled) ? 2 : 1; times > 0; times -= 1) {
+        time.after(random.between(0, latencyMsMax), () => {
+          if (this.#alive) hint();
+        });
+      }
+    });
+  }
+
+  notify(state: string): Promise<Result<void>> {
+    return this.#act({
+      kind: 'notify',
+      what: state.split('\n')[0] ?? '',
+      readOnly: true,
+      apply: () => ok(undefined),
+    });
+  }
+
+  #act<T>(act: Act<T>): Promise<Result<T>> {
+    const { boundary, time, trace, random, weather } = this.#parts;
+    return new Promise((resolve) => {
+      if (!this.#alive) return;
+      trace.add(`> ${act.kind} ${act.what}`);
+      this.#parts.onEffect(act.kind, act.path ?? act.what);
+      if (boundary(act.kind, 'before')) return;
+      const faults = weather().effects.get(act.kind);
+      const land = (): Result<T> => this.#land(act, faults);
+      const pending: Pending = { land, landHalf: act.applyHalf };
+      this.#pending.add(pending);
+      const settle = (result: Result<T>): void => {
+        this.#pending.delete(pending);
+        if (this.#alive) resolve(result);
+      };
+      const arrive = (): void => {
+        if (!this.#alive) return;
+        if (hangs && weather().effects.has(act.kind)) {
+          time.after(HUNG_LOOK_MS, arrive);
+          return;
+        }
+        this.#pending.delete(pending);
+        const result = land();
+        trace.add(`= ${act.kind} ${act.what}: ${result.ok ? 'ok' : result.failure.code}`);
+        if (boundary(act.kind, 'after') || !this.#alive) return;
+        if (random.chance(TWO_STEP_ANSWER))
+          time.after(random.between(0, weather().latencyMsMax), () => settle(result));
+        else settle(result);
+      };
+      const hangs = random.chance(faults?.hung ?? 0);
+      const slow = random.chance(faults?.slow ?? 0);
+      time.after(
+        slow ? random.between(1_000, SLOW_MS_MAX) : random.between(0, weather().latencyMsMax),
+        arrive,
+      );
+    });
+  }
+
+  #land<T>(act: Act<T>, faults: EffectFaults | undefined): Result<T> {
+    const { random } = this.#parts;
+    if (random.chance(faults?.refused ?? 0)) return fail(refusalOf(act.kind, act.what));
+    if (!random.chance(faults?.doubtful ?? 0)) return act.apply();
+    const fate = random.next();
+    if (act.readOnly === true) return fail(refusalOf(act.kind, act.what));
+    if (fate < 0.5) act.apply();
+    else if (fate < 0.75) act.applyHalf?.();
+    return fail(doubtAbout(act.what, random));
+  }
+
+  /** The walk to a path comes before any tool is run. */
+  #unreachable(path: string): Errno | undefined {
+    const at = this.#parts.kernel.walk(path as AbsolutePath);
+    if (typeof at === 'string') return at;
+    return at.inode.kind === 'symlink' ? 'ELOOP' : undefined;
+  }
+
+  #makeParents(path: AbsolutePath): Errno | undefined {
+    const parent = parentOf(path);
+    const facts = this.#parts.kernel.inspect(parent);
+    if (typeof facts === 'string') return facts;
+    if (facts.kind === 'directory') return undefined;
+    if (facts.kind !== 'absent') return facts.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
+    return this.#makeParents(parent) ?? this.#makeOne(parent, 0o750);
+  }
+
+  #makeOne(path: AbsolutePath, mode: number): Errno | undefined {
+    const made = this.#parts.kernel.makeDirectory(path, mode);
+    if (made !== 'EEXIST') return made;
+    const facts = this.#parts.kernel.inspect(path);
+    if (typeof facts === 'string' || facts.kind === 'directory')
+      return typeof facts === 'string' ? facts : undefined;
+    return facts.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
+  }
+
+  #directory(path: AbsolutePath): Inode | Errno {
+    const at = this.#parts.kernel.walk(path);
+    if (typeof at === 'string') return at;
+    if (at.inode.kind === 'symlink') return 'ELOOP';
+    return at.inode.kind === 'directory' ? at.inode : 'ENOTDIR';
+  }
+
+  /** Deletes at most `budget` entries, deepest first; nothing at all where a mount is below. */
+  #removeBelow(path: AbsolutePath, budget: number): Errno | undefined {
+    const { kernel } = this.#parts;
+    const root = kernel.walk(path);
+    if (typeof root === 'string') return root;
+    if (root.inode === root.mount.root) return 'EBUSY';
+    if (root.inode.kind !== 'directory') return root.inode.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
+    if (hasMountBelow(root.inode)) return 'EBUSY';
+    const left = { entries: budget };
+    return (
+      removeEntries(kernel, path, root.inode, left) ??
+      (left.entries > 0 ? kernel.removeDirectory(path) : undefined)
+    );
+  }
+}
+
+function removeEntries(
+  kernel: SimKernel,
+  path: AbsolutePath,
+  inode: Inode,
+  left: { entries: number },
+): Errno | undefined {
+  for (const [name, child] of [...inode.entries]) {
+    const childPath = below(path, name);
+    if (child.kind === 'directory') {
+      const denied = removeEntries(kernel, childPath, child, left);
+      if (denied !== undefined) return denied;
+    }
+    if (left.entries <= 0) return undefined;
+    left.entries -= 1;
+    const denied =
+      child.kind === 'directory' ? kernel.removeDirectory(childPath) : kernel.removeFile(childPath);
+    if (denied !== undefined) return denied;
+  }
+  return undefined;
+}
+
+function hasMountBelow(directory: Inode): boolean {
+  return [...directory.entries.values()].some((child) => child.mountsOn > 0 || hasMountBelow(child));
+}
+
+function answered<T extends object>(outcome: T | Errno, what: string): Result<T> {
+  return typeof outcome === 'string' ? fail(failureOf(outcome, what)) : ok(outcome);
+}
+
+function finished(denied: Errno | undefined, what: string): Result<void> {
+  return denied === undefined ? ok(undefined) : fail(failureOf(denied, what));
+}
+
+function unlessAbsent(errno: Errno | undefined): Errno | undefined {
+  return errno === 'ENOENT' ? undefined : errno;
+}
+
+function contentOf(inode: Inode, path: string, bytesMax: number): Result<Uint8Array> {
+  if (inode.kind !== 'file') return fail(failureOf(inode.kind === 'symlink' ? 'ELOOP' : 'EISDIR', path));
+  if ((inode.mode & 0o400) === 0) return fail({ code: 'input-output', message: path, effect: 'none' });
+  return inode.content.length > bytesMax ? tooLarge(path) : ok(inode.content);
+}
+
+function tooLarge(path: string): { readonly ok: false; readonly failure: Failure } {
+  return fail({ code: 'too-large', message: path, effect: 'none' });
+}
+
+/** Where a replacement is written before its rename. */
+function temporaryFor(path: AbsolutePath): AbsolutePath {
+  const cut = path.lastIndexOf('/');
+  return below(parentOf(path), `.${path.slice(cut + 1)}.tmp`);
+}

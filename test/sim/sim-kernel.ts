@@ -1,0 +1,428 @@
+/**
+ * The machine that survives the agent: a tree of files, a stack of mounts, and what a power cut leaves of them.
+ *
+ * Follows Linux where the product could notice: mounts are keyed by (parent mount, directory) so that a second mount on
+ * one target stacks; mount ids and anonymous device numbers are the lowest free ones; a bind shares the file system of
+ * its source; umount of a path takes the top layer and is refused while something is mounted below or held open; a
+ * directory that is a mount point can be neither removed nor renamed. One mount namespace, no propagation.
+ */
+import type { AbsolutePath, Cancel, MountLookup, PathFacts } from '../../mount/host.ts';
+import type { MountEntry } from '../../mount/mount-table.ts';
+import {
+  createFileSystem,
+  createInode,
+  type Errno,
+  type FileSystem,
+  type Inode,
+  type InodeNumbers,
+  link,
+  losePower,
+  pathInside,
+  setMode,
+  sizeOf,
+  synchronise,
+  unlink,
+} from './file-tree.ts';
+import type { Random } from './random.ts';
+
+export interface Mount {
+  readonly id: number;
+  readonly parent: Mount | undefined;
+  readonly fileSystem: FileSystem;
+  readonly root: Inode;
+  readonly target: AbsolutePath;
+  readonly source: string;
+  options: readonly string[];
+  readonly children: Map<Inode, Mount>;
+  /** Somebody has an open file below: umount says EBUSY. */
+  held: boolean;
+}
+
+export interface Position {
+  readonly mount: Mount;
+  readonly inode: Inode;
+}
+
+const ABSENT: PathFacts = { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
+const FIRST_MOUNT_ID = 24;
+const FIRST_ANONYMOUS_MINOR = 30;
+const ROOT = '/' as AbsolutePath;
+
+export class SimKernel {
+  readonly #random: Random;
+  readonly #wallMs: () => number;
+  readonly #mounts: Mount[] = [];
+  readonly #mountIds = new Set<number>();
+  readonly #minors = new Set<number>();
+  readonly #components = new Map<string, readonly string[]>();
+  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #inodeNumbers: InodeNumbers = { next: 2 };
+  readonly #disk: FileSystem;
+  #root: Mount;
+  bootId = '';
+  /** Counts changes of the mount table; a cheap "did anything change?". */
+  mountChanges = 0;
+  /** tmpfs knows the option `noswap` (Linux 6.4). */
+  knowsNoswap = true;
+
+  constructor(random: Random, wallMs: () => number) {
+    this.#random = random;
+    this.#wallMs = wallMs;
+    this.#disk = this.makeFileSystem('ext4', '/dev/vda1', true);
+    this.#root = this.#boot();
+  }
+
+  // Looking.
+
+  /** Follows mounts, never a link: a link on the way is ELOOP, as it is for the walk the host makes. */
+  walk(path: AbsolutePath): Position | Errno {
+    let mount = this.#root;
+    let inode = mount.root;
+    for (const component of this.#componentsOf(path)) {
+      if (inode.kind === 'symlink') return 'ELOOP';
+      if (inode.kind !== 'directory') return 'ENOTDIR';
+      const next = inode.entries.get(component);
+      if (next === undefined) return 'ENOENT';
+      inode = next;
+      for (let on = mount.children.get(inode); on !== undefined; on = mount.children.get(inode)) {
+        mount = on;
+        inode = on.root;
+      }
+    }
+    return { mount, inode };
+  }
+
+  inspect(path: AbsolutePath): PathFacts | Errno {
+    const at = this.walk(path);
+    if (at === 'ENOENT') return ABSENT;
+    return typeof at === 'string' ? at : factsOf(at.inode);
+  }
+
+  lookUpMount(path: AbsolutePath): MountLookup | Errno {
+    const at = this.walk(path);
+    if (at === 'ENOENT') return { mounted: false };
+    if (typeof at === 'string') return at;
+    if (at.inode !== at.mount.root) return { mounted: false };
+    return { mounted: true, mountId: at.mount.id, device: at.mount.fileSystem.device };
+  }
+
+  /** Would a file of this path be in memory only? */
+  isInMemory(path: AbsolutePath): boolean {
+    const at = this.#place(path);
+    return typeof at !== 'string' && at.mount.fileSystem.type === 'tmpfs';
+  }
+
+  mounts(): readonly Mount[] {
+    return this.#mounts;
+  }
+
+  /** The stack on a target, lowest first. */
+  mountsAt(target: string): readonly Mount[] {
+    return this.#mounts.filter((mount) => mount.target === target);
+  }
+
+  entries(): MountEntry[] {
+    return this.#mounts.map((mount) => ({
+      mountId: mount.id,
+      parentId: mount.parent?.id ?? 1,
+      device: mount.fileSystem.device,
+      root: pathInside(mount.root),
+      target: mount.target,
+      options: mount.options,
+      propagation: ['shared:1'],
+      fsType: mount.fileSystem.type,
+      source: mount.source,
+      superOptions: ['rw'],
+    }));
+  }
+
+  /** Calls `hint` at once after each change of the names in a directory, or of its name. */
+  watch(directory: AbsolutePath, hint: () => void): Cancel {
+    const hints = this.#watchers.get(directory) ?? new Set();
+    this.#watchers.set(directory, hints.add(hint));
+    return () => hints.delete(hint);
+  }
+
+  // Files.
+
+  makeDirectory(path: AbsolutePath, mode: number): Errno | undefined {
+    return this.#create(path, 'directory', mode, () => undefined);
+  }
+
+  makeSocket(path: AbsolutePath): Inode | Errno {
+    const denied = this.#create(path, 'socket', 0o755, () => undefined);
+    if (denied !== undefined) return denied;
+    const at = this.walk(path);
+    return typeof at === 'string' ? at : at.inode;
+  }
+
+  makeLink(path: AbsolutePath, text: string): Errno | undefined {
+    return this.#create(path, 'symlink', 0o777, (inode) => {
+      inode.linkText = text;
+    });
+  }
+
+  /** A new file, complete at once; the atomic replacement is `rename`. */
+  makeFile(path: AbsolutePath, content: Uint8Array, mode: number): Errno | undefined {
+    return this.#create(path, 'file', mode, (inode) => {
+      inode.content = content;
+    });
+  }
+
+  changeMode(path: AbsolutePath, mode: number): Errno | undefined {
+    const at = this.walk(path);
+    if (typeof at === 'string') return at;
+    setMode(at.inode, mode);
+    return undefined;
+  }
+
+  removeDirectory(path: AbsolutePath): Errno | undefined {
+    const at = this.#entry(path);
+    if (typeof at === 'string') return at;
+    if (at.child.kind !== 'directory') return 'ENOTDIR';
+    if (at.child.mountsOn > 0) return 'EBUSY';
+    if (at.child.entries.size > 0) return 'ENOTEMPTY';
+    unlink(at.directory, at.name, this.#wallMs());
+    this.#changed(path);
+    return undefined;
+  }
+
+  removeFile(path: AbsolutePath): Errno | undefined {
+    const at = this.#entry(path);
+    if (typeof at === 'string') return at;
+    if (at.child.kind === 'directory') return 'EISDIR';
+    unlink(at.directory, at.name, this.#wallMs());
+    this.#changed(path);
+    return undefined;
+  }
+
+  rename(from: AbsolutePath, to: AbsolutePath): Errno | undefined {
+    const source = this.#entry(from);
+    if (typeof source === 'string') return source;
+    const target = this.#place(to);
+    if (typeof target === 'string') return target;
+    if (source.mount !== target.mount) return 'EXDEV';
+    if (source.child.mountsOn > 0 || (target.child?.mountsOn ?? 0) > 0) return 'EBUSY';
+    if (target.child === source.child) return undefined;
+    if (target.child !== undefined) {
+      const sourceIsDirectory = source.child.kind === 'directory';
+      if (sourceIsDirectory !== (target.child.kind === 'directory'))
+        return sourceIsDirectory ? 'ENOTDIR' : 'EISDIR';
+      if (target.child.entries.size > 0) return 'ENOTEMPTY';
+    }
+    const nowMs = this.#wallMs();
+    unlink(source.directory, source.name, nowMs);
+    link(target.directory, target.name, source.child, nowMs);
+    this.#changed(from);
+    this.#changed(to);
+    return undefined;
+  }
+
+  /** fsync(2) of the file system that holds `path`. */
+  synchronise(path: AbsolutePath): void {
+    const at = this.walk(path);
+    if (typeof at !== 'string') synchronise(at.mount.fileSystem);
+  }
+
+  // Mounts.
+
+  /** A new, empty file system, not mounted; `journal` says whether a power cut may take back its newest changes. */
+  makeFileSystem(type: FileSystem['type'], label: string, journal: boolean): FileSystem {
+    return createFileSystem(type, label, journal, this.#inodeNumbers);
+  }
+
+  mountFileSystem(
+    fileSystem: FileSystem,
+    target: AbsolutePath,
+    options: readonly string[],
+  ): Errno | undefined {
+    return this.#attach(fileSystem, fileSystem.root, fileSystem.label, target, options);
+  }
+
+  mountTmpfs(label: string, target: AbsolutePath, options: readonly string[]): Errno | undefined {
+    if (options.includes('noswap') && !this.knowsNoswap) return 'EINVAL';
+    const fileSystem = this.makeFileSystem('tmpfs', label, false);
+    const mode = options.find((option) => option.startsWith('mode='));
+    if (mode !== undefined) fileSystem.root.mode = Number.parseInt(mode.slice('mode='.length), 8);
+    return this.#attach(fileSystem, fileSystem.root, label, target, options);
+  }
+
+  bind(source: AbsolutePath, target: AbsolutePath, options: readonly string[]): Errno | undefined {
+    const from = this.walk(source);
+    if (typeof from === 'string') return from;
+    return this.#attach(from.mount.fileSystem, from.inode, from.mount.source, target, options);
+  }
+
+  unmount(target: AbsolutePath): Errno | undefined {
+    const at = this.walk(target);
+    if (typeof at === 'string') return at;
+    const { mount, inode } = at;
+    if (inode !== mount.root || mount.parent === undefined) return 'EINVAL';
+    if (mount.held || mount.children.size > 0) return 'EBUSY';
+    this.#detach(mount);
+    return undefined;
+  }
+
+  /** Power off and on: mounts and memory are gone, files stay, of the unwritten ones as much as the journal has. */
+  reboot(): void {
+    const unwritten = this.#disk.undo?.length ?? 0;
+    for (const mount of [...this.#mounts].reverse()) this.#forget(mount);
+    losePower(this.#disk, this.#random.chance(0.5) ? this.#random.below(unwritten + 1) : 0);
+    this.#root = this.#boot();
+  }
+
+  #boot(): Mount {
+    const hex = (digits: number) =>
+      Math.floor(this.#random.next() * 16 ** digits)
+        .toString(16)
+        .padStart(digits, '0');
+    this.bootId = `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(8)}${hex(4)}`;
+    this.#disk.device = '254:1';
+    this.#disk.mounts = 1;
+    const root: Mount = {
+      id: this.#takeId(),
+      parent: undefined,
+      fileSystem: this.#disk,
+      root: this.#disk.root,
+      target: ROOT,
+      source: this.#disk.label,
+      options: ['rw', 'relatime'],
+      children: new Map(),
+      held: false,
+    };
+    this.#mounts.push(root);
+    this.mountChanges += 1;
+    return root;
+  }
+
+  #attach(
+    fileSystem: FileSystem,
+    from: Inode,
+    source: string,
+    target: AbsolutePath,
+    options: readonly string[],
+  ): Errno | undefined {
+    const at = this.walk(target);
+    if (typeof at === 'string') return at;
+    if ((from.kind === 'directory') !== (at.inode.kind === 'directory')) return 'ENOTDIR';
+    if (fileSystem.mounts === 0) fileSystem.device = this.#takeDevice(fileSystem);
+    fileSystem.mounts += 1;
+    const mount: Mount = {
+      id: this.#takeId(),
+      parent: at.mount,
+      fileSystem,
+      root: from,
+      target,
+      source,
+      options: [options.includes('ro') ? 'ro' : 'rw', 'relatime'],
+      children: new Map(),
+      held: false,
+    };
+    at.mount.children.set(at.inode, mount);
+    at.inode.mountsOn += 1;
+    this.#mounts.push(mount);
+    this.mountChanges += 1;
+    return undefined;
+  }
+
+  #detach(mount: Mount): void {
+    for (const [inode, child] of mount.parent?.children ?? []) {
+      if (child !== mount) continue;
+      mount.parent?.children.delete(inode);
+      inode.mountsOn -= 1;
+    }
+    this.#forget(mount);
+  }
+
+  #forget(mount: Mount): void {
+    for (const inode of mount.children.keys()) inode.mountsOn -= 1;
+    mount.children.clear();
+    this.#mounts.splice(this.#mounts.indexOf(mount), 1);
+    this.#mountIds.delete(mount.id);
+    mount.fileSystem.mounts -= 1;
+    if (mount.fileSystem.mounts === 0) {
+      this.#minors.delete(Number(mount.fileSystem.device.split(':')[1]));
+      mount.fileSystem.device = '';
+    }
+    this.mountChanges += 1;
+  }
+
+  #takeId(): number {
+    return takeLowest(this.#mountIds, FIRST_MOUNT_ID);
+  }
+
+  #takeDevice(fileSystem: FileSystem): string {
+    return `${fileSystem.type === 'tmpfs' ? 0 : 7}:${takeLowest(this.#minors, FIRST_ANONYMOUS_MINOR)}`;
+  }
+
+  #create(
+    path: AbsolutePath,
+    kind: Inode['kind'],
+    mode: number,
+    fill: (inode: Inode) => void,
+  ): Errno | undefined {
+    const at = this.#place(path);
+    if (typeof at === 'string') return at;
+    if (at.child !== undefined) return 'EEXIST';
+    if (at.mount.options.includes('ro')) return 'EROFS';
+    const inode = createInode(at.mount.fileSystem, kind, mode, this.#wallMs());
+    fill(inode);
+    link(at.directory, at.name, inode, this.#wallMs());
+    this.#changed(path);
+    return undefined;
+  }
+
+  #changed(path: string): void {
+    if (this.#watchers.size === 0) return;
+    for (const hint of this.#watchers.get(path.slice(0, path.lastIndexOf('/'))) ?? []) hint();
+    for (const hint of this.#watchers.get(path) ?? []) hint();
+  }
+
+  /** Where a name is or could be: its directory must exist. */
+  #place(
+    path: AbsolutePath,
+  ): { mount: Mount; directory: Inode; name: string; child: Inode | undefined } | Errno {
+    const cut = path.lastIndexOf('/');
+    const at = this.walk((cut <= 0 ? '/' : path.slice(0, cut)) as AbsolutePath);
+    if (typeof at === 'string') return at;
+    if (at.inode.kind === 'symlink') return 'ELOOP';
+    if (at.inode.kind !== 'directory') return 'ENOTDIR';
+    const name = path.slice(cut + 1);
+    return { mount: at.mount, directory: at.inode, name, child: at.inode.entries.get(name) };
+  }
+
+  #entry(path: AbsolutePath): { mount: Mount; directory: Inode; name: string; child: Inode } | Errno {
+    const at = this.#place(path);
+    if (typeof at === 'string') return at;
+    if (at.child === undefined) return 'ENOENT';
+    if (at.mount.options.includes('ro')) return 'EROFS';
+    return { ...at, child: at.child };
+  }
+
+  #componentsOf(path: string): readonly string[] {
+    const known = this.#components.get(path);
+    if (known !== undefined) return known;
+    const components = path === '/' ? [] : path.slice(1).split('/');
+    this.#components.set(path, components);
+    return components;
+  }
+}
+
+export function factsOf(inode: Inode): PathFacts {
+  return {
+    kind: inode.kind,
+    mode: inode.mode,
+    uid: inode.uid,
+    gid: 0,
+    inode: inode.number,
+    sizeBytes: sizeOf(inode),
+    modifiedMs: inode.modifiedMs,
+  };
+}
+
+function takeLowest(taken: Set<number>, first: number): number {
+  let candidate = first;
+  while (taken.has(candidate)) candidate += 1;
+  taken.add(candidate);
+  return candidate;
+}

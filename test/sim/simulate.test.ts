@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { REGRESSIONS } from './regressions.ts';
+import { simulate } from './simulate.ts';
+
+test('the same seed gives the same trace', async () => {
+  for (let seed = 1; seed <= 25; seed += 1) {
+    const first = await simulate(seed);
+    const second = await simulate(seed);
+    assert.equal(second.traceHash, first.traceHash, `seed ${seed}`);
+    assert.equal(second.steps, first.steps);
+  }
+});
+
+for (const { seed, sentence } of REGRESSIONS) {
+  test(`seed ${seed}: ${sentence}`, async () => {
+    const { violation } = await simulate(seed);
+    assert.equal(violation && `${violation.invariant}: ${violation.text}`, undefined);
+  });
+}
+
+test('a hundred seeds hold every invariant and converge', async () => {
+  const failed: string[] = [];
+  for (let seed = 1_000; seed < 1_100; seed += 1) {
+    const { violation } = await simulate(seed);
+    if (violation !== undefined)
+      failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
+  }
+  assert.deepEqual(failed, []);
+});

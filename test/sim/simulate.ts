@@ -1,0 +1,400 @@
+/**
+ * One seed: a machine, its neighbours, its user and as many lives of the agent as it takes.
+ *
+ * Safety phase: faults by the swarm; after every event the invariants hold. Liveness phase: everything is healed, and
+ * within ten virtual minutes the machine is what the user wishes, nothing runs, and it stays so.
+ * A violation ends the run; the same seed gives the same trace.
+ */
+import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/agent.ts';
+import { type Config, parseConfig } from '../../agent/config.ts';
+import type { Log, LogFields } from '../../reconciler/log.ts';
+import { differenceFromWish } from './final-state.ts';
+import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
+import { Neighbours } from './neighbours.ts';
+import { createRandom, type Random } from './random.ts';
+import { SimHost } from './sim-host.ts';
+import { SimKernel } from './sim-kernel.ts';
+import { MANIFESTS, ROOT, SimWorld } from './sim-world.ts';
+import { type EventWeights, type Plan, swarm } from './swarm.ts';
+import { CANARY, createTrace, type Trace } from './trace.ts';
+import { createVirtualTime, type VirtualTime } from './virtual-time.ts';
+import { type EffectKind, FAIR } from './weather.ts';
+
+export interface Violation {
+  readonly invariant: string;
+  readonly text: string;
+}
+
+export interface Report {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  readonly traceHash: string;
+  readonly tail: readonly string[];
+  readonly steps: number;
+  readonly virtualMs: number;
+  readonly crashes: number;
+  readonly driverCalls: number;
+  /** `mount/before` and the like, for every boundary the agent died at. */
+  readonly crashedAt: ReadonlySet<string>;
+}
+
+/** A planted bug: another policy for the agent, or another host under it. */
+export interface Mutation {
+  readonly policy?: NonNullable<AgentParts['policy']>;
+  readonly wrapHost?: (host: SimHost) => AgentParts['host'];
+}
+
+/** One process of the agent. */
+export interface Life {
+  readonly number: number;
+  readonly host: SimHost;
+  readonly agent: Agent;
+  started: boolean;
+  /** It was asked to end: it plans nothing any more and owes no explanation. */
+  stopping: boolean;
+  readonly listings: Listing[];
+}
+
+const STEPS_MAX = 400_000;
+const LIVENESS_MS = 600_000;
+/** The agent may first have to hear what the user did last. */
+const RESYNC_MS = 70_000;
+const STABLE_MS = 130_000;
+const LOOK_EVERY_MS = 1_000;
+const STOP_MS = 5_000;
+const TAIL_LINES = 20_000;
+
+export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
+  return new Simulation(seed, mutation).run();
+}
+
+export class Simulation {
+  readonly seed: number;
+  readonly plan: Plan;
+  readonly time: VirtualTime;
+  readonly trace: Trace;
+  readonly kernel: SimKernel;
+  readonly world: SimWorld;
+  readonly config: Config;
+  stormy = true;
+  life: Life | undefined;
+  violation: Violation | undefined;
+  readonly #mutation: Mutation;
+  readonly #random: Random;
+  readonly #neighbours: Neighbours;
+  readonly #crashedAt = new Set<string>();
+  #lives = 0;
+  #crashes = 0;
+
+  constructor(seed: number, mutation: Mutation) {
+    this.seed = seed;
+    this.#mutation = mutation;
+    const random = createRandom(seed);
+    this.plan = swarm(random.fork());
+    this.time = createVirtualTime(random.fork());
+    this.trace = createTrace(() => this.time.nowMs());
+    this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
+    this.#random = random.fork();
+    this.#neighbours = new Neighbours(this.kernel, this.plan.wire);
+    this.world = new SimWorld({
+      plan: this.plan,
+      random: random.fork(),
+      kernel: this.kernel,
+      time: this.time,
+      trace: this.trace,
+      neighbours: this.#neighbours,
+      violate: (invariant, text) => this.violate(invariant, text),
+      onTeardown: (what, path) => checkTeardown(this, what, path),
+      stormy: () => this.stormy,
+    });
+    this.config = this.#makeConfig();
+  }
+
+  violate(invariant: string, text: string): void {
+    this.violation ??= { invariant, text };
+    this.trace.add(`VIOLATION ${invariant}: ${text}`);
+  }
+
+  async run(): Promise<Report> {
+    const onRejection = (reason: unknown): void => this.violate('assert', describe(reason));
+    process.on('unhandledRejection', onRejection);
+    try {
+      this.#boot();
+      this.#scheduleEvent();
+      await this.time.settle();
+      await this.#stepUntil(() => this.time.nowMs() >= this.plan.safetyMs);
+      await this.#liveness();
+    } finally {
+      await this.time.settle();
+      this.life?.host.kill();
+      process.off('unhandledRejection', onRejection);
+    }
+    return {
+      seed: this.seed,
+      violation: this.violation,
+      traceHash: this.trace.hash(),
+      tail: this.trace.tail(TAIL_LINES),
+      steps: this.time.steps(),
+      virtualMs: this.time.nowMs(),
+      crashes: this.#crashes,
+      driverCalls: this.world.oracle.calls,
+      crashedAt: this.#crashedAt,
+    };
+  }
+
+  /** The view of the present life, once there is one. */
+  view(): AgentView | undefined {
+    return this.life?.started === true ? this.life.agent.view() : undefined;
+  }
+
+  async #liveness(): Promise<void> {
+    if (this.violation !== undefined) return;
+    this.stormy = false;
+    this.trace.add('the storm is over');
+    this.world.heal();
+    const untilMs = this.time.nowMs() + LIVENESS_MS;
+    let difference: string | undefined = 'not looked yet';
+    let lookAtMs = this.time.nowMs();
+    let rightSinceMs = lookAtMs;
+    await this.#stepUntil(() => {
+      const nowMs = this.time.nowMs();
+      if (nowMs < lookAtMs) return false;
+      lookAtMs = nowMs + LOOK_EVERY_MS;
+      difference = differenceFromWish(this);
+      if (difference !== undefined) rightSinceMs = nowMs;
+      return difference === undefined ? nowMs - rightSinceMs >= RESYNC_MS : nowMs >= untilMs;
+    });
+    if (this.violation !== undefined) return;
+    if (difference !== undefined) return this.violate('liveness', difference);
+    await this.#stability();
+  }
+
+  /** What has converged stays so, and costs nobody a call. */
+  async #stability(): Promise<void> {
+    if (this.violation !== undefined) return;
+    this.trace.add('converged');
+    const { calls } = this.world.oracle;
+    const stableMs = this.time.nowMs() + STABLE_MS;
+    await this.#stepUntil(() => this.time.nowMs() >= stableMs);
+    const difference = differenceFromWish(this);
+    if (difference !== undefined) this.violate('stability', difference);
+    if (this.world.oracle.calls !== calls)
+      this.violate('stability', 'drivers were called though nothing was to do');
+  }
+
+  async #stepUntil(done: () => boolean): Promise<void> {
+    while (this.violation === undefined) {
+      if (this.time.steps() > STEPS_MAX) return this.violate('bound', `more than ${STEPS_MAX} events`);
+      try {
+        if (!(await this.time.step())) return this.violate('bound', 'nothing is left to happen');
+      } catch (error) {
+        return this.violate('assert', describe(error));
+      }
+      checkStep(this);
+      if (done()) return;
+    }
+  }
+
+  #boot(): void {
+    this.#lives += 1;
+    const number = this.#lives;
+    const listings: Listing[] = [];
+    const host = new SimHost({
+      kernel: this.kernel,
+      time: this.time,
+      random: this.#random.fork(),
+      neighbours: this.#neighbours,
+      trace: this.trace,
+      weather: () => (this.stormy ? this.plan.weather : FAIR),
+      boundary: (kind, moment) => this.#diesAt(kind, moment),
+      onEffect: (kind, what) => checkEffect(this, kind, what),
+      onWrite: (path, content) => {
+        if (
+          !this.world.mountsTaken &&
+          !this.kernel.isInMemory(path) &&
+          Buffer.from(content).includes(CANARY)
+        ) {
+          this.violate('INV-25', `a secret is written to ${path}`);
+        }
+      },
+      onListing: (path) => {
+        if (path === MANIFESTS) listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
+      },
+    });
+    this.trace.add(`agent life ${number} begins`);
+    const { policy, wrapHost } = this.#mutation;
+    const agent = createAgent({
+      host: wrapHost?.(host) ?? host,
+      config: this.config,
+      log: this.#log(host),
+      ...(policy === undefined ? {} : { policy }),
+    });
+    const life: Life = { number, host, agent, started: false, stopping: false, listings };
+    this.life = life;
+    void agent.start().then((result) => {
+      if (this.life !== life) return;
+      this.trace.add(
+        `agent life ${number} ${result.ok ? 'started' : `failed to start: ${result.failure.code}`}`,
+      );
+      if (result.ok) life.started = true;
+      else this.#die('start failed');
+    });
+  }
+
+  /** The process is gone; systemd starts it again. */
+  #die(why: string): void {
+    const life = this.life;
+    if (life === undefined) return;
+    this.trace.add(`agent life ${life.number} ends: ${why}`);
+    this.life = undefined;
+    life.host.kill();
+    this.time.after(this.#random.between(50, 5_000), () => {
+      if (this.life === undefined) this.#boot();
+    });
+  }
+
+  #diesAt(kind: EffectKind, moment: 'before' | 'after'): boolean {
+    if (!this.stormy || this.#crashes >= this.plan.crashesMax) return false;
+    if (!this.#random.chance(this.plan.crashAtBoundary)) return false;
+    this.#crashes += 1;
+    this.#crashedAt.add(`${kind}/${moment}`);
+    this.#die(`killed ${moment} ${kind}`);
+    return true;
+  }
+
+  #scheduleEvent(): void {
+    const waitMs = Math.ceil(-Math.log(1 - this.#random.next()) * this.plan.eventEveryMs);
+    this.time.after(waitMs, () => {
+      if (!this.stormy) return;
+      this.#happen(drawEvent(this.plan.events, this.#random));
+      this.#scheduleEvent();
+    });
+  }
+
+  #happen(event: keyof EventWeights): void {
+    const { world } = this;
+    switch (event) {
+      case 'podComes':
+        return world.addPod();
+      case 'podGoes':
+        return world.removePod();
+      case 'podReplaced':
+        return world.replacePod();
+      case 'fileDamaged':
+        return world.damageFile(['half', 'unreadable', 'gone'], (name) => name !== 'storage.json');
+      case 'storageVanishes':
+        return world.damageFile(['half', 'unreadable', 'gone'], (name) => name === 'storage.json');
+      case 'contentChanges':
+        return world.changeContent();
+      case 'attributesChange':
+        return world.changeAttributes();
+      case 'driverStops':
+        return world.stopDriver();
+      case 'driverRestarts':
+        return world.restartDriver();
+      case 'agentCrashes':
+        return this.#die('killed');
+      case 'agentStops':
+        return this.#stop();
+      case 'reboots':
+        return this.#reboot();
+      case 'mountHeld':
+        return world.holdMount();
+      case 'mountTaken':
+        return world.takeMount();
+      case 'recordDamaged':
+        if (world.damageRecord()) this.#die('killed while records were damaged');
+        return;
+      case 'podWrites':
+        return world.writeFromPods((key) => this.#isPublished(key));
+    }
+  }
+
+  #isPublished(key: string): boolean {
+    for (const volume of this.view()?.reconciler.actual().values() ?? []) {
+      for (const [publication, { presence }] of volume.publications) {
+        if (publication === key) return presence.kind === 'present';
+      }
+    }
+    return false;
+  }
+
+  /** SIGTERM: the agent ends within five seconds, whatever it is doing, and takes nothing down (INV-39). */
+  #stop(): void {
+    const life = this.life;
+    if (life?.started !== true) return;
+    this.trace.add(`agent life ${life.number} is asked to stop`);
+    life.stopping = true;
+    const late = this.time.after(STOP_MS + 1, () => {
+      if (this.life === life) this.violate('INV-39', `stop takes longer than ${STOP_MS} ms`);
+    });
+    void life.agent.stop(STOP_MS).then(() => {
+      late();
+      if (this.life === life) this.#die('stopped');
+    });
+  }
+
+  #reboot(): void {
+    this.trace.add('power cut');
+    const life = this.life;
+    this.life = undefined;
+    life?.host.kill();
+    this.world.losePower();
+    this.kernel.reboot();
+    this.world.mountManifests();
+    this.time.after(this.#random.between(100, 10_000), () => {
+      if (this.life === undefined) this.#boot();
+    });
+  }
+
+  #makeConfig(): Config {
+    const drivers = this.plan.drivers.filter(({ registers }) => !registers);
+    const reading = parseConfig(
+      {
+        root: ROOT,
+        manifests: MANIFESTS,
+        csi_deadline_ms: this.plan.csiDeadlineMs,
+        operations_per_driver_max: this.plan.operationsPerDriverMax,
+        drivers: Object.fromEntries(
+          this.plan.drivers.map(({ name, parallel }) => [name, { parallel_publish: parallel }]),
+        ),
+        static_drivers: drivers.map(({ name }) => ({ socket: `${ROOT}/plugins/${name}/csi.sock` })),
+      },
+      {},
+      'node-sim',
+    );
+    if (!reading.ok) throw new Error(`broken invariant: ${JSON.stringify(reading.problems)}`);
+    return reading.value;
+  }
+
+  #log(host: SimHost): Log {
+    const write = (level: string, event: string, fields: LogFields = {}): void => {
+      if (!host.alive) return;
+      const line = `log ${level} ${event} ${JSON.stringify(fields)}`;
+      if (line.includes(CANARY)) this.violate('INV-25', `a secret in the log: ${line}`);
+      this.trace.add(line);
+    };
+    return {
+      debug: (event, fields) => write('debug', event, fields),
+      info: (event, fields) => write('info', event, fields),
+      warn: (event, fields) => write('warn', event, fields),
+      error: (event, fields) => write('error', event, fields),
+    };
+  }
+}
+
+function drawEvent(weights: EventWeights, random: Random): keyof EventWeights {
+  const entries = Object.entries(weights) as [keyof EventWeights, number][];
+  let left = random.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+  for (const [event, weight] of entries) {
+    left -= weight;
+    if (left < 0) return event;
+  }
+  return 'podComes';
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error
+    ? (error.stack ?? error.message).split('\n').slice(0, 6).join(' | ')
+    : String(error);
+}

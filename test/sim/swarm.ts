@@ -1,0 +1,155 @@
+/**
+ * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
+ */
+import type { FateKind, FateRates } from './driver-fates.ts';
+import type { DriverNature } from './driver-oracle.ts';
+import type { Random } from './random.ts';
+import { type EffectFaults, type EffectKind, EFFECTS, type Weather } from './weather.ts';
+
+export interface DriverPlan {
+  readonly name: string;
+  readonly nature: DriverNature;
+  /** By registration socket, or named in the configuration. */
+  readonly registers: boolean;
+  readonly locks: boolean;
+  readonly echoesSecrets: boolean;
+  readonly latencyMsMax: number;
+  readonly fates: FateRates;
+  /** Comes only after the pods that need it. */
+  readonly late: boolean;
+  /** There is a CSIDriver object of it. */
+  readonly described: boolean;
+  /** May be asked to publish one volume in two places at once (decision 17). */
+  readonly parallel: boolean;
+  /** Loses its staging capability with a new version. */
+  readonly flips: boolean;
+}
+
+/** How often the user's side and the machine do something, as weights; 0 is never. */
+export interface EventWeights {
+  readonly podComes: number;
+  readonly podGoes: number;
+  readonly podReplaced: number;
+  readonly fileDamaged: number;
+  readonly storageVanishes: number;
+  readonly contentChanges: number;
+  readonly attributesChange: number;
+  readonly driverStops: number;
+  readonly driverRestarts: number;
+  readonly agentCrashes: number;
+  readonly agentStops: number;
+  readonly reboots: number;
+  readonly mountHeld: number;
+  readonly mountTaken: number;
+  readonly recordDamaged: number;
+  readonly podWrites: number;
+}
+
+export interface Plan {
+  readonly weather: Weather;
+  readonly drivers: readonly DriverPlan[];
+  readonly events: EventWeights;
+  /** Mean time between two events. */
+  readonly eventEveryMs: number;
+  readonly safetyMs: number;
+  readonly podsMax: number;
+  readonly disksMax: number;
+  /** Probability per effect boundary. */
+  readonly crashAtBoundary: number;
+  readonly crashesMax: number;
+  readonly csiDeadlineMs: number;
+  readonly operationsPerDriverMax: number;
+  readonly knowsNoswap: boolean;
+  /** Requests and replies go through their bytes. */
+  readonly wire: boolean;
+}
+
+/** Many short stories find more than few long ones. */
+const EVENTS_MAX = 80;
+
+export function swarm(random: Random): Plan {
+  const crashes = random.chance(0.7);
+  const eventEveryMs = random.pick([300, 2_000, 8_000]);
+  return {
+    weather: drawWeather(random),
+    drivers: Array.from({ length: random.between(1, 2) }, (_, index) => drawDriver(random, index)),
+    events: drawEvents(random),
+    eventEveryMs,
+    safetyMs: Math.min(random.pick([20_000, 60_000, 200_000]), EVENTS_MAX * eventEveryMs),
+    podsMax: random.between(1, 4),
+    disksMax: random.between(1, 4),
+    crashAtBoundary: crashes ? random.pick([0.002, 0.01, 0.04]) : 0,
+    crashesMax: random.between(1, 6),
+    csiDeadlineMs: random.pick([1_000, 10_000, 120_000]),
+    operationsPerDriverMax: random.pick([1, 2, 16]),
+    knowsNoswap: random.chance(0.7),
+    wire: random.chance(0.1),
+  };
+}
+
+function drawWeather(random: Random): Weather {
+  const effects = new Map<EffectKind, EffectFaults>();
+  const calm = random.chance(0.35);
+  for (const kind of EFFECTS) {
+    if (calm || !random.chance(0.3)) continue;
+    const rate = () => (random.chance(0.4) ? random.pick([0.02, 0.1, 0.3]) : 0);
+    effects.set(kind, {
+      refused: rate(),
+      doubtful: rate(),
+      slow: rate() / 3,
+      hung: random.chance(0.1) ? 0.05 : 0,
+    });
+  }
+  return {
+    effects,
+    latencyMsMax: random.pick([0, 3, 40]),
+    hintLost: random.chance(0.3) ? random.pick([0.1, 0.5, 1]) : 0,
+    hintDoubled: random.chance(0.3) ? 0.3 : 0,
+  };
+}
+
+function drawDriver(random: Random, index: number): DriverPlan {
+  const stages = random.chance(0.75);
+  const attaches = random.chance(0.25);
+  const honest = random.chance(0.4);
+  const rates: Partial<Record<Exclude<FateKind, 'plain'>, number>> = {};
+  for (const kind of ['status', 'late', 'hung', 'lie', 'stack', 'crash'] as const) {
+    if (!honest && random.chance(0.35)) rates[kind] = random.pick([0.03, 0.1, 0.3]);
+  }
+  if (rates.hung !== undefined) rates.hung = Math.min(rates.hung, 0.03);
+  return {
+    name: `sim${index + 1}.example.com`,
+    nature: { stages, attaches, stageMounts: random.chance(0.85) },
+    registers: random.chance(0.85),
+    locks: random.chance(0.85),
+    echoesSecrets: random.chance(0.3),
+    latencyMsMax: random.pick([0, 5, 300]),
+    fates: rates,
+    late: random.chance(0.2),
+    described: random.chance(0.85),
+    parallel: random.chance(0.15),
+    flips: stages && random.chance(0.08),
+  };
+}
+
+function drawEvents(random: Random): EventWeights {
+  const maybe = (probability: number, weight: number): number => (random.chance(probability) ? weight : 0);
+  return {
+    podComes: 4,
+    podGoes: maybe(0.8, 4),
+    podReplaced: maybe(0.4, 2),
+    fileDamaged: maybe(0.3, 3),
+    storageVanishes: maybe(0.3, 2),
+    contentChanges: maybe(0.4, 2),
+    attributesChange: maybe(0.08, 1),
+    driverStops: maybe(0.3, 1),
+    driverRestarts: maybe(0.3, 1),
+    agentCrashes: maybe(0.3, 1),
+    agentStops: maybe(0.2, 1),
+    reboots: maybe(0.12, 0.7),
+    mountHeld: maybe(0.25, 1),
+    mountTaken: maybe(0.12, 1),
+    recordDamaged: maybe(0.12, 1),
+    podWrites: 2,
+  };
+}

@@ -1,0 +1,44 @@
+/** A process that simulates the seeds it is sent and answers with what it saw. */
+import { type Report, simulate } from './simulate.ts';
+
+export interface Batch {
+  readonly first: number;
+  readonly count: number;
+  readonly tailLines: number;
+}
+
+/** The sum of a batch; only the first failure is told whole. */
+export interface BatchReport {
+  readonly seeds: number;
+  readonly steps: number;
+  readonly crashes: number;
+  readonly driverCalls: number;
+  readonly crashedAt: readonly string[];
+  readonly failed: readonly number[];
+  readonly failure: Pick<Report, 'seed' | 'violation' | 'tail' | 'traceHash'> | undefined;
+}
+
+export async function simulateBatch({ first, count, tailLines }: Batch): Promise<BatchReport> {
+  const crashedAt = new Set<string>();
+  const failed: number[] = [];
+  let failure: BatchReport['failure'];
+  let [steps, crashes, driverCalls] = [0, 0, 0];
+  for (let seed = first; seed < first + count; seed += 1) {
+    const report = await simulate(seed);
+    steps += report.steps;
+    crashes += report.crashes;
+    driverCalls += report.driverCalls;
+    for (const boundary of report.crashedAt) crashedAt.add(boundary);
+    if (report.violation === undefined) continue;
+    failed.push(seed);
+    const { violation, traceHash, tail } = report;
+    failure ??= { seed, violation, traceHash, tail: tail.slice(-tailLines) };
+  }
+  return { seeds: count, steps, crashes, driverCalls, crashedAt: [...crashedAt], failed, failure };
+}
+
+if (process.send !== undefined && process.argv[1]?.endsWith('worker.ts') === true) {
+  process.on('message', (batch: Batch) => {
+    void simulateBatch(batch).then((report) => process.send?.(report));
+  });
+}
