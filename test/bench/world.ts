@@ -1,0 +1,135 @@
+/** One agent with one no-op driver below a directory of their own. */
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isIdle, untilHealthy, waitForStatus } from '../demo/agent-status.ts';
+import { AGENT_BUNDLE, DRIVER_BUNDLE } from '../demo/bundles.ts';
+import { type ChildProcess, runCommand, startProcess } from '../demo/child-process.ts';
+import { detachLoopDevices, loopDevicesBelow, mountsBelow, runToEnd } from '../demo/machine.ts';
+import { type AgentLog, createAgentLog } from './agent-log.ts';
+import { type DriverCall, type NoopDriver, startNoopDriver } from './noop-driver-process.ts';
+import { manifestOf } from './pods.ts';
+
+export const NOOP = 'noop.mooring.dev';
+export const LOOPFILE = 'loopfile.mooring.dev';
+
+export interface World {
+  readonly directory: string;
+  readonly socket: string;
+  readonly log: AgentLog;
+  readonly interrupted: AbortSignal;
+  agentPid(): number;
+  /** Calls to the no-op driver since this was asked last. */
+  calls(): Promise<readonly DriverCall[]>;
+  /** Replaces a manifest by rename; the file is written before, so that its time is not measured. */
+  put(name: string, objects: readonly object[]): () => void;
+  remove(name: string): void;
+  untilIdle(): Promise<void>;
+  startAgent(): Promise<void>;
+  killAgent(): Promise<void>;
+  startLoopfile(): Promise<void>;
+  loopfile(...argv: readonly string[]): Promise<string>;
+  /** Ends the processes, unmounts and detaches everything below the directory. */
+  close(): Promise<void>;
+}
+
+const DEADLINE_MS = 60_000;
+
+/** Settles when the agent is healthy and knows the driver. */
+export async function createWorld(
+  directory: string,
+  stage: boolean,
+  interrupted: AbortSignal,
+): Promise<World> {
+  const root = join(directory, 'root');
+  const manifests = join(directory, 'manifests');
+  const pool = join(directory, 'pool');
+  const source = join(directory, 'source');
+  const registry = join(root, 'plugins_registry');
+  const socket = join(directory, 'agent.sock');
+  for (const one of [
+    manifests,
+    source,
+    registry,
+    ...[NOOP, LOOPFILE].map((name) => join(root, 'plugins', name)),
+  ]) {
+    mkdirSync(one, { recursive: true, mode: 0o750 });
+  }
+  // One umount of this, lazily, takes thousands of mounts below it away in milliseconds.
+  await runToEnd('mount', ['--bind', '--', root, root]);
+  const configFile = join(directory, 'config.yaml');
+  writeFileSync(configFile, JSON.stringify({ root, socket, manifests, allow_private_mount_namespace: true }));
+  const log = createAgentLog(interrupted);
+  const started: ChildProcess[] = [];
+  let agent: ChildProcess | undefined;
+
+  function until(what: string, holds: Parameters<typeof waitForStatus>[1]) {
+    return waitForStatus(socket, holds, { what, deadlineMs: DEADLINE_MS, signal: interrupted });
+  }
+
+  async function startAgent(): Promise<void> {
+    rmSync(socket, { force: true });
+    const argv = [AGENT_BUNDLE, 'agent', '--config', configFile, '--log-format', 'json'];
+    agent = startProcess({ name: 'agent', argv, log: log.line });
+    started.push(agent);
+    await untilHealthy(socket, agent, interrupted);
+  }
+
+  async function startDriver(): Promise<NoopDriver> {
+    const driver = startNoopDriver({
+      name: NOOP,
+      endpoint: join(root, 'plugins', NOOP, 'csi.sock'),
+      registration: join(registry, `${NOOP}-reg.sock`),
+      source,
+      stage,
+      log: join(directory, 'noop-driver.log'),
+    });
+    started.push(driver);
+    await until(`the registration of ${NOOP}`, ({ drivers }) => drivers.some(({ name }) => name === NOOP));
+    return driver;
+  }
+
+  async function close(): Promise<void> {
+    for (const child of started.reverse()) await child.end('SIGKILL');
+    if (mountsBelow(root).length > 0) await runToEnd('umount', ['--lazy', '--', root]);
+    await detachLoopDevices(loopDevicesBelow(directory));
+  }
+
+  try {
+    await startAgent();
+    const driver = await startDriver();
+    return {
+      directory,
+      socket,
+      log,
+      interrupted,
+      agentPid: () => agent?.pid ?? -1,
+      calls: () => driver.calls(),
+      put(name, objects) {
+        const hidden = join(manifests, `.${name}.new`);
+        writeFileSync(hidden, manifestOf(objects));
+        return () => renameSync(hidden, join(manifests, `${name}.json`));
+      },
+      remove: (name) => rmSync(join(manifests, `${name}.json`)),
+      untilIdle: async () => void (await until('an idle agent', isIdle)),
+      startAgent,
+      killAgent: async () => void (await agent?.end('SIGKILL')),
+      async startLoopfile() {
+        const endpoint = `unix://${join(root, 'plugins', LOOPFILE, 'csi.sock')}`;
+        const argv = [DRIVER_BUNDLE, '--pool', pool, '--endpoint', endpoint, '--registry', registry];
+        started.push(startProcess({ name: 'loopfile', argv, log: join(directory, 'loopfile.log') }));
+        await until(`the registration of ${LOOPFILE}`, ({ drivers }) =>
+          drivers.some(({ name }) => name === LOOPFILE),
+        );
+      },
+      async loopfile(...argv) {
+        const { code, output } = await runCommand([DRIVER_BUNDLE, ...argv, '--pool', pool]);
+        if (code !== 0) throw new Error(`mooring-loopfile ${argv.join(' ')}: ${output}`);
+        return output.trim();
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
