@@ -21,14 +21,14 @@ export function resolveSecrets(wish: Pick<Wish, 'secrets'>, source: CsiSource): 
     if (!one.ok) return { secrets: NO_SECRETS, blocked: one.failure };
   }
   const secrets: VolumeSecrets = {
-    controllerPublish: valueOf(controllerPublish),
-    stage: valueOf(stage),
-    publish: valueOf(publish),
+    controllerPublish: dataOf(controllerPublish),
+    stage: dataOf(stage),
+    publish: dataOf(publish),
   };
   return { secrets, blocked: undefined };
 }
 
-function valueOf(result: Result<SecretData | undefined>): SecretData | undefined {
+function dataOf(result: Result<SecretData | undefined>): SecretData | undefined {
   return result.ok ? result.value : undefined;
 }
 

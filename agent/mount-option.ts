@@ -1,6 +1,6 @@
 /** Mount options of a PersistentVolume: each one is one option, and none changes what or where is mounted (SE-12). */
 
-const OPTION = /^[A-Za-z0-9][A-Za-z0-9._-]*(?:=[A-Za-z0-9._:\/@%+[\]-]*)?$/;
+const OPTION = /^[A-Za-z0-9][A-Za-z0-9._-]*(?:=[A-Za-z0-9._:/@%+[\]-]*)?$/;
 const OPTION_BYTES_MAX = 256;
 
 /** They redirect mount(8) to helpers, other verbs or other users, or undo protections; no volume needs them. */

@@ -1,7 +1,7 @@
 /** The objects of the wish: of each Kubernetes kind only the fields that decide about volumes. */
 import { isDeepStrictEqual } from 'node:util';
 import type { AbsolutePath } from '../mount/host.ts';
-import { Sensitive } from '../plugins/sensitive.ts';
+import type { Sensitive } from '../plugins/sensitive.ts';
 import type { AccessMode, HostPathType, PodReference } from '../plugins/volume.ts';
 
 /** Where an object was read and which version of its content this is; the source writes it, not the manifest. */

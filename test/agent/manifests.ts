@@ -1,5 +1,5 @@
 /** Builders of manifests: what a person would have written. */
-import { fail, ok, type Result } from '../../mount/failure.ts';
+import { type fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
 import { DEFAULT_MANIFEST_LIMITS } from '../../agent/manifest-limits.ts';

@@ -348,7 +348,10 @@ test('DR-08: a refused publish that took the living mount away did not leave thi
     made.host.mounts.delete(targetOf(made));
     refusing('NodePublishVolume', 9)(method);
   };
-  assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-precondition', effect: 'unknown' });
+  assert.deepEqual(refuse(await made.plugin.publish(call())), {
+    code: 'driver-precondition',
+    effect: 'unknown',
+  });
 });
 
 test('DR-07: a refused publish of what is published already leaves all as it was', async () => {
@@ -356,7 +359,10 @@ test('DR-07: a refused publish of what is published already leaves all as it was
   await up(made);
   const before = { tree: tree(made), mounts: new Map(made.host.mounts) };
   made.plan.before = refusing('NodePublishVolume', 9);
-  assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-precondition', effect: 'none' });
+  assert.deepEqual(refuse(await made.plugin.publish(call())), {
+    code: 'driver-precondition',
+    effect: 'none',
+  });
   assert.deepEqual({ tree: tree(made), mounts: made.host.mounts }, before);
 });
 
