@@ -23,6 +23,8 @@ export interface Mounter {
    * found. Never lazy, never forced. Nothing mounted, or nothing there, is success.
    */
   unmount(target: AbsolutePath): Promise<Result<void>>;
+  /** As `unmount`, if what is mounted is one tmpfs of ours; otherwise `mount-foreign` or `mount-stacked`, untouched. */
+  unmountOwn(target: AbsolutePath): Promise<Result<void>>;
 }
 
 /** What our tmpfs mounts are called in the mount table. */
@@ -41,6 +43,11 @@ export function createMounter(host: Host, root: AbsolutePath): Mounter {
     },
     unmount: async (target) =>
       isBelow(target, root) ? unmountAll(host, target) : refuseOutside(target, root),
+    unmountOwn: async (target) => {
+      if (!isBelow(target, root)) return refuseOutside(target, root);
+      const ours = await verifyOurs(host, target);
+      return ours.ok ? unmountAll(host, target) : ours;
+    },
   };
 }
 

@@ -54,7 +54,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       const { spec, target, ready } = place.value;
       const content =
         spec.medium === 'disk'
-          ? [() => removeDirectory(host, target)]
+          ? [() => removeDirectory(host, mounter, target)]
           : [() => mounter.unmount(target), () => host.removeEmptyDirectory(target)];
       return inOrder(
         ...content,
@@ -93,9 +93,12 @@ async function placeDirectory(host: Host, { target, ready }: Place): Promise<Res
   );
 }
 
-async function removeDirectory(host: Host, target: AbsolutePath): Promise<Result<void>> {
-  const alone = await refuseMount(host, target);
-  return alone.ok ? host.removeTree(target) : alone;
+/** Found on disk without a record, its medium was a guess: a tmpfs of ours on it was a memory medium after all. */
+async function removeDirectory(host: Host, mounter: Mounter, target: AbsolutePath): Promise<Result<void>> {
+  const seen = await host.lookUpMount(target);
+  if (!seen.ok) return seen;
+  const bare = seen.value.mounted ? await mounter.unmountOwn(target) : done;
+  return bare.ok ? host.removeTree(target) : bare;
 }
 
 /** A disk emptyDir is never a mount point; whatever is mounted there holds data that is not ours to delete (DL-02). */

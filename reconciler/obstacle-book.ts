@@ -118,7 +118,7 @@ function waitMessage(kind: Wait['kind']): string {
     case 'waiting-driver':
       return 'the driver is not registered on this node';
     case 'gate-closed':
-      return 'nothing is taken down before every source of the wish has been read once';
+      return 'nothing is taken down before every source of the wish, and the state root, have been read whole once';
     case 'frozen':
       return 'what is wanted for this pod cannot be read now, so nothing of it is taken down';
     case 'blocked':

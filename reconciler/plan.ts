@@ -18,7 +18,13 @@ import type { ObstacleKind } from './obstacle.ts';
 import type { Operation, OperationKind } from './operation.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
-export type Gate = Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'>;
+export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'> {
+  /**
+   * The layout on disk has been read whole once since the start. Before, a publication may exist that no record tells
+   * of, and a volume must not be unstaged under it (INV-1).
+   */
+  readonly layoutRead: boolean;
+}
 
 /** Something that should happen and may not yet. */
 export interface Wait {
@@ -64,7 +70,7 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
   }
   const kind = actual.staged.kind !== 'absent' ? 'unstage' : 'detach';
   if (desired !== undefined || actual.publications.size > 0 || isOnTheGround(actual)) return;
-  if (!gate.complete) wait('gate-closed', kind);
+  if (!gate.complete || !gate.layoutRead) wait('gate-closed', kind);
   else if (input.needs === undefined) wait('waiting-driver', kind);
   else operations.push({ kind, volume });
 }

@@ -15,7 +15,7 @@ import {
   type Outcome,
 } from './actual-state.ts';
 import { createForgiveness } from './forgiveness.ts';
-import { isGuessed, mergeFound } from './adopt.ts';
+import { isGuessed, type LayoutFinds, mergeFound } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
@@ -25,8 +25,9 @@ import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
+import { frozenForOrphan, isExplained } from './orphan.ts';
 import { performVerb } from './perform.ts';
-import { type Gate, planVolume, type VolumePlan } from './plan.ts';
+import { planVolume, type VolumePlan } from './plan.ts';
 import type { RecordStore } from './record.ts';
 import { lostMounts } from './verify.ts';
 
@@ -58,8 +59,11 @@ export interface Reconciler {
   /** Replaces the wish; volumes whose wish changed lose their back-off. */
   setDesired(desired: DesiredState): void;
   wake(cause: WakeCause): void;
-  /** Takes in volumes found on disk that no record explained; what is known already is left as it is. */
-  adopt(found: readonly ActualVolume[]): void;
+  /**
+   * Takes in volumes found on disk that no record explained; what is known already is left as it is. Before the first
+   * complete scan nothing is unstaged.
+   */
+  adopt(found: LayoutFinds): void;
   actual(): ActualState;
   desired(): DesiredState;
   running(): readonly InFlight[];
@@ -83,6 +87,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const obstacles = createObstacleBook(host);
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
+  let layoutRead = false;
   let passes = 0;
   let notes = 0;
   let scheduled = false;
@@ -113,31 +118,12 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       desired: desired.volumes.get(volume),
       actual: actual.get(volume),
       needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
-      gate: spec?.kind === 'orphan' ? orphanGate(volume) : desired,
+      gate: {
+        ...desired,
+        layoutRead,
+        ...(spec?.kind === 'orphan' ? { frozenPods: frozenForOrphan(volume, actual, desired) } : {}),
+      },
     });
-  }
-
-  /** An orphan may be what a volume that is wanted, or not yet down, has mounted: that volume decides about its place. */
-  function orphanGate(orphan: VolumeId): Gate {
-    const frozenPods = new Set(desired.frozenPods);
-    for (const [key, { spec }] of actual.get(orphan)?.publications ?? []) {
-      const others = [
-        ...desired.volumes.values(),
-        ...[...actual.values()].filter((one) => one.spec.id !== orphan),
-      ];
-      if (others.some(({ publications }) => publications.has(key))) frozenPods.add(spec.pod.uid);
-    }
-    return { ...desired, frozenPods };
-  }
-
-  /** What was taken for an orphan turned out to be a publication that is surely there. */
-  function isExplained(orphan: VolumeId): boolean {
-    return [...(actual.get(orphan)?.publications.keys() ?? [])].every((key) =>
-      [...actual.values()].some(
-        ({ spec, publications }) =>
-          spec.kind !== 'orphan' && publications.get(key)?.presence.kind === 'present',
-      ),
-    );
   }
 
   function dropOrphan(orphan: VolumeId): void {
@@ -190,7 +176,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   function reconcileVolume(volume: VolumeId): void {
-    if (orphans.has(volume) && isExplained(volume)) dropOrphan(volume);
+    if (orphans.has(volume) && isExplained(volume, actual)) dropOrphan(volume);
     const { operations, waits } = planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
     for (const operation of operations) {
@@ -342,7 +328,11 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       }
     },
     adopt(found) {
-      for (const volume of found) {
+      if (found.complete && !layoutRead) {
+        layoutRead = true;
+        for (const id of actual.keys()) touch(id);
+      }
+      for (const volume of found.volumes) {
         const adopted = mergeFound(actual.get(volume.spec.id), volume);
         if (adopted === undefined) continue;
         actual.set(volume.spec.id, adopted);

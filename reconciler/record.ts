@@ -111,6 +111,8 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
   const written = new Map<VolumeId, string>();
   const turns = new Map<VolumeId, Turn>();
   const unerased = new Set<VolumeId>();
+  /** Temporary files of an earlier life that could not be removed. */
+  const leftovers = new Set<string>();
   /** Volumes whose last write failed and may have left its temporary file. */
   const halfWritten = new Set<VolumeId>();
 
@@ -162,6 +164,12 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
     return fail({ ...result.failure, code: 'record-write', effect: 'none' });
   }
 
+  async function removeLeftover(name: string): Promise<void> {
+    const removed = await host.removeFile(below(layout.records, name));
+    if (removed.ok) leftovers.delete(name);
+    else leftovers.add(name);
+  }
+
   async function erase(volume: VolumeId): Promise<Result<void>> {
     const { records } = layout;
     const name = fileNameOf(volume);
@@ -188,7 +196,7 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
       const unreadable: UnreadableRecord[] = [];
       for (const { name, content } of files.value) {
         // What a power cut left of a write that never counted.
-        if (name.startsWith('.')) await host.removeFile(below(layout.records, name));
+        if (name.startsWith('.')) await removeLeftover(name);
         if (!name.endsWith('.json') || name.startsWith('.') || content === undefined) continue;
         const text = content.ok ? Buffer.from(content.value).toString('utf8') : '';
         const parsed = content.ok ? parseRecord(text) : content;
@@ -202,6 +210,7 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
     save: (volume) => enqueue(volume.spec.id, formatRecord(recordOf(volume, host.bootId))),
     erase: (volume) => enqueue(volume, undefined),
     sweep() {
+      for (const name of leftovers) void removeLeftover(name);
       for (const volume of unerased) if (!turns.has(volume)) void enqueue(volume, undefined);
     },
   };

@@ -12,7 +12,7 @@ export interface CallLanes {
   run<T>(key: string, sharing: Sharing, call: () => Promise<T>): Promise<T>;
   /** From now on, until the lane is empty, everything in it runs alone. Called from within a running `call`. */
   serialise(key: string): void;
-  /** A running call found out that those already waiting here stand on wrong ground. */
+  /** A running call failed: what those who wait here looked at before may not hold any more. */
   disturb(key: string): void;
   /** How often the lane was disturbed since it was last empty: unlike before the wait means that the ground moved. */
   disturbances(key: string): number;

@@ -53,6 +53,8 @@ interface Rpc<Request, Reply> {
   readonly direction: CallContext['direction'];
   readonly sharing: Sharing;
   readonly secrets: SecretData | undefined;
+  /** Asked again when a call that went before in the lane failed: does the rung below still hold? */
+  readonly recheck?: () => Promise<Result<void>>;
 }
 
 /**
@@ -96,10 +98,13 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
   ): Promise<Result<Reply>> {
     const ground = lanes.disturbances(spec.id);
     const first = await lanes.run(spec.id, rpc.sharing, async () => {
-      if (rpc.direction === 'climbing' && lanes.disturbances(spec.id) !== ground)
-        return rungBelowIsDoubtful(spec);
+      // Calls that went well have nothing of ours between them; behind one that failed the ground is looked at again.
+      if (rpc.recheck !== undefined && lanes.disturbances(spec.id) !== ground) {
+        const holds = await rpc.recheck();
+        if (!holds.ok) return holds;
+      }
       const result = await ask(spec, call, rpc);
-      if (!result.ok && result.failure.code === 'driver-precondition') lanes.disturb(spec.id);
+      if (!result.ok) lanes.disturb(spec.id);
       if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
       return result;
     });
@@ -185,6 +190,7 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       direction: 'climbing',
       sharing: sharingOf(spec),
       secrets: call.secrets.publish,
+      recheck: () => stagedMountHolds(call, staging),
     });
     if (!published.ok) return refused(directory, prepared.value, published.failure);
     const mount = await host.lookUpMount(directory.mountPoint);
@@ -358,12 +364,6 @@ function isBusy(result: Result<unknown>): boolean {
 
 function mayBeGone(failure: Failure): boolean {
   return failure.code === 'driver-not-found';
-}
-
-/** The call before this one was told that the rung below is missing; so would this one be. */
-function rungBelowIsDoubtful(spec: CsiVolumeSpec): Result<never> {
-  const message = 'another call of this volume was just told that it is not staged or not attached';
-  return fail({ code: 'driver-precondition', message, effect: 'none', blocker: spec.driver });
 }
 
 function notRegistered(driver: string): Result<never> {

@@ -105,15 +105,27 @@ test('a mount on the directory of a disk emptyDir is neither used nor deleted no
   await plugin().publish(call);
   host.plantMount(target, 'ext4', 'precious');
   const before = host.describe(POD_DIRECTORY);
-  for (const verb of ['publish', 'unpublish'] as const) {
+  for (const [verb, blocker] of [
+    ['publish', target],
+    ['unpublish', 'ext4 /dev/foreign'],
+  ] as const) {
     const result = await plugin()[verb](call);
     assert.deepEqual(
       !result.ok && [result.failure.code, result.failure.effect, result.failure.blocker],
-      ['mount-foreign', 'none', target],
+      ['mount-foreign', 'none', blocker],
       verb,
     );
   }
   assert.deepEqual(host.describe(POD_DIRECTORY), before);
+});
+
+test('a memory emptyDir that was found on disk and taken for a plain directory comes down all the same', async () => {
+  const { host, target, plugin, call } = world('memory');
+  await plugin().publish(call);
+  assert.equal(host.depthAt(target), 1);
+  const result = await plugin().unpublish({ ...call, spec: emptyDir('disk', 0) });
+  assert.equal(result.ok, true, 'unpublish');
+  assert.deepEqual([host.depthAt(target), host.describe(POD_DIRECTORY)], [0, []]);
 });
 
 test('a file where the emptyDir must be is refused and kept', async () => {

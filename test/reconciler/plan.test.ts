@@ -9,7 +9,7 @@ import { actual, csi, place, wanted } from './world.ts';
 
 const STAGED: Needs = { attach: false, stage: true };
 const ALL: Needs = { attach: true, stage: true };
-const OPEN: Gate = { complete: true, frozenPods: new Set(), unknownOrigins: new Set() };
+const OPEN: Gate = { complete: true, frozenPods: new Set(), unknownOrigins: new Set(), layoutRead: true };
 const volume = csi('data').id;
 const publish = (pod: string) => ({ kind: 'publish', volume, publication: place(pod, 'data').key });
 const unpublish = (pod: string) => ({ kind: 'unpublish', volume, publication: place(pod, 'data').key });
@@ -86,6 +86,14 @@ test('nothing is torn down before every source has been listed (INV-15)', () => 
     ['gate-closed'],
   );
   assert.deepEqual(plan(undefined, actual('data', { staged: 'present' }), STAGED, gate).operations, []);
+});
+
+test('nothing is unstaged before the layout on disk has been read whole: a publication may be there (INV-1)', () => {
+  const gate = { ...OPEN, layoutRead: false };
+  const staged = plan(undefined, actual('data', { staged: 'present' }), STAGED, gate);
+  assert.deepEqual([staged.operations, staged.waits.map(({ kind }) => kind)], [[], ['gate-closed']]);
+  const published = actual('data', { staged: 'present', pods: { web: 'present' } });
+  assert.deepEqual(plan(undefined, published, STAGED, gate).operations, [unpublish('web')]);
 });
 
 test('an unresolved pod freezes its own teardown and nobody else’s (k/k#120150)', () => {

@@ -31,6 +31,7 @@ function bench(recovered: ActualState = new Map()) {
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
+  reconciler.adopt({ volumes: [], complete: true });
   return { host, plugins, records, reconciler };
 }
 
@@ -243,7 +244,7 @@ test('an orphan mount is left alone while a wanted volume has that place, and ta
     mount: undefined,
   };
   const ground = onTheGround({ kind: 'orphan', id, path }, { attach: false, stage: false });
-  reconciler.adopt([{ ...ground, publications: new Map([[key, found]]) }]);
+  reconciler.adopt({ volumes: [{ ...ground, publications: new Map([[key, found]]) }], complete: false });
   plugins.needs = { attach: false, stage: false };
   reconciler.wake({ kind: 'operator' });
   await settled();
