@@ -122,7 +122,7 @@ export function createAgent(parts: AgentParts): Agent {
     const isWanted = (pod: PodUid): boolean => source.current().pods.has(pod);
     const finds = await findUnrecorded({ host, layout, known: reconciler.actual(), isWanted }, extent);
     if (stopped) return;
-    reconciler.adopt(finds.volumes);
+    reconciler.adopt(finds);
     const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);
     cancelScan = host.timer(waitMs, () => {
       void scanLayout(reconciler, finds.complete ? 'strangers' : extent);

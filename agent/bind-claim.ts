@@ -38,7 +38,7 @@ export function createBindings(wish: Pick<Wish, 'claims' | 'volumes'>): Bindings
       ? ok(volume)
       : refuse(
           'claim-mismatch',
-          `PersistentVolume ${volume.name} is named by PersistentVolumeClaim ${first} too, and has no claimRef to decide`,
+          `PersistentVolume ${volume.name} is also named by PersistentVolumeClaim ${first}, and has no claimRef`,
         );
   }
 

@@ -1,4 +1,4 @@
-/** A driver's return ends the back-off of its volumes at once, but a driver that comes and goes does not end it always. */
+/** A driver that returns ends the back-off of its volumes; one that comes and goes does not end it each time. */
 import type { Cancel, Clock } from '../mount/host.ts';
 
 /** A driver that crashes at every call comes back about once a second; its volumes are not tried as often (DR-25). */

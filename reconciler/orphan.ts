@@ -4,8 +4,8 @@ import type { ActualState } from './actual-state.ts';
 import type { DesiredState } from './desired-state.ts';
 
 /**
- * The frozen pods as they are for this orphan: it may be what a volume that is wanted, or not yet down, has mounted, and
- * then that volume decides about the place.
+ * The frozen pods as they are for this orphan: it may be what a volume that is wanted, or not yet down, has mounted,
+ * and then that volume decides about the place.
  */
 export function frozenForOrphan(
   orphan: VolumeId,

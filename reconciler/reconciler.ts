@@ -214,7 +214,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     return outcome;
   }
 
-  /** What was believed when the operation began, with today's wish for a CSI volume that climbs (same id, same volume). */
+  /** What was believed when the operation began, with today's wish for a CSI volume that climbs (same id). */
   function startingPoint(operation: Operation, wanted: DesiredVolume | undefined): ActualVolume {
     const known = actual.get(operation.volume);
     if (wanted === undefined || !climbs(operation.kind)) {

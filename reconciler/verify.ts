@@ -1,4 +1,4 @@
-/** Belief against the kernel's table: what we thought mounted and is not, or is something else, becomes unsure. Pure. */
+/** Belief against the kernel's table: what we thought mounted and is not, or is another, becomes unsure. Pure. */
 import type { Failure } from '../mount/failure.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';

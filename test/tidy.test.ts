@@ -91,6 +91,9 @@ test('no effect bypasses the port', () => {
   }
 });
 
+/** A regular expression cannot be broken over lines. */
+const UNBREAKABLE = /^ *\/\^.*\$\/[a-z]*;$/;
+
 test('lines, files and exports keep to the house', () => {
   for (const source of [...product, ...sourcesBelow('test')]) {
     const lines = source.text.split('\n');
@@ -99,6 +102,7 @@ test('lines, files and exports keep to the house', () => {
       `${source.path} has ${lines.length} lines`,
     );
     lines.forEach((line, index) => {
+      if (UNBREAKABLE.test(line)) return;
       assert.ok(line.length <= LINE_COLUMNS_MAX, `${source.path}:${index + 1} has ${line.length} columns`);
     });
     assert.ok(!/^export default/m.test(source.text), `${source.path} has a default export`);

@@ -109,8 +109,8 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       return result;
     });
     if (rpc.sharing === 'alone' || !isBusy(first)) return first;
-    // ABORTED means "another call is pending": alone in the lane there is none of ours. Whatever the second call
-    // says, the first one may still take effect.
+    // ABORTED means "another call is pending": alone in the lane there is none of ours. Whatever the second
+    // call says, the first one may still take effect.
     return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc)));
   }
 
@@ -230,7 +230,9 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       secrets: undefined,
     });
     // A driver that came back without staging has nothing to unstage; the kernel still has the last word.
-    const isUnknownThere = !unstaged.ok && unstaged.failure.code === 'driver-unimplemented';
+    const canStage =
+      drivers.get(spec.driver)?.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME) ?? true;
+    const isUnknownThere = !unstaged.ok && !canStage && unstaged.failure.code === 'driver-unimplemented';
     if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure)) return unstaged;
     return takeAway(spec, directory, 'unstaged-still-mounted', 'NodeUnstageVolume');
   }

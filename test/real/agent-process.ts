@@ -1,7 +1,7 @@
 /**
  * The real agent in its own process, as main composes it, over a Host that kills it at a chosen effect.
- * Says on standard output, one JSON line each: `{"effect":n,"name":"…"}` before an effect, and `{"settled":true}` every
- * time when everything wanted is there, nothing unwanted is left, and nothing runs.
+ * Says on standard output, one JSON line each: `{"effect":n,"name":"…"}` before an effect, and `{"settled":true}`
+ * every time when everything wanted is there, nothing unwanted is left, and nothing runs.
  *
  * argv: root manifests-directory crash-point crash-effect broker-bundle
  */
