@@ -7,6 +7,8 @@ export interface BenchHost extends Host {
   readonly files: Map<string, string>;
   readonly entries: MountEntry[];
   failWrites: Failure | undefined;
+  /** Timers fire this much before their time, as those of Node.js do. */
+  earlyMs: number;
   /** Moves the clock and fires what is due, letting promises settle between timers. */
   advance(ms: number): Promise<void>;
 }
@@ -21,6 +23,7 @@ export function createBenchHost(): BenchHost {
     files,
     entries,
     failWrites: undefined as Failure | undefined,
+    earlyMs: 0,
     nowMs: () => nowMs,
     wallMs: () => nowMs,
     random: () => 0.5,
@@ -35,10 +38,12 @@ export function createBenchHost(): BenchHost {
       const untilMs = nowMs + ms;
       await settled();
       for (;;) {
-        const due = timers.filter(({ atMs }) => atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
+        const due = timers
+          .filter(({ atMs }) => atMs - host.earlyMs <= untilMs)
+          .sort((a, b) => a.atMs - b.atMs)[0];
         if (due === undefined) break;
         timers = timers.filter((other) => other !== due);
-        nowMs = Math.max(nowMs, due.atMs);
+        nowMs = Math.max(nowMs, due.atMs - host.earlyMs);
         due.fire();
         await settled();
       }

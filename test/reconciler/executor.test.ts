@@ -80,6 +80,16 @@ test('a failure backs its key off, the way down stays free, and the timer asks f
   assert.equal(executor.submit(stage).kind, 'started');
 });
 
+test('a timer that fires a little early is still a retry: a monotonic clock and a timer do not agree to the tenth', async () => {
+  const { host, executor, retried } = bench(() => failed);
+  executor.submit(stage);
+  await settled();
+  host.earlyMs = 0.1;
+  await host.advance(499.95);
+  assert.deepEqual(retried, [volume]);
+  assert.equal(executor.submit(stage).kind, 'started');
+});
+
 test('forgiveness forgets the back-off', async () => {
   const { executor } = bench(() => failed);
   executor.submit(stage);
