@@ -127,8 +127,12 @@ export function createExecutor(parts: ExecutorParts): Executor {
       sinceMs: known?.setback.failure.code === outcome.failure.code ? known.setback.sinceMs : nowMs,
       retryAtMs: waitMs === undefined ? undefined : nowMs + waitMs,
     };
-    const cancel =
-      waitMs === undefined ? undefined : parts.clock.timer(waitMs, () => parts.onRetry(operation.volume));
+    // The timer decides, not the clock: Node.js fires timers up to a tenth of a millisecond early.
+    const due = (): void => {
+      setbacks.get(operation.volume)?.set(key, { setback: { ...setback, retryAtMs: 0 }, cancel: undefined });
+      parts.onRetry(operation.volume);
+    };
+    const cancel = waitMs === undefined ? undefined : parts.clock.timer(waitMs, due);
     const ofVolume = setbacks.get(operation.volume) ?? new Map();
     setbacks.set(operation.volume, ofVolume.set(key, { setback, cancel }));
   }
