@@ -13,7 +13,7 @@ export interface DirectoryWatcher {
   close(): Promise<void>;
 }
 
-/** A burst of events is one hint. */
+/** A burst of events is two hints: one at its beginning, because somebody waits, and one when it is over. */
 const DEBOUNCE_MS = 20;
 /** A directory that is not there is tried again at this pace. */
 const MISSING_RETRY_MS = 1_000;
@@ -51,14 +51,22 @@ function watchDirectory(
   let watcher: FSWatcher | undefined;
   let ended = false;
   let cancelHint: Cancel | undefined;
+  let isBurst = false;
   let cancelRetry: Cancel = () => {};
   const ownName = directory.slice(directory.lastIndexOf('/') + 1);
 
   function hintSoon(): void {
-    cancelHint ??= clock.timer(DEBOUNCE_MS, () => {
+    if (cancelHint !== undefined) {
+      isBurst = true;
+      return;
+    }
+    cancelHint = clock.timer(DEBOUNCE_MS, () => {
       cancelHint = undefined;
-      if (!ended) hint();
+      if (!isBurst || ended) return;
+      isBurst = false;
+      hintSoon();
     });
+    hint();
   }
 
   function begin(): void {

@@ -163,9 +163,9 @@ async function serve(
     watchdogMs: config.watchdog ? launch.watchdogMs : undefined,
     turned: createTurnCheck(agent.view().reconciler),
   });
-  await notifier.ready(statusLine(status('')));
+  await notifier.ready(statusLine(agent.view()));
   log.info('agent ready', { socket: config.socket });
-  const cancelLine = paced(host, agent.onChange, () => notifier.status(statusLine(status(''))));
+  const cancelLine = paced(host, agent.onChange, () => notifier.status(statusLine(agent.view())));
   return {
     kind: 'running',
     agent: {
@@ -197,12 +197,15 @@ function createTurnCheck(reconciler: AgentView['reconciler']): () => boolean {
   };
 }
 
-/** `systemctl status` shows it. */
-function statusLine({ summary }: StatusDocument): string {
-  const counts = (['mounted', 'mounting', 'waiting', 'blocked', 'unmounting', 'kept'] as const)
-    .filter((state) => summary[state] > 0)
-    .map((state) => `${summary[state]} ${state}`);
-  return [`${summary.podsReady} of ${summary.podsWanted} pods ready`, ...counts].join(', ');
+/** `systemctl status` shows it. Counts without building a status document: it is made at every change. */
+function statusLine({ reconciler }: AgentView): string {
+  let wanted = 0;
+  let mounted = 0;
+  for (const { publications } of reconciler.desired().volumes.values()) wanted += publications.size;
+  for (const { publications } of reconciler.actual().values()) {
+    for (const { presence } of publications.values()) mounted += presence.kind === 'present' ? 1 : 0;
+  }
+  return `${wanted} volumes wanted, ${mounted} mounted, ${reconciler.running().length} operations running`;
 }
 
 /** Calls `act` after changes, at most once in `STATUS_LINE_PACE_MS`. */

@@ -108,6 +108,7 @@ function isSane(record: VolumeRecord): boolean {
 }
 
 export function createRecordStore(host: Host, layout: Layout): RecordStore {
+  /** Checksums of what is on disk. */
   const written = new Map<VolumeId, string>();
   const turns = new Map<VolumeId, Turn>();
   const unerased = new Set<VolumeId>();
@@ -149,14 +150,15 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
   }
 
   async function write(volume: VolumeId, text: string | undefined): Promise<Result<void>> {
-    if (text === written.get(volume) && text !== undefined) return ok(undefined);
+    const checksum = text === undefined ? undefined : sha256Hex(text);
+    if (checksum !== undefined && checksum === written.get(volume)) return ok(undefined);
     written.delete(volume);
     const path = below(layout.records, fileNameOf(volume));
     unerased.delete(volume);
     if (text === undefined) return erase(volume);
     const result = await host.writeFile(path, Buffer.from(text), { mode: 0o600, durable: true });
     if (result.ok) {
-      written.set(volume, text);
+      if (checksum !== undefined) written.set(volume, checksum);
       halfWritten.delete(volume);
       return result;
     }
@@ -202,7 +204,7 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
         const parsed = content.ok ? parseRecord(text) : content;
         if (parsed.ok) {
           records.push(parsed.value);
-          written.set(parsed.value.spec.id, text);
+          written.set(parsed.value.spec.id, sha256Hex(text));
         } else unreadable.push({ file: name, failure: parsed.failure });
       }
       return ok({ records, unreadable });
