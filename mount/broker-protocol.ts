@@ -26,6 +26,7 @@ export interface PathCalls {
   rename: { args: { from: AbsolutePath; to: AbsolutePath }; result: Result<void> };
   makeLink: { args: { path: AbsolutePath; text: string }; result: Result<void> };
   readLink: { args: { path: AbsolutePath }; result: Result<string> };
+  mountIdOf: { args: { path: AbsolutePath }; result: Result<number | undefined> };
   lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
 }
@@ -50,6 +51,7 @@ export const CHANGES_THE_WORLD = {
   rename: true,
   makeLink: true,
   readLink: false,
+  mountIdOf: false,
   lookUpMount: false,
   findHolders: false,
 } as const satisfies Record<PathCallKind, boolean>;

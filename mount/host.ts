@@ -154,8 +154,13 @@ export interface Host extends Clock {
   /** Reads the whole table once: at start, at resync, and after a doubt. */
   readMountTable(): Promise<Result<MountTable>>;
   /**
-   * Is `path` a mount point? An absent path is not mounted. Never touches the mounted file system, so it answers for a
-   * dead one too. `not mounted` costs the same at any table size.
+   * The id of the mount whose root is at `path`; undefined when it is no mount point, or absent. The same cost at any
+   * table size, and it never asks the mounted file system: a dead one can be taken down.
+   */
+  mountIdOf(path: AbsolutePath): Promise<Result<number | undefined>>;
+  /**
+   * Is `path` a mount point, and of which device? The same cost at any table size. Asks the mounted file system, so it
+   * is for a mount that was just made or is about to be used; a dead one keeps the call until its deadline.
    */
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>>;
   /** mount(8). Failure is judged by the caller against the kernel, never by text. */

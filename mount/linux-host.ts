@@ -86,6 +86,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     makeLink: (path, text) => ask('makeLink', { path, text }),
     readLink: (path) => ask('readLink', { path }),
     readMountTable: async () => readMountTable(),
+    mountIdOf: (path) => ask('mountIdOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
     findHolders: (target) => ask('findHolders', { target }),
     ...effects,
@@ -150,7 +151,7 @@ type Ask = <Kind extends PathCallKind>(
 function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines): MountEffects {
   /** mount(8) and umount(8) resolve links in a target; a target of ours has none. */
   async function refuseLinks(target: AbsolutePath): Promise<Result<void>> {
-    const seen = await ask('lookUpMount', { path: target });
+    const seen = await ask('mountIdOf', { path: target });
     return seen.ok ? done : seen;
   }
   async function act(

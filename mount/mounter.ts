@@ -1,6 +1,6 @@
 /** Mounting and unmounting with the kernel as judge: it is asked before, so that nothing stacks, and after. */
 import { done, type Failure, fail, ok, type Result } from './failure.ts';
-import { type AbsolutePath, type Host, isBelow, type MountIdentity, type MountLookup } from './host.ts';
+import { type AbsolutePath, type Host, isBelow, type MountIdentity } from './host.ts';
 
 export interface TmpfsRequest {
   readonly target: AbsolutePath;
@@ -98,20 +98,21 @@ async function verifyOurs(host: Host, target: AbsolutePath): Promise<Result<Moun
 }
 
 async function unmountAll(host: Host, target: AbsolutePath): Promise<Result<void>> {
-  let before = await host.lookUpMount(target);
+  const before = await host.mountIdOf(target);
   if (!before.ok) return before;
+  let mountId = before.value;
   for (let layers = 0; layers < LAYERS_MAX; layers += 1) {
-    if (!before.value.mounted) return done;
+    if (mountId === undefined) return done;
     const unmounted = await host.unmount(target);
-    const after: Result<MountLookup> = await host.lookUpMount(target);
+    const after = await host.mountIdOf(target);
     if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
-    if (after.value.mounted && after.value.mountId === before.value.mountId) {
+    if (after.value === mountId) {
       const failure = await explain(host, target, unmounted);
       return fail({ ...failure, effect: layers === 0 ? 'none' : 'unknown' });
     }
-    before = after;
+    mountId = after.value;
   }
-  if (!before.value.mounted) return done;
+  if (mountId === undefined) return done;
   const message = `still mounted after ${LAYERS_MAX} layers: ${target}`;
   return fail({ code: 'mount-stacked', message, effect: 'unknown', blocker: target });
 }

@@ -17,7 +17,7 @@ import {
   writeFile,
 } from './file-effects.ts';
 import { findHolders } from './holders.ts';
-import { lookUpMount } from './path-mount.ts';
+import { lookUpMount, mountIdOfPath } from './path-mount.ts';
 
 /** Synchronous, and total over errno: an error that no step expected fails the call, not the broker. */
 export function performPathCall(call: PathCall): Result<unknown> {
@@ -54,6 +54,8 @@ function dispatch({ kind, args }: PathCall): Result<unknown> {
       return makeLink(args.path, args.text);
     case 'readLink':
       return readLink(args.path);
+    case 'mountIdOf':
+      return mountIdOfPath(args.path);
     case 'lookUpMount':
       return lookUpMount(args.path);
     case 'findHolders':

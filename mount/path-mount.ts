@@ -1,5 +1,5 @@
-/** The question "is this a mount point, and of what?", without asking the mounted file system. Path brokers only. */
-import { closeSync, openSync, readSync } from 'node:fs';
+/** The questions "is this a mount point?" and "of what?". Path brokers only. */
+import { closeSync, fstatSync, openSync, readSync, statfsSync } from 'node:fs';
 import { codeOfErrno, errnoOf, failErrno } from './errno.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { AbsolutePath, MountLookup } from './host.ts';
@@ -16,18 +16,21 @@ const LOOKUPS_MAX = 3;
 
 /**
  * Compares the mount of the path with the mount of its parent directory (29 µs at any table size; `st_dev` cannot tell
- * a bind mount, reliability.md F4).
- *
- * Because: the device comes from mountinfo, not from fstat: fstat on a dead file system hangs for ever, which would
- * make the one mount that must be taken down impossible to take down, and btrfs has another number there.
+ * a bind mount, reliability.md F4). Never asks the mounted file system.
  */
+export function mountIdOfPath(path: AbsolutePath): Result<number | undefined> {
+  if (path === '/') return ok(mountIdOfRoot());
+  const mountId = withSpot(path, mountIdAt);
+  return !mountId.ok && mountId.failure.code === 'path-missing' ? ok(undefined) : mountId;
+}
+
+/** As above, with the device: from fstat, but for btrfs, whose st_dev is another number than mountinfo shows. */
 export function lookUpMount(path: AbsolutePath): Result<MountLookup> {
-  if (path === '/') return identify(mountIdOfRoot());
   for (let attempt = 1; ; attempt += 1) {
-    const mountId = withSpot(path, mountIdAt);
-    if (!mountId.ok) return mountId.failure.code === 'path-missing' ? ok({ mounted: false }) : mountId;
+    const mountId = mountIdOfPath(path);
+    if (!mountId.ok) return mountId;
     if (mountId.value === undefined) return ok({ mounted: false });
-    const found = identify(mountId.value);
+    const found = identify(path, mountId.value);
     if (found.ok || attempt === LOOKUPS_MAX) return found;
   }
 }
@@ -59,9 +62,42 @@ function mountIdOfRoot(): number {
   }
 }
 
-function identify(mountId: number): Result<MountLookup> {
+const BTRFS_MAGIC = 0x9123683e;
+
+function identify(path: AbsolutePath, mountId: number): Result<MountLookup> {
+  const device = path === '/' ? undefined : deviceOf(path, mountId);
+  if (device !== undefined) return ok({ mounted: true, mountId, device });
   const entry = findMount(mountId);
   return entry.ok ? ok({ mounted: true, mountId, device: entry.value.device }) : entry;
+}
+
+/** Undefined when stat(2) does not tell: btrfs, or another mount came between. */
+function deviceOf(path: AbsolutePath, mountId: number): string | undefined {
+  const device = withSpot(path, (spot) => {
+    let place: ReturnType<typeof openPlace>;
+    try {
+      place = openPlace(spot);
+    } catch (error) {
+      return failErrno(error, `look at ${spot.name}`, 'none');
+    }
+    try {
+      if (mountIdOf(place) !== mountId) return ok(undefined);
+      if (statfsSync(place.path).type === BTRFS_MAGIC) return ok(undefined);
+      return ok(formatDevice(fstatSync(place.descriptor, { bigint: true }).dev));
+    } catch {
+      return ok(undefined);
+    } finally {
+      closeSync(place.descriptor);
+    }
+  });
+  return device.ok ? device.value : undefined;
+}
+
+/** Linux dev_t, as makedev(3) packs it. */
+export function formatDevice(device: bigint): string {
+  const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & 0xfffff000n);
+  const minor = (device & 0xffn) | ((device >> 12n) & 0xffffff00n);
+  return `${major}:${minor}`;
 }
 
 /** The table's line of one mount id. `table-unreadable` when it has none: the mount has just gone. */

@@ -2,8 +2,8 @@
  * The first belief after a start: records crossed with the kernel's mount table. Pure.
  *
  * Everything is `unsure` until proven. The proof of a mount: same boot, and the mount one sees on its path has the
- * identity noted when the driver said OK and the kernel agreed. What cannot be proven that way is done again (idempotent)
- * when wanted and undone when not.
+ * identity noted when the driver said OK and the kernel agreed. What cannot be proven that way is done again when
+ * wanted (all verbs are idempotent) and undone when not.
  */
 import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';

@@ -278,9 +278,9 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     code: 'unpublished-still-mounted' | 'unstaged-still-mounted',
     method: string,
   ): Promise<Result<void>> {
-    const mount = await host.lookUpMount(directory.mountPoint);
-    if (!mount.ok) return doubtful<never>(mount);
-    if (!mount.value.mounted) return remove(host, directory);
+    const mountId = await host.mountIdOf(directory.mountPoint);
+    if (!mountId.ok) return doubtful<never>(mountId);
+    if (mountId.value === undefined) return remove(host, directory);
     const holders = await host.findHolders(directory.mountPoint);
     const blocker = holders.ok && holders.value.length > 0 ? holders.value.join(', ') : spec.driver;
     const message = `${method} was answered, but ${directory.mountPoint} is still mounted`;

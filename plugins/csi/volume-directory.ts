@@ -1,6 +1,6 @@
 /** The directories a CSI volume has on this node, and the kubelet's `vol_data.json` in them. */
 import { fail, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host, type MountLookup } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import { sha256Hex } from '../layout.ts';
 
 const DIRECTORY_MODE = 0o750;
@@ -25,7 +25,7 @@ export interface VolumeDirectory {
 export interface Before {
   /** The directory did not exist: all that is in it now came with this call. */
   readonly fresh: boolean;
-  readonly mount: MountLookup;
+  readonly mountId: number | undefined;
 }
 
 /** `attachmentID` of vol_data.json and name of the VolumeAttachment; no separators, as the kubelet has it. */
@@ -38,15 +38,15 @@ export async function prepare(host: Host, directory: VolumeDirectory): Promise<R
   const facts = await host.inspect(directory.path);
   if (!facts.ok) return unchanged(facts);
   const fresh = facts.value.kind === 'absent';
-  const mount = fresh ? ok<MountLookup>({ mounted: false }) : await host.lookUpMount(directory.mountPoint);
-  if (!mount.ok) return unchanged(mount);
-  const filled = await fill(host, directory, mount.value);
-  if (filled.ok) return ok({ fresh, mount: mount.value });
+  const mountId = fresh ? ok(undefined) : await host.mountIdOf(directory.mountPoint);
+  if (!mountId.ok) return unchanged(mountId);
+  const filled = await fill(host, directory, mountId.value !== undefined);
+  if (filled.ok) return ok({ fresh, mountId: mountId.value });
   const undone = !fresh || (await remove(host, directory)).ok;
   return undone ? unchanged(filled) : fail({ ...filled.failure, effect: 'unknown' });
 }
 
-async function fill(host: Host, directory: VolumeDirectory, mount: MountLookup): Promise<Result<void>> {
+async function fill(host: Host, directory: VolumeDirectory, isMounted: boolean): Promise<Result<void>> {
   const made = await makeDirectory(host, directory.path);
   if (!made.ok) return made;
   const content = Buffer.from(`${JSON.stringify(directory.data, Object.keys(directory.data).sort())}\n`);
@@ -54,7 +54,7 @@ async function fill(host: Host, directory: VolumeDirectory, mount: MountLookup):
   // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
   const written = await host.writeFile(file, content, { mode: VOLUME_DATA_MODE, durable: false });
   // A mounted mount point is the root of somebody's volume: neither its mode nor its existence is ours to set.
-  if (!written.ok || mount.mounted) return written;
+  if (!written.ok || isMounted) return written;
   return directory.mountPointMadeBy === 'us'
     ? makeDirectory(host, directory.mountPoint)
     : removeMountPoint(host, directory.mountPoint);
@@ -98,14 +98,9 @@ async function removeMountPoint(host: Host, path: AbsolutePath): Promise<Result<
 
 /** After a refused call: nothing new is mounted, and what this call made is gone again. Else the effect is unknown. */
 export async function isAsBefore(host: Host, directory: VolumeDirectory, before: Before): Promise<boolean> {
-  const now = await host.lookUpMount(directory.mountPoint);
-  if (!now.ok || !isSameMount(now.value, before.mount)) return false;
+  const now = await host.mountIdOf(directory.mountPoint);
+  if (!now.ok || now.value !== before.mountId) return false;
   return !before.fresh || (await remove(host, directory)).ok;
-}
-
-function isSameMount(a: MountLookup, b: MountLookup): boolean {
-  if (!a.mounted || !b.mounted) return a.mounted === b.mounted;
-  return a.mountId === b.mountId && a.device === b.device;
 }
 
 function unchanged(failed: { readonly ok: false; readonly failure: Parameters<typeof fail>[0] }) {

@@ -399,6 +399,7 @@ export function createMemoryHost(): MemoryHost {
         return node.value.kind === 'symlink' ? ok(node.value.text) : problem('path-wrong-kind', path);
       }),
     readMountTable: () => asked('readMountTable', () => ok(createMountTable(mounts.map((one) => one.entry)))),
+    mountIdOf: (path) => asked('mountIdOf', () => ok(mountAt(path)?.entry.mountId)),
     lookUpMount: (path) =>
       asked<MountLookup>('lookUpMount', () => {
         const found = mountAt(path)?.entry;

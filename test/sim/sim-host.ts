@@ -247,6 +247,14 @@ export class SimHost implements Host {
     return this.#act({ kind: 'readMountTable', what: '', readOnly: true, apply });
   }
 
+  mountIdOf(path: AbsolutePath): Promise<Result<number | undefined>> {
+    const apply = (): Result<number | undefined> => {
+      const seen = answered(this.#parts.kernel.lookUpMount(path), path);
+      return seen.ok ? ok(seen.value.mounted ? seen.value.mountId : undefined) : seen;
+    };
+    return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
+  }
+
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>> {
     const apply = () => answered(this.#parts.kernel.lookUpMount(path), path);
     return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });

@@ -57,7 +57,10 @@ test('the agent becomes ready, tells its status, and pid 1 sees its mounts', asy
   const on = node(t);
   if (on === undefined) return;
   assert.deepEqual(on.run('systemctl start mooring'), { code: 0, out: '' });
-  await on.until('systemctl show -P StatusText mooring', /^1 of 1 pods ready, 1 mounted$/m);
+  await on.until(
+    'systemctl show -P StatusText mooring',
+    /^1 volumes wanted, 1 mounted, 0 operations running$/m,
+  );
   assert.match(on.run('mooring status').out, /default\/web +mem +empty-dir +● mounted/);
   assert.equal(on.mounts('kubernetes.io~empty-dir/mem').length, 1);
 });

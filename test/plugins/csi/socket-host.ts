@@ -94,6 +94,7 @@ export function createSocketHost(): SocketHost {
         return fail({ code: 'too-large', message: path, effect: 'none' });
       return names;
     },
+    mountIdOf: async (path) => ok(mounts.get(path)?.mountId),
     async lookUpMount(path): Promise<Result<MountLookup>> {
       const mount = mounts.get(path);
       return ok(mount === undefined ? { mounted: false } : { mounted: true, ...mount });
