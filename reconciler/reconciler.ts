@@ -20,6 +20,7 @@ import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
 import type { Log } from './log.ts';
+import { createNotebook } from './notebook.ts';
 import { logDone } from './operation-log.ts';
 import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
@@ -89,7 +90,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   let desired = NOTHING_KNOWN;
   let layoutRead = false;
   let passes = 0;
-  let notes = 0;
   let scheduled = false;
   let stopped = false;
   let cancelResync: Cancel = () => {};
@@ -131,6 +131,15 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     orphans.delete(orphan);
     void records.erase(orphan);
   }
+
+  const notebook = createNotebook({
+    host,
+    records,
+    log,
+    believed: (volume) => actual.get(volume),
+    isRunning: (volume) => executor.inFlightOf(volume).some(({ phase }) => phase === 'running'),
+    onNoted: notify,
+  });
 
   const forgiveness = createForgiveness(host, (driver) => {
     forgiveAll((spec) => isOf(spec, driver));
@@ -233,21 +242,13 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const id = volume.spec.id;
     if (!isOnTheGround(volume)) {
       actual.set(id, volume);
-      void note(volume);
+      notebook.note(id);
       return;
     }
     actual.delete(id);
     orphans.delete(id);
     const erased = await records.erase(id);
     if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
-  }
-
-  async function note(volume: ActualVolume): Promise<void> {
-    notes += 1;
-    const saved = await records.save(volume);
-    notes -= 1;
-    if (!saved.ok) log.warn('record not updated', { volume: volume.spec.id, code: saved.failure.code });
-    notify();
   }
 
   function onFinished({ operation, outcome }: Finished): void {
@@ -349,11 +350,12 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    idle: () => !scheduled && notes === 0 && executor.inFlight().length === 0,
+    idle: () => !scheduled && notebook.idle() && executor.inFlight().length === 0,
     passes: () => passes,
     stop(waitMs) {
       stopped = true;
       cancelResync();
+      notebook.close();
       forgiveness.close();
       executor.close();
       return new Promise((resolve) => {

@@ -80,7 +80,7 @@ test('a failure backs its key off, the way down stays free, and the timer asks f
   assert.equal(executor.submit(stage).kind, 'started');
 });
 
-test('a timer that fires a little early is still a retry: a monotonic clock and a timer do not agree to the tenth', async () => {
+test('a timer that fires a little early is still a retry: clock and timer do not agree to the tenth', async () => {
   const { host, executor, retried } = bench(() => failed);
   executor.submit(stage);
   await settled();
