@@ -222,6 +222,7 @@ export class SimDriver implements Neighbour {
     switch (fate.kind) {
       case 'status':
         if (fate.effect) this.#perform(call, 'plain');
+        if (fate.status === NOT_FOUND) this.#forget(call);
         return reply({ status: fate.status, message: `fault ${fate.status}` });
       case 'lie':
         return reply(this.#lie(call));
@@ -239,6 +240,19 @@ export class SimDriver implements Neighbour {
       case 'stack':
         return reply(this.#perform(call, fate.kind));
     }
+  }
+
+  /** A driver that says at a teardown that it does not know the volume keeps nothing of what is not mounted (GR-05). */
+  #forget({ method, request }: VolumeCallRecord): void {
+    const backing = this.#backings.get(request.volumeId);
+    const isMounted = (path: string): boolean => {
+      const seen = this.#parts.kernel.lookUpMount(path as AbsolutePath);
+      return typeof seen !== 'string' && seen.mounted;
+    };
+    if (method === 'NodeUnpublishVolume' && !isMounted(request.targetPath))
+      backing?.resources.delete(request.targetPath);
+    if (method === 'NodeUnstageVolume' && !isMounted(request.stagingTargetPath))
+      backing?.stagedAt.delete(request.stagingTargetPath);
   }
 
   #perform(call: VolumeCallRecord, fate: Fate['kind']): Outcome {
