@@ -3,22 +3,25 @@
  * again. What the tests look at is the kernel's table, the loop devices and the files, not the driver's words.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
 import { parseAbsolutePath, type RemoteMethod, type RemoteReply } from '../../../mount/host.ts';
 import { type MountEntry, parseMountTable } from '../../../mount/mount-table.ts';
 import {
   ControllerService,
   CreateVolumeRequest,
+  NodeExpandVolumeRequest,
   NodePublishVolumeRequest,
   NodeService,
   NodeStageVolumeRequest,
   type VolumeCapability,
   VolumeCapability_AccessMode_Mode as Mode,
+  VolumeUsage_Unit as Unit,
 } from '../../../plugins/csi/generated/csi.ts';
 import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
 
@@ -38,12 +41,23 @@ export const CODE = {
 
 /** Why the real thing cannot be tested here; false when it can. */
 export function cannotRun(...tools: readonly string[]): string | false {
-  if (process.getuid?.() !== 0) return 'SKIPPED: needs root for mounts and loop devices';
-  if (!existsSync('/dev/loop-control')) return 'SKIPPED: no /dev/loop-control here';
+  if (process.getuid?.() !== 0) return skipLoudly('needs root for mounts and loop devices');
+  if (!existsSync('/dev/loop-control')) return skipLoudly('no /dev/loop-control here');
   const missing = tools.find(
     (tool) => !['/usr/sbin', '/sbin', '/usr/bin'].some((one) => existsSync(join(one, tool))),
   );
-  return missing === undefined ? false : `SKIPPED: ${missing} is not installed`;
+  return missing === undefined ? false : skipLoudly(`${missing} is not installed`);
+}
+
+export function skipLoudly(reason: string): string {
+  process.stderr.write(`\n*** SKIPPED: ${reason} ***\n\n`);
+  return `SKIPPED: ${reason}`;
+}
+
+/** `mooring-loopfile create|list|delete` and wrong starts: runs to its end. */
+export function runLoopfile(...argv: readonly string[]) {
+  const node = ['--import', import.meta.resolve('tsx'), MAIN];
+  return spawnSync(process.execPath, [...node, ...argv], { encoding: 'utf8', timeout: DEADLINE_MS });
 }
 
 export interface Driver {
@@ -57,6 +71,7 @@ export interface Driver {
 
 export interface World {
   readonly pid: number;
+  readonly socket: string;
   readonly directory: string;
   readonly pool: string;
   start(...flags: readonly string[]): Promise<Driver>;
@@ -71,25 +86,31 @@ export interface World {
   loops(): readonly string[];
   /** The same file, seen through the namespace. */
   inside(path: string): string;
+  /** Takes away every mount and loop device of this world; what there was. One failed test must not fail the next. */
+  sweep(): readonly string[];
   close(): Promise<void>;
 }
 
-export async function createWorld(): Promise<World> {
+/** What runs in the world dies with the test process, also when that is killed. */
+const MORTAL = ['--pdeathsig', 'KILL', '--'];
+
+/** A holder of a private mount namespace. */
+async function createKeeper(): Promise<ChildProcess> {
+  const unshare = ['unshare', '-m', '--propagation', 'private'];
+  const keeper = spawn('setpriv', [...MORTAL, ...unshare, 'sh', '-c', 'echo ready; exec sleep infinity']);
+  await once(keeper.stdout, 'data');
+  return keeper;
+}
+
+/** `own`: in a mount namespace of its own. `here`: in that of the test process, which has to be private already. */
+export async function createWorld(where: 'own' | 'here' = 'own'): Promise<World> {
   const directory = mkdtempSync(join(tmpdir(), 'mooring-loopfile-'));
   const pool = join(directory, 'pool');
   const socket = join(directory, 'csi.sock');
   mkdirSync(join(directory, 'stage'));
   mkdirSync(join(directory, 'pods'));
-  const keeper = spawn('unshare', [
-    '-m',
-    '--propagation',
-    'private',
-    'sh',
-    '-c',
-    'echo ready; exec sleep infinity',
-  ]);
-  await once(keeper.stdout, 'data');
-  const pid = keeper.pid ?? 0;
+  const keeper = where === 'own' ? await createKeeper() : undefined;
+  const pid = keeper?.pid ?? process.pid;
   const remote = createGrpcRemote();
   const drivers = new Set<ChildProcess>();
 
@@ -97,17 +118,17 @@ export async function createWorld(): Promise<World> {
     const node = [process.execPath, '--import', import.meta.resolve('tsx'), MAIN];
     const argv = ['--pool', pool, '--endpoint', `unix://${socket}`, '--node-id', 'node-1', ...flags];
     const inNamespace = ['-m', '-t', String(pid), '--'];
-    const child = spawn('nsenter', [...inNamespace, ...node, ...argv], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const command = ['nsenter', ...inNamespace, ...node, ...argv];
+    const child = spawn('setpriv', [...MORTAL, ...command], { stdio: ['ignore', 'ignore', 'pipe'] });
     drivers.add(child);
     const exited = once(child, 'exit');
     let log = '';
-    await new Promise<void>((resolve, reject) => {
-      child.stderr.on('data', (chunk) => {
-        log += String(chunk);
-        if (log.includes('"event":"started"')) resolve();
-      });
-      void exited.then(() => reject(new Error(`the driver ended at once: ${log}`)));
+    child.stderr.on('data', (chunk) => {
+      log += String(chunk);
+      if (log.includes('"event":"started"')) child.emit('started');
     });
+    await Promise.race([once(child, 'started'), exited]);
+    if (child.exitCode !== null) throw new Error(`the driver ended at once: ${log}`);
     return {
       process: child,
       log: () => log,
@@ -138,7 +159,7 @@ export async function createWorld(): Promise<World> {
     request: Request,
   ): Promise<Reply> {
     const reply = await call(method, request);
-    if (reply.kind !== 'ok') assert.fail(`${method.path}: ${JSON.stringify(reply)}`);
+    if (reply.kind !== 'ok') assert.fail(`${method.path}: ${inspect(reply)}`);
     return reply.reply;
   }
 
@@ -159,6 +180,16 @@ export async function createWorld(): Promise<World> {
     });
   }
 
+  function sweep(): readonly string[] {
+    const left = [
+      ...mounts().map((entry) => `mount ${entry.target}`),
+      ...loops().map((name) => `device ${name}`),
+    ];
+    for (const entry of [...mounts()].reverse()) run('umount', '--', entry.target);
+    for (const name of loops()) execFileSync('losetup', ['--detach', `/dev/${name}`]);
+    return left;
+  }
+
   async function close(): Promise<void> {
     remote.close();
     for (const child of drivers) {
@@ -166,14 +197,17 @@ export async function createWorld(): Promise<World> {
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
-    keeper.kill('SIGKILL');
-    await once(keeper, 'exit');
-    for (const name of loops()) execFileSync('losetup', ['--detach', `/dev/${name}`]);
+    sweep();
+    if (keeper !== undefined) {
+      keeper.kill('SIGKILL');
+      await once(keeper, 'exit');
+    }
     rmSync(directory, { recursive: true });
   }
 
   return {
     pid,
+    socket,
     directory,
     pool,
     start,
@@ -182,6 +216,7 @@ export async function createWorld(): Promise<World> {
     run,
     mounts,
     loops,
+    sweep,
     close,
     mountsAt: (path) => mounts().filter((entry) => entry.target === path),
     inside: (path) => `/proc/${pid}/root${path}`,
@@ -248,19 +283,37 @@ export async function createVolume(world: World, name: string, shape: Shape = {}
     publish: (targetPath?: string, readonly?: boolean, as?: Shape) =>
       world.call(NodeService.nodePublishVolume, publishRequest(targetPath, readonly, as)),
     unpublish: (targetPath = target) => world.call(NodeService.nodeUnpublishVolume, { volumeId, targetPath }),
+    enlarge: (bytes: number) =>
+      world.must(ControllerService.controllerExpandVolume, {
+        volumeId,
+        capacityRange: { requiredBytes: BigInt(bytes), limitBytes: 0n },
+        secrets: {},
+        volumeCapability: undefined,
+      }),
+    expand: () =>
+      world.call(
+        NodeService.nodeExpandVolume,
+        NodeExpandVolumeRequest.fromPartial({ volumeId, volumePath: target }),
+      ),
+    /** What the file system at a place of the volume holds in all, or the block device. */
+    totalBytes: async (volumePath = target) => {
+      const request = { volumeId, volumePath, stagingTargetPath: '' };
+      const { usage } = await world.must(NodeService.nodeGetVolumeStats, request);
+      return Number(usage.find(({ unit }) => unit === Unit.BYTES)?.total ?? 0n);
+    },
     remove: () => world.call(ControllerService.deleteVolume, { volumeId, secrets: {} }),
   };
 }
 
+/** An answer for messages; capacities are BigInt, which JSON does not know. */
+const shown = (reply: RemoteReply<unknown>): string => inspect(reply, { depth: 5 });
+
 export function assertOk(reply: RemoteReply<unknown>): void {
-  assert.equal(reply.kind, 'ok', JSON.stringify(reply));
+  assert.equal(reply.kind, 'ok', shown(reply));
 }
 
-export function assertStatus(reply: RemoteReply<unknown>, name: keyof typeof CODE): void {
-  assert.equal(reply.kind, 'status', JSON.stringify(reply));
-  assert.equal(
-    reply.kind === 'status' && reply.status,
-    CODE[name],
-    `${name} expected: ${JSON.stringify(reply)}`,
-  );
+/** `because` is for statuses whose words an operator depends on. */
+export function assertStatus(reply: RemoteReply<unknown>, name: keyof typeof CODE, because = /(?:)/): void {
+  assert.equal(reply.kind === 'status' && reply.status, CODE[name], `${name} expected: ${shown(reply)}`);
+  assert.match(reply.kind === 'status' ? reply.message : '', because);
 }

@@ -1,0 +1,41 @@
+/** CSI Identity: who the driver is and what it can do in general. */
+import { access, constants } from 'node:fs/promises';
+import {
+  type IdentityService,
+  PluginCapability_Service_Type as Service,
+  PluginCapability_VolumeExpansion_Type as Expansion,
+} from '../csi/generated/csi.ts';
+import type { GrpcImplementation } from '../csi/grpc.ts';
+import type { Pool } from './pool.ts';
+import { status } from './status.ts';
+
+export const VENDOR_VERSION = '0.1.0';
+
+export function createIdentityService(
+  driver: string,
+  pool: Pool,
+): GrpcImplementation<typeof IdentityService> {
+  return {
+    getPluginInfo: async () => ({ name: driver, vendorVersion: VENDOR_VERSION, manifest: {} }),
+
+    // Topology: a file of this node is of no use on another one.
+    getPluginCapabilities: async () => ({
+      capabilities: [
+        { type: { $case: 'service', value: { type: Service.CONTROLLER_SERVICE } } },
+        { type: { $case: 'service', value: { type: Service.VOLUME_ACCESSIBILITY_CONSTRAINTS } } },
+        { type: { $case: 'volumeExpansion', value: { type: Expansion.ONLINE } } },
+      ],
+    }),
+
+    probe: async () => {
+      for (const path of [pool.directory, '/dev/loop-control']) {
+        try {
+          await access(path, constants.R_OK | constants.W_OK);
+        } catch {
+          throw status('FAILED_PRECONDITION', `${path} is not accessible`);
+        }
+      }
+      return { ready: true };
+    },
+  };
+}

@@ -1,0 +1,142 @@
+/**
+ * Loop devices: which one shows a data file, and how it gets one.
+ *
+ * `losetup -a`, `-j` and `-f` ask every loop device of the machine about its backing file, and hang for good when one
+ * of those files sits on a dead file system that is none of our business. So the list comes from /sys, which never
+ * touches a file system, and only devices that look like ours are asked for the inode that proves it.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { status, unlessAbsent } from './status.ts';
+import { ask, run } from './tools.ts';
+
+export interface LoopDevice {
+  /** `/dev/loop7` */
+  readonly path: string;
+  /** `loop7` */
+  readonly name: string;
+  /** `7:7`, as mountinfo shows it. */
+  readonly number: string;
+}
+
+/** A data file, known by more than its name. */
+export interface BackingFile {
+  /** `<pool>/<volume id>/data.img` */
+  readonly path: string;
+  readonly inode: number;
+  /** `major:minor` of the file system the file is on. */
+  readonly device: string;
+}
+
+export interface LoopDevices {
+  /** Devices that show this very file. More than one only after a crash in the middle of an attach. */
+  readonly attached: readonly LoopDevice[];
+  /** Devices that still show a file of this name that was deleted since. */
+  readonly orphaned: readonly LoopDevice[];
+}
+
+interface UsedDevice extends LoopDevice {
+  readonly backingPath: string;
+}
+
+const DELETED = ' (deleted)';
+
+/** `file` is undefined when the volume is gone: then there can only be orphans. */
+export async function findLoopDevices(path: string, file: BackingFile | undefined): Promise<LoopDevices> {
+  const used = await usedDevices();
+  const orphaned = used.filter((device) => device.backingPath === `${path}${DELETED}`);
+  if (file === undefined) return { attached: [], orphaned };
+  // A pool can be seen under other paths (bind mounts, namespaces), but the last two components stay.
+  const ending = `/${path.split('/').slice(-2).join('/')}`;
+  const attached: LoopDevice[] = [];
+  for (const device of used.filter((one) => one.backingPath.endsWith(ending))) {
+    if (await shows(device, file)) attached.push(device);
+  }
+  return { attached, orphaned };
+}
+
+const ATTACH_ATTEMPTS_MAX = 16;
+
+/**
+ * Attaches `file` to a free loop device. The number is chosen here and given to losetup: when somebody else is faster
+ * the kernel refuses and the next number is tried.
+ */
+export async function attachLoopDevice(file: BackingFile): Promise<LoopDevice> {
+  for (let attempt = 0; attempt < ATTACH_ATTEMPTS_MAX; attempt += 1) {
+    const name = await freeName();
+    const answer = await ask('losetup', ['--', `/dev/${name}`, file.path]);
+    const device = (await usedDevices()).find((one) => one.name === name);
+    if (answer.exitCode !== 0) {
+      if (device !== undefined) continue;
+      throw status('INTERNAL', `losetup /dev/${name} ended with ${answer.exitCode}: ${answer.complaint}`);
+    }
+    if (device !== undefined && (await shows(device, file))) return device;
+    if (device?.backingPath.startsWith(file.path) === true) await detachLoopDevice(device);
+    throw status('ABORTED', `${file.path} was replaced while it was being attached`);
+  }
+  throw status('RESOURCE_EXHAUSTED', `no free loop device after ${ATTACH_ATTEMPTS_MAX} attempts`);
+}
+
+/** The caller has made sure that nothing mounts it here; elsewhere the kernel lets go after the last user. */
+export async function detachLoopDevice(device: LoopDevice): Promise<void> {
+  await run('losetup', ['--detach', device.path]);
+}
+
+/** Makes the device as large as its file has become. */
+export async function refreshLoopDevice(device: LoopDevice): Promise<void> {
+  await run('losetup', ['--set-capacity', device.path]);
+}
+
+/** A read-only mount of a device node does not stop writes to the device, so the device itself is switched. */
+export async function setReadOnly(device: LoopDevice, readOnly: boolean): Promise<void> {
+  if ((await isReadOnlyDevice(device)) === readOnly) return;
+  await run('blockdev', [readOnly ? '--setro' : '--setrw', device.path]);
+  if ((await isReadOnlyDevice(device)) !== readOnly)
+    throw status('INTERNAL', `${device.path} ignored blockdev`);
+}
+
+export async function deviceBytes(device: LoopDevice): Promise<number> {
+  return Number(await readFile(`/sys/block/${device.name}/size`, 'utf8')) * 512;
+}
+
+async function isReadOnlyDevice(device: LoopDevice): Promise<boolean> {
+  return (await readFile(`/sys/block/${device.name}/ro`, 'utf8')).trim() === '1';
+}
+
+const LOOP_NAME = /^loop([0-9]{1,7})$/;
+
+async function loopNames(): Promise<readonly string[]> {
+  return (await readdir('/sys/block')).filter((name) => LOOP_NAME.test(name));
+}
+
+async function usedDevices(): Promise<readonly UsedDevice[]> {
+  const devices = await Promise.all(
+    (await loopNames()).map(async (name) => {
+      const backing = await unlessAbsent(readFile(`/sys/block/${name}/loop/backing_file`, 'utf8'));
+      if (backing === undefined) return undefined;
+      const number = (await unlessAbsent(readFile(`/sys/block/${name}/dev`, 'utf8')))?.trim();
+      if (number === undefined) return undefined;
+      return { path: `/dev/${name}`, name, number, backingPath: backing.replace(/\n$/, '') };
+    }),
+  );
+  return devices.filter((device) => device !== undefined);
+}
+
+/** The lowest name without a file, existing or not: losetup makes a device that is named to it. */
+async function freeName(): Promise<string> {
+  const used = new Set((await usedDevices()).map((device) => device.name));
+  for (let number = 0; ; number += 1) {
+    if (!used.has(`loop${number}`)) return `loop${number}`;
+  }
+}
+
+async function shows(device: LoopDevice, file: BackingFile): Promise<boolean> {
+  const answer = await ask('losetup', [
+    '--list',
+    '--noheadings',
+    '--output',
+    'BACK-INO,BACK-MAJ:MIN',
+    device.path,
+  ]);
+  const [inode, backingDevice] = answer.stdout.trim().split(/\s+/);
+  return answer.exitCode === 0 && inode === String(file.inode) && backingDevice === file.device;
+}

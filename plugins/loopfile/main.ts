@@ -1,0 +1,156 @@
+/**
+ * mooring-loopfile: a CSI driver for local volumes. Each volume is a sparse file in a pool directory, shown by a loop
+ * device, with ext4, xfs or btrfs on it or as a raw block device.
+ */
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { parseArgs } from 'node:util';
+import { parseAbsolutePath } from '../../mount/host.ts';
+import { startDriver } from './driver.ts';
+import { reportOnStderr as report } from './events.ts';
+import { FS_TYPES, type FsType } from './file-system.ts';
+import { openPool } from './pool.ts';
+import { status, statusOf } from './status.ts';
+import { createVolumeCommand, deleteVolumeCommand, listVolumesCommand } from './volume-command.ts';
+
+const USAGE = `usage: mooring-loopfile --pool DIR --endpoint unix:///PATH.sock [option ...]
+  --pool DIR            where the volumes are; made when missing
+  --endpoint URL        the CSI socket
+  --registry DIR        register with the node agent that watches this directory
+  --node-id ID          default: the host name
+  --name NAME           the driver's name; default: loopfile.mooring.dev
+  --attach              offer ControllerPublishVolume and ControllerUnpublishVolume
+  --capacity-bytes N    what may be promised in total; default: what the pool's file system has
+  --default-fs FS       ext4, xfs or btrfs; default: ext4
+
+       mooring-loopfile create --pool DIR --name NAME --size 64Mi [--fs ext4] [--yaml] [--driver NAME]
+       mooring-loopfile list   --pool DIR
+       mooring-loopfile delete --pool DIR --name NAME
+`;
+
+const DRIVER_NAME = 'loopfile.mooring.dev';
+/** CSI wants at most 63 characters, also for the topology key that is made of it, and a letter at both ends. */
+const DRIVER_NAME_SHAPE = /^[a-zA-Z]([-a-zA-Z0-9.]{0,51}[a-zA-Z])?$/;
+/** A topology value (CSI, Topology): at most 63 characters. */
+const NODE_ID_SHAPE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+function readFlags() {
+  return parseArgs({
+    allowPositionals: true,
+    options: {
+      pool: { type: 'string' },
+      endpoint: { type: 'string' },
+      registry: { type: 'string' },
+      'node-id': { type: 'string' },
+      name: { type: 'string' },
+      attach: { type: 'boolean', default: false },
+      'capacity-bytes': { type: 'string' },
+      'default-fs': { type: 'string', default: 'ext4' },
+      size: { type: 'string' },
+      fs: { type: 'string', default: 'ext4' },
+      driver: { type: 'string', default: DRIVER_NAME },
+      yaml: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
+}
+
+type Flags = ReturnType<typeof readFlags>['values'];
+
+async function main(): Promise<void> {
+  const { values: flags, positionals } = readFlags();
+  if (flags.help) {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const [command, ...extra] = positionals;
+  if (extra.length > 0) throw wrong(`unexpected ${extra[0]}`);
+  if (command === undefined) await serve(flags);
+  else process.stdout.write(await runCommand(command, flags));
+}
+
+async function runCommand(command: string, flags: Flags): Promise<string> {
+  const pool = await openPool(readPath('pool', flags.pool), undefined);
+  if (command === 'list') return listVolumesCommand(pool);
+  const name = readText('name', flags.name);
+  if (command === 'delete') return deleteVolumeCommand(pool, name);
+  if (command !== 'create') throw wrong(`unknown command ${command}`);
+  const size = readText('size', flags.size);
+  const driver = readShape('driver', flags.driver, DRIVER_NAME_SHAPE);
+  return createVolumeCommand(pool, { driver, name, size, fsType: readFs('fs', flags.fs), yaml: flags.yaml });
+}
+
+async function serve(flags: Flags): Promise<void> {
+  const options = {
+    endpoint: readPath('endpoint', flags.endpoint?.replace(/^unix:\/\//, '')),
+    registry: flags.registry === undefined ? undefined : readPath('registry', flags.registry),
+    nodeId: readShape('node-id', flags['node-id'] ?? hostname(), NODE_ID_SHAPE),
+    name: readShape('name', flags.name ?? DRIVER_NAME, DRIVER_NAME_SHAPE),
+    attach: flags.attach,
+    defaultFs: readFs('default-fs', flags['default-fs']),
+    bootId: (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim(),
+    report,
+  };
+  const pool = await openPool(readPath('pool', flags.pool), readCapacity(flags['capacity-bytes']));
+  const driver = await startDriver({ ...options, pool });
+  report('started', {
+    driver: options.name,
+    node: options.nodeId,
+    pool: pool.directory,
+    endpoint: options.endpoint,
+  });
+
+  let stopping = false;
+  const stop = async (signal: string): Promise<void> => {
+    if (stopping) return;
+    stopping = true;
+    await driver.close();
+    report('stopped', { signal });
+    process.exit(0);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
+}
+
+function wrong(message: string): Error {
+  return status('INVALID_ARGUMENT', `${message}\n${USAGE}`);
+}
+
+function readText(flag: string, text: string | undefined): string {
+  if (text === undefined || text === '') throw wrong(`--${flag} is missing`);
+  return text;
+}
+
+function readPath(flag: string, text: string | undefined): string {
+  const path = parseAbsolutePath(readText(flag, text));
+  if (path === undefined) throw wrong(`--${flag} must be a plain absolute path`);
+  return path;
+}
+
+function readShape(flag: string, text: string, shape: RegExp): string {
+  if (!shape.test(text)) throw wrong(`--${flag} ${text} is not allowed`);
+  return text;
+}
+
+function readFs(flag: string, text: string): FsType {
+  const fsType = FS_TYPES.find((one) => one === text);
+  if (fsType === undefined) throw wrong(`--${flag} must be one of ${FS_TYPES.join(', ')}`);
+  return fsType;
+}
+
+function readCapacity(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const bytes = Number(text);
+  if (!/^[0-9]+$/.test(text) || !Number.isSafeInteger(bytes))
+    throw wrong('--capacity-bytes must be a number of bytes');
+  return bytes;
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof Error)) throw error;
+  const usage = 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
+  const message = usage ? `${error.message}\n${USAGE}` : statusOf(error).message;
+  process.stderr.write(`mooring-loopfile: ${message}\n`);
+  process.exitCode = 1;
+}
