@@ -146,7 +146,7 @@ test('of two claims that name one volume without claimRef only the first is serv
     volumeYaml('pv-data'),
   );
   assert.deepEqual([...volumeOf(state, DATA).publications.keys()], ['uid-web/pv-data']);
-  assert.match(unresolvedIn(state), /^claim-mismatch: .*default\/data too/);
+  assert.match(unresolvedIn(state), /^claim-mismatch: .*default\/data,/);
 });
 
 test('what is missing is named, and the pods that miss nothing go on', () => {
