@@ -11,6 +11,8 @@ import { fileURLToPath } from 'node:url';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const CONCURRENCY = 2;
+/** Of one file; a test that hangs must not hang the gate. The full crash sweep needs most of it. */
+const FILE_MS_MAX = 1_500_000;
 
 function testFiles(wanted: readonly string[]): string[] {
   const all = readdirSync(HERE, { recursive: true, encoding: 'utf8' })
@@ -53,7 +55,15 @@ function traces(): Set<string> {
 }
 
 function run(files: readonly string[]): Promise<number> {
-  const node = [process.execPath, '--import', 'tsx', '--test', `--test-concurrency=${CONCURRENCY}`, ...files];
+  const node = [
+    process.execPath,
+    '--import',
+    'tsx',
+    '--test',
+    `--test-concurrency=${CONCURRENCY}`,
+    `--test-timeout=${FILE_MS_MAX}`,
+    ...files,
+  ];
   const isRoot = process.getuid?.() === 0;
   if (!isRoot) {
     process.stderr.write(
