@@ -77,6 +77,30 @@ function neverChangesItsMind(): Mutation {
   return { policy: { planVolume: remembering } };
 }
 
+const unstagesUnderUnsurePublications: Mutation = {
+  policy: {
+    planVolume: (input) => {
+      const { actual, desired, gate } = input;
+      const publications = [...(actual?.publications.values() ?? [])];
+      // What is being unpublished right now is unsure too; taking that for doubt would contradict the plan at each step.
+      const doubtful =
+        publications.length > 0 &&
+        publications.every(({ presence }) => presence.kind === 'unsure' && presence.because !== 'begun');
+      if (
+        !doubtful ||
+        actual === undefined ||
+        desired !== undefined ||
+        !gate.complete ||
+        input.needs === undefined
+      ) {
+        return planVolume(input);
+      }
+      if (actual.staged.kind === 'absent') return planVolume(input);
+      return { operations: [{ kind: 'unstage', volume: input.volume }], waits: [] };
+    },
+  },
+};
+
 const trustsTheDriver: Mutation = withHost((host) => {
   const promised = new Set<string>();
   return {
@@ -124,6 +148,11 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: 'takes unknown for unwanted', caughtBy: ['INV-3'], make: () => takesUnknownForUnwanted },
   { name: 'does not ask again when its turn comes', caughtBy: ['INV-3'], make: neverChangesItsMind },
+  {
+    name: 'unstages while a publication is unsure',
+    caughtBy: ['INV-1'],
+    make: () => unstagesUnderUnsurePublications,
+  },
   {
     name: "trusts a driver's OK",
     caughtBy: ['INV-11', 'liveness', 'stability'],
