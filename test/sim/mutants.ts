@@ -82,7 +82,8 @@ const unstagesUnderUnsurePublications: Mutation = {
     planVolume: (input) => {
       const { actual, desired, gate } = input;
       const publications = [...(actual?.publications.values() ?? [])];
-      // What is being unpublished right now is unsure too; taking that for doubt would contradict the plan at each step.
+      // What is being unpublished right now is unsure too; taking that for doubt
+      // would contradict the plan at each step.
       const doubtful =
         publications.length > 0 &&
         publications.every(({ presence }) => presence.kind === 'unsure' && presence.because !== 'begun');
