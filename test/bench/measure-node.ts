@@ -83,7 +83,9 @@ export async function measureFullNode(
 async function measureIdle(world: World, seconds: number): Promise<Idle> {
   await world.untilIdle();
   const pid = world.agentPid();
+  await untilQuiet(pid, world.interrupted);
   const changesBefore = await changesOf(world);
+  // Reading the status costs the agent something too; it is no part of being idle.
   await untilQuiet(pid, world.interrupted);
   const before = { cpu: cpuMs(pid), wakes: wakeUps(pid) };
   await sleep(seconds * 1_000, undefined, { signal: world.interrupted });
