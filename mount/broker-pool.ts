@@ -9,6 +9,18 @@ export interface BrokerPoolOptions extends BrokerStart {
   /** For removeTree, whose work has no bound. */
   readonly removeTreeDeadlineMs: number;
   readonly pathBrokersMax?: number;
+  /** Without it a call waits at most `deadlineMs` for a broker. */
+  readonly waitsForEver?: boolean;
+  /** How many stay when there is nothing to do; 1 unless said otherwise. */
+  readonly idleBrokersMin?: number;
+}
+
+/** How the caller goes along with a long call. */
+export interface CallCompany {
+  /** The call goes on and has seen so many entries; its deadline begins anew. */
+  readonly onSign: (seen: number) => void;
+  /** Ends the call: `no-longer-wanted`, with effect `unknown` once it has begun. */
+  readonly signal: AbortSignal;
 }
 
 export interface BrokerPool {
@@ -20,6 +32,7 @@ export interface BrokerPool {
   call<Kind extends PathCallKind>(
     kind: Kind,
     args: PathCalls[Kind]['args'],
+    company?: CallCompany,
   ): Promise<PathCalls[Kind]['result']>;
   /** Killed brokers that have not ended: they sit in the kernel, and so do their calls. */
   abandoned(): number;
@@ -46,7 +59,8 @@ interface Pending {
   readonly call: PathCall;
   readonly deadlineMs: number;
   readonly settle: (result: Result<unknown>) => void;
-  timer: NodeJS.Timeout;
+  readonly company: CallCompany | undefined;
+  timer: NodeJS.Timeout | undefined;
 }
 
 type Phase = 'starting' | 'idle' | 'busy' | 'overdue' | 'leaving';
@@ -79,19 +93,27 @@ class PathBrokers implements BrokerPool {
   call<Kind extends PathCallKind>(
     kind: Kind,
     args: PathCalls[Kind]['args'],
+    company?: CallCompany,
   ): Promise<PathCalls[Kind]['result']> {
     const call = { kind, args } as PathCall;
     if (this.#closing !== undefined) return Promise.resolve(failCall(call, 'broker-lost', 'none'));
-    const { deadlineMs, removeTreeDeadlineMs } = this.#options;
+    if (company?.signal.aborted) return Promise.resolve(failCall(call, 'no-longer-wanted', 'none'));
+    const { deadlineMs, removeTreeDeadlineMs, waitsForEver } = this.#options;
     return new Promise((resolve) => {
       this.#lastId += 1;
+      const onAbort = (): void => this.#abort(pending);
       const pending: Pending = {
         id: this.#lastId,
         call,
         deadlineMs: kind === 'removeTree' ? removeTreeDeadlineMs : deadlineMs,
-        settle: resolve as (result: Result<unknown>) => void,
-        timer: setTimeout(() => this.#giveUpWaiting(pending), deadlineMs),
+        company,
+        settle: (result) => {
+          company?.signal.removeEventListener('abort', onAbort);
+          (resolve as (result: Result<unknown>) => void)(result);
+        },
+        timer: waitsForEver ? undefined : setTimeout(() => this.#giveUpWaiting(pending), deadlineMs),
       };
+      company?.signal.addEventListener('abort', onAbort, { once: true });
       this.#queue.push(pending);
       this.#pump();
     });
@@ -137,6 +159,7 @@ class PathBrokers implements BrokerPool {
           if (member.phase === 'starting') this.#rest(member);
         },
         onSettled: (id, result) => this.#settled(member, id, result),
+        onSign: (id, seen) => this.#signed(member, id, seen),
         onEnded: () => this.#ended(member),
       }),
     };
@@ -190,6 +213,29 @@ class PathBrokers implements BrokerPool {
     this.#pump();
   }
 
+  #signed(member: Member, id: number, seen: number): void {
+    const { pending } = member;
+    if (pending?.id !== id || member.phase !== 'busy') return;
+    clearTimeout(pending.timer);
+    pending.timer = setTimeout(() => this.#overdue(member), pending.deadlineMs);
+    pending.company?.onSign(seen);
+  }
+
+  /** A call that has begun is ended as an overdue one is; one that waits has not begun. */
+  #abort(pending: Pending): void {
+    for (const member of this.#members) {
+      if (member.pending !== pending) continue;
+      clearTimeout(pending.timer);
+      if (member.phase === 'busy') this.#overdue(member);
+      return;
+    }
+    const waiting = this.#queue.indexOf(pending);
+    if (waiting < 0) return;
+    this.#queue.splice(waiting, 1);
+    clearTimeout(pending.timer);
+    pending.settle(failCall(pending.call, 'no-longer-wanted', 'none'));
+  }
+
   #settled(member: Member, id: number, result: Result<unknown>): void {
     const { pending } = member;
     if (pending === undefined || pending.id !== id) return;
@@ -207,7 +253,7 @@ class PathBrokers implements BrokerPool {
     else this.#leave(member);
     if (member.phase !== 'idle') return;
     member.idleTimer = setTimeout(() => {
-      if (this.#working() > 1) this.#leave(member);
+      if (this.#working() > (this.#options.idleBrokersMin ?? 1)) this.#leave(member);
     }, IDLE_MS_MAX).unref();
   }
 
@@ -224,7 +270,9 @@ class PathBrokers implements BrokerPool {
     if (phase === 'starting') this.#failedStarts += 1;
     if (pending !== undefined) {
       clearTimeout(pending.timer);
-      const code = phase === 'overdue' ? 'deadline-passed' : 'broker-lost';
+      const aborted = pending.company?.signal.aborted === true;
+      const overdue = aborted ? 'no-longer-wanted' : 'deadline-passed';
+      const code = phase === 'overdue' ? overdue : 'broker-lost';
       pending.settle(failCall(pending.call, code, CHANGES_THE_WORLD[pending.call.kind] ? 'unknown' : 'none'));
     }
     if (this.#failedStarts >= FAILED_STARTS_MAX) {
@@ -261,7 +309,17 @@ class PathBrokers implements BrokerPool {
 
 function failCall(call: PathCall, code: FailureCode, effect: Effect): Result<never> {
   const { args } = call;
-  const path = 'path' in args ? args.path : 'target' in args ? args.target : args.from;
-  const what = code === 'deadline-passed' ? 'took too long' : 'lost its broker';
-  return fail({ code, message: `${call.kind} ${path} ${what}`.slice(0, 1_024), effect, blocker: path });
+  const message = `${call.kind} ${aboutOf(args)} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`.slice(0, 1_024);
+  return fail({ code, message, effect, blocker: aboutOf(args) });
+}
+
+const WHAT_HAPPENED: Partial<Record<FailureCode, string>> = {
+  'deadline-passed': 'took too long',
+  'no-longer-wanted': 'is not wanted any more',
+};
+
+function aboutOf(args: PathCall['args']): string {
+  if ('path' in args) return args.path;
+  if ('target' in args) return args.target;
+  return 'device' in args ? args.device : args.from;
 }

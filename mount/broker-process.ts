@@ -18,6 +18,8 @@ export interface BrokerEvents {
   /** It listens. */
   readonly onReady: () => void;
   readonly onSettled: (id: number, result: Result<unknown>) => void;
+  /** A sign of life of a long call. */
+  readonly onSign?: (id: number, seen: number) => void;
   /** Once, when the process is gone; tools that it started may still run. */
   readonly onDeath?: () => void;
   /** Once, after onDeath: every answer it gave has been delivered, and every tool it started has ended too. */
@@ -62,6 +64,7 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   child.on('message', (message) => {
     const said = message as FromBroker;
     if (said.kind === 'ready') events.onReady();
+    else if (said.kind === 'sign') events.onSign?.(said.id, said.seen);
     else events.onSettled(said.id, said.result);
   });
   watchEnd(child, lifeline, events);

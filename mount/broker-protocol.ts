@@ -1,6 +1,8 @@
 /** What the agent and its broker children say to each other over node's IPC channel (serialization `advanced`). */
 import type { Result } from './failure.ts';
-import type { AbsolutePath, FileEntry, MountLookup, PathFacts, WriteOptions } from './host.ts';
+import type { OwnershipPart, OwnershipPartReport } from './file-ownership.ts';
+import type { AbsolutePath, DeviceNumber, FileEntry, MountLookup, PathFacts, WriteOptions } from './host.ts';
+import type { DeviceNode } from './path-device.ts';
 import type { ToolReport, ToolRequest } from './tool.ts';
 
 /** `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. */
@@ -29,6 +31,11 @@ export interface PathCalls {
   mountIdOf: { args: { path: AbsolutePath }; result: Result<number | undefined> };
   lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
+  deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
+  findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
+  findDeviceUsers: { args: { device: DeviceNumber }; result: Result<readonly string[]> };
+  /** Gives signs of life: it may take any time. */
+  changeOwnershipPart: { args: OwnershipPart; result: Result<OwnershipPartReport> };
 }
 
 export type PathCallKind = keyof PathCalls;
@@ -54,6 +61,10 @@ export const CHANGES_THE_WORLD = {
   mountIdOf: false,
   lookUpMount: false,
   findHolders: false,
+  deviceNodeOf: false,
+  findLoopsOf: false,
+  findDeviceUsers: false,
+  changeOwnershipPart: true,
 } as const satisfies Record<PathCallKind, boolean>;
 
 export type ToBroker =
@@ -63,6 +74,8 @@ export type ToBroker =
 export type FromBroker =
   /** Sent once, when it listens; a broker that dies before has begun nothing. */
   | { readonly kind: 'ready' }
+  /** The call goes on, and has seen so many entries: its deadline begins anew. */
+  | { readonly kind: 'sign'; readonly id: number; readonly seen: number }
   | { readonly kind: 'settled'; readonly id: number; readonly result: Result<unknown> };
 
 /** What a `tool` broker answers. */

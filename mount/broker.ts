@@ -6,6 +6,8 @@ import { BROKER_DESCRIPTOR, type BrokerKind, type FromBroker, type ToBroker } fr
 import { assert } from './failure.ts';
 import { performPathCall } from './path-effects.ts';
 
+const SIGN_MS = 250;
+
 /**
  * Serves until the agent closes the channel or dies; then ends, a tool broker once its tools have ended.
  * The kind is the last argument of the command line; the parent must have opened an IPC channel.
@@ -38,8 +40,19 @@ function servePaths(): void {
   process.on('disconnect', () => process.exit(0));
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'path', 'a path broker gets path calls');
-    say({ kind: 'settled', id: message.id, result: performPathCall(message.call) });
+    const { id, call } = message;
+    say({ kind: 'settled', id, result: performPathCall(call, signsOf(id)) });
   });
+}
+
+/** A call asks for a sign as often as it likes; the channel takes each at once, though the call is synchronous. */
+function signsOf(id: number): (seen: number) => void {
+  let nextMs = performance.now() + SIGN_MS;
+  return (seen) => {
+    if (performance.now() < nextMs) return;
+    nextMs = performance.now() + SIGN_MS;
+    say({ kind: 'sign', id, seen });
+  };
 }
 
 async function serveTools(): Promise<void> {

@@ -50,6 +50,11 @@ export const FAILURE_RETRY = {
   'unpublished-still-mounted': 'later',
   'unstaged-still-mounted': 'later',
   'device-changed': 'later',
+  'published-not-a-device': 'later',
+  'device-in-use': 'later',
+  'expand-in-use': 'on-change',
+  'expand-infeasible': 'on-change',
+  'lifecycle-mode': 'on-change',
   // The wish.
   'spec-invalid': 'on-change',
   'kind-unsupported': 'on-change',
@@ -57,6 +62,9 @@ export const FAILURE_RETRY = {
   'claim-not-bound': 'on-change',
   'claim-mismatch': 'on-change',
   'host-path-check': 'later',
+  'volume-in-use': 'later',
+  'token-missing': 'on-change',
+  quarantined: 'on-change',
   'source-unreadable': 'on-change',
   'no-longer-wanted': 'later',
   // Our own papers.

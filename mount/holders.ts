@@ -64,8 +64,8 @@ function hasCopyOf(pid: string, entry: MountEntry): boolean {
   );
 }
 
-/** Only letters, digits and a few signs: a process chooses its own name. */
-function nameOf(pid: string): string {
+/** Only letters, digits and a few signs, at most 32: a process chooses its own name. Empty when it has ended. */
+export function nameOf(pid: string): string {
   return (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '')
     .replace(/[^-\w.+:@/ ]/g, '')
     .slice(0, 32);

@@ -36,6 +36,32 @@ export type PathKind =
   | 'block'
   | 'character';
 
+/** Block device as the kernel numbers it: `major:minor`, `8:16`. Reused once nobody has the device open. */
+export type DeviceNumber = Brand<string, 'DeviceNumber'>;
+
+/** Gives what a pod's group must be able to use to that group (kubelet: SetVolumeOwnership; KEP-695). */
+export interface OwnershipRequest {
+  /** The root of the volume: walked within this mount only (by mnt_id), never through a link. */
+  readonly path: AbsolutePath;
+  readonly gid: number;
+  /** Read-only volumes get r (0440) where others get rw (0660); directories get x and setgid in both. */
+  readonly readOnly: boolean;
+  /** `on-root-mismatch`: nothing is walked when the root has the group and the bits already; it is set last. */
+  readonly policy: 'always' | 'on-root-mismatch';
+  /** Entries seen so far: at most once a second. */
+  readonly onProgress: (entriesSeen: number) => void;
+  /** Asked about once a second: true ends the walk with `no-longer-wanted`. */
+  readonly isCancelled: () => boolean;
+}
+
+/** What a walk found: entries seen, entries that had to be changed, entries that could not be. */
+export interface OwnershipReport {
+  readonly seen: number;
+  readonly changed: number;
+  /** Files that refuse (immutable, gone meanwhile): as in the kubelet they do not fail the walk. */
+  readonly refused: number;
+}
+
 /** What lstat says. All fields but `kind` are zero when the path is absent. */
 export interface PathFacts {
   readonly kind: PathKind;
@@ -53,6 +79,8 @@ export interface MountIdentity {
   readonly mountId: number;
   /** `major:minor` of the mounted file system, as in mountinfo. */
   readonly device: string;
+  /** Of a bound device node: the device it is, where `device` is only that of the file system the node lies on. */
+  readonly blockDevice?: DeviceNumber;
 }
 
 /** Answer of the O(1) question "is this path a mount point, and of what?". */
@@ -172,6 +200,34 @@ export interface Host extends Clock {
    * A hint: it may be incomplete and out of date, and it is empty when nobody was found or nothing is mounted there.
    */
   findHolders(target: AbsolutePath): Promise<Result<readonly string[]>>;
+
+  // Block devices.
+  /** The number of the block device node at `path`; undefined when there is none, or something else. lstat only. */
+  deviceOf(path: AbsolutePath): Promise<Result<DeviceNumber | undefined>>;
+  /**
+   * Keeps the block device at `path` open through a loop device, as the kubelet does, until `releaseDevice`: while it
+   * is open the kernel gives its number to no other device (k/k#34437). Survives this process. Held already is success.
+   */
+  holdDevice(path: AbsolutePath): Promise<Result<void>>;
+  /**
+   * Ends every hold at `path`, whoever made it; none is success. Looks at the kernel's loop devices, not at records.
+   * `device-in-use` when one is still there: somebody has the loop device itself open.
+   */
+  releaseDevice(path: AbsolutePath): Promise<Result<void>>;
+  /**
+   * Everybody who still uses a device, in all mount namespaces: mounts of it, processes that have it open, devices on
+   * top of it, loop devices over it (those of `holdDevice` included). Complete: what could not be looked at is a
+   * failure, never an empty answer. At most 32 strings for people, found within 10 s or `deadline-passed`.
+   */
+  findDeviceUsers(device: DeviceNumber): Promise<Result<readonly string[]>>;
+
+  // Ownership.
+  /**
+   * Children before their directory and the root last, so that a walk cut short is seen and resumed; entries that are
+   * right are only looked at. It may take any time. An entry that refuses (read-only, immutable, gone) is counted; a
+   * sick file system, or a root that is read-only, is a failure. Setuid goes with the old group, as chown(2) has it.
+   */
+  changeOwnership(request: OwnershipRequest): Promise<Result<OwnershipReport>>;
 
   // Neighbours.
   call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>>;

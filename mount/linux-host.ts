@@ -4,8 +4,10 @@ import { release } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { createBrokerPool } from './broker-pool.ts';
 import type { PathCallKind, PathCalls } from './broker-protocol.ts';
+import { createDeviceHold } from './device-hold.ts';
 import { done, fail, type Failure, ok, type Result } from './failure.ts';
 import type { AbsolutePath, Clock, Host, MountRequest } from './host.ts';
+import { createOwnership } from './ownership.ts';
 import { readMountInfo } from './path-mount.ts';
 import { parseMountTable, type MountTable } from './mount-table.ts';
 import type { ToolRequest } from './tool.ts';
@@ -31,6 +33,8 @@ export interface HostDeadlines {
   readonly mount: number;
   readonly unmount: number;
   readonly notify: number;
+  /** One run of losetup(8). */
+  readonly loop: number;
 }
 
 export interface LinuxHost extends Host {
@@ -48,7 +52,9 @@ const DEADLINES_MS: HostDeadlines = {
   mount: 60_000,
   unmount: 60_000,
   notify: 10_000,
+  loop: 30_000,
 };
+const WALK_BROKERS_MAX = 4;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 /** Before 5.8 a table that changes while it is read may lose lines (reliability.md F, k/k#103754). */
@@ -64,6 +70,15 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     deadlineMs: deadlines.path,
     removeTreeDeadlineMs: deadlines.removeTree,
     ...(parts.pathBrokersMax === undefined ? {} : { pathBrokersMax: parts.pathBrokersMax }),
+  });
+  // Of their own: a walk takes as long as the volume is large, and other calls do not wait for it.
+  const walks = createBrokerPool({
+    ...start,
+    deadlineMs: deadlines.path,
+    removeTreeDeadlineMs: deadlines.removeTree,
+    pathBrokersMax: WALK_BROKERS_MAX,
+    waitsForEver: true,
+    idleBrokersMin: 0,
   });
   const ask = <Kind extends PathCallKind>(kind: Kind, args: PathCalls[Kind]['args']) =>
     paths.call(kind, args);
@@ -89,13 +104,18 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     mountIdOf: (path) => ask('mountIdOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
     findHolders: (target) => ask('findHolders', { target }),
+    ...createDeviceCalls(tools, ask, deadlines),
+    changeOwnership: createOwnership({
+      clock: CLOCK,
+      change: (part, company) => walks.call('changeOwnershipPart', part, company),
+    }),
     ...effects,
     call: parts.remote,
     watch: parts.watch,
-    abandonedCalls: () => paths.abandoned() + tools.abandoned(),
-    brokers: () => [...paths.pids(), ...tools.pids()],
+    abandonedCalls: () => paths.abandoned() + walks.abandoned() + tools.abandoned(),
+    brokers: () => [...paths.pids(), ...walks.pids(), ...tools.pids()],
     close: async () => {
-      await Promise.all([paths.close(), tools.close()]);
+      await Promise.all([paths.close(), walks.close(), tools.close()]);
     },
   };
 }
@@ -186,6 +206,29 @@ function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostDeadline
         'input-output',
       );
     },
+  };
+}
+
+type DeviceCalls = Pick<Host, 'deviceOf' | 'holdDevice' | 'releaseDevice' | 'findDeviceUsers'>;
+
+function createDeviceCalls(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines): DeviceCalls {
+  const inTurn = createTurns();
+  const nodeOf = (path: AbsolutePath) => ask('deviceNodeOf', { path });
+  const { holdDevice, releaseDevice } = createDeviceHold({
+    clock: CLOCK,
+    runTool: (request) => tools.run(request),
+    nodeOf,
+    loopsOf: (path) => ask('findLoopsOf', { path }),
+    deadlineMs: deadlines.loop,
+  });
+  return {
+    deviceOf: async (path) => {
+      const node = await nodeOf(path);
+      return node.ok ? ok(node.value?.device) : node;
+    },
+    holdDevice: (path) => inTurn(path, () => holdDevice(path)),
+    releaseDevice: (path) => inTurn(path, () => releaseDevice(path)),
+    findDeviceUsers: (device) => ask('findDeviceUsers', { device }),
   };
 }
 

@@ -3,6 +3,7 @@ import { CHANGES_THE_WORLD, type PathCall } from './broker-protocol.ts';
 import { removeTree } from './file-tree.ts';
 import { failErrno } from './errno.ts';
 import type { Result } from './failure.ts';
+import { changeOwnershipPart } from './file-ownership.ts';
 import {
   inspect,
   listDirectory,
@@ -17,18 +18,23 @@ import {
   writeFile,
 } from './file-effects.ts';
 import { findHolders } from './holders.ts';
+import { deviceNodeOf, findLoopsOf } from './path-device.ts';
+import { findDeviceUsers } from './path-device-users.ts';
 import { lookUpMount, mountIdOfPath } from './path-mount.ts';
 
-/** Synchronous, and total over errno: an error that no step expected fails the call, not the broker. */
-export function performPathCall(call: PathCall): Result<unknown> {
+/**
+ * Synchronous, and total over errno: an error that no step expected fails the call, not the broker. A long call says
+ * by `sign` how many entries it has seen, as often as it likes.
+ */
+export function performPathCall(call: PathCall, sign: (seen: number) => void): Result<unknown> {
   try {
-    return dispatch(call);
+    return dispatch(call, sign);
   } catch (error) {
     return failErrno(error, call.kind, CHANGES_THE_WORLD[call.kind] ? 'unknown' : 'none');
   }
 }
 
-function dispatch({ kind, args }: PathCall): Result<unknown> {
+function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Result<unknown> {
   switch (kind) {
     case 'inspect':
       return inspect(args.path);
@@ -60,5 +66,13 @@ function dispatch({ kind, args }: PathCall): Result<unknown> {
       return lookUpMount(args.path);
     case 'findHolders':
       return findHolders(args.target);
+    case 'deviceNodeOf':
+      return deviceNodeOf(args.path);
+    case 'findLoopsOf':
+      return findLoopsOf(args.path);
+    case 'findDeviceUsers':
+      return findDeviceUsers(args.device);
+    case 'changeOwnershipPart':
+      return changeOwnershipPart(args, sign);
   }
 }

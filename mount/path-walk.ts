@@ -9,12 +9,12 @@ import { fail, ok, type Result } from './failure.ts';
 import { type AbsolutePath, parentOf } from './host.ts';
 
 /** linux/fcntl.h; node does not export it. Opens a place without touching its file system. */
-const O_PATH = 0o10000000;
+export const O_PATH = 0o10000000;
 
 const PLACE = O_PATH | constants.O_NOFOLLOW;
 const DIRECTORY = PLACE | constants.O_DIRECTORY;
-/** d_path(9) puts it behind the path of a directory that is gone. */
-const DELETED_MARK = ' (deleted)';
+/** d_path(9) puts it behind the path of a directory or file that is gone. */
+export const DELETED_MARK = ' (deleted)';
 
 /** An open place. `path` leads to it through its descriptor: good for any call that may follow this one last link. */
 export interface Place {

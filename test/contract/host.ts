@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { FailureCode, Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, type MountLookup } from '../../mount/host.ts';
+import { ownershipContract } from './ownership.ts';
 
 export interface HostWorld {
   readonly host: Host;
@@ -60,6 +61,7 @@ export function hostContract(name: string, make: MakeHostWorld): void {
   mountSentences(sentence);
   boundarySentences(sentence);
   timeSentences(sentence);
+  ownershipContract(name, make);
 }
 
 type Sentence = (words: string, check: (world: HostWorld) => Promise<void>) => void;
@@ -262,6 +264,8 @@ function linkSentences(sentence: Sentence): void {
       await host.makeLink(fresh, 'x'),
       await host.readLink(file),
       await host.lookUpMount(directory),
+      await host.deviceOf(file),
+      await host.holdDevice(file),
       await host.mount({ fsType: 'tmpfs', source: 'contract', target: directory, options: [] }),
       await host.unmount(directory),
     ];

@@ -1,0 +1,305 @@
+/** Giving a tree to a group, a part at a time. Path brokers only; mount/ownership.ts puts the parts together. */
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  type Dir,
+  type Dirent,
+  fstatSync,
+  lchownSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  type Stats,
+} from 'node:fs';
+import { errnoOf, failErrno } from './errno.ts';
+import { type Failure, fail, ok, type Result } from './failure.ts';
+import type { AbsolutePath, OwnershipReport } from './host.ts';
+import { mountIdOf, openChild, O_PATH, type Place, placeOf, withDirectory } from './path-walk.ts';
+
+/** What one call does. */
+export interface OwnershipPart {
+  /** The root of the volume. */
+  readonly path: AbsolutePath;
+  /** The mount of the root, when a call before has seen it: another one is `mount-lost`. */
+  readonly mountId: number | undefined;
+  /** From the root to the directory that this part is about; names are bytes. */
+  readonly names: readonly Uint8Array[];
+  /**
+   * `look`: changes nothing. `level`: the entries of the directory that are no directories. `tree`: all below, then
+   * the directory. `self`: the directory alone.
+   */
+  readonly scope: 'look' | 'level' | 'tree' | 'self';
+  readonly gid: number;
+  readonly readOnly: boolean;
+}
+
+export interface OwnershipPartReport extends OwnershipReport {
+  readonly mountId: number;
+  /** The directory itself has the group and the bits. */
+  readonly right: boolean;
+  /** Of a `level`: the directories in it; undefined when there are too many for one answer. */
+  readonly directories: readonly Uint8Array[] | undefined;
+}
+
+const MODE_BITS = 0o7777;
+const WRITABLE_BITS = 0o660;
+const READABLE_BITS = 0o440;
+const DIRECTORY_BITS = 0o2110;
+/** Each level has two descriptors open. */
+const DEPTH_MAX = 1_000;
+const DIRECTORIES_MAX = 1_024;
+/** A batch of getdents(2); more gains nothing. */
+const ENTRIES_A_READ = 128;
+/** What the kubelet only logs: read-only or immutable, not ours, gone meanwhile. */
+const REFUSALS: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES', 'ENOENT', 'EOPNOTSUPP']);
+
+interface Walk {
+  readonly part: OwnershipPart;
+  readonly mountId: number;
+  readonly sign: (seen: number) => void;
+  seen: number;
+  changed: number;
+  refused: number;
+}
+
+/** Does the part; `sign` is called with what was seen so far, once for each entry. */
+export function changeOwnershipPart(
+  part: OwnershipPart,
+  sign: (seen: number) => void,
+): Result<OwnershipPartReport> {
+  return withDirectory(part.path, (root) => {
+    const mountId = mountIdOf(root);
+    if (part.mountId !== undefined && part.mountId !== mountId) {
+      return fail({ code: 'mount-lost', message: `another mount is at ${part.path}`, effect: 'none' });
+    }
+    const walk: Walk = { part, mountId, sign, seen: 0, changed: 0, refused: 0 };
+    try {
+      return withPlace(root, part.names, walk, (place) => perform(walk, place));
+    } catch (error) {
+      const { failure } = failErrno(error, `change the group of ${part.path}`, 'none');
+      return fail(blamed(failure, walk));
+    }
+  });
+}
+
+/** Follows the names from the root; a directory that is gone, or is another mount by now, is nothing to do. */
+function withPlace(
+  root: Place,
+  names: readonly Uint8Array[],
+  walk: Walk,
+  use: (place: Place) => Result<OwnershipPartReport>,
+): Result<OwnershipPartReport> {
+  let place = root;
+  try {
+    for (const name of names) {
+      const child = openDirectory(place, Buffer.from(name), walk);
+      if (place !== root) closeSync(place.descriptor);
+      place = root;
+      if (child === undefined) return ok(reportOf(walk, true, []));
+      place = child;
+    }
+    return use(place);
+  } finally {
+    if (place !== root) closeSync(place.descriptor);
+  }
+}
+
+function perform(walk: Walk, place: Place): Result<OwnershipPartReport> {
+  const { scope, names } = walk.part;
+  const isRoot = names.length === 0;
+  switch (scope) {
+    case 'look':
+      return ok(reportOf(walk, isRight(fstatSync(place.descriptor), walk.part), []));
+    case 'level':
+      return ok(reportOf(walk, true, changeLevel(walk, place)));
+    case 'self':
+      changeDirectory(walk, place, isRoot);
+      return ok(reportOf(walk, true, []));
+    case 'tree': {
+      const deep = changeTree(walk, place, isRoot);
+      return deep === undefined ? ok(reportOf(walk, true, [])) : fail(blamed(deep, walk));
+    }
+  }
+}
+
+function changeLevel(walk: Walk, place: Place): readonly Uint8Array[] | undefined {
+  const directories: Uint8Array[] = [];
+  const directory = openEntries(walk, place);
+  if (directory === undefined) return directories;
+  try {
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+      const name = nameOf(entry);
+      if (!entry.isDirectory() && !changeEntry(walk, place, name)) continue;
+      directories.push(name);
+      if (directories.length > DIRECTORIES_MAX) return undefined;
+    }
+  } finally {
+    directory.closeSync();
+  }
+  return directories;
+}
+
+interface Frame {
+  readonly place: Place;
+  readonly entries: Dir;
+}
+
+/** Post-order with one open directory for each level: however many entries one has, none is remembered. */
+function changeTree(walk: Walk, top: Place, isRoot: boolean): Failure | undefined {
+  const frames: Frame[] = [];
+  const entries = openEntries(walk, top);
+  if (entries === undefined) return undefined;
+  frames.push({ place: top, entries });
+  try {
+    for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+      const entry = frame.entries.readSync();
+      if (entry === null) {
+        changeDirectory(walk, frame.place, isRoot && frames.length === 1);
+        leave(frames, top);
+        continue;
+      }
+      const name = nameOf(entry);
+      if (!entry.isDirectory() && !changeEntry(walk, frame.place, name)) continue;
+      if (frames.length === DEPTH_MAX) {
+        const message = `more than ${DEPTH_MAX} directories inside each other in ${walk.part.path}`;
+        return { code: 'too-large', message: message.slice(0, 1_024), effect: 'none' };
+      }
+      enter(walk, frames, frame.place, name);
+    }
+    return undefined;
+  } finally {
+    while (frames.length > 0) leave(frames, top);
+  }
+}
+
+function enter(walk: Walk, frames: Frame[], parent: Place, name: Buffer): void {
+  const place = openDirectory(parent, name, walk);
+  if (place === undefined) return;
+  const entries = openEntries(walk, place);
+  if (entries === undefined) closeSync(place.descriptor);
+  else frames.push({ place, entries });
+}
+
+function leave(frames: Frame[], top: Place): void {
+  const frame = frames.pop();
+  frame?.entries.closeSync();
+  if (frame !== undefined && frame.place !== top) closeSync(frame.place.descriptor);
+}
+
+/** Undefined when there is nothing for us: gone, no directory any more, or the root of another mount. */
+function openDirectory(parent: Place, name: Buffer, walk: Walk): Place | undefined {
+  let place: Place;
+  try {
+    place = openChild(parent, name);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOTDIR') refuse(walk, error);
+    return undefined;
+  }
+  if (mountIdOf(place) === walk.mountId) return place;
+  closeSync(place.descriptor);
+  return undefined;
+}
+
+/** True when it is a directory after all: some file systems do not tell when they list. */
+function changeEntry(walk: Walk, parent: Place, name: Buffer): boolean {
+  const path = Buffer.concat([Buffer.from(`${parent.path}/`), name]);
+  try {
+    const seen = lstatSync(path);
+    if (seen.isDirectory()) return true;
+    if (isRight(seen, walk.part)) see(walk);
+    else if (seen.isSymbolicLink()) {
+      see(walk);
+      lchownSync(path, -1, walk.part.gid);
+      walk.changed += 1;
+    } else changeFile(walk, path);
+  } catch (error) {
+    refuse(walk, error);
+  }
+  return false;
+}
+
+/** Through a descriptor: it is neither followed nor opened, and a file that is a mount of its own is left alone. */
+function changeFile(walk: Walk, path: Buffer): void {
+  const place = placeOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
+  try {
+    if (mountIdOf(place) !== walk.mountId) return;
+    see(walk);
+    // Another thing has this name by now: whoever put it there gave it its group.
+    if (fstatSync(place.descriptor).isSymbolicLink()) return;
+    apply(walk, place);
+  } finally {
+    closeSync(place.descriptor);
+  }
+}
+
+/** A root that is read-only or gone fails the walk: nothing below it can have been changed. */
+function changeDirectory(walk: Walk, place: Place, isRoot: boolean): void {
+  see(walk);
+  try {
+    if (!isRight(fstatSync(place.descriptor), walk.part)) apply(walk, place);
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (isRoot && (errno === 'EROFS' || errno === 'ENOENT')) throw error;
+    refuse(walk, error);
+  }
+}
+
+/** chown(2) takes setuid away, as it should from a file that another group may write now: the mode is read after it. */
+function apply(walk: Walk, place: Place): void {
+  const { gid } = walk.part;
+  if (fstatSync(place.descriptor).gid !== gid) chownSync(place.path, -1, gid);
+  const seen = fstatSync(place.descriptor);
+  const mode = seen.mode & MODE_BITS;
+  const wanted = mode | bitsFor(seen, walk.part);
+  if (mode !== wanted) chmodSync(place.path, wanted);
+  walk.changed += 1;
+}
+
+function isRight(seen: Stats, part: OwnershipPart): boolean {
+  const bits = bitsFor(seen, part);
+  return seen.gid === part.gid && (seen.mode & bits) === bits;
+}
+
+/** The mode of a link means nothing, and chmod(2) would go through it. */
+function bitsFor(seen: Stats, { readOnly }: OwnershipPart): number {
+  if (seen.isSymbolicLink()) return 0;
+  return (readOnly ? READABLE_BITS : WRITABLE_BITS) | (seen.isDirectory() ? DIRECTORY_BITS : 0);
+}
+
+function see(walk: Walk): void {
+  walk.seen += 1;
+  walk.sign(walk.seen);
+}
+
+function refuse(walk: Walk, error: unknown): void {
+  if (!REFUSALS.has(errnoOf(error))) throw error;
+  walk.refused += 1;
+}
+
+/** Undefined when it is gone, or not for us. */
+function openEntries(walk: Walk, place: Place): Dir | undefined {
+  try {
+    return opendirSync(place.path, { encoding: 'buffer' as BufferEncoding, bufferSize: ENTRIES_A_READ });
+  } catch (error) {
+    refuse(walk, error);
+    return undefined;
+  }
+}
+
+function nameOf(entry: Dirent): Buffer {
+  return entry.name as unknown as Buffer;
+}
+
+function blamed(failure: Failure, walk: Walk): Failure {
+  return walk.changed > 0 ? { ...failure, effect: 'unknown' } : failure;
+}
+
+function reportOf(
+  { mountId, seen, changed, refused }: Walk,
+  right: boolean,
+  directories: readonly Uint8Array[] | undefined,
+): OwnershipPartReport {
+  return { mountId, seen, changed, refused, right, directories };
+}

@@ -1,0 +1,159 @@
+/** The sentences that every `Host` keeps about block devices. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { FailureCode, Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type DeviceNumber, type Host } from '../../mount/host.ts';
+
+export interface DeviceWorld {
+  /** A new one over the same machine at each call: holds survive the process that made them. */
+  newHost(): Promise<Host>;
+  /** An empty directory; mounts are allowed below it. */
+  readonly root: AbsolutePath;
+  /** A device that nobody uses; answers the path of its node. */
+  addDevice(): Promise<AbsolutePath>;
+  /** A process opens the node until the answer is called. */
+  open(node: AbsolutePath): Promise<() => Promise<void>>;
+}
+
+export type MakeDeviceWorld = (t: TestContext) => Promise<DeviceWorld>;
+
+interface Stage extends DeviceWorld {
+  readonly host: Host;
+}
+
+function value<T>(result: Result<T>): T {
+  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
+  return result.value;
+}
+
+function refuses(result: Result<unknown>, code: FailureCode): void {
+  assert.deepEqual(result.ok ? 'ok' : [result.failure.code, result.failure.effect], [code, 'none']);
+}
+
+/** As a volume is published: the node bound over a file. */
+async function publish({ host, root }: Stage, node: AbsolutePath, name: string): Promise<AbsolutePath> {
+  const target = below(root, name);
+  value(await host.writeFile(target, new Uint8Array(), { mode: 0o640, durable: false }));
+  value(await host.mount({ fsType: 'bind', source: node, target, options: [] }));
+  return target;
+}
+
+async function deviceAt({ host }: Stage, path: AbsolutePath): Promise<DeviceNumber> {
+  const device = value(await host.deviceOf(path));
+  assert.ok(device !== undefined, `no device at ${path}`);
+  return device;
+}
+
+/** `loop3 (holds /a)` without the number of the loop device. */
+async function usersOf({ host }: Stage, device: DeviceNumber): Promise<string[]> {
+  const users = value(await host.findDeviceUsers(device));
+  return users.map((one) => one.replace(/^loop[0-9]+ /, '')).sort();
+}
+
+export function deviceContract(name: string, make: MakeDeviceWorld): void {
+  const sentence = (words: string, check: (stage: Stage) => Promise<void>): void => {
+    test(`${name}: ${words}`, async (t) => {
+      const world = await make(t);
+      await check({ ...world, host: await world.newHost() });
+    });
+  };
+  nodeSentences(sentence);
+  holdSentences(sentence);
+}
+
+type Sentence = (words: string, check: (stage: Stage) => Promise<void>) => void;
+
+function nodeSentences(sentence: Sentence): void {
+  sentence('a device node has a number, and so has the file it is bound over', async (stage) => {
+    const [one, other] = [await stage.addDevice(), await stage.addDevice()];
+    const device = await deviceAt(stage, one);
+    assert.match(device, /^[0-9]+:[0-9]+$/);
+    assert.notEqual(device, await deviceAt(stage, other));
+    const target = await publish(stage, one, 'volume');
+    assert.equal(await deviceAt(stage, target), device);
+    assert.equal(value(await stage.host.inspect(target)).kind, 'block');
+    value(await stage.host.unmount(target));
+    assert.equal(value(await stage.host.deviceOf(target)), undefined);
+  });
+  sentence('what is no device node has no number, and no link leads to one', async (stage) => {
+    const { host, root } = stage;
+    const node = await stage.addDevice();
+    value(await host.writeFile(below(root, 'f'), new Uint8Array(), { mode: 0o600, durable: false }));
+    value(await host.makeDirectory(below(root, 'd'), 0o700));
+    value(await host.makeLink(below(root, 'l'), node));
+    value(await host.makeLink(below(root, 'way'), root));
+    for (const path of ['f', 'd', 'l', 'x'].map((one) => below(root, one)))
+      assert.equal(value(await host.deviceOf(path)), undefined);
+    assert.equal(value(await host.deviceOf(below(root, 'x', 'y'))), undefined);
+    refuses(await host.deviceOf(below(root, 'way', 'f')), 'path-unsafe');
+  });
+}
+
+function holdSentences(sentence: Sentence): void {
+  sentence('a device is held once however often that is asked, until it is released', async (stage) => {
+    const { host } = stage;
+    const node = await stage.addDevice();
+    const device = await deviceAt(stage, node);
+    const target = await publish(stage, node, 'volume');
+    assert.deepEqual(await usersOf(stage, device), []);
+    value(await host.holdDevice(target));
+    value(await host.holdDevice(target));
+    assert.deepEqual(await usersOf(stage, device), [`(holds ${target})`]);
+    assert.ok(!(await host.unmount(target)).ok, 'what is held cannot be unmounted');
+    assert.equal(await deviceAt(stage, target), device);
+    value(await host.releaseDevice(target));
+    value(await host.releaseDevice(target));
+    assert.deepEqual(await usersOf(stage, device), []);
+    value(await host.unmount(target));
+  });
+  sentence('a hold is found again by a process that knows nothing of it', async (stage) => {
+    const node = await stage.addDevice();
+    const device = await deviceAt(stage, node);
+    const target = await publish(stage, node, 'volume');
+    value(await stage.host.holdDevice(target));
+    const next = { ...stage, host: await stage.newHost() };
+    assert.deepEqual(await usersOf(next, device), [`(holds ${target})`]);
+    value(await next.host.holdDevice(target));
+    assert.deepEqual(await usersOf(next, device), [`(holds ${target})`]);
+    value(await next.host.releaseDevice(target));
+    assert.deepEqual(await usersOf(next, device), []);
+    value(await next.host.unmount(target));
+  });
+  sentence('holds that are made and ended at the same time do not touch each other', async (stage) => {
+    const { host } = stage;
+    const names = ['a', 'b', 'c', 'd'];
+    const nodes = await Promise.all(names.map(() => stage.addDevice()));
+    const targets: AbsolutePath[] = [];
+    for (const [index, node] of nodes.entries())
+      targets.push(await publish(stage, node, names[index] as string));
+    for (const held of await Promise.all(targets.map((one) => host.holdDevice(one)))) value(held);
+    for (const [index, node] of nodes.entries()) {
+      assert.deepEqual(await usersOf(stage, await deviceAt(stage, node)), [`(holds ${targets[index]})`]);
+    }
+    const [first, ...others] = targets as [AbsolutePath, ...AbsolutePath[]];
+    value(await host.releaseDevice(first));
+    assert.deepEqual(await usersOf(stage, await deviceAt(stage, first)), []);
+    for (const one of others)
+      assert.deepEqual(await usersOf(stage, await deviceAt(stage, one)), [`(holds ${one})`]);
+    for (const released of await Promise.all(others.map((one) => host.releaseDevice(one)))) value(released);
+    for (const one of targets) value(await host.unmount(one));
+  });
+  sentence('only a device is held; releasing what was never held is done', async ({ host, root }) => {
+    value(await host.writeFile(below(root, 'f'), new Uint8Array(4_096), { mode: 0o600, durable: false }));
+    for (const one of ['f', 'x']) {
+      refuses(await host.holdDevice(below(root, one)), 'path-wrong-kind');
+      value(await host.releaseDevice(below(root, one)));
+    }
+  });
+  sentence('whoever has a device open uses it, and it alone', async (stage) => {
+    const [node, other] = [await stage.addDevice(), await stage.addDevice()];
+    const [device, idle] = [await deviceAt(stage, node), await deviceAt(stage, other)];
+    const close = await stage.open(node);
+    const users = await usersOf(stage, device);
+    assert.equal(users.length, 1);
+    assert.match(users[0] ?? '', /^pid [0-9]+ \(/);
+    assert.deepEqual(await usersOf(stage, idle), []);
+    await close();
+    assert.deepEqual(await usersOf(stage, device), []);
+  });
+}

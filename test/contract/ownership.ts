@@ -1,0 +1,129 @@
+/** The sentences that every `Host` keeps about giving a volume to a group. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type Host, type OwnershipRequest } from '../../mount/host.ts';
+import type { MakeHostWorld } from './host.ts';
+
+const GID = 4_242;
+
+function value<T>(result: Result<T>): T {
+  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
+  return result.value;
+}
+
+function request(path: AbsolutePath, more: Partial<OwnershipRequest> = {}): OwnershipRequest {
+  return {
+    path,
+    gid: GID,
+    readOnly: false,
+    policy: 'always',
+    onProgress: () => {},
+    isCancelled: () => false,
+    ...more,
+  };
+}
+
+async function write(host: Host, path: AbsolutePath, mode: number): Promise<void> {
+  value(await host.writeFile(path, new Uint8Array(), { mode, durable: false }));
+}
+
+/** `gid mode` of each path. */
+async function owners(host: Host, ...paths: readonly AbsolutePath[]): Promise<string[]> {
+  const facts = await Promise.all(paths.map(async (path) => value(await host.inspect(path))));
+  return facts.map(({ gid, mode }) => `${gid} ${mode.toString(8)}`);
+}
+
+/** A directory, a file in it, a directory in it with a file, and a link out of it. */
+async function plant(host: Host, root: AbsolutePath): Promise<AbsolutePath[]> {
+  const volume = below(root, 'volume');
+  value(await host.makeDirectory(below(volume, 'deep', 'er'), 0o700));
+  value(await host.makeDirectory(volume, 0o755));
+  value(await host.makeDirectory(below(root, 'outside'), 0o755));
+  await write(host, below(root, 'outside', 'kept'), 0o600);
+  await write(host, below(volume, 'script'), 0o711);
+  await write(host, below(volume, 'deep', 'secret'), 0o600);
+  value(await host.makeLink(below(volume, 'deep', 'out'), below(root, 'outside')));
+  return [volume, below(volume, 'deep', 'er'), below(volume, 'script'), below(volume, 'deep', 'secret')];
+}
+
+export function ownershipContract(name: string, make: MakeHostWorld): void {
+  const sentence = (words: string, check: (host: Host, root: AbsolutePath) => Promise<void>): void => {
+    test(`${name}: ${words}`, async (t: TestContext) => {
+      const { host, root } = await make(t);
+      await check(host, root);
+    });
+  };
+  sentence('a volume is given to a group, and what was there stays as it was', async (host, root) => {
+    const paths = await plant(host, root);
+    const report = value(await host.changeOwnership(request(below(root, 'volume'))));
+    assert.deepEqual(report, { seen: 6, changed: 6, refused: 0 });
+    assert.deepEqual(await owners(host, ...paths), ['4242 2775', '4242 2770', '4242 771', '4242 660']);
+    assert.equal(value(await host.inspect(below(root, 'volume', 'deep', 'out'))).gid, GID);
+    assert.deepEqual(await owners(host, below(root, 'outside'), below(root, 'outside', 'kept')), [
+      '0 755',
+      '0 600',
+    ]);
+  });
+  sentence('a read-only volume can be read by the group, not written', async (host, root) => {
+    const paths = await plant(host, root);
+    value(await host.changeOwnership(request(below(root, 'volume'), { readOnly: true })));
+    assert.deepEqual(await owners(host, ...paths), ['4242 2755', '4242 2750', '4242 751', '4242 640']);
+  });
+  sentence('what is right already is not changed again', async (host, root) => {
+    await plant(host, root);
+    value(await host.changeOwnership(request(below(root, 'volume'))));
+    const again = value(await host.changeOwnership(request(below(root, 'volume'))));
+    assert.deepEqual(again, { seen: 6, changed: 0, refused: 0 });
+  });
+  sentence('a root that is right is believed when that is the policy', async (host, root) => {
+    const volume = below(root, 'volume');
+    const policy = 'on-root-mismatch';
+    await plant(host, root);
+    assert.equal(value(await host.changeOwnership(request(volume, { policy }))).changed, 6);
+    await write(host, below(volume, 'late'), 0o600);
+    assert.equal(value(await host.changeOwnership(request(volume, { policy }))).changed, 0);
+    assert.equal(value(await host.inspect(below(volume, 'late'))).mode, 0o600);
+    assert.equal(value(await host.changeOwnership(request(volume))).changed, 1);
+    value(await host.makeDirectory(volume, 0o770));
+    await write(host, below(volume, 'later'), 0o600);
+    assert.equal(value(await host.changeOwnership(request(volume, { policy }))).changed, 2);
+  });
+  sentence(
+    'a walk that nobody wants any more stops, and leaves the root for the next',
+    async (host, root) => {
+      const [volume] = (await plant(host, root)) as [AbsolutePath];
+      const stopped = await host.changeOwnership(request(volume, { isCancelled: () => true }));
+      assert.deepEqual(stopped.ok ? 'ok' : [stopped.failure.code, stopped.failure.effect], [
+        'no-longer-wanted',
+        'unknown',
+      ]);
+      assert.deepEqual(await owners(host, volume), ['0 755']);
+    },
+  );
+  sentence('a mount below is not of this volume', async (host, root) => {
+    const [volume] = (await plant(host, root)) as [AbsolutePath];
+    const other = below(volume, 'deep', 'er');
+    value(await host.mount({ fsType: 'tmpfs', source: 'contract', target: other, options: ['mode=0700'] }));
+    await write(host, below(other, 'kept'), 0o600);
+    assert.equal(value(await host.changeOwnership(request(volume))).seen, 5);
+    assert.deepEqual(await owners(host, other, below(other, 'kept')), ['0 700', '0 600']);
+    value(await host.unmount(other));
+    assert.deepEqual(await owners(host, other), ['0 700']);
+  });
+  sentence('nothing is given away through a link, or where nothing is', async (host, root) => {
+    await plant(host, root);
+    value(await host.makeLink(below(root, 'link'), below(root, 'outside')));
+    for (const [name, code] of [
+      ['link', 'path-unsafe'],
+      ['absent', 'path-missing'],
+    ] as const) {
+      const refused = await host.changeOwnership(request(below(root, name)));
+      assert.deepEqual(refused.ok ? 'ok' : [refused.failure.code, refused.failure.effect], [code, 'none']);
+    }
+    assert.deepEqual(await owners(host, below(root, 'outside'), below(root, 'outside', 'kept')), [
+      '0 755',
+      '0 600',
+    ]);
+  });
+}

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
+import type { Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
+import type { LinuxHost } from '../../mount/linux-host.ts';
+import { deviceContract } from '../contract/device.ts';
+import { BROKER_COMMAND } from '../real/broker-command.ts';
+import { inPrivateProcesses } from './private-processes.ts';
+import { realHost, scratchDirectory } from './scratch.ts';
+
+const skip = inPrivateProcesses();
+const IMAGE_BYTES = 16 * 1_024 * 1_024;
+
+function run(tool: string, ...argv: string[]): string {
+  return execFileSync(tool, argv, { encoding: 'utf8' }).trim();
+}
+
+function value<T>(result: Result<T>): T {
+  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
+  return result.value;
+}
+
+let images = 0;
+
+/** A loop device over a file of the scratch directory; detached before that is deleted. */
+function addDevice(t: TestContext, root: AbsolutePath, ...options: string[]): AbsolutePath {
+  images += 1;
+  const image = below(root, `image-${images}`);
+  writeFileSync(image, '');
+  truncateSync(image, IMAGE_BYTES);
+  const device = run('losetup', '--find', '--show', ...options, image);
+  t.after(() => {
+    spawnSync('losetup', ['--detach', device]);
+  });
+  return device as AbsolutePath;
+}
+
+/** What a failed test leaves held is let go of before it is unmounted and deleted. */
+function scratchWithDevices(t: TestContext): AbsolutePath {
+  let root: AbsolutePath | undefined;
+  t.after(() => {
+    if (root !== undefined) releaseBelow(root);
+  });
+  root = scratchDirectory(t);
+  return root;
+}
+
+function releaseBelow(root: AbsolutePath): void {
+  const listed = JSON.parse(run('losetup', '--list', '--json') || '{"loopdevices":[]}') as {
+    loopdevices: { name: string; 'back-file': string }[];
+  };
+  for (const one of listed.loopdevices)
+    if (one['back-file'].startsWith(`${root}/`)) spawnSync('losetup', ['--detach', one.name]);
+}
+
+async function holder(t: TestContext, command: string, ...argv: string[]): Promise<ChildProcess> {
+  const child = spawn(command, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  await once(child.stdout, 'data');
+  return child;
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
+
+interface World {
+  readonly host: LinuxHost;
+  readonly root: AbsolutePath;
+  readonly node: AbsolutePath;
+  readonly device: DeviceNumber;
+}
+
+async function world(t: TestContext, ...options: string[]): Promise<World> {
+  const root = scratchWithDevices(t);
+  const host = await realHost(t);
+  const node = addDevice(t, root, ...options);
+  const device = value(await host.deviceOf(node));
+  assert.ok(device !== undefined);
+  return { host, root, node, device };
+}
+
+async function publish({ host, root, node }: World, name: string): Promise<AbsolutePath> {
+  const target = below(root, name);
+  value(await host.writeFile(target, new Uint8Array(), { mode: 0o640, durable: false }));
+  value(await host.mount({ fsType: 'bind', source: node, target, options: [] }));
+  return target;
+}
+
+if (skip === false) {
+  deviceContract('LinuxHost', async (t) => {
+    const root = scratchWithDevices(t);
+    return {
+      root,
+      newHost: () => realHost(t),
+      addDevice: async () => addDevice(t, root),
+      open: async (node) => {
+        const child = await holder(t, 'sh', '-c', `exec 7<${node} && echo && exec sleep 60`);
+        return () => end(child);
+      },
+    };
+  });
+} else test('LinuxHost keeps the sentences about block devices', { skip }, () => {});
+
+test('a device number is that of the kernel', { skip }, async (t) => {
+  const { node, device } = await world(t);
+  assert.equal(readFileSync(`/sys/block/${node.slice('/dev/'.length)}/dev`, 'utf8').trim(), device);
+});
+
+test('a hold stops nobody from writing to the device, nor keeps one that is read-only', {
+  skip,
+}, async (t) => {
+  const writable = await world(t);
+  const target = await publish(writable, 'volume');
+  value(await writable.host.holdDevice(target));
+  run('mkfs.ext4', '-q', target);
+  const mountPoint = below(writable.root, 'mounted');
+  mkdirSync(mountPoint);
+  run('mount', writable.node, mountPoint);
+  writeFileSync(below(mountPoint, 'f'), 'written');
+  run('umount', mountPoint);
+  value(await writable.host.releaseDevice(target));
+  const readOnly = await world(t, '--read-only');
+  const published = await publish(readOnly, 'volume');
+  value(await readOnly.host.holdDevice(published));
+  assert.equal(value(await readOnly.host.findDeviceUsers(readOnly.device)).length, 1);
+  value(await readOnly.host.releaseDevice(published));
+});
+
+test('a hold made by another tool at the path, as the kubelet makes it, is found and ended', {
+  skip,
+}, async (t) => {
+  const one = await world(t);
+  const target = await publish(one, 'volume');
+  run('losetup', '--find', target);
+  run('losetup', '--find', target);
+  value(await one.host.holdDevice(target));
+  assert.equal(value(await one.host.findDeviceUsers(one.device)).length, 2);
+  value(await one.host.releaseDevice(target));
+  assert.deepEqual(value(await one.host.findDeviceUsers(one.device)), []);
+  value(await one.host.unmount(target));
+});
+
+test('another device published at the path of a hold is held too', { skip }, async (t) => {
+  const first = await world(t);
+  const target = await publish(first, 'volume');
+  value(await first.host.holdDevice(target));
+  const second = addDevice(t, first.root);
+  value(await first.host.mount({ fsType: 'bind', source: second, target, options: [] }));
+  const device = value(await first.host.deviceOf(target));
+  assert.ok(device !== undefined && device !== first.device);
+  // The names are alike, so the first hold counts for both.
+  assert.equal(value(await first.host.findDeviceUsers(device)).length, 1);
+  value(await first.host.holdDevice(target));
+  assert.equal(value(await first.host.findDeviceUsers(device)).length, 2);
+  value(await first.host.releaseDevice(target));
+  assert.deepEqual(value(await first.host.findDeviceUsers(device)), []);
+  assert.deepEqual(value(await first.host.findDeviceUsers(first.device)), []);
+});
+
+test('mounts are users in whatever namespace they are, and devices on partitions too', {
+  skip,
+}, async (t) => {
+  const { host, root, node, device } = await world(t, '--partscan');
+  const mountPoint = below(root, 'mounted');
+  mkdirSync(mountPoint);
+  run('mkfs.ext4', '-q', node);
+  run('mount', node, mountPoint);
+  assert.deepEqual(value(await host.findDeviceUsers(device)), [`mount ${mountPoint}`]);
+  const copy = await holder(
+    t,
+    'unshare',
+    ...['--mount', '--propagation', 'private', 'sh', '-c', 'echo && exec sleep 60'],
+  );
+  run('umount', mountPoint);
+  const [user, ...others] = value(await host.findDeviceUsers(device));
+  const where = new RegExp(
+    `^mount ${mountPoint} in the mount namespace of pid ${copy.pid} \\((sh|sleep)\\)$`,
+  );
+  assert.match(user ?? '', where);
+  assert.deepEqual(others, []);
+  await end(copy);
+  assert.deepEqual(value(await host.findDeviceUsers(device)), []);
+});
+
+test('a mount in a namespace that no process is in is a user all the same', { skip }, async (t) => {
+  const { host, root, node, device } = await world(t);
+  const mountPoint = below(root, 'mounted');
+  mkdirSync(mountPoint);
+  run('mkfs.ext4', '-q', node);
+  // The namespace lives on in a descriptor.
+  const keeper = await holder(
+    t,
+    'sh',
+    '-c',
+    `exec 3>&1; unshare --mount --propagation private sh -c 'mount ${node} ${mountPoint} && echo >&3 && exec sleep 60' &
+     until nsenter --mount=/proc/$!/ns/mnt mountpoint -q ${mountPoint}; do sleep 0.05; done
+     exec 7</proc/$!/ns/mnt; kill -9 $!; wait $! 2>/dev/null; echo ready >&3; exec sleep 60`,
+  );
+  await until(async () => {
+    const users = value(await host.findDeviceUsers(device));
+    return users.length === 1 && users[0]?.startsWith('the kernel') === true;
+  });
+  await end(keeper);
+  await until(async () => value(await host.findDeviceUsers(device)).length === 0);
+});
+
+test('a process with a node of its own making is a user', { skip }, async (t) => {
+  const { host, root, device } = await world(t);
+  const [major = '', minor = ''] = device.split(':');
+  const dev = below(root, 'dev');
+  mkdirSync(dev);
+  run('mount', '-t', 'tmpfs', 'dev', dev);
+  run('mknod', below(dev, 'xvda'), 'b', major, minor);
+  const child = await holder(t, 'sh', '-c', `exec 7<${dev}/xvda && rm ${dev}/xvda && echo && exec sleep 60`);
+  const users = value(await host.findDeviceUsers(device));
+  assert.equal(users.length, 1);
+  assert.match(users[0] ?? '', new RegExp(`^pid ${child.pid} \\(`));
+  await end(child);
+});
+
+test('a process that only has it mapped is a user', { skip: skip || findPython() }, async (t) => {
+  const { host, node, device } = await world(t);
+  const program = `import mmap, os, sys, time
+fd = os.open('${node}', os.O_RDONLY)
+area = mmap.mmap(fd, 4096, mmap.MAP_SHARED, mmap.PROT_READ)
+os.closerange(fd, fd + 64)
+print('ready', flush=True)
+time.sleep(60)`;
+  const child = await holder(t, 'python3', '-c', program);
+  const users = value(await host.findDeviceUsers(device));
+  assert.equal(users.length, 1);
+  assert.match(users[0] ?? '', new RegExp(`^pid ${child.pid} \\(`));
+  await end(child);
+});
+
+test('whoever uses a partition uses the disk', { skip }, async (t) => {
+  const { host, root, node, device } = await world(t, '--partscan');
+  run('addpart', node, '1', '2048', '8192');
+  const partition = `${node}p1` as AbsolutePath;
+  await until(async () => value(await host.deviceOf(partition)) !== undefined);
+  run('mkfs.ext4', '-q', partition);
+  const mountPoint = below(root, 'mounted');
+  mkdirSync(mountPoint);
+  run('mount', partition, mountPoint);
+  assert.deepEqual(value(await host.findDeviceUsers(device)), [`mount ${mountPoint}`]);
+  run('umount', mountPoint);
+  assert.deepEqual(value(await host.findDeviceUsers(device)), []);
+});
+
+test('a process that nobody may look at makes the answer a failure', { skip }, async (t) => {
+  const { host, root, device } = await world(t);
+  // A process namespace hides nobody; a process with more rights than the one that looks does.
+  const node = below(root, 'node');
+  writeFileSync(
+    node,
+    `#!/bin/sh\nexec setpriv --bounding-set -sys_ptrace --inh-caps -sys_ptrace ${process.execPath} "$@"\n`,
+    { mode: 0o755 },
+  );
+  const weak = await realHost(t, { brokerCommand: [node, ...BROKER_COMMAND.slice(1)] });
+  assert.deepEqual(value(await host.findDeviceUsers(device)), []);
+  const refused = await weak.findDeviceUsers(device);
+  assert.deepEqual(refused.ok ? 'ok' : [refused.failure.code, refused.failure.effect], [
+    'permission-denied',
+    'none',
+  ]);
+});
+
+test('a device that is gone is used by nobody', { skip }, async (t) => {
+  const { host } = await world(t);
+  assert.deepEqual(value(await host.findDeviceUsers('8:4095' as DeviceNumber)), []);
+});
+
+function findPython(): string | false {
+  return spawnSync('python3', ['--version']).status === 0 ? false : 'needs python3 to map a device';
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    if (await holds()) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail('it did not come about within five seconds');
+}
