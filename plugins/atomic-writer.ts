@@ -21,6 +21,9 @@ const LINK_NEW = '..link_tmp';
 const GENERATION = /^\.\.[0-9]{4}(?:_[0-9]{2}){5}\.[0-9]{1,20}$/;
 const DIRECTORY_MODE = 0o755;
 const PERMISSION_BITS = 0o7777;
+/** What Host.changeOwnership gives to the group of a volume that is only read. */
+const GROUP_FILE_BITS = 0o440;
+const GROUP_DIRECTORY_BITS = 0o2550;
 /** Links of the present and of the wanted generation, generations that crashes left, and our own names. */
 const ROOT_ENTRIES_MAX = 2 * CONTENT_FILES_MAX + 1_024;
 const RANDOM_LIMIT = 2 ** 32;
@@ -28,8 +31,16 @@ const WALL_MS_MAX = Date.UTC(9999, 11, 31);
 
 type RootEntries = ReadonlyMap<string, FileEntry>;
 
+/** The group that the files are for, which may read them all whatever their own mode says (kubelet C14). */
+export interface ContentGroup {
+  readonly gid: number;
+  /** Gives all of the volume to the group; called before what is new is visible. */
+  readonly give: Step;
+}
+
 /**
- * Makes `tree` the content of the directory `root`, which exists. Writes no file when it is so already.
+ * Makes `tree` the content of the directory `root`, which exists. Writes no file when it is so already. With a group,
+ * no file that is not that group's is ever visible.
  * A failure has effect `none` only if the generation that was visible before still is, byte for byte; `unknown` when
  * there was none, or when the new one is visible and only the links or the clearing up are unfinished.
  */
@@ -37,15 +48,22 @@ export async function writeGeneration(
   host: Host,
   root: AbsolutePath,
   tree: ContentDirectory,
+  group?: ContentGroup,
 ): Promise<Result<void>> {
   const entries = await listRoot(host, root);
   if (!entries.ok) return entries;
   const current = await currentGeneration(host, root, entries.value);
   if (!current.ok) return current;
   let generation = current.value;
-  if (generation === undefined || !(await holds(host, below(root, generation), tree))) {
+  if (generation === undefined || !(await holds(host, below(root, generation), tree, group?.gid))) {
     const fresh = freshName(host, entries.value);
-    const replaced = await replace(host, root, { tree, entries: entries.value, current: generation, fresh });
+    const replaced = await replace(host, root, {
+      tree,
+      entries: entries.value,
+      current: generation,
+      fresh,
+      group,
+    });
     if (!replaced.ok) return replaced;
     generation = fresh;
   }
@@ -87,20 +105,28 @@ function isGeneration(entry: FileEntry | undefined): boolean {
 }
 
 /** Is `tree` exactly what is at `path`, modes included? What cannot be read is not: writing it anew is the cure. */
-async function holds(host: Host, path: AbsolutePath, tree: ContentDirectory): Promise<boolean> {
+async function holds(
+  host: Host,
+  path: AbsolutePath,
+  tree: ContentDirectory,
+  gid: number | undefined,
+): Promise<boolean> {
   const entriesMax = tree.files.size + tree.directories.size;
   const fileBytesMax = Math.max(0, ...[...tree.files.values()].map((file) => file.content.byteLength));
   const entries = await host.readDirectoryFiles(path, { entriesMax, fileBytesMax });
   if (!entries.ok || entries.value.length !== entriesMax) return false;
   for (const { name, facts, content } of entries.value) {
     const mode = facts.mode & PERMISSION_BITS;
+    if (gid !== undefined && facts.gid !== gid) return false;
     const file = tree.files.get(name);
     const directory = tree.directories.get(name);
     if (facts.kind === 'file' && file !== undefined) {
-      if (mode !== file.mode || content?.ok !== true || Buffer.compare(content.value, file.content) !== 0)
+      const wanted = file.mode | (gid === undefined ? 0 : GROUP_FILE_BITS);
+      if (mode !== wanted || content?.ok !== true || Buffer.compare(content.value, file.content) !== 0)
         return false;
     } else if (facts.kind === 'directory' && directory !== undefined) {
-      if (mode !== DIRECTORY_MODE || !(await holds(host, below(path, name), directory))) return false;
+      const wanted = DIRECTORY_MODE | (gid === undefined ? 0 : GROUP_DIRECTORY_BITS);
+      if (mode !== wanted || !(await holds(host, below(path, name), directory, gid))) return false;
     } else {
       return false;
     }
@@ -122,14 +148,16 @@ interface Replacement {
   readonly entries: RootEntries;
   readonly current: string | undefined;
   readonly fresh: string;
+  readonly group: ContentGroup | undefined;
 }
 
 /** Up to and including the one rename that readers notice. */
 async function replace(host: Host, root: AbsolutePath, change: Replacement): Promise<Result<void>> {
-  const { tree, entries, current, fresh } = change;
+  const { tree, entries, current, fresh, group } = change;
   const prepared = await inOrder(
     () => removeGenerations(host, root, entries, current),
     () => writeTree(host, below(root, fresh), tree),
+    ...(group === undefined ? [] : [group.give]),
     () => host.removeFile(below(root, DATA_NEW)),
     () => host.makeLink(below(root, DATA_NEW), fresh),
   );

@@ -1,8 +1,8 @@
 /** Secrets and configMaps: files on a tmpfs, replaced as one generation. */
 import { type Failure, fail, ok, type Result } from '../mount/failure.ts';
-import type { Host } from '../mount/host.ts';
+import type { AbsolutePath, Host } from '../mount/host.ts';
 import type { Mounter } from '../mount/mounter.ts';
-import { writeGeneration } from './atomic-writer.ts';
+import { type ContentGroup, writeGeneration } from './atomic-writer.ts';
 import {
   CONTENT_BYTES_MAX,
   CONTENT_FILES_MAX,
@@ -10,6 +10,7 @@ import {
   parseContentTree,
 } from './content-tree.ts';
 import { removeOwnLeftovers } from './content-leftovers.ts';
+import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from './layout.ts';
 import { createMemoryMount } from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from './plugin.ts';
@@ -27,7 +28,8 @@ const VOLUME_BYTES = 2 * (CONTENT_BYTES_MAX + CONTENT_FILES_MAX * PAGE_BYTES);
 
 /**
  * Guarantees: readers see one complete generation at every instant (INV-24); a failed refresh leaves the previous one
- * byte for byte and never unmounts it (DL-22); nothing of it is ever on disk (SE-34) but the kubelet's empty marker.
+ * byte for byte and never unmounts it (DL-22); nothing of it is ever on disk (SE-34) but the kubelet's empty marker;
+ * a pod's fsGroup may read every file from the moment it is visible.
  */
 export function createContentPlugin(
   kind: ContentVolumeSpec['kind'],
@@ -48,7 +50,8 @@ export function createContentPlugin(
       const mount = await memory.mount({ target, mode: VOLUME_MODE, sizeBytes: VOLUME_BYTES });
       if (!mount.ok) return mount;
       const marked = await placeReadyMarker(host, readyDirectory(layout, call));
-      const written = marked.ok ? await writeGeneration(host, target, tree.value) : marked;
+      const group = groupOf(host, target, call);
+      const written = marked.ok ? await writeGeneration(host, target, tree.value, group) : marked;
       if (written.ok) return ok({ mount: mount.value });
       return before.value.mounted ? written : doubtful(written);
     },
@@ -64,6 +67,15 @@ export function createContentPlugin(
       );
     },
   });
+}
+
+/** As in the kubelet all of the volume is walked, whatever the pod's change policy: it is a few files. */
+function groupOf(host: Host, path: AbsolutePath, call: PublicationCall): ContentGroup | undefined {
+  const gid = call.publication.fsGroup?.gid;
+  if (gid === undefined) return undefined;
+  const { progress, stillWanted } = call;
+  const fsGroup = { gid, changePolicy: 'Always' } as const;
+  return { gid, give: () => giveToGroup(host, { path, fsGroup, readOnly: true, progress, stillWanted }) };
 }
 
 /** The kubelet wraps an emptyDir of this name. */

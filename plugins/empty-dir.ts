@@ -2,6 +2,7 @@
 import { done, fail, ok, type Result } from '../mount/failure.ts';
 import type { AbsolutePath, Host } from '../mount/host.ts';
 import type { Mounter } from '../mount/mounter.ts';
+import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from './layout.ts';
 import { createMemoryMount } from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from './plugin.ts';
@@ -9,10 +10,12 @@ import { removeEmptyPodDirectories } from './pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { hasReadyMarker, placeReadyMarker, removeReadyMarker } from './ready-marker.ts';
 import { doubtful, inOrder } from './steps.ts';
-import { type EmptyDirVolumeSpec, SPEC_PLUGIN } from './volume.ts';
+import { type EmptyDirVolumeSpec, type FsGroup, SPEC_PLUGIN } from './volume.ts';
 
 /** Every user of the pod writes into it; the 0750 parents keep other pods and users out (SE-35). */
 const VOLUME_MODE = 0o777;
+/** With a group: what is made in it is that group's, too. */
+const SETGID = 0o2000;
 
 interface Place {
   readonly spec: EmptyDirVolumeSpec;
@@ -40,10 +43,12 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       if (!place.ok) return place;
       const { spec, target, ready } = place.value;
       if (spec.medium === 'disk') {
-        const placed = await placeDirectory(host, place.value);
+        const placed = await placeDirectory(host, place.value, call);
         return placed.ok ? ok({ mount: undefined }) : placed;
       }
-      const mount = await memory.mount({ target, mode: VOLUME_MODE, sizeBytes: spec.sizeLimitBytes });
+      const gid = call.publication.fsGroup?.gid;
+      const mode = gid === undefined ? VOLUME_MODE : VOLUME_MODE | SETGID;
+      const mount = await memory.mount({ target, mode, gid, sizeBytes: spec.sizeLimitBytes });
       if (!mount.ok) return mount;
       const marked = await placeReadyMarker(host, ready);
       return marked.ok ? ok({ mount: mount.value }) : doubtful(marked);
@@ -69,8 +74,12 @@ function notOurs(kind: string): Result<never> {
   return fail({ code: 'spec-invalid', message: `not an emptyDir: ${kind}`, effect: 'none' });
 }
 
-/** A marked directory is left exactly as it is, its mode too: the pod owns it by now. */
-async function placeDirectory(host: Host, { target, ready }: Place): Promise<Result<void>> {
+/** A marked directory is left exactly as it is, its mode and group too: the pod owns it by now. */
+async function placeDirectory(
+  host: Host,
+  { target, ready }: Place,
+  { publication, progress, stillWanted }: PublicationCall,
+): Promise<Result<void>> {
   const alone = await refuseMount(host, target);
   if (!alone.ok) return alone;
   const facts = await host.inspect(target);
@@ -87,8 +96,16 @@ async function placeDirectory(host: Host, { target, ready }: Place): Promise<Res
   const marked = await hasReadyMarker(host, ready);
   if (!marked.ok) return marked;
   if (marked.value && kind === 'directory') return done;
+  const gid = publication.fsGroup?.gid;
+  const give = async (): Promise<Result<void>> => {
+    if (gid === undefined) return done;
+    // As in the kubelet always all of it, whatever the pod's change policy: there is nothing in it yet.
+    const fsGroup: FsGroup = { gid, changePolicy: 'Always' };
+    return giveToGroup(host, { path: target, fsGroup, readOnly: false, progress, stillWanted });
+  };
   return inOrder(
     () => host.makeDirectory(target, VOLUME_MODE),
+    give,
     () => placeReadyMarker(host, ready),
   );
 }

@@ -4,7 +4,13 @@
  */
 import { createHash } from 'node:crypto';
 import { type AbsolutePath, below } from '../mount/host.ts';
-import { type PodUid, type PublicationSpec, SPEC_PLUGIN, type VolumeSpec } from './volume.ts';
+import {
+  type CsiVolumeSpec,
+  type PodUid,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+  type VolumeSpec,
+} from './volume.ts';
 
 export interface Layout {
   readonly root: AbsolutePath;
@@ -24,12 +30,36 @@ export interface Layout {
    * and `wrapped_<name>` for a secret or configMap.
    */
   readyDirectory(pod: PodUid, name: string): AbsolutePath;
-  /** Where the pod sees it: the volume directory, and for CSI its `mount`. hostPath has no place of its own. */
+  /**
+   * Where the pod sees it: the volume directory, for CSI its `mount`, for a block volume the link
+   * `pods/<uid>/volumeDevices/kubernetes.io~csi/<specName>`. hostPath has no place of its own.
+   */
   target(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
+  /** Where the kernel has a mount when it is published: `target`, and for a block volume the `held` file. */
+  mountPoint(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
   /** `plugins/kubernetes.io/csi/<driver>/<sha256hex(volumeHandle)>` */
   deviceDirectory(driver: string, volumeHandle: string): AbsolutePath;
-  /** Its `globalmount`: the staging_target_path. */
-  stagingPath(driver: string, volumeHandle: string): AbsolutePath;
+  /** The staging_target_path: its `globalmount`, and for a block volume `…/csi/volumeDevices/staging/<specName>`. */
+  stagingPath(spec: StagedSpec): AbsolutePath;
+  /** `plugins/kubernetes.io/csi/volumeDevices`: all that block volumes have outside the pods. */
+  readonly blockDevices: AbsolutePath;
+  /** The places of one publication of a block volume. */
+  blockPublication(publication: Pick<PublicationSpec, 'pod' | 'specName'>): BlockPublicationLayout;
+}
+
+/** What of a CSI volume decides where it is staged. */
+export type StagedSpec = Pick<CsiVolumeSpec, 'driver' | 'volumeHandle' | 'mode' | 'specName'>;
+
+/** Below `plugins/kubernetes.io/csi/volumeDevices`, and in the pod. */
+export interface BlockPublicationLayout {
+  /** `<specName>/data`: the directory of the kubelet's vol_data.json. */
+  readonly data: AbsolutePath;
+  /** `publish/<specName>/<podUid>`: the target_path of the driver. */
+  readonly published: AbsolutePath;
+  /** `<specName>/dev/<podUid>`: our bind of it, which a loop device holds open. */
+  readonly held: AbsolutePath;
+  /** `pods/<podUid>/volumeDevices/kubernetes.io~csi/<specName>`: the link the pod's runtime resolves. */
+  readonly link: AbsolutePath;
 }
 
 export function sha256Hex(text: string): string {
@@ -44,6 +74,7 @@ export function escapePlugin(plugin: string): string {
 export function createLayout(root: AbsolutePath): Layout {
   const pods = below(root, 'pods');
   const plugins = below(root, 'plugins');
+  const blockDevices = below(plugins, 'kubernetes.io', 'csi', 'volumeDevices');
   const layout: Layout = {
     root,
     pods,
@@ -57,12 +88,27 @@ export function createLayout(root: AbsolutePath): Layout {
     target: (spec, publication) => {
       if (spec.kind === 'host-path') return spec.path;
       if (spec.kind === 'orphan') return spec.path;
+      if (spec.kind === 'csi' && spec.mode === 'Block') return layout.blockPublication(publication).link;
       const directory = layout.volumeDirectory(spec, publication);
       return spec.kind === 'csi' ? below(directory, 'mount') : directory;
     },
     deviceDirectory: (driver, volumeHandle) =>
       below(plugins, 'kubernetes.io', 'csi', driver, sha256Hex(volumeHandle)),
-    stagingPath: (driver, volumeHandle) => below(layout.deviceDirectory(driver, volumeHandle), 'globalmount'),
+    mountPoint: (spec, publication) =>
+      spec.kind === 'csi' && spec.mode === 'Block'
+        ? layout.blockPublication(publication).held
+        : layout.target(spec, publication),
+    stagingPath: ({ driver, volumeHandle, mode, specName }) =>
+      mode === 'Block'
+        ? below(blockDevices, 'staging', specName)
+        : below(layout.deviceDirectory(driver, volumeHandle), 'globalmount'),
+    blockDevices,
+    blockPublication: ({ pod, specName }) => ({
+      data: below(blockDevices, specName, 'data'),
+      published: below(blockDevices, 'publish', specName, pod.uid),
+      held: below(blockDevices, specName, 'dev', pod.uid),
+      link: below(pods, pod.uid, 'volumeDevices', escapePlugin(SPEC_PLUGIN.csi), specName),
+    }),
   };
   return layout;
 }

@@ -6,8 +6,10 @@ import { doubtful } from './steps.ts';
 
 export interface MemoryRequest {
   readonly target: AbsolutePath;
-  /** Permission bits of its root directory. */
+  /** Permission bits of its root directory, setgid included. */
   readonly mode: number;
+  /** The group of its root directory, which is born with it; undefined: root's. */
+  readonly gid?: number | undefined;
   /** 0: the kernel's own limit, half of the memory. */
   readonly sizeBytes: number;
 }
@@ -29,6 +31,7 @@ export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
 
   async function attempt(request: MemoryRequest, noswap: boolean): Promise<Result<MountIdentity>> {
     const options = [`mode=${request.mode.toString(8).padStart(4, '0')}`];
+    if (request.gid !== undefined) options.push(`gid=${request.gid}`);
     if (request.sizeBytes > 0) options.push(`size=${request.sizeBytes}`);
     if (noswap) options.push('noswap');
     return mounter.mountTmpfs({ target: request.target, options });

@@ -2,12 +2,23 @@
 import { done, fail, ok, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../mount/host.ts';
 import type { Mounter } from '../mount/mounter.ts';
+import { removeEmptyBlockDirectories } from './block-directory.ts';
+import { removeLeft } from './csi/block-places.ts';
+import { createBlockPublication } from './csi/block-publication.ts';
 import type { Layout } from './layout.ts';
 import type { VolumePlugin } from './plugin.ts';
-import { removeUnlessInUse } from './pod-directory.ts';
+import { removeEmptyPodDirectories, removeUnlessInUse } from './pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { inOrder } from './steps.ts';
-import { SPEC_PLUGIN, type VolumeSpec } from './volume.ts';
+import {
+  FOUND_ON_DISK,
+  isObjectName,
+  parsePodUid,
+  publicationKey,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+  type VolumeSpec,
+} from './volume.ts';
 
 /**
  * The places where the kubelet's layout has mount points (below the root, `*` is one component). Only there is the
@@ -24,14 +35,32 @@ const MOUNT_POINTS: readonly (readonly string[])[] = [
  * Guarantees: unpublish unmounts until nothing is mounted there, then removes the empty mount point and its empty
  * parents, and nothing else; a mount point that is not empty stays (`directory-not-empty`, ST-05). Every climbing verb
  * is `spec-invalid`.
+ *
+ * An orphan at the `held` file of a block volume is the whole publication: what holds the device, the link in the pod
+ * and the driver's target go with it. The driver is not asked, because nobody knows which one it was.
  */
 export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter): VolumePlugin {
+  const block = createBlockPublication(host, layout, mounter);
+
+  async function unpublishBlock(publication: PublicationSpec): Promise<Result<void>> {
+    const { published } = layout.blockPublication(publication);
+    return inOrder(
+      () => block.takeBack(publication),
+      () => mounter.unmount(published),
+      () => removeLeft(host, published),
+      () => removeEmptyBlockDirectories(host, layout, publication.specName),
+      () => removeEmptyPodDirectories(host, layout, publication.pod.uid),
+    );
+  }
+
   const plugin = createPodPlugin({
     name: SPEC_PLUGIN.orphan,
     publish: async () => cannotClimb(),
     async unpublish({ spec }) {
       const path = pathOf(spec, layout);
       if (!path.ok) return path;
+      const publication = blockPublicationAt(path.value, layout);
+      if (publication !== undefined) return unpublishBlock(publication);
       return inOrder(
         () => mounter.unmount(path.value),
         () => removeMountPoint(host, layout, path.value),
@@ -47,6 +76,18 @@ const VOLUME_DATA = ['vol_data.json', '.vol_data.json.tmp'] as const;
 function pathOf(spec: VolumeSpec, layout: Layout): Result<AbsolutePath> {
   if (spec.kind === 'orphan' && isBelow(spec.path, layout.root)) return ok(spec.path);
   return fail({ code: 'spec-invalid', message: `not an orphan below ${layout.root}`, effect: 'none' });
+}
+
+/** The publication of a block volume whose `held` file is at the path; undefined anywhere else. */
+function blockPublicationAt(path: AbsolutePath, layout: Layout): PublicationSpec | undefined {
+  const { blockDevices } = layout;
+  if (!isBelow(path, blockDevices)) return undefined;
+  const [specName = '', dev, pod = '', ...more] = path.slice(blockDevices.length + 1).split('/');
+  const uid = parsePodUid(pod);
+  if (uid === undefined || dev !== 'dev' || more.length > 0 || !isObjectName(specName)) return undefined;
+  const reference = { uid, name: '', namespace: '', serviceAccount: '' };
+  const key = publicationKey(uid, specName);
+  return { key, pod: reference, specName, readOnly: false, origin: FOUND_ON_DISK };
 }
 
 function cannotClimb(): Result<never> {

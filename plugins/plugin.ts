@@ -1,13 +1,15 @@
 /** What a kind of volume must be able to do. The reconciler knows volumes only through this. */
 import type { Result } from '../mount/failure.ts';
-import type { MountIdentity } from '../mount/host.ts';
+import type { DeviceNumber, MountIdentity } from '../mount/host.ts';
 import type { SecretData, Sensitive } from './sensitive.ts';
-import type { PluginName, PublicationSpec, VolumeSpec } from './volume.ts';
+import type { Bytes, FsGroup, PluginName, PublicationSpec, VolumeSpec } from './volume.ts';
 
 /** Which rungs of the ladder a volume has below `publish`. */
 export interface Needs {
   readonly attach: boolean;
   readonly stage: boolean;
+  /** The driver can grow it on the node (NodeExpandVolume). No rung: asked of today's driver only. */
+  readonly expand: boolean;
 }
 
 /** Opaque to us, immutable, and passed to stage and publish (CSI ControllerPublishVolume). */
@@ -25,12 +27,14 @@ export interface VolumeSecrets {
   readonly controllerPublish: SecretData | undefined;
   readonly stage: SecretData | undefined;
   readonly publish: SecretData | undefined;
+  readonly expand: SecretData | undefined;
 }
 
 export const NO_SECRETS: VolumeSecrets = {
   controllerPublish: undefined,
   stage: undefined,
   publish: undefined,
+  expand: undefined,
 };
 
 /** The files of a secret or configMap volume: path below the volume root to content and mode. */
@@ -45,6 +49,12 @@ export interface VolumeCall {
   readonly secrets: VolumeSecrets;
   /** False once the world has moved on while the call waited its turn: answer `no-longer-wanted`, do nothing. */
   readonly stillWanted: () => boolean;
+  /** The group of the pod the call is made for; of a stage, of the first pod that wants the volume. */
+  readonly fsGroup: FsGroup | undefined;
+  /** What a long call is doing now, for people: shown as the reason of the wait. Holds no secret. */
+  readonly progress: (text: string) => void;
+  /** The volume is in quarantine: drivers that were opted in are told to prefer success to data (CSI pull 477). */
+  readonly force: boolean;
 }
 
 /** A call about one place of the volume in one pod. */
@@ -52,6 +62,49 @@ export interface PublicationCall extends VolumeCall {
   readonly publication: PublicationSpec;
   /** Present when the wish has files for it; teardown never needs them. */
   readonly files: VolumeFiles | undefined;
+  /** It is there already, whole: only what the driver or the wish have new is to be brought in. */
+  readonly refresh: boolean;
+  /** JSON of the service account tokens the driver asked for (CSIDriver.spec.tokenRequests). */
+  readonly tokens: Sensitive<string> | undefined;
+}
+
+/** A call that grows the volume: after stage, or after publish for a driver that does not stage. */
+export interface ExpandCall extends VolumeCall {
+  /** A place where it is published; undefined while it is only staged. */
+  readonly publication: PublicationSpec | undefined;
+  readonly toBytes: Bytes;
+}
+
+/** A question about a volume that is there: never waits for its turn, never goes beside a call that changes it. */
+export interface StatisticsCall {
+  readonly spec: VolumeSpec;
+  readonly facts: VolumeFacts;
+  /** A place where it is published or was tried to be; undefined: only staged, or tried to be. */
+  readonly publication: PublicationSpec | undefined;
+}
+
+/** One line of `NodeGetVolumeStats`: undefined where the driver does not say. */
+export interface UsageNumbers {
+  readonly total: Bytes | undefined;
+  readonly used: Bytes | undefined;
+  readonly available: Bytes | undefined;
+}
+
+/** A driver's word on how the volume is; for people and metrics, never for decisions (A-074, A-075). */
+export interface HealthStatement {
+  /** CSI 1.13: `degraded`, `inaccessible`, `data-loss`, `unknown(<number>)`; 1.12 `VolumeCondition`: `abnormal`. */
+  readonly status: string;
+  /** CamelCase word of the driver; empty in 1.12. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface VolumeStatistics {
+  /** Undefined: the driver cannot say. */
+  readonly bytes: UsageNumbers | undefined;
+  readonly inodes: UsageNumbers | undefined;
+  /** Undefined: the driver has no health capability. Empty: it says that all is well. */
+  readonly health: readonly HealthStatement[] | undefined;
 }
 
 /**
@@ -76,6 +129,19 @@ export interface VolumePlugin {
   /** Also refreshes: publishing again with other files replaces the content as one generation. */
   publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;
   unpublish(call: PublicationCall): Promise<Result<void>>;
+  /**
+   * Grows the file system (or tells the driver of the device) to at least `toBytes`; answers the size it has now.
+   * `expand-in-use`: not while it is used, never to be repeated before it was unpublished (CSI NodeExpandVolume
+   * FAILED_PRECONDITION). `expand-infeasible`: not to this size, ever.
+   */
+  readonly expand?: (call: ExpandCall) => Promise<Result<{ readonly sizeBytes: Bytes }>>;
+  /** `busy`: another call of this volume is open, and a question must not wait behind it nor go beside it (A-076). */
+  readonly statistics?: (call: StatisticsCall) => Promise<Result<VolumeStatistics | 'busy'>>;
+  /**
+   * After unpublish and unstage, for a volume in quarantine: `ok` only when nobody on this machine can still write to
+   * one of these devices, in any mount namespace. `device-in-use` names who can.
+   */
+  readonly verifyClean?: (devices: readonly DeviceNumber[]) => Promise<Result<void>>;
 }
 
 export interface PluginRegistry {

@@ -11,8 +11,8 @@ const KINDS_WITH_DIRECTORY = ['csi', 'empty-dir', 'secret', 'config-map'] as con
 const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);
 
 /**
- * Removes the structural directories of a pod that are empty: those of the volume kinds, `volumes`, `plugins` and the
- * pod's own. Idempotent; a directory in use is left and is no failure.
+ * Removes the structural directories of a pod that are empty: those of the volume kinds, `volumes`, `volumeDevices`,
+ * `plugins` and the pod's own. Idempotent; a directory in use is left and is no failure.
  * Guarantees: only rmdir, and only above volume roots, so it never touches what is in a volume (DL-01..03, INV-8).
  */
 export async function removeEmptyPodDirectories(
@@ -22,10 +22,12 @@ export async function removeEmptyPodDirectories(
 ): Promise<Result<void>> {
   const podDirectory = layout.podDirectory(pod);
   const volumes = below(podDirectory, 'volumes');
+  const devices = below(podDirectory, 'volumeDevices');
+  const links = below(devices, escapePlugin(SPEC_PLUGIN.csi));
   const plugins = below(podDirectory, 'plugins');
   const kinds = KINDS_WITH_DIRECTORY.map((kind) => below(volumes, escapePlugin(SPEC_PLUGIN[kind])));
   const markers = below(plugins, escapePlugin(SPEC_PLUGIN['empty-dir']));
-  for (const directory of [...kinds, volumes, markers, plugins, podDirectory]) {
+  for (const directory of [...kinds, volumes, links, devices, markers, plugins, podDirectory]) {
     const gone = await removeUnlessInUse(host, directory);
     if (!gone.ok) return gone;
   }

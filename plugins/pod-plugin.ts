@@ -10,7 +10,7 @@ export interface PodVerbs {
   unpublish(call: PublicationCall): Promise<Result<void>>;
 }
 
-const NEEDS: Needs = { attach: false, stage: false };
+const NEEDS: Needs = { attach: false, stage: false, expand: false };
 
 /** Adds the rungs that are not needed (they succeed and do nothing), the lane, and the question "still wanted?". */
 export function createPodPlugin(verbs: PodVerbs): VolumePlugin {

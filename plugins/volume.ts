@@ -1,4 +1,5 @@
 /** Volumes, pods and publications: the identities and specifications that every floor above `mount` speaks of. */
+import { createHash } from 'node:crypto';
 import type { AbsolutePath, Brand } from '../mount/host.ts';
 
 /**
@@ -22,6 +23,15 @@ export interface PodReference {
 }
 
 export type AccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod';
+
+/** Bytes in decimal digits: CSI counts in int64, which no JavaScript number holds, and a record is JSON. */
+export type Bytes = Brand<string, 'Bytes'>;
+
+/** What a volume is to the pod: a directory tree, or a raw device. */
+export type VolumeMode = 'Filesystem' | 'Block';
+
+/** CSIDriver.spec.fsGroupPolicy, as the API server defaults it. */
+export type FsGroupPolicy = 'ReadWriteOnceWithFSType' | 'File' | 'None';
 
 /** What of a volume must be known to take it down again with every API object gone (INV-14). Holds no secret. */
 export type VolumeSpec =
@@ -47,7 +57,24 @@ export interface CsiVolumeSpec {
   /** CSIDriver.spec.attachRequired; undefined when there is no CSIDriver object. */
   readonly attachRequired: boolean | undefined;
   readonly podInfoOnMount: boolean;
+  readonly mode: VolumeMode;
+  /** `Ephemeral`: written inline in the pod, lives and dies with it; never attached or staged (KEP-596). */
+  readonly lifecycle: 'Persistent' | 'Ephemeral';
+  readonly fsGroupPolicy: FsGroupPolicy;
+  /** Service account tokens go into `secrets` instead of the volume context (KEP-5538). */
+  readonly tokensInSecrets: boolean;
+  /** Mounted with `-o context=` (KEP-1710); empty: without. Part of what the volume is staged as. */
+  readonly seLinuxContext: string;
 }
+
+/** What every CsiVolumeSpec had before these fields existed: records of 0.1, and volumes found on disk. */
+export const CSI_DEFAULTS = {
+  mode: 'Filesystem',
+  lifecycle: 'Persistent',
+  fsGroupPolicy: 'ReadWriteOnceWithFSType',
+  tokensInSecrets: false,
+  seLinuxContext: '',
+} as const satisfies Partial<CsiVolumeSpec>;
 
 export interface EmptyDirVolumeSpec {
   readonly kind: 'empty-dir';
@@ -97,6 +124,12 @@ export interface OrphanVolumeSpec {
 /** The origin of a publication that no manifest is known to have asked for: it was found on disk. */
 export const FOUND_ON_DISK = '';
 
+/** The pod's fsGroup and how its owner wants it applied (KEP-695). */
+export interface FsGroup {
+  readonly gid: number;
+  readonly changePolicy: 'Always' | 'OnRootMismatch';
+}
+
 /** One wanted place of a volume in a pod, as recorded. */
 export interface PublicationSpec {
   readonly key: PublicationKey;
@@ -104,6 +137,8 @@ export interface PublicationSpec {
   /** PersistentVolume name, or the pod's volume name: the last component of the kubelet's volume directory. */
   readonly specName: string;
   readonly readOnly: boolean;
+  /** Absent: the pod has none. */
+  readonly fsGroup?: FsGroup;
   /** The manifest file (or other source) that asked for it; a source that cannot be read freezes its pods. */
   readonly origin: string;
 }
@@ -141,6 +176,23 @@ export function isObjectName(text: string): boolean {
 
 export function isDriverName(text: string): boolean {
   return DRIVER_NAME.test(text) && !text.includes('..');
+}
+
+/** Not negative; more than int64 holds is a broken invariant of the caller. */
+export function bytesFrom(count: bigint | number): Bytes {
+  return BigInt(count).toString() as Bytes;
+}
+
+export function isMoreThan(a: Bytes, b: Bytes): boolean {
+  return BigInt(a) > BigInt(b);
+}
+
+/**
+ * The handle of an inline volume, as the kubelet makes it: one pod, one volume name, one volume
+ * (kubelet `makeVolumeHandle`; shelf: kubelet-volume-manager C11).
+ */
+export function inlineVolumeHandle(pod: PodUid, volumeName: string): string {
+  return `csi-${createHash('sha256').update(`${pod}${volumeName}`).digest('hex')}`;
 }
 
 export function csiVolumeId(driver: string, volumeHandle: string): VolumeId {

@@ -10,6 +10,12 @@ export interface CallLanes {
    * Guarantees: the next of the lane starts in the turn `call` settles.
    */
   run<T>(key: string, sharing: Sharing, call: () => Promise<T>): Promise<T>;
+  /**
+   * For a question, which must neither wait behind a call that changes the volume nor go beside it (A-076): runs `call`
+   * alone when nothing of the key runs or waits, otherwise answers `busy` at once. Who comes meanwhile waits for it, so
+   * `call` must settle within a bound.
+   */
+  tryRun<T>(key: string, call: () => Promise<T>): Promise<T | 'busy'>;
   /** From now on, until the lane is empty, everything in it runs alone. Called from within a running `call`. */
   serialise(key: string): void;
   /** A running call failed: what those who wait here looked at before may not hold any more. */
@@ -60,19 +66,23 @@ export function createCallLanes(): CallLanes {
     if (lane.runningCount === 0) lanes.delete(key);
   }
 
+  async function run<T>(key: string, sharing: Sharing, call: () => Promise<T>): Promise<T> {
+    const lane = laneOf(key);
+    await new Promise<void>((start) => {
+      lane.waiting.push({ sharing, start });
+      advance(lane);
+    });
+    try {
+      return await call();
+    } finally {
+      leave(key, lane);
+    }
+  }
+
   return {
-    run: async (key, sharing, call) => {
-      const lane = laneOf(key);
-      await new Promise<void>((start) => {
-        lane.waiting.push({ sharing, start });
-        advance(lane);
-      });
-      try {
-        return await call();
-      } finally {
-        leave(key, lane);
-      }
-    },
+    run,
+    // A lane is there only while something runs or waits in it.
+    tryRun: async (key, call) => (lanes.has(key) ? 'busy' : run(key, 'alone', call)),
     serialise: (key) => {
       const lane = lanes.get(key);
       assert(lane !== undefined && lane.runningCount > 0, 'a lane is made serial from within');

@@ -1,14 +1,20 @@
 /** The ladder of a CSI volume: at most one RPC per rung, and after each the kernel is asked. */
 import { assert, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, RemoteMethod } from '../../mount/host.ts';
+import type { AbsolutePath, Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
+import { createMounter } from '../../mount/mounter.ts';
 import type { Layout } from '../layout.ts';
-import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
+import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { removeEmptyPodDirectories } from '../pod-directory.ts';
-import { type SecretData, Sensitive } from '../sensitive.ts';
 import { doubtful } from '../steps.ts';
 import { type CsiVolumeSpec, type PublicationSpec, SPEC_PLUGIN, type VolumeSpec } from '../volume.ts';
+import { createBlockPlaces } from './block-places.ts';
+import { createBlockPublication } from './block-publication.ts';
 import { createCallLanes, type Sharing } from './call-lane.ts';
+import { verifyClean } from './clean-device.ts';
 import type { DriverInstance, DriverRegistry } from './driver.ts';
+import { expandVolume } from './expansion.ts';
+import { FENCE_FIELD, FORCE_FIELD, withFlag } from './force-field.ts';
+import { applyFsGroup } from './fs-group.ts';
 import {
   ControllerServiceCapability_RPC_Type as ControllerCapability,
   ControllerService,
@@ -22,15 +28,22 @@ import {
   publishRequest,
   stageRequest,
 } from './request.ts';
-import { type CallContext, failureOf, isUnreachable } from './status.ts';
+import { tokenSecrets } from './service-account-tokens.ts';
+import { createStatistics } from './statistics.ts';
 import {
   attachmentId,
-  type Before,
-  isAsBefore,
-  prepare,
-  remove,
+  type Place,
+  placeIn,
+  type Prepared,
   type VolumeDirectory,
 } from './volume-directory.ts';
+import {
+  createVolumeRpc,
+  mayBeGone,
+  noLongerWanted,
+  notRegistered,
+  secretMountOptions,
+} from './volume-rpc.ts';
 
 /** The kubelet's csiTimeout; per call here, per step there. */
 export const CALL_DEADLINE_MS = 120_000;
@@ -44,17 +57,8 @@ export interface CsiPluginParts {
   readonly deadlineMs?: number;
   /** May publish and unpublish of one volume at different targets overlap in this driver? By default not. */
   readonly parallelPublish: (driver: string) => boolean;
-}
-
-/** One RPC to be made when its turn comes; the request is built then, from the driver as it is then. */
-interface Rpc<Request, Reply> {
-  readonly method: RemoteMethod<Request, Reply>;
-  readonly build: (driver: DriverInstance) => Result<Request>;
-  readonly direction: CallContext['direction'];
-  readonly sharing: Sharing;
-  readonly secrets: SecretData | undefined;
-  /** Asked again when a call that went before in the lane failed: does the rung below still hold? */
-  readonly recheck?: () => Promise<Result<void>>;
+  /** May this driver be sent `force` and `fence` for a volume in quarantine? Only by its name, by default never. */
+  readonly forceFields?: (driver: string) => boolean;
 }
 
 /**
@@ -62,60 +66,35 @@ interface Rpc<Request, Reply> {
  * the end of one and the start of the next; a staged mount costs two RPCs; retries send the same bytes.
  */
 export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
-  const { host, layout, drivers } = parts;
-  const deadlineMs = parts.deadlineMs ?? CALL_DEADLINE_MS;
+  const { host, layout, drivers, nodeName } = parts;
   const lanes = createCallLanes();
-
-  /** In the lane. Assumes: nothing the answer depends on was read before. */
-  async function ask<Request, Reply>(
-    spec: CsiVolumeSpec,
-    call: VolumeCall,
-    rpc: Rpc<Request, Reply>,
-  ): Promise<Result<Reply>> {
-    if (!call.stillWanted()) return noLongerWanted();
-    const driver = drivers.get(spec.driver);
-    if (driver === undefined) return notRegistered(spec.driver);
-    const request = rpc.build(driver);
-    if (!request.ok) return request;
-    const { method } = rpc;
-    const reply = await host.call({ socket: driver.endpoint, method, request: request.value, deadlineMs });
-    if (reply.kind === 'ok') return ok(reply.reply);
-    if (isUnreachable(reply)) drivers.suspect(spec.driver);
-    return fail(
-      failureOf(reply, {
-        driver: spec.driver,
-        method: method.path.slice(method.path.lastIndexOf('/') + 1),
-        direction: rpc.direction,
-        secrets: [rpc.secrets, secretMountOptions(spec)],
-      }),
-    );
-  }
-
-  async function inTurn<Request, Reply>(
-    spec: CsiVolumeSpec,
-    call: VolumeCall,
-    rpc: Rpc<Request, Reply>,
-  ): Promise<Result<Reply>> {
-    const ground = lanes.disturbances(spec.id);
-    const first = await lanes.run(spec.id, rpc.sharing, async () => {
-      // Calls that went well have nothing of ours between them; behind one that failed the ground is looked at again.
-      if (rpc.recheck !== undefined && lanes.disturbances(spec.id) !== ground) {
-        const holds = await rpc.recheck();
-        if (!holds.ok) return holds;
-      }
-      const result = await ask(spec, call, rpc);
-      if (!result.ok) lanes.disturb(spec.id);
-      if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
-      return result;
-    });
-    if (rpc.sharing === 'alone' || !isBusy(first)) return first;
-    // ABORTED means "another call is pending": alone in the lane there is none of ours (A-031). Whatever the second
-    // call says, the first one may still take effect.
-    return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc)));
-  }
+  const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs: parts.deadlineMs ?? CALL_DEADLINE_MS });
+  const { statistics } = createStatistics({ host, layout, drivers, lanes, secretsOf: secretMountOptions });
+  const blockPlaces = createBlockPlaces(host, layout, nodeName);
+  const block = createBlockPublication(host, layout, createMounter(host, layout.root));
 
   function sharingOf(spec: CsiVolumeSpec): Sharing {
     return parts.parallelPublish(spec.driver) ? 'shared' : 'alone';
+  }
+
+  /** The method as this call may use it: in quarantine, and for a driver that was opted in, with `force` or `fence`. */
+  function forced<Request, Reply>(
+    method: RemoteMethod<Request, Reply>,
+    field: typeof FORCE_FIELD | typeof FENCE_FIELD,
+    { spec, force }: VolumeCall,
+  ): RemoteMethod<Request, Reply> {
+    const isOptedIn = force && (parts.forceFields?.(csi(spec).driver) ?? false);
+    return isOptedIn ? withFlag(method, field) : method;
+  }
+
+  function stagingPlace(spec: CsiVolumeSpec): Place {
+    return spec.mode === 'Block' ? blockPlaces.staging(spec) : placeIn(host, deviceDirectory(layout, spec));
+  }
+
+  function publicationPlace(spec: CsiVolumeSpec, publication: PublicationSpec): Place {
+    return spec.mode === 'Block'
+      ? blockPlaces.publication(spec, publication)
+      : placeIn(host, publicationDirectory(parts, spec, publication));
   }
 
   async function attach(call: VolumeCall) {
@@ -125,7 +104,7 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       build: (driver) => controllerPublishRequest(spec, call, driver),
       direction: 'climbing',
       sharing: 'alone',
-      secrets: call.secrets.controllerPublish,
+      secrets: [call.secrets.controllerPublish],
     });
     if (!attached.ok) return attached;
     const { publishContext } = attached.value;
@@ -140,29 +119,29 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     // Found on disk, a volume may or may not be attached: a driver that does not attach settles that.
     if (driver !== undefined && !attaches(driver)) return ok(undefined);
     const detached = await inTurn(spec, call, {
-      method: ControllerService.controllerUnpublishVolume,
+      method: forced(ControllerService.controllerUnpublishVolume, FENCE_FIELD, call),
       build: (driver) => controllerUnpublishRequest(spec, call, driver),
       direction: 'teardown',
       sharing: 'alone',
-      secrets: call.secrets.controllerPublish,
+      secrets: [call.secrets.controllerPublish],
     });
     return detached.ok ? ok(undefined) : detached;
   }
 
   async function stage(call: VolumeCall) {
     const spec = csi(call.spec);
-    const directory = deviceDirectory(layout, spec);
-    const prepared = await prepareFor(spec, directory);
+    const place = stagingPlace(spec);
+    const prepared = await prepareFor(spec, place);
     if (!prepared.ok) return prepared;
     const staged = await inTurn(spec, call, {
       method: NodeService.nodeStageVolume,
-      build: (driver) => stageRequest(spec, call, driver, directory.mountPoint),
+      build: (driver) => stageRequest(spec, call, driver, place.path),
       direction: 'climbing',
       sharing: 'alone',
-      secrets: call.secrets.stage,
+      secrets: [call.secrets.stage],
     });
-    if (!staged.ok) return refused(directory, prepared.value, staged.failure);
-    const mount = await host.lookUpMount(directory.mountPoint);
+    if (!staged.ok) return refused(prepared.value, staged.failure);
+    const mount = await host.lookUpMount(place.path);
     if (!mount.ok) return doubtful<never>(mount);
     return ok({ stagedMount: mount.value.mounted ? identityOf(mount.value) : undefined });
   }
@@ -176,42 +155,68 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     return published;
   }
 
-  async function tryPublish(call: PublicationCall) {
+  async function tryPublish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity }>> {
     const spec = csi(call.spec);
-    const directory = publicationDirectory(parts, spec, call.publication);
-    const staging = layout.stagingPath(spec.driver, spec.volumeHandle);
+    const { publication } = call;
+    const place = publicationPlace(spec, publication);
+    const staging = layout.stagingPath(spec);
     const reusable = await stagedMountHolds(call, staging);
     if (!reusable.ok) return reusable;
-    const prepared = await prepareFor(spec, directory);
+    const prepared = await prepareFor(spec, place);
     if (!prepared.ok) return prepared;
+    let asked: DriverInstance | undefined;
     const published = await inTurn(spec, call, {
       method: NodeService.nodePublishVolume,
-      build: (driver) => publishRequest(spec, call, driver, { staging, target: directory.mountPoint }),
+      build: (driver) => {
+        asked = driver;
+        return publishRequest(spec, call, driver, { staging, target: place.path });
+      },
       direction: 'climbing',
       sharing: sharingOf(spec),
-      secrets: call.secrets.publish,
+      secrets: [call.secrets.publish, tokenSecrets(call)],
       recheck: () => stagedMountHolds(call, staging),
     });
-    if (!published.ok) return refused(directory, prepared.value, published.failure);
-    const mount = await host.lookUpMount(directory.mountPoint);
+    if (!published.ok) return refused(prepared.value, published.failure);
+    assert(asked !== undefined, 'a call that was answered was made');
+    const mount = await (spec.mode === 'Block' ? block.bringOut(publication) : mountedAt(spec, place.path));
+    if (!mount.ok) return mount;
+    // A republish, every minute or so, must not walk a million files each time.
+    if (call.refresh) return ok({ mount: mount.value });
+    // From here on a failure is a volume that must be unpublished (shelf: kubelet-volume-manager G7).
+    const { progress, stillWanted } = call;
+    const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
+    const given = await applyFsGroup(host, request);
+    return given.ok ? ok({ mount: mount.value }) : given;
+  }
+
+  async function mountedAt(spec: CsiVolumeSpec, path: AbsolutePath): Promise<Result<MountIdentity>> {
+    const mount = await host.lookUpMount(path);
     if (!mount.ok) return doubtful<never>(mount);
-    if (mount.value.mounted) return ok({ mount: identityOf(mount.value) });
-    const message = `NodePublishVolume said OK, but nothing is mounted at ${directory.mountPoint}`;
+    if (mount.value.mounted) return ok(identityOf(mount.value));
+    const message = `NodePublishVolume said OK, but nothing is mounted at ${path}`;
     return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: spec.driver });
   }
 
   async function unpublish(call: PublicationCall): Promise<Result<void>> {
     const spec = csi(call.spec);
-    const directory = publicationDirectory(parts, spec, call.publication);
+    if (spec.mode !== 'Block') return unpublishPlace(spec, call);
+    if (!call.stillWanted()) return noLongerWanted();
+    if (drivers.get(spec.driver) === undefined) return notRegistered(spec.driver);
+    const taken = await block.takeBack(call.publication);
+    return taken.ok ? doubtful(await unpublishPlace(spec, call)) : taken;
+  }
+
+  async function unpublishPlace(spec: CsiVolumeSpec, call: PublicationCall): Promise<Result<void>> {
+    const place = publicationPlace(spec, call.publication);
     const unpublished = await inTurn(spec, call, {
-      method: NodeService.nodeUnpublishVolume,
-      build: () => ok({ volumeId: spec.volumeHandle, targetPath: directory.mountPoint }),
+      method: forced(NodeService.nodeUnpublishVolume, FORCE_FIELD, call),
+      build: () => ok({ volumeId: spec.volumeHandle, targetPath: place.path }),
       direction: 'teardown',
       sharing: sharingOf(spec),
-      secrets: undefined,
+      secrets: [],
     });
-    if (!unpublished.ok && !mayBeGone(unpublished.failure)) return unpublished;
-    const removed = await takeAway(spec, directory, 'unpublished-still-mounted', 'NodeUnpublishVolume');
+    if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldBy(place, unpublished.failure);
+    const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
     return removed.ok
       ? doubtful(await removeEmptyPodDirectories(host, layout, call.publication.pod.uid))
       : removed;
@@ -221,25 +226,26 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     const spec = csi(call.spec);
     // Decided when the volume was set up: a driver that can stage today did not stage this one (DR-16).
     if (!call.facts.needs.stage) return ok(undefined);
-    const directory = deviceDirectory(layout, spec);
+    const place = stagingPlace(spec);
     const unstaged = await inTurn(spec, call, {
-      method: NodeService.nodeUnstageVolume,
-      build: () => ok({ volumeId: spec.volumeHandle, stagingTargetPath: directory.mountPoint }),
+      method: forced(NodeService.nodeUnstageVolume, FORCE_FIELD, call),
+      build: () => ok({ volumeId: spec.volumeHandle, stagingTargetPath: place.path }),
       direction: 'teardown',
       sharing: 'alone',
-      secrets: undefined,
+      secrets: [],
     });
     // A driver that came back without staging has nothing to unstage; the kernel still has the last word.
     const canStage =
       drivers.get(spec.driver)?.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME) ?? true;
     const isUnknownThere = !unstaged.ok && !canStage && unstaged.failure.code === 'driver-unimplemented';
-    if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure)) return unstaged;
-    return takeAway(spec, directory, 'unstaged-still-mounted', 'NodeUnstageVolume');
+    if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure))
+      return heldBy(place, unstaged.failure);
+    return takeAway(spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
   }
 
   /** No directory is made for a driver that is not there: nothing would remove it. */
-  async function prepareFor(spec: CsiVolumeSpec, directory: VolumeDirectory): Promise<Result<Before>> {
-    return drivers.get(spec.driver) === undefined ? notRegistered(spec.driver) : prepare(host, directory);
+  async function prepareFor(spec: CsiVolumeSpec, place: Place): Promise<Result<Prepared>> {
+    return drivers.get(spec.driver) === undefined ? notRegistered(spec.driver) : place.prepare();
   }
 
   /**
@@ -261,43 +267,53 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
   }
 
   /** The promise of effect `none` is kept or withdrawn: drivers mount and then answer with an error, too (DR-04). */
-  async function refused(
-    directory: VolumeDirectory,
-    before: Before,
-    failure: Failure,
-  ): Promise<Result<never>> {
-    if (failure.effect === 'none' && !(await isAsBefore(host, directory, before)))
-      return doubtful<never>(fail(failure));
+  async function refused(prepared: Prepared, failure: Failure): Promise<Result<never>> {
+    if (failure.effect === 'none' && !(await prepared.undo())) return doubtful<never>(fail(failure));
     return fail(failure);
   }
 
   /** The kernel is the judge of a teardown, OK and NOT_FOUND alike (GR-05); then what is left is ours to remove. */
   async function takeAway(
     spec: CsiVolumeSpec,
-    directory: VolumeDirectory,
+    place: Place,
     code: 'unpublished-still-mounted' | 'unstaged-still-mounted',
     method: string,
   ): Promise<Result<void>> {
-    const mountId = await host.mountIdOf(directory.mountPoint);
+    const mountId = await host.mountIdOf(place.path);
     if (!mountId.ok) return doubtful<never>(mountId);
-    if (mountId.value === undefined) return remove(host, directory);
-    const holders = await host.findHolders(directory.mountPoint);
-    const blocker = holders.ok && holders.value.length > 0 ? holders.value.join(', ') : spec.driver;
-    const message = `${method} was answered, but ${directory.mountPoint} is still mounted`;
-    return fail({ code, message, effect: 'unknown', blocker });
+    if (mountId.value === undefined) {
+      const removed = await place.remove();
+      // Something the driver had mounted in its place, and left there.
+      return removed.ok || removed.failure.code !== 'mount-busy'
+        ? removed
+        : fail({ ...removed.failure, code });
+    }
+    const message = `${method} was answered, but ${place.path} is still mounted`;
+    return heldBy(place, { code, message, effect: 'unknown', blocker: spec.driver });
+  }
+
+  /** A driver says "busy" at best; who keeps it busy is in /proc. */
+  async function heldBy(place: Place, failure: Failure): Promise<Result<never>> {
+    const holders = await host.findHolders(place.path);
+    if (!holders.ok || holders.value.length === 0) return fail(failure);
+    return fail({ ...failure, blocker: holders.value.join(', ') });
+  }
+
+  function needs(spec: CsiVolumeSpec): Needs | undefined {
+    const driver = drivers.get(spec.driver);
+    if (driver === undefined) return undefined;
+    // Neither attached nor staged, whatever the driver can do, and no claim ever asks for more (KEP-596).
+    if (spec.lifecycle === 'Ephemeral') return { attach: false, stage: false, expand: false };
+    return {
+      attach: attaches(driver) && spec.attachRequired !== false,
+      stage: driver.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME),
+      expand: driver.nodeCapabilities.has(NodeCapability.EXPAND_VOLUME),
+    };
   }
 
   return {
     name: SPEC_PLUGIN.csi,
-    needs: (spec) => {
-      const { driver: name, attachRequired } = csi(spec);
-      const driver = drivers.get(name);
-      if (driver === undefined) return undefined;
-      return {
-        attach: attaches(driver) && attachRequired !== false,
-        stage: driver.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME),
-      };
-    },
+    needs: (spec) => needs(csi(spec)),
     lane: (spec) => csi(spec).driver,
     attach,
     detach,
@@ -305,6 +321,9 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     unstage,
     publish,
     unpublish,
+    expand: (call) => expandVolume(inTurn, layout, csi(call.spec), call),
+    statistics,
+    verifyClean: (devices) => verifyClean(host, devices),
   };
 }
 
@@ -320,9 +339,9 @@ function csi(spec: VolumeSpec): CsiVolumeSpec {
 function deviceDirectory(layout: Layout, spec: CsiVolumeSpec): VolumeDirectory {
   return {
     path: layout.deviceDirectory(spec.driver, spec.volumeHandle),
-    mountPoint: layout.stagingPath(spec.driver, spec.volumeHandle),
+    mountPoint: layout.stagingPath(spec),
     mountPointMadeBy: 'us',
-    data: { driverName: spec.driver, volumeHandle: spec.volumeHandle },
+    data: { driverName: spec.driver, volumeHandle: spec.volumeHandle, ...seLinuxData(spec) },
   };
 }
 
@@ -341,42 +360,16 @@ function publicationDirectory(
       driverName: spec.driver,
       nodeName,
       attachmentID: attachmentId(spec.volumeHandle, spec.driver, nodeName),
-      volumeLifecycleMode: 'Persistent',
+      volumeLifecycleMode: spec.lifecycle,
+      ...seLinuxData(spec),
     },
   };
 }
 
-const SECRET_OPTION = /^[^=]*(?:pass|secret|cred|token|key)[^=]*=(.+)$/i;
-
-/** Mount options may hold secrets (CSI: "may contain sensitive information"); file servers take passwords there. */
-function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
-  const values = spec.mountOptions.map((option) => SECRET_OPTION.exec(option)?.[1] ?? '');
-  return values.every((value) => value === '')
-    ? undefined
-    : new Sensitive(Object.fromEntries(Object.entries(values)));
+function seLinuxData({ seLinuxContext }: CsiVolumeSpec): VolumeDirectory['data'] {
+  return seLinuxContext === '' ? {} : { seLinuxMountContext: seLinuxContext };
 }
 
 function identityOf({ mountId, device }: { readonly mountId: number; readonly device: string }) {
   return { mountId, device };
-}
-
-function isBusy(result: Result<unknown>): boolean {
-  return !result.ok && result.failure.code === 'driver-busy';
-}
-
-function mayBeGone(failure: Failure): boolean {
-  return failure.code === 'driver-not-found';
-}
-
-function notRegistered(driver: string): Result<never> {
-  const message = `driver ${driver} is not registered`;
-  return fail({ code: 'driver-not-registered', message, effect: 'none', blocker: driver });
-}
-
-function noLongerWanted(): Result<never> {
-  return fail({
-    code: 'no-longer-wanted',
-    message: 'the wish changed while the call waited',
-    effect: 'none',
-  });
 }

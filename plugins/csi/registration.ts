@@ -196,7 +196,12 @@ function nodeInfoBreach(info: NodeGetInfoResponse): string | undefined {
   if (info.nodeId === '') return 'NodeGetInfo gave an empty node id';
   if (Buffer.byteLength(info.nodeId) > NODE_ID_BYTES_MAX)
     return `the node id has more than ${NODE_ID_BYTES_MAX} bytes`;
-  return info.maxVolumesPerNode < 0n ? `max_volumes_per_node is ${info.maxVolumesPerNode}` : undefined;
+  if (info.maxVolumesPerNode < 0n) return `max_volumes_per_node is ${info.maxVolumesPerNode}`;
+  const keys = Object.keys(info.accessibleTopology?.segments ?? {});
+  // CSI: keys differ in more than the case of their letters (A-025).
+  return new Set(keys.map((key) => key.toLowerCase())).size === keys.length
+    ? undefined
+    : 'two topology keys differ only in upper and lower case';
 }
 
 function servicesOf(capabilities: readonly PluginCapability[]): ReadonlySet<number> {

@@ -1,20 +1,23 @@
 /** The requests of the ladder, built from nothing but the call, so that a retry sends the same bytes (INV-40). Pure. */
 import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
-import type { PublicationCall, PublishContext, VolumeCall } from '../plugin.ts';
+import type { ExpandCall, PublicationCall, PublishContext, VolumeCall } from '../plugin.ts';
 import type { SecretData } from '../sensitive.ts';
 import { type CsiVolumeSpec, VOLUME_HANDLE_BYTES_MAX } from '../volume.ts';
 import { csiAccessMode } from './access-mode.ts';
 import type { DriverInstance } from './driver.ts';
+import { volumeMountGroup } from './fs-group.ts';
 import {
   type ControllerPublishVolumeRequest,
   type ControllerUnpublishVolumeRequest,
   ControllerServiceCapability_RPC_Type as ControllerCapability,
+  type NodeExpandVolumeRequest,
   type NodePublishVolumeRequest,
   type NodeStageVolumeRequest,
   NodeServiceCapability_RPC_Type as NodeCapability,
   type VolumeCapability,
 } from './generated/csi.ts';
+import { TOKENS_KEY, tokenEntry } from './service-account-tokens.ts';
 
 type StringMap = Readonly<Record<string, string>>;
 
@@ -27,7 +30,7 @@ export function controllerPublishRequest(
   return withinLimits({
     volumeId: spec.volumeHandle,
     nodeId: driver.nodeId,
-    volumeCapability: mountCapability(spec, capabilities.has(ControllerCapability.SINGLE_NODE_MULTI_WRITER)),
+    volumeCapability: capability(spec, capabilities.has(ControllerCapability.SINGLE_NODE_MULTI_WRITER), ''),
     readonly: spec.readOnly && capabilities.has(ControllerCapability.PUBLISH_READONLY),
     secrets: revealed(call.secrets.controllerPublish),
     volumeContext: sorted(spec.volumeAttributes),
@@ -56,7 +59,7 @@ export function stageRequest(
     volumeId: spec.volumeHandle,
     publishContext: publishContext(call),
     stagingTargetPath: staging,
-    volumeCapability: nodeCapability(spec, driver),
+    volumeCapability: nodeCapability(spec, call, driver),
     secrets: revealed(call.secrets.stage),
     volumeContext: sorted(spec.volumeAttributes),
   });
@@ -68,27 +71,54 @@ export function publishRequest(
   driver: DriverInstance,
   paths: { readonly staging: AbsolutePath; readonly target: AbsolutePath },
 ): Result<NodePublishVolumeRequest> {
+  const { pod } = call.publication;
+  const tokens = tokenEntry(call);
+  const info = spec.podInfoOnMount ? { ...podInfo(pod), [EPHEMERAL_KEY]: ephemeral(spec) } : {};
   return withinLimits({
     volumeId: spec.volumeHandle,
     publishContext: publishContext(call),
     stagingTargetPath: call.facts.needs.stage ? paths.staging : '',
     targetPath: paths.target,
-    volumeCapability: nodeCapability(spec, driver),
+    volumeCapability: nodeCapability(spec, call, driver),
     readonly: call.publication.readOnly,
-    secrets: revealed(call.secrets.publish),
-    volumeContext: sorted({ ...spec.volumeAttributes, ...podInfo(spec, call) }),
+    secrets: sorted({ ...call.secrets.publish?.reveal(), ...(spec.tokensInSecrets ? tokens : {}) }),
+    // Into a new map, always: the spec is shared by all pods of the volume (shelf: kubelet-volume-manager 9.2, 12).
+    volumeContext: sorted({ ...spec.volumeAttributes, ...info, ...(spec.tokensInSecrets ? {} : tokens) }),
   });
 }
 
-function podInfo(spec: CsiVolumeSpec, call: PublicationCall): StringMap {
-  if (!spec.podInfoOnMount) return {};
-  const { pod } = call.publication;
+/** `volumePath`: where it is published, or while it is only staged where that is. */
+export function expandRequest(
+  spec: CsiVolumeSpec,
+  call: ExpandCall,
+  driver: DriverInstance,
+  paths: { readonly staging: AbsolutePath; readonly volumePath: AbsolutePath },
+): Result<NodeExpandVolumeRequest> {
+  const request = {
+    volumeId: spec.volumeHandle,
+    volumePath: paths.volumePath,
+    capacityRange: { requiredBytes: BigInt(call.toBytes), limitBytes: 0n },
+    stagingTargetPath: call.facts.needs.stage ? paths.staging : '',
+    volumeCapability: nodeCapability(spec, call, driver),
+    secrets: revealed(call.secrets.expand),
+  };
+  const checked = withinLimits({ ...request, volumeContext: {} });
+  return checked.ok ? ok(request) : checked;
+}
+
+const EPHEMERAL_KEY = 'csi.storage.k8s.io/ephemeral';
+
+/** The kubelet says `false`, too, of all that is not written inline in the pod (C6, C11). */
+function ephemeral({ lifecycle }: CsiVolumeSpec): string {
+  return lifecycle === 'Ephemeral' ? 'true' : 'false';
+}
+
+function podInfo(pod: PublicationCall['publication']['pod']): StringMap {
   return {
     'csi.storage.k8s.io/pod.name': pod.name,
     'csi.storage.k8s.io/pod.namespace': pod.namespace,
     'csi.storage.k8s.io/pod.uid': pod.uid,
     'csi.storage.k8s.io/serviceAccount.name': pod.serviceAccount,
-    'csi.storage.k8s.io/ephemeral': 'false',
   };
 }
 
@@ -96,16 +126,25 @@ function publishContext(call: VolumeCall): Record<string, string> {
   return call.facts.needs.attach ? sorted(call.facts.publishContext ?? {}) : {};
 }
 
-function nodeCapability(spec: CsiVolumeSpec, driver: DriverInstance): VolumeCapability {
-  return mountCapability(spec, driver.nodeCapabilities.has(NodeCapability.SINGLE_NODE_MULTI_WRITER));
+function nodeCapability(spec: CsiVolumeSpec, call: VolumeCall, driver: DriverInstance): VolumeCapability {
+  const singleNodeMultiWriter = driver.nodeCapabilities.has(NodeCapability.SINGLE_NODE_MULTI_WRITER);
+  return capability(spec, singleNodeMultiWriter, volumeMountGroup(driver, spec, call.fsGroup));
 }
 
-function mountCapability(spec: CsiVolumeSpec, singleNodeMultiWriter: boolean): VolumeCapability {
-  const mount = { fsType: spec.fsType, mountFlags: [...spec.mountOptions], volumeMountGroup: '' };
-  return {
-    accessType: { $case: 'mount', value: mount },
-    accessMode: { mode: csiAccessMode(spec.accessModes, singleNodeMultiWriter) },
-  };
+function capability(
+  spec: CsiVolumeSpec,
+  singleNodeMultiWriter: boolean,
+  volumeMountGroup: string,
+): VolumeCapability {
+  const accessMode = { mode: csiAccessMode(spec.accessModes, singleNodeMultiWriter) };
+  if (spec.mode === 'Block') return { accessType: { $case: 'block', value: {} }, accessMode };
+  const mount = { fsType: spec.fsType, mountFlags: mountFlags(spec), volumeMountGroup };
+  return { accessType: { $case: 'mount', value: mount }, accessMode };
+}
+
+/** The label in quotes, as the kubelet has it: it may hold commas (E4). */
+function mountFlags({ mountOptions, seLinuxContext }: CsiVolumeSpec): string[] {
+  return [...mountOptions, ...(seLinuxContext === '' ? [] : [`context="${seLinuxContext}"`])];
 }
 
 /** Opens the secret for the one call that carries it. */
@@ -143,13 +182,19 @@ function withinLimits<Request extends Limited>(request: Request): Result<Request
       ? undefined
       : stringBreach('fsType', mount.fsType, STRING_BYTES_MAX)) ??
     sizeBreach('mount options', bytesOf(mount?.mountFlags ?? []), MOUNT_FLAGS_BYTES_MAX) ??
-    mapBreach('volume attributes', request.volumeContext) ??
+    mapBreach('volume attributes', withoutTokens(request.volumeContext)) ??
     mapBreach('publish context', request.publishContext ?? {}) ??
-    mapBreach('secret', request.secrets) ??
-    (Object.keys(request.secrets).every((key) => SECRET_KEY.test(key))
+    mapBreach('secret', withoutTokens(request.secrets)) ??
+    (Object.keys(withoutTokens(request.secrets)).every((key) => SECRET_KEY.test(key))
       ? undefined
       : 'a secret key holds something else than letters, digits, "-", "_" and "."');
   return breach === undefined ? ok(request) : invalid(breach);
+}
+
+/** Not ours to make smaller or to name otherwise: drivers that ask for tokens take what the kubelet sends. */
+function withoutTokens(map: StringMap): StringMap {
+  const { [TOKENS_KEY]: _, ...rest } = map;
+  return rest;
 }
 
 function stringBreach(name: string, text: string, bytesMax: number): string | undefined {

@@ -21,11 +21,26 @@ export interface VolumeDirectory {
   readonly data: Readonly<Record<string, string>>;
 }
 
-/** What was there before, so that a refused call can be told from one that changed something. */
-export interface Before {
-  /** The directory did not exist: all that is in it now came with this call. */
-  readonly fresh: boolean;
-  readonly mountId: number | undefined;
+/** Where a call of the driver takes effect, and what of ours surrounds it. */
+export interface Place {
+  /** Given to the driver. */
+  readonly path: AbsolutePath;
+  /** Makes it ready for the driver. A failure has effect `none` when what it made could be removed again. */
+  prepare(): Promise<Result<Prepared>>;
+  /**
+   * Removes what the driver left and what is ours: never more than empty directories, empty files, device nodes and
+   * what we wrote. Assumes: the caller has asked the kernel that nothing is mounted there. A failure names what is in
+   * the way.
+   */
+  remove(): Promise<Result<void>>;
+}
+
+export interface Prepared {
+  /**
+   * After a refused call: takes away what `prepare` made. False when the driver changed something all the same, so that
+   * the effect is unknown; then all of ours stays.
+   */
+  undo(): Promise<boolean>;
 }
 
 /** `attachmentID` of vol_data.json and name of the VolumeAttachment; no separators, as the kubelet has it. */
@@ -33,26 +48,37 @@ export function attachmentId(volumeHandle: string, driver: string, nodeName: str
   return `csi-${sha256Hex(`${volumeHandle}${driver}${nodeName}`)}`;
 }
 
-/** Makes the directory ready for the driver. A failure has effect `none` when what it made could be removed again. */
-export async function prepare(host: Host, directory: VolumeDirectory): Promise<Result<Before>> {
+export function placeIn(host: Host, directory: VolumeDirectory): Place {
+  return {
+    path: directory.mountPoint,
+    prepare: () => prepare(host, directory),
+    remove: () => remove(host, directory),
+  };
+}
+
+async function prepare(host: Host, directory: VolumeDirectory): Promise<Result<Prepared>> {
   const facts = await host.inspect(directory.path);
   if (!facts.ok) return unchanged(facts);
   const fresh = facts.value.kind === 'absent';
   const mountId = fresh ? ok(undefined) : await host.mountIdOf(directory.mountPoint);
   if (!mountId.ok) return unchanged(mountId);
   const filled = await fill(host, directory, mountId.value !== undefined);
-  if (filled.ok) return ok({ fresh, mountId: mountId.value });
-  const undone = !fresh || (await remove(host, directory)).ok;
-  return undone ? unchanged(filled) : fail({ ...filled.failure, effect: 'unknown' });
+  if (!filled.ok) {
+    const undone = !fresh || (await remove(host, directory)).ok;
+    return undone ? unchanged(filled) : fail({ ...filled.failure, effect: 'unknown' });
+  }
+  const undo = async (): Promise<boolean> => {
+    const now = await host.mountIdOf(directory.mountPoint);
+    if (!now.ok || now.value !== mountId.value) return false;
+    return !fresh || (await remove(host, directory)).ok;
+  };
+  return ok({ undo });
 }
 
 async function fill(host: Host, directory: VolumeDirectory, isMounted: boolean): Promise<Result<void>> {
   const made = await makeDirectory(host, directory.path);
   if (!made.ok) return made;
-  const content = Buffer.from(`${JSON.stringify(directory.data, Object.keys(directory.data).sort())}\n`);
-  const file = below(directory.path, VOLUME_DATA);
-  // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
-  const written = await host.writeFile(file, content, { mode: VOLUME_DATA_MODE, durable: false });
+  const written = await writeVolumeData(host, directory.path, directory.data);
   // A mounted mount point is the root of somebody's volume: neither its mode nor its existence is ours to set.
   if (!written.ok || isMounted) return written;
   return directory.mountPointMadeBy === 'us'
@@ -60,21 +86,32 @@ async function fill(host: Host, directory: VolumeDirectory, isMounted: boolean):
     : removeMountPoint(host, directory.mountPoint);
 }
 
+export async function writeVolumeData(
+  host: Host,
+  directory: AbsolutePath,
+  data: VolumeDirectory['data'],
+): Promise<Result<void>> {
+  const content = Buffer.from(`${JSON.stringify(data, Object.keys(data).sort())}\n`);
+  // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
+  return host.writeFile(below(directory, VOLUME_DATA), content, { mode: VOLUME_DATA_MODE, durable: false });
+}
+
+/** With what a write that was cut short leaves. */
+export async function removeVolumeData(host: Host, directory: AbsolutePath): Promise<Result<void>> {
+  const removed = await host.removeFile(below(directory, VOLUME_DATA));
+  return removed.ok ? host.removeFile(below(directory, VOLUME_DATA_LEFTOVER)) : removed;
+}
+
 /** Another volume of the pod coming down may remove an empty parent between our steps: then once more. */
-async function makeDirectory(host: Host, path: AbsolutePath): Promise<Result<void>> {
+export async function makeDirectory(host: Host, path: AbsolutePath): Promise<Result<void>> {
   const made = await host.makeDirectory(path, DIRECTORY_MODE);
   return made.ok || made.failure.code !== 'path-missing' ? made : host.makeDirectory(path, DIRECTORY_MODE);
 }
 
-/**
- * Removes the directory, its mount point and vol_data.json; never more than empty directories and what we wrote.
- * Assumes: the caller has asked the kernel that nothing is mounted there. A failure says what stands in the way.
- */
-export async function remove(host: Host, directory: VolumeDirectory): Promise<Result<void>> {
+async function remove(host: Host, directory: VolumeDirectory): Promise<Result<void>> {
   const steps = [
     () => removeMountPoint(host, directory.mountPoint),
-    () => host.removeFile(below(directory.path, VOLUME_DATA)),
-    () => host.removeFile(below(directory.path, VOLUME_DATA_LEFTOVER)),
+    () => removeVolumeData(host, directory.path),
     () => host.removeEmptyDirectory(directory.path),
   ];
   for (const step of steps) {
@@ -96,13 +133,6 @@ async function removeMountPoint(host: Host, path: AbsolutePath): Promise<Result<
   return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: path });
 }
 
-/** After a refused call: nothing new is mounted, and what this call made is gone again. Else the effect is unknown. */
-export async function isAsBefore(host: Host, directory: VolumeDirectory, before: Before): Promise<boolean> {
-  const now = await host.mountIdOf(directory.mountPoint);
-  if (!now.ok || now.value !== before.mountId) return false;
-  return !before.fresh || (await remove(host, directory)).ok;
-}
-
-function unchanged(failed: { readonly ok: false; readonly failure: Parameters<typeof fail>[0] }) {
+export function unchanged(failed: { readonly ok: false; readonly failure: Parameters<typeof fail>[0] }) {
   return fail({ ...failed.failure, effect: 'none' });
 }

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { createLayout, escapePlugin, sha256Hex } from '../../plugins/layout.ts';
-import { csiVolumeId, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import { CSI_DEFAULTS, type CsiVolumeSpec, csiVolumeId, type VolumeId } from '../../plugins/volume.ts';
 import { callOf, content, emptyDir, POD } from './local-world.ts';
 
 const layout = createLayout('/var/lib/kubelet' as AbsolutePath);
 const POD_DIRECTORY = `/var/lib/kubelet/pods/${POD}`;
 
-const CSI: VolumeSpec = {
+const CSI: CsiVolumeSpec = {
   kind: 'csi',
   id: csiVolumeId('example.com', '../../etc'),
   driver: 'example.com',
@@ -21,6 +21,7 @@ const CSI: VolumeSpec = {
   readOnly: false,
   attachRequired: undefined,
   podInfoOnMount: false,
+  ...CSI_DEFAULTS,
 };
 
 test("a pod's volumes lie where the kubelet has them", () => {
@@ -42,6 +43,22 @@ test("a pod's volumes lie where the kubelet has them", () => {
   );
 });
 
+test('9.3: a block volume lies where the kubelet has it, and its pod finds a link', () => {
+  const block: CsiVolumeSpec = { ...CSI, mode: 'Block' };
+  const inPod = { ...callOf(content('secret')).publication, specName: 'pvc-1' };
+  const devices = '/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices';
+  assert.equal(layout.stagingPath(block), `${devices}/staging/pvc-1`);
+  assert.deepEqual(layout.blockPublication(inPod), {
+    data: `${devices}/pvc-1/data`,
+    published: `${devices}/publish/pvc-1/${POD}`,
+    held: `${devices}/pvc-1/dev/${POD}`,
+    link: `${POD_DIRECTORY}/volumeDevices/kubernetes.io~csi/pvc-1`,
+  });
+  assert.equal(layout.target(block, inPod), layout.blockPublication(inPod).link);
+  assert.equal(layout.mountPoint(block, inPod), layout.blockPublication(inPod).held);
+  assert.equal(layout.mountPoint(CSI, inPod), layout.target(CSI, inPod));
+});
+
 test('hostPath and orphan are where they are', () => {
   const { publication } = callOf(content('secret'));
   const path = '/srv/data' as AbsolutePath;
@@ -57,7 +74,7 @@ test("a volume handle reaches the disk only as its hash, which is the kubelet's"
   assert.equal(sha256Hex('abc'), 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
   const directory = `/var/lib/kubelet/plugins/kubernetes.io/csi/example.com/${sha256Hex('../../etc')}`;
   assert.equal(layout.deviceDirectory('example.com', '../../etc'), directory);
-  assert.equal(layout.stagingPath('example.com', '../../etc'), `${directory}/globalmount`);
+  assert.equal(layout.stagingPath(CSI), `${directory}/globalmount`);
 });
 
 test('a name that is no path component never becomes a path', () => {

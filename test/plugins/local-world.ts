@@ -44,9 +44,18 @@ export function callOf(spec: VolumeSpec, files?: Files): PublicationCall {
   const specName = 'name' in spec ? spec.name : 'orphan';
   return {
     spec,
-    facts: { needs: { attach: false, stage: false }, publishContext: undefined, stagedMount: undefined },
+    facts: {
+      needs: { attach: false, stage: false, expand: false },
+      publishContext: undefined,
+      stagedMount: undefined,
+    },
     secrets: NO_SECRETS,
     stillWanted: () => true,
+    progress: () => {},
+    fsGroup: undefined,
+    force: false,
+    refresh: false,
+    tokens: undefined,
     publication: {
       key: publicationKey(POD, specName),
       pod: { uid: POD, name: 'web', namespace: 'default', serviceAccount: 'default' },

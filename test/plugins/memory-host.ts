@@ -8,17 +8,22 @@ import { done, type Failure, type FailureCode, fail, ok, type Result } from '../
 import {
   type AbsolutePath,
   below,
+  type DeviceNumber,
   type FileEntry,
   type Host,
   isBelow,
   type MountLookup,
   type MountRequest,
+  type OwnershipReport,
+  type OwnershipRequest,
   parentOf,
   type PathFacts,
   type PathKind,
   type WriteOptions,
 } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+import { SimDevices } from '../sim/sim-devices.ts';
+import { isOwned, modeAfterChown, ownedMode } from '../sim/tree-ownership.ts';
 
 /** What a crash throws; nothing in Mooring catches it. */
 export const CRASH = Symbol('crash');
@@ -27,8 +32,11 @@ interface Node {
   kind: Exclude<PathKind, 'absent'>;
   mode: number;
   readonly inode: number;
+  gid: number;
   content: Uint8Array;
   text: string;
+  /** Of a block device node. */
+  readonly block: DeviceNumber | undefined;
   readonly children: Map<string, Node>;
 }
 
@@ -57,14 +65,24 @@ export interface MemoryHost extends Host {
   /** Fails the next call of this method. */
   failNext(name: CallName, code: FailureCode, moment?: FaultMoment): void;
   onEffect(listener: () => void): void;
-  /** Mounts are gone, what is on disk stays. */
+  /** The disks of the machine, who has them open, and what `holdDevice` holds. */
+  readonly devices: SimDevices;
+  /** Mounts, devices and holds are gone, what is on disk stays. */
   reboot(): void;
   /** One line for each file, directory, link and mount below `path`; names of generations are made alike. */
   describe(path: AbsolutePath): readonly string[];
   /** Plants something without faults and without counting; parents are made 0755. */
   plant(
     path: string,
-    node: { kind: Exclude<PathKind, 'absent'>; mode?: number; content?: string; text?: string },
+    node: {
+      kind: Exclude<PathKind, 'absent'>;
+      mode?: number;
+      gid?: number;
+      content?: string;
+      text?: string;
+      /** Of a block device node: `host.devices.add()` gives one. */
+      block?: DeviceNumber;
+    },
   ): void;
   /** Mounts something foreign on an existing directory; `content` is a file name in it. */
   plantMount(target: string, fsType: string, content?: string): void;
@@ -88,10 +106,12 @@ export function createMemoryHost(): MemoryHost {
     mode: number,
     content: Uint8Array = new Uint8Array(),
     text = '',
+    block: DeviceNumber | undefined = undefined,
   ): Node => {
     inodes += 1;
-    return { kind, mode, inode: inodes, content, text, children: new Map() };
+    return { kind, mode, gid: 0, inode: inodes, content, text, block, children: new Map() };
   };
+  const devices = new SimDevices();
   const top = makeNode('directory', 0o755);
   const mounts: Mount[] = [];
   let mountIds = 100;
@@ -204,7 +224,45 @@ export function createMemoryHost(): MemoryHost {
     if (node === undefined)
       return { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
     const sizeBytes = node.content.byteLength;
-    return { kind: node.kind, mode: node.mode, uid: 0, gid: 0, inode: node.inode, sizeBytes, modifiedMs: 0 };
+    return {
+      kind: node.kind,
+      mode: node.mode,
+      uid: 0,
+      gid: node.gid,
+      inode: node.inode,
+      sizeBytes,
+      modifiedMs: 0,
+    };
+  }
+
+  /** Each entry is one effect; never over a mount, the root last. */
+  function changeOwnership(request: OwnershipRequest): Result<OwnershipReport> {
+    const found = walk(request.path);
+    if (found.ok && found.value?.kind === 'symlink') return problem('path-unsafe', request.path);
+    const root = directoryOf(request.path);
+    if (!root.ok) return root;
+    const report = { seen: 0, changed: 0, refused: 0 };
+    if (request.policy === 'on-root-mismatch' && isOwned(root.value, request))
+      return ok({ ...report, seen: 1 });
+    const visit = (path: string, node: Node): boolean => {
+      for (const [name, child] of node.children) {
+        const at = `${path}/${name}`;
+        if (mountAt(at) === undefined && !visit(at, child)) return false;
+      }
+      if (request.isCancelled()) return false;
+      report.seen += 1;
+      if (isOwned(node, request)) return true;
+      report.changed += 1;
+      change(() => {
+        node.mode = ownedMode({ ...node, mode: modeAfterChown(node, request.gid) }, request);
+        node.gid = request.gid;
+      });
+      return true;
+    };
+    if (!visit(request.path, root.value))
+      return fail({ code: 'no-longer-wanted', message: request.path, effect: 'unknown' });
+    request.onProgress(report.seen);
+    return ok(report);
   }
 
   function entriesOf(
@@ -259,9 +317,15 @@ export function createMemoryHost(): MemoryHost {
     return done;
   }
 
-  function addMount(target: AbsolutePath, fsType: string, source: string, options: readonly string[]): Node {
+  function addMount(
+    target: AbsolutePath,
+    fsType: string,
+    source: string,
+    options: readonly string[],
+    bound?: Node,
+  ): Node {
     const mode = options.find((one) => one.startsWith('mode='))?.slice('mode='.length) ?? '1777';
-    const root = makeNode('directory', Number.parseInt(mode, 8));
+    const root = bound ?? makeNode('directory', Number.parseInt(mode, 8));
     mountIds += 1;
     const device = `0:${mountIds}`;
     const entry: MountEntry = {
@@ -281,6 +345,15 @@ export function createMemoryHost(): MemoryHost {
   }
 
   function mount({ fsType, source, target, options }: MountRequest): Result<void> {
+    const bound = fsType === 'bind' ? walk(source as AbsolutePath) : ok(undefined);
+    if (bound.ok && bound.value !== undefined && bound.value.kind !== 'directory') {
+      const node = bound.value;
+      const at = walk(target);
+      if (!at.ok || at.value === undefined || at.value.kind === 'directory')
+        return problem('mount-failed', target);
+      change(() => addMount(target, fsType, source, options, node));
+      return done;
+    }
     const found = directoryOf(target);
     if (!found.ok) return problem('mount-failed', `${target}: ${found.failure.message}`);
     if (options.includes('noswap') && !host.knowsNoswap) return problem('mount-failed', 'unknown option');
@@ -381,6 +454,7 @@ export function createMemoryHost(): MemoryHost {
       asked('removeFile', () => {
         const node = walk(path);
         if (!node.ok) return node;
+        if (mountAt(path) !== undefined) return problem('mount-busy', path);
         return node.value?.kind === 'directory' ? problem('path-wrong-kind', path) : removeChild(path);
       }),
     rename: (from, to) => asked('rename', () => rename(from, to)),
@@ -412,12 +486,38 @@ export function createMemoryHost(): MemoryHost {
         const index = mounts.findLastIndex(({ entry }) => entry.target === target);
         if (index < 0) return problem('unmount-failed', `not mounted: ${target}`);
         const inUse = mounts.some(({ entry }) => isBelow(entry.target, target));
-        if (inUse) return problem('mount-busy', target);
+        if (inUse || devices.isHeldOn(mounts[index])) return problem('mount-busy', target);
         change(() => mounts.splice(index, 1));
         return done;
       }),
     findHolders: (target) =>
       asked('findHolders', () => ok(mountAt(target) === undefined ? [] : ['pid 7 (test)'])),
+    deviceOf: (path) =>
+      asked('deviceOf', () => {
+        const node = walk(path);
+        return node.ok ? ok(node.value?.block) : node;
+      }),
+    holdDevice: (path) =>
+      asked('holdDevice', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        const device = node.value?.block;
+        if (device === undefined) return problem('path-wrong-kind', path);
+        const isHeld = devices.holds().some((one) => one.path === path && one.device === device);
+        if (!isHeld) change(() => devices.hold(path, device, mountAt(path)));
+        return done;
+      }),
+    releaseDevice: (path) =>
+      asked('releaseDevice', () => {
+        if (devices.holds().some((one) => one.path === path)) change(() => devices.release(path));
+        return done;
+      }),
+    findDeviceUsers: (device) =>
+      asked('findDeviceUsers', () => {
+        const mounted = mounts.filter(({ entry }) => entry.device === device);
+        return ok([...mounted.map(({ entry }) => `mount ${entry.target}`), ...devices.usersOf(device)]);
+      }),
+    changeOwnership: (request) => asked('changeOwnership', () => changeOwnership(request)),
     call: () => {
       throw new Error('broken invariant: no kind of volume on this host calls a driver');
     },
@@ -438,8 +538,10 @@ export function createMemoryHost(): MemoryHost {
     onEffect(listener) {
       listeners.push(listener);
     },
+    devices,
     reboot() {
       mounts.length = 0;
+      devices.losePower();
     },
     describe(path) {
       const lines: string[] = [];
@@ -447,7 +549,9 @@ export function createMemoryHost(): MemoryHost {
       if (node.ok && node.value !== undefined) describeBelow(path, node.value, lines);
       return lines;
     },
-    plant(path, { kind, mode = kind === 'directory' ? 0o755 : 0o644, content = '', text: linkText = '' }) {
+    plant(path, planting) {
+      const { kind, content = '', text: linkText = '', block, gid = 0 } = planting;
+      const { mode = kind === 'directory' ? 0o755 : 0o644 } = planting;
       let node = atTop('/', top);
       const parts = path.slice(1).split('/');
       for (const [index, name] of parts.slice(0, -1).entries()) {
@@ -455,7 +559,8 @@ export function createMemoryHost(): MemoryHost {
         node.children.set(name, next);
         node = atTop(`/${parts.slice(0, index + 1).join('/')}`, next);
       }
-      const planted = makeNode(kind, mode, new TextEncoder().encode(content), linkText);
+      const planted = makeNode(kind, mode, new TextEncoder().encode(content), linkText, block);
+      planted.gid = gid;
       node.children.set(parts.at(-1) ?? '', planted);
     },
     plantMount(target, fsType, content) {

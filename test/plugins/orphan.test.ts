@@ -24,6 +24,44 @@ function call(path: string) {
   return callOf(spec);
 }
 
+const SPEC_NAME = 'pv-raw';
+const block = layout.blockPublication({ pod: callOf({} as VolumeSpec).publication.pod, specName: SPEC_NAME });
+const sharedDirectories = ['publish', 'staging'].map((name) => `${layout.blockDevices}/${name}`);
+
+/** A machine on which nothing is left of any block volume. */
+function groundOfBlock(): MemoryHost {
+  const host = freshHost();
+  for (const directory of [...sharedDirectories, '/dev'])
+    host.plant(directory, { kind: 'directory', mode: 0o750 });
+  return host;
+}
+
+/** A block volume as it is when it is published, with a vol_data.json that a power cut has emptied. */
+async function hostWithBlock(manner: 'bind' | 'mknod' = 'bind'): Promise<MemoryHost> {
+  const host = groundOfBlock();
+  const device = host.devices.add();
+  const disk = '/dev/disk' as AbsolutePath;
+  host.plant(disk, { kind: 'block', block: device });
+  const { published, held, link, data } = block;
+  if (manner === 'mknod') host.plant(published, { kind: 'block', block: device });
+  else {
+    host.plant(published, { kind: 'file' });
+    accept(await host.mount({ fsType: 'bind', source: disk, target: published, options: [] }));
+  }
+  host.plant(held, { kind: 'file' });
+  accept(await host.mount({ fsType: 'bind', source: published, target: held, options: [] }));
+  accept(await host.holdDevice(held));
+  host.plant(link, { kind: 'symlink', text: published });
+  host.plant(`${data}/vol_data.json`, { kind: 'file' });
+  return host;
+}
+
+/** All that can be seen of the machine but the disk itself. */
+function seenOf(host: MemoryHost): readonly string[] {
+  const holds = host.devices.holds().map(({ path }) => `held ${path}`);
+  return [...host.describe('/var' as AbsolutePath), ...holds];
+}
+
 const plugin = (host: MemoryHost) => createOrphanPlugin(host, layout, mounterOf(host));
 
 function hostWithMount(path: string, layers = 1): MemoryHost {
@@ -154,5 +192,77 @@ test('after a crash at any effect, and after a failure of any call, unpublishing
       accept(await plugin(host).unpublish(call(path)));
       assert.deepEqual(host.describe('/' as AbsolutePath), clean);
     }
+  }
+});
+
+test('an orphan of a block volume goes with its hold, its link, the driver’s target and all directories', async () => {
+  for (const manner of ['bind', 'mknod'] as const) {
+    const host = await hostWithBlock(manner);
+    accept(await plugin(host).unpublish(call(block.held)));
+    assert.deepEqual(seenOf(host), seenOf(groundOfBlock()));
+    accept(await plugin(host).unpublish(call(block.held)));
+  }
+});
+
+test('what other pods have of a block volume, and its staging directory, stay with its papers', async () => {
+  const other = block.held.replace(/[^/]+$/, 'other');
+  for (const path of [other, `${layout.blockDevices}/staging/${SPEC_NAME}/device`]) {
+    const host = await hostWithBlock();
+    host.plant(path, { kind: 'file' });
+    accept(await plugin(host).unpublish(call(block.held)));
+    assert.equal(host.read(path), '');
+    assert.equal(host.read(`${block.data}/vol_data.json`), '');
+    assert.deepEqual(host.devices.holds(), []);
+  }
+  const host = await hostWithBlock();
+  host.plant(`${layout.blockDevices}/staging/${SPEC_NAME}`, { kind: 'directory' });
+  accept(await plugin(host).unpublish(call(block.held)));
+  assert.deepEqual(
+    host.names(`${layout.blockDevices}/staging`),
+    [SPEC_NAME],
+    'somebody may know what is staged',
+  );
+});
+
+test('what somebody wrote into the file behind the device stays, and that is said', async () => {
+  const host = await hostWithBlock();
+  accept(await host.releaseDevice(block.held));
+  accept(await host.unmount(block.held));
+  host.plant(block.held, { kind: 'file', content: 'whose?' });
+  const result = await plugin(host).unpublish(call(block.held));
+  assert.equal(!result.ok && result.failure.code, 'path-wrong-kind');
+  assert.equal(host.read(block.held), 'whose?');
+});
+
+test('of a block volume, after a crash or a failure anywhere, unpublishing again leaves nothing', async () => {
+  const clean = seenOf(groundOfBlock());
+  for (let n = 1; ; n += 1) {
+    const host = await hostWithBlock();
+    host.crashAt(n);
+    const ended = await plugin(host)
+      .unpublish(call(block.held))
+      .then(
+        () => true,
+        (thrown) => {
+          assert.equal(thrown, CRASH);
+          return false;
+        },
+      );
+    host.crashAt(undefined);
+    if (ended) break;
+    accept(await plugin(host).unpublish(call(block.held)));
+    assert.deepEqual(seenOf(host), clean);
+  }
+  const reference = await hostWithBlock();
+  const first = reference.calls();
+  await plugin(reference).unpublish(call(block.held));
+  for (let n = 1; n <= reference.calls() - first; n += 1) {
+    const host = await hostWithBlock();
+    const before = seenOf(host);
+    host.failAt(n, 'input-output', 'after');
+    const result = await plugin(host).unpublish(call(block.held));
+    if (!result.ok && result.failure.effect === 'none') assert.deepEqual(seenOf(host), before);
+    accept(await plugin(host).unpublish(call(block.held)));
+    assert.deepEqual(seenOf(host), clean);
   }
 });

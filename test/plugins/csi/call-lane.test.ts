@@ -83,3 +83,35 @@ test('a call that throws frees its lane', async () => {
   assert.equal(await lanes.run('v', 'alone', async () => 'next'), 'next');
   assert.equal(lanes.size(), 0);
 });
+
+test('A-076: a question is not asked while a call of its volume runs or waits, and does not wait for it', async () => {
+  const { lanes, running, call, finish, settled } = bench();
+  void call('v', 'stage', 'alone');
+  void call('v', 'publish', 'shared');
+  await settled();
+  assert.equal(await lanes.tryRun('v', async () => 'asked'), 'busy');
+  assert.deepEqual(running, ['stage']);
+  await finish('stage');
+  assert.equal(await lanes.tryRun('v', async () => 'asked'), 'busy');
+  await finish('publish');
+  assert.equal(await lanes.tryRun('v', async () => 'asked'), 'asked');
+  assert.equal(lanes.size(), 0);
+});
+
+test('A-030, A-076: nothing of the volume goes beside a question, not even a second question', async () => {
+  const { lanes, running, call, finish, settled } = bench();
+  let end = () => {};
+  const asked = lanes.tryRun('v', () => new Promise<string>((resolve) => (end = () => resolve('fine'))));
+  void call('v', 'unpublish', 'shared');
+  void call('w', 'other', 'alone');
+  await settled();
+  assert.deepEqual(running, ['other']);
+  assert.equal(await lanes.tryRun('v', async () => 'second'), 'busy');
+  end();
+  assert.equal(await asked, 'fine');
+  await settled();
+  assert.deepEqual(running, ['other', 'unpublish']);
+  await finish('unpublish');
+  await finish('other');
+  assert.equal(lanes.size(), 0);
+});

@@ -1,149 +1,40 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, test } from 'node:test';
-import type { Result } from '../../../mount/failure.ts';
-import { createCsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
-import type { DriverInstance } from '../../../plugins/csi/driver.ts';
+import { test } from 'node:test';
+import { FAILURE_RETRY } from '../../../mount/failure.ts';
 import {
   ControllerPublishVolumeRequest,
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
   NodeUnpublishVolumeRequest,
 } from '../../../plugins/csi/generated/csi.ts';
-import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/grpc.ts';
-import { findSocket, questionDriver } from '../../../plugins/csi/registration.ts';
-import { createLayout, sha256Hex } from '../../../plugins/layout.ts';
-import { NO_SECRETS, type PublicationCall, type VolumePlugin } from '../../../plugins/plugin.ts';
+import { GrpcStatus } from '../../../plugins/csi/grpc.ts';
+import { sha256Hex } from '../../../plugins/layout.ts';
+import { NO_SECRETS } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/sensitive.ts';
-import { type CsiVolumeSpec, csiVolumeId, parsePodUid, publicationKey } from '../../../plugins/volume.ts';
-import { CAPABILITY, DRIVER, refusing, type Script, script, serveDriver } from './scripted-driver.ts';
-import { createSocketHost, inRoot, type SocketHost, until } from './socket-host.ts';
+import { type CsiVolumeSpec, csiVolumeId } from '../../../plugins/volume.ts';
+import { accept, refuse } from './answers.ts';
+import {
+  call,
+  HANDLE,
+  introduce,
+  layoutOf,
+  sent,
+  SPEC,
+  STAGED,
+  stagingOf,
+  targetOf,
+  tree,
+  UIDS,
+  UNSTAGED,
+  up,
+  world,
+} from './csi-world.ts';
+import { CAPABILITY, DRIVER, refusing, script, serveDriver } from './scripted-driver.ts';
+import { inRoot, until } from './socket-host.ts';
 
-interface World {
-  readonly host: SocketHost;
-  readonly plan: Script;
-  readonly plugin: VolumePlugin;
-  readonly suspected: string[];
-  readonly server: GrpcServer;
-  instance: DriverInstance | undefined;
-}
-
-const worlds: World[] = [];
-
-afterEach(async () => {
-  for (const { host, server } of worlds.splice(0)) {
-    await server.close();
-    host.close();
-  }
-});
-
-const UIDS = ['a', 'b', 'c', 'd'].map(
-  (letter) => parsePodUid(`0b4f8c1e-2222-4333-8444-55556666000${letter}`) ?? assert.fail(),
-);
-const HANDLE = 'vol/1';
-const SPEC: CsiVolumeSpec = {
-  kind: 'csi',
-  id: csiVolumeId(DRIVER, HANDLE),
-  driver: DRIVER,
-  volumeHandle: HANDLE,
-  specName: 'pv-1',
-  fsType: 'ext4',
-  mountOptions: ['noatime'],
-  volumeAttributes: { size: '1', color: 'blue' },
-  accessModes: ['ReadWriteOnce'],
-  readOnly: false,
-  attachRequired: undefined,
-  podInfoOnMount: false,
-};
-const STAGED = { needs: { attach: false, stage: true }, publishContext: undefined, stagedMount: undefined };
-const UNSTAGED = { ...STAGED, needs: { attach: false, stage: false } };
-
-async function world(
-  changes: Partial<Script> = {},
-  options: { parallel?: boolean; deadlineMs?: number } = {},
-): Promise<World> {
-  const host = createSocketHost();
-  const socket = inRoot(host, 'driver', 'csi.sock');
-  const plan = script(changes);
-  const server = await serveDriver(host, socket, plan);
-  const suspected: string[] = [];
-  const plugin = createCsiPlugin({
-    host,
-    layout: createLayout(host.root),
-    nodeName: 'node-a',
-    deadlineMs: options.deadlineMs ?? 5_000,
-    drivers: {
-      get: (name) => (made.instance?.name === name ? made.instance : undefined),
-      suspect: (name) => suspected.push(name),
-    },
-    parallelPublish: () => options.parallel ?? false,
-  });
-  const made: World = { host, plan, plugin, suspected, server, instance: undefined };
-  worlds.push(made);
-  await introduce(made);
-  host.called.splice(0);
-  host.requests.splice(0);
-  return made;
-}
-
-async function introduce(made: World): Promise<void> {
-  const found = accept(await findSocket(made.host, inRoot(made.host, 'driver', 'csi.sock')));
-  const named = { name: DRIVER, registrationSocket: undefined };
-  made.instance = accept(await questionDriver(made.host, found.identity, named));
-}
-
-function call(changes: Partial<PublicationCall> & { pod?: number } = {}): PublicationCall {
-  const uid = UIDS[changes.pod ?? 0] ?? assert.fail();
-  const pod = { uid, name: 'web', namespace: 'shop', serviceAccount: 'seller' };
-  return {
-    spec: SPEC,
-    facts: STAGED,
-    secrets: NO_SECRETS,
-    stillWanted: () => true,
-    files: undefined,
-    publication: {
-      key: publicationKey(uid, 'pv-1'),
-      pod,
-      specName: 'pv-1',
-      readOnly: false,
-      origin: 'web.yaml',
-    },
-    ...changes,
-  };
-}
-
-function accept<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : JSON.stringify(result.failure));
-  return result.value;
-}
-
-function refuse(result: Result<unknown>): { code: string; effect: string } {
-  assert.ok(!result.ok);
-  return { code: result.failure.code, effect: result.failure.effect };
-}
-
-/** All files and directories below the root but the driver's own. */
-function tree({ host }: World): string[] {
-  return readdirSync(host.root, { recursive: true, encoding: 'utf8' })
-    .filter((name) => !name.startsWith('driver'))
-    .sort();
-}
-
-const layoutOf = ({ host }: World) => createLayout(host.root);
-const stagingOf = (made: World) => layoutOf(made).stagingPath(DRIVER, HANDLE);
-const targetOf = (made: World, pod = 0) => layoutOf(made).target(SPEC, call({ pod }).publication);
-
-function sent<T>({ host }: World, method: string, codec: { decode(bytes: Buffer): T }): T[] {
-  return host.requests.filter((one) => one.method === method).map(({ bytes }) => codec.decode(bytes));
-}
-
-async function up(made: World, changes: Parameters<typeof call>[0] = {}) {
-  accept(await made.plugin.stage(call(changes)));
-  return accept(await made.plugin.publish(call(changes)));
-}
-
-test('a staged mount costs exactly two RPCs, and taking it down two more that leave nothing behind', async () => {
+test('A-054, A-060: a staged mount costs two RPCs, and taking it down two that leave nothing behind', async () => {
   const made = await world();
   const { stagedMount } = accept(await made.plugin.stage(call()));
   assert.deepEqual(stagedMount, made.host.mounts.get(stagingOf(made)));
@@ -187,7 +78,7 @@ test("9.3: directories and vol_data.json are the kubelet's, key by key", async (
     assert.equal(statSync(path).mode & 0o777, 0o750);
 });
 
-test('A-019, A-020, C6: what the driver is given when it attaches, stages and publishes', async () => {
+test('A-019, A-020, A-055, C6: what the driver is given when it attaches, stages and publishes', async () => {
   const made = await world({
     controllerCapabilities: [
       CAPABILITY.controller.PUBLISH_UNPUBLISH_VOLUME,
@@ -198,11 +89,12 @@ test('A-019, A-020, C6: what the driver is given when it attaches, stages and pu
   const spec: CsiVolumeSpec = { ...SPEC, podInfoOnMount: true, readOnly: true };
   const secret = (value: string) => new Sensitive({ token: value });
   const secrets = {
+    ...NO_SECRETS,
     controllerPublish: secret('s-attach'),
     stage: secret('s-stage'),
     publish: secret('s-publish'),
   };
-  const facts = { ...STAGED, needs: { attach: true, stage: true } };
+  const facts = { ...STAGED, needs: { attach: true, stage: true, expand: false } };
   const publication = { ...call().publication, readOnly: true };
   const { publishContext } = accept(await made.plugin.attach(call({ spec, secrets, facts })));
   await up(made, { spec, secrets, publication, facts: { ...facts, publishContext } });
@@ -269,12 +161,16 @@ test('A-020, A-023: each field only with its capability: publish context, readon
 
 test("the ladder is known from the driver's capabilities, and not at all while it is not registered", async () => {
   const made = await world({ controllerCapabilities: [2] });
-  assert.deepEqual(made.plugin.needs(SPEC), { attach: true, stage: true });
-  assert.deepEqual(made.plugin.needs({ ...SPEC, attachRequired: false }), { attach: false, stage: true });
+  assert.deepEqual(made.plugin.needs(SPEC), { attach: true, stage: true, expand: false });
+  assert.deepEqual(made.plugin.needs({ ...SPEC, attachRequired: false }), {
+    attach: false,
+    stage: true,
+    expand: false,
+  });
   made.plan.nodeCapabilities = [];
   made.plan.controllerCapabilities = undefined;
   await introduce(made);
-  assert.deepEqual(made.plugin.needs(SPEC), { attach: false, stage: false });
+  assert.deepEqual(made.plugin.needs(SPEC), { attach: false, stage: false, expand: false });
   made.instance = undefined;
   assert.equal(made.plugin.needs(SPEC), undefined);
 });
@@ -291,7 +187,7 @@ test('C18: without its driver every verb waits, and makes nothing', async () => 
   assert.deepEqual(tree(made), []);
 });
 
-test('DR-16: teardown goes by what was done at setup, not by what the driver can do today', async () => {
+test('A-039, DR-16: teardown goes by what was done at setup, not by what the driver can do today', async () => {
   const made = await world();
   await up(made);
   made.plan.nodeCapabilities = [];
@@ -319,7 +215,7 @@ test('DR-03: a publish that says OK and mounted nothing is not published, perhap
   accept(await made.plugin.publish(call()));
 });
 
-test('DR-10: an unpublish and an unstage that say OK and leave the mount are not done', async () => {
+test('9.2 (8), DR-10: an unpublish and an unstage that say OK and leave the mount are not done', async () => {
   const made = await world();
   await up(made);
   const before = tree(made);
@@ -380,7 +276,7 @@ test('GR-03: a refused first stage or publish leaves nothing behind', async () =
   );
 });
 
-test('GR-02: an uncertain stage keeps its directories, and its repetition sends the same bytes (INV-40)', async () => {
+test('A-032, GR-02, INV-40: an uncertain stage keeps its directories, and is repeated byte by byte', async () => {
   const made = await world({ before: refusing('NodeStageVolume', 10) });
   const shuffled: CsiVolumeSpec = { ...SPEC, volumeAttributes: { color: 'blue', size: '1' } };
   assert.deepEqual(refuse(await made.plugin.stage(call())), { code: 'driver-busy', effect: 'unknown' });
@@ -391,7 +287,7 @@ test('GR-02: an uncertain stage keeps its directories, and its repetition sends 
   assert.deepEqual(first, second);
 });
 
-test('GR-05: NOT_FOUND from unpublish and unstage is success only if the kernel says so', async () => {
+test('A-065, GR-05: NOT_FOUND from unpublish and unstage is success only if the kernel says so', async () => {
   const made = await world();
   await up(made);
   made.plan.before = (method) => {
@@ -424,7 +320,7 @@ test('A-087: a detach never goes out without a node id', async () => {
   assert.deepEqual(made.host.called, []);
 });
 
-test('DR-09: a target that the driver removed, left as a directory or left as an empty file goes away', async () => {
+test('A-066, DR-09: a target that the driver left as a directory or as an empty file goes away', async () => {
   const made = await world();
   for (const leave of ['nothing', 'directory', 'file']) {
     await up(made);
@@ -456,7 +352,7 @@ test('A-066, INV-8: data left under the target is never removed', async () => {
   accept(await made.plugin.unpublish(call()));
 });
 
-test('A.7: an empty directory left at the target is taken away before the driver makes its own', async () => {
+test('A-061, A.7: an empty directory left at the target is taken away before the driver makes its own', async () => {
   const made = await world();
   mkdirSync(targetOf(made), { recursive: true });
   accept(await made.plugin.publish(call({ facts: UNSTAGED })));
@@ -535,7 +431,7 @@ test('decision 17: with the option, publish and unpublish of different targets o
   assert.equal(seen.most, 4);
 });
 
-test('DR-22: on ABORTED the option falls back to one at a time, and all get there', async () => {
+test('A-031, DR-22: on ABORTED the option falls back to one at a time, and all get there', async () => {
   const { seen, before } = counting(100);
   let overlapping = 0;
   const made = await world(
@@ -612,16 +508,17 @@ test('A-037: a secret key with a slash is refused, and shown nowhere', async () 
   assert.ok(!JSON.stringify(staged).includes('c4nary'));
 });
 
-test('what was set up comes down whatever its size', async () => {
+test('A-012: what was set up comes down whatever its size', async () => {
   const made = await world();
   const spec = { ...SPEC, volumeHandle: 'x'.repeat(300) };
   accept(await made.plugin.unpublish(call({ spec })));
   assert.equal(sent(made, 'NodeUnpublishVolume', NodeUnpublishVolumeRequest)[0]?.volumeId.length, 300);
 });
 
-test('INV-25: whatever the driver answers, no secret and no secret mount option is in the failure', async () => {
+test('A-021, A-034, A-036, A-038, INV-25: no answer brings a secret or secret option into a failure', async () => {
   const canary = 'c4nary-in-the-coal-mine';
   const secrets = {
+    ...NO_SECRETS,
     controllerPublish: new Sensitive({ a: canary }),
     stage: new Sensitive({ a: canary }),
     publish: new Sensitive({ a: canary }),
@@ -652,4 +549,62 @@ test('DR-02: a node that stays registered while a driver is replaced calls the n
   await old.close();
   accept(await made.plugin.publish(call()));
   await again.close();
+});
+
+test('A-033, A-056, A-065: what never said OK may be there, and is undone by its negation', async () => {
+  const made = await world({}, { deadlineMs: 40 });
+  made.plan.before = (method) =>
+    method === 'NodeStageVolume' || method === 'NodePublishVolume' ? new Promise(() => {}) : undefined;
+  assert.equal(refuse(await made.plugin.stage(call())).effect, 'unknown');
+  assert.equal(refuse(await made.plugin.publish(call())).effect, 'unknown');
+  accept(await made.plugin.unpublish(call()));
+  accept(await made.plugin.unstage(call()));
+  assert.deepEqual(made.host.called.slice(2), ['NodeUnpublishVolume', 'NodeUnstageVolume']);
+  assert.ok(tree(made).every((name) => !/globalmount|vol_data|pv-1/.test(name)));
+});
+
+test('A-035: UNIMPLEMENTED is one call, and what time alone does not mend', async () => {
+  const made = await world({ before: refusing('NodePublishVolume', 12) });
+  const { code } = refuse(await made.plugin.publish(call({ facts: UNSTAGED })));
+  assert.deepEqual([code, FAILURE_RETRY['driver-unimplemented']], ['driver-unimplemented', 'on-change']);
+  assert.deepEqual(made.host.called, ['NodePublishVolume']);
+});
+
+test('A-039: taking down sends no secret, and needs none', async () => {
+  const made = await world();
+  const secrets = {
+    ...NO_SECRETS,
+    stage: new Sensitive({ a: 'c4nary' }),
+    publish: new Sensitive({ a: 'c4nary' }),
+  };
+  await up(made, { secrets });
+  made.host.requests.splice(0);
+  accept(await made.plugin.unpublish(call({ secrets })));
+  accept(await made.plugin.unstage(call({ secrets })));
+  assert.ok(made.host.requests.every(({ bytes }) => !bytes.includes('c4nary')));
+  await up(made, { secrets });
+  accept(await made.plugin.unpublish(call()));
+  accept(await made.plugin.unstage(call()));
+});
+
+test('C14, k/k#69699: a volume is given to the group when it was published, and not again by a refresh', async () => {
+  const made = await world();
+  accept(await made.plugin.stage(call()));
+  const fsGroup = { gid: 2_000, changePolicy: 'Always' } as const;
+  const publication = { ...call().publication, fsGroup };
+  accept(await made.plugin.publish(call({ publication, fsGroup })));
+  accept(await made.plugin.publish(call({ publication, fsGroup, refresh: true })));
+  assert.deepEqual(made.host.walks, [`2000 ${targetOf(made)}`]);
+  assert.equal(made.host.requests.filter(({ method }) => method.endsWith('NodePublishVolume')).length, 2);
+  accept(await made.plugin.publish(call({ publication, fsGroup })));
+  assert.equal(made.host.walks.length, 2, 'a place that is not known to be whole is walked again');
+});
+
+test('k/k#122342: a teardown that the driver refuses names who holds the mount, not the driver', async () => {
+  const made = await world();
+  await up(made);
+  made.plan.before = refusing('NodeUnpublishVolume', 13);
+  const unpublished = await made.plugin.unpublish(call());
+  assert.deepEqual(refuse(unpublished), { code: 'driver-failed', effect: 'unknown' });
+  assert.equal(!unpublished.ok && unpublished.failure.blocker, 'pid 7 (test)');
 });

@@ -88,7 +88,7 @@ const reasons = ({ registry }: World) =>
     .map(({ reason }) => reason)
     .join('\n');
 
-test('A-002, I3: a driver that appears is admitted by the whole handshake, and its registrar is told', async () => {
+test('A-002, A-011, A-050, A-052, I3: a driver that appears is admitted, and its registrar is told', async () => {
   const { world, reg } = await registered({
     nodeCapabilities: [1, 5, 99],
     controllerCapabilities: [2, 4],
@@ -111,6 +111,12 @@ test('A-002, I3: a driver that appears is admitted by the whole handshake, and i
   });
   assert.deepEqual(world.changes, [`registered ${DRIVER}`]);
   assert.deepEqual(world.registry.refused(), []);
+});
+
+test('A-051, A-052: a topology without its capability means nothing, and zero volumes is no limit', async () => {
+  const { world } = await registered({ segments: { 'a/zone': 'z1' }, constrained: false });
+  const { topology, volumesMax } = world.registry.get(DRIVER) ?? assert.fail();
+  assert.deepEqual([topology, volumesMax], [{}, 0]);
 });
 
 test('A-008: a driver without a controller service is asked nothing of it', async () => {
@@ -204,6 +210,12 @@ const INVALID: readonly (readonly [
   ['DR-17: an empty node id', {}, { nodeId: '' }, /empty node id/],
   ['A-014: a node id of 257 bytes', {}, { nodeId: 'n'.repeat(257) }, /256/],
   ['A-051: a negative number of volumes', {}, { volumesMax: -1n }, /max_volumes_per_node/],
+  [
+    'A-025: topology keys alike but for case',
+    {},
+    { segments: { 'a/zone': '1', 'a/Zone': '2' } },
+    /topology keys/,
+  ],
 ];
 
 for (const [what, says, answers, reason] of INVALID) {
@@ -302,7 +314,7 @@ test('DR-19: a driver that comes back is in service within a second, with what i
   assert.deepEqual(world.changes, [`registered ${DRIVER}`, `gone ${DRIVER}`, `registered ${DRIVER}`]);
 });
 
-test('DR-19: a socket replaced in one step is a replaced driver, the old one not given out meanwhile', async () => {
+test('A-007, DR-19: a socket replaced in one step is a new driver; the old one is not given out', async () => {
   const { world } = await registered();
   const old = world.registry.get(DRIVER);
   let letGo: () => void = () => {};
@@ -330,7 +342,7 @@ test('a replaced registration socket is a new handshake', async () => {
   assert.deepEqual(world.changes, [`registered ${DRIVER}`, `replaced ${DRIVER}`]);
 });
 
-test('DR-16, DR-17: another node id from the same driver is allowed and shown', async () => {
+test('A-050, DR-16, DR-17: another node id from the same driver is allowed and shown', async () => {
   const { world } = await registered();
   await driver(world, { nodeId: 'node-2' });
   await until('replaced', () => world.registry.get(DRIVER)?.nodeId === 'node-2');

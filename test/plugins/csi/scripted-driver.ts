@@ -23,6 +23,7 @@ type Method =
   | 'NodeUnstageVolume'
   | 'NodePublishVolume'
   | 'NodeUnpublishVolume'
+  | 'NodeExpandVolume'
   | 'ControllerPublishVolume'
   | 'ControllerUnpublishVolume';
 
@@ -35,7 +36,11 @@ export interface Script {
   /** Undefined: no controller service. */
   controllerCapabilities: number[] | undefined;
   segments: Record<string, string>;
+  /** VOLUME_ACCESSIBILITY_CONSTRAINTS; undefined: when there are segments. */
+  constrained: boolean | undefined;
   publishContext: Record<string, string>;
+  /** What NodeExpandVolume answers. */
+  capacityBytes: bigint;
   /** Before the method does anything: throw, wait, or nothing. */
   before: (method: Method) => Promise<void> | void;
   /** OK without the effect. */
@@ -53,7 +58,9 @@ export function script(changes: Partial<Script> = {}): Script {
     nodeCapabilities: [NodeCapability.STAGE_UNSTAGE_VOLUME],
     controllerCapabilities: undefined,
     segments: {},
+    constrained: undefined,
     publishContext: {},
+    capacityBytes: 0n,
     before: () => undefined,
     lies: false,
     after: () => undefined,
@@ -91,9 +98,9 @@ export function serveDriver(host: SocketHost, socket: string, plan: Script): Pro
         getPluginCapabilities: async () => ({
           capabilities: [
             ...(plan.controllerCapabilities === undefined ? [] : [service(PluginService.CONTROLLER_SERVICE)]),
-            ...(Object.keys(plan.segments).length === 0
-              ? []
-              : [service(PluginService.VOLUME_ACCESSIBILITY_CONSTRAINTS)]),
+            ...((plan.constrained ?? Object.keys(plan.segments).length > 0)
+              ? [service(PluginService.VOLUME_ACCESSIBILITY_CONSTRAINTS)]
+              : []),
           ],
         }),
       },
@@ -108,6 +115,7 @@ export function serveDriver(host: SocketHost, socket: string, plan: Script): Pro
             accessibleTopology: { segments: plan.segments },
           }),
         nodeGetCapabilities: async () => ({ capabilities: plan.nodeCapabilities.map(rpc) }),
+        nodeExpandVolume: () => act('NodeExpandVolume', nothing, { capacityBytes: plan.capacityBytes }),
         nodeStageVolume: ({ stagingTargetPath }) =>
           act('NodeStageVolume', () => mountOnce(host, stagingTargetPath), {}),
         nodeUnstageVolume: ({ stagingTargetPath }) =>

@@ -24,6 +24,8 @@ export interface SocketHost extends Host {
   /** Names of the methods called, in order. */
   readonly called: string[];
   readonly requests: { readonly method: string; readonly bytes: Buffer }[];
+  /** `<gid> <path>` of every walk that gave a volume to a group. */
+  readonly walks: string[];
   /** As a driver would: a new mount at the path. */
   plantMount(path: string): void;
   /** Watches that are open now. */
@@ -42,6 +44,7 @@ export function createSocketHost(): SocketHost {
   const foreign = new Set<string>();
   const called: string[] = [];
   const requests: { method: string; bytes: Buffer }[] = [];
+  const walks: string[] = [];
   const watchers = new Set<FSWatcher>();
   const timers = new Set<NodeJS.Timeout>();
   const never = () => Promise.reject(new Error('not part of this host'));
@@ -52,6 +55,7 @@ export function createSocketHost(): SocketHost {
     foreign,
     called,
     requests,
+    walks,
     plantMount(path) {
       devices += 1;
       mounts.set(path, { mountId: devices, device: `7:${devices}` });
@@ -123,6 +127,14 @@ export function createSocketHost(): SocketHost {
     readMountTable: never,
     mount: never,
     unmount: never,
+    deviceOf: async () => ok(undefined),
+    holdDevice: async () => done,
+    releaseDevice: async () => done,
+    findDeviceUsers: async () => ok([]),
+    changeOwnership: async ({ path, gid }) => {
+      walks.push(`${gid} ${path}`);
+      return ok({ seen: 1, changed: 0, refused: 0 });
+    },
     notify: async () => done,
   };
 }

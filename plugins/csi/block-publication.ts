@@ -1,0 +1,130 @@
+/** A published block device on its way to the pod, and back: bound, held open, linked (shelf: kubelet D3, D5). */
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import {
+  type AbsolutePath,
+  type DeviceNumber,
+  type Host,
+  type MountIdentity,
+  parentOf,
+} from '../../mount/host.ts';
+import type { Mounter } from '../../mount/mounter.ts';
+import type { Layout } from '../layout.ts';
+import { doubtful, inOrder } from '../steps.ts';
+import type { PublicationSpec } from '../volume.ts';
+import { removeHeldFile } from './block-places.ts';
+import { makeDirectory } from './volume-directory.ts';
+
+export interface BlockPublication {
+  /**
+   * After NodePublishVolume was answered OK: the kernel must have a block device at the target; it is bound to `held`,
+   * kept open there, and linked into the pod. Idempotent. `published-not-a-device`; `device-changed` when the pod was
+   * given another device than the driver has there now. Every failure has effect `unknown`.
+   */
+  bringOut(publication: PublicationSpec): Promise<Result<MountIdentity>>;
+  /**
+   * Before NodeUnpublishVolume: what `bringOut` did, undone in the opposite order, however far it came. The target is
+   * not touched.
+   */
+  takeBack(publication: PublicationSpec): Promise<Result<void>>;
+}
+
+export function createBlockPublication(host: Host, layout: Layout, mounter: Mounter): BlockPublication {
+  /**
+   * Also for a read-only publication without `ro`: a read-only bind of a device node forbids nothing that goes to the
+   * device. The driver (NodePublishVolume.readonly) and what the runtime allows the container decide.
+   */
+  async function bind(
+    published: AbsolutePath,
+    held: AbsolutePath,
+    device: DeviceNumber,
+  ): Promise<Result<MountIdentity>> {
+    const before = await boundAt(held);
+    if (!before.ok) return before;
+    if (before.value !== undefined) return sameDevice(before.value, held, device);
+    const mounted = await host.mount({ fsType: 'bind', source: published, target: held, options: [] });
+    // The kernel is the judge: a mount that failed or was killed may be there.
+    const after = await boundAt(held);
+    if (!after.ok) return after;
+    if (after.value !== undefined) return sameDevice(after.value, held, device);
+    const message = `mount said done, but nothing is mounted at ${held}`;
+    return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
+  }
+
+  async function boundAt(held: AbsolutePath): Promise<Result<MountIdentity | undefined>> {
+    const mount = await host.lookUpMount(held);
+    if (!mount.ok) return mount;
+    if (!mount.value.mounted) return ok(undefined);
+    const { mountId, device } = mount.value;
+    const blockDevice = await host.deviceOf(held);
+    if (!blockDevice.ok) return blockDevice;
+    return ok({
+      mountId,
+      device,
+      ...(blockDevice.value === undefined ? {} : { blockDevice: blockDevice.value }),
+    });
+  }
+
+  return {
+    async bringOut(publication) {
+      const { published, held, link } = layout.blockPublication(publication);
+      const device = await host.deviceOf(published);
+      if (!device.ok) return doubtful<never>(device);
+      if (device.value === undefined) {
+        const message = `NodePublishVolume said OK, but there is no block device at ${published}`;
+        return fail({ code: 'published-not-a-device', message, effect: 'unknown', blocker: published });
+      }
+      const bound = await bind(published, held, device.value);
+      if (!bound.ok) return doubtful<never>(bound);
+      const shown = await inOrder(
+        () => host.holdDevice(held),
+        () => setLink(host, link, published),
+      );
+      return shown.ok ? bound : doubtful<never>(shown);
+    },
+    takeBack(publication) {
+      const { held, link } = layout.blockPublication(publication);
+      return inOrder(
+        // First: while the loop device has it open, the bind cannot be unmounted.
+        () => host.releaseDevice(held),
+        () => removeLink(host, link),
+        () => mounter.unmount(held),
+        () => removeHeldFile(host, held),
+      );
+    },
+  };
+}
+
+function sameDevice(bound: MountIdentity, held: AbsolutePath, device: DeviceNumber): Result<MountIdentity> {
+  if (bound.blockDevice === device) return ok(bound);
+  const theirs = bound.blockDevice ?? 'no device';
+  const message = `the driver published device ${device}, but the pod has ${theirs} at ${held}`;
+  return fail({ code: 'device-changed', message, effect: 'unknown', blocker: held });
+}
+
+/** As the kubelet: absolute, to what the driver made. One that leads elsewhere is of another life of this place. */
+async function setLink(host: Host, link: AbsolutePath, text: AbsolutePath): Promise<Result<void>> {
+  const now = await host.readLink(link);
+  if (now.ok && now.value === text) return done;
+  if (!now.ok && now.failure.code !== 'path-missing') return now;
+  if (now.ok) {
+    const removed = await host.removeFile(link);
+    if (!removed.ok) return removed;
+  }
+  const made = await makeLink(host, link, text);
+  // Another volume of the pod coming down may remove an empty parent between our steps: then once more.
+  return made.ok || made.failure.code !== 'path-missing' ? made : makeLink(host, link, text);
+}
+
+async function makeLink(host: Host, link: AbsolutePath, text: AbsolutePath): Promise<Result<void>> {
+  const made = await makeDirectory(host, parentOf(link));
+  return made.ok ? host.makeLink(link, text) : made;
+}
+
+async function removeLink(host: Host, link: AbsolutePath): Promise<Result<void>> {
+  const facts = await host.inspect(link);
+  if (!facts.ok) return facts;
+  if (facts.value.kind === 'absent') return done;
+  if (facts.value.kind === 'symlink') return host.removeFile(link);
+  const message = `a ${facts.value.kind} where the link to the device was: ${link}`;
+  return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: link });
+}

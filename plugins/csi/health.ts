@@ -1,0 +1,77 @@
+/** What drivers say about the health of volumes and of the storage behind them, put in words. Pure. */
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import type { HealthStatement } from '../plugin.ts';
+import {
+  type NodeGetStorageHealthResponse,
+  type NodeGetVolumeHealthResponse,
+  StorageHealthErrorType,
+  type VolumeCondition,
+  VolumeHealthErrorType,
+} from './generated/csi.ts';
+import { shown } from './status.ts';
+
+/** More of them than this nobody reads; the first ones are kept. */
+const STATEMENTS_MAX = 16;
+/** A CamelCase word; it is a label of a metric, too. */
+const REASON_LENGTH_MAX = 128;
+
+const VOLUME_WORDS: ReadonlyMap<number, string> = new Map([
+  [VolumeHealthErrorType.DEGRADED, 'degraded'],
+  [VolumeHealthErrorType.INACCESSIBLE, 'inaccessible'],
+  [VolumeHealthErrorType.DATA_LOSS, 'data-loss'],
+]);
+
+const STORAGE_WORDS: ReadonlyMap<number, string> = new Map([
+  [StorageHealthErrorType.STORAGE_DEGRADED, 'storage-degraded'],
+  [StorageHealthErrorType.STORAGE_UNREACHABLE, 'storage-unreachable'],
+]);
+
+/** Empty: all is well. `driver-answer-invalid`: it speaks of another volume. */
+export function volumeHealth(
+  { volumeHealth }: NodeGetVolumeHealthResponse,
+  volumeHandle: string,
+): Result<readonly HealthStatement[]> {
+  const entries = volumeHealth?.healthStatuses ?? [];
+  if (volumeHealth === undefined || entries.length === 0) return ok([]);
+  if (volumeHealth.volumeId !== volumeHandle) {
+    const other = shown(volumeHealth.volumeId.slice(0, REASON_LENGTH_MAX));
+    const message = `NodeGetVolumeHealth was asked about one volume and answered about "${other}"`;
+    return fail({ code: 'driver-answer-invalid', message, effect: 'none' });
+  }
+  return ok(statements(entries, VOLUME_WORDS));
+}
+
+/** Of all the storage behind the driver. Empty: all is well. */
+export function storageHealth({ backendHealth }: NodeGetStorageHealthResponse): readonly HealthStatement[] {
+  return statements(backendHealth, STORAGE_WORDS);
+}
+
+/** The 1.12 condition, which 1.13 has no field for any more. Undefined: the driver sent none. */
+export function conditionHealth(
+  condition: VolumeCondition | undefined,
+): readonly HealthStatement[] | undefined {
+  if (condition === undefined) return undefined;
+  return condition.abnormal ? [{ status: 'abnormal', reason: '', message: shown(condition.message) }] : [];
+}
+
+interface Entry {
+  readonly status: number;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** One for each status and reason, as CSI has it; types of later versions are shown by their number (A-075). */
+function statements(
+  entries: readonly Entry[],
+  words: ReadonlyMap<number, string>,
+): readonly HealthStatement[] {
+  const found = new Map<string, HealthStatement>();
+  for (const entry of entries) {
+    const status = words.get(entry.status) ?? `unknown(${entry.status})`;
+    const reason = shown(entry.reason.slice(0, REASON_LENGTH_MAX));
+    const key = `${status} ${reason}`;
+    if (!found.has(key)) found.set(key, { status, reason, message: shown(entry.message) });
+    if (found.size === STATEMENTS_MAX) break;
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,212 @@
+/** The two questions about a CSI volume that is there: how full is it (NodeGetVolumeStats), and how is it. */
+import { assert, fail, ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, Host, RemoteMethod } from '../../mount/host.ts';
+import type { Layout } from '../layout.ts';
+import type { HealthStatement, StatisticsCall, UsageNumbers, VolumeStatistics } from '../plugin.ts';
+import type { SecretData } from '../sensitive.ts';
+import { bytesFrom, type CsiVolumeSpec, type PublicationSpec } from '../volume.ts';
+import type { CallLanes } from './call-lane.ts';
+import type { DriverInstance, DriverRegistry } from './driver.ts';
+import {
+  NodeService,
+  NodeServiceCapability_RPC_Type as NodeCapability,
+  type NodeGetVolumeStatsResponse,
+  type VolumeUsage,
+  VolumeUsage_Unit as Unit,
+} from './generated/csi.ts';
+import { conditionHealth, storageHealth, volumeHealth } from './health.ts';
+import { failureOf, isUnreachable } from './status.ts';
+
+/**
+ * Both questions together: so long may they keep a call waiting that changes the volume. CSI has one call in flight per
+ * volume (A-030, A-076), and a driver that hangs on a dead file system must not keep the volume from coming down.
+ */
+export const QUESTION_DEADLINE_MS = 10_000;
+/** Of a driver as a whole: no volume waits for it. */
+const STORAGE_DEADLINE_MS = 10_000;
+/** Node capability of CSI 1.12 that 1.13 has reserved: NodeGetVolumeStats carries a condition. */
+const VOLUME_CONDITION = 4;
+
+export interface StatisticsParts {
+  readonly host: Pick<Host, 'call' | 'mountIdOf' | 'nowMs'>;
+  readonly layout: Pick<Layout, 'target' | 'mountPoint' | 'stagingPath' | 'blockPublication'>;
+  readonly drivers: Pick<DriverRegistry, 'get'> & { suspect(driver: string): void };
+  /** Those of the calls that change volumes. */
+  readonly lanes: Pick<CallLanes, 'tryRun'>;
+  /** What must not be shown of what the driver says: secrets among the mount options. */
+  readonly secretsOf?: (spec: CsiVolumeSpec) => SecretData | undefined;
+  readonly deadlineMs?: number;
+}
+
+export interface Statistics {
+  /**
+   * As VolumePlugin.statistics. Numbers are asked for only where the volume is mounted: of a mount that went away a
+   * driver would tell the numbers of the node's own disk. Health is also asked for places that were only tried (A-075).
+   * A driver that has neither capability is not called, and the answer says nothing.
+   */
+  statistics(call: StatisticsCall): Promise<Result<VolumeStatistics | 'busy'>>;
+  /** Of the storage behind a driver; undefined: it has no capability for that. Sends no secrets: nobody names any. */
+  storageHealth(driver: string): Promise<Result<readonly HealthStatement[] | undefined>>;
+}
+
+interface Places {
+  /** Where the volume is published or was tried to be; undefined: it is only staged. */
+  readonly published: AbsolutePath | undefined;
+  /** Empty for a driver that does not stage. */
+  readonly staging: AbsolutePath | '';
+  /** Where the kernel must have a mount. */
+  readonly mountPoint: AbsolutePath;
+}
+
+interface Question extends Places {
+  readonly spec: CsiVolumeSpec;
+  readonly driver: DriverInstance;
+}
+
+const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, health: undefined };
+
+export function createStatistics(parts: StatisticsParts): Statistics {
+  const { host, layout, drivers, lanes } = parts;
+  const deadlineMs = Math.min(parts.deadlineMs ?? QUESTION_DEADLINE_MS, QUESTION_DEADLINE_MS);
+
+  async function ask<Request, Reply>(
+    { spec, driver }: Pick<Question, 'driver'> & { readonly spec: CsiVolumeSpec | undefined },
+    method: RemoteMethod<Request, Reply>,
+    request: Request,
+    withinMs: number,
+  ): Promise<Result<Reply>> {
+    const reply = await host.call({ socket: driver.endpoint, method, request, deadlineMs: withinMs });
+    if (reply.kind === 'ok') return ok(reply.reply);
+    if (isUnreachable(reply)) drivers.suspect(driver.name);
+    const name = method.path.slice(method.path.lastIndexOf('/') + 1);
+    const secrets = spec === undefined ? [] : [parts.secretsOf?.(spec)];
+    return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', secrets }));
+  }
+
+  async function askHealth(question: Question, withinMs: number) {
+    const { spec, driver, published, staging } = question;
+    if (!driver.nodeCapabilities.has(NodeCapability.GET_VOLUME_HEALTH)) return ok(undefined);
+    const request = {
+      volumeId: spec.volumeHandle,
+      volumePublishPath: published ?? '',
+      stagingTargetPath: staging,
+    };
+    const reply = await ask(question, NodeService.nodeGetVolumeHealth, request, withinMs);
+    if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle);
+    // It does not have what it said it had: as good as no capability.
+    return reply.failure.code === 'driver-unimplemented' ? ok(undefined) : reply;
+  }
+
+  /** Undefined: not to be asked. */
+  async function askNumbers(
+    question: Question,
+    withinMs: number,
+  ): Promise<Result<VolumeStatistics | undefined>> {
+    const { spec, driver, published, staging } = question;
+    if (!answersNumbers(driver)) return ok(undefined);
+    const mountId = await host.mountIdOf(question.mountPoint);
+    if (!mountId.ok) return mountId;
+    if (mountId.value === undefined) return ok(undefined);
+    const volumePath = published ?? question.mountPoint;
+    const request = { volumeId: spec.volumeHandle, volumePath, stagingTargetPath: staging };
+    const reply = await ask(question, NodeService.nodeGetVolumeStats, request, withinMs);
+    return reply.ok ? numbersOf(reply.value, driver) : reply;
+  }
+
+  /** Health first, and in half of the time: it is what explains why the numbers cannot be had. */
+  async function answer(question: Question): Promise<Result<VolumeStatistics>> {
+    const startedMs = host.nowMs();
+    const health = await askHealth(question, deadlineMs / 2);
+    const numbers = await askNumbers(question, deadlineMs - (host.nowMs() - startedMs));
+    if (!numbers.ok) {
+      const isIll = health.ok && health.value !== undefined && health.value.length > 0;
+      return isIll ? ok({ ...NO_NUMBERS, health: health.value }) : numbers;
+    }
+    if (numbers.value === undefined && !health.ok) return health;
+    const { bytes, inodes, health: condition } = numbers.value ?? NO_NUMBERS;
+    return ok({ bytes, inodes, health: (health.ok ? health.value : undefined) ?? condition });
+  }
+
+  /** Undefined: there is no place of it at all. */
+  function placesOf(
+    spec: CsiVolumeSpec,
+    isStaged: boolean,
+    publication: PublicationSpec | undefined,
+  ): Places | undefined {
+    const staging = isStaged ? layout.stagingPath(spec) : '';
+    if (publication === undefined)
+      return staging === '' ? undefined : { published: undefined, staging, mountPoint: staging };
+    const published =
+      spec.mode === 'Block'
+        ? layout.blockPublication(publication).published
+        : layout.target(spec, publication);
+    return { published, staging, mountPoint: layout.mountPoint(spec, publication) };
+  }
+
+  return {
+    async statistics({ spec, facts, publication }) {
+      assert(spec.kind === 'csi', 'the CSI plugin is given CSI volumes');
+      const driver = drivers.get(spec.driver);
+      if (driver === undefined) return notRegistered(spec.driver);
+      if (!answersAnything(driver)) return ok(NO_NUMBERS);
+      const places = placesOf(spec, facts.needs.stage, publication);
+      if (places === undefined) return ok(NO_NUMBERS);
+      const answered = await lanes.tryRun(spec.id, () => answer({ spec, driver, ...places }));
+      return answered === 'busy' ? ok(answered) : answered;
+    },
+    async storageHealth(name) {
+      const driver = drivers.get(name);
+      if (driver === undefined) return notRegistered(name);
+      if (!driver.nodeCapabilities.has(NodeCapability.GET_STORAGE_HEALTH)) return ok(undefined);
+      const about = { spec: undefined, driver };
+      const reply = await ask(about, NodeService.nodeGetStorageHealth, { secrets: {} }, STORAGE_DEADLINE_MS);
+      return reply.ok ? ok(storageHealth(reply.value)) : reply;
+    },
+  };
+}
+
+function answersNumbers({ nodeCapabilities }: DriverInstance): boolean {
+  return nodeCapabilities.has(NodeCapability.GET_VOLUME_STATS) || nodeCapabilities.has(VOLUME_CONDITION);
+}
+
+function answersAnything(driver: DriverInstance): boolean {
+  return answersNumbers(driver) || driver.nodeCapabilities.has(NodeCapability.GET_VOLUME_HEALTH);
+}
+
+function numbersOf(
+  { usage, volumeCondition }: NodeGetVolumeStatsResponse,
+  { name, nodeCapabilities }: DriverInstance,
+): Result<VolumeStatistics> {
+  if (usage.some(({ total, used, available }) => total < 0n || used < 0n || available < 0n)) {
+    const message = `${name} NodeGetVolumeStats: a negative number`;
+    return fail({ code: 'driver-answer-invalid', message, effect: 'none', blocker: name });
+  }
+  const ofUnit = (unit: number): UsageNumbers | undefined => {
+    const found = usage.find((one) => one.unit === unit);
+    return found === undefined ? undefined : usageNumbers(found);
+  };
+  return ok({
+    bytes: ofUnit(Unit.BYTES),
+    inodes: ofUnit(Unit.INODES),
+    health: nodeCapabilities.has(VOLUME_CONDITION) ? conditionHealth(volumeCondition) : undefined,
+  });
+}
+
+/**
+ * On the wire zero and "not said" are the same. A total of zero says nothing; and of a volume that has a total, used
+ * and available cannot both be zero (a block volume's driver leaves both out).
+ */
+function usageNumbers({ total, used, available }: VolumeUsage): UsageNumbers | undefined {
+  const saysRest = used > 0n || available > 0n;
+  if (total === 0n && !saysRest) return undefined;
+  return {
+    total: total === 0n ? undefined : bytesFrom(total),
+    used: saysRest ? bytesFrom(used) : undefined,
+    available: saysRest ? bytesFrom(available) : undefined,
+  };
+}
+
+function notRegistered(driver: string): Result<never> {
+  const message = `driver ${driver} is not registered`;
+  return fail({ code: 'driver-not-registered', message, effect: 'none', blocker: driver });
+}

@@ -1,0 +1,117 @@
+/** One RPC about one volume: made when its turn comes, and its answer put in our words. */
+import { type Failure, type FailureCode, fail, ok, type Result } from '../../mount/failure.ts';
+import type { Host, RemoteMethod } from '../../mount/host.ts';
+import type { VolumeCall } from '../plugin.ts';
+import { type SecretData, Sensitive } from '../sensitive.ts';
+import { doubtful } from '../steps.ts';
+import type { CsiVolumeSpec } from '../volume.ts';
+import type { CallLanes, Sharing } from './call-lane.ts';
+import type { DriverInstance, DriverRegistry } from './driver.ts';
+import { type CallContext, failureOf, isUnreachable } from './status.ts';
+
+export interface VolumeRpcParts {
+  readonly host: Pick<Host, 'call'>;
+  readonly drivers: Pick<DriverRegistry, 'get'> & { suspect(driver: string): void };
+  readonly lanes: CallLanes;
+  readonly deadlineMs: number;
+}
+
+/** The request is built when the call is made, from the driver as it is then. */
+export interface Rpc<Request, Reply> {
+  readonly method: RemoteMethod<Request, Reply>;
+  readonly build: (driver: DriverInstance) => Result<Request>;
+  readonly direction: CallContext['direction'];
+  readonly sharing: Sharing;
+  /** All that the request carries; taken out of what the driver says. */
+  readonly secrets: readonly (SecretData | undefined)[];
+  /** Asked again when a call that went before in the lane failed: does the rung below still hold? */
+  readonly recheck?: () => Promise<Result<void>>;
+  /** gRPC status numbers that mean something else for this method than for others. */
+  readonly codes?: ReadonlyMap<number, FailureCode>;
+}
+
+/** Makes the call when its turn comes; `no-longer-wanted` when the world has moved on by then. */
+export type VolumeRpc = <Request, Reply>(
+  spec: CsiVolumeSpec,
+  call: Pick<VolumeCall, 'stillWanted'>,
+  rpc: Rpc<Request, Reply>,
+) => Promise<Result<Reply>>;
+
+/** Guarantees: one call in flight per volume, with nothing of ours between the end of one and the start of the next. */
+export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcParts): VolumeRpc {
+  /** In the lane. Assumes: nothing the answer depends on was read before. */
+  async function ask<Request, Reply>(
+    spec: CsiVolumeSpec,
+    call: Pick<VolumeCall, 'stillWanted'>,
+    rpc: Rpc<Request, Reply>,
+  ): Promise<Result<Reply>> {
+    if (!call.stillWanted()) return noLongerWanted();
+    const driver = drivers.get(spec.driver);
+    if (driver === undefined) return notRegistered(spec.driver);
+    const request = rpc.build(driver);
+    if (!request.ok) return request;
+    const { method } = rpc;
+    const reply = await host.call({ socket: driver.endpoint, method, request: request.value, deadlineMs });
+    if (reply.kind === 'ok') return ok(reply.reply);
+    if (isUnreachable(reply)) drivers.suspect(spec.driver);
+    const failure = failureOf(reply, {
+      driver: spec.driver,
+      method: method.path.slice(method.path.lastIndexOf('/') + 1),
+      direction: rpc.direction,
+      secrets: [...rpc.secrets, secretMountOptions(spec)],
+    });
+    const code = reply.kind === 'status' ? rpc.codes?.get(reply.status) : undefined;
+    return fail(code === undefined ? failure : { ...failure, code });
+  }
+
+  return async (spec, call, rpc) => {
+    const ground = lanes.disturbances(spec.id);
+    const first = await lanes.run(spec.id, rpc.sharing, async () => {
+      // Calls that went well have nothing of ours between them; behind one that failed the ground is looked at again.
+      if (rpc.recheck !== undefined && lanes.disturbances(spec.id) !== ground) {
+        const holds = await rpc.recheck();
+        if (!holds.ok) return holds;
+      }
+      const result = await ask(spec, call, rpc);
+      if (!result.ok) lanes.disturb(spec.id);
+      if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
+      return result;
+    });
+    if (rpc.sharing === 'alone' || !isBusy(first)) return first;
+    // ABORTED means "another call is pending": alone in the lane there is none of ours (A-031). Whatever the second
+    // call says, the first one may still take effect.
+    return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc)));
+  };
+}
+
+const SECRET_OPTION = /^[^=]*(?:pass|secret|cred|token|key)[^=]*=(.+)$/i;
+
+/** Mount options may hold secrets (CSI: "may contain sensitive information"); file servers take passwords there. */
+export function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
+  const values = spec.mountOptions.map((option) => SECRET_OPTION.exec(option)?.[1] ?? '');
+  return values.every((value) => value === '')
+    ? undefined
+    : new Sensitive(Object.fromEntries(Object.entries(values)));
+}
+
+function isBusy(result: Result<unknown>): boolean {
+  return !result.ok && result.failure.code === 'driver-busy';
+}
+
+/** The driver does not know the volume: of a teardown that is success if the kernel agrees (GR-05). */
+export function mayBeGone(failure: Failure): boolean {
+  return failure.code === 'driver-not-found';
+}
+
+export function notRegistered(driver: string): Result<never> {
+  const message = `driver ${driver} is not registered`;
+  return fail({ code: 'driver-not-registered', message, effect: 'none', blocker: driver });
+}
+
+export function noLongerWanted(): Result<never> {
+  return fail({
+    code: 'no-longer-wanted',
+    message: 'the wish changed while the call waited',
+    effect: 'none',
+  });
+}

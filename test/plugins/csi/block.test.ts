@@ -1,0 +1,318 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AbsolutePath, below } from '../../../mount/host.ts';
+import type {
+  NodePublishVolumeRequest,
+  NodeStageVolumeRequest,
+  NodeUnstageVolumeRequest,
+} from '../../../plugins/csi/generated/csi.ts';
+import { accept, refuse } from './answers.ts';
+import { BLOCK_SPEC, type BlockWorld, createBlockWorld } from './block-world.ts';
+
+const methods = ({ called }: BlockWorld): string[] => called.map(({ method }) => method);
+const requests = <T>({ called }: BlockWorld, method: string): T[] =>
+  called.filter((one) => one.method === method).map(({ request }) => request as T);
+const status = (code: number) => ({ kind: 'status', status: code, message: 'no' }) as const;
+const places = (world: BlockWorld, pod = 'a') => world.layout.blockPublication(world.call(pod).publication);
+const stagingOf = ({ layout }: BlockWorld) => layout.stagingPath(BLOCK_SPEC);
+
+test('D1, D2, A-016, A-055, A-061: a block volume is staged and published as a device, with no fsType', async () => {
+  const world = createBlockWorld();
+  const { published, data } = places(world);
+  let found: readonly string[] = [];
+  world.answer = (method) => {
+    if (method === 'NodePublishVolume') found = world.memory.describe(world.layout.blockDevices);
+    return undefined;
+  };
+  const fsGroup = { gid: 2000, changePolicy: 'Always' } as const;
+  accept(await world.plugin().stage(world.call('a', { fsGroup })));
+  const published1 = accept(await world.plugin().publish(world.call('a', { fsGroup })));
+  const volumeCapability = { accessType: { $case: 'block', value: {} }, accessMode: { mode: 5 } };
+  const [stage] = requests<NodeStageVolumeRequest>(world, 'NodeStageVolume');
+  assert.deepEqual([stage?.stagingTargetPath, stage?.volumeCapability], [stagingOf(world), volumeCapability]);
+  const [publish] = requests<NodePublishVolumeRequest>(world, 'NodePublishVolume');
+  assert.deepEqual(
+    [publish?.stagingTargetPath, publish?.targetPath, publish?.volumeCapability],
+    [stagingOf(world), published, volumeCapability],
+  );
+  const at = (path: string) => found.find((line) => line.startsWith(`${path} `));
+  assert.match(at(stagingOf(world)) ?? '', /directory 750/);
+  assert.equal(at(published), undefined, 'the target is the driver’s to make');
+  assert.match(at(published.replace(/\/a$/, '')) ?? '', /directory 750/);
+  assert.deepEqual(JSON.parse(world.memory.read(below(data, 'vol_data.json')) ?? ''), {
+    attachmentID: 'csi-4664c5918eb61d4ff6f8bdac3fd8d7674b32f6db520db6eb749489e487e1396c',
+    driverName: BLOCK_SPEC.driver,
+    nodeName: 'node-a',
+    specVolID: 'pv-raw',
+    volumeHandle: 'raw-1',
+  });
+  assert.equal(published1.mount?.blockDevice, world.disk.device);
+});
+
+test('D3, D5: the device is bound, held and linked into the pod; that goes before the driver is told', async () => {
+  const world = createBlockWorld();
+  const { published, held, link } = places(world);
+  accept(await world.plugin().publish(world.call()));
+  assert.deepEqual(accept(await world.host.deviceOf(held)), world.disk.device);
+  assert.equal(accept(await world.host.readLink(link)), published);
+  assert.deepEqual(
+    world.memory.devices.holds().map(({ path, device }) => [path, device]),
+    [[held, world.disk.device]],
+  );
+  let left: readonly string[] = [];
+  world.answer = (method) => {
+    if (method === 'NodeUnpublishVolume') left = world.describe();
+    return undefined;
+  };
+  accept(await world.plugin().unpublish(world.call()));
+  assert.ok(left.every((line) => !line.startsWith('held:') && !line.includes(link)));
+  assert.ok(!left.some((line) => line.startsWith(held)));
+  assert.ok(left.some((line) => line.startsWith(published)));
+});
+
+test('A-059, A-058: two pods have one device each to themselves; what they share goes with the last', async () => {
+  const world = createBlockWorld();
+  const before = world.describe();
+  const plugin = world.plugin();
+  accept(await plugin.stage(world.call()));
+  for (const pod of ['a', 'b']) accept(await plugin.publish(world.call(pod)));
+  accept(await plugin.unpublish(world.call('a')));
+  assert.ok(world.memory.read(below(places(world).data, 'vol_data.json')));
+  assert.equal(accept(await world.host.deviceOf(places(world, 'b').held)), world.disk.device);
+  accept(await plugin.unpublish(world.call('b')));
+  assert.ok(world.memory.read(below(places(world).data, 'vol_data.json')), 'still staged');
+  accept(await plugin.unstage(world.call()));
+  assert.deepEqual(world.describe(), before);
+});
+
+test('one pod’s place coming down takes nothing from another that is just being made', async () => {
+  const world = createBlockWorld();
+  const before = world.describe();
+  const plugin = world.plugin({ parallel: true });
+  const { inspect } = world.host;
+  // The last look before the papers go takes its time; the other begins at every step before it.
+  world.host.inspect = async (path) => {
+    const facts = await inspect(path);
+    for (let turns = 0; path === stagingOf(world) && turns < 300; turns += 1) await null;
+    return facts;
+  };
+  for (let round = 0; round < 60; round += 1) {
+    accept(await plugin.publish(world.call('a')));
+    const down = plugin.unpublish(world.call('a'));
+    const steps = world.memory.calls() + round;
+    while (world.memory.calls() < steps && (await isPending(down))) await null;
+    const up = plugin.publish(world.call('b'));
+    accept(await down);
+    accept(await up);
+    assert.ok(world.memory.read(below(places(world).data, 'vol_data.json')), `round ${round}`);
+    accept(await plugin.unpublish(world.call('b')));
+    assert.deepEqual(world.describe(), before);
+  }
+});
+
+test('A-061, DR-03: OK for a target that is a file, a directory or nothing is not a device', async () => {
+  for (const kind of ['file', 'directory', undefined] as const) {
+    const world = createBlockWorld();
+    const { published } = places(world);
+    const before = world.describe();
+    world.answer = (method) => {
+      if (method !== 'NodePublishVolume') return undefined;
+      if (kind !== undefined) world.memory.plant(published, { kind });
+      return { kind: 'ok', reply: {} };
+    };
+    assert.deepEqual(refuse(await world.plugin().publish(world.call())), {
+      code: 'published-not-a-device',
+      effect: 'unknown',
+    });
+    world.answer = () => ({ kind: 'ok', reply: {} });
+    accept(await world.plugin().unpublish(world.call()));
+    assert.deepEqual(world.describe(), before, kind);
+  }
+});
+
+test('k/k#34437: another device at the target than the pod was given is named, and the pod’s is left', async () => {
+  const world = createBlockWorld('mknod');
+  const before = world.describe();
+  const first = world.disk.device;
+  const { published, held } = places(world);
+  accept(await world.plugin().publish(world.call()));
+  world.newDisk();
+  await world.memory.removeFile(published);
+  const again = await world.plugin().publish(world.call());
+  assert.deepEqual(refuse(again), { code: 'device-changed', effect: 'unknown' });
+  assert.equal(accept(await world.host.deviceOf(held)), first);
+  assert.deepEqual(
+    world.memory.devices.holds().map(({ device }) => device),
+    [first],
+    'its number is given to nobody else while the pod may have it',
+  );
+  accept(await world.plugin().unpublish(world.call()));
+  accept(await world.plugin().publish(world.call()));
+  accept(await world.plugin().unpublish(world.call()));
+  assert.deepEqual(world.describe(), before);
+});
+
+test('a link that leads elsewhere, of another life of this place, is made anew', async () => {
+  const world = createBlockWorld();
+  const { published, link } = places(world);
+  world.memory.plant(link, { kind: 'symlink', text: '/dev/elsewhere' });
+  accept(await world.plugin().publish(world.call()));
+  assert.equal(accept(await world.host.readLink(link)), published);
+});
+
+test('DR-04, GR-03: a refused publish leaves nothing; one that made the device is uncertain', async () => {
+  const world = createBlockWorld('mknod');
+  const before = world.describe();
+  const { published } = places(world);
+  world.answer = (method) => (method === 'NodePublishVolume' ? status(3) : undefined);
+  assert.deepEqual(refuse(await world.plugin().publish(world.call())), {
+    code: 'driver-refused',
+    effect: 'none',
+  });
+  assert.deepEqual(world.describe(), before);
+  world.answer = (method) => {
+    if (method !== 'NodePublishVolume') return undefined;
+    world.memory.plant(published, { kind: 'block', block: world.disk.device });
+    return status(3);
+  };
+  assert.deepEqual(refuse(await world.plugin().publish(world.call())), {
+    code: 'driver-refused',
+    effect: 'unknown',
+  });
+  world.answer = () => undefined;
+  accept(await world.plugin().unpublish(world.call()));
+  assert.deepEqual(world.describe(), before);
+});
+
+test('DR-07: a refused publish of what is published already leaves the pod its device', async () => {
+  const world = createBlockWorld();
+  accept(await world.plugin().publish(world.call()));
+  const before = world.describe();
+  world.answer = (method) => (method === 'NodePublishVolume' ? status(9) : undefined);
+  assert.deepEqual(refuse(await world.plugin().publish(world.call())), {
+    code: 'driver-precondition',
+    effect: 'none',
+  });
+  assert.deepEqual(world.describe(), before);
+});
+
+test('DR-10, 9.2 (8): an unpublish that says OK and leaves the device bound is not done', async () => {
+  const world = createBlockWorld();
+  accept(await world.plugin().publish(world.call()));
+  world.answer = (method) => (method === 'NodeUnpublishVolume' ? { kind: 'ok', reply: {} } : undefined);
+  for (let tries = 0; tries < 2; tries += 1) {
+    assert.deepEqual(refuse(await world.plugin().unpublish(world.call())), {
+      code: 'unpublished-still-mounted',
+      effect: 'unknown',
+    });
+  }
+  world.answer = () => undefined;
+  accept(await world.plugin().unpublish(world.call()));
+});
+
+test('A-066: what is left at the target goes if it is a device or empty, and is named if it is data', async () => {
+  const world = createBlockWorld();
+  const before = world.describe();
+  const { published } = places(world);
+  /** As a driver that unmounts, and leaves what it was mounted on. */
+  const leave = (node: Parameters<typeof world.memory.plant>[1]): void => {
+    world.answer = async (method) => {
+      if (method !== 'NodeUnpublishVolume') return undefined;
+      await world.memory.unmount(published);
+      world.memory.plant(published, node);
+      return { kind: 'ok', reply: {} };
+    };
+  };
+  for (const kind of ['file', 'block', 'directory'] as const) {
+    accept(await world.plugin().publish(world.call()));
+    leave({ kind });
+    accept(await world.plugin().unpublish(world.call()));
+    assert.deepEqual(world.describe(), before, kind);
+  }
+  world.answer = () => undefined;
+  accept(await world.plugin().publish(world.call()));
+  leave({ kind: 'file', content: 'precious' });
+  const failed = await world.plugin().unpublish(world.call());
+  assert.deepEqual(refuse(failed), { code: 'path-wrong-kind', effect: 'unknown' });
+  assert.ok(!failed.ok && failed.failure.blocker === published);
+  assert.equal(world.memory.read(published), 'precious');
+});
+
+test('9.2 (14), A-066: staging is removed with rmdir: an empty file of the driver goes, data stays', async () => {
+  const world = createBlockWorld();
+  const before = world.describe();
+  const staging = stagingOf(world);
+  accept(await world.plugin().stage(world.call()));
+  world.memory.plant(`${staging}/device`, { kind: 'file' });
+  accept(await world.plugin().unstage(world.call()));
+  assert.deepEqual(world.describe(), before);
+  for (const path of ['image', 'directory/image']) {
+    accept(await world.plugin().stage(world.call()));
+    world.memory.plant(`${staging}/${path}`, { kind: 'file', content: 'precious' });
+    const failed = await world.plugin().unstage(world.call());
+    assert.ok(!failed.ok, 'data is no reason to succeed');
+    assert.equal(failed.failure.effect, 'unknown');
+    assert.ok(failed.failure.message.includes(path.split('/')[0] ?? '?'), failed.failure.message);
+    assert.equal(world.memory.read(`${staging}/${path}`), 'precious');
+    await world.memory.removeFile(`${staging}/${path}` as AbsolutePath);
+    await world.memory.removeEmptyDirectory(`${staging}/directory` as AbsolutePath);
+    accept(await world.plugin().unstage(world.call()));
+  }
+});
+
+test('DR-10: a device that a driver leaves bound in the staging directory is still staged', async () => {
+  const world = createBlockWorld();
+  const device = below(stagingOf(world), 'device');
+  accept(await world.plugin().stage(world.call()));
+  world.memory.plant(device, { kind: 'file' });
+  accept(await world.memory.mount({ fsType: 'bind', source: world.disk.path, target: device, options: [] }));
+  assert.deepEqual(refuse(await world.plugin().unstage(world.call())), {
+    code: 'unstaged-still-mounted',
+    effect: 'unknown',
+  });
+  assert.deepEqual(requests<NodeUnstageVolumeRequest>(world, 'NodeUnstageVolume'), [
+    { volumeId: 'raw-1', stagingTargetPath: stagingOf(world) },
+  ]);
+});
+
+test('a volume of the same name does not get the places of one that is not down yet', async () => {
+  const world = createBlockWorld();
+  accept(await world.plugin().stage(world.call()));
+  accept(await world.plugin().publish(world.call()));
+  const before = world.describe();
+  const spec = { ...BLOCK_SPEC, volumeHandle: 'raw-2' };
+  const failed = await world.plugin().stage(world.call('a', { spec }));
+  assert.deepEqual(refuse(failed), { code: 'mount-foreign', effect: 'none' });
+  assert.deepEqual(world.describe(), before);
+  accept(await world.plugin().unpublish(world.call()));
+  accept(await world.plugin().unstage(world.call()));
+  accept(await world.plugin().stage(world.call('a', { spec })));
+});
+
+test('a volume whose name is a directory of all block volumes is refused before any call', async () => {
+  const world = createBlockWorld();
+  for (const specName of ['staging', 'publish']) {
+    const spec = { ...BLOCK_SPEC, specName };
+    const failed = await world.plugin().stage(world.call('a', { spec }));
+    assert.deepEqual(refuse(failed), { code: 'spec-invalid', effect: 'none' });
+  }
+  assert.deepEqual(methods(world), []);
+});
+
+test('INV-14: a block volume comes down after a reboot with nothing but its call, and twice', async () => {
+  const world = createBlockWorld();
+  const before = world.describe();
+  accept(await world.plugin().stage(world.call()));
+  accept(await world.plugin().publish(world.call()));
+  // As after a reboot: mounts, holds and devices are gone, what is on disk stays.
+  world.memory.reboot();
+  for (let times = 0; times < 2; times += 1) {
+    accept(await world.plugin().unpublish(world.call()));
+    accept(await world.plugin().unstage(world.call()));
+  }
+  assert.deepEqual(world.describe(), before);
+});
+
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  return (await Promise.race([promise, Promise.resolve('pending')])) === 'pending';
+}

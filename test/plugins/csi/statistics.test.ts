@@ -1,0 +1,416 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Failure, ok, type Result } from '../../../mount/failure.ts';
+import type { AbsolutePath, RemoteCall, RemoteReply } from '../../../mount/host.ts';
+import { createCallLanes } from '../../../plugins/csi/call-lane.ts';
+import type { DriverInstance } from '../../../plugins/csi/driver.ts';
+import {
+  NodeGetStorageHealthResponse,
+  NodeGetVolumeHealthRequest,
+  NodeGetVolumeHealthResponse,
+  NodeGetVolumeStatsRequest,
+  NodeGetVolumeStatsResponse,
+  VolumeUsage_Unit as Unit,
+} from '../../../plugins/csi/generated/csi.ts';
+import { createStatistics, QUESTION_DEADLINE_MS } from '../../../plugins/csi/statistics.ts';
+import { createLayout } from '../../../plugins/layout.ts';
+import type { StatisticsCall, VolumeStatistics } from '../../../plugins/plugin.ts';
+import { Sensitive } from '../../../plugins/sensitive.ts';
+import {
+  CSI_DEFAULTS,
+  type CsiVolumeSpec,
+  csiVolumeId,
+  parsePodUid,
+  publicationKey,
+  type PublicationSpec,
+} from '../../../plugins/volume.ts';
+
+const DRIVER = 'driver.test';
+const HANDLE = 'vol/1';
+const layout = createLayout('/var/lib/mooring' as AbsolutePath);
+const SPEC: CsiVolumeSpec = {
+  ...CSI_DEFAULTS,
+  kind: 'csi',
+  id: csiVolumeId(DRIVER, HANDLE),
+  driver: DRIVER,
+  volumeHandle: HANDLE,
+  specName: 'pv-1',
+  fsType: 'ext4',
+  mountOptions: [],
+  volumeAttributes: {},
+  accessModes: ['ReadWriteOnce'],
+  readOnly: false,
+  attachRequired: undefined,
+  podInfoOnMount: false,
+};
+const uid = parsePodUid('0b4f8c1e-2222-4333-8444-55556666000a') ?? assert.fail();
+const PUBLICATION: PublicationSpec = {
+  key: publicationKey(uid, 'pv-1'),
+  pod: { uid, name: 'web', namespace: 'shop', serviceAccount: 'seller' },
+  specName: 'pv-1',
+  readOnly: false,
+  origin: 'web.yaml',
+};
+const TARGET = layout.target(SPEC, PUBLICATION);
+const STAGING = layout.stagingPath(SPEC);
+const BLOCK: CsiVolumeSpec = { ...SPEC, mode: 'Block' };
+
+const STATS = 2;
+const CONDITION = 4;
+const HEALTH = 7;
+const STORAGE = 8;
+
+type Answer = Uint8Array | { readonly status: number; readonly message?: string } | 'hangs';
+
+interface Sent {
+  readonly method: string;
+  readonly bytes: Buffer;
+  readonly deadlineMs: number;
+}
+
+/** A driver behind a wire: requests and answers are bytes; a hung call takes all of its deadline. */
+function world(capabilities: readonly number[], answers: Readonly<Record<string, Answer>>) {
+  const sent: Sent[] = [];
+  const mounted = new Set<string>([TARGET, STAGING, layout.mountPoint(BLOCK, PUBLICATION)]);
+  const suspected: string[] = [];
+  const lanes = createCallLanes();
+  let nowMs = 0;
+  const instance: DriverInstance = {
+    name: DRIVER,
+    endpoint: { path: '/run/csi.sock' as AbsolutePath, inode: 1 },
+    registrationSocket: undefined,
+    vendorVersion: '1',
+    nodeId: 'n',
+    volumesMax: 0,
+    topology: {},
+    nodeCapabilities: new Set(capabilities),
+    controllerCapabilities: undefined,
+    registeredAtMs: 0,
+  };
+  let registered: DriverInstance | undefined = instance;
+  const statistics = createStatistics({
+    host: {
+      nowMs: () => nowMs,
+      mountIdOf: async (path) => ok(mounted.has(path) ? 7 : undefined),
+      async call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
+        const method = call.method.path.slice(call.method.path.lastIndexOf('/') + 1);
+        const bytes = call.method.requestSerialize(call.request);
+        sent.push({ method, bytes, deadlineMs: call.deadlineMs });
+        await null;
+        const answer = answers[method] ?? { status: 12 };
+        if (answer === 'hangs') {
+          nowMs += call.deadlineMs;
+          return { kind: 'broken', because: 'deadline', message: 'no answer' };
+        }
+        if (!(answer instanceof Uint8Array))
+          return { kind: 'status', status: answer.status, message: answer.message ?? '' };
+        return { kind: 'ok', reply: call.method.responseDeserialize(Buffer.from(answer)) };
+      },
+    },
+    layout,
+    drivers: { get: () => registered, suspect: (name) => suspected.push(name) },
+    lanes,
+    secretsOf: () => new Sensitive({ option: 'hunter22' }),
+  });
+  return {
+    sent,
+    mounted,
+    suspected,
+    lanes,
+    statistics,
+    now: () => nowMs,
+    leave: () => {
+      registered = undefined;
+    },
+  };
+}
+
+function call(changes: Partial<StatisticsCall> = {}, stage = true): StatisticsCall {
+  const needs = { attach: false, stage, expand: false };
+  return {
+    spec: SPEC,
+    facts: { needs, publishContext: undefined, stagedMount: undefined },
+    publication: PUBLICATION,
+    ...changes,
+  };
+}
+
+function accept<T>(result: Result<T>): T {
+  assert.ok(result.ok, result.ok ? '' : JSON.stringify(result.failure));
+  return result.value;
+}
+
+function refuse(result: Result<unknown>): Failure {
+  assert.ok(!result.ok);
+  return result.failure;
+}
+
+function numbers(result: Result<VolumeStatistics | 'busy'>): VolumeStatistics {
+  const value = accept(result);
+  assert.ok(value !== 'busy');
+  return value;
+}
+
+const usage = (unit: number, total: bigint, used = 0n, available = 0n) => ({
+  unit: unit as never,
+  total,
+  used,
+  available,
+});
+
+function stats(
+  usages: readonly ReturnType<typeof usage>[],
+  volumeCondition?: { abnormal: boolean; message: string },
+): Uint8Array {
+  return NodeGetVolumeStatsResponse.encode({ usage: [...usages], volumeCondition }).finish();
+}
+
+function health(volumeId: string, ...statuses: readonly (readonly [number, string, string])[]): Uint8Array {
+  const healthStatuses = statuses.map(([status, reason, message]) => ({
+    status: status as never,
+    reason,
+    message,
+  }));
+  return NodeGetVolumeHealthResponse.encode({ volumeHealth: { volumeId, healthStatuses } }).finish();
+}
+
+const GOOD = stats([usage(Unit.BYTES, 100n, 40n, 60n), usage(Unit.INODES, 10n, 4n, 6n)]);
+
+test('A-068: a driver without GET_VOLUME_STATS is not asked', async () => {
+  const { statistics, sent } = world([1], { NodeGetVolumeStats: GOOD });
+  const nothing = { bytes: undefined, inodes: undefined, health: undefined };
+  assert.deepEqual(numbers(await statistics.statistics(call())), nothing);
+  assert.deepEqual(sent, []);
+});
+
+test('A-068: stats carry volume id, the path in the pod and the staging path; units are told apart', async () => {
+  const { statistics, sent } = world([STATS], { NodeGetVolumeStats: GOOD });
+  assert.deepEqual(numbers(await statistics.statistics(call())), {
+    bytes: { total: '100', used: '40', available: '60' },
+    inodes: { total: '10', used: '4', available: '6' },
+    health: undefined,
+  });
+  assert.deepEqual(
+    sent.map(({ bytes }) => NodeGetVolumeStatsRequest.decode(bytes)),
+    [{ volumeId: HANDLE, volumePath: TARGET, stagingTargetPath: STAGING }],
+  );
+});
+
+test('A-068: a volume that is not staged has no staging path; one that is only staged is asked there', async () => {
+  const { statistics, sent } = world([STATS], { NodeGetVolumeStats: GOOD });
+  await statistics.statistics(call({}, false));
+  await statistics.statistics(call({ publication: undefined }));
+  assert.deepEqual(
+    sent.map(({ bytes }) => NodeGetVolumeStatsRequest.decode(bytes)),
+    [
+      { volumeId: HANDLE, volumePath: TARGET, stagingTargetPath: '' },
+      { volumeId: HANDLE, volumePath: STAGING, stagingTargetPath: STAGING },
+    ],
+  );
+});
+
+test('A-068: of a block volume the published device is asked, and what is not said is not known', async () => {
+  const { statistics, sent } = world([STATS], { NodeGetVolumeStats: stats([usage(Unit.BYTES, 4_096n)]) });
+  assert.deepEqual(numbers(await statistics.statistics(call({ spec: BLOCK }))).bytes, {
+    total: '4096',
+    used: undefined,
+    available: undefined,
+  });
+  const [request] = sent.map(({ bytes }) => NodeGetVolumeStatsRequest.decode(bytes));
+  assert.equal(request?.volumePath, layout.blockPublication(PUBLICATION).published);
+});
+
+test('A-068: a full volume has nothing available; a file system without inodes says nothing of them', async () => {
+  const full = stats([usage(Unit.BYTES, 100n, 100n, 0n), usage(Unit.INODES, 0n), usage(Unit.UNKNOWN, 9n)]);
+  const { statistics } = world([STATS], { NodeGetVolumeStats: full });
+  assert.deepEqual(numbers(await statistics.statistics(call())), {
+    bytes: { total: '100', used: '100', available: '0' },
+    inodes: undefined,
+    health: undefined,
+  });
+});
+
+test('A-068: a negative number is a broken answer', async () => {
+  const { statistics } = world([STATS], { NodeGetVolumeStats: stats([usage(Unit.BYTES, 100n, -1n)]) });
+  assert.equal(refuse(await statistics.statistics(call())).code, 'driver-answer-invalid');
+});
+
+test('numbers above 2^53 are exact', async () => {
+  const total = 2n ** 62n + 1n;
+  const { statistics } = world([STATS], { NodeGetVolumeStats: stats([usage(Unit.BYTES, total, 1n)]) });
+  assert.equal(numbers(await statistics.statistics(call())).bytes?.total, total.toString());
+});
+
+test('numbers are not asked where nothing is mounted: they would be those of the node’s own disk', async () => {
+  const { statistics, sent, mounted } = world([STATS], { NodeGetVolumeStats: GOOD });
+  mounted.delete(TARGET);
+  assert.equal(numbers(await statistics.statistics(call())).bytes, undefined);
+  assert.deepEqual(sent, []);
+});
+
+test('A-074: the 1.12 condition is shown as abnormal, and only of a driver that has that capability', async () => {
+  const ill = stats([], { abnormal: true, message: 'disk\u001b is old' });
+  const old = world([CONDITION], { NodeGetVolumeStats: ill });
+  assert.deepEqual(numbers(await old.statistics.statistics(call())).health, [
+    { status: 'abnormal', reason: '', message: 'disk\\u{1b} is old' },
+  ]);
+  const well = world([STATS, CONDITION], {
+    NodeGetVolumeStats: stats([], { abnormal: false, message: 'fine' }),
+  });
+  assert.deepEqual(numbers(await well.statistics.statistics(call())).health, []);
+  const without = world([STATS], { NodeGetVolumeStats: ill });
+  assert.equal(numbers(await without.statistics.statistics(call())).health, undefined);
+});
+
+test('A-075: health in 1.13: empty is healthy, types of later versions are shown by number', async () => {
+  const well = world([HEALTH], { NodeGetVolumeHealth: health(HANDLE) });
+  assert.deepEqual(numbers(await well.statistics.statistics(call())).health, []);
+  const none = world([HEALTH], { NodeGetVolumeHealth: new Uint8Array() });
+  assert.deepEqual(numbers(await none.statistics.statistics(call())).health, []);
+  const ill = world([HEALTH], {
+    NodeGetVolumeHealth: health(
+      HANDLE,
+      [1, 'Rebuilding', 'one leg is gone'],
+      [2, 'PathLost', ''],
+      [3, 'BadBlocks', ''],
+      [0, 'Odd', ''],
+      [9, 'New', ''],
+      [1, 'Rebuilding', 'said twice'],
+    ),
+  });
+  assert.deepEqual(
+    numbers(await ill.statistics.statistics(call())).health?.map(
+      ({ status, reason }) => `${status} ${reason}`,
+    ),
+    [
+      'degraded Rebuilding',
+      'inaccessible PathLost',
+      'data-loss BadBlocks',
+      'unknown(0) Odd',
+      'unknown(9) New',
+    ],
+  );
+  const again = numbers(await ill.statistics.statistics(call()));
+  assert.equal(again.health?.[0]?.message, 'one leg is gone');
+  assert.deepEqual(NodeGetVolumeHealthRequest.decode(ill.sent[0]?.bytes ?? assert.fail()), {
+    volumeId: HANDLE,
+    volumePublishPath: TARGET,
+    stagingTargetPath: STAGING,
+  });
+});
+
+test('A-075: a volume that is stuck in stage or publish is asked for its health, not for its numbers', async () => {
+  const { statistics, sent, mounted } = world([STATS, HEALTH], {
+    NodeGetVolumeStats: GOOD,
+    NodeGetVolumeHealth: health(HANDLE, [2, 'NoPath', 'the array does not answer']),
+  });
+  mounted.clear();
+  assert.equal(numbers(await statistics.statistics(call())).health?.[0]?.status, 'inaccessible');
+  assert.equal(numbers(await statistics.statistics(call({ publication: undefined }))).health?.length, 1);
+  assert.deepEqual(
+    sent.map(({ method, bytes }) => [method, NodeGetVolumeHealthRequest.decode(bytes).volumePublishPath]),
+    [
+      ['NodeGetVolumeHealth', TARGET],
+      ['NodeGetVolumeHealth', ''],
+    ],
+  );
+});
+
+test('A-075: an answer about another volume is a broken answer', async () => {
+  const { statistics } = world([HEALTH], { NodeGetVolumeHealth: health('vol/2', [1, 'Slow', '']) });
+  assert.equal(refuse(await statistics.statistics(call())).code, 'driver-answer-invalid');
+});
+
+test('one answer failing does not lose the other: ill volumes often have no numbers', async () => {
+  const ill = world([STATS, HEALTH], {
+    NodeGetVolumeStats: { status: 13, message: 'statfs: EIO' },
+    NodeGetVolumeHealth: health(HANDLE, [2, 'NoPath', '']),
+  });
+  const { bytes, health: said } = numbers(await ill.statistics.statistics(call()));
+  assert.deepEqual([bytes, said?.length], [undefined, 1]);
+  const mute = world([STATS, HEALTH], { NodeGetVolumeStats: GOOD, NodeGetVolumeHealth: { status: 13 } });
+  const answer = numbers(await mute.statistics.statistics(call()));
+  assert.deepEqual([answer.bytes?.total, answer.health], ['100', undefined]);
+  const well = world([STATS, HEALTH], {
+    NodeGetVolumeStats: { status: 13 },
+    NodeGetVolumeHealth: health(HANDLE),
+  });
+  assert.equal(refuse(await well.statistics.statistics(call())).code, 'driver-failed');
+});
+
+test('a driver that does not implement the health it announced is one without', async () => {
+  const { statistics } = world([HEALTH], { NodeGetVolumeHealth: { status: 12 } });
+  assert.equal(numbers(await statistics.statistics(call())).health, undefined);
+});
+
+test('A-076: while a call of the volume is open the answer is busy, and no question goes out', async () => {
+  const { statistics, sent, lanes } = world([STATS, HEALTH], { NodeGetVolumeStats: GOOD });
+  let end = () => {};
+  const stage = lanes.run(SPEC.id, 'alone', () => new Promise<void>((resolve) => (end = resolve)));
+  assert.equal(accept(await statistics.statistics(call())), 'busy');
+  assert.deepEqual(sent, []);
+  end();
+  await stage;
+  assert.equal(lanes.size(), 0);
+});
+
+test('A-030: health and stats of one volume follow one another, and an unpublish waits for both', async () => {
+  const { statistics, sent, lanes } = world([STATS, HEALTH], {
+    NodeGetVolumeStats: GOOD,
+    NodeGetVolumeHealth: health(HANDLE),
+  });
+  const asked = statistics.statistics(call());
+  const order: string[] = [];
+  const unpublish = lanes.run(SPEC.id, 'alone', async () => {
+    order.push(...sent.map(({ method }) => method), 'unpublish');
+  });
+  await Promise.all([asked, unpublish]);
+  assert.deepEqual(order, ['NodeGetVolumeHealth', 'NodeGetVolumeStats', 'unpublish']);
+});
+
+test('A-076: a driver that hangs keeps an unmount waiting no longer than both questions together may', async () => {
+  const { statistics, lanes, now } = world([STATS, HEALTH], {
+    NodeGetVolumeStats: 'hangs',
+    NodeGetVolumeHealth: 'hangs',
+  });
+  const asked = statistics.statistics(call());
+  const unpublishedAtMs = await lanes.run(SPEC.id, 'alone', async () => now());
+  assert.equal(unpublishedAtMs, QUESTION_DEADLINE_MS);
+  assert.equal(refuse(await asked).code, 'driver-deadline');
+});
+
+test('a driver that is gone is said to be, and one that is unreachable is looked at again', async () => {
+  const gone = world([STATS], {});
+  gone.leave();
+  assert.equal(refuse(await gone.statistics.statistics(call())).code, 'driver-not-registered');
+  const dead = world([STATS], { NodeGetVolumeStats: { status: 14 } });
+  await dead.statistics.statistics(call());
+  assert.deepEqual(dead.suspected, [DRIVER]);
+});
+
+test('secrets of mount options are taken out of what a driver says', async () => {
+  const { statistics } = world([STATS], {
+    NodeGetVolumeStats: { status: 13, message: 'df: //server -o pass=hunter22' },
+  });
+  const { message } = refuse(await statistics.statistics(call()));
+  assert.doesNotMatch(message, /hunter22/);
+});
+
+test('storage health: only with the capability; its two types in words', async () => {
+  const without = world([STATS], {});
+  assert.equal(accept(await without.statistics.storageHealth(DRIVER)), undefined);
+  const entry = (status: number, reason: string) => ({
+    status: status as never,
+    reason,
+    message: '',
+    volumeCapability: undefined,
+  });
+  const backendHealth = [entry(1, 'Rebalancing'), entry(2, 'NoRoute'), entry(5, 'New')];
+  const ill = world([STORAGE], {
+    NodeGetStorageHealth: NodeGetStorageHealthResponse.encode({ backendHealth }).finish(),
+  });
+  assert.deepEqual(
+    accept(await ill.statistics.storageHealth(DRIVER))?.map(({ status }) => status),
+    ['storage-degraded', 'storage-unreachable', 'unknown(5)'],
+  );
+});
