@@ -2,8 +2,16 @@
 import { assert, type Failure, type FailureCode } from '../mount/failure.ts';
 import type { MountIdentity } from '../mount/host.ts';
 import type { Needs, PublishContext } from '../plugins/plugin.ts';
-import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../plugins/volume.ts';
+import {
+  type Bytes,
+  isMoreThan,
+  type PublicationKey,
+  type PublicationSpec,
+  type VolumeId,
+  type VolumeSpec,
+} from '../plugins/volume.ts';
 import { type Operation, publicationOf } from './operation.ts';
+import { noteDevices, type Quarantine } from './quarantine.ts';
 
 /**
  * `unsure` is neither `present`, so climbing repeats the verb, nor `absent`, so descending undoes it: no special case
@@ -27,6 +35,14 @@ export interface ActualPublication {
   readonly mount: MountIdentity | undefined;
 }
 
+/** An expansion that is not to be tried again by itself. */
+export interface RefusedExpansion {
+  readonly toBytes: Bytes;
+  /** `in-use`: not while anything of it is published (CSI: MUST NOT retry). `infeasible`: never to this size. */
+  readonly because: 'in-use' | 'infeasible';
+  readonly message: string;
+}
+
 export interface ActualVolume {
   readonly spec: VolumeSpec;
   /** As they were when the volume was set up: teardown never asks today's driver (DR-16). */
@@ -37,6 +53,10 @@ export interface ActualVolume {
   readonly stagedMount: MountIdentity | undefined;
   /** No entry is `absent`: an absent publication is left out. */
   readonly publications: ReadonlyMap<PublicationKey, ActualPublication>;
+  /** The size it has on this node, as far as we made it or were told; undefined while nothing of it stands. */
+  readonly sizeBytes: Bytes | undefined;
+  readonly refusedExpansion: RefusedExpansion | undefined;
+  readonly quarantine: Quarantine | undefined;
 }
 
 export type ActualState = ReadonlyMap<VolumeId, ActualVolume>;
@@ -46,11 +66,13 @@ export interface Learnt {
   readonly publishContext?: PublishContext | undefined;
   readonly mount?: MountIdentity | undefined;
   readonly generation?: string | undefined;
+  readonly sizeBytes?: Bytes | undefined;
 }
 
 export type Outcome =
   | { readonly kind: 'done'; readonly learnt: Learnt }
-  | { readonly kind: 'failed'; readonly failure: Failure };
+  /** `toBytes`: of an expansion, the size that was asked for. */
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly toBytes?: Bytes | undefined };
 
 export function onTheGround(spec: VolumeSpec, needs: Needs): ActualVolume {
   return {
@@ -61,6 +83,9 @@ export function onTheGround(spec: VolumeSpec, needs: Needs): ActualVolume {
     publishContext: undefined,
     stagedMount: undefined,
     publications: new Map(),
+    sizeBytes: undefined,
+    refusedExpansion: undefined,
+    quarantine: undefined,
   };
 }
 
@@ -68,6 +93,11 @@ export function isOnTheGround(volume: ActualVolume): boolean {
   return (
     volume.attached.kind === 'absent' && volume.staged.kind === 'absent' && volume.publications.size === 0
   );
+}
+
+/** Nothing of it stands, and nothing of it has to be remembered. */
+export function isForgettable(volume: ActualVolume): boolean {
+  return isOnTheGround(volume) && volume.quarantine === undefined;
 }
 
 export function presenceOf(volume: ActualVolume, operation: Operation): Presence {
@@ -86,6 +116,9 @@ export function begin(
   publication: PublicationSpec | undefined,
 ): ActualVolume {
   switch (operation.kind) {
+    case 'expand':
+    case 'clean':
+      return volume;
     case 'attach':
       return volume.attached.kind === 'absent' ? { ...volume, attached: BEGUN } : volume;
     case 'stage':
@@ -128,6 +161,12 @@ export function learn(
     outcome.kind === 'failed' ? afterFailure(before, operation, outcome.failure) : afterSuccess(operation);
   const learnt = outcome.kind === 'done' ? outcome.learnt : {};
   switch (operation.kind) {
+    case 'expand':
+      return learnExpansion(now, outcome);
+    case 'clean':
+      return outcome.kind === 'done' && now.quarantine !== undefined
+        ? { ...now, quarantine: { ...now.quarantine, verified: true } }
+        : now;
     case 'attach':
       return { ...now, attached: reached, publishContext: learnt.publishContext ?? now.publishContext };
     case 'detach':
@@ -137,21 +176,45 @@ export function learn(
         publishContext: reached.kind === 'absent' ? undefined : now.publishContext,
       };
     case 'stage':
-      return {
+      return noteDevices({
         ...now,
         staged: reached,
         stagedMount: outcome.kind === 'done' ? learnt.mount : now.stagedMount,
-      };
+        sizeBytes: now.sizeBytes ?? learnt.sizeBytes,
+      });
     case 'unstage':
-      return {
+      return sizeForgotten({
         ...now,
         staged: reached,
         stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
-      };
+      });
     case 'publish':
     case 'unpublish':
-      return learnPublication(now, operation.publication, reached, outcome);
+      return sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
   }
+}
+
+function learnExpansion(now: ActualVolume, outcome: Outcome): ActualVolume {
+  if (outcome.kind === 'done') {
+    const { sizeBytes = now.sizeBytes } = outcome.learnt;
+    const grew =
+      sizeBytes !== undefined && (now.sizeBytes === undefined || isMoreThan(sizeBytes, now.sizeBytes));
+    return { ...now, sizeBytes: grew ? sizeBytes : now.sizeBytes, refusedExpansion: undefined };
+  }
+  const { code, message } = outcome.failure;
+  const { toBytes } = outcome;
+  if (toBytes === undefined || (code !== 'expand-in-use' && code !== 'expand-infeasible')) return now;
+  const because = code === 'expand-in-use' ? 'in-use' : 'infeasible';
+  return { ...now, refusedExpansion: { toBytes, because, message } };
+}
+
+/** A size is only known of what stands, and "in use" ends with the last place. */
+function sizeForgotten(volume: ActualVolume): ActualVolume {
+  if (volume.publications.size > 0) return volume;
+  const refusedExpansion =
+    volume.refusedExpansion?.because === 'in-use' ? undefined : volume.refusedExpansion;
+  const sizeBytes = volume.staged.kind === 'absent' ? undefined : volume.sizeBytes;
+  return { ...volume, refusedExpansion, sizeBytes };
 }
 
 /** What the kernel (first two) or the driver (CSI: FAILED_PRECONDITION) holds against the rung below. */
@@ -184,8 +247,9 @@ function learnPublication(
     return { ...now, publications };
   }
   if (outcome.kind === 'done') {
-    const { generation, mount } = outcome.learnt;
-    return withPublication(now, { ...known, presence: reached, generation, mount });
+    const { generation, mount, sizeBytes } = outcome.learnt;
+    const published = withPublication(now, { ...known, presence: reached, generation, mount });
+    return noteDevices({ ...published, sizeBytes: now.sizeBytes ?? sizeBytes });
   }
   return withPublication(now, { ...known, presence: reached });
 }

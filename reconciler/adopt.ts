@@ -6,33 +6,25 @@
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
 import { type AbsolutePath, below, type Host, isBelow } from '../mount/host.ts';
-import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
 import { removeEmptyDeviceDirectory } from '../plugins/device-directory.ts';
 import { removeEmptyPodDirectories } from '../plugins/pod-directory.ts';
 import {
-  csiVolumeId,
   FOUND_ON_DISK,
   isDriverName,
   isObjectName,
   parsePodUid,
   podVolumeId,
-  publicationKey,
   type PodUid,
-  type PublicationKey,
   type PublicationSpec,
   SPEC_PLUGIN,
-  type VolumeId,
   type VolumeSpec,
 } from '../plugins/volume.ts';
-import {
-  ABSENT,
-  type ActualPublication,
-  type ActualState,
-  type ActualVolume,
-  RESTARTED,
-} from './actual-state.ts';
+import type { ActualState, ActualVolume } from './actual-state.ts';
+import { scanBlockPlaces, scanBlockStaging } from './adopt-block.ts';
+import { createDiskReader, type DiskReader } from './disk-reader.ts';
+import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './finds.ts';
 
 export interface LayoutScan {
   readonly host: Host;
@@ -58,66 +50,39 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const { host, layout, known } = scan;
   const disk = createDiskReader(host);
   const finds = createFinds(known);
+  const pods = new Set([...known.values()].flatMap(podsOf));
+  const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable();
   if (!table.ok) return { volumes: [], complete: false };
   for (const pod of await disk.names(layout.pods)) {
     const uid = parsePodUid(pod);
     if (uid === undefined) continue;
-    const isStranger = !scan.isWanted(uid) && !finds.isKnownPod(uid);
+    const isStranger = isStrange(uid);
     if (extent === 'whole' || isStranger) await scanPod(disk, layout, uid, finds, table.value);
     if (isStranger && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
   }
+  await scanBlockPlaces(disk, layout, finds, (place) => {
+    return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
+  });
   findOrphans(table.value, layout, known, finds);
   // An orphan may be a publication of any volume that is staged: it goes first.
   const hasOrphans = [...known.values(), ...finds.all().values()].some(({ spec }) => spec.kind === 'orphan');
   const complete = disk.complete() && !hasOrphans;
-  if (complete) await scanStaging(scan, disk, finds);
+  if (complete) {
+    await scanStaging(scan, disk, finds);
+    await scanBlockStaging(scan, disk, finds);
+  }
   return { volumes: [...finds.all().values()], complete: complete && disk.complete() };
 }
 
-interface Finds {
-  /** Adds a place unless it is known. */
-  place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
-  staged(spec: VolumeSpec): void;
-  isKnownPlace(publication: PublicationKey): boolean;
-  isKnownPod(pod: PodUid): boolean;
-  all(): ActualState;
+/** One that nobody knows is found in any pod, as all mounts are. */
+function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
+  const { held, published } = layout.blockPublication(place);
+  return table.at(held).length > 0 || table.at(published).length > 0;
 }
 
-function createFinds(known: ActualState): Finds {
-  const found = new Map<VolumeId, ActualVolume>();
-  const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
-  const places = new Set(publications.map(({ spec }) => spec.key));
-  const pods = new Set(publications.map(({ spec }) => spec.pod.uid));
-  const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
-    found.get(spec.id) ?? {
-      spec: known.get(spec.id)?.spec ?? spec,
-      needs: { attach: false, stage },
-      // Only the driver could tell; one that does not attach says so at once.
-      attached: spec.kind === 'csi' ? RESTARTED : ABSENT,
-      staged: ABSENT,
-      publishContext: undefined,
-      stagedMount: undefined,
-      publications: new Map<PublicationKey, ActualPublication>(),
-    };
-  return {
-    place(spec, stage, publication) {
-      if (known.get(spec.id)?.publications.has(publication.key)) return;
-      const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
-      const now = volume(spec, stage);
-      pods.add(publication.pod.uid);
-      places.add(publication.key);
-      found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
-    },
-    staged(spec) {
-      const before = known.get(spec.id);
-      if (before !== undefined && before.staged.kind !== 'absent') return;
-      found.set(spec.id, { ...volume(spec, true), needs: { attach: false, stage: true }, staged: RESTARTED });
-    },
-    isKnownPlace: (publication) => places.has(publication),
-    isKnownPod: (pod) => pods.has(pod),
-    all: () => found,
-  };
+function podsOf({ publications }: ActualVolume): readonly PodUid[] {
+  return [...publications.values()].map(({ spec }) => spec.pod.uid);
 }
 
 async function scanPod(
@@ -146,9 +111,10 @@ async function scanPod(
         finds.place(orphanSpec(below(volumes, plugin, specName, 'mount')), false, publication);
         continue;
       }
-      const { driver, volumeHandle } = data;
-      const isStaged = await disk.exists(layout.deviceDirectory(driver, volumeHandle));
-      finds.place(csiSpec(driver, volumeHandle, specName), isStaged, publication);
+      const { driver, volumeHandle, lifecycle } = data;
+      const isStaged =
+        lifecycle === 'Persistent' && (await disk.exists(layout.deviceDirectory(driver, volumeHandle)));
+      finds.place(foundCsiSpec(data, specName, 'Filesystem'), isStaged, publication);
     }
   }
   await scanMarkers(disk, layout, pod, finds);
@@ -183,7 +149,7 @@ async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds): Pr
       if (data === 'nothing') await removeEmptyDeviceDirectory(host, directory);
       if (typeof data === 'string' || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash)
         continue;
-      finds.staged(csiSpec(driver, data.volumeHandle, ''));
+      finds.staged(foundCsiSpec(data, '', 'Filesystem'));
     }
   }
 }
@@ -210,11 +176,6 @@ function findOrphans(table: MountTable, layout: Layout, known: ActualState, find
   }
 }
 
-/** A place in a pod that neither record nor vol_data.json explains; it may or may not be mounted. */
-function orphanSpec(path: AbsolutePath): VolumeSpec {
-  return { kind: 'orphan', id: `${SPEC_PLUGIN.orphan}/${sha256Hex(path)}` as VolumeId, path };
-}
-
 const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
 
 /** Mount points below our directories that none of the volumes explains. */
@@ -225,9 +186,9 @@ function unexplained(
 ): readonly AbsolutePath[] {
   const explained = new Set<AbsolutePath>();
   for (const { spec, publications } of volumes) {
-    if (spec.kind === 'csi') explained.add(layout.stagingPath(spec.driver, spec.volumeHandle));
+    if (spec.kind === 'csi') explained.add(layout.stagingPath(spec));
     for (const { spec: publication } of publications.values())
-      explained.add(layout.target(spec, publication));
+      explained.add(layout.mountPoint(spec, publication));
   }
   const targets = new Set(table.entries.map(({ target }) => target));
   return [...targets].filter((target) => isBelow(target, layout.pods) && !explained.has(target));
@@ -240,12 +201,6 @@ const KIND_OF_DIRECTORY: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan
   ]),
 );
 
-/** A pod found on disk has no name any more; its uid is what teardown needs. */
-function foundPublication(uid: PodUid, specName: string): PublicationSpec {
-  const pod = { uid, name: '', namespace: '', serviceAccount: '' };
-  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: FOUND_ON_DISK };
-}
-
 function localSpec(
   kind: 'empty-dir' | 'secret' | 'config-map',
   pod: PodUid,
@@ -256,23 +211,6 @@ function localSpec(
   if (kind !== 'empty-dir') return { kind, id, pod, name };
   // The medium is written nowhere; what is mounted shows it, and without a mount there is a directory to remove.
   return { kind, id, pod, name, medium: isMounted ? 'memory' : 'disk', sizeLimitBytes: 0 };
-}
-
-function csiSpec(driver: string, volumeHandle: string, specName: string): VolumeSpec {
-  return {
-    kind: 'csi',
-    id: csiVolumeId(driver, volumeHandle),
-    driver,
-    volumeHandle,
-    specName,
-    fsType: '',
-    mountOptions: [],
-    volumeAttributes: {},
-    accessModes: ['ReadWriteOnce'],
-    readOnly: false,
-    attachRequired: undefined,
-    podInfoOnMount: false,
-  };
 }
 
 /** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */

@@ -1,7 +1,9 @@
 /** What should be: built by the agent floor from the wish, read by the planner. */
 import type { Failure } from '../mount/failure.ts';
 import type { VolumeFiles, VolumeSecrets } from '../plugins/plugin.ts';
+import type { Sensitive } from '../plugins/sensitive.ts';
 import type {
+  Bytes,
   PodReference,
   PodUid,
   PublicationKey,
@@ -15,6 +17,17 @@ export interface DesiredPublication {
   /** Changes when the published content should; empty for kinds without content. Not derived from secret bytes. */
   readonly generation: string;
   readonly files: VolumeFiles | undefined;
+  /** JSON of the service account tokens the driver asked for; undefined when it asks for none. */
+  readonly tokens: Sensitive<string> | undefined;
+}
+
+/** How large a volume is to be on this node. */
+export interface WantedSize {
+  readonly bytes: Bytes;
+  /** What it was said to have when last seen; undefined: nobody says, so it is taken to have what is wanted. */
+  readonly knownBytes: Bytes | undefined;
+  /** Why it is not grown although it could be: read-only, refused by the cluster, not needed on the node. */
+  readonly held: string | undefined;
 }
 
 export interface DesiredVolume {
@@ -23,6 +36,10 @@ export interface DesiredVolume {
   readonly publications: ReadonlyMap<PublicationKey, DesiredPublication>;
   /** Wanted, but not to be climbed yet (a secret is missing, say); nothing of it is torn down either. */
   readonly blocked: Failure | undefined;
+  /** Undefined for a volume of no known size. */
+  readonly size: WantedSize | undefined;
+  /** The cluster took the attachment away while this node had it: the volume goes into quarantine (B-2). */
+  readonly attachmentLost: boolean;
 }
 
 /** A volume of a pod that could not be resolved to a VolumeSpec. */
@@ -41,6 +58,8 @@ export interface DesiredState {
   /** Sources that cannot be read now: publications that came from them are frozen too. */
   readonly unknownOrigins: ReadonlySet<string>;
   readonly unresolved: readonly UnresolvedVolume[];
+  /** The node carries the mark `node.kubernetes.io/out-of-service`: its CSI volumes were given to others (KEP-2268). */
+  readonly outOfService: boolean;
 }
 
 export const NOTHING_KNOWN: DesiredState = {
@@ -49,4 +68,5 @@ export const NOTHING_KNOWN: DesiredState = {
   frozenPods: new Set(),
   unknownOrigins: new Set(),
   unresolved: [],
+  outOfService: false,
 };

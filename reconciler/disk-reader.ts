@@ -9,6 +9,8 @@ const VOL_DATA_BYTES_MAX = 65_536;
 export interface VolumeData {
   readonly driver: string;
   readonly volumeHandle: string;
+  /** `Ephemeral`: written inline in its pod, neither attached nor staged. */
+  readonly lifecycle: 'Persistent' | 'Ephemeral';
 }
 
 export interface DiskReader {
@@ -50,9 +52,10 @@ function parseVolumeData(text: string): VolumeData | undefined {
   try {
     const data: unknown = JSON.parse(text);
     if (typeof data !== 'object' || data === null) return undefined;
-    const { driverName: driver, volumeHandle } = data as Record<string, unknown>;
+    const { driverName: driver, volumeHandle, volumeLifecycleMode } = data as Record<string, unknown>;
     if (typeof driver !== 'string' || typeof volumeHandle !== 'string') return undefined;
-    return isDriverName(driver) && volumeHandle !== '' ? { driver, volumeHandle } : undefined;
+    const lifecycle = volumeLifecycleMode === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
+    return isDriverName(driver) && volumeHandle !== '' ? { driver, volumeHandle, lifecycle } : undefined;
   } catch {
     return undefined;
   }

@@ -26,6 +26,8 @@ export interface InFlight {
   readonly lane: string;
   readonly phase: 'queued' | 'running';
   readonly sinceMs: number;
+  /** What a long operation is doing now, for people; undefined when it has not said. */
+  readonly progress: string | undefined;
 }
 
 /** `skipped`: when its turn came it was no longer wanted, and nothing was done. */
@@ -43,7 +45,7 @@ export interface ExecutorParts {
   /** Asked when a slot frees: the world moved while the operation queued. */
   readonly isStillWanted: (operation: Operation) => boolean;
   /** Never rejects; settles only when the effect has ended. */
-  readonly perform: (operation: Operation) => Promise<Outcome>;
+  readonly perform: (operation: Operation, progress: (text: string) => void) => Promise<Outcome>;
   readonly onFinished: (finished: Finished) => void;
   /** A back-off has run out: plan the volume again. */
   readonly onRetry: (volume: VolumeId) => void;
@@ -64,6 +66,7 @@ interface Entry {
   readonly lane: string;
   readonly sinceMs: number;
   phase: InFlight['phase'];
+  progress: string | undefined;
 }
 
 /**
@@ -100,7 +103,9 @@ export function createExecutor(parts: ExecutorParts): Executor {
       return;
     }
     entry.phase = 'running';
-    const outcome = await parts.perform(operation);
+    const outcome = await parts.perform(operation, (text) => {
+      entry.progress = text;
+    });
     release(entry);
     noteOutcome(operation, outcome);
     parts.onFinished({ operation, outcome });
@@ -157,7 +162,13 @@ export function createExecutor(parts: ExecutorParts): Executor {
         return { kind: 'backing-off', ...setback };
       }
       const lane = parts.laneOf(operation);
-      const entry: Entry = { operation, lane, sinceMs: parts.clock.nowMs(), phase: 'queued' };
+      const entry: Entry = {
+        operation,
+        lane,
+        sinceMs: parts.clock.nowMs(),
+        phase: 'queued',
+        progress: undefined,
+      };
       running.set(operation.volume, (entries ?? new Set()).add(entry));
       // A rejection would be a broken invariant; unhandledRejection is left fatal on purpose.
       void laneQueue(lane).add(() => execute(entry));
@@ -185,5 +196,7 @@ const DOWN = 'down/';
 
 /** Per (volume, place, direction): a failing pod delays no other, and a failed climb never delays the way down. */
 function setbackKey(operation: Operation): string {
-  return `${climbs(operation.kind) ? UP : DOWN}${publicationOf(operation) ?? ''}`;
+  // A failing expansion delays no rung.
+  const place = operation.kind === 'expand' ? operation.kind : (publicationOf(operation) ?? '');
+  return `${climbs(operation.kind) ? UP : DOWN}${place}`;
 }

@@ -34,7 +34,8 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
   return {
     replace(volume, blockades) {
       const before = volumes.get(volume) ?? [];
-      const entries = blockades.flatMap((blockade) => describe(blockade, clock.nowMs()));
+      const described = blockades.flatMap((blockade) => describe(blockade, clock.nowMs()));
+      const entries = described.filter((entry) => !isToldBy(entry, described));
       for (const entry of entries) {
         const same = before.find((other) => isSame(other, entry));
         if (same !== undefined) entry.sinceMs = Math.min(same.sinceMs, entry.sinceMs);
@@ -61,6 +62,14 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
       return news;
     },
   };
+}
+
+/** In quarantine, what keeps it from coming down is the reason why it is not set up: one of the two is enough. */
+function isToldBy(entry: Entry, all: readonly Entry[]): boolean {
+  return (
+    entry.kind === 'quarantined' &&
+    all.some((other) => other.kind !== 'quarantined' && other.publication === entry.publication)
+  );
 }
 
 function isSame(a: Entry, b: Entry): boolean {
@@ -123,12 +132,14 @@ function waitMessage(kind: Wait['kind']): string {
       return 'what is wanted for this pod cannot be read now, so nothing of it is taken down';
     case 'blocked':
       return 'the wish is incomplete';
+    case 'quarantined':
+      return 'the volume is in quarantine';
     default:
       return assertNever(kind);
   }
 }
 
-function describeInFlight({ operation, phase, lane, sinceMs }: InFlight): Obstacle {
+function describeInFlight({ operation, phase, lane, sinceMs, progress }: InFlight): Obstacle {
   const publication: PublicationKey | undefined = publicationOf(operation);
   const running = phase === 'running';
   return {
@@ -138,7 +149,7 @@ function describeInFlight({ operation, phase, lane, sinceMs }: InFlight): Obstac
     operation: operation.kind,
     code: undefined,
     message: running
-      ? `${operation.kind} is running`
+      ? `${operation.kind} is running${progress === undefined ? '' : `: ${progress}`}`
       : `${operation.kind} waits for a free place in lane ${lane}`,
     blocker: running ? undefined : lane,
     sinceMs,

@@ -8,7 +8,8 @@ import type { OperationKind } from './operation.ts';
  * again. `waiting-change`: it failed in a way only a change of wish or driver can cure. `waiting-driver`: the driver is
  * not registered. `waiting-turn`: another operation of the same volume, or the driver's lane, comes first. `blocked`:
  * the wish itself lacks something. `gate-closed`: teardown waits until every source has been listed. `frozen`: teardown
- * waits because what is wanted for this pod is not known.
+ * waits because what is wanted for this pod is not known. `quarantined`: another node may have the volume; it is set up
+ * again when this one is proven clean.
  */
 export type ObstacleKind =
   | 'running'
@@ -18,7 +19,8 @@ export type ObstacleKind =
   | 'waiting-turn'
   | 'blocked'
   | 'gate-closed'
-  | 'frozen';
+  | 'frozen'
+  | 'quarantined';
 
 export interface Obstacle {
   readonly kind: ObstacleKind;

@@ -1,16 +1,31 @@
-/** The log line of an operation that worked: one constant event per verb. */
+/** The log lines of operations that ended: one constant event per verb that worked, one for those that did not. */
+import type { Failure } from '../mount/failure.ts';
 import type { Log } from './log.ts';
 import { type Operation, publicationOf } from './operation.ts';
 
 const DONE_EVENT = {
   attach: 'volume attached',
   stage: 'volume staged',
+  expand: 'volume expanded',
   publish: 'volume published',
   unpublish: 'volume unpublished',
   unstage: 'volume unstaged',
   detach: 'volume detached',
+  clean: 'volume proven clean',
 } as const satisfies Record<Operation['kind'], string>;
 
 export function logDone(log: Log, operation: Operation): void {
   log.info(DONE_EVENT[operation.kind], { volume: operation.volume, publication: publicationOf(operation) });
+}
+
+export function logFailure(log: Log, operation: Operation, failure: Failure): void {
+  log.warn('operation failed', {
+    operation: operation.kind,
+    volume: operation.volume,
+    publication: publicationOf(operation),
+    code: failure.code,
+    effect: failure.effect,
+    message: failure.message,
+    blocker: failure.blocker,
+  });
 }

@@ -1,8 +1,14 @@
-/** The six verbs of the ladder: three pairs; nothing else is an operation. */
+/**
+ * The verbs: the ladder's three pairs; `expand`, which grows what stands; `clean`, which proves that nobody on this
+ * machine uses a quarantined volume any more. Nothing else is an operation.
+ */
 import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
 
 export type Operation =
-  | { readonly kind: 'attach' | 'stage' | 'unstage' | 'detach'; readonly volume: VolumeId }
+  | {
+      readonly kind: 'attach' | 'stage' | 'expand' | 'unstage' | 'detach' | 'clean';
+      readonly volume: VolumeId;
+    }
   | {
       readonly kind: 'publish' | 'unpublish';
       readonly volume: VolumeId;
@@ -25,5 +31,5 @@ export function conflicts(a: Operation, b: Operation): boolean {
 }
 
 export function climbs(kind: OperationKind): boolean {
-  return kind === 'attach' || kind === 'stage' || kind === 'publish';
+  return kind === 'attach' || kind === 'stage' || kind === 'publish' || kind === 'expand';
 }

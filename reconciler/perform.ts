@@ -1,5 +1,6 @@
 /** From an operation to the one plugin verb, and from its result to what was learnt. */
 import { assert, type Result } from '../mount/failure.ts';
+import type { DeviceNumber } from '../mount/host.ts';
 import {
   type Needs,
   NO_SECRETS,
@@ -7,18 +8,22 @@ import {
   type VolumeCall,
   type VolumePlugin,
 } from '../plugins/plugin.ts';
-import type { PublicationKey } from '../plugins/volume.ts';
-import type { ActualVolume, Learnt, Outcome } from './actual-state.ts';
+import { type Bytes, isMoreThan, type PublicationKey } from '../plugins/volume.ts';
+import type { ActualState, ActualVolume, Learnt, Outcome } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
 import type { Operation } from './operation.ts';
+import { presentDevices } from './quarantine.ts';
 
 export interface PerformContext {
   /** As begun: what the record says while the effect is under way. */
   readonly volume: ActualVolume;
+  /** All that is believed to be on this node. */
+  readonly actual: ActualState;
   /** Of today's driver on the way up; as set up on the way down (DR-16). */
   readonly needs: Needs;
   readonly wanted: DesiredVolume | undefined;
   readonly stillWanted: () => boolean;
+  readonly progress: (text: string) => void;
 }
 
 /** Never rejects for input or the world; settles when the effect has ended. */
@@ -34,13 +39,26 @@ export async function performVerb(
     case 'detach':
       return outcomeOf(await plugin.detach(call), () => ({}));
     case 'stage':
-      return outcomeOf(await plugin.stage(call), ({ stagedMount }) => ({ mount: stagedMount }));
+      return outcomeOf(await plugin.stage(call), ({ stagedMount }) => ({
+        mount: stagedMount,
+        sizeBytes: knownSize(context.wanted),
+      }));
+    case 'expand':
+      return expand(plugin, call, context);
+    case 'clean': {
+      assert(plugin.verifyClean !== undefined, 'only a volume that can be proven clean is in quarantine');
+      return outcomeOf(await plugin.verifyClean(devicesOf(context)), () => ({}));
+    }
     case 'unstage':
       return outcomeOf(await plugin.unstage(call), () => ({}));
     case 'publish': {
       const generation = context.wanted?.publications.get(operation.publication)?.generation;
       const published = await plugin.publish(publicationCall(call, context, operation.publication));
-      return outcomeOf(published, ({ mount }) => ({ mount, generation }));
+      return outcomeOf(published, ({ mount }) => ({
+        mount,
+        generation,
+        sizeBytes: knownSize(context.wanted),
+      }));
     }
     case 'unpublish':
       return outcomeOf(
@@ -50,19 +68,59 @@ export async function performVerb(
   }
 }
 
-function volumeCall({ volume, needs, wanted, stillWanted }: PerformContext): VolumeCall {
+async function expand(plugin: VolumePlugin, call: VolumeCall, context: PerformContext): Promise<Outcome> {
+  const toBytes = context.wanted?.size?.bytes;
+  // The wish went between the planning and the turn.
+  if (toBytes === undefined || plugin.expand === undefined) return { kind: 'done', learnt: {} };
+  const published = [...context.volume.publications.values()];
+  const publication = published.find(({ presence }) => presence.kind === 'present')?.spec;
+  const outcome = outcomeOf(await plugin.expand({ ...call, publication, toBytes }), ({ sizeBytes }) => ({
+    // A driver that says nothing, or less, has done what it was asked.
+    sizeBytes: isMoreThan(sizeBytes, toBytes) ? sizeBytes : toBytes,
+  }));
+  return outcome.kind === 'failed' ? { ...outcome, toBytes } : outcome;
+}
+
+/**
+ * The devices to be searched for users. Taken down, the volume has none of them any more; one that another volume is
+ * mounted from now is that one's: the kernel gives the number of a device that went to the next.
+ */
+function devicesOf({ volume, actual }: PerformContext): readonly DeviceNumber[] {
+  const others = [...actual.values()].filter(({ spec }) => spec.id !== volume.spec.id);
+  const taken = new Set(others.flatMap(presentDevices));
+  return (volume.quarantine?.devices ?? []).filter((device) => !taken.has(device));
+}
+
+/** What a volume has that has just been set up: what was said of it, or what is wanted when nobody says. */
+export function knownSize(wanted: DesiredVolume | undefined): Bytes | undefined {
+  return wanted?.size?.knownBytes ?? wanted?.size?.bytes;
+}
+
+function volumeCall({ volume, needs, wanted, stillWanted, progress }: PerformContext): VolumeCall {
+  const [first] = wanted?.publications.values() ?? [];
   return {
     spec: volume.spec,
     facts: { needs, publishContext: volume.publishContext, stagedMount: volume.stagedMount },
     secrets: wanted?.secrets ?? NO_SECRETS,
     stillWanted,
+    fsGroup: first?.spec.fsGroup,
+    progress,
+    force: volume.quarantine !== undefined,
   };
 }
 
 function publicationCall(call: VolumeCall, context: PerformContext, key: PublicationKey): PublicationCall {
-  const publication = context.volume.publications.get(key)?.spec;
-  assert(publication !== undefined, 'a begun publication is known');
-  return { ...call, publication, files: context.wanted?.publications.get(key)?.files };
+  const known = context.volume.publications.get(key);
+  assert(known !== undefined, 'a begun publication is known');
+  const wanted = context.wanted?.publications.get(key);
+  return {
+    ...call,
+    publication: known.spec,
+    fsGroup: known.spec.fsGroup,
+    files: wanted?.files,
+    refresh: known.presence.kind === 'present',
+    tokens: wanted?.tokens,
+  };
 }
 
 function outcomeOf<T>(result: Result<T>, learnt: (value: T) => Learnt): Outcome {

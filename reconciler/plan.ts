@@ -16,6 +16,9 @@ import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence
 import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
 import type { ObstacleKind } from './obstacle.ts';
 import type { Operation, OperationKind } from './operation.ts';
+import { type QuarantineReason, quarantineFailure } from './quarantine.ts';
+import { isGrowthDue } from './growth.ts';
+import { podsThatMustWait } from './single-pod.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
 export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'> {
@@ -28,7 +31,10 @@ export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'un
 
 /** Something that should happen and may not yet. */
 export interface Wait {
-  readonly kind: Extract<ObstacleKind, 'waiting-driver' | 'blocked' | 'gate-closed' | 'frozen'>;
+  readonly kind: Extract<
+    ObstacleKind,
+    'waiting-driver' | 'blocked' | 'gate-closed' | 'frozen' | 'quarantined'
+  >;
   readonly publication: PublicationKey | undefined;
   readonly operation: OperationKind;
   readonly failure: Failure | undefined;
@@ -46,12 +52,17 @@ export interface PlanInput {
   /** What today's driver says; undefined while it is not registered. */
   readonly needs: Needs | undefined;
   readonly gate: Gate;
+  /** Why it must not be used on this node; it is taken down, wanted or not, and whatever the gate says of its pods. */
+  readonly quarantine: QuarantineReason | undefined;
 }
 
 export function planVolume(input: PlanInput): VolumePlan {
   const operations: Operation[] = [];
   const waits: Wait[] = [];
-  if (input.actual !== undefined) descend(input, input.actual, operations, waits);
+  if (input.actual !== undefined) {
+    if (input.quarantine === undefined) descend(input, input.actual, operations, waits);
+    else cleanUp(input, input.actual, operations, waits);
+  }
   if (input.desired !== undefined) climb(input, input.desired, operations, waits);
   return { operations, waits };
 }
@@ -75,6 +86,26 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
   else operations.push({ kind, volume });
 }
 
+/** In quarantine: down to the last rung but the attachment, and then the proof. */
+function cleanUp(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
+  const { volume, gate } = input;
+  const next: readonly Operation[] =
+    actual.publications.size > 0
+      ? [...actual.publications.keys()].map((publication) => ({ kind: 'unpublish', volume, publication }))
+      : stepsOfCleaning(volume, actual);
+  const [first] = next;
+  if (first === undefined) return;
+  if (first.kind === 'unstage' && !gate.layoutRead) waits.push(...waitingFor(next, 'gate-closed', undefined));
+  else if (first.kind !== 'clean' && input.needs === undefined)
+    waits.push(...waitingFor(next, 'waiting-driver', undefined));
+  else operations.push(...next);
+}
+
+function stepsOfCleaning(volume: VolumeId, actual: ActualVolume): readonly Operation[] {
+  if (actual.staged.kind !== 'absent') return [{ kind: 'unstage', volume }];
+  return actual.quarantine?.verified === false ? [{ kind: 'clean', volume }] : [];
+}
+
 /** Unknown is not unwanted (decision 8): why this publication may not be taken down now. */
 function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' | undefined {
   if (!gate.complete) return 'gate-closed';
@@ -85,33 +116,53 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
 }
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
-  const { volume, actual } = input;
+  const { actual } = input;
   // Without its driver the rungs of the last time tell what would come next.
-  const next = nextClimb(volume, input.needs ?? actual?.needs, desired, actual);
+  const { next, refused } = nextClimb(input, input.needs ?? actual?.needs, desired);
+  waits.push(...refused);
   if (next.length === 0) return;
-  if (desired.blocked !== undefined) waits.push(...waitingFor(next, 'blocked', desired.blocked));
+  if (input.quarantine !== undefined)
+    waits.push(...waitingFor(next, 'quarantined', quarantineFailure(input.quarantine)));
+  else if (desired.blocked !== undefined) waits.push(...waitingFor(next, 'blocked', desired.blocked));
   else if (input.needs === undefined) waits.push(...waitingFor(next, 'waiting-driver', undefined));
   else operations.push(...next);
 }
 
+interface Climb {
+  readonly next: readonly Operation[];
+  /** Of a volume for one pod alone: the pods that come after it. */
+  readonly refused: readonly Wait[];
+}
+
 function nextClimb(
-  volume: VolumeId,
+  { volume, actual, gate }: PlanInput,
   needs: Needs | undefined,
   desired: DesiredVolume,
-  actual: ActualVolume | undefined,
-): readonly Operation[] {
-  const arriving = [...desired.publications.values()].filter((wanted) => {
+): Climb {
+  const missing = [...desired.publications.values()].filter((wanted) => {
     return !isThere(wanted, actual?.publications.get(wanted.spec.key));
   });
+  const mustWait = podsThatMustWait(desired, actual, gate.layoutRead);
+  const refused = missing.flatMap(({ spec }): readonly Wait[] => {
+    const failure = mustWait(spec);
+    return failure === undefined
+      ? []
+      : [{ kind: 'blocked', operation: 'publish', publication: spec.key, failure }];
+  });
+  const arriving = missing.filter(({ spec }) => mustWait(spec) === undefined);
   const isDue = (needed: boolean | undefined, presence: Presence | undefined): boolean => {
     return (
       needed === true &&
       (presence?.kind === 'unsure' || (presence?.kind !== 'present' && arriving.length > 0))
     );
   };
-  if (isDue(needs?.attach, actual?.attached)) return [{ kind: 'attach', volume }];
-  if (isDue(needs?.stage, actual?.staged)) return [{ kind: 'stage', volume }];
-  return arriving.map(({ spec }) => ({ kind: 'publish', volume, publication: spec.key }));
+  if (isDue(needs?.attach, actual?.attached)) return { next: [{ kind: 'attach', volume }], refused };
+  if (isDue(needs?.stage, actual?.staged)) return { next: [{ kind: 'stage', volume }], refused };
+  const publish = arriving.map(({ spec }): Operation => ({ kind: 'publish', volume, publication: spec.key }));
+  const growth = isGrowthDue(needs, desired, actual);
+  // Before the first place, a volume too small is grown first; one that is used is grown beside what else there is.
+  if (growth === 'first') return { next: [{ kind: 'expand', volume }], refused };
+  return { next: growth === 'beside' ? [...publish, { kind: 'expand', volume }] : publish, refused };
 }
 
 function isThere(wanted: DesiredPublication, actual: ActualPublication | undefined): boolean {

@@ -1,7 +1,6 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
-import { assert, type Failure } from '../mount/failure.ts';
+import { assert, type Failure, type Result } from '../mount/failure.ts';
 import type { Cancel, Host } from '../mount/host.ts';
-import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { Needs, PluginRegistry } from '../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
@@ -9,7 +8,7 @@ import {
   type ActualState,
   type ActualVolume,
   begin,
-  isOnTheGround,
+  isForgettable,
   learn,
   onTheGround,
   type Outcome,
@@ -21,16 +20,18 @@ import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
 import type { Log } from './log.ts';
 import { createNotebook } from './notebook.ts';
-import { logDone } from './operation-log.ts';
+import { logDone, logFailure } from './operation-log.ts';
+import { specs } from './specs.ts';
 import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
 import { frozenForOrphan, isExplained } from './orphan.ts';
-import { performVerb } from './perform.ts';
+import { knownSize, performVerb } from './perform.ts';
+import { createWards } from './ward.ts';
 import { planVolume, type VolumePlan } from './plan.ts';
 import type { RecordStore } from './record.ts';
-import { lostMounts } from './verify.ts';
+import { createResync } from './resync.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
 export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };
@@ -69,6 +70,13 @@ export interface Reconciler {
   desired(): DesiredState;
   running(): readonly InFlight[];
   obstacles(): readonly Obstacle[];
+  /**
+   * An operator's word: the volume is taken down, wanted or not, and set up again only when it was proven clean.
+   * Durable when it settles `ok`. `reference-missing`: there is no such volume here, and none is wanted.
+   */
+  quarantine(volume: VolumeId): Promise<Result<void>>;
+  /** An operator's word that it is clean, without the proof. `reference-missing`: it is not in quarantine. */
+  endQuarantine(volume: VolumeId): Promise<Result<void>>;
   /** Called after every change of actual state, operations or obstacles. */
   onChange(listener: () => void): Cancel;
   /** No operation is queued or running, nothing is waiting to be planned, and all that was learnt is written down. */
@@ -92,9 +100,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   let passes = 0;
   let scheduled = false;
   let stopped = false;
-  let cancelResync: Cancel = () => {};
-  /** Volumes whose operation ended since the mount table was last asked for: the table may be older than they are. */
-  let changedWhileReading = new Set<VolumeId>();
   let whenEnded = (): void => {};
 
   const executor: Executor = createExecutor({
@@ -123,13 +128,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
         layoutRead,
         ...(spec?.kind === 'orphan' ? { frozenPods: frozenForOrphan(volume, actual, desired) } : {}),
       },
+      quarantine: actual.get(volume)?.quarantine?.reason ?? wards.standing(volume),
     });
-  }
-
-  function dropOrphan(orphan: VolumeId): void {
-    actual.delete(orphan);
-    orphans.delete(orphan);
-    void records.erase(orphan);
   }
 
   const notebook = createNotebook({
@@ -139,6 +139,36 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     believed: (volume) => actual.get(volume),
     isRunning: (volume) => executor.inFlightOf(volume).some(({ phase }) => phase === 'running'),
     onNoted: notify,
+  });
+
+  const resync = createResync({
+    host,
+    layout,
+    log,
+    everyMs: parts.resyncMs,
+    actual,
+    isBusy,
+    onDoubt: touch,
+    onEnd: () => {
+      records.sweep();
+      for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
+    },
+  });
+
+  const wards = createWards({
+    host,
+    records,
+    log,
+    actual,
+    isBusy,
+    desired: () => desired,
+    canBeProvenClean: (spec) => plugins.of(spec).verifyClean !== undefined,
+    needsOf: (spec) => plugins.of(spec).needs(spec),
+    forget,
+    onChanged: (volume) => {
+      executor.forgive(volume);
+      touch(volume);
+    },
   });
 
   const forgiveness = createForgiveness(host, (driver) => {
@@ -157,6 +187,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     return planOf(operation.volume).operations.some((other) => {
       return other.kind === operation.kind && publicationOf(other) === publicationOf(operation);
     });
+  }
+
+  function isBusy(volume: VolumeId): boolean {
+    return executor.inFlightOf(volume).length > 0;
   }
 
   function specOf(operation: Operation): VolumeSpec | undefined {
@@ -185,7 +219,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   function reconcileVolume(volume: VolumeId): void {
-    if (orphans.has(volume) && isExplained(volume, actual)) dropOrphan(volume);
+    if (orphans.has(volume) && isExplained(volume, actual)) void forget(volume);
+    wards.visit(volume);
     const { operations, waits } = planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
     for (const operation of operations) {
@@ -196,7 +231,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     if (!actual.has(volume) && !desired.volumes.has(volume)) executor.forgive(volume);
   }
 
-  async function perform(operation: Operation): Promise<Outcome> {
+  async function perform(operation: Operation, progress: (text: string) => void): Promise<Outcome> {
     const wanted = desired.volumes.get(operation.volume);
     const before = startingPoint(operation, wanted);
     const publication = publicationOf(operation);
@@ -212,9 +247,14 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const outcome: Outcome = mayAct
       ? await performVerb(plugins.of(begun.spec), operation, {
           volume: begun,
+          actual,
           needs: needs ?? begun.needs,
           wanted,
           stillWanted,
+          progress: (text) => {
+            progress(text);
+            notify();
+          },
         })
       : { kind: 'failed', failure: saved.failure };
     const now = actual.get(operation.volume);
@@ -232,83 +272,57 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     }
     const needs = plugins.of(wanted.spec).needs(wanted.spec);
     assert(needs !== undefined, 'an operation is planned only when its needs are known');
-    if (known === undefined || isOnTheGround(known)) return onTheGround(wanted.spec, needs);
+    // Written down before it is set up: after a crash a growth wished meanwhile must not be taken for what it has.
+    const sizeBytes = known?.sizeBytes ?? knownSize(wanted);
+    if (known === undefined || isForgettable(known)) return { ...onTheGround(wanted.spec, needs), sizeBytes };
     const spec = wanted.spec.kind === 'csi' || isGuessed(known) ? wanted.spec : known.spec;
-    return { ...known, spec, needs: bothNeeds(known.needs, needs) };
+    return { ...known, spec, needs: bothNeeds(known.needs, needs), sizeBytes };
   }
 
   /** Believes what was learnt, and writes it down; a write that fails costs certainty after a crash, nothing else. */
   async function settle(volume: ActualVolume): Promise<void> {
     const id = volume.spec.id;
-    if (!isOnTheGround(volume)) {
+    if (!isForgettable(volume)) {
       actual.set(id, volume);
       notebook.note(id);
       return;
     }
+    await forget(id);
+  }
+
+  async function forget(id: VolumeId): Promise<Result<void>> {
     actual.delete(id);
     orphans.delete(id);
     const erased = await records.erase(id);
     if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
+    return erased;
   }
 
   function onFinished({ operation, outcome }: Finished): void {
     if (outcome.kind === 'done') logDone(log, operation);
-    else if (outcome.kind === 'failed') logFailure(operation, outcome.failure);
-    changedWhileReading.add(operation.volume);
+    else if (outcome.kind === 'failed' && isWorthALine(operation, outcome.failure)) {
+      logFailure(log, operation, outcome.failure);
+    }
+    resync.changed(operation.volume);
     touch(operation.volume);
     for (const orphan of orphans) touch(orphan);
     whenEnded();
   }
 
-  function logFailure(operation: Operation, failure: Failure): void {
-    if (failure.code === 'no-longer-wanted' || !obstacles.isNews(operation, failure)) return;
-    log.warn('operation failed', {
-      operation: operation.kind,
-      volume: operation.volume,
-      publication: publicationOf(operation),
-      code: failure.code,
-      effect: failure.effect,
-      message: failure.message,
-      blocker: failure.blocker,
-    });
+  function isWorthALine(operation: Operation, failure: Failure): boolean {
+    return failure.code !== 'no-longer-wanted' && obstacles.isNews(operation, failure);
   }
 
   function notify(): void {
     for (const listener of listeners) listener();
   }
 
-  function scheduleResync(): void {
-    cancelResync = host.timer(parts.resyncMs, () => {
-      void resync().then(() => {
-        if (!stopped) scheduleResync();
-      });
-    });
+  for (const [id, volume] of actual) {
+    if (volume.spec.kind === 'orphan') orphans.add(id);
+    // A quarantine that a reboot ended was all there was to remember.
+    if (isForgettable(volume)) void forget(id);
   }
-
-  async function resync(): Promise<void> {
-    const changed = new Set<VolumeId>();
-    changedWhileReading = changed;
-    const table = await host.readMountTable();
-    if (stopped) return;
-    records.sweep();
-    if (table.ok) distrustLost(table.value, changed);
-    else log.warn('mount table unreadable', { code: table.failure.code });
-    for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
-  }
-
-  function distrustLost(table: MountTable, changed: ReadonlySet<VolumeId>): void {
-    for (const [id, volume] of actual) {
-      if (changed.has(id) || executor.inFlightOf(id).length > 0) continue;
-      const doubted = lostMounts(volume, table, layout);
-      if (doubted === volume) continue;
-      log.warn('mount lost', { volume: id });
-      actual.set(id, doubted);
-      touch(id);
-    }
-  }
-
-  for (const [id, { spec }] of actual) if (spec.kind === 'orphan') orphans.add(id);
-  scheduleResync();
+  resync.start();
   for (const volume of dirty) touch(volume);
 
   return {
@@ -331,7 +345,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     adopt(found) {
       if (found.complete && !layoutRead) {
         layoutRead = true;
-        for (const id of actual.keys()) touch(id);
+        for (const id of specs(actual, desired).keys()) touch(id);
       }
       for (const volume of found.volumes) {
         const adopted = mergeFound(actual.get(volume.spec.id), volume);
@@ -346,6 +360,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     desired: () => desired,
     running: () => executor.inFlight(),
     obstacles: () => obstacles.list(executor.inFlight()),
+    quarantine: wards.admit,
+    endQuarantine: wards.discharge,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -354,7 +370,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     passes: () => passes,
     stop(waitMs) {
       stopped = true;
-      cancelResync();
+      resync.stop();
       notebook.close();
       forgiveness.close();
       executor.close();
@@ -371,18 +387,11 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   };
 }
 
-function specs(actual: ActualState, desired: DesiredState): ReadonlyMap<VolumeId, VolumeSpec> {
-  const all = new Map<VolumeId, VolumeSpec>();
-  for (const [id, { spec }] of actual) all.set(id, spec);
-  for (const [id, { spec }] of desired.volumes) all.set(id, spec);
-  return all;
-}
-
 function isOf(spec: VolumeSpec, driver: string): boolean {
   return spec.kind === 'csi' && spec.driver === driver;
 }
 
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */
 function bothNeeds(a: Needs, b: Needs): Needs {
-  return { attach: a.attach || b.attach, stage: a.stage || b.stage };
+  return { attach: a.attach || b.attach, stage: a.stage || b.stage, expand: b.expand };
 }

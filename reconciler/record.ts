@@ -9,8 +9,16 @@ import { fail, type Failure, ok, type Result } from '../mount/failure.ts';
 import { below, type Host, type MountIdentity } from '../mount/host.ts';
 import { type Layout, sha256Hex } from '../plugins/layout.ts';
 import type { Needs, PublishContext } from '../plugins/plugin.ts';
-import { parsePodUid, type PublicationSpec, type VolumeId, type VolumeSpec } from '../plugins/volume.ts';
-import type { ActualVolume, Presence } from './actual-state.ts';
+import {
+  type Bytes,
+  CSI_DEFAULTS,
+  parsePodUid,
+  type PublicationSpec,
+  type VolumeId,
+  type VolumeSpec,
+} from '../plugins/volume.ts';
+import type { ActualVolume, Presence, RefusedExpansion } from './actual-state.ts';
+import type { Quarantine } from './quarantine.ts';
 
 const RECORD_VERSION = 1;
 const RECORD_BYTES_MAX = 1_048_576;
@@ -32,6 +40,9 @@ export interface VolumeRecord {
     readonly presence: RecordedPresence;
     readonly mount: MountIdentity | undefined;
   }[];
+  readonly sizeBytes: Bytes | undefined;
+  readonly refusedExpansion: RefusedExpansion | undefined;
+  readonly quarantine: Quarantine | undefined;
 }
 
 export interface UnreadableRecord {
@@ -66,6 +77,9 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     publications: [...volume.publications.values()].map(({ spec, presence, mount }) => {
       return { spec, presence: presence.kind, mount };
     }),
+    sizeBytes: volume.sizeBytes,
+    refusedExpansion: volume.refusedExpansion,
+    quarantine: volume.quarantine,
   };
 }
 
@@ -88,7 +102,7 @@ export function parseRecord(text: string): Result<VolumeRecord> {
   if (checksum !== sha256Hex(body)) return unreadable('checksum does not match');
   try {
     const record = JSON.parse(body) as VolumeRecord;
-    return isSane(record) ? ok(record) : unreadable('fields are missing or malformed');
+    return isSane(record) ? ok(completed(record)) : unreadable('fields are missing or malformed');
   } catch {
     return unreadable('body is not JSON');
   }
@@ -105,6 +119,17 @@ function isSane(record: VolumeRecord): boolean {
       ({ spec }) => parsePodUid(spec.pod.uid) !== undefined && !spec.specName.includes('/'),
     )
   );
+}
+
+/** Records of 0.1 lack the fields that came later; all of them have a value that says "as it was then". */
+function completed(record: VolumeRecord): VolumeRecord {
+  const { spec, needs } = record;
+  const missing = Object.entries(CSI_DEFAULTS).filter(([field]) => !Object.hasOwn(spec, field));
+  return {
+    ...record,
+    spec: spec.kind === 'csi' ? { ...spec, ...Object.fromEntries(missing) } : spec,
+    needs: { ...needs, expand: needs.expand ?? false },
+  };
 }
 
 export function createRecordStore(host: Host, layout: Layout): RecordStore {

@@ -46,10 +46,10 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
       ? { kind: 'present' }
       : RESTARTED;
   };
-  const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec.driver, spec.volumeHandle) : undefined;
+  const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec) : undefined;
   const publications = new Map<PublicationKey, ActualPublication>();
   for (const { spec: publication, presence, mount } of record.publications) {
-    const now = proven(presence, input.layout.target(spec, publication), mount);
+    const now = proven(presence, input.layout.mountPoint(spec, publication), mount);
     if (now.kind === 'absent') continue;
     // Kinds with content have a generation that is not known here, so they are compared once more.
     const generation = spec.kind === 'csi' || spec.kind === 'empty-dir' ? '' : undefined;
@@ -68,6 +68,10 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     publishContext: record.publishContext,
     stagedMount: record.stagedMount,
     publications,
+    sizeBytes: record.sizeBytes,
+    refusedExpansion: record.refusedExpansion,
+    // A reboot ends every mount and every dirty page: the node is clean (shelf: csi-and-peers B-4).
+    quarantine: sameBoot ? record.quarantine : undefined,
   };
 }
 

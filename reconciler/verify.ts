@@ -17,7 +17,7 @@ export function lostMounts(volume: ActualVolume, table: MountTable, layout: Layo
   const { spec } = volume;
   let doubted = volume;
   if (spec.kind === 'csi' && volume.staged.kind === 'present' && volume.stagedMount !== undefined) {
-    const staging = layout.stagingPath(spec.driver, spec.volumeHandle);
+    const staging = layout.stagingPath(spec);
     if (!isMountedAs(table, staging, volume.stagedMount)) {
       doubted = { ...doubted, staged: { kind: 'unsure', because: LOST } };
     }
@@ -25,7 +25,7 @@ export function lostMounts(volume: ActualVolume, table: MountTable, layout: Layo
   const publications = new Map<PublicationKey, ActualPublication>(volume.publications);
   for (const [key, publication] of volume.publications) {
     if (publication.presence.kind !== 'present' || publication.mount === undefined) continue;
-    if (isMountedAs(table, layout.target(spec, publication.spec), publication.mount)) continue;
+    if (isMountedAs(table, layout.mountPoint(spec, publication.spec), publication.mount)) continue;
     publications.set(key, { ...publication, presence: { kind: 'unsure', because: LOST } });
     doubted = { ...doubted, publications };
   }

@@ -7,6 +7,8 @@ export function isSameWish(before: DesiredVolume | undefined, after: DesiredVolu
   if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish)
     return false;
   if (before.secrets.controllerPublish !== after.secrets.controllerPublish) return false;
+  if (before.size?.bytes !== after.size?.bytes || before.secrets.expand !== after.secrets.expand)
+    return false;
   if (before.publications.size !== after.publications.size) return false;
   for (const [key, wanted] of after.publications) {
     if (before.publications.get(key)?.generation !== wanted.generation) return false;

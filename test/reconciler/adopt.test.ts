@@ -113,7 +113,7 @@ test('what is known already is not found again', async () => {
       [published.replace(/mount$/, 'vol_data.json')]: data,
       [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data,
     },
-    [published, layout.stagingPath(DRIVER, 'data')],
+    [published, layout.stagingPath(csi('data'))],
   );
   assert.deepEqual(await found(host, new Map([[known.spec.id, known]])), []);
 });
@@ -181,4 +181,134 @@ test('a staging directory that says nothing and holds nothing is removed, one th
     await scan(host);
     assert.deepEqual(removed, expected);
   }
+});
+
+const RAW = { ...csi('raw'), mode: 'Block' } as const;
+const block = layout.blockPublication(place('web', 'raw'));
+const rawData = JSON.stringify({ driverName: DRIVER, volumeHandle: 'raw', specVolID: 'pv-raw' });
+const rawPaper = { [`${block.data}/vol_data.json`]: rawData };
+const rawStaging = layout.stagingPath(RAW);
+
+for (const [what, path] of [
+  ['its link in the pod', block.link],
+  ['the driver’s target', block.published],
+  ['our bind of it', block.held],
+] as const) {
+  test(`a block volume is found by ${what} alone, with its stage, and as a block volume`, async () => {
+    const volumes = await scan(disk({ ...rawPaper, [path]: '', [`${rawStaging}/device`]: '' }));
+    assert.deepEqual(
+      volumes.map(({ spec, needs, staged, publications }) => [
+        spec.id,
+        spec.kind === 'csi' && [spec.mode, spec.specName],
+        needs.stage,
+        staged.kind,
+        [...publications.keys()],
+      ]),
+      [[RAW.id, ['Block', 'pv-raw'], true, 'unsure', ['web/pv-raw']]],
+    );
+  });
+}
+
+test('a block volume that is staged in no pod is found by its staging directory', async () => {
+  const host = disk({ ...rawPaper, [`${rawStaging}/device`]: '' });
+  assert.deepEqual(await found(host), [[RAW.id, 'unsure', []]]);
+});
+
+const everything = {
+  [block.link]: '',
+  [block.published]: '',
+  [block.held]: '',
+  [`${rawStaging}/device`]: '',
+};
+
+test('a block volume that is known is not found again', async () => {
+  const known = { ...actual('raw', { staged: 'present', pods: { web: 'present' } }), spec: RAW };
+  const world = new Map([[RAW.id, known]]);
+  assert.deepEqual(await found(disk({ ...rawPaper, ...everything }), world), []);
+  assert.deepEqual(await found(disk(everything, [block.held, block.published]), world), []);
+});
+
+for (const [what, paths] of [
+  ['is all there', everything],
+  ['has only its link', { [block.link]: '' }],
+  ['has only the driver’s target', { [block.published]: '' }],
+  ['has an empty vol_data.json', { ...everything, [`${block.data}/vol_data.json`]: '' }],
+] as const) {
+  test(`a block volume that ${what}, and that nothing tells of any more, is one orphan`, async () => {
+    const volumes = await scan(disk(paths));
+    assert.deepEqual(
+      volumes.map(({ spec, staged, publications }) => [
+        spec.kind === 'orphan' && spec.path,
+        staged.kind,
+        [...publications].map(
+          ([
+            key,
+            {
+              presence,
+              spec: { origin },
+            },
+          ]) => [key, presence.kind, origin],
+        ),
+      ]),
+      [[block.held, 'absent', [['web/pv-raw', 'unsure', '']]]],
+    );
+  });
+}
+
+test('what is mounted of a block volume is found below a pod that is known, too, and as what it is', async () => {
+  const known = actual('data', { pods: { web: 'present' } });
+  const strangers = { layout, known: new Map([[known.spec.id, known]]), isWanted: () => true };
+  for (const [papers, kind] of [
+    [{}, 'orphan'],
+    [rawPaper, 'csi'],
+  ] as const) {
+    for (const mount of [block.held, block.published]) {
+      const host = disk({ ...papers, [mount]: '' }, [mount]);
+      const finds = await findUnrecorded({ ...strangers, host }, 'strangers');
+      assert.deepEqual(
+        finds.volumes.map(({ spec }) => spec.kind),
+        [kind],
+      );
+    }
+    const host = disk({ ...papers, [block.held]: '' });
+    assert.deepEqual((await findUnrecorded({ ...strangers, host }, 'strangers')).volumes, []);
+  }
+});
+
+test('what could be of a volume named as a directory of all volumes is passed over', async () => {
+  const { link, held, published } = layout.blockPublication({ ...place('web', 'x'), specName: 'staging' });
+  assert.deepEqual(await found(disk({ [link]: '', [held]: '', [published]: '' }, [held])), []);
+});
+
+test('what is left of a block volume in a pod that nobody knows is found with the pod’s other volumes', async () => {
+  const paths = {
+    ...rawPaper,
+    [block.held]: '',
+    [published.replace(/mount$/, 'vol_data.json')]: data,
+  };
+  const strangers = { host: disk(paths), layout, known: new Map(), isWanted: () => false };
+  const finds = await findUnrecorded(strangers, 'strangers');
+  assert.deepEqual(finds.volumes.map(({ spec }) => spec.id).sort(), [csi('data').id, RAW.id].sort());
+  const ours = { ...strangers, isWanted: () => true };
+  assert.deepEqual((await findUnrecorded(ours, 'strangers')).volumes, []);
+});
+
+test('an inline volume is found as one: nothing of it is ever detached or unstaged', async () => {
+  const inline = JSON.stringify({
+    driverName: DRIVER,
+    volumeHandle: 'data',
+    volumeLifecycleMode: 'Ephemeral',
+  });
+  const host = disk({
+    [published.replace(/mount$/, 'vol_data.json')]: inline,
+    [`${layout.deviceDirectory(DRIVER, 'data')}/x`]: '',
+  });
+  host.removeFile = async () => ok(undefined);
+  host.removeEmptyDirectory = async () => ok(undefined);
+  const [volume] = await scan(host);
+  assert.equal(volume?.spec.kind === 'csi' && volume.spec.lifecycle, 'Ephemeral');
+  assert.deepEqual(
+    [volume?.needs.stage, volume?.attached.kind, volume?.staged.kind],
+    [false, 'absent', 'absent'],
+  );
 });

@@ -81,6 +81,11 @@ export function createBenchHost(): BenchHost {
       );
     },
     readMountTable: async () => ok(createMountTable(entries)),
+    deviceOf: async () => ok(undefined),
+    holdDevice: async () => done,
+    releaseDevice: async () => done,
+    findDeviceUsers: async () => ok([]),
+    changeOwnership: async () => ok({ seen: 1, changed: 0, refused: 0 }),
   };
   return host as unknown as BenchHost;
 }

@@ -1,7 +1,7 @@
 /** A plugin whose world is a set of rungs; every verb can be held open or made to fail. */
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { Needs, PluginRegistry, VolumeCall, VolumePlugin } from '../../plugins/plugin.ts';
-import type { Operation } from '../../reconciler/operation.ts';
+import { climbs, type Operation } from '../../reconciler/operation.ts';
 
 export interface BenchPlugin extends PluginRegistry {
   /** What stands: `attached <handle>`, `staged <handle>`, `<publication>`. */
@@ -30,7 +30,7 @@ export function createBenchPlugin(): BenchPlugin {
     if (bench.gate !== undefined) await bench.gate;
     const failure = bench.fault(kind, subject(call));
     if (failure?.effect !== 'none') {
-      if (kind === 'attach' || kind === 'stage' || kind === 'publish') world.add(rung);
+      if (climbs(kind)) world.add(rung);
       else world.delete(rung);
     }
     return failure === undefined ? ok(value) : fail(failure);
@@ -46,11 +46,18 @@ export function createBenchPlugin(): BenchPlugin {
     unstage: (call) => act('unstage', call, `staged ${subject(call)}`, undefined),
     publish: (call) => act('publish', call, subject(call), { mount: { mountId: 8, device: '7:1' } }),
     unpublish: (call) => act('unpublish', call, subject(call), undefined),
+    expand: ({ publication: _, toBytes, ...call }) =>
+      act('expand', call, `${subject(call)} has ${toBytes}`, { sizeBytes: toBytes }),
+    verifyClean: async (devices) => {
+      calls.push(`clean ${devices.join(' ')}`);
+      const failure = bench.fault('clean', devices.join(' '));
+      return failure === undefined ? ok(undefined) : fail(failure);
+    },
   };
   const bench: BenchPlugin = {
     world,
     calls,
-    needs: { attach: false, stage: true },
+    needs: { attach: false, stage: true, expand: false },
     fault: () => undefined,
     gate: undefined,
     of: () => plugin,

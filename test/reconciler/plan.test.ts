@@ -5,10 +5,11 @@ import type { PodUid } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/desired-state.ts';
 import { type Gate, planVolume } from '../../reconciler/plan.ts';
-import { actual, csi, place, wanted } from './world.ts';
+import type { QuarantineReason } from '../../reconciler/quarantine.ts';
+import { actual, bytes, csi, place, wanted, wantedAs, wantedOfSize } from './world.ts';
 
-const STAGED: Needs = { attach: false, stage: true };
-const ALL: Needs = { attach: true, stage: true };
+const STAGED: Needs = { attach: false, stage: true, expand: false };
+const ALL: Needs = { attach: true, stage: true, expand: false };
 const OPEN: Gate = { complete: true, frozenPods: new Set(), unknownOrigins: new Set(), layoutRead: true };
 const volume = csi('data').id;
 const publish = (pod: string) => ({ kind: 'publish', volume, publication: place(pod, 'data').key });
@@ -19,8 +20,9 @@ function plan(
   now: ActualVolume | undefined,
   needs: Needs | undefined = STAGED,
   gate = OPEN,
+  quarantine: QuarantineReason | undefined = undefined,
 ) {
-  return planVolume({ volume, desired, actual: now, needs, gate });
+  return planVolume({ volume, desired, actual: now, needs, gate, quarantine });
 }
 
 test('a volume climbs one rung at a time: attach, stage, publish', () => {
@@ -40,9 +42,10 @@ test('a volume climbs one rung at a time: attach, stage, publish', () => {
 });
 
 test('a driver that neither attaches nor stages is published to at once', () => {
-  assert.deepEqual(plan(wanted('data', ['web']), undefined, { attach: false, stage: false }).operations, [
-    publish('web'),
-  ]);
+  assert.deepEqual(
+    plan(wanted('data', ['web']), undefined, { attach: false, stage: false, expand: false }).operations,
+    [publish('web')],
+  );
 });
 
 test('an unsure stage is staged again before anything is published (RC-03)', () => {
@@ -140,22 +143,33 @@ test('without its driver a volume waits, on the way up and on the way down', () 
     actual: undefined,
     needs: undefined,
     gate: OPEN,
+    quarantine: undefined,
   });
   assert.deepEqual([up.operations, up.waits.map(({ kind }) => kind)], [[], ['waiting-driver']]);
   const mounted = actual('data', { staged: 'present', pods: { web: 'present' } });
-  const down = planVolume({ volume, desired: undefined, actual: mounted, needs: undefined, gate: OPEN });
+  const down = planVolume({
+    volume,
+    desired: undefined,
+    actual: mounted,
+    needs: undefined,
+    gate: OPEN,
+    quarantine: undefined,
+  });
   assert.deepEqual([down.operations, down.waits.map(({ kind }) => kind)], [[], ['waiting-driver']]);
 });
 
 test('a driver that stopped staging does not change how a standing volume comes down (DR-16)', () => {
   const now = actual('data', { staged: 'present' });
-  assert.deepEqual(plan(undefined, now, { attach: false, stage: false }).operations, [
+  assert.deepEqual(plan(undefined, now, { attach: false, stage: false, expand: false }).operations, [
     { kind: 'unstage', volume },
   ]);
 });
 
 test('a driver that came back with staging is staged before the next pod, and not for pods that are there', () => {
-  const now = actual('data', { pods: { old: 'present' }, needs: { attach: false, stage: false } });
+  const now = actual('data', {
+    pods: { old: 'present' },
+    needs: { attach: false, stage: false, expand: false },
+  });
   assert.deepEqual(plan(wanted('data', ['old']), now).operations, []);
   assert.deepEqual(plan(wanted('data', ['old', 'new']), now).operations, [{ kind: 'stage', volume }]);
 });
@@ -171,8 +185,111 @@ test('a new generation of content is published again', () => {
   const want = wanted('data', ['web']);
   const changed = {
     ...want,
-    publications: new Map([[key, { spec: place('web', 'data'), generation: '2', files: undefined }]]),
+    publications: new Map([
+      [key, { spec: place('web', 'data'), generation: '2', files: undefined, tokens: undefined }],
+    ]),
   };
   const now = actual('data', { staged: 'present', pods: { web: 'present' } });
   assert.deepEqual(plan(changed, now).operations, [publish('web')]);
+});
+
+const GROWS: Needs = { attach: false, stage: true, expand: true };
+const expand = { kind: 'expand', volume } as const;
+
+test('a volume too small is grown before its first pod, and beside what else happens while it is used (A-069)', () => {
+  const want = wantedOfSize('data', ['web'], 20);
+  const staged = { ...actual('data', { staged: 'present', needs: GROWS }), sizeBytes: bytes(10) };
+  assert.deepEqual(plan(want, staged, GROWS).operations, [expand]);
+  const used = {
+    ...actual('data', { staged: 'present', pods: { web: 'present' }, needs: GROWS }),
+    sizeBytes: bytes(10),
+  };
+  assert.deepEqual(plan(want, used, GROWS).operations, [expand]);
+  assert.deepEqual(plan(wantedOfSize('data', ['web', 'new'], 20), used, GROWS).operations, [
+    publish('new'),
+    expand,
+  ]);
+  assert.deepEqual(plan(want, { ...used, sizeBytes: bytes(20) }, GROWS).operations, []);
+  assert.deepEqual(plan(want, used, STAGED).operations, [], 'the driver cannot grow it on the node');
+});
+
+test('sizes are compared as int64, beyond what a JavaScript number holds (A-018)', () => {
+  const want = wanted('data', ['web']);
+  const size = { bytes: '9007199254740993', knownBytes: undefined, held: undefined } as NonNullable<
+    DesiredVolume['size']
+  >;
+  const now = actual('data', { staged: 'present', pods: { web: 'present' }, needs: GROWS });
+  const almost = { ...now, sizeBytes: '9007199254740992' as typeof size.bytes };
+  assert.deepEqual(plan({ ...want, size }, almost, GROWS).operations, [expand]);
+});
+
+test('an expansion refused because the volume was in use is not repeated, whatever the size (A-071)', () => {
+  const used = {
+    ...actual('data', { staged: 'present', pods: { web: 'present' }, needs: GROWS }),
+    sizeBytes: bytes(10),
+    refusedExpansion: { toBytes: bytes(20), because: 'in-use', message: 'no' },
+  } as const;
+  assert.deepEqual(plan(wantedOfSize('data', ['web'], 20), used, GROWS).operations, []);
+  assert.deepEqual(plan(wantedOfSize('data', ['web'], 30), used, GROWS).operations, []);
+  const impossible = {
+    ...used,
+    refusedExpansion: { ...used.refusedExpansion, because: 'infeasible' },
+  } as const;
+  assert.deepEqual(plan(wantedOfSize('data', ['web'], 20), impossible, GROWS).operations, []);
+  assert.deepEqual(plan(wantedOfSize('data', ['web'], 30), impossible, GROWS).operations, [expand]);
+});
+
+test('a volume for one pod waits for the pod that has it, even if that is uncertain or unwanted (INV-9, A-063)', () => {
+  const only = (pods: readonly string[]) => wantedAs('ReadWriteOncePod', 'data', pods);
+  for (const kind of ['present', 'unsure'] as const) {
+    const { operations, waits } = plan(
+      only(['late']),
+      actual('data', { staged: 'present', pods: { early: kind } }),
+    );
+    assert.deepEqual(operations, [unpublish('early')]);
+    assert.deepEqual(
+      waits.map((wait) => [wait.kind, wait.failure?.code, wait.failure?.blocker]),
+      [['blocked', 'volume-in-use', 'default/early']],
+    );
+  }
+  const first = plan(only(['a', 'b']), actual('data', { staged: 'present' }));
+  assert.deepEqual(first.operations, [publish('a')]);
+  assert.equal(first.waits.length, 1);
+  const shared = plan(wantedAs('ReadWriteMany', 'data', ['a', 'b']), actual('data', { staged: 'present' }));
+  assert.deepEqual(shared.operations, [publish('a'), publish('b')]);
+});
+
+test('in quarantine a volume comes down although it is wanted, and is not set up again', () => {
+  const want = wanted('data', ['web']);
+  const up = actual('data', { staged: 'present', pods: { web: 'present' }, attached: 'present', needs: ALL });
+  const quarantine = { reason: 'operator', sinceWallMs: 0, devices: [], verified: false } as const;
+  const steps = [
+    { ...up, quarantine },
+    { ...up, quarantine, publications: new Map() },
+    { ...actual('data', { attached: 'present', needs: ALL }), quarantine },
+    { ...actual('data', { attached: 'present', needs: ALL }), quarantine: { ...quarantine, verified: true } },
+  ].map((now) => plan(want, now, ALL, OPEN, 'operator'));
+  assert.deepEqual(
+    steps.map(({ operations }) => operations.map(({ kind }) => kind)),
+    [['unpublish'], ['unstage'], ['clean'], []],
+  );
+  assert.deepEqual(
+    steps.map(({ waits }) => waits.map(({ kind }) => kind)),
+    [[], ['quarantined'], ['quarantined'], ['quarantined']],
+  );
+});
+
+test('quarantine overrules a frozen pod, and still waits for the layout before it unstages', () => {
+  const quarantine = { reason: 'attachment-lost', sinceWallMs: 0, devices: [], verified: false } as const;
+  const published = {
+    ...actual('data', { staged: 'present', pods: { web: 'present' } }),
+    quarantine,
+  };
+  const gate = { ...OPEN, complete: false, frozenPods: new Set(['web' as PodUid]), layoutRead: false };
+  assert.deepEqual(plan(undefined, published, STAGED, gate, 'attachment-lost').operations, [
+    unpublish('web'),
+  ]);
+  const staged = { ...actual('data', { staged: 'present' }), quarantine };
+  const waiting = plan(undefined, staged, STAGED, gate, 'attachment-lost');
+  assert.deepEqual([waiting.operations, waiting.waits.map(({ kind }) => kind)], [[], ['gate-closed']]);
 });

@@ -6,10 +6,11 @@ import { createLayout } from '../../plugins/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
-import { createRecordStore, parseRecord } from '../../reconciler/record.ts';
+import { createRecordStore, parseRecord, recordOf } from '../../reconciler/record.ts';
+import { recover } from '../../reconciler/recover.ts';
 import { createBenchHost, settled } from './bench-host.ts';
 import { createBenchPlugin } from './bench-plugin.ts';
-import { actual, csi, DRIVER, place, wanted, wish } from './world.ts';
+import { actual, bytes, csi, DRIVER, place, wanted, wantedAs, wantedOfSize, wish } from './world.ts';
 
 const root = parseAbsolutePath('/state');
 assert.ok(root);
@@ -243,9 +244,9 @@ test('an orphan mount is left alone while a wanted volume has that place, and ta
     generation: undefined,
     mount: undefined,
   };
-  const ground = onTheGround({ kind: 'orphan', id, path }, { attach: false, stage: false });
+  const ground = onTheGround({ kind: 'orphan', id, path }, { attach: false, stage: false, expand: false });
   reconciler.adopt({ volumes: [{ ...ground, publications: new Map([[key, found]]) }], complete: false });
-  plugins.needs = { attach: false, stage: false };
+  plugins.needs = { attach: false, stage: false, expand: false };
   reconciler.wake({ kind: 'operator' });
   await settled();
   assert.deepEqual(plugins.calls, ['publish web/pv-data']);
@@ -282,4 +283,155 @@ test('stopping starts nothing new, waits for what runs, and takes nothing down (
   assert.ok(plugins.world.has(place('web', 'data').key));
   assert.ok(plugins.world.has('staged more'));
   assert.ok(!plugins.world.has(place('web', 'more').key));
+});
+
+const GROWS = { attach: false, stage: true, expand: true };
+
+async function mounted(size: number) {
+  const made = bench();
+  made.plugins.needs = GROWS;
+  made.reconciler.setDesired(wish([wantedOfSize('data', ['web'], size)]));
+  await settled();
+  return made;
+}
+
+test('a volume whose wanted size grows is expanded once, and what it has is written down (A-069)', async () => {
+  const { host, plugins, reconciler } = await mounted(10);
+  assert.ok(!plugins.calls.includes('expand data'), 'nobody says that it is smaller');
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 20)]));
+  await host.advance(1_000);
+  assert.equal(plugins.calls.filter((one) => one === 'expand data').length, 1);
+  assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(20));
+  const record = parseRecord([...host.files.values()][0] ?? '');
+  assert.ok(record.ok);
+  assert.equal(record.value.sizeBytes, '20');
+});
+
+test('A-071: an expansion refused as in use is asked again only after unpublish, not by time or size', async () => {
+  const { host, plugins, reconciler } = await mounted(10);
+  plugins.fault = (kind) =>
+    kind === 'expand' ? { code: 'expand-in-use', message: 'in use', effect: 'none' } : undefined;
+  const asked = () => plugins.calls.filter((one) => one === 'expand data').length;
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 20)]));
+  await host.advance(3_600_000);
+  reconciler.wake({ kind: 'operator' });
+  reconciler.setDesired(wish([wantedOfSize('data', ['web', 'more'], 30)]));
+  await host.advance(3_600_000);
+  assert.equal(asked(), 1);
+  assert.ok(plugins.world.has(place('more', 'data').key), 'the refusal delays no pod');
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([wantedOfSize('data', [], 30)]));
+  await host.advance(10);
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 30)]));
+  await host.advance(1_000);
+  assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(30));
+});
+
+test('a failing expansion of a volume in use delays neither a new pod nor a stage (F3)', async () => {
+  const { host, plugins, reconciler } = await mounted(10);
+  plugins.fault = (kind) => (kind === 'expand' ? timedOut : undefined);
+  reconciler.setDesired(wish([wantedOfSize('data', ['web', 'more'], 20)]));
+  await host.advance(2_000);
+  assert.ok(plugins.world.has(place('more', 'data').key));
+  assert.ok(
+    reconciler.obstacles().some(({ operation, kind }) => operation === 'expand' && kind !== 'running'),
+  );
+});
+
+test('INV-9: of two pods with one ReadWriteOncePod volume the second waits until the first is surely out', async () => {
+  const { host, plugins, reconciler } = bench();
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['a', 'b'])]));
+  await settled();
+  assert.deepEqual(plugins.calls, ['stage data', 'publish a/pv-data']);
+  plugins.fault = (kind) => (kind === 'unpublish' ? timedOut : undefined);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['b'])]));
+  await host.advance(2_000);
+  assert.ok(!plugins.calls.includes('publish b/pv-data'), 'the first may still have it');
+  assert.equal(reconciler.obstacles().find(({ code }) => code === 'volume-in-use')?.blocker, 'default/a');
+  plugins.fault = () => undefined;
+  await host.advance(20_000);
+  assert.ok(plugins.world.has(place('b', 'data').key));
+});
+
+const inUse: Failure = { code: 'device-in-use', message: 'pid 1', effect: 'none' };
+
+test('an operator puts a volume in quarantine: it comes down, is proven clean, and is set up again', async () => {
+  const { host, plugins, reconciler } = bench();
+  const id = csi('data').id;
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  plugins.fault = (kind) => (kind === 'clean' ? inUse : undefined);
+  assert.ok((await reconciler.quarantine(id)).ok);
+  const record = parseRecord([...host.files.values()][0] ?? '');
+  assert.equal(record.ok && record.value.quarantine?.reason, 'operator');
+  await host.advance(5_000);
+  assert.deepEqual([...plugins.world], []);
+  assert.ok(plugins.calls.includes('clean 7:1'), 'the device it was mounted from is searched for');
+  assert.ok(reconciler.obstacles().some(({ code }) => code === 'device-in-use'));
+  assert.ok(reconciler.actual().has(id), 'it is remembered until it is clean');
+  plugins.fault = () => undefined;
+  await host.advance(10_000);
+  assert.ok(plugins.world.has(place('web', 'data').key));
+  assert.equal(reconciler.actual().get(id)?.quarantine, undefined);
+});
+
+test('a node out of service cleans its volumes and sets none up until the mark is gone', async () => {
+  const { host, plugins, reconciler } = bench();
+  const want = [wanted('data', ['web'])];
+  reconciler.setDesired(wish(want));
+  await settled();
+  reconciler.setDesired(wish([...want, wanted('more', ['web'])], { outOfService: true }));
+  await host.advance(5_000);
+  assert.deepEqual([...plugins.world], []);
+  assert.equal(reconciler.actual().get(csi('data').id)?.quarantine?.verified, true);
+  reconciler.setDesired(wish(want));
+  await host.advance(1_000);
+  assert.ok(plugins.world.has(place('web', 'data').key));
+});
+
+test('a lost attachment means quarantine, and afterwards it is attached again before it is used', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  const want = wanted('data', ['web']);
+  reconciler.setDesired(wish([want]));
+  await settled();
+  reconciler.setDesired(wish([{ ...want, attachmentLost: true }]));
+  await host.advance(100);
+  reconciler.setDesired(wish([want]));
+  await host.advance(5_000);
+  assert.deepEqual(plugins.calls.slice(3), [
+    'unpublish web/pv-data',
+    'unstage data',
+    'clean 7:1',
+    'attach data',
+    'stage data',
+    'publish web/pv-data',
+  ]);
+});
+
+test('a quarantine outlives a crash, and ends with the boot', async () => {
+  const quarantine = { reason: 'operator', sinceWallMs: 1, devices: [], verified: false } as const;
+  const record = recordOf({ ...actual('data', { staged: 'present' }), quarantine }, 'boot-1');
+  const recovered = (bootId: string) =>
+    recover({ records: [record], table: undefined, bootId, layout }).get(csi('data').id)?.quarantine;
+  assert.deepEqual(recovered('boot-1'), quarantine);
+  assert.equal(recovered('boot-2'), undefined);
+});
+
+test('an operator may end a quarantine without proof, but not one that the wish stands for', async () => {
+  const { host, plugins, reconciler } = bench();
+  const id = csi('data').id;
+  plugins.fault = (kind) => (kind === 'clean' ? inUse : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  await reconciler.quarantine(id);
+  await host.advance(1_000);
+  assert.ok((await reconciler.endQuarantine(id)).ok);
+  await host.advance(1_000);
+  assert.ok(plugins.world.has(place('web', 'data').key));
+  assert.ok(!(await reconciler.endQuarantine(id)).ok);
+  reconciler.setDesired(wish([wanted('data', ['web'])], { outOfService: true }));
+  await host.advance(1_000);
+  assert.ok(!(await reconciler.endQuarantine(id)).ok);
+  assert.ok(!(await reconciler.quarantine('kubernetes.io/csi/none^x' as VolumeId)).ok);
 });

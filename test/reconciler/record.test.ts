@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAbsolutePath } from '../../mount/host.ts';
 import { createLayout } from '../../plugins/layout.ts';
-import { createRecordStore, formatRecord, parseRecord, recordOf } from '../../reconciler/record.ts';
+import {
+  createRecordStore,
+  formatRecord,
+  parseRecord,
+  recordOf,
+  type VolumeRecord,
+} from '../../reconciler/record.ts';
 import { createBenchHost, settled } from './bench-host.ts';
 import { actual, csi } from './world.ts';
 
@@ -40,6 +46,17 @@ test('a record of a newer version is refused, not guessed at', () => {
   const read = parseRecord(text.replace('mooring-record 1', 'mooring-record 2'));
   assert.ok(!read.ok);
   assert.match(read.failure.message, /version 2/);
+});
+
+test('a record of 0.1, which knew no block volumes and no expansion, is read as it was meant', () => {
+  const { sizeBytes: _, refusedExpansion: __, quarantine: ___, ...old } = recordOf(volume, 'boot-1');
+  assert.ok(old.spec.kind === 'csi');
+  const { mode, lifecycle, fsGroupPolicy, tokensInSecrets, seLinuxContext, ...spec } = old.spec;
+  const { expand, ...needs } = old.needs;
+  const read = parseRecord(formatRecord({ ...old, spec, needs } as unknown as VolumeRecord));
+  assert.ok(read.ok && read.value.spec.kind === 'csi');
+  assert.deepEqual([read.value.spec.mode, read.value.needs.expand], ['Filesystem', false]);
+  assert.deepEqual([mode, lifecycle, fsGroupPolicy, tokensInSecrets, seLinuxContext, expand].length, 6);
 });
 
 test('one unreadable record hides no other', async () => {

@@ -6,12 +6,12 @@ import { createLayout } from '../../plugins/layout.ts';
 import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import { recordOf } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
-import { actual, csi, DRIVER, place } from './world.ts';
+import { actual, csi, place } from './world.ts';
 
 const root = parseAbsolutePath('/state');
 assert.ok(root);
 const layout = createLayout(root);
-const staging = layout.stagingPath(DRIVER, 'data');
+const staging = layout.stagingPath(csi('data'));
 const target = layout.target(csi('data'), place('web', 'data'));
 
 function mounted(path: AbsolutePath, mountId: number, device = '7:1'): MountEntry {

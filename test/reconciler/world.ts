@@ -2,6 +2,9 @@
 import type { Failure } from '../../mount/failure.ts';
 import { NO_SECRETS, type Needs } from '../../plugins/plugin.ts';
 import {
+  type AccessMode,
+  type Bytes,
+  CSI_DEFAULTS,
   csiVolumeId,
   type CsiVolumeSpec,
   type PodUid,
@@ -35,6 +38,7 @@ export function csi(handle: string): CsiVolumeSpec {
     readOnly: false,
     attachRequired: undefined,
     podInfoOnMount: false,
+    ...CSI_DEFAULTS,
   };
 }
 
@@ -69,23 +73,48 @@ export function actual(handle: string, shape: ActualShape): ActualVolume {
   }
   return {
     spec: csi(handle),
-    needs: shape.needs ?? { attach: false, stage: true },
+    needs: shape.needs ?? { attach: false, stage: true, expand: false },
     attached: presence(shape.attached ?? 'absent'),
     staged: presence(shape.staged ?? 'absent'),
     publishContext: undefined,
     stagedMount: undefined,
     publications,
+    sizeBytes: undefined,
+    refusedExpansion: undefined,
+    quarantine: undefined,
   };
+}
+
+export function bytes(count: number): Bytes {
+  return String(count) as Bytes;
+}
+
+/** Wanted by pods that share it, or by one pod at a time. */
+export function wantedAs(mode: AccessMode, handle: string, pods: readonly string[]): DesiredVolume {
+  const volume = wanted(handle, pods);
+  return { ...volume, spec: { ...csi(handle), accessModes: [mode] } };
+}
+
+export function wantedOfSize(handle: string, pods: readonly string[], count: number): DesiredVolume {
+  const size = { bytes: bytes(count), knownBytes: undefined, held: undefined };
+  return { ...wanted(handle, pods), size };
 }
 
 export function wanted(handle: string, pods: readonly string[], blocked?: Failure): DesiredVolume {
   const publications = new Map(
     pods.map((pod) => {
       const spec = place(pod, handle);
-      return [spec.key, { spec, generation: '', files: undefined }];
+      return [spec.key, { spec, generation: '', files: undefined, tokens: undefined }];
     }),
   );
-  return { spec: csi(handle), secrets: NO_SECRETS, publications, blocked };
+  return {
+    spec: csi(handle),
+    secrets: NO_SECRETS,
+    publications,
+    blocked,
+    size: undefined,
+    attachmentLost: false,
+  };
 }
 
 export function wish(volumes: readonly DesiredVolume[], more: Partial<DesiredState> = {}): DesiredState {
@@ -95,6 +124,7 @@ export function wish(volumes: readonly DesiredVolume[], more: Partial<DesiredSta
     frozenPods: new Set(),
     unknownOrigins: new Set(),
     unresolved: [],
+    outOfService: false,
     ...more,
   };
 }

@@ -1,0 +1,114 @@
+/** Volumes and places found on disk that nothing is known of, as they are gathered. */
+import type { AbsolutePath } from '../mount/host.ts';
+import { sha256Hex } from '../plugins/layout.ts';
+import {
+  CSI_DEFAULTS,
+  type CsiVolumeSpec,
+  csiVolumeId,
+  FOUND_ON_DISK,
+  type PodUid,
+  type PublicationKey,
+  publicationKey,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+  type VolumeId,
+  type VolumeMode,
+  type VolumeSpec,
+} from '../plugins/volume.ts';
+import {
+  ABSENT,
+  type ActualPublication,
+  type ActualState,
+  type ActualVolume,
+  RESTARTED,
+} from './actual-state.ts';
+import type { VolumeData } from './disk-reader.ts';
+
+/** What was found so far, with what is known already. */
+export interface Finds {
+  /** Adds a place unless it is known. */
+  place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
+  staged(spec: VolumeSpec): void;
+  isKnownPlace(publication: PublicationKey): boolean;
+  /** As `isKnownPlace`, with what became known since the scan began. */
+  isBelieved(publication: PublicationKey): boolean;
+  isKnownPod(pod: PodUid): boolean;
+  all(): ActualState;
+}
+
+export function createFinds(known: ActualState): Finds {
+  const found = new Map<VolumeId, ActualVolume>();
+  const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
+  const places = new Set(publications.map(({ spec }) => spec.key));
+  const pods = new Set(publications.map(({ spec }) => spec.pod.uid));
+  const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
+    found.get(spec.id) ?? {
+      spec: known.get(spec.id)?.spec ?? spec,
+      needs: { attach: false, stage, expand: false },
+      // Only the driver could tell; one that does not attach says so at once. An inline volume never is.
+      attached: spec.kind === 'csi' && spec.lifecycle === 'Persistent' ? RESTARTED : ABSENT,
+      staged: ABSENT,
+      publishContext: undefined,
+      stagedMount: undefined,
+      publications: new Map<PublicationKey, ActualPublication>(),
+      sizeBytes: undefined,
+      refusedExpansion: undefined,
+      quarantine: undefined,
+    };
+  return {
+    place(spec, stage, publication) {
+      if (known.get(spec.id)?.publications.has(publication.key)) return;
+      const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
+      const now = volume(spec, stage);
+      pods.add(publication.pod.uid);
+      places.add(publication.key);
+      found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
+    },
+    staged(spec) {
+      const before = known.get(spec.id);
+      if (before !== undefined && before.staged.kind !== 'absent') return;
+      found.set(spec.id, {
+        ...volume(spec, true),
+        needs: { attach: false, stage: true, expand: false },
+        staged: RESTARTED,
+      });
+    },
+    isKnownPlace: (publication) => places.has(publication),
+    isBelieved: (publication) => [...known.values()].some((one) => one.publications.has(publication)),
+    isKnownPod: (pod) => pods.has(pod),
+    all: () => found,
+  };
+}
+
+/** A pod found on disk has no name any more; its uid is what teardown needs. */
+export function foundPublication(uid: PodUid, specName: string): PublicationSpec {
+  const pod = { uid, name: '', namespace: '', serviceAccount: '' };
+  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: FOUND_ON_DISK };
+}
+
+/** What of a CSI volume its vol_data.json tells; the rest only matters on the way up. */
+export function foundCsiSpec(data: VolumeData, specName: string, mode: VolumeMode): CsiVolumeSpec {
+  const { driver, volumeHandle, lifecycle } = data;
+  return {
+    kind: 'csi',
+    id: csiVolumeId(driver, volumeHandle),
+    driver,
+    volumeHandle,
+    specName,
+    fsType: '',
+    mountOptions: [],
+    volumeAttributes: {},
+    accessModes: ['ReadWriteOnce'],
+    readOnly: false,
+    attachRequired: undefined,
+    podInfoOnMount: false,
+    ...CSI_DEFAULTS,
+    mode,
+    lifecycle,
+  };
+}
+
+/** A place in a pod that neither record nor vol_data.json explains; it may or may not be mounted. */
+export function orphanSpec(path: AbsolutePath): VolumeSpec {
+  return { kind: 'orphan', id: `${SPEC_PLUGIN.orphan}/${sha256Hex(path)}` as VolumeId, path };
+}

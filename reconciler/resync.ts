@@ -1,0 +1,72 @@
+/** The safety net: now and then belief is compared with the kernel's mount table, and everything is planned again. */
+import type { Cancel, Host } from '../mount/host.ts';
+import type { MountTable } from '../mount/mount-table.ts';
+import type { Layout } from '../plugins/layout.ts';
+import type { VolumeId } from '../plugins/volume.ts';
+import type { ActualVolume } from './actual-state.ts';
+import type { Log } from './log.ts';
+import { lostMounts } from './verify.ts';
+
+export interface ResyncParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly log: Log;
+  readonly everyMs: number;
+  /** Changed in place: what is not mounted as believed becomes unsure. */
+  readonly actual: Map<VolumeId, ActualVolume>;
+  readonly isBusy: (volume: VolumeId) => boolean;
+  readonly onDoubt: (volume: VolumeId) => void;
+  readonly onEnd: () => void;
+}
+
+export interface Resync {
+  start(): void;
+  stop(): void;
+  /** An operation of the volume ended: a table asked for before may be older than it. */
+  changed(volume: VolumeId): void;
+}
+
+export function createResync(parts: ResyncParts): Resync {
+  const { host, layout, log, actual } = parts;
+  let changedWhileReading = new Set<VolumeId>();
+  let cancel: Cancel = () => {};
+  let stopped = false;
+
+  function schedule(): void {
+    cancel = host.timer(parts.everyMs, () => {
+      void compare().then(() => {
+        if (!stopped) schedule();
+      });
+    });
+  }
+
+  async function compare(): Promise<void> {
+    const changed = new Set<VolumeId>();
+    changedWhileReading = changed;
+    const table = await host.readMountTable();
+    if (stopped) return;
+    if (table.ok) distrustLost(table.value, changed);
+    else log.warn('mount table unreadable', { code: table.failure.code });
+    parts.onEnd();
+  }
+
+  function distrustLost(table: MountTable, changed: ReadonlySet<VolumeId>): void {
+    for (const [id, volume] of actual) {
+      if (changed.has(id) || parts.isBusy(id)) continue;
+      const doubted = lostMounts(volume, table, layout);
+      if (doubted === volume) continue;
+      log.warn('mount lost', { volume: id });
+      actual.set(id, doubted);
+      parts.onDoubt(id);
+    }
+  }
+
+  return {
+    start: schedule,
+    stop() {
+      stopped = true;
+      cancel();
+    },
+    changed: (volume) => changedWhileReading.add(volume),
+  };
+}
