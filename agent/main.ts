@@ -8,9 +8,18 @@ import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
 import type { Log } from '../reconciler/log.ts';
 import type { Config, ConfigFlags, ConfigReading } from './config.ts';
 import { EXIT_CODES } from './exit-code.ts';
-import { AGENT_NOTES, EXPLAIN_NOTES, meaningOf, PROGRAM_NOTES, STATUS_NOTES } from './help.ts';
+import {
+  AGENT_NOTES,
+  EXPLAIN_NOTES,
+  meaningOf,
+  PROGRAM_NOTES,
+  QUARANTINE_NOTES,
+  STATUS_NOTES,
+} from './help.ts';
+import { createScreen } from './process-screen.ts';
+import type { QuarantineOptions } from './quarantine-command.ts';
 import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './setting.ts';
-import type { OutputFormat, Screen } from './show.ts';
+import type { OutputFormat } from './show.ts';
 import { BUILD } from './version.ts';
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
@@ -35,12 +44,15 @@ async function runCommandLine(): Promise<number> {
     .showHelpAfterError('(--help shows how it is used)')
     .exitOverride()
     .addHelpText('after', PROGRAM_NOTES);
-  addLookCommands(program, commander, (shown) => {
-    exit.code = shown ? EXIT_CODES.ok : EXIT_CODES.failure;
-  });
-  addAgentCommand(program, (code) => {
+  const ended = (code: number): void => {
     exit.code = code;
-  });
+  };
+  const shown = (wasShown: boolean): void => ended(wasShown ? EXIT_CODES.ok : EXIT_CODES.failure);
+  addLookCommands(program, commander, shown);
+  addQuarantineCommand(program, commander, shown);
+  addAgentCommand(program, ended);
+  const { addDriveCommand } = await import('./drive/drive-command.ts');
+  addDriveCommand(program, { screen: createScreen, brokerCommand, ended });
   try {
     await program.parseAsync();
   } catch (error) {
@@ -54,15 +66,17 @@ async function runCommandLine(): Promise<number> {
   return exit.code;
 }
 
-function addLookCommands(program: Command, { Option }: Commander, ended: (shown: boolean) => void): void {
-  const socket = (): Option => {
-    return new Option('-s, --socket <path>', 'socket of the agent')
-      .env('MOORING_SOCKET')
-      .default(DEFAULT_SOCKET);
+function createOptions({ Option }: Commander) {
+  return {
+    socket: (): Option =>
+      new Option('-s, --socket <path>', 'socket of the agent').env('MOORING_SOCKET').default(DEFAULT_SOCKET),
+    format: (...choices: readonly [string, ...string[]]): Option =>
+      new Option('-o, --output <format>', 'how to show it').choices(choices).default(choices[0]),
   };
-  const format = (...choices: readonly [string, ...string[]]): Option => {
-    return new Option('-o, --output <format>', 'how to show it').choices(choices).default(choices[0]);
-  };
+}
+
+function addLookCommands(program: Command, commander: Commander, ended: (shown: boolean) => void): void {
+  const { socket, format } = createOptions(commander);
   program.commandsGroup('Look:');
   program
     .command('status')
@@ -104,6 +118,39 @@ function addLookCommands(program: Command, { Option }: Commander, ended: (shown:
     .action(async ({ output }: { output: 'text' | 'json' }) => {
       const { showVersion } = await import('./show.ts');
       showVersion(output, process.versions.node, createScreen());
+    });
+}
+
+function addQuarantineCommand(program: Command, commander: Commander, ended: (shown: boolean) => void): void {
+  const { socket, format } = createOptions(commander);
+  program.commandsGroup('Change:');
+  const quarantine = program
+    .command('quarantine')
+    .summary('volumes that another node may have')
+    .description(
+      'A volume in quarantine is taken down here, and not set up again before this machine was searched and nobody ' +
+        'uses it any more.',
+    )
+    .addHelpText('after', QUARANTINE_NOTES);
+  const add = (usage: string, description: string): Command =>
+    quarantine.command(usage).description(description).addOption(format('table', 'json')).addOption(socket());
+  add('list', 'Shows what is in quarantine, why, and what each waits for.').action(
+    async (options: QuarantineOptions) => {
+      const { listQuarantine } = await import('./quarantine-command.ts');
+      ended(await listQuarantine(options, createScreen()));
+    },
+  );
+  add('add <volume>', 'Takes a volume down, wanted or not, until it is proven clean.').action(
+    async (volume: string, options: QuarantineOptions) => {
+      const { addToQuarantine } = await import('./quarantine-command.ts');
+      ended(await addToQuarantine(volume, options, createScreen()));
+    },
+  );
+  add('clear <volume>', 'Lets a volume go without proof; data may be lost.')
+    .option('--yes', 'do it; without this only what it means is said')
+    .action(async (volume: string, { yes = false, ...options }: QuarantineOptions & { yes?: boolean }) => {
+      const { clearQuarantine } = await import('./quarantine-command.ts');
+      ended(await clearQuarantine(volume, { ...options, yes }, createScreen()));
     });
 }
 
@@ -305,31 +352,6 @@ function makeStateDirectory(directory: AbsolutePath): Result<void> {
 
 function errorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : String(error);
-}
-
-function createScreen(): Screen {
-  const {
-    NO_COLOR: noColour = '',
-    TERM: terminal,
-    LC_ALL: all,
-    LC_CTYPE: type,
-    LANG: language,
-  } = process.env;
-  return {
-    look: () => ({
-      widthMax: process.stdout.isTTY ? process.stdout.columns : undefined,
-      colour: process.stdout.isTTY && noColour === '' && terminal !== 'dumb',
-      unicode: /utf-?8/i.test(all || type || language || ''),
-    }),
-    rows: () => (process.stdout.isTTY ? process.stdout.rows : undefined),
-    write: (text) => {
-      process.stdout.write(text);
-    },
-    complain: (text) => {
-      process.stderr.write(text);
-    },
-    sleep: pause,
-  };
 }
 
 // A broker is started for every few mounts and must be small: it loads nothing of what follows.

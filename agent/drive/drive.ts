@@ -1,0 +1,308 @@
+/** One driver through its whole life: duty after duty, each with volumes and directories of its own. */
+import { join } from 'node:path';
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import {
+  ControllerService,
+  IdentityService,
+  NodeService,
+  PluginCapability_Service_Type as Service,
+} from '../../plugins/csi/generated/csi.ts';
+import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/grpc.ts';
+import { createChance } from './chance.ts';
+import type { DriveOptions } from './drive-options.ts';
+import { type Answer, answerText, createDriverClient, type DriverClient } from './driver-client.ts';
+import { createDriverProcess, type DriverProcess } from './driver-child.ts';
+import { CLEAN_UP, DUTIES, REGISTRATION } from './duties.ts';
+import type { Duty } from './duty.ts';
+import { receivesMounts } from './duty-identity.ts';
+import { FAULT_CLASSES, FAULT_TITLES, faultDutyName } from './fault-class.ts';
+import { Life } from './life.ts';
+import {
+  CLOCK,
+  forceUnmount,
+  inodeOf,
+  kindOf,
+  loopDevicesOf,
+  makeDirectory,
+  mountsBelow,
+  pause,
+} from './machine.ts';
+import { numbersOf } from './oracle-nature.ts';
+import { announcedEndpoint, confirmRegistration, findRegistrationSocket } from './registration.ts';
+import type { DriverFacts, Rig } from './rig.ts';
+import { isGood, Notes, type Verdict } from './verdict.ts';
+
+export interface DriveParts {
+  readonly options: DriveOptions;
+  /** Empty; everything that is staged or published is below it. */
+  readonly directory: string;
+  /** Starts a broker of the agent that is driven through the faults: the kind is appended. */
+  readonly brokerCommand: readonly string[];
+  readonly onBegin: (duty: string, title: string) => void;
+  readonly onVerdict: (verdict: Verdict) => void;
+  /** No further duty is begun; what was set up is taken down. */
+  readonly interrupted: AbortSignal;
+}
+
+export interface DriveReport {
+  readonly driver: DriverFacts;
+  readonly verdicts: readonly Verdict[];
+  readonly good: boolean;
+}
+
+const READY_MS_MAX = 30_000;
+const READY_LOOK_MS = 20;
+const READY_CALL_MS = 2_000;
+
+/**
+ * Assumes a mount namespace in which the driver's mounts are seen. Leaves nothing mounted below the directory, whatever
+ * the driver leaves; files stay. A failure means that the driver could not be driven at all.
+ */
+export async function drive(parts: DriveParts): Promise<Result<DriveReport>> {
+  const { options, directory } = parts;
+  const remote = createGrpcRemote();
+  const driver =
+    options.command.length === 0 || options.endpoint === undefined
+      ? undefined
+      : createDriverProcess(options.command, options.endpoint);
+  try {
+    await driver?.start();
+    return await driveStarted(parts, remote, driver);
+  } finally {
+    await driver?.stop();
+    remote.close();
+    await forceUnmount((await mountsBelow(directory)).map(({ target }) => target));
+  }
+}
+
+async function driveStarted(
+  parts: DriveParts,
+  remote: GrpcRemote,
+  driver: DriverProcess | undefined,
+): Promise<Result<DriveReport>> {
+  const { options } = parts;
+  const run = createRun(parts);
+  const registrar = await register(parts, remote, driver);
+  if (!registrar.ok) return registrar;
+  const { notes, client: registry, announced, startMs } = registrar.value;
+  const endpoint = options.endpoint ?? announced?.endpoint;
+  if (endpoint === undefined) return hopeless(notes.failures.join('; '), driver);
+  const late = await waitUntilReady(remote, endpoint, driver);
+  if (late !== undefined) return hopeless(`the driver at ${endpoint}: ${late}`, driver);
+  const client = clientOf(remote, endpoint, options.deadlineMs);
+  const facts = await readFacts(client);
+  if (!facts.ok) return facts;
+  if (registry === undefined) notes.skip('no --registration was asked for');
+  else
+    await confirmRegistration(registry, notes, { announced: announced?.name ?? '', own: facts.value.name });
+  const duty = { name: REGISTRATION, title: REGISTRATION_TITLE, source: 'plugin registration' };
+  run.record(duty, notes, startMs);
+  const chance = createChance(options.seed);
+  const rig: Rig = {
+    client,
+    options,
+    facts: facts.value,
+    endpoint,
+    directory: parts.directory,
+    driver,
+    untilReady: () => waitUntilReady(remote, endpoint, driver),
+    random: chance,
+    backingFiles: new Set(),
+    leftovers: [],
+    runId: `${CLOCK.wallMs().toString(36)}${Math.floor(chance() * 2 ** 20).toString(36)}`,
+  };
+  await tryDuties(run, rig);
+  if (options.faults) await driveFaults(parts, run, rig, remote);
+  await run.cleanUp(rig);
+  return ok({ driver: facts.value, verdicts: run.verdicts, good: isGood(run.verdicts) });
+}
+
+async function tryDuties(run: Run, rig: Rig): Promise<void> {
+  const visible = rig.driver !== undefined || (await receivesMounts(rig.directory));
+  let count = 0;
+  for (const duty of DUTIES) {
+    if (!run.isWanted(duty.name)) continue;
+    count += 1;
+    await run.one(rig, duty, join(rig.directory, String(count)), visible);
+  }
+}
+
+interface Registrar {
+  readonly notes: Notes;
+  readonly startMs: number;
+  /** Undefined when nobody asked for a registration. */
+  readonly client: DriverClient | undefined;
+  readonly announced: { readonly name: string; readonly endpoint: string } | undefined;
+}
+
+async function register(
+  { options, onBegin }: DriveParts,
+  remote: GrpcRemote,
+  driver: DriverProcess | undefined,
+): Promise<Result<Registrar>> {
+  const notes = new Notes();
+  const startMs = CLOCK.nowMs();
+  if (options.registration === undefined)
+    return ok({ notes, startMs, client: undefined, announced: undefined });
+  onBegin(REGISTRATION, REGISTRATION_TITLE);
+  const socket = await findRegistrationSocket(options.registration);
+  if (socket === undefined)
+    return hopeless(`no registration socket at or in ${options.registration}`, driver);
+  const client = clientOf(remote, socket, options.deadlineMs);
+  return ok({ notes, startMs, client, announced: await announcedEndpoint(client, socket, notes) });
+}
+
+const REGISTRATION_TITLE = 'registers as with a kubelet';
+
+function hopeless(message: string, driver: DriverProcess | undefined): Result<never> {
+  const said = driver?.output().trim().split('\n').slice(-3).join(' | ') ?? '';
+  const text = said === '' ? message : `${message}; it printed: ${said}`;
+  return fail({ code: 'driver-unreachable', message: text, effect: 'none' });
+}
+
+interface Run {
+  readonly verdicts: readonly Verdict[];
+  isWanted(duty: string): boolean;
+  record(duty: Pick<Duty, 'name' | 'title' | 'source'>, notes: Notes, startMs: number): void;
+  one(rig: Rig, duty: Duty, directory: string, visible: boolean): Promise<void>;
+  cleanUp(rig: Rig): Promise<void>;
+}
+
+function createRun({ options, onBegin, onVerdict, interrupted }: DriveParts): Run {
+  const verdicts: Verdict[] = [];
+  const isWanted = (duty: string): boolean => {
+    return !interrupted.aborted && (options.only.length === 0 || options.only.includes(duty));
+  };
+
+  function record(duty: Pick<Duty, 'name' | 'title' | 'source'>, notes: Notes, startMs: number): void {
+    if (options.only.length > 0 && !options.only.includes(duty.name) && notes.failures.length === 0) return;
+    const { name, title, source } = duty;
+    const durationMs = CLOCK.nowMs() - startMs;
+    const verdict = { duty: name, title, source, ...notes.verdict(options.strict), durationMs };
+    verdicts.push(verdict);
+    onVerdict(verdict);
+  }
+
+  async function one(rig: Rig, duty: Duty, directory: string, visible: boolean): Promise<void> {
+    onBegin(duty.name, duty.title);
+    const startMs = CLOCK.nowMs();
+    const notes = new Notes();
+    if (duty.looksAtMounts && !visible) {
+      notes.blocked("the driver's mounts are not seen here: see propagation");
+      return record(duty, notes, startMs);
+    }
+    await makeDirectory(directory);
+    const life = new Life(rig, directory);
+    await duty.run(life, notes);
+    await revive(rig, notes);
+    await life.takeDown(duty.name);
+    record(duty, notes, startMs);
+  }
+
+  async function cleanUp(rig: Rig): Promise<void> {
+    if (!isWanted(CLEAN_UP)) return;
+    const startMs = CLOCK.nowMs();
+    onBegin(CLEAN_UP, CLEAN_UP_TITLE);
+    const notes = new Notes();
+    for (const one of rig.leftovers) notes.fail(one);
+    for (const device of await loopDevicesOf(rig.backingFiles)) notes.fail(`${device} is left attached`);
+    record({ name: CLEAN_UP, title: CLEAN_UP_TITLE, source: 'A-066' }, notes, startMs);
+  }
+
+  return { verdicts, isWanted, record, one, cleanUp };
+}
+
+const CLEAN_UP_TITLE = 'nothing is left behind';
+
+/** A driver that died by itself is started again, and it is said. */
+async function revive({ driver, untilReady }: Rig, notes: Notes): Promise<void> {
+  if (driver === undefined || driver.pid() !== undefined) return;
+  notes.fail(`the driver's process ended by itself; it printed: ${driver.output().trim().slice(-200)}`);
+  await driver.start();
+  await untilReady();
+}
+
+async function driveFaults(parts: DriveParts, run: Run, rig: Rig, remote: GrpcRemote): Promise<void> {
+  const { driveAgent } = await import('./agent-faults.ts');
+  for (const fault of FAULT_CLASSES) {
+    const duty = { name: faultDutyName(fault), title: FAULT_TITLES[fault], source: 'A-030 A-032 A-033' };
+    if (!run.isWanted(duty.name)) continue;
+    parts.onBegin(duty.name, duty.title);
+    const startMs = CLOCK.nowMs();
+    const notes = new Notes();
+    const directory = join(rig.directory, duty.name);
+    await makeDirectory(directory);
+    const life = new Life(rig, directory);
+    await driveAgent({ life, notes, fault, remote: remote.call, brokerCommand: parts.brokerCommand });
+    await life.takeDown(duty.name);
+    run.record(duty, notes, startMs);
+  }
+}
+
+function clientOf(remote: GrpcRemote, socket: string, deadlineMs: number): DriverClient {
+  const path = parseAbsolutePath(socket) ?? ('/' as AbsolutePath);
+  return createDriverClient({
+    socket: () => path,
+    inode: () => inodeOf(path),
+    remote: remote.call,
+    clock: CLOCK,
+    deadlineMs,
+  });
+}
+
+/** Answers GetPluginInfo and does not say "not ready" to Probe; a sentence when it does not come to that. */
+async function waitUntilReady(
+  remote: GrpcRemote,
+  endpoint: string,
+  driver: DriverProcess | undefined,
+): Promise<string | undefined> {
+  const client = clientOf(remote, endpoint, READY_CALL_MS);
+  const untilMs = CLOCK.nowMs() + READY_MS_MAX;
+  let last = 'there is no socket';
+  while (CLOCK.nowMs() < untilMs) {
+    if ((await kindOf(endpoint)) === 'socket') {
+      const info = await client.call(IdentityService.getPluginInfo, {});
+      const probe = info.ok ? await client.call(IdentityService.probe, {}) : undefined;
+      if (info.ok && !(probe?.ok === true && probe.reply.ready === false)) return undefined;
+      last = info.ok ? 'Probe says not ready' : `GetPluginInfo: ${answerText(info)}`;
+    }
+    if (driver !== undefined && driver.pid() === undefined) return `its process ended (${last})`;
+    await pause(READY_LOOK_MS);
+  }
+  return `not ready within ${READY_MS_MAX / 1_000} s (${last})`;
+}
+
+async function readFacts(client: DriverClient): Promise<Result<DriverFacts>> {
+  const unanswered = (method: string, answer: Answer<unknown>): Result<never> =>
+    fail({ code: 'driver-failed', message: `${method}: ${answerText(answer)}`, effect: 'none' });
+  const info = await client.call(IdentityService.getPluginInfo, {});
+  if (!info.ok) return unanswered('GetPluginInfo', info);
+  const plugin = await client.call(IdentityService.getPluginCapabilities, {});
+  if (!plugin.ok) return unanswered('GetPluginCapabilities', plugin);
+  const node = await client.call(NodeService.nodeGetCapabilities, {});
+  if (!node.ok) return unanswered('NodeGetCapabilities', node);
+  const here = await client.call(NodeService.nodeGetInfo, {});
+  if (!here.ok) return unanswered('NodeGetInfo', here);
+  const services = numbersOf(plugin.reply, 'service');
+  const hasController = services.has(Service.CONTROLLER_SERVICE);
+  const controller = hasController
+    ? await client.call(ControllerService.controllerGetCapabilities, {})
+    : undefined;
+  if (controller?.ok === false) return unanswered('ControllerGetCapabilities', controller);
+  const constrained = services.has(Service.VOLUME_ACCESSIBILITY_CONSTRAINTS);
+  return ok({
+    name: info.reply.name,
+    vendorVersion: info.reply.vendorVersion,
+    services,
+    expansion: new Set(
+      plugin.reply.capabilities.flatMap(({ type }) =>
+        type?.$case === 'volumeExpansion' ? [type.value.type] : [],
+      ),
+    ),
+    node: numbersOf(node.reply, 'rpc'),
+    controller: controller === undefined ? new Set<number>() : numbersOf(controller.reply, 'rpc'),
+    nodeId: here.reply.nodeId,
+    topology: constrained ? here.reply.accessibleTopology?.segments : undefined,
+  });
+}

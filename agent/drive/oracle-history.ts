@@ -1,0 +1,167 @@
+/** What a driver can know of one volume, and how a call and its answer change it. Pure. */
+import type { ReplyFields, RequestFields } from './recorded-call.ts';
+
+export type Rung = 'none' | 'unsure' | 'yes';
+
+/** What a driver can know of one volume. */
+export interface VolumeHistory {
+  readonly open: Set<OpenCall>;
+  attached: Rung;
+  publishContext: Readonly<Record<string, string>> | undefined;
+  staged: Rung;
+  stagingPath: string | undefined;
+  /** JSON of the capability it was staged with. */
+  stagedAs: string | undefined;
+  readonly published: Map<string, { rung: Rung; as: string }>;
+  /** JSON of the volume context of the first call that carried one, without pod information. */
+  context: string | undefined;
+  /** By method and place: the arguments of the last call that got no final answer. */
+  readonly pending: Map<string, string>;
+  /** By method and place: the last arguments, whatever the answer. */
+  readonly lasting: Map<string, string>;
+  /** NodeExpandVolume said FAILED_PRECONDITION, and the volume has been in use ever since. */
+  expandRefused: boolean;
+  /** Methods answered UNIMPLEMENTED since the capabilities were last read. */
+  readonly unimplemented: Set<string>;
+}
+
+export interface BeginningCall {
+  readonly method: string;
+  readonly request: RequestFields;
+  readonly unknownBytes?: number;
+}
+
+export interface OpenCall {
+  readonly method: string;
+  readonly request: RequestFields;
+}
+
+export interface EndedCall {
+  readonly code: number;
+  readonly reply?: ReplyFields | undefined;
+}
+
+export function createHistory(): VolumeHistory {
+  return {
+    open: new Set(),
+    attached: 'none',
+    publishContext: undefined,
+    staged: 'none',
+    stagingPath: undefined,
+    stagedAs: undefined,
+    published: new Map(),
+    context: undefined,
+    pending: new Map(),
+    lasting: new Map(),
+    expandRefused: false,
+    unimplemented: new Set(),
+  };
+}
+
+const ABSENT: ReadonlySet<string> = new Set(['NodeUnpublishVolume', 'NodeUnstageVolume']);
+const NOT_FOUND = 5;
+const UNIMPLEMENTED = 12;
+const FAILED_PRECONDITION = 9;
+/** Answers that promise that nothing has happened: the rung is where it was. */
+const REFUSALS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
+/** After these the same request is to be sent again: the outcome is unknown (spec, "Timeouts"). */
+const DOUBTS: ReadonlySet<number> = new Set([1, 4, 10, 14]);
+/** One place: a method is repeated for the same volume and path. */
+export function placeOf({ method, request }: BeginningCall): string {
+  return `${method} ${request.targetPath ?? request.stagingTargetPath ?? request.volumePath ?? ''}`;
+}
+
+/** What must not change between tries: everything but the secrets, which may be rotated. */
+export function argumentsOf({ request }: BeginningCall): string {
+  const { secrets: _secrets, ...rest } = request;
+  return stableJson(rest);
+}
+
+/** Keys in order, so that two ways of saying the same are equal; 64-bit integers as text. */
+export function stableJson(value: unknown): string {
+  return JSON.stringify(value, (_key, one: unknown) => {
+    if (typeof one === 'bigint') return `${one}n`;
+    if (typeof one !== 'object' || one === null || Array.isArray(one)) return one;
+    return Object.fromEntries(Object.entries(one).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+}
+
+/** From the moment a call arrives its rung is unsure; what it returns takes that back for a call that was refused. */
+export function doubt({ method, request }: BeginningCall, history: VolumeHistory): () => void {
+  const { attached, staged } = history;
+  switch (method) {
+    case 'ControllerPublishVolume':
+    case 'ControllerUnpublishVolume':
+      history.attached = 'unsure';
+      return () => {
+        history.attached = attached;
+      };
+    case 'NodeStageVolume':
+    case 'NodeUnstageVolume':
+      history.staged = 'unsure';
+      return () => {
+        history.staged = staged;
+      };
+    case 'NodePublishVolume':
+    case 'NodeUnpublishVolume': {
+      const target = request.targetPath ?? '';
+      const before = history.published.get(target);
+      const as = before?.as ?? argumentsOf({ method, request });
+      if (before !== undefined || method === 'NodePublishVolume')
+        history.published.set(target, { rung: 'unsure', as });
+      return () => {
+        if (before === undefined) history.published.delete(target);
+        else history.published.set(target, before);
+      };
+    }
+    default:
+      return () => {};
+  }
+}
+
+export function settle(
+  call: BeginningCall,
+  { code, reply }: EndedCall,
+  history: VolumeHistory,
+  takeBack: () => void,
+): void {
+  const place = placeOf(call);
+  if (DOUBTS.has(code)) history.pending.set(place, argumentsOf(call));
+  else history.pending.delete(place);
+  if (code === UNIMPLEMENTED) history.unimplemented.add(call.method);
+  if (call.method === 'NodeExpandVolume' && code === FAILED_PRECONDITION) history.expandRefused = true;
+  // Gone already is as good as gone (csi-and-peers.md A.7): the kernel decides, and the oracle cannot ask it.
+  if (code === 0 || (code === NOT_FOUND && ABSENT.has(call.method))) believe(call, reply, history);
+  else if (REFUSALS.has(code)) takeBack();
+}
+
+function believe(call: BeginningCall, reply: ReplyFields | undefined, history: VolumeHistory): void {
+  const { request } = call;
+  switch (call.method) {
+    case 'ControllerPublishVolume':
+      history.attached = 'yes';
+      history.publishContext = reply?.publishContext;
+      return;
+    case 'ControllerUnpublishVolume':
+      history.attached = 'none';
+      history.publishContext = undefined;
+      return;
+    case 'NodeStageVolume':
+      history.staged = 'yes';
+      history.stagingPath = request.stagingTargetPath;
+      history.stagedAs = stableJson(request.volumeCapability);
+      return;
+    case 'NodeUnstageVolume':
+      history.staged = 'none';
+      history.stagingPath = undefined;
+      history.stagedAs = undefined;
+      history.expandRefused = false;
+      return;
+    case 'NodePublishVolume':
+      history.published.set(request.targetPath ?? '', { rung: 'yes', as: argumentsOf(call) });
+      return;
+    case 'NodeUnpublishVolume':
+      history.published.delete(request.targetPath ?? '');
+      history.expandRefused = false;
+  }
+}

@@ -1,0 +1,155 @@
+/**
+ * The mirror of csi-sanity: judges one orchestrator by the calls a driver received from it. Pure: it is told what
+ * happened, holds no clock and asks nobody. Rules carry the ids of csi-and-peers.md §A.2.
+ *
+ * It knows what the specification lets a driver know: which call of a volume is open, what was asked, what was
+ * answered. A call that was not answered OK leaves its rung `unsure`, unless the code promises that nothing happened.
+ */
+import { judgeFields } from './oracle-fields.ts';
+import {
+  type BeginningCall,
+  createHistory,
+  doubt,
+  type EndedCall,
+  settle,
+  type VolumeHistory,
+} from './oracle-history.ts';
+import { type DriverNature, learn, UNKNOWN_NATURE } from './oracle-nature.ts';
+import { judgeOrder } from './oracle-order.ts';
+import type { RecordedCall } from './recorded-call.ts';
+
+export interface Violation {
+  /** `A-054`; several rules may share one id. */
+  readonly duty: string;
+  /** `should`: the specification advises it. */
+  readonly level: 'must' | 'should';
+  readonly text: string;
+}
+
+export interface OracleOptions {
+  /** What is known of the driver beforehand; more is learnt from the identity and capability calls that go by. */
+  readonly nature?: DriverNature;
+  /** Publish and unpublish of one volume at different targets may overlap (a per-driver option of ours). */
+  readonly parallelPublish?: boolean;
+  /** Values that must appear in `secrets` fields only. */
+  readonly canaries?: readonly string[];
+  /** The wish did not change while it was watched: every call with the same place must have the same arguments. */
+  readonly steadyWish?: boolean;
+}
+
+const VIOLATIONS_MAX = 1_000;
+
+export class CallOracle {
+  readonly #options: OracleOptions;
+  readonly #volumes = new Map<string, VolumeHistory>();
+  readonly #violations: Violation[] = [];
+  #nature: DriverNature;
+  #calls = 0;
+
+  constructor(options: OracleOptions = {}) {
+    this.#options = options;
+    this.#nature = options.nature ?? UNKNOWN_NATURE;
+  }
+
+  /** In the order they were found; at most 1,000. */
+  get violations(): readonly Violation[] {
+    return this.#violations;
+  }
+
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /** A call has arrived. Call what it returns with the answer, once. */
+  begin(call: BeginningCall): (ended: EndedCall) => void {
+    this.#calls += 1;
+    const violate = (duty: string, text: string, level: Violation['level'] = 'must'): void => {
+      if (this.#violations.length < VIOLATIONS_MAX) this.#violations.push({ duty, level, text });
+    };
+    const { volumeId } = call.request;
+    const history = volumeId === undefined ? undefined : this.#historyOf(volumeId);
+    const context = { call, nature: this.#nature, history, options: this.#options, violate };
+    judgeFields(context);
+    judgeOrder(context);
+    if (history === undefined) return (ended) => this.#learn(call, ended);
+    history.open.add(call);
+    const takeBack = doubt(call, history);
+    return (ended) => {
+      history.open.delete(call);
+      this.#learn(call, ended);
+      settle(call, ended, history, takeBack);
+    };
+  }
+
+  /** The node was started anew: nothing is staged or published, no call is open. Attachments stay. */
+  forgetNode(): void {
+    for (const history of this.#volumes.values()) {
+      history.open.clear();
+      history.staged = 'none';
+      history.published.clear();
+      history.pending.clear();
+      history.expandRefused = false;
+    }
+  }
+
+  /** The driver's process is gone: calls it had open got no answer. */
+  forgetOpenCalls(): void {
+    for (const history of this.#volumes.values()) history.open.clear();
+  }
+
+  /** What a driver must believe is still in use: empty after a complete tear-down. */
+  remains(): readonly string[] {
+    return [...this.#volumes].flatMap(([id, { attached, staged, published }]) => [
+      ...[...published].map(([target, { rung }]) => `${id} published at ${target}: ${rung}`),
+      ...(staged === 'none' ? [] : [`${id} staged: ${staged}`]),
+      ...(attached === 'none' ? [] : [`${id} attached: ${attached}`]),
+    ]);
+  }
+
+  #learn(call: BeginningCall, ended: EndedCall): void {
+    this.#nature = learn(this.#nature, call.method, ended);
+    if (call.method.endsWith('GetCapabilities') && ended.code === 0) {
+      for (const history of this.#volumes.values()) history.unimplemented.clear();
+    }
+  }
+
+  #historyOf(volumeId: string): VolumeHistory {
+    const known = this.#volumes.get(volumeId);
+    if (known !== undefined) return known;
+    const fresh = createHistory();
+    this.#volumes.set(volumeId, fresh);
+    return fresh;
+  }
+}
+
+/** A whole recording at once, in the order of its clock. */
+export function judge(calls: readonly RecordedCall[], options: OracleOptions = {}): readonly Violation[] {
+  return replay(calls, options).violations;
+}
+
+/** The oracle after a whole recording, to be asked for more. */
+export function replay(calls: readonly RecordedCall[], options: OracleOptions = {}): CallOracle {
+  const oracle = new CallOracle(options);
+  const events = calls.flatMap((call) => {
+    let end: ((ended: EndedCall) => void) | undefined;
+    const begin = (): void => {
+      end = oracle.begin(call);
+    };
+    const finish = (): void => end?.(call);
+    if (call.startMs < call.endMs) {
+      // Two calls that touch do not overlap: at one time the ends come first.
+      return [
+        { atMs: call.startMs, order: 1, happen: begin },
+        { atMs: call.endMs, order: 0, happen: finish },
+      ];
+    }
+    const both = (): void => {
+      begin();
+      finish();
+    };
+    return [{ atMs: call.startMs, order: 1, happen: both }];
+  });
+  events.sort((a, b) => a.atMs - b.atMs || a.order - b.order);
+  for (const { happen } of events) happen();
+  return oracle;
+}

@@ -1,0 +1,54 @@
+/** One run of `mooring drive` on a screen. */
+import { paint } from '../table.ts';
+import type { Screen } from '../show.ts';
+import { drive } from './drive.ts';
+import type { DriveOptions } from './drive-options.ts';
+import { headLine, reportDocument, sumLine, verdictLines } from './report.ts';
+
+export interface DriveShow {
+  readonly options: DriveOptions;
+  /** Empty; everything happens below it. */
+  readonly directory: string;
+  readonly output: 'table' | 'json';
+  readonly screen: Screen;
+  readonly brokerCommand: readonly string[];
+  readonly interrupted: AbortSignal;
+}
+
+const LINE_START = '\r\u001b[K';
+
+/** True when nothing failed: the exit code. */
+export async function showDrive(show: DriveShow): Promise<boolean> {
+  const { options, output, screen, interrupted } = show;
+  const table = output === 'table';
+  const look = screen.look();
+  // Progress is for a terminal: the line of the duty that runs is written over by its verdict.
+  const live = table && screen.rows() !== undefined;
+  if (table) screen.write(`${headLine(look)}\n`);
+  const result = await drive({
+    options,
+    directory: show.directory,
+    brokerCommand: show.brokerCommand,
+    interrupted,
+    onBegin: (duty, title) => {
+      if (live) screen.write(`${LINE_START}${paint(`${duty}  ${title} …`, 'dim', look)}`);
+    },
+    onVerdict: (verdict) => {
+      if (table) screen.write(`${live ? LINE_START : ''}${verdictLines(verdict, look).join('\n')}\n`);
+    },
+  });
+  if (live) screen.write(LINE_START);
+  if (!result.ok) {
+    screen.complain(`mooring: ${result.failure.message}\n`);
+    return false;
+  }
+  const report = result.value;
+  const { name, vendorVersion } = report.driver;
+  if (table)
+    screen.write(
+      `${sumLine(report, look)}  ${paint(`${name} ${vendorVersion}, seed ${options.seed}`, 'dim', look)}\n`,
+    );
+  else screen.write(`${JSON.stringify(reportDocument(report, options.seed), null, 2)}\n`);
+  if (interrupted.aborted) screen.complain('mooring: interrupted; not every duty was tried\n');
+  return report.good && !interrupted.aborted;
+}

@@ -1,0 +1,91 @@
+/** Runs `drive` in this process, in the private namespace of the test, on a driver of the test. */
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { drive, type DriveReport } from '../../agent/drive/drive.ts';
+import { type DriveOptions, NO_DRIVE_SECRETS } from '../../agent/drive/drive-options.ts';
+import { removeScratch } from '../../agent/drive/machine.ts';
+import type { Verdict } from '../../agent/drive/verdict.ts';
+import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+
+const LOOPFILE = fileURLToPath(new URL('../../plugins/loopfile/main.ts', import.meta.url));
+const BROKEN = fileURLToPath(new URL('./broken-driver.ts', import.meta.url));
+const AGENT = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
+export const TSX = ['--import', import.meta.resolve('tsx')];
+const VOLUME_BYTES = 16n * 1024n * 1024n;
+
+export function path(text: string): AbsolutePath {
+  const parsed = parseAbsolutePath(text);
+  if (parsed === undefined) throw new Error(`not a path: ${text}`);
+  return parsed;
+}
+
+export interface DriveWorld {
+  readonly directory: string;
+  readonly socket: string;
+  readonly loopfile: readonly string[];
+  readonly broken: (fault: string) => readonly string[];
+  run(command: readonly string[], options?: Partial<DriveOptions>): Promise<DriveReport>;
+  close(): void;
+}
+
+export function createDriveWorld(): DriveWorld {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'mooring-drivetest-')));
+  const socket = join(directory, 'csi.sock');
+  const pool = join(directory, 'pool');
+  const argv = ['--pool', pool, '--endpoint', `unix://${socket}`];
+  const node = [process.execPath, ...TSX];
+  return {
+    directory,
+    socket,
+    loopfile: [...node, LOOPFILE, ...argv, '--node-id', 'node-1'],
+    broken: (fault) => [...node, BROKEN, ...argv, ...(fault === '' ? [] : ['--fault', fault])],
+    async run(command, options = {}) {
+      const scratch = mkdtempSync(join(directory, 'd-'));
+      const result = await drive({
+        options: { ...DEFAULTS, endpoint: path(socket), command, ...options },
+        directory: scratch,
+        brokerCommand: [process.execPath, ...TSX, AGENT, 'broker'],
+        onBegin: () => {},
+        onVerdict: () => {},
+        interrupted: new AbortController().signal,
+      });
+      await removeScratch(scratch);
+      if (!result.ok) throw new Error(result.failure.message);
+      return result.value;
+    },
+    close: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}
+
+const DEFAULTS: DriveOptions = {
+  endpoint: undefined,
+  registration: undefined,
+  command: [],
+  volumeHandles: [],
+  sizeBytes: VOLUME_BYTES,
+  fsType: '',
+  accessMode: undefined,
+  attributes: {},
+  parameters: {},
+  secrets: NO_DRIVE_SECRETS,
+  block: false,
+  only: [],
+  faults: false,
+  seed: 1,
+  deadlineMs: 20_000,
+  directory: undefined,
+  strict: false,
+};
+
+/** "duty: what was found", of everything that is not well. */
+export function troubles({ verdicts }: DriveReport): readonly string[] {
+  return verdicts
+    .filter(({ kind }) => kind === 'fail' || kind === 'blocked')
+    .map(({ duty, kind, findings }) => `${duty} ${kind}: ${findings.join('; ')}`);
+}
+
+export function verdictOf({ verdicts }: DriveReport, duty: string): Verdict['kind'] | undefined {
+  return verdicts.find((one) => one.duty === duty)?.kind;
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { DriveReport } from '../../agent/drive/drive.ts';
+import { readOptions } from '../../agent/drive/read-options.ts';
+import { reportDocument, sumLine, verdictLines } from '../../agent/drive/report.ts';
+import { isGood, Notes, type Verdict } from '../../agent/drive/verdict.ts';
+import { ok } from '../../mount/failure.ts';
+
+const PLAIN = { widthMax: 60, colour: false, unicode: true };
+const FLAGS = { endpoint: 'unix:///run/csi.sock', size: '64Mi', deadline: '60', output: 'table' } as const;
+
+function verdict(duty: string, write: (notes: Notes) => void, strict = false): Verdict {
+  const notes = new Notes();
+  write(notes);
+  return { duty, title: 'title', source: 'A-001', durationMs: 1_234, ...notes.verdict(strict) };
+}
+
+const passed = verdict('stage', () => {});
+const failed = verdict('stats', (notes) =>
+  notes.fail('bytes: negative: \u001b[31m-1 and quite a long sentence about it'),
+);
+const remarked = verdict('publish', (notes) => notes.remark('unusual'));
+
+function report(...verdicts: readonly Verdict[]): DriveReport {
+  const none: ReadonlySet<number> = new Set();
+  const facts = {
+    services: none,
+    expansion: none,
+    node: new Set([1]),
+    controller: none,
+    topology: undefined,
+  };
+  const driver = { name: 'a.example', vendorVersion: '1', nodeId: 'n', ...facts };
+  return { driver, verdicts, good: isGood(verdicts) };
+}
+
+test('a failure outranks what blocks, and what blocks outranks what is skipped', () => {
+  const kinds = [
+    verdict('x', (notes) => notes.skip('not claimed')),
+    verdict('x', (notes) => [notes.skip('not claimed'), notes.blocked('no volume')]),
+    verdict('x', (notes) => [notes.blocked('no volume'), notes.fail('broken')]),
+  ].map(({ kind }) => kind);
+  assert.deepEqual(kinds, ['skipped', 'blocked', 'fail']);
+  assert.equal(isGood([verdict('x', (notes) => notes.skip('not claimed'))]), true);
+  assert.equal(isGood([verdict('x', (notes) => notes.blocked('no volume'))]), false);
+});
+
+test('remarks are failures only for who wants it strict', () => {
+  assert.equal(remarked.kind, 'pass');
+  assert.equal(verdict('publish', (notes) => notes.remark('unusual'), true).kind, 'fail');
+});
+
+test('what a driver says is shown below its verdict, within the width and without control characters', () => {
+  const [row = '', ...below] = verdictLines(failed, PLAIN);
+  assert.match(row, /^stats +FAIL +1s {2}title \(A-001\)$/);
+  assert.ok(below.length > 1 && below.every((line) => line.length <= 62), below.join('\n'));
+  assert.ok(below.join('').includes('\\u001b[31m-1'));
+  assert.match(verdictLines(remarked, PLAIN)[1] ?? '', /~ unusual/);
+});
+
+test('the sum says how many, and JSON says the same', () => {
+  const all = report(passed, failed, remarked);
+  assert.equal(sumLine(all, PLAIN), '2 passed, 1 failed, 0 skipped, 1 remarks');
+  const document = JSON.parse(JSON.stringify(reportDocument(all, 7)));
+  assert.deepEqual(document.counts, { pass: 2, fail: 1, blocked: 0, skipped: 0 });
+  assert.equal(document.good, false);
+  assert.deepEqual(document.driver.nodeCapabilities, [1]);
+  assert.equal(document.verdicts[1].verdict, 'fail');
+});
+
+test('options are read as they are meant', () => {
+  const reading = readOptions(
+    {
+      ...FLAGS,
+      accessMode: 'single-node-multi-writer',
+      attribute: ['a=b=c'],
+      only: ['stage,stats', 'publish'],
+    },
+    ['driver', '--flag'],
+    ok('stage: {password: "1234"}\n'),
+    5,
+  );
+  assert.ok(reading.ok);
+  const { accessMode, attributes, only, secrets, seed, sizeBytes, deadlineMs, endpoint } = reading.value;
+  assert.deepEqual(
+    [accessMode, seed, sizeBytes, deadlineMs, endpoint],
+    [7, 5, 2n ** 26n, 60_000, '/run/csi.sock'],
+  );
+  assert.deepEqual([attributes, only], [{ a: 'b=c' }, ['stage', 'stats', 'publish']]);
+  assert.deepEqual({ ...secrets.stage }, { password: '1234' });
+});
+
+test('a secrets file is refused without a word of it', () => {
+  for (const text of [
+    'stage: [hunter2]',
+    'staging: {a: hunter2}',
+    'stage: {a: 12}',
+    '- hunter2',
+    '{"a": hunter2',
+  ]) {
+    const reading = readOptions(FLAGS, [], ok(text), 1);
+    assert.ok(!reading.ok, text);
+    assert.ok(!reading.problems.join().includes('hunter2'), reading.problems.join());
+  }
+});
