@@ -1,10 +1,12 @@
 /** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
-import { done, type Failure, type Result } from '../mount/failure.ts';
-import type { Cancel, Host } from '../mount/host.ts';
+import { assert, done, type Failure, type Result } from '../mount/failure.ts';
+import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '../mount/host.ts';
 import { createMounter } from '../mount/mounter.ts';
 import { createContentPlugin } from '../plugins/content.ts';
+import { createCallLanes } from '../plugins/csi/call-lane.ts';
 import { createCsiPlugin } from '../plugins/csi/csi-plugin.ts';
 import { createDriverRegistry, type RunningDriverRegistry } from '../plugins/csi/driver-registry.ts';
+import { createStatistics } from '../plugins/csi/statistics.ts';
 import { createEmptyDirPlugin } from '../plugins/empty-dir.ts';
 import { createHostPathPlugin } from '../plugins/host-path.ts';
 import { createLayout, type Layout } from '../plugins/layout.ts';
@@ -21,6 +23,10 @@ import { recover } from '../reconciler/recover.ts';
 import type { Config } from './config.ts';
 import { desire } from './desire.ts';
 import { createManifestSource } from './manifest-source.ts';
+import { createRepublisher } from './republisher.ts';
+import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
+import { NO_TOKENS } from './token-source.ts';
+import { createUnresolvedBook, type UnresolvedBook } from './unresolved-book.ts';
 import type { Wish } from './wish.ts';
 
 export interface AgentParts {
@@ -35,9 +41,14 @@ export interface AgentParts {
 export interface AgentView {
   readonly layout: Layout;
   readonly wish: Wish;
-  readonly reconciler: Pick<Reconciler, 'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes'>;
+  readonly reconciler: Pick<
+    Reconciler,
+    'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes' | 'quarantine' | 'endQuarantine'
+  >;
   readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
   readonly unreadableRecords: readonly UnreadableRecord[];
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage'>;
+  readonly unresolvedSinceMs: UnresolvedBook['sinceMs'];
   readonly startedMs: number;
 }
 
@@ -77,7 +88,12 @@ export function createAgent(parts: AgentParts): Agent {
     settleMs: config.settleMs,
   });
   const plugins = createPlugins(host, layout, config, drivers);
-  let running: { readonly reconciler: Reconciler; readonly view: AgentView } | undefined;
+  const unresolved = createUnresolvedBook(host);
+  const republisher = createRepublisher(host, config.republishIntervalMs);
+  let seLinux = false;
+  let running:
+    | { readonly reconciler: Reconciler; readonly view: AgentView; readonly stop: () => void }
+    | undefined;
   let stopped = false;
   let cancelScan: Cancel = () => {};
 
@@ -94,6 +110,18 @@ export function createAgent(parts: AgentParts): Agent {
       resyncMs: config.resyncMs,
       ...(parts.policy === undefined ? {} : { policy: parts.policy }),
     });
+    const statistics = createStatisticsCollector({
+      clock: host,
+      actual: reconciler.actual,
+      plugins,
+      periodMs: config.statisticsIntervalMs,
+      storage: {
+        drivers: () => drivers.list().map(({ name }) => name),
+        health: createStatistics({ host, layout, drivers, lanes: createCallLanes() }).storageHealth,
+      },
+    });
+    statistics.onChange(notify);
+    statistics.start();
     const view: AgentView = {
       layout,
       get wish() {
@@ -102,18 +130,27 @@ export function createAgent(parts: AgentParts): Agent {
       reconciler,
       drivers,
       unreadableRecords,
+      statistics,
+      unresolvedSinceMs: unresolved.sinceMs,
       startedMs: host.nowMs(),
     };
-    running = { reconciler, view };
+    running = { reconciler, view, stop: statistics.stop };
     return reconciler;
   }
 
   const records = createRecordStore(host, layout);
 
   function readWish(reconciler: Reconciler): void {
-    reconciler.setDesired(
-      desire(source.current(), { deniedHostPaths: [layout.root, ...config.hostPathDenied] }),
-    );
+    const wish = source.current();
+    const desired = desire(wish, {
+      deniedHostPaths: [layout.root, ...config.hostPathDenied],
+      nodeName: config.nodeName,
+      tokens: NO_TOKENS,
+      seLinux,
+      republishEpoch: republisher.epochFor(wish, () => readWish(reconciler)),
+    });
+    unresolved.note(desired.unresolved);
+    reconciler.setDesired(desired);
     notify();
   }
 
@@ -135,6 +172,7 @@ export function createAgent(parts: AgentParts): Agent {
       if (!loaded.ok) return loaded;
       const table = await host.readMountTable();
       if (!table.ok) log.warn('mount table unreadable', explained(table.failure));
+      seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
       for (const { file, failure } of loaded.value.unreadable)
         log.warn('record unreadable', { file, ...explained(failure) });
       const recovered = recover({
@@ -172,11 +210,22 @@ export function createAgent(parts: AgentParts): Agent {
     async stop(waitMs) {
       stopped = true;
       cancelScan();
+      republisher.stop();
+      running?.stop();
       source.stop();
       drivers.stop();
       await running?.reconciler.stop(waitMs);
     },
   };
+}
+
+/** Made by the kernel when SELinux is enabled, enforcing or permissive (selinuxfs). */
+const SELINUX_ENFORCE: AbsolutePath | undefined = parseAbsolutePath('/sys/fs/selinux/enforce');
+
+async function hasSeLinux(host: Host): Promise<boolean> {
+  assert(SELINUX_ENFORCE !== undefined, 'the path is one');
+  const facts = await host.inspect(SELINUX_ENFORCE);
+  return facts.ok && facts.value.kind !== 'absent';
 }
 
 function createPlugins(
@@ -195,6 +244,7 @@ function createPlugins(
     drivers,
     nodeName: config.nodeName,
     deadlineMs: config.csiDeadlineMs,
+    forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
     parallelPublish: (driver) => {
       const endpoint = drivers.get(driver)?.endpoint.path;
       return (

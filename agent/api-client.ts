@@ -1,4 +1,4 @@
-/** The command line's end of the status API. */
+/** The command line's end of the API. */
 import { request } from 'node:http';
 import { printable } from './printable.ts';
 import { SOCKET_PATH_BYTES_MAX } from './setting.ts';
@@ -18,10 +18,30 @@ export interface ApiRequest {
   readonly kind: string;
 }
 
+export interface ApiChange extends ApiRequest {
+  readonly method: 'POST' | 'DELETE';
+  /** Sent as JSON. */
+  readonly body?: object;
+}
+
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 
 /** One GET. Trusts the agent to send what docs/API.md says of a document of this kind; never rejects. */
-export function getFromAgent<T>({ socket, path, timeoutMs, kind }: ApiRequest): Promise<ApiAnswer<T>> {
+export function getFromAgent<T>(asked: ApiRequest): Promise<ApiAnswer<T>> {
+  return ask(asked, 'GET', undefined);
+}
+
+/** One request that changes something. Never repeated: whoever gets no answer looks what is before asking again. */
+export function changeAtAgent<T>(asked: ApiChange): Promise<ApiAnswer<T>> {
+  return ask(asked, asked.method, asked.body);
+}
+
+function ask<T>(
+  { socket, path, timeoutMs, kind }: ApiRequest,
+  method: string,
+  body: object | undefined,
+): Promise<ApiAnswer<T>> {
+  const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
   if (Buffer.byteLength(socket) > SOCKET_PATH_BYTES_MAX) {
     return Promise.resolve(
       unreachable(`socket path "${socket}" is longer than ${SOCKET_PATH_BYTES_MAX} bytes`),
@@ -32,7 +52,13 @@ export function getFromAgent<T>({ socket, path, timeoutMs, kind }: ApiRequest): 
       {
         socketPath: socket,
         path,
-        headers: { host: 'mooring' },
+        method,
+        headers: {
+          host: 'mooring',
+          ...(sent === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': sent.length }),
+        },
         agent: false,
         signal: AbortSignal.timeout(timeoutMs),
       },
@@ -51,7 +77,7 @@ export function getFromAgent<T>({ socket, path, timeoutMs, kind }: ApiRequest): 
       },
     );
     asked.once('error', (error) => resolve(unreachable(sentenceFor(error, socket, timeoutMs))));
-    asked.end();
+    asked.end(sent);
   });
 }
 

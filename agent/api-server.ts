@@ -1,26 +1,29 @@
-/** The status API: read-only HTTP over a unix socket that only root can open. docs/API.md describes it. */
+/** The API: HTTP over a unix socket that only root can open. docs/API.md describes it. */
 import { chmod, lstat, mkdir, unlink } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { done, fail, type FailureCode, type Result } from '../mount/failure.ts';
-import { type AbsolutePath, type Cancel, type Clock, parentOf } from '../mount/host.ts';
+import { type AbsolutePath, parentOf } from '../mount/host.ts';
 import type { Log } from '../reconciler/log.ts';
+import { type ApiAnswer, refusal } from './api-answer.ts';
+import { type ChangesParts, createChanges, WATCHERS_MAX } from './api-changes.ts';
 import { explain } from './explain.ts';
+import { METRICS_CONTENT_TYPE } from './metrics.ts';
 import { printable } from './printable.ts';
+import { createQuarantineApi, type QuarantineApi, type QuarantineKeeper } from './quarantine-api.ts';
 import { SOCKET_PATH_BYTES_MAX } from './setting.ts';
 import type { StatusDocument } from './status-document.ts';
 import { BUILD } from './version.ts';
 
-export interface ApiServerParts {
+export interface ApiServerParts extends ChangesParts {
   readonly socket: AbsolutePath;
   /** The document of this moment under the given revision. */
   readonly status: (revision: string) => StatusDocument;
+  readonly quarantine: QuarantineKeeper;
+  /** Prometheus text. */
+  readonly metrics: () => string;
   /** Does a broker answer? */
   readonly healthy: () => Promise<boolean>;
-  readonly onChange: (listener: () => void) => Cancel;
-  readonly clock: Clock;
-  /** Differs from start to start, so that a revision of another life is never taken for one of this. */
-  readonly instance: string;
   readonly runtime: string;
   readonly log: Log;
 }
@@ -35,22 +38,16 @@ export interface ApiServer {
 export const WAIT_MS_MAX = 30_000;
 const URL_BYTES_MAX = 2_048;
 const HEADER_BYTES_MAX = 8_192;
+const BODY_BYTES_MAX = 4_096;
 const CONNECTIONS_MAX = 64;
-const WATCHERS_MAX = 32;
 const HEADERS_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 5_000;
 const PROBE_TIMEOUT_MS = 1_000;
-/** Many changes in one go are one answer. */
-const SETTLE_MS = 50;
-
-interface Answer {
-  readonly status: number;
-  readonly body: unknown;
-}
 
 export function createApiServer(parts: ApiServerParts): ApiServer {
   const changes = createChanges(parts);
+  const quarantine = createQuarantineApi(parts.quarantine, () => parts.status(changes.revision()));
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -65,51 +62,63 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
   server.maxConnections = CONNECTIONS_MAX;
 
   async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    request.resume();
-    let answer: Answer;
+    // Only a POST has a body that somebody reads.
+    if (request.method !== 'POST') request.resume();
+    let answer: ApiAnswer;
     try {
       answer = await route(request, response);
     } catch (error) {
-      // A look at the state cannot have spoilt it: the request fails, the volumes go on.
+      // A request cannot have spoilt the state: it fails, the volumes go on.
       parts.log.error('request failed', { url: request.url, error: String(error) });
       answer = refusal(500, 'internal', 'the agent could not make this answer; its log says why');
     }
+    request.resume();
     send(response, answer, request.method === 'HEAD');
   }
 
-  async function route(request: IncomingMessage, response: ServerResponse): Promise<Answer> {
+  async function route(request: IncomingMessage, response: ServerResponse): Promise<ApiAnswer> {
     const text = request.url ?? '/';
     if (Buffer.byteLength(text) > URL_BYTES_MAX)
       return refusal(414, 'bad-request', `URL above ${URL_BYTES_MAX} bytes`);
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return refusal(
-        405,
-        'method-not-allowed',
-        `${request.method ?? 'this method'}: the API is read-only, use GET`,
-      );
-    }
     if (!URL.canParse(text, 'http://mooring')) return refusal(400, 'bad-request', 'not a URL');
     const url = new URL(text, 'http://mooring');
+    const methods = METHODS.get(url.pathname);
+    if (methods === undefined)
+      return refusal(404, 'not-found', `no such path; there are ${PATHS.join(', ')}`);
+    const method = request.method ?? '';
+    if (!methods.includes(method)) {
+      const message = `${method}: ${url.pathname} has only ${methods.join(', ')}`;
+      return { ...refusal(405, 'method-not-allowed', message), allow: methods.join(', ') };
+    }
+    if (method === 'GET' || method === 'HEAD') return look(url, response);
+    return method === 'POST'
+      ? quarantineFrom(request, quarantine)
+      : quarantine.clear(url.searchParams.get('volume') ?? '');
+  }
+
+  async function look(url: URL, response: ServerResponse): Promise<ApiAnswer> {
     switch (url.pathname) {
       case '/v1/status':
         return answerStatus(url, response);
       case '/v1/explain':
         return answerExplain(url);
+      case '/v1/quarantine':
+        return quarantine.list();
       case '/v1/version':
         return {
           status: 200,
           body: { apiVersion: 'mooring/v1', kind: 'Version', ...BUILD, runtime: parts.runtime },
         };
-      case '/v1/health': {
+      case '/metrics':
+        return { status: 200, text: parts.metrics(), contentType: METRICS_CONTENT_TYPE };
+      default: {
         const healthy = await parts.healthy();
         return { status: healthy ? 200 : 503, body: { apiVersion: 'mooring/v1', kind: 'Health', healthy } };
       }
-      default:
-        return refusal(404, 'not-found', `no such path; there are ${PATHS.join(', ')}`);
     }
   }
 
-  async function answerStatus(url: URL, response: ServerResponse): Promise<Answer> {
+  async function answerStatus(url: URL, response: ServerResponse): Promise<ApiAnswer> {
     const after = url.searchParams.get('after');
     const waitMs = url.searchParams.get('waitMs') ?? '0';
     if (!/^\d{1,6}$/.test(waitMs) || Number(waitMs) > WAIT_MS_MAX) {
@@ -125,7 +134,7 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
     return { status: 200, body: parts.status(changes.revision()) };
   }
 
-  function answerExplain(url: URL): Answer {
+  function answerExplain(url: URL): ApiAnswer {
     const subject = url.searchParams.get('subject') ?? '';
     if (subject === '') return refusal(400, 'bad-request', 'subject: name a pod or a volume');
     const explanation = explain(subject, parts.status(changes.revision()));
@@ -153,65 +162,69 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
   };
 }
 
-const PATHS = ['/v1/status', '/v1/explain?subject=', '/v1/version', '/v1/health'];
+const LOOK = ['GET', 'HEAD'];
+const METHODS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['/v1/status', LOOK],
+  ['/v1/explain', LOOK],
+  ['/v1/quarantine', [...LOOK, 'POST', 'DELETE']],
+  ['/v1/version', LOOK],
+  ['/v1/health', LOOK],
+  ['/metrics', LOOK],
+]);
+const PATHS = [...METHODS.keys()];
 
-function refusal(status: number, code: string, message: string): Answer {
-  return { status, body: { error: { code, message } } };
+async function quarantineFrom(request: IncomingMessage, quarantine: QuarantineApi): Promise<ApiAnswer> {
+  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (type !== 'application/json')
+    return refusal(
+      415,
+      'unsupported-media-type',
+      'the body must be JSON, with content-type application/json',
+    );
+  const text = await readBody(request);
+  if (text === 'too-large') return refusal(413, 'too-large', `body above ${BODY_BYTES_MAX} bytes`);
+  const body = text === 'broken' ? undefined : parseJson(text.toString('utf8'));
+  return body === undefined
+    ? refusal(400, 'bad-request', 'the body is not JSON')
+    : quarantine.add(body.value);
 }
 
-function send(response: ServerResponse, { status, body }: Answer, headOnly: boolean): void {
-  const bytes = Buffer.from(`${JSON.stringify(body)}\n`);
-  response.writeHead(status, {
-    'content-type': 'application/json; charset=utf-8',
+/** Settles at the latest when the server's own limit for a whole request ends it. */
+function readBody(request: IncomingMessage): Promise<Buffer | 'too-large' | 'broken'> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > BODY_BYTES_MAX) resolve('too-large');
+      else chunks.push(chunk);
+    });
+    request.once('end', () => resolve(Buffer.concat(chunks)));
+    request.once('error', () => resolve('broken'));
+    request.once('close', () => resolve('broken'));
+  });
+}
+
+function parseJson(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+function send(response: ServerResponse, answer: ApiAnswer, headOnly: boolean): void {
+  const isText = 'text' in answer;
+  const bytes = Buffer.from(isText ? answer.text : `${JSON.stringify(answer.body)}\n`);
+  response.writeHead(answer.status, {
+    'content-type': isText ? answer.contentType : 'application/json; charset=utf-8',
     'content-length': bytes.length,
     'cache-control': 'no-store',
+    ...(!isText && answer.allow !== undefined ? { allow: answer.allow } : {}),
+    // The rest of a body that nobody reads is not the next request.
+    ...(answer.status === 413 || answer.status === 415 ? { connection: 'close' } : {}),
   });
   response.end(headOnly ? undefined : bytes);
-}
-
-interface Changes {
-  revision(): string;
-  /** Until the next change, `waitMs` or `cancel`; undefined when too many wait. */
-  wait(waitMs: number): { readonly ended: Promise<void>; readonly cancel: () => void } | undefined;
-  close(): void;
-}
-
-/** Counts changes and wakes who waits for the next one. */
-function createChanges({ clock, instance, onChange }: ApiServerParts): Changes {
-  const waiting = new Set<() => void>();
-  let count = 0;
-  let cancelWake: Cancel | undefined;
-  const wakeAll = (): void => {
-    cancelWake?.();
-    cancelWake = undefined;
-    for (const wake of waiting) wake();
-  };
-  const unsubscribe = onChange(() => {
-    count += 1;
-    if (waiting.size > 0) cancelWake ??= clock.timer(SETTLE_MS, wakeAll);
-  });
-  return {
-    revision: () => `${instance}-${count}`,
-    wait(waitMs) {
-      if (waiting.size >= WATCHERS_MAX) return undefined;
-      let cancel = (): void => {};
-      const ended = new Promise<void>((resolve) => {
-        const wake = (): void => {
-          cancelTimer();
-          waiting.delete(wake);
-          resolve();
-        };
-        const cancelTimer = clock.timer(waitMs, wake);
-        waiting.add(wake);
-        cancel = wake;
-      });
-      return { ended, cancel };
-    },
-    close() {
-      unsubscribe();
-      wakeAll();
-    },
-  };
 }
 
 /** The path is free, or taken by a socket that nobody answers on, which is removed. */

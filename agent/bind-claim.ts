@@ -1,6 +1,7 @@
 /** From a claim to its PersistentVolume, by static binding: two pointers that must not contradict each other (S1-3). */
-import { type Failure, type FailureCode, fail, ok, type Result } from '../mount/failure.ts';
+import { ok, type Result } from '../mount/failure.ts';
 import { type ObjectKey, objectKey, type PersistentVolume, type PersistentVolumeClaim } from './objects.ts';
+import { refuse } from './refuse.ts';
 import { compareText, type Wish } from './wish.ts';
 
 /** Answers for one wish; made once, so that each claim costs two look-ups. */
@@ -91,8 +92,4 @@ function agree(
     );
   }
   return ok(volume);
-}
-
-function refuse(code: FailureCode, message: string): { readonly ok: false; readonly failure: Failure } {
-  return fail({ code, message, effect: 'none' });
 }

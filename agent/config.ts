@@ -2,6 +2,8 @@
 import * as v from 'valibot';
 import { type AbsolutePath, isBelow, parseAbsolutePath } from '../mount/host.ts';
 import { isDriverName } from '../plugins/volume.ts';
+import { warningsAbout } from './config-warning.ts';
+import { type ListenAddress, parseListenAddress } from './metrics-server.ts';
 import { nearest } from './nearest.ts';
 import { printable } from './printable.ts';
 import {
@@ -9,6 +11,7 @@ import {
   DEFAULT_ROOT,
   DEFAULT_SOCKET,
   NUMBERS,
+  type Range,
   SETTINGS,
   SOCKET_PATH_BYTES_MAX,
 } from './setting.ts';
@@ -24,6 +27,8 @@ export interface DriverOptions {
   readonly parallelPublish: boolean;
   /** Undefined: `operationsPerDriverMax`. */
   readonly operationsMax: number | undefined;
+  /** In quarantine: send `force` and `fence` of CSI pull 477, which no release has; the driver may drop data (B-5). */
+  readonly forceFields: boolean;
 }
 
 export interface Config {
@@ -39,9 +44,16 @@ export interface Config {
   readonly operationsPerDriverMax: number;
   readonly resyncMs: number;
   readonly settleMs: number;
+  /** 0: drivers are never asked how full and how healthy a volume is. */
+  readonly statisticsIntervalMs: number;
+  readonly republishIntervalMs: number;
   readonly backOff: { readonly firstMs: number; readonly maxMs: number };
   readonly log: { readonly format: LogFormat; readonly level: LogLevel };
   readonly allowPrivateMountNamespace: boolean;
+  /** `auto`: SELinux contexts are used where the machine has SELinux enabled. */
+  readonly seLinux: 'auto' | 'off';
+  /** Undefined: metrics are on the socket only. */
+  readonly metricsListen: ListenAddress | undefined;
   /** A hostPath volume at or below one of these is refused. */
   readonly hostPathDenied: readonly AbsolutePath[];
   readonly watchdog: boolean;
@@ -75,9 +87,6 @@ export type ConfigReading =
   | { readonly ok: true; readonly value: Config; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[] };
 
-/** `/var/lib/kubelet`: with a longer root, paths grow beyond what drivers are used to (CSI asks for 128 bytes only). */
-const ROOT_BYTES_ADVISED_MAX = 16;
-
 function absolutePath(): v.GenericSchema<unknown, AbsolutePath> {
   const message = 'must be an absolute path without "." or "..", without double or trailing slash';
   const isPath = (text: string): text is AbsolutePath => parseAbsolutePath(text) !== undefined;
@@ -98,16 +107,22 @@ function flag(byDefault: boolean) {
 }
 
 function wholeNumber(key: keyof typeof NUMBERS) {
-  const { default: byDefault, min, max } = NUMBERS[key];
+  const range: Range = NUMBERS[key];
   const unit = key.endsWith('_ms') ? ' (milliseconds)' : '';
-  const message = `must be a whole number from ${min} to ${max}${unit}`;
-  const schema = v.pipe(
-    v.number(message),
-    v.integer(message),
-    v.minValue(min, message),
-    v.maxValue(max, message),
-  );
-  return v.nullish(schema, byDefault);
+  const never = range.orNever === true ? '0 (never), or ' : '';
+  const message = `must be ${never}a whole number from ${range.min} to ${range.max}${unit}`;
+  const isRight = (value: number): boolean => {
+    if (!Number.isInteger(value)) return false;
+    return (value >= range.min && value <= range.max) || (range.orNever === true && value === 0);
+  };
+  return v.nullish(v.pipe(v.number(message), v.check(isRight, message)), range.default);
+}
+
+/** `off`, or the address of this machine to listen on. */
+function listenAddress() {
+  const message = 'must be off, or address:port as in 127.0.0.1:9112 or [::1]:9112';
+  const isRight = (text: string): boolean => text === 'off' || parseListenAddress(text) !== undefined;
+  return v.nullish(v.pipe(v.string(message), v.check(isRight, message)), 'off');
 }
 
 function oneOf<const T extends string>(options: readonly T[]) {
@@ -145,6 +160,7 @@ const STATIC_DRIVER = section({ socket: socketPath(), parallel_publish: flag(fal
 const DRIVER_OPTIONS = section({
   parallel_publish: flag(false),
   operations_max: v.nullish(wholeNumber('operations_per_driver_max').wrapped),
+  force_fields: flag(false),
 });
 const BACK_OFF = section({
   first_ms: wholeNumber('back_off.first_ms'),
@@ -173,9 +189,13 @@ function fileSchema(hostName: string) {
     operations_per_driver_max: wholeNumber('operations_per_driver_max'),
     resync_ms: wholeNumber('resync_ms'),
     settle_ms: wholeNumber('settle_ms'),
+    statistics_interval_ms: wholeNumber('statistics_interval_ms'),
+    republish_interval_ms: wholeNumber('republish_interval_ms'),
     back_off: v.nullish(BACK_OFF, {}),
     log: v.nullish(LOG, {}),
     allow_private_mount_namespace: flag(false),
+    selinux: v.nullish(oneOf(['auto', 'off']), 'auto'),
+    metrics_listen: listenAddress(),
     host_path_denied: list(absolutePath()),
     watchdog: flag(true),
   });
@@ -199,7 +219,8 @@ export function parseConfig(value: unknown, flags: ConfigFlags, hostName: string
   const problems = (parsed.issues ?? []).map((issue) => problemOf(issue, flags));
   if (parsed.typed) problems.push(...contradictions(parsed.output));
   if (!parsed.success || problems.length > 0) return { ok: false, problems };
-  return { ok: true, value: configOf(parsed.output), warnings: warningsAbout(parsed.output) };
+  const config = configOf(parsed.output);
+  return { ok: true, value: config, warnings: warningsAbout(config) };
 }
 
 /** One line for a person: `back_off.first_ms: -1: must be a whole number from 10 to 60000 (milliseconds)`. */
@@ -311,15 +332,6 @@ function contradictions(file: File): readonly ConfigProblem[] {
   return problems;
 }
 
-function warningsAbout(file: File): readonly string[] {
-  const rootBytes = Buffer.byteLength(file.root);
-  if (rootBytes <= ROOT_BYTES_ADVISED_MAX) return [];
-  return [
-    `root: "${file.root}" has ${rootBytes} bytes; above ${ROOT_BYTES_ADVISED_MAX} (as in /var/lib/kubelet) volume ` +
-      'paths grow longer than some CSI drivers were ever tried with',
-  ];
-}
-
 function configOf(file: File): Config {
   return {
     root: file.root,
@@ -334,7 +346,11 @@ function configOf(file: File): Config {
       Object.entries(file.drivers).map(([name, options]) => {
         return [
           name,
-          { parallelPublish: options.parallel_publish, operationsMax: options.operations_max ?? undefined },
+          {
+            parallelPublish: options.parallel_publish,
+            operationsMax: options.operations_max ?? undefined,
+            forceFields: options.force_fields,
+          },
         ];
       }),
     ),
@@ -343,9 +359,13 @@ function configOf(file: File): Config {
     operationsPerDriverMax: file.operations_per_driver_max,
     resyncMs: file.resync_ms,
     settleMs: file.settle_ms,
+    statisticsIntervalMs: file.statistics_interval_ms,
+    republishIntervalMs: file.republish_interval_ms,
     backOff: { firstMs: file.back_off.first_ms, maxMs: file.back_off.max_ms },
     log: { format: file.log.format, level: file.log.level },
     allowPrivateMountNamespace: file.allow_private_mount_namespace,
+    seLinux: file.selinux,
+    metricsListen: parseListenAddress(file.metrics_listen),
     hostPathDenied: file.host_path_denied,
     watchdog: file.watchdog,
   };

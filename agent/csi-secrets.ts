@@ -1,4 +1,4 @@
-/** The secrets that a PersistentVolume names for its driver, as the driver takes them: text by key. */
+/** The secrets that a volume names for its driver, as the driver takes them: text by key. */
 import { type Failure, fail, ok, type Result } from '../mount/failure.ts';
 import { NO_SECRETS, type VolumeSecrets } from '../plugins/plugin.ts';
 import { type SecretData, Sensitive } from '../plugins/sensitive.ts';
@@ -12,20 +12,45 @@ export interface ResolvedSecrets {
   readonly blocked: Failure | undefined;
 }
 
-/** All or nothing: a volume must not climb with some of its secrets. By `reference-missing` or `spec-invalid`. */
-export function resolveSecrets(wish: Pick<Wish, 'secrets'>, source: CsiSource): ResolvedSecrets {
+/** Of a PersistentVolume. */
+export interface ResolvedVolumeSecrets extends ResolvedSecrets {
+  /** Why `secrets.expand` is not there although the volume names one. */
+  readonly expandMissing: Failure | undefined;
+}
+
+/**
+ * All or nothing: a volume must not climb with some of its secrets. By `reference-missing` or `spec-invalid`.
+ *
+ * The secret for growing is apart: without it the volume is only not grown, whether growth is wanted or not. To block
+ * it would keep new pods from data that is there, and would stop republishing, so that running pods lose their tokens;
+ * whoever adds the secret gets the size, at once or, with a driver that cannot grow what is used, after the last pod.
+ */
+export function resolveSecrets(wish: Pick<Wish, 'secrets'>, source: CsiSource): ResolvedVolumeSecrets {
   const controllerPublish = resolve(wish, source.controllerPublishSecret);
   const stage = resolve(wish, source.stageSecret);
   const publish = resolve(wish, source.publishSecret);
+  const expand = resolve(wish, source.expandSecret);
+  const expandMissing = expand.ok ? undefined : expand.failure;
   for (const one of [controllerPublish, stage, publish]) {
-    if (!one.ok) return { secrets: NO_SECRETS, blocked: one.failure };
+    if (!one.ok) return { secrets: NO_SECRETS, blocked: one.failure, expandMissing };
   }
   const secrets: VolumeSecrets = {
     controllerPublish: dataOf(controllerPublish),
     stage: dataOf(stage),
     publish: dataOf(publish),
+    expand: dataOf(expand),
   };
-  return { secrets, blocked: undefined };
+  return { secrets, blocked: undefined, expandMissing };
+}
+
+/** The one secret of an inline volume. */
+export function resolvePublishSecret(
+  wish: Pick<Wish, 'secrets'>,
+  reference: NamedReference | undefined,
+): ResolvedSecrets {
+  const publish = resolve(wish, reference);
+  if (!publish.ok) return { secrets: NO_SECRETS, blocked: publish.failure };
+  return { secrets: { ...NO_SECRETS, publish: publish.value }, blocked: undefined };
 }
 
 function dataOf(result: Result<SecretData | undefined>): SecretData | undefined {

@@ -1,14 +1,10 @@
 /** From the wish to the desired state: every volume of every pod resolved, or the reason why it is not. Pure. */
-import { assert, type Failure, type FailureCode, fail, ok, type Result } from '../mount/failure.ts';
-import { type AbsolutePath, isBelow } from '../mount/host.ts';
-import { NO_SECRETS } from '../plugins/plugin.ts';
+import { type Failure, ok, type Result } from '../mount/failure.ts';
 import {
-  csiVolumeId,
-  type CsiVolumeSpec,
-  podVolumeId,
   type PodUid,
   type PublicationKey,
   publicationKey,
+  type PublicationSpec,
   type VolumeId,
   type VolumeSpec,
 } from '../plugins/volume.ts';
@@ -18,38 +14,31 @@ import type {
   DesiredVolume,
   UnresolvedVolume,
 } from '../reconciler/desired-state.ts';
-import { type Bindings, createBindings } from './bind-claim.ts';
-import { contentFiles } from './content-files.ts';
-import { resolveSecrets } from './csi-secrets.ts';
-import {
-  type CsiSource,
-  objectKey,
-  type PersistentVolume,
-  type Pod,
-  type PodVolume,
-  type Stamped,
-} from './objects.ts';
+import { createBindings } from './bind-claim.ts';
+import type { Pod, Stamped } from './objects.ts';
+import type { Resolved, ResolveOptions } from './resolved.ts';
+import { resolveVolume } from './resolve-volume.ts';
+import { conflictOf } from './volume-conflict.ts';
+import { HELD_READ_ONLY } from './wanted-size.ts';
 import { compareText, type Wish } from './wish.ts';
 
-/** What the configuration has to say about volumes. */
-export interface DesireOptions {
-  /** hostPath volumes at, below or above one of these are refused (SE-07): above it lies open as well. */
-  readonly deniedHostPaths: readonly AbsolutePath[];
+/** What the configuration and the machine have to say. */
+export interface DesireOptions extends ResolveOptions {
+  /** Of the Node object that is this machine's. */
+  readonly nodeName: string;
 }
 
-/** A volume of one pod, resolved: one volume with one publication. */
-interface Resolved {
-  readonly spec: VolumeSpec;
-  readonly specName: string;
-  readonly readOnly: boolean;
-  readonly secrets: DesiredVolume['secrets'];
-  readonly blocked: Failure | undefined;
-  readonly generation: string;
-  readonly files: DesiredPublication['files'];
+/** A publication while the volumes are gathered. */
+interface Place {
+  readonly publication: DesiredPublication;
+  /** The volume's name in the pod. */
+  readonly volumeName: string;
+  /** The driver asks for tokens of this pod, and there are none. */
+  readonly tokenless: Failure | undefined;
 }
 
-interface Growing extends Omit<DesiredVolume, 'publications'> {
-  readonly publications: Map<PublicationKey, DesiredPublication>;
+interface Growing extends Pick<DesiredVolume, 'spec' | 'secrets' | 'blocked' | 'size'> {
+  readonly places: Map<PublicationKey, Place>;
 }
 
 /**
@@ -58,142 +47,88 @@ interface Growing extends Omit<DesiredVolume, 'publications'> {
  * served, the other is unresolved.
  */
 export function desire(wish: Wish, options: DesireOptions): DesiredState {
-  const bindings = createBindings(wish);
-  const volumes = new Map<VolumeId, Growing>();
+  const sources = { wish, bindings: createBindings(wish), options };
+  const growing = new Map<VolumeId, Growing>();
   const unresolved: UnresolvedVolume[] = [];
-  const frozenPods = new Set<PodUid>(wish.frozenPods);
   const pods = [...wish.pods.values()].sort((a, b) => compareText(a.reference.uid, b.reference.uid));
   for (const pod of pods) {
     for (const volume of pod.volumes) {
-      const resolved = resolve(wish, bindings, pod, volume, options);
-      const added = resolved.ok ? add(volumes, pod, resolved.value) : resolved;
-      if (added.ok) continue;
-      unresolved.push({ pod: pod.reference, volumeName: volume.name, failure: added.failure });
-      frozenPods.add(pod.reference.uid);
+      const resolved = resolveVolume(sources, pod, volume);
+      const added = resolved.ok ? add(growing, pod, volume.name, resolved.value) : resolved;
+      if (!added.ok) unresolved.push({ pod: pod.reference, volumeName: volume.name, failure: added.failure });
     }
   }
-  return { complete: wish.complete, volumes, frozenPods, unknownOrigins: wish.unknownOrigins, unresolved };
-}
-
-/** One volume for the node, one publication for the pod: a claim used twice in a pod is one place. */
-function add(volumes: Map<VolumeId, Growing>, pod: Stamped<Pod>, resolved: Resolved): Result<void> {
-  const { spec, specName, secrets, blocked, generation, files } = resolved;
-  const known = volumes.get(spec.id);
-  const conflict = known === undefined ? undefined : conflictOf(known.spec, spec);
-  if (conflict !== undefined) return refuse('spec-invalid', conflict);
-  const volume = known ?? { spec, secrets, blocked, publications: new Map() };
-  const key = publicationKey(pod.reference.uid, specName);
-  const twin = volume.publications.get(key);
-  const readOnly = resolved.readOnly && (twin?.spec.readOnly ?? true);
-  volume.publications.set(key, {
-    spec: { key, pod: pod.reference, specName, readOnly, origin: pod.origin },
-    generation,
-    files,
-  });
-  volumes.set(spec.id, volume);
-  return ok(undefined);
-}
-
-/** Why the two cannot be one volume: all that a driver is told when it stages must be the same for everybody. */
-function conflictOf(first: VolumeSpec, second: VolumeSpec): string | undefined {
-  assert(first.kind === 'csi' && second.kind === 'csi', 'only a CSI volume is wanted more than once');
-  const fields = ['fsType', 'mountOptions', 'volumeAttributes', 'accessModes', 'readOnly'] as const;
-  const different = fields.filter((one) => canonical(first[one]) !== canonical(second[one]));
-  if (different.length === 0) return undefined;
-  return (
-    `PersistentVolume ${second.specName} is the volume of ${first.specName}, which is wanted already, ` +
-    `with another ${different.join(', ')}`
-  );
-}
-
-function canonical(value: CsiVolumeSpec['volumeAttributes'] | readonly string[] | string | boolean): string {
-  if (typeof value !== 'object' || Array.isArray(value)) return JSON.stringify(value);
-  return JSON.stringify(Object.entries(value).sort(([a], [b]) => compareText(a, b)));
-}
-
-function resolve(
-  wish: Wish,
-  bindings: Bindings,
-  pod: Stamped<Pod>,
-  volume: PodVolume,
-  options: DesireOptions,
-): Result<Resolved> {
-  const { source, name } = volume;
-  const { uid, namespace } = pod.reference;
-  if (volume.block) return refuse('kind-unsupported', BLOCK);
-  const plain = { specName: name, readOnly: false, secrets: NO_SECRETS, blocked: undefined, generation: '' };
-  switch (source.kind) {
-    case 'unsupported':
-      return refuse('kind-unsupported', `volumes of kind ${source.what} are not supported`);
-    case 'claim': {
-      const bound = bindings.volumeOf(objectKey({ namespace, name: source.claimName }));
-      if (!bound.ok) return bound;
-      const claim = wish.claims.get(objectKey({ namespace, name: source.claimName }));
-      if (claim?.volumeMode === 'Block' || bound.value.volumeMode === 'Block') {
-        return refuse('kind-unsupported', BLOCK);
-      }
-      return resolvePersistent(wish, bound.value, source.readOnly);
-    }
-    case 'empty-dir': {
-      const { medium, sizeLimitBytes } = source;
-      const id = podVolumeId('empty-dir', uid, name);
-      const spec: VolumeSpec = { kind: 'empty-dir', id, pod: uid, name, medium, sizeLimitBytes };
-      return ok({ ...plain, spec, files: undefined });
-    }
-    case 'host-path': {
-      const { path, type } = source;
-      const denied = options.deniedHostPaths.find(
-        (one) => path === one || isBelow(path, one) || isBelow(one, path),
-      );
-      if (denied !== undefined)
-        return refuse('spec-invalid', `hostPath ${path} is denied, because of ${denied}`);
-      const id = podVolumeId('host-path', uid, name);
-      return ok({ ...plain, spec: { kind: 'host-path', id, pod: uid, name, path, type }, files: undefined });
-    }
-    case 'secret':
-    case 'config-map': {
-      const spec: VolumeSpec = { kind: source.kind, id: podVolumeId(source.kind, uid, name), pod: uid, name };
-      const content = contentFiles(wish, namespace, source);
-      return ok(
-        content.ok
-          ? { ...plain, spec, ...content.value }
-          : { ...plain, spec, blocked: content.failure, files: undefined },
-      );
-    }
-  }
-}
-
-const BLOCK = 'raw block volumes (volumeMode Block, volumeDevices) are not supported; they come with 0.2';
-
-function resolvePersistent(wish: Wish, volume: PersistentVolume, readOnly: boolean): Result<Resolved> {
-  const { source, name } = volume;
-  if (source.kind === 'unsupported') {
-    const message = `PersistentVolume ${name} is of kind ${source.what}, and only csi is supported`;
-    return refuse('kind-unsupported', message);
-  }
-  const { secrets, blocked } = resolveSecrets(wish, source);
-  const spec = csiSpec(wish, volume, source);
-  return ok({ spec, specName: name, readOnly, secrets, blocked, generation: '', files: undefined });
-}
-
-function csiSpec(wish: Wish, volume: PersistentVolume, source: CsiSource): CsiVolumeSpec {
-  const driver = wish.drivers.get(source.driver);
+  const volumes = new Map<VolumeId, DesiredVolume>();
+  for (const [id, volume] of growing) volumes.set(id, finish(volume, unresolved));
   return {
-    kind: 'csi',
-    id: csiVolumeId(source.driver, source.volumeHandle),
-    driver: source.driver,
-    volumeHandle: source.volumeHandle,
-    specName: volume.name,
-    fsType: source.fsType,
-    mountOptions: volume.mountOptions,
-    volumeAttributes: source.volumeAttributes,
-    accessModes: volume.accessModes,
-    readOnly: source.readOnly,
-    attachRequired: driver?.attachRequired,
-    podInfoOnMount: driver?.podInfoOnMount ?? false,
+    complete: wish.complete,
+    volumes,
+    frozenPods: new Set<PodUid>([...wish.frozenPods, ...unresolved.map(({ pod }) => pod.uid)]),
+    unknownOrigins: wish.unknownOrigins,
+    unresolved,
+    outOfService: wish.nodes.get(options.nodeName)?.outOfService ?? false,
   };
 }
 
-function refuse(code: FailureCode, message: string): { readonly ok: false; readonly failure: Failure } {
-  return fail({ code, message, effect: 'none' });
+/** One volume for the node, one publication for the pod: a claim used twice in a pod is one place. */
+function add(
+  growing: Map<VolumeId, Growing>,
+  pod: Stamped<Pod>,
+  volumeName: string,
+  resolved: Resolved,
+): Result<void> {
+  const { spec, secrets, blocked, size, specName, generation, files, tokens } = resolved;
+  const known = growing.get(spec.id);
+  const [first] = known?.places.values() ?? [];
+  if (known !== undefined && first !== undefined) {
+    const holder = { spec: known.spec, pod: first.publication.spec.pod };
+    const conflict = conflictOf(holder, { spec, pod: pod.reference });
+    if (conflict !== undefined) return conflict;
+  }
+  const volume = known ?? { spec, secrets, blocked, size, places: new Map<PublicationKey, Place>() };
+  const key = publicationKey(pod.reference.uid, specName);
+  const twin = volume.places.get(key)?.publication;
+  const readOnly = resolved.readOnly && (twin?.spec.readOnly ?? true);
+  volume.places.set(key, {
+    publication: {
+      spec: { key, pod: pod.reference, specName, readOnly, ...fsGroupOf(pod, spec), origin: pod.origin },
+      generation,
+      files,
+      tokens: tokens?.kind === 'tokens' ? tokens.json : undefined,
+    },
+    volumeName,
+    tokenless: tokens?.kind === 'none' ? tokens.failure : undefined,
+  });
+  growing.set(spec.id, volume);
+  return ok(undefined);
+}
+
+/** For files of the pod's own; what the host has, and devices, keep their owner (kubelet). Whether, says the driver. */
+function fsGroupOf({ fsGroup }: Pod, spec: VolumeSpec): Pick<PublicationSpec, 'fsGroup'> {
+  if (fsGroup === undefined || spec.kind === 'host-path') return {};
+  return spec.kind === 'csi' && spec.mode === 'Block' ? {} : { fsGroup };
+}
+
+/**
+ * A volume that no pod has tokens for is blocked; one that some have them for is theirs, and the other pods' is
+ * unresolved: one pod without tokens must not hold up its neighbours, nor lose what it has mounted already.
+ */
+function finish(growing: Growing, unresolved: UnresolvedVolume[]): DesiredVolume {
+  const { spec, secrets, size } = growing;
+  const places = [...growing.places];
+  const served = places.filter(([, { tokenless }]) => tokenless === undefined);
+  const [tokenless] = places.flatMap(([, place]) => place.tokenless ?? []);
+  for (const [, { publication, volumeName, tokenless: failure }] of served.length === 0 ? [] : places) {
+    if (failure !== undefined) unresolved.push({ pod: publication.spec.pod, volumeName, failure });
+  }
+  const kept = served.length === 0 ? places : served;
+  const isOnlyRead = kept.every(([, { publication }]) => publication.spec.readOnly);
+  return {
+    spec,
+    secrets,
+    publications: new Map(kept.map(([key, { publication }]) => [key, publication])),
+    blocked: growing.blocked ?? (served.length === 0 ? tokenless : undefined),
+    size: size === undefined || !isOnlyRead ? size : { ...size, held: HELD_READ_ONLY },
+    attachmentLost: false,
+  };
 }

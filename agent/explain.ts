@@ -1,8 +1,7 @@
 /** Why is it not there? One sentence per obstacle: what it waits for, since when, who blocks, when it goes on. Pure. */
-import { spanText } from './duration.ts';
-import { nearest } from './nearest.ts';
-import { printable } from './printable.ts';
+import { expansionSentence, healthSentence, quarantineSentence, reasonSentence } from './sentence.ts';
 import type { PodStatus, PodVolumeStatus, Reason, StatusDocument, VolumeStatus } from './status-document.ts';
+import { findSubject, fullName, type Missed } from './subject.ts';
 
 export interface ExplainedObstacle {
   /** namespace/name; null when it is about the volume as a whole. */
@@ -12,6 +11,13 @@ export interface ExplainedObstacle {
   readonly reason: Reason;
 }
 
+/** Something that stands beside the ladder: mounted or not, somebody should know of it. */
+export interface ExplainedCondition {
+  readonly kind: 'quarantine' | 'expansion' | 'health';
+  readonly volume: string;
+  readonly sentence: string;
+}
+
 export interface ExplanationDocument {
   readonly apiVersion: 'mooring/v1';
   readonly kind: 'Explanation';
@@ -19,108 +25,42 @@ export interface ExplanationDocument {
   /** The whole matter in one sentence. */
   readonly summary: string;
   readonly obstacles: readonly ExplainedObstacle[];
+  readonly conditions: readonly ExplainedCondition[];
   /** What else helps to understand: one sentence each. */
   readonly notes: readonly string[];
 }
 
-export type Explanation =
-  | { readonly kind: 'found'; readonly document: ExplanationDocument }
-  | { readonly kind: 'unknown'; readonly message: string }
-  | { readonly kind: 'ambiguous'; readonly message: string; readonly candidates: readonly string[] };
+export type Explanation = { readonly kind: 'found'; readonly document: ExplanationDocument } | Missed;
 
-type Match =
-  | { readonly kind: 'pod'; readonly pod: PodStatus }
-  | { readonly kind: 'volume'; readonly volume: VolumeStatus };
-
-const CANDIDATES_MAX = 10;
-const SUBJECT_BYTES_MAX = 128;
-
-/**
- * Explains a pod (`name`, `namespace/name` or uid) or a volume (PersistentVolume name, the pod's volume name, volume
- * handle or volume id), each also as `pod:…` or `volume:…`.
- */
+/** Explains a pod or a volume, called as `findSubject` knows it. */
 export function explain(subject: string, status: StatusDocument): Explanation {
-  const matches = matchesOf(subject, status);
-  const [match] = matches;
-  if (match === undefined) return unknown(subject, status);
-  if (matches.length > 1) {
-    const candidates = matches.map(unmistakable);
-    const some = candidates.slice(0, CANDIDATES_MAX).join(', ');
-    const more = candidates.length > CANDIDATES_MAX ? ` and ${candidates.length - CANDIDATES_MAX} more` : '';
-    const message = `"${printable(subject, SUBJECT_BYTES_MAX)}" can mean ${some}${more}; say which`;
-    return { kind: 'ambiguous', message, candidates };
-  }
-  const document = match.kind === 'pod' ? explainPod(match.pod, status) : explainVolume(match.volume, status);
+  const found = findSubject(subject, status);
+  if (found.kind !== 'found') return found;
+  const document =
+    found.subject.kind === 'pod'
+      ? explainPod(found.subject.pod, status)
+      : explainVolume(found.subject.volume, status);
   return { kind: 'found', document };
-}
-
-function matchesOf(subject: string, status: StatusDocument): readonly Match[] {
-  const prefix = /^(pod|volume):/.exec(subject)?.[1];
-  const name = prefix === undefined ? subject : subject.slice(prefix.length + 1);
-  const pods = prefix === 'volume' ? [] : status.pods.filter((pod) => podNames(pod).includes(name));
-  const volumes =
-    prefix === 'pod' ? [] : status.volumes.filter((volume) => volumeNames(volume).includes(name));
-  return [
-    ...pods.map((pod) => ({ kind: 'pod' as const, pod })),
-    ...volumes.map((volume) => ({ kind: 'volume' as const, volume })),
-  ];
-}
-
-function podNames(pod: PodStatus): readonly string[] {
-  return [pod.name, fullName(pod), pod.uid];
-}
-
-function volumeNames({ id, name }: VolumeStatus): readonly string[] {
-  const handle = id.indexOf('^');
-  return handle < 0 ? [id, name] : [id, name, id.slice(handle + 1)];
-}
-
-function fullName({ namespace, name }: PodStatus): string {
-  return `${namespace}/${name}`;
-}
-
-function unmistakable(match: Match): string {
-  if (match.kind === 'volume') return `volume:${match.volume.id}`;
-  return `pod:${match.pod.uid} (${fullName(match.pod)})`;
-}
-
-function unknown(subject: string, status: StatusDocument): Explanation {
-  const name = printable(subject, SUBJECT_BYTES_MAX);
-  const message = `no pod and no volume is called "${name}". ${adviceFor(subject, status)}`;
-  return { kind: 'unknown', message };
-}
-
-function adviceFor(subject: string, status: StatusDocument): string {
-  const rejected = status.sources.rejected.find((one) => isAbout(one.subject, subject));
-  if (rejected !== undefined) {
-    const field = rejected.field === null ? '' : `${rejected.field}: `;
-    return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${field}${rejected.message}.`;
-  }
-  const names = [...status.pods.flatMap(podNames), ...status.volumes.flatMap(volumeNames)];
-  if (names.length === 0) return 'The agent knows no pods and no volumes.';
-  const guess = nearest(subject, names);
-  return guess === undefined ? '"mooring status" lists all there are.' : `Did you mean "${guess}"?`;
-}
-
-/** `Pod default/web` is about `web` and `default/web`. */
-function isAbout(rejected: string | null, subject: string): boolean {
-  const name = rejected?.split(' ').at(-1);
-  return name !== undefined && (name === subject || name.endsWith(`/${subject}`));
 }
 
 function explainPod(pod: PodStatus, status: StatusDocument): ExplanationDocument {
   const obstacles = pod.volumes.flatMap((volume) => {
     const { reason } = volume;
     if (reason === null) return [];
-    const sentence = `volume ${volume.name}: ${sentenceOf(reason, volume.driver)}`;
+    const sentence = `volume ${volume.name}: ${reasonSentence(reason, volume.driver)}`;
     return [{ pod: fullName(pod), volume: volume.id ?? volume.name, sentence, reason }];
   });
+  const ids = new Set(pod.volumes.map(({ id }) => id));
+  const conditions = status.volumes
+    .filter(({ id }) => ids.has(id))
+    .flatMap((volume) => conditionsOf(volume, `volume ${volume.name}: `));
   return {
     apiVersion: 'mooring/v1',
     kind: 'Explanation',
     subject: { kind: 'pod', name: fullName(pod), id: pod.uid },
-    summary: podSummary(pod, obstacles.length),
+    summary: podSummary(pod, obstacles.length + conditions.filter(isInTheWay).length),
     obstacles,
+    conditions,
     notes: [...notesOf(pod.volumes, status), ...othersOf(pod, status)],
   };
 }
@@ -142,24 +82,7 @@ function podSummary(pod: PodStatus, obstacles: number): string {
 
 function explainVolume(volume: VolumeStatus, status: StatusDocument): ExplanationDocument {
   const places = placesOf(volume.id, status);
-  const own =
-    volume.reason === null
-      ? []
-      : [
-          {
-            pod: null,
-            volume: volume.id,
-            sentence: sentenceOf(volume.reason, volume.driver),
-            reason: volume.reason,
-          },
-        ];
-  const ofPods = places.flatMap(({ pod, place }) => {
-    // The obstacle of the volume as a whole is the obstacle of each pod too; it is told once.
-    if (place.reason === null || sameReason(place.reason, volume.reason)) return [];
-    const sentence = `pod ${fullName(pod)}: ${sentenceOf(place.reason, volume.driver)}`;
-    return [{ pod: fullName(pod), volume: volume.id, sentence, reason: place.reason }];
-  });
-  const obstacles = [...own, ...ofPods];
+  const obstacles = obstaclesOf(volume, places);
   return {
     apiVersion: 'mooring/v1',
     kind: 'Explanation',
@@ -170,6 +93,7 @@ function explainVolume(volume: VolumeStatus, status: StatusDocument): Explanatio
       obstacles.length,
     ),
     obstacles,
+    conditions: conditionsOf(volume, ''),
     notes: notesOf(
       places.map(({ place }) => place),
       status,
@@ -177,16 +101,48 @@ function explainVolume(volume: VolumeStatus, status: StatusDocument): Explanatio
   };
 }
 
+/** A volume as one pod has or wants it. */
+export interface ExplainedPlace {
+  readonly pod: PodStatus;
+  readonly place: PodVolumeStatus;
+}
+
+/** Its own first, then those of the pods; `places` are all of the volume. */
+export function obstaclesOf(
+  volume: VolumeStatus,
+  places: readonly ExplainedPlace[],
+): readonly ExplainedObstacle[] {
+  const { id, driver, reason: own } = volume;
+  const ofVolume =
+    own === null ? [] : [{ pod: null, volume: id, sentence: reasonSentence(own, driver), reason: own }];
+  const ofPods = places.flatMap(({ pod, place: { reason } }) => {
+    // The obstacle of the volume as a whole is the obstacle of each pod too; it is told once.
+    if (reason === null || sameReason(reason, own)) return [];
+    const sentence = `pod ${fullName(pod)}: ${reasonSentence(reason, driver)}`;
+    return [{ pod: fullName(pod), volume: id, sentence, reason }];
+  });
+  return [...ofVolume, ...ofPods];
+}
+
+function isInTheWay({ kind }: ExplainedCondition): boolean {
+  return kind === 'quarantine';
+}
+
 function volumeSummary(volume: VolumeStatus, places: readonly PodVolumeStatus[], obstacles: number): string {
+  if (volume.quarantine !== null) {
+    const { length } = volume.publishedTo;
+    const still = length === 0 ? '' : `, and still published to ${counted(length, 'pod')}`;
+    return `volume ${volume.name}: it is in quarantine${still}`;
+  }
   const wanted = places.filter((place) => place.wanted);
   const there = wanted.filter(({ state }) => state === 'mounted').length;
   const state = volume.wanted
     ? `it is mounted for ${there} of ${counted(wanted.length, 'pod')}`
-    : 'no pod wants it any more and it is being taken down';
+    : `${volume.stranger ? 'it was found on disk, no pod wants it,' : 'no pod wants it any more'} and it is being taken down`;
   return `${obstacles === 0 ? 'nothing is in the way of ' : ''}volume ${volume.name}: ${state}`;
 }
 
-function placesOf(id: string, status: StatusDocument): readonly { pod: PodStatus; place: PodVolumeStatus }[] {
+function placesOf(id: string, status: StatusDocument): readonly ExplainedPlace[] {
   return status.pods.flatMap((pod) => {
     return pod.volumes.filter((place) => place.id === id).map((place) => ({ pod, place }));
   });
@@ -198,45 +154,18 @@ function sameReason(a: Reason, b: Reason | null): boolean {
   );
 }
 
-/** `stage failed 3 times (driver-busy) since 41s: …; blocked by …; next try in 12s`. */
-export function sentenceOf(reason: Reason, driver: string | null): string {
-  const since = reason.forMs === null ? '' : ` for ${spanText(reason.forMs)}`;
-  const named = reason.blocker === null || reason.blocker === '' || reason.message.includes(reason.blocker);
-  const blocker = named ? '' : `, blocked by ${reason.blocker}`;
-  const verb = reason.operation ?? 'the next step';
-  switch (reason.kind) {
-    case 'running':
-      return `${verb} has been running${since}`;
-    case 'waiting-retry': {
-      const tries = reason.attempts === 1 ? 'once' : `${reason.attempts} times`;
-      return `${verb} failed ${tries} (${reason.code})${since}: ${reason.message}${blocker}; ${nextTry(reason)}`;
-    }
-    case 'waiting-change':
-      return (
-        `${verb} failed (${reason.code})${since}: ${reason.message}${blocker}; ` +
-        'it is not tried again before the wish or the driver changes'
-      );
-    case 'waiting-driver':
-      return (
-        `waits${since} for driver ${driver ?? reason.blocker ?? ''} to register on this node; ` +
-        'it goes on by itself as soon as it does'
-      );
-    case 'waiting-turn':
-      return `${verb} waits${since} for its turn: ${reason.message}${blocker}`;
-    case 'blocked':
-      return (
-        `cannot be set up${since} (${reason.code}): ${reason.message}${blocker}; ` +
-        'it goes on by itself when that is put right'
-      );
-    case 'gate-closed':
-    case 'frozen':
-      return `${verb} is held back${since}: ${reason.message}${blocker}`;
-  }
-}
-
-function nextTry({ nextRetryInMs }: Reason): string {
-  if (nextRetryInMs === null) return 'no next try is planned';
-  return nextRetryInMs === 0 ? 'the next try is due now' : `next try in ${spanText(nextRetryInMs)}`;
+/** What of a volume is to be told whether it is mounted or not; `prefix` begins each sentence. */
+function conditionsOf(volume: VolumeStatus, prefix: string): readonly ExplainedCondition[] {
+  const told = (kind: ExplainedCondition['kind'], sentence: string): ExplainedCondition => {
+    return { kind, volume: volume.id, sentence: prefix + sentence };
+  };
+  const quarantine = quarantineSentence(volume);
+  const expansion = expansionSentence(volume);
+  return [
+    ...(quarantine === undefined ? [] : [told('quarantine', quarantine)]),
+    ...(volume.health ?? []).map((one) => told('health', healthSentence(one, volume.driver))),
+    ...(expansion === undefined ? [] : [told('expansion', expansion)]),
+  ];
 }
 
 /** The chain behind the obstacle: what refused drivers and unreadable sources have to do with it. */

@@ -9,6 +9,7 @@ Examples:
   mooring status                    what is mounted and what is not
   mooring status -w                 the same, kept up to date
   mooring explain default/web       why pod web waits
+  mooring quarantine list           volumes that another node may have
   mooring agent --config my.yaml    serve this node (usually systemd does)
 
 Exit codes:
@@ -26,6 +27,14 @@ Examples:
   mooring explain default/web
   mooring explain pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60
   mooring explain volume:data       when a pod has the same name`;
+
+export const QUARANTINE_NOTES = `
+The volume is called by its PersistentVolume, its handle or its id.
+
+Examples:
+  mooring quarantine list
+  mooring quarantine add pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60
+  mooring quarantine clear vol-logs --yes`;
 
 export const AGENT_NOTES = `
 Settings of the file, with their defaults:

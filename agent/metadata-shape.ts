@@ -8,6 +8,8 @@ export interface Metadata extends NamedReference {
   readonly uid: string | undefined;
   readonly deleted: boolean;
   readonly finalizers: readonly string[];
+  /** The pod that controls this object (metadata.ownerReferences); undefined when it is no pod, or nobody. */
+  readonly ownerPodUid: string | undefined;
 }
 
 /** The namespace is `default` where none is given, as for kubectl. */
@@ -22,7 +24,23 @@ export function readMetadata(place: Place, nameRule: NameRule = OBJECT_NAME): Me
       .key('finalizers')
       .list()
       .map((one) => one.text() ?? ''),
+    ownerPodUid: readOwner(metadata.key('ownerReferences')),
   };
+}
+
+/** Kubernetes: at most one owner controls an object, and only that one counts (`IsControlledBy`). */
+function readOwner(references: Place): string | undefined {
+  for (const reference of references.list()) {
+    const controls = reference.key('controller').flag(false);
+    if (!controls || reference.key('kind').text() !== 'Pod') continue;
+    return reference.key('uid').requiredText(...OBJECT_UID);
+  }
+  return undefined;
+}
+
+/** One annotation, by its whole name. */
+export function annotation(place: Place, name: string): Place {
+  return place.key('metadata').key('annotations').key(name);
 }
 
 function readNamespace(metadata: Place): string {
@@ -35,6 +53,7 @@ const CLUSTER_WIDE: ReadonlySet<WishObject['kind']> = new Set([
   'PersistentVolume',
   'StorageClass',
   'CSIDriver',
+  'Node',
 ]);
 
 /** Who an object is, without its kind. */

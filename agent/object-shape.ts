@@ -5,10 +5,10 @@
 import { parsePodUid, type PodUid } from '../plugins/volume.ts';
 import { readConfigMap, readSecret } from './content-shape.ts';
 import { identify, readMetadata } from './metadata-shape.ts';
-import { API_VERSIONS, type CsiDriver, type StorageClass, type WishObject } from './objects.ts';
+import { readCsiDriver } from './driver-shape.ts';
+import { API_VERSIONS, type Node, type StorageClass, type WishObject } from './objects.ts';
 import { Place, type Problem } from './place.ts';
 import { derivePodUid, readPod } from './pod-shape.ts';
-import { DRIVER_NAME, OBJECT_NAME } from './object-name.ts';
 import { readClaim, readPersistentVolume } from './volume-shape.ts';
 
 /** Who a document is about, as far as that can be read even if the rest is wrong. */
@@ -38,6 +38,7 @@ const READERS: Readonly<Record<WishObject['kind'], Reader>> = {
   PersistentVolumeClaim: readClaim,
   StorageClass: readStorageClass,
   CSIDriver: readCsiDriver,
+  Node: readNode,
   Secret: readSecret,
   ConfigMap: readConfigMap,
 };
@@ -117,7 +118,7 @@ function subjectOf(kind: WishObject['kind'], value: unknown, origin: string): Su
 }
 
 function readStorageClass(place: Place): StorageClass {
-  const { name } = readMetadata(place, OBJECT_NAME);
+  const { name } = readMetadata(place);
   return {
     kind: 'StorageClass',
     name,
@@ -125,14 +126,13 @@ function readStorageClass(place: Place): StorageClass {
   };
 }
 
-/** Defaults as the API server sets them: attach is required unless the driver says otherwise. */
-function readCsiDriver(place: Place): CsiDriver {
-  const { name } = readMetadata(place, DRIVER_NAME);
-  const spec = place.key('spec');
-  return {
-    kind: 'CSIDriver',
-    name,
-    attachRequired: spec.key('attachRequired').flag(true),
-    podInfoOnMount: spec.key('podInfoOnMount').flag(false),
-  };
+/** Set by whoever has made sure that the machine is off (KEP-2268). */
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
+
+/** Whatever the value and effect of the taint are, its key says it. */
+function readNode(place: Place): Node {
+  const { name } = readMetadata(place);
+  const taints = place.key('spec').key('taints').list();
+  const outOfService = taints.some((taint) => taint.key('key').text() === OUT_OF_SERVICE);
+  return { kind: 'Node', name, outOfService };
 }

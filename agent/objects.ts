@@ -2,7 +2,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AbsolutePath } from '../mount/host.ts';
 import type { Sensitive } from '../plugins/sensitive.ts';
-import type { AccessMode, HostPathType, PodReference } from '../plugins/volume.ts';
+import type {
+  AccessMode,
+  Bytes,
+  CsiVolumeSpec,
+  FsGroup,
+  FsGroupPolicy,
+  HostPathType,
+  PodReference,
+  VolumeMode,
+} from '../plugins/volume.ts';
 
 /** Where an object was read and which version of its content this is; the source writes it, not the manifest. */
 export interface Stamp {
@@ -29,6 +38,17 @@ export interface Pod {
   readonly reference: PodReference;
   /** Only those that a container mounts (kubelet: the others are ignored). */
   readonly volumes: readonly PodVolume[];
+  /** securityContext.fsGroup and fsGroupChangePolicy. */
+  readonly fsGroup: FsGroup | undefined;
+  readonly seLinux: PodSeLinux | undefined;
+}
+
+/** The one SELinux label of all containers of a pod, as far as it is written; undefined parts have defaults. */
+export interface PodSeLinux {
+  readonly user: string | undefined;
+  readonly role: string | undefined;
+  readonly type: string | undefined;
+  readonly level: string | undefined;
 }
 
 /** A volume as the pod names it; the name is unique in the pod and safe as a path component. */
@@ -42,10 +62,23 @@ export interface PodVolume {
 /** Where the content of a pod's volume comes from. `unsupported` is known to be a source, but not one we set up. */
 export type PodVolumeSource =
   | { readonly kind: 'claim'; readonly claimName: string; readonly readOnly: boolean }
+  /** Generic ephemeral: the claim `<pod>-<volume>`, which must be owned by the pod (KEP-1698). */
+  | { readonly kind: 'own-claim' }
+  | InlineSource
   | { readonly kind: 'empty-dir'; readonly medium: 'disk' | 'memory'; readonly sizeLimitBytes: number }
   | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
   | ContentSource
   | { readonly kind: 'unsupported'; readonly what: string };
+
+/** A CSI volume written in the pod itself (KEP-596); the secret is looked up in the pod's namespace. */
+export interface InlineSource {
+  readonly kind: 'csi-inline';
+  readonly driver: string;
+  readonly fsType: string;
+  readonly readOnly: boolean;
+  readonly volumeAttributes: Readonly<Record<string, string>>;
+  readonly publishSecretName: string | undefined;
+}
 
 /** A Secret or ConfigMap shown as files; modes are permission bits, 0 to 0o777. */
 export interface ContentSource {
@@ -75,10 +108,11 @@ export interface PersistentVolume {
   readonly mountOptions: readonly string[];
   readonly volumeMode: VolumeMode;
   readonly claimRef: (NamedReference & { readonly uid: string | undefined }) | undefined;
+  /** spec.capacity.storage; undefined when it is not written. */
+  readonly capacityBytes: Bytes | undefined;
+  /** Annotation `pv.beta.kubernetes.io/gid`: every pod that uses it gets this supplemental group. */
+  readonly supplementalGid: number | undefined;
 }
-
-/** What a volume is to the pod: a directory tree, or a raw device. */
-export type VolumeMode = 'Filesystem' | 'Block';
 
 /** A volume of a CSI driver. `volumeHandle` is 1 to 128 bytes; secrets are references, resolved by `desire`. */
 export interface CsiSource {
@@ -91,6 +125,7 @@ export interface CsiSource {
   readonly controllerPublishSecret: NamedReference | undefined;
   readonly stageSecret: NamedReference | undefined;
   readonly publishSecret: NamedReference | undefined;
+  readonly expandSecret: NamedReference | undefined;
 }
 
 /** A claim, from the pod's namespace, to a PersistentVolume. */
@@ -104,6 +139,15 @@ export interface PersistentVolumeClaim {
   readonly volumeMode: VolumeMode;
   /** Being deleted and no longer protected: for a new setup it is as good as gone (S3-4). */
   readonly leaving: boolean;
+  /** The pod that controls it (metadata.ownerReferences), by uid. */
+  readonly ownerPodUid: string | undefined;
+  /** status.capacity.storage and status.allocatedResources.storage. */
+  readonly statusBytes: Bytes | undefined;
+  readonly allocatedBytes: Bytes | undefined;
+  /** status.allocatedResourceStatuses.storage: `NodeResizePending` and its like (KEP-1790); empty when not written. */
+  readonly resizeStatus: string;
+  /** Annotation `volume.kubernetes.io/node-expansion-not-required` (k/k#131419). */
+  readonly nodeExpansionNotRequired: boolean;
 }
 
 /** A StorageClass; kept for provisioning, which does not decide about volumes that exist. */
@@ -113,12 +157,36 @@ export interface StorageClass {
   readonly provisioner: string;
 }
 
+/** How a volume comes to be: as a PersistentVolume, or with its pod (KEP-596). */
+export type LifecycleMode = CsiVolumeSpec['lifecycle'];
+
 /** What the cluster says about a driver, with the API server's defaults filled in. */
 export interface CsiDriver {
   readonly kind: 'CSIDriver';
   readonly name: string;
   readonly attachRequired: boolean;
   readonly podInfoOnMount: boolean;
+  readonly fsGroupPolicy: FsGroupPolicy;
+  /** Never empty. */
+  readonly lifecycleModes: readonly LifecycleMode[];
+  readonly requiresRepublish: boolean;
+  readonly tokenRequests: readonly TokenRequest[];
+  readonly seLinuxMount: boolean;
+  readonly serviceAccountTokenInSecrets: boolean;
+}
+
+/** One token that a driver wants of the pod's service account (KEP-1855). */
+export interface TokenRequest {
+  /** Empty: the API server's own audience. */
+  readonly audience: string;
+  readonly expirationSeconds: number | undefined;
+}
+
+/** The Node object of this machine: only the mark that its volumes were given to others (KEP-2268). */
+export interface Node {
+  readonly kind: 'Node';
+  readonly name: string;
+  readonly outOfService: boolean;
 }
 
 /** A Secret, its data decoded, and sealed from the moment of parsing. */
@@ -144,6 +212,7 @@ export type WishObject =
   | PersistentVolumeClaim
   | StorageClass
   | CsiDriver
+  | Node
   | Secret
   | ConfigMap;
 
@@ -157,6 +226,7 @@ export const API_VERSIONS = {
   PersistentVolumeClaim: ['v1'],
   StorageClass: ['storage.k8s.io/v1'],
   CSIDriver: ['storage.k8s.io/v1'],
+  Node: ['v1'],
   Secret: ['v1'],
   ConfigMap: ['v1'],
 } as const satisfies Record<WishObject['kind'], readonly string[]>;

@@ -138,9 +138,13 @@ export class Place {
     return undefined;
   }
 
-  /** A string or a number, as text: Kubernetes quantities are written either way. */
+  /** A string, or a number that is exact, as text: Kubernetes quantities are written either way. */
   scalarText(right: string): string | undefined {
-    return typeof this.#value === 'number' ? String(this.#value) : this.text(undefined, right);
+    const value = this.#value;
+    if (typeof value !== 'number') return this.text(undefined, right);
+    if (!Number.isInteger(value) || Number.isSafeInteger(value)) return String(value);
+    this.refuse(`${this.shown()} is too large to be exact; put it in quotes`);
+    return undefined;
   }
 
   #mapping(): Readonly<Record<string, unknown>> | undefined {

@@ -3,10 +3,12 @@ import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
 import { sha256Hex } from '../plugins/layout.ts';
 import { type HostPathType, parsePodUid, type PodUid } from '../plugins/volume.ts';
 import { readContentSource } from './content-shape.ts';
+import { readInlineSource } from './csi-source-shape.ts';
 import { readMetadata } from './metadata-shape.ts';
 import { LABEL_NAME, OBJECT_NAME } from './object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
 import { type Place, quoted } from './place.ts';
+import { readFsGroup, readPodSeLinux } from './pod-security-shape.ts';
 import { parseQuantityBytes } from './quantity.ts';
 
 const HOST_PATH_TYPES: readonly HostPathType[] = [
@@ -43,6 +45,7 @@ export function readPod(place: Place, origin: string): Pod {
   const serviceAccount = spec
     .key(account)
     .text((text) => text === '' || OBJECT_NAME[0](text), OBJECT_NAME[1]);
+  const containers = readContainers(spec);
   const podUid = uid === undefined ? derivePodUid(origin, { namespace, name }) : parsePodUid(uid);
   return {
     kind: 'Pod',
@@ -53,13 +56,27 @@ export function readPod(place: Place, origin: string): Pod {
       namespace,
       serviceAccount: serviceAccount || 'default',
     },
-    volumes: readVolumes(spec),
+    volumes: readVolumes(spec, containers),
+    fsGroup: readFsGroup(spec),
+    seLinux: readPodSeLinux(spec, containers),
   };
 }
 
+/** Of all three kinds: each may mount. */
+function readContainers(spec: Place): readonly Place[] {
+  const containers = spec.key('containers').list();
+  if (containers.length === 0)
+    spec.key('containers').refuse('is missing or empty; expected at least one container');
+  const others = ['initContainers', 'ephemeralContainers'].flatMap((key) => spec.key(key).list());
+  return [...containers, ...others];
+}
+
+/** What can be a device to a pod, as in Kubernetes; the rest is files. What we do not set up answers for itself. */
+const DEVICE_SOURCES: ReadonlySet<PodVolumeSource['kind']> = new Set(['claim', 'own-claim', 'unsupported']);
+
 /** The volumes that a container mounts; the others are ignored (kubelet, A3), whatever they are. */
-function readVolumes(spec: Place): readonly PodVolume[] {
-  const uses = readUses(spec);
+function readVolumes(spec: Place, containers: readonly Place[]): readonly PodVolume[] {
+  const uses = readUses(containers);
   const volumes: PodVolume[] = [];
   const names = new Set<string>();
   for (const place of spec.key('volumes').list()) {
@@ -68,7 +85,11 @@ function readVolumes(spec: Place): readonly PodVolume[] {
       place.key('name').refuse(`${quoted(name)} is the name of an earlier volume`);
     names.add(name);
     const used = uses.get(name);
-    if (used !== undefined) volumes.push({ name, block: used.block, source: readSource(place) });
+    if (used === undefined) continue;
+    const source = readSource(place);
+    if (used.block && !DEVICE_SOURCES.has(source.kind))
+      used.place.refuse(`${quoted(name)} is not a claim, and only claims can be used as devices`);
+    volumes.push({ name, block: used.block, source });
   }
   for (const [name, { place }] of uses) {
     if (!names.has(name)) place.refuse(`${quoted(name)} is not the name of a volume in spec.volumes`);
@@ -81,20 +102,20 @@ interface Use {
   readonly block: boolean;
 }
 
-function readUses(spec: Place): ReadonlyMap<string, Use> {
+function readUses(containers: readonly Place[]): ReadonlyMap<string, Use> {
   const uses = new Map<string, Use>();
-  const containers = spec.key('containers').list();
-  if (containers.length === 0)
-    spec.key('containers').refuse('is missing or empty; expected at least one container');
-  const others = ['initContainers', 'ephemeralContainers'].flatMap((key) => spec.key(key).list());
-  for (const container of [...containers, ...others]) {
+  for (const container of containers) {
     container.key('name').requiredText(...LABEL_NAME);
     for (const key of ['volumeMounts', 'volumeDevices'] as const) {
       for (const mount of container.key(key).list()) {
         const place = mount.key('name');
         const name = place.requiredText(...LABEL_NAME);
-        const block = key === 'volumeDevices' || uses.get(name)?.block === true;
-        if (name !== '') uses.set(name, { place, block });
+        const block = key === 'volumeDevices';
+        if (name === '') continue;
+        const before = uses.get(name);
+        if (before !== undefined && before.block !== block)
+          place.refuse(`${quoted(name)} is in volumeMounts and in volumeDevices; it is files or a device`);
+        uses.set(name, { place, block });
       }
     }
   }
@@ -108,9 +129,7 @@ const UNSUPPORTED: readonly string[] = [
   'azureFile',
   'cephfs',
   'cinder',
-  'csi',
   'downwardAPI',
-  'ephemeral',
   'fc',
   'flexVolume',
   'flocker',
@@ -136,7 +155,9 @@ const SUPPORTED: Readonly<Record<string, (source: Place) => PodVolumeSource>> = 
     claimName: source.key('claimName').requiredText(...OBJECT_NAME),
     readOnly: source.key('readOnly').flag(false),
   }),
+  csi: readInlineSource,
   emptyDir: readEmptyDir,
+  ephemeral: readOwnClaim,
   hostPath: (source) => ({
     kind: 'host-path',
     path: readHostPath(source.key('path')),
@@ -161,6 +182,13 @@ function unknownSource(volume: Place): string {
   if (unknown === undefined)
     volume.refuse('has no source; expected one such as persistentVolumeClaim or emptyDir');
   return unknown?.[0] ?? '';
+}
+
+/** The template is for whoever makes the claim; only the claim decides. */
+function readOwnClaim(source: Place): PodVolumeSource {
+  const spec = source.key('volumeClaimTemplate').key('spec');
+  if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
+  return { kind: 'own-claim' };
 }
 
 function readEmptyDir(source: Place): PodVolumeSource {

@@ -11,10 +11,12 @@ import type { Config } from './config.ts';
 import { createDirectoryWatcher } from './directory-watcher.ts';
 import { EXIT_CODES } from './exit-code.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
+import { formatMetrics } from './metrics.ts';
+import { createMetricsServer, type MetricsServer } from './metrics-server.ts';
 import { createNotifier } from './notify.ts';
 import { statusOf } from './status.ts';
 import type { StatusDocument } from './status-document.ts';
-import { observe } from './status-facts.ts';
+import { observe, observeForMetrics } from './status-facts.ts';
 import { BUILD } from './version.ts';
 
 /** What only the process itself can know. */
@@ -141,9 +143,12 @@ async function serve(
   const status = (revision: string): StatusDocument => {
     return statusOf(observe(agent.view(), observer), agent.view().layout, revision);
   };
+  const metrics = (): string => formatMetrics(observeForMetrics(agent.view(), host));
   const api = createApiServer({
     socket: config.socket,
     status,
+    quarantine: agent.view().reconciler,
+    metrics,
     onChange: agent.onChange,
     clock: host,
     log,
@@ -157,6 +162,7 @@ async function serve(
     await closeHost();
     return refused(listening.failure, EXIT_CODES.failure);
   }
+  const metricsServer = await listenForMetrics(config, metrics, log);
   const notifier = createNotifier({
     host,
     log,
@@ -173,11 +179,25 @@ async function serve(
         log.info('agent stopping', { operations: agent.view().reconciler.running().length });
         cancelLine();
         const told = Promise.race([notifier.stopping(), after(host, STOPPING_TOLD_MS)]);
-        await Promise.all([told, api.close(), agent.stop(STOP_WAIT_MS)]);
+        await Promise.all([told, api.close(), metricsServer?.close(), agent.stop(STOP_WAIT_MS)]);
         await closeHost();
       },
     },
   };
+}
+
+/** A port that is taken costs the metrics, never the volumes. */
+async function listenForMetrics(
+  { metricsListen }: Config,
+  metrics: () => string,
+  log: Log,
+): Promise<MetricsServer | undefined> {
+  if (metricsListen === undefined) return undefined;
+  const server = createMetricsServer({ listen: metricsListen, metrics, log });
+  const listening = await server.listen();
+  if (listening.ok) return server;
+  log.error('metrics not served over TCP', { message: listening.failure.message });
+  return undefined;
 }
 
 function after(clock: Pick<LinuxHost, 'timer'>, delayMs: number): Promise<void> {

@@ -8,10 +8,13 @@ export const DEFAULT_CONFIG_FILE = '/etc/mooring/config.yaml';
 /** sun_path of unix(7) less its NUL; Node 20 silently binds a cut path beyond it. */
 export const SOCKET_PATH_BYTES_MAX = 107;
 
-interface Range {
+/** Of a whole number. */
+export interface Range {
   readonly default: number;
   readonly min: number;
   readonly max: number;
+  /** 0 is allowed, too, and means never. */
+  readonly orNever?: true;
 }
 
 /** The whole numbers, by dotted key. */
@@ -21,6 +24,8 @@ export const NUMBERS = {
   operations_per_driver_max: { default: 16, min: 1, max: 256 },
   resync_ms: { default: 60_000, min: 1_000, max: 3_600_000 },
   settle_ms: { default: 300, min: 0, max: 60_000 },
+  statistics_interval_ms: { default: 60_000, min: 1_000, max: 3_600_000, orNever: true },
+  republish_interval_ms: { default: 90_000, min: 10_000, max: 3_600_000 },
   'back_off.first_ms': { default: 500, min: 10, max: 60_000 },
   'back_off.max_ms': { default: 120_000, min: 100, max: 3_600_000 },
 } as const satisfies Record<string, Range>;
@@ -41,7 +46,7 @@ export const SETTINGS: readonly Setting[] = [
     'socket',
     DEFAULT_SOCKET,
     `absolute path, at most ${SOCKET_PATH_BYTES_MAX} bytes`,
-    'status API',
+    'API of the agent',
     '--socket',
   ),
   row('manifests', DEFAULT_MANIFESTS, 'absolute path', 'directory of Kubernetes YAML', '--manifests'),
@@ -52,12 +57,25 @@ export const SETTINGS: readonly Setting[] = [
     'list of {socket, parallel_publish}',
     'CSI sockets that do not register themselves',
   ),
-  row('drivers', '{}', 'name: {parallel_publish, operations_max}', 'options per CSI driver'),
+  row(
+    'drivers',
+    '{}',
+    'name: {parallel_publish, operations_max, force_fields}',
+    'options per CSI driver; force_fields: send fields of an unreleased CSI in quarantine, where data may be lost',
+  ),
   numberRow('csi_deadline_ms', 'longest CSI call'),
   numberRow('path_deadline_ms', 'longest mount, unmount or file call before it is killed'),
   numberRow('operations_per_driver_max', 'operations of one driver at a time'),
   numberRow('resync_ms', 'how often everything is compared again, events or not'),
   numberRow('settle_ms', 'how long a change or disappearance of a manifest must last before it counts'),
+  numberRow(
+    'statistics_interval_ms',
+    'how often each volume is asked how full and how healthy it is; 0: never',
+  ),
+  numberRow(
+    'republish_interval_ms',
+    'how often volumes of drivers with requiresRepublish are published again',
+  ),
   numberRow('back_off.first_ms', 'wait after a first failure; doubles each time'),
   numberRow('back_off.max_ms', 'longest wait between two tries'),
   row('log.format', 'auto', 'auto, json, human', 'auto: human on a terminal, else json', '--log-format'),
@@ -69,6 +87,18 @@ export const SETTINGS: readonly Setting[] = [
     'start where pods may not see the mounts (tests, demos)',
     '--allow-private-mount-namespace',
   ),
+  row(
+    'selinux',
+    'auto',
+    'auto, off',
+    'auto: mount with SELinux contexts where the machine has SELinux enabled',
+  ),
+  row(
+    'metrics_listen',
+    'off',
+    'off, or host:port',
+    'also serve GET /metrics over TCP, without a password; it is always on the socket',
+  ),
   row('host_path_denied', '[]', 'list of absolute paths', 'hostPath volumes at or below these are refused'),
   row('watchdog', 'true', 'true, false', "answer systemd's watchdog when it asks"),
 ];
@@ -78,6 +108,10 @@ function row(key: string, byDefault: string, range: string, meaning: string, fla
 }
 
 function numberRow(key: keyof typeof NUMBERS, meaning: string): Setting {
-  const { default: byDefault, min, max } = NUMBERS[key];
-  return row(key, String(byDefault), `${min} to ${max}`, meaning);
+  return row(key, String(NUMBERS[key].default), rangeText(NUMBERS[key]), meaning);
+}
+
+/** `1000 to 3600000`. */
+function rangeText({ min, max, orNever }: Range): string {
+  return `${orNever === true ? '0, or ' : ''}${min} to ${max}`;
 }

@@ -94,11 +94,13 @@ function statusIn(output: OutputFormat, status: StatusDocument, screen: Screen):
     : statusText(status, { look: screen.look(), wide: output === 'wide' });
 }
 
-function json(document: unknown): string {
+/** As it is shown for `-o json`. */
+export function json(document: unknown): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-function complain(message: string, screen: Screen): false {
+/** Says why there is no answer. */
+export function complain(message: string, screen: Screen): false {
   screen.complain(`mooring: ${message}\n`);
   return false;
 }

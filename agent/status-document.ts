@@ -2,13 +2,15 @@
  * The shape of the status document, version mooring/v1, as docs/API.md describes it: every key is always there, what
  * is not known is null. Keys may be added within v1; none changes its meaning or goes.
  */
+import type { AccessMode, CsiVolumeSpec, VolumeMode } from '../plugins/volume.ts';
 import type { OperationKind } from '../reconciler/operation.ts';
 import type { ObstacleKind } from '../reconciler/obstacle.ts';
+import type { QuarantineReason } from '../reconciler/quarantine.ts';
 
 /**
  * `mounted`: the pod can use it. `mounting`: on its way up. `waiting`: will be tried again by itself. `blocked`: only
- * a change of the wish or the driver helps. `unmounting`: not wanted any more, on its way down. `kept`: not wanted any
- * more as far as is known, but left alone until that is certain.
+ * a change of the wish or the driver helps, or the end of a quarantine. `unmounting`: not wanted any more, or in
+ * quarantine, on its way down. `kept`: not wanted any more as far as is known, but left alone until that is certain.
  */
 export type VolumeState = 'mounted' | 'mounting' | 'waiting' | 'blocked' | 'unmounting' | 'kept';
 
@@ -30,6 +32,52 @@ export interface Reason {
   /** Null: not by time, only when its cause changes. */
   readonly nextRetryInMs: number | null;
   readonly attempts: number;
+  /** What a long operation is doing now, as far as it says. */
+  readonly progress: string | null;
+}
+
+/** What keeps the volume from being used on this node: another one may have it. */
+export interface QuarantineStatus {
+  readonly reason: QuarantineReason;
+  /** ISO 8601, UTC. Null: it stands by the wish alone, and nothing of the volume was here. */
+  readonly since: string | null;
+  /** Taken down, and nobody on this machine was found to use its devices. */
+  readonly verified: boolean;
+  /** The wish still says so: it does not end before that does, clean or not. */
+  readonly standing: boolean;
+}
+
+/**
+ * `none`: as large as it should be, or nobody knows. `pending`: will be grown by itself. `in-progress`: being grown.
+ * `held`: the wish says why not. `infeasible`: the driver never makes it this large. `in-use`: not before nothing of it
+ * is published any more.
+ */
+export type ExpansionState = 'none' | 'pending' | 'in-progress' | 'held' | 'infeasible' | 'in-use';
+
+export interface ExpansionStatus {
+  readonly state: ExpansionState;
+  readonly message: string | null;
+}
+
+/** Decimal digits; null: the driver does not say. */
+export interface UsageStatus {
+  readonly total: string | null;
+  readonly used: string | null;
+  readonly available: string | null;
+}
+
+export interface StatisticsStatus {
+  readonly bytes: UsageStatus | null;
+  readonly inodes: UsageStatus | null;
+  /** How long ago the driver said so. */
+  readonly ageMs: number;
+}
+
+/** The driver's word, for people: nothing is decided on it. */
+export interface HealthStatus {
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
 }
 
 export interface PodVolumeStatus {
@@ -42,9 +90,11 @@ export interface PodVolumeStatus {
   readonly state: VolumeState;
   readonly rungs: { readonly attached: RungState; readonly staged: RungState; readonly published: RungState };
   readonly readOnly: boolean;
-  /** Where the pod's containers find it. */
+  /** Where the pod's containers find it; of a block volume the link to the device. */
   readonly path: string | null;
-  /** The manifest file that asked for it. */
+  /** The supplemental group that the pod must run with to use it (annotation of the PersistentVolume). */
+  readonly supplementalGid: number | null;
+  /** The manifest file that asked for it; null: it was found on disk. */
   readonly origin: string | null;
   /** Null when nothing is in the way. */
   readonly reason: Reason | null;
@@ -67,6 +117,12 @@ export interface VolumeStatus {
   readonly driver: string | null;
   readonly name: string;
   readonly wanted: boolean;
+  /** Found on disk, and nobody wants it. */
+  readonly stranger: boolean;
+  readonly mode: VolumeMode;
+  /** Null for volumes that no CSI driver has. */
+  readonly lifecycle: CsiVolumeSpec['lifecycle'] | null;
+  readonly accessModes: readonly AccessMode[];
   readonly rungs: { readonly attached: RungState; readonly staged: RungState };
   readonly stagingPath: string | null;
   /** namespace/name of pods, sorted. */
@@ -76,7 +132,17 @@ export interface VolumeStatus {
     readonly operation: OperationKind;
     readonly phase: 'queued' | 'running';
     readonly since: string;
+    readonly progress: string | null;
   }[];
+  /** Bytes in decimal digits; `current`: on this node, as far as is known. */
+  readonly size: { readonly wanted: string | null; readonly current: string | null };
+  readonly expansion: ExpansionStatus;
+  /** Null: it is not in quarantine. */
+  readonly quarantine: QuarantineStatus | null;
+  /** Null: the driver was not asked yet, or cannot say. */
+  readonly statistics: StatisticsStatus | null;
+  /** Null: the driver was not asked yet, or cannot say. Empty: it says that all is well. */
+  readonly health: readonly HealthStatus[] | null;
   readonly reason: Reason | null;
 }
 
@@ -92,6 +158,8 @@ export interface DriverStatus {
   readonly volumesMax: number | null;
   /** Volumes of this driver the node has something of. */
   readonly volumes: number;
+  /** Of the storage behind it, as it says. Null: not asked yet, or it cannot say. Empty: all is well. */
+  readonly health: readonly HealthStatus[] | null;
   readonly reason: string | null;
 }
 
@@ -130,9 +198,15 @@ export interface StatusDocument {
     readonly sourcesUnknown: number;
     readonly unreadableRecords: number;
     readonly abandonedCalls: number;
+    /** Volumes in quarantine, volumes of which a driver says that something is wrong, volumes found on disk. */
+    readonly quarantined: number;
+    readonly unhealthy: number;
+    readonly strangers: number;
   };
   readonly pods: readonly PodStatus[];
   readonly volumes: readonly VolumeStatus[];
+  /** Ids of the volumes that were found on disk and that nobody wants: they are taken down. */
+  readonly strangers: readonly string[];
   readonly drivers: readonly DriverStatus[];
   readonly sources: {
     readonly rejected: readonly {

@@ -3,12 +3,14 @@ import type { Clock } from '../mount/host.ts';
 import type { DriverInstance, RefusedDriver } from '../plugins/csi/driver.ts';
 import type { PodReference } from '../plugins/volume.ts';
 import type { ActualState } from '../reconciler/actual-state.ts';
-import type { DesiredState } from '../reconciler/desired-state.ts';
+import type { DesiredState, UnresolvedVolume } from '../reconciler/desired-state.ts';
 import type { InFlight } from '../reconciler/executor.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { UnreadableRecord } from '../reconciler/record.ts';
 import type { AgentView } from './agent.ts';
-import type { Rejection } from './wish.ts';
+import type { MetricsFacts } from './metrics.ts';
+import type { StatisticsCollector } from './statistics-collector.ts';
+import type { Rejection, Wish } from './wish.ts';
 
 /** Everything the agent shows of itself, taken in one turn. All `...Ms` are the host's monotonic clock but `wallMs`. */
 export interface StatusFacts {
@@ -17,6 +19,11 @@ export interface StatusFacts {
   /** All pods of the wish, those without volumes too. */
   readonly pods: readonly PodReference[];
   readonly rejected: readonly Rejection[];
+  /** For what only the PersistentVolume knows. */
+  readonly persistentVolumes: Wish['volumes'];
+  /** Since when a volume has been unresolved for the same reason. */
+  readonly unresolvedSinceMs: (unresolved: UnresolvedVolume) => number;
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage'>;
   readonly actual: ActualState;
   readonly running: readonly InFlight[];
   readonly obstacles: readonly Obstacle[];
@@ -46,6 +53,9 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
     desired: reconciler.desired(),
     pods: [...wish.pods.values()].map(({ reference }) => reference),
     rejected: wish.rejected,
+    persistentVolumes: wish.volumes,
+    unresolvedSinceMs: view.unresolvedSinceMs,
+    statistics: view.statistics,
     actual: reconciler.actual(),
     running: reconciler.running(),
     obstacles: reconciler.obstacles(),
@@ -56,5 +66,21 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
     startedMs: view.startedMs,
     nowMs: clock.nowMs(),
     wallMs: clock.wallMs(),
+  };
+}
+
+/** The same moment, as the metrics need it. */
+export function observeForMetrics(view: AgentView, clock: Observer['clock']): MetricsFacts {
+  const { reconciler, drivers, wish, statistics } = view;
+  return {
+    desired: reconciler.desired(),
+    actual: reconciler.actual(),
+    running: reconciler.running(),
+    obstacles: reconciler.obstacles(),
+    drivers: drivers.list().map(({ name }) => name),
+    wish,
+    statistics,
+    passes: reconciler.passes(),
+    startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),
   };
 }

@@ -1,13 +1,25 @@
 /** The status document as text for people. Pure. */
 import { spanText } from './duration.ts';
-import { type ExplanationDocument, sentenceOf } from './explain.ts';
+import type { ExplanationDocument } from './explain.ts';
+import {
+  expansionSentence,
+  healthSentence,
+  healthText,
+  quarantineSentence,
+  reasonSentence,
+} from './sentence.ts';
+import { sizeText } from './size-text.ts';
 import type {
   DriverStatus,
+  ExpansionState,
   PodStatus,
   PodVolumeStatus,
+  Reason,
   StatusDocument,
   VolumeState,
+  VolumeStatus,
 } from './status-document.ts';
+import { fullName } from './subject.ts';
 import {
   type Cell,
   type Colour,
@@ -21,7 +33,7 @@ import {
 
 export interface StatusTextOptions {
   readonly look: Look;
-  /** Adds rungs, access, uid and path; lines may then be longer than the terminal. */
+  /** Adds rungs, access, mode, size, uid and path; lines may then be longer than the terminal. */
   readonly wide: boolean;
 }
 
@@ -42,7 +54,7 @@ const STATES = {
 export function statusText(status: StatusDocument, options: StatusTextOptions): string {
   const blocks = [
     headOf(status, options.look),
-    placesTable(status.pods, options),
+    placesTable(status, options),
     driversTable(status.drivers, options.look),
     remarksOf(status, options.look),
   ];
@@ -53,6 +65,7 @@ export function statusText(status: StatusDocument, options: StatusTextOptions): 
 }
 
 export function explanationText(explanation: ExplanationDocument, look: Look): string {
+  const { obstacles, conditions } = explanation;
   const bullet = look.unicode ? '•' : '-';
   const paragraph = (text: string, colour: Colour): readonly string[] => {
     const lines =
@@ -62,8 +75,11 @@ export function explanationText(explanation: ExplanationDocument, look: Look): s
   const summary =
     look.widthMax === undefined ? [explanation.summary] : wrap(explanation.summary, look.widthMax);
   return [
-    ...summary.map((line) => paint(line, explanation.obstacles.length === 0 ? 'green' : 'bold', look)),
-    ...explanation.obstacles.flatMap(({ sentence }) => paragraph(sentence, 'plain')),
+    ...summary.map((line) =>
+      paint(line, obstacles.length + conditions.length === 0 ? 'green' : 'bold', look),
+    ),
+    ...obstacles.flatMap(({ sentence }) => paragraph(sentence, 'plain')),
+    ...conditions.flatMap(({ sentence }) => paragraph(sentence, 'yellow')),
     ...explanation.notes.flatMap((note) => paragraph(note, 'dim')),
     '',
   ].join('\n');
@@ -71,7 +87,8 @@ export function explanationText(explanation: ExplanationDocument, look: Look): s
 
 function headOf({ agent, summary }: StatusDocument, look: Look): readonly string[] {
   const dot = look.unicode ? ' · ' : ', ';
-  const allWell = summary.podsReady === summary.podsWanted && summary.blocked + summary.waiting === 0;
+  const troubled = summary.blocked + summary.waiting + summary.quarantined + summary.unhealthy;
+  const allWell = summary.podsReady === summary.podsWanted && troubled === 0;
   const state = STATES[allWell ? 'mounted' : summary.blocked > 0 ? 'blocked' : 'waiting'];
   const mark = paint(look.unicode ? state.mark : state.plainMark, state.colour, look);
   const ready = `${summary.podsReady} of ${summary.podsWanted} pods ready`;
@@ -86,6 +103,9 @@ function headOf({ agent, summary }: StatusDocument, look: Look): readonly string
     .map((one) => {
       return `${summary[one]} ${paint(one, STATES[one].colour, look)}`;
     });
+  for (const one of ['quarantined', 'unhealthy'] as const) {
+    if (summary[one] > 0) counts.push(`${summary[one]} ${paint(one, 'red', look)}`);
+  }
   const running = summary.operationsRunning + summary.operationsQueued;
   if (running > 0) counts.push(`${running} ${running === 1 ? 'operation' : 'operations'} under way`);
   const lines = [`${mark} ${first.join(dot)}`];
@@ -101,51 +121,103 @@ const COLUMNS: readonly Column[] = [
 ];
 const WIDE_COLUMNS: readonly Column[] = [
   ...COLUMNS,
-  ...['ATTACHED', 'STAGED', 'PUBLISHED', 'ACCESS', 'UID', 'PATH'].map((title) => ({ title })),
+  ...['ATTACHED', 'STAGED', 'PUBLISHED', 'ACCESS', 'MODE', 'SIZE', 'UID', 'PATH'].map((title) => ({ title })),
 ];
 
-function placesTable(pods: readonly PodStatus[], { look, wide }: StatusTextOptions): readonly string[] {
+function placesTable(
+  { pods, volumes }: StatusDocument,
+  { look, wide }: StatusTextOptions,
+): readonly string[] {
   if (pods.length === 0) return ['No pods and no volumes.'];
-  const rows: Row[] = pods.flatMap((pod) => rowsOf(pod, look, wide));
+  const byId = new Map(volumes.map((volume) => [volume.id, volume]));
+  const rows: Row[] = pods.flatMap((pod) => rowsOf(pod, byId, look, wide));
   return renderTable(wide ? WIDE_COLUMNS : COLUMNS, rows, wide ? { ...look, widthMax: undefined } : look);
 }
 
-function rowsOf(pod: PodStatus, look: Look, wide: boolean): readonly Row[] {
-  const name = `${pod.namespace}/${pod.name}`;
+function rowsOf(
+  pod: PodStatus,
+  volumes: ReadonlyMap<string, VolumeStatus>,
+  look: Look,
+  wide: boolean,
+): readonly Row[] {
+  const name = fullName(pod);
   if (pod.volumes.length === 0) return [[{ text: name }, { text: 'none', colour: 'dim' }]];
-  return pod.volumes.flatMap((volume, index): Row[] => {
+  return pod.volumes.flatMap((place, index): Row[] => {
+    const volume = place.id === null ? undefined : volumes.get(place.id);
     const head: Cell = { text: index === 0 ? name : '' };
-    const cells = [head, ...cellsOf(volume, look), ...(wide ? wideCellsOf(pod, volume) : [])];
-    return tellsMore(volume) ? [cells, sentenceBelow(volume, look)] : [cells];
+    const cells = [head, ...cellsOf(place, volume, look), ...(wide ? wideCellsOf(pod, place, volume) : [])];
+    return [cells, ...linesBelow(place, volume, look)];
   });
 }
 
-function cellsOf(volume: PodVolumeStatus, { unicode }: Look): readonly Cell[] {
-  const { colour, mark, plainMark } = STATES[volume.state];
+function cellsOf(
+  place: PodVolumeStatus,
+  volume: VolumeStatus | undefined,
+  { unicode }: Look,
+): readonly Cell[] {
+  const { colour, mark, plainMark } = STATES[place.state];
+  const words: string[] = [place.state];
+  if (volume !== undefined && volume.quarantine !== null) words.push('quarantined');
+  if (isUnhealthy(volume)) words.push('unhealthy');
   return [
-    { text: volume.name },
-    { text: kindOf(volume), colour: 'dim' },
-    { text: `${unicode ? mark : plainMark} ${volume.state}`, colour },
+    { text: place.name },
+    { text: kindOf(place), colour: 'dim' },
+    {
+      text: `${unicode ? mark : plainMark} ${words.join(', ')}`,
+      colour: words.length > 1 ? 'red' : colour,
+    },
   ];
 }
 
-function wideCellsOf(pod: PodStatus, { rungs, readOnly, path }: PodVolumeStatus): readonly Cell[] {
+function wideCellsOf(
+  pod: PodStatus,
+  { rungs, readOnly, path }: PodVolumeStatus,
+  volume: VolumeStatus | undefined,
+): readonly Cell[] {
   const texts = [rungs.attached, rungs.staged, rungs.published].map((one) =>
     one === 'not-needed' ? '-' : one,
   );
-  return [...texts, readOnly ? 'ro' : 'rw', pod.uid, path ?? '-'].map((text) => ({ text }));
+  const mode = volume?.mode ?? '-';
+  return [...texts, readOnly ? 'ro' : 'rw', mode, sizeOf(volume), pod.uid, path ?? '-'].map((text) => ({
+    text,
+  }));
+}
+
+/** What it has, and what it is to have where that is another size. */
+function sizeOf(volume: VolumeStatus | undefined): string {
+  const { current = null, wanted = null } = volume?.size ?? {};
+  if (current === null) return wanted === null ? '-' : sizeText(wanted);
+  const grows = wanted !== null && volume?.expansion.state !== 'none';
+  return `${sizeText(current)}${grows ? ` of ${sizeText(wanted)}` : ''}`;
+}
+
+function isUnhealthy(volume: VolumeStatus | undefined): boolean {
+  return (volume?.health ?? []).length > 0;
+}
+
+/** Quarantine and health always, the obstacle when it is worth telling, an expansion when it does not go on by itself. */
+function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, look: Look): readonly Row[] {
+  const { reason, driver, state } = place;
+  const lines: Row[] = [];
+  const quarantine = volume === undefined ? undefined : quarantineSentence(volume);
+  if (quarantine !== undefined) lines.push(lineBelow(quarantine, 'red', look));
+  if (reason !== null && reason.kind !== 'quarantined' && isWorthTelling(reason))
+    lines.push(lineBelow(reasonSentence(reason, driver), STATES[state].colour, look));
+  for (const one of volume?.health ?? []) lines.push(lineBelow(healthSentence(one, driver), 'red', look));
+  const expansion = volume === undefined ? undefined : expansionSentence(volume);
+  if (expansion !== undefined && !GROWS_BY_ITSELF.has(volume?.expansion.state))
+    lines.push(lineBelow(expansion, 'yellow', look));
+  return lines;
+}
+
+const GROWS_BY_ITSELF: ReadonlySet<ExpansionState | undefined> = new Set(['pending', 'in-progress']);
+
+function isWorthTelling({ kind, forMs }: Reason): boolean {
+  return kind !== 'running' || (forMs ?? 0) >= RUNNING_WORTH_TELLING_MS;
 }
 
 function kindOf({ driver, plugin }: PodVolumeStatus): string {
   return driver ?? plugin?.replace('kubernetes.io/', '') ?? '-';
-}
-
-function tellsMore({ reason }: PodVolumeStatus): boolean {
-  return reason !== null && (reason.kind !== 'running' || (reason.forMs ?? 0) >= RUNNING_WORTH_TELLING_MS);
-}
-
-function sentenceBelow({ reason, driver, state }: PodVolumeStatus, look: Look): Row {
-  return lineBelow(reason === null ? '' : sentenceOf(reason, driver), STATES[state].colour, look);
 }
 
 function lineBelow(text: string, colour: Colour, { unicode }: Look): Row {
@@ -170,16 +242,22 @@ function driversTable(drivers: readonly DriverStatus[], look: Look): readonly st
       { text: fine ? `${driver.volumes}${limit}` : '-' },
       { text: `${look.unicode ? state.mark : state.plainMark} ${driver.state}`, colour: state.colour },
     ];
-    if (driver.reason === null) return [cells];
-    return [cells, lineBelow(driver.reason, 'red', look)];
+    const words = (driver.health ?? []).map((one) => `the storage behind it is, it says, ${healthText(one)}`);
+    if (driver.reason !== null) words.push(driver.reason);
+    return [cells, ...words.map((text) => lineBelow(text, 'red', look))];
   });
   return renderTable(columns, rows, look);
 }
 
-/** What is wrong beside the volumes: each in a line of its own. */
+interface Remark {
+  readonly text: string;
+  readonly colour: Colour;
+}
+
+/** What is wrong beside the pods' volumes: each in a line of its own. */
 function remarksOf(status: StatusDocument, look: Look): readonly string[] {
   const { agent, sources, unreadableRecords, summary } = status;
-  const remarks: { readonly text: string; readonly colour: Colour }[] = [];
+  const remarks: Remark[] = [];
   if (!agent.complete) {
     const text = 'Not everything that is wanted has been read yet; nothing is taken down before.';
     remarks.push({ text, colour: 'yellow' });
@@ -194,6 +272,10 @@ function remarksOf(status: StatusDocument, look: Look): readonly string[] {
   for (const origin of sources.unknown) {
     remarks.push({ text: `Cannot be read now, what came from it is kept: ${origin}`, colour: 'yellow' });
   }
+  for (const volume of status.volumes) {
+    const remark = remarkOn(volume);
+    if (remark !== undefined) remarks.push(remark);
+  }
   for (const { file, message } of unreadableRecords) {
     remarks.push({ text: `Record cannot be read back: ${file}: ${message}`, colour: 'red' });
   }
@@ -205,4 +287,21 @@ function remarksOf(status: StatusDocument, look: Look): readonly string[] {
     const lines = look.widthMax === undefined ? [text] : wrap(text, look.widthMax);
     return lines.map((line, index) => `${index === 0 ? '' : '  '}${paint(line, colour, look)}`);
   });
+}
+
+/** A volume that no pod has or wants is in no row of the table. */
+function remarkOn(volume: VolumeStatus): Remark | undefined {
+  const { name, stranger, reason, driver } = volume;
+  const quarantine = quarantineSentence(volume);
+  const isTold = reason !== null && reason.kind !== 'quarantined' && isWorthTelling(reason);
+  const obstacle = isTold ? reasonSentence(reason, driver) : undefined;
+  const sentences = [quarantine, obstacle].filter((one) => one !== undefined);
+  const told = sentences.length === 0 ? '' : `: ${sentences.join('; ')}`;
+  if (stranger)
+    return { text: `Found on disk, and nobody wants it: volume ${name}${told}`, colour: 'yellow' };
+  if (told === '' || volume.wantedBy.length + volume.publishedTo.length > 0) return undefined;
+  return {
+    text: `Of no pod any more: volume ${name}${told}`,
+    colour: quarantine === undefined ? 'yellow' : 'red',
+  };
 }

@@ -1,19 +1,27 @@
 /** What the agent knows as one document: the base of `mooring status`, `explain` and the API. Pure; without secrets. */
-import type { Failure } from '../mount/failure.ts';
 import type { DriverInstance, RefusedDriver } from '../plugins/csi/driver.ts';
 import type { Layout } from '../plugins/layout.ts';
 import {
+  FOUND_ON_DISK,
   type PodReference,
-  type PodUid,
-  type PublicationSpec,
   SPEC_PLUGIN,
   type VolumeId,
   type VolumeSpec,
 } from '../plugins/volume.ts';
-import type { ActualPublication, ActualVolume, Presence } from '../reconciler/actual-state.ts';
-import type { DesiredPublication, DesiredVolume } from '../reconciler/desired-state.ts';
+import type { Presence } from '../reconciler/actual-state.ts';
+import type { UnresolvedVolume } from '../reconciler/desired-state.ts';
+import type { InFlight } from '../reconciler/executor.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
+import { publicationOf } from '../reconciler/operation.ts';
 import { printable } from './printable.ts';
+import {
+  expansionOf,
+  healthOf,
+  isStranger,
+  quarantineOf,
+  standingQuarantine,
+  statisticsOf,
+} from './status-condition.ts';
 import type {
   DriverStatus,
   PodStatus,
@@ -25,15 +33,25 @@ import type {
   VolumeStatus,
 } from './status-document.ts';
 import type { StatusFacts } from './status-facts.ts';
+import { type PodPlace, type PodPlaces, podsOf, volumesOf, type VolumePair } from './status-places.ts';
+import { stateOf } from './status-state.ts';
 import { BUILD } from './version.ts';
 
 const MESSAGE_BYTES_MAX = 1_024;
+/** Never cut: a handle has at most 2 KiB, and each byte of it may become an escape. */
+const ID_BYTES_MAX = 16_384;
+
+/** A volume id as the document has it: volumes are named by it, so two of them are never shown alike. */
+export function shownVolumeId(id: VolumeId): string {
+  return printable(id, ID_BYTES_MAX);
+}
 
 /** The document of one moment. `revision` names the state it shows (see docs/API.md). */
 export function statusOf(view: StatusFacts, layout: Layout, revision: string): StatusDocument {
   const build = createBuilder(view, layout);
-  const pods = podsOf(view).map((pod) => build.pod(pod));
-  const volumes = volumesOf(view).map((pair) => build.volume(pair));
+  const pairs = volumesOf(view);
+  const pods = podsOf(view, pairs).map((pod) => build.pod(pod));
+  const volumes = pairs.map((pair) => build.volume(pair));
   const rejected = view.rejected.map(({ origin, subject, field, message }) => ({
     origin: shown(origin),
     subject: shownOrNull(subject),
@@ -56,6 +74,7 @@ export function statusOf(view: StatusFacts, layout: Layout, revision: string): S
     summary: summaryOf(view, pods, volumes),
     pods,
     volumes,
+    strangers: volumes.filter(({ stranger }) => stranger).map(({ id }) => id),
     drivers: [
       ...view.drivers.map((driver) => build.driver(driver)),
       ...view.refusedDrivers.map(refusedDriver),
@@ -69,61 +88,6 @@ export function statusOf(view: StatusFacts, layout: Layout, revision: string): S
   };
 }
 
-interface VolumePair {
-  readonly spec: VolumeSpec;
-  readonly wanted: DesiredVolume | undefined;
-  readonly actual: ActualVolume | undefined;
-}
-
-interface PodPlace {
-  readonly volume: VolumePair;
-  readonly spec: PublicationSpec;
-  readonly wanted: DesiredPublication | undefined;
-  readonly actual: ActualPublication | undefined;
-}
-
-interface PodPlaces {
-  readonly reference: PodReference;
-  readonly places: PodPlace[];
-  readonly unresolved: { readonly volumeName: string; readonly failure: Failure }[];
-}
-
-function volumesOf(view: StatusFacts): readonly VolumePair[] {
-  const ids = new Set([...view.desired.volumes.keys(), ...view.actual.keys()]);
-  return [...ids].sort().flatMap((id) => {
-    const wanted = view.desired.volumes.get(id);
-    const actual = view.actual.get(id);
-    const spec = wanted?.spec ?? actual?.spec;
-    return spec === undefined ? [] : [{ spec, wanted, actual }];
-  });
-}
-
-/** Every pod that wants a volume or still has one, by namespace and name. */
-function podsOf(view: StatusFacts): readonly PodPlaces[] {
-  const pods = new Map<PodUid, PodPlaces>();
-  const podOf = (reference: PodReference): PodPlaces => {
-    const known = pods.get(reference.uid) ?? { reference, places: [], unresolved: [] };
-    pods.set(reference.uid, known);
-    return known;
-  };
-  for (const reference of view.pods) podOf(reference);
-  for (const volume of volumesOf(view)) {
-    const wanted = volume.wanted?.publications;
-    const actual = volume.actual?.publications;
-    for (const key of new Set([...(wanted?.keys() ?? []), ...(actual?.keys() ?? [])])) {
-      const spec = wanted?.get(key)?.spec ?? actual?.get(key)?.spec;
-      if (spec === undefined) continue;
-      podOf(spec.pod).places.push({ volume, spec, wanted: wanted?.get(key), actual: actual?.get(key) });
-    }
-  }
-  for (const { pod, volumeName, failure } of view.desired.unresolved) {
-    podOf(pod).unresolved.push({ volumeName, failure });
-  }
-  const name = ({ reference }: PodPlaces): string =>
-    `${reference.namespace}/${reference.name}/${reference.uid}`;
-  return [...pods.values()].sort((a, b) => (name(a) < name(b) ? -1 : 1));
-}
-
 interface Builder {
   pod(pod: PodPlaces): PodStatus;
   volume(volume: VolumePair): VolumeStatus;
@@ -132,8 +96,10 @@ interface Builder {
 }
 
 function createBuilder(view: StatusFacts, layout: Layout): Builder {
-  const obstacles = byVolume(view.obstacles);
+  const obstacles = byVolume(view.obstacles, ({ volume }) => volume);
+  const running = byVolume(view.running, ({ operation }) => operation.volume);
   const wantedPods = new Set(view.pods.map(({ uid }) => uid));
+  const volumesOfDrivers = countDrivers(view);
 
   function when(monotonicMs: number): string {
     return new Date(view.wallMs - (view.nowMs - monotonicMs)).toISOString();
@@ -148,42 +114,82 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
       operation: obstacle.operation ?? null,
       message: shown(obstacle.message),
       blocker: shownOrNull(obstacle.blocker),
-      since: when(obstacle.sinceMs),
-      forMs: Math.max(0, Math.round(view.nowMs - obstacle.sinceMs)),
+      ...sinceAndFor(obstacle.sinceMs),
       nextRetryInMs: nextRetryMs === undefined ? null : Math.max(0, Math.round(nextRetryMs - view.nowMs)),
       attempts: obstacle.attempts,
+      progress: obstacle.kind === 'running' ? progressOf(obstacle) : null,
     };
+  }
+
+  function sinceAndFor(sinceMs: number): Pick<Reason, 'since' | 'forMs'> {
+    return { since: when(sinceMs), forMs: Math.max(0, Math.round(view.nowMs - sinceMs)) };
+  }
+
+  function progressOf({ volume, publication, operation: kind }: Obstacle): string | null {
+    const same = running.get(volume)?.find(({ operation }) => {
+      return operation.kind === kind && publicationOf(operation) === publication;
+    });
+    return shownOrNull(same?.progress);
   }
 
   /** What stands in the way of one place: its own obstacle first, then that of the volume as a whole. */
   function obstacleOf({ volume, spec }: PodPlace): Obstacle | undefined {
     const ofVolume = obstacles.get(volume.spec.id) ?? [];
     return (
-      ofVolume.find(({ publication }) => publication === spec.key) ??
-      ofVolume.find(({ publication }) => publication === undefined)
+      mostTelling(ofVolume.filter(({ publication }) => publication === spec.key)) ??
+      mostTelling(ofVolume.filter(({ publication }) => publication === undefined))
     );
+  }
+
+  function standing(volume: VolumePair): ReturnType<typeof standingQuarantine> {
+    return standingQuarantine(volume, view.desired.outOfService);
   }
 
   function place(one: PodPlace): PodVolumeStatus {
     const { volume, spec, wanted, actual } = one;
     const published = rung(actual?.presence);
-    const there = published === 'present';
     const obstacle = obstacleOf(one);
-    const state = wanted === undefined ? descending(obstacle) : climbing(there, obstacle);
-    const path = shown(layout.target(volume.spec, spec));
+    const isQuarantined = quarantineOf(volume, standing(volume)) !== null;
+    const state = stateOf({ wanted: wanted !== undefined, published, isQuarantined, obstacle });
     return {
       name: spec.specName,
-      id: shown(volume.spec.id),
+      id: shownVolumeId(volume.spec.id),
       plugin: SPEC_PLUGIN[volume.spec.kind],
       driver: driverOf(volume.spec),
       wanted: wanted !== undefined,
       state,
       rungs: { ...rungsOf(volume), published },
       readOnly: spec.readOnly,
-      path,
-      origin: shown(spec.origin),
+      path: shown(layout.target(volume.spec, spec)),
+      supplementalGid: supplementalGid(volume.spec),
+      origin: spec.origin === FOUND_ON_DISK ? null : shown(spec.origin),
       reason: state === 'mounted' && obstacle?.publication === undefined ? null : reasonOf(obstacle),
     };
+  }
+
+  /** A volume of the wish for which there is no VolumeSpec: nothing but its name and the reason is known. */
+  function unresolvedPlace(one: UnresolvedVolume): PodVolumeStatus {
+    const { volumeName, failure } = one;
+    return {
+      ...NOTHING_RESOLVED,
+      name: shown(volumeName),
+      reason: {
+        kind: 'blocked',
+        code: failure.code,
+        operation: null,
+        message: shown(failure.message),
+        blocker: shownOrNull(failure.blocker),
+        ...sinceAndFor(view.unresolvedSinceMs(one)),
+        nextRetryInMs: null,
+        attempts: 0,
+        progress: null,
+      },
+    };
+  }
+
+  function supplementalGid(spec: VolumeSpec): number | null {
+    if (spec.kind !== 'csi' || spec.lifecycle === 'Ephemeral') return null;
+    return view.persistentVolumes.get(spec.specName)?.supplementalGid ?? null;
   }
 
   return {
@@ -198,29 +204,36 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
     },
     volume(volume) {
       const { spec, wanted, actual } = volume;
-      const own = (obstacles.get(spec.id) ?? []).filter(({ publication }) => publication === undefined);
+      const ofVolume = obstacles.get(spec.id) ?? [];
+      const own = ofVolume.filter(({ publication }) => publication === undefined);
       const published = [...(actual?.publications.values() ?? [])];
+      const reading = view.statistics.of(spec.id);
       return {
-        id: shown(spec.id),
+        id: shownVolumeId(spec.id),
         plugin: SPEC_PLUGIN[spec.kind],
         driver: driverOf(spec),
         name: nameOf(volume),
         wanted: wanted !== undefined,
+        stranger: isStranger(volume),
+        mode: spec.kind === 'csi' ? spec.mode : 'Filesystem',
+        lifecycle: spec.kind === 'csi' ? spec.lifecycle : null,
+        accessModes: spec.kind === 'csi' ? spec.accessModes : [],
         rungs: rungsOf(volume),
-        stagingPath:
-          spec.kind === 'csi' && actual?.needs.stage === true
-            ? layout.stagingPath(spec.driver, spec.volumeHandle)
-            : null,
+        stagingPath: spec.kind === 'csi' && actual?.needs.stage === true ? layout.stagingPath(spec) : null,
         wantedBy: [...(wanted?.publications.values() ?? [])].map(({ spec: { pod } }) => podName(pod)).sort(),
         publishedTo: published.map(({ spec: { pod } }) => podName(pod)).sort(),
-        running: view.running
-          .filter(({ operation }) => operation.volume === spec.id)
-          .map((one) => ({
-            operation: one.operation.kind,
-            phase: one.phase,
-            since: when(one.sinceMs),
-          })),
-        reason: reasonOf(own[0]),
+        running: (running.get(spec.id) ?? []).map(({ operation, phase, sinceMs, progress }) => ({
+          operation: operation.kind,
+          phase,
+          since: when(sinceMs),
+          progress: shownOrNull(progress),
+        })),
+        size: { wanted: wanted?.size?.bytes ?? null, current: actual?.sizeBytes ?? null },
+        expansion: expansionOf(volume, ofVolume),
+        quarantine: quarantineOf(volume, standing(volume)),
+        statistics: statisticsOf(reading, view.nowMs),
+        health: healthOf(reading?.statistics?.health),
+        reason: reasonOf(mostTelling(own)),
       };
     },
     driver(driver) {
@@ -232,12 +245,26 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         socket: driver.endpoint.path,
         registeredAt: when(driver.registeredAtMs),
         volumesMax: driver.volumesMax === 0 ? null : driver.volumesMax,
-        volumes: [...view.actual.values()].filter(({ spec }) => driverOf(spec) === driver.name).length,
+        volumes: volumesOfDrivers.get(driver.name) ?? 0,
+        health: healthOf(view.statistics.ofStorage(driver.name)),
         reason: null,
       };
     },
   };
 }
+
+const NOTHING_RESOLVED = {
+  id: null,
+  plugin: null,
+  driver: null,
+  wanted: true,
+  state: 'blocked',
+  rungs: { attached: 'absent', staged: 'absent', published: 'absent' },
+  readOnly: false,
+  path: null,
+  supplementalGid: null,
+  origin: null,
+} as const satisfies Partial<PodVolumeStatus>;
 
 function refusedDriver({ socket, name, reason }: RefusedDriver): DriverStatus {
   return {
@@ -249,64 +276,35 @@ function refusedDriver({ socket, name, reason }: RefusedDriver): DriverStatus {
     registeredAt: null,
     volumesMax: null,
     volumes: 0,
+    health: null,
     reason: shown(reason),
   };
 }
 
-function byVolume(obstacles: readonly Obstacle[]): ReadonlyMap<VolumeId, readonly Obstacle[]> {
-  const groups = new Map<VolumeId, Obstacle[]>();
-  for (const obstacle of obstacles) {
-    const group = groups.get(obstacle.volume);
-    if (group === undefined) groups.set(obstacle.volume, [obstacle]);
-    else group.push(obstacle);
+function byVolume<T extends Obstacle | InFlight>(
+  all: readonly T[],
+  volumeOf: (one: T) => VolumeId,
+): ReadonlyMap<VolumeId, readonly T[]> {
+  const groups = new Map<VolumeId, T[]>();
+  for (const one of all) {
+    const group = groups.get(volumeOf(one));
+    if (group === undefined) groups.set(volumeOf(one), [one]);
+    else group.push(one);
   }
   return groups;
 }
 
-function climbing(there: boolean, obstacle: Obstacle | undefined): VolumeState {
-  if (there) return 'mounted';
-  switch (obstacle?.kind) {
-    case 'blocked':
-    case 'waiting-change':
-      return 'blocked';
-    case 'waiting-retry':
-    case 'waiting-driver':
-    case 'waiting-turn':
-      return 'waiting';
-    default:
-      return 'mounting';
+/** That it is in quarantine is said beside; what delays the end of it is news. */
+function mostTelling(obstacles: readonly Obstacle[]): Obstacle | undefined {
+  return obstacles.find(({ kind }) => kind !== 'quarantined') ?? obstacles[0];
+}
+
+function countDrivers({ actual }: StatusFacts): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { spec } of actual.values()) {
+    if (spec.kind === 'csi') counts.set(spec.driver, (counts.get(spec.driver) ?? 0) + 1);
   }
-}
-
-function descending(obstacle: Obstacle | undefined): VolumeState {
-  return obstacle?.kind === 'gate-closed' || obstacle?.kind === 'frozen' ? 'kept' : 'unmounting';
-}
-
-/** A volume of the wish for which there is no VolumeSpec: nothing but its name and the reason is known. */
-function unresolvedPlace({ volumeName, failure }: { volumeName: string; failure: Failure }): PodVolumeStatus {
-  return {
-    name: shown(volumeName),
-    id: null,
-    plugin: null,
-    driver: null,
-    wanted: true,
-    state: 'blocked',
-    rungs: { attached: 'absent', staged: 'absent', published: 'absent' },
-    readOnly: false,
-    path: null,
-    origin: null,
-    reason: {
-      kind: 'blocked',
-      code: failure.code,
-      operation: null,
-      message: shown(failure.message),
-      blocker: shownOrNull(failure.blocker),
-      since: null,
-      forMs: null,
-      nextRetryInMs: null,
-      attempts: 0,
-    },
-  };
+  return counts;
 }
 
 function rung(presence: Presence | undefined): RungState {
@@ -325,12 +323,13 @@ function driverOf(spec: VolumeSpec): string | null {
 }
 
 function nameOf({ spec }: VolumePair): string {
-  if (spec.kind === 'csi') return spec.specName;
+  if (spec.kind === 'csi') return spec.specName === '' ? shown(spec.volumeHandle) : spec.specName;
   return spec.kind === 'orphan' ? shown(spec.path) : spec.name;
 }
 
-function podName({ namespace, name }: PodReference): string {
-  return `${namespace}/${name}`;
+/** A pod that was found on disk has only its uid. */
+function podName({ namespace, name, uid }: PodReference): string {
+  return name === '' ? uid : `${namespace}/${name}`;
 }
 
 function summaryOf(
@@ -359,6 +358,9 @@ function summaryOf(
     sourcesUnknown: view.desired.unknownOrigins.size,
     unreadableRecords: view.unreadableRecords.length,
     abandonedCalls: view.abandonedCalls,
+    quarantined: volumes.filter(({ quarantine }) => quarantine !== null).length,
+    unhealthy: volumes.filter(({ health }) => health !== null && health.length > 0).length,
+    strangers: volumes.filter(({ stranger }) => stranger).length,
   };
 }
 

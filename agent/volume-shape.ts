@@ -1,19 +1,13 @@
 /** PersistentVolumes and their claims. */
-import { type AccessMode, VOLUME_HANDLE_BYTES_MAX } from '../plugins/volume.ts';
-import { readMetadata } from './metadata-shape.ts';
+import type { AccessMode, Bytes, VolumeMode } from '../plugins/volume.ts';
+import { readCsiSource } from './csi-source-shape.ts';
+import { annotation, readMetadata } from './metadata-shape.ts';
 import { mountOptionProblem } from './mount-option.ts';
-import { DRIVER_NAME, LABEL_NAME, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
-import type {
-  CsiSource,
-  NamedReference,
-  PersistentVolume,
-  PersistentVolumeClaim,
-  VolumeMode,
-} from './objects.ts';
+import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
+import { GROUP_ID, isGroupId } from './pod-security-shape.ts';
 import type { Place } from './place.ts';
-
-const CONTROL = /\p{Cc}/u;
-const FS_TYPE = /^[a-z0-9][a-z0-9._-]{0,31}$/i;
+import { parseExactBytes } from './quantity.ts';
 const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOnce',
   'ReadOnlyMany',
@@ -22,6 +16,9 @@ const ACCESS_MODES: readonly AccessMode[] = [
 ];
 const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
 const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
+const GID_ANNOTATION = 'pv.beta.kubernetes.io/gid';
+const NO_NODE_EXPANSION = 'volume.kubernetes.io/node-expansion-not-required';
+const RESIZE_STATUS = /^[A-Za-z]{0,64}$/;
 
 /** Every source type of PersistentVolumeSpec; a field that is none of them is not a source. */
 const VOLUME_SOURCES: readonly string[] = [
@@ -64,7 +61,24 @@ export function readPersistentVolume(place: Place): PersistentVolume {
     mountOptions: spec.key('mountOptions').list().map(readMountOption),
     volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
     claimRef: readClaimReference(spec.key('claimRef')),
+    capacityBytes: readSize(spec.key('capacity').key('storage')),
+    supplementalGid: readGid(annotation(place, GID_ANNOTATION)),
   };
+}
+
+/** None means "not said", as in CSI. */
+function readSize(place: Place): Bytes | undefined {
+  const right = 'a size that is not negative and less than 8Ei, such as 10Gi';
+  const text = place.scalarText(right);
+  if (text === undefined) return undefined;
+  const bytes = parseExactBytes(text);
+  if (bytes === undefined) place.refuse(`expected ${right}, found ${place.shown()}`);
+  return bytes === '0' ? undefined : bytes;
+}
+
+function readGid(place: Place): number | undefined {
+  const text = place.text((one) => /^[0-9]{1,10}$/.test(one) && isGroupId(Number(one)), GROUP_ID);
+  return text === undefined ? undefined : Number(text);
 }
 
 function readSource(spec: Place): PersistentVolume['source'] {
@@ -73,41 +87,6 @@ function readSource(spec: Place): PersistentVolume['source'] {
   if (what === undefined) spec.refuse('has no volume source; expected csi');
   else if (given.length > 1) spec.refuse(`has more than one volume source: ${given.join(', ')}`);
   return what === 'csi' ? readCsiSource(spec.key('csi')) : { kind: 'unsupported', what: what ?? '' };
-}
-
-function readCsiSource(csi: Place): CsiSource {
-  return {
-    kind: 'csi',
-    driver: csi.key('driver').requiredText(...DRIVER_NAME),
-    volumeHandle: csi
-      .key('volumeHandle')
-      .requiredText(
-        (text) => text !== '' && Buffer.byteLength(text) <= VOLUME_HANDLE_BYTES_MAX && !CONTROL.test(text),
-        `1 to ${VOLUME_HANDLE_BYTES_MAX} bytes without control characters`,
-      ),
-    fsType:
-      csi.key('fsType').text((text) => text === '' || FS_TYPE.test(text), 'a file system, such as ext4') ??
-      '',
-    readOnly: csi.key('readOnly').flag(false),
-    volumeAttributes: readAttributes(csi.key('volumeAttributes').hide()),
-    controllerPublishSecret: readSecretReference(csi.key('controllerPublishSecretRef')),
-    stageSecret: readSecretReference(csi.key('nodeStageSecretRef')),
-    publishSecret: readSecretReference(csi.key('nodePublishSecretRef')),
-  };
-}
-
-function readAttributes(place: Place): Readonly<Record<string, string>> {
-  return Object.fromEntries(
-    place.entries().map(([key, value]) => [key, value.requiredText(() => true, 'a string')]),
-  );
-}
-
-function readSecretReference(place: Place): NamedReference | undefined {
-  if (!place.present) return undefined;
-  return {
-    namespace: place.key('namespace').requiredText(...LABEL_NAME),
-    name: place.key('name').requiredText(...OBJECT_NAME),
-  };
 }
 
 function readMountOption(place: Place): string {
@@ -126,9 +105,12 @@ function readClaimReference(place: Place): PersistentVolume['claimRef'] {
   };
 }
 
-/** A claim; its status is not read, because a phase is information and never an input (S1-2). */
+/**
+ * A claim. Of its status only what says how far a growth has come: a phase is information and never an input (S1-2).
+ */
 export function readClaim(place: Place): PersistentVolumeClaim {
-  const { namespace, name, uid, deleted, finalizers } = readMetadata(place);
+  const { namespace, name, uid, deleted, finalizers, ownerPodUid } = readMetadata(place);
+  const status = place.key('status');
   const spec = place.key('spec');
   if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
   const volumeName = spec
@@ -142,6 +124,15 @@ export function readClaim(place: Place): PersistentVolumeClaim {
     volumeName: nonEmpty(volumeName),
     volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
     leaving: deleted && !finalizers.includes(CLAIM_PROTECTION),
+    ownerPodUid,
+    statusBytes: readSize(status.key('capacity').key('storage')),
+    allocatedBytes: readSize(status.key('allocatedResources').key('storage')),
+    resizeStatus:
+      status
+        .key('allocatedResourceStatuses')
+        .key('storage')
+        .text((text) => RESIZE_STATUS.test(text), 'a status, such as NodeResizePending') ?? '',
+    nodeExpansionNotRequired: annotation(place, NO_NODE_EXPANSION).present,
   };
 }
 

@@ -6,6 +6,7 @@ import {
   type CsiDriver,
   identityOf,
   keyOf,
+  type Node,
   type ObjectKey,
   type PersistentVolume,
   type PersistentVolumeClaim,
@@ -36,6 +37,7 @@ export interface Wish {
   readonly claims: ReadonlyMap<ObjectKey, Stamped<PersistentVolumeClaim>>;
   readonly storageClasses: ReadonlyMap<ObjectKey, Stamped<StorageClass>>;
   readonly drivers: ReadonlyMap<ObjectKey, Stamped<CsiDriver>>;
+  readonly nodes: ReadonlyMap<ObjectKey, Stamped<Node>>;
   readonly secrets: ReadonlyMap<ObjectKey, Stamped<Secret>>;
   readonly configMaps: ReadonlyMap<ObjectKey, Stamped<ConfigMap>>;
   readonly rejected: readonly Rejection[];
@@ -89,6 +91,7 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
       PersistentVolumeClaim: new Map(),
       StorageClass: new Map(),
       CSIDriver: new Map(),
+      Node: new Map(),
       Secret: new Map(),
       ConfigMap: new Map(),
     },
@@ -120,6 +123,7 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
     claims: byKind.PersistentVolumeClaim,
     storageClasses: byKind.StorageClass,
     drivers: byKind.CSIDriver,
+    nodes: byKind.Node,
     secrets: byKind.Secret,
     configMaps: byKind.ConfigMap,
     rejected,

@@ -31,6 +31,13 @@ const CLOCK: Clock = {
   },
 };
 
+const NOBODY: ApiServerParts['quarantine'] = {
+  quarantine: async () => assert.fail('nobody asked for it'),
+  endQuarantine: async () => assert.fail('nobody asked for it'),
+  actual: () => new Map(),
+  desired: () => richFacts().desired,
+};
+
 let folder = '';
 let socket = '';
 let change: () => void = () => {};
@@ -60,6 +67,8 @@ function server(rest: Partial<ApiServerParts> = {}): ApiServer {
   const one = createApiServer({
     socket: path(socket),
     status: (revision) => statusOf(richFacts(), LAYOUT, revision),
+    quarantine: NOBODY,
+    metrics: () => 'mooring_volumes 1\n',
     healthy: async () => true,
     onChange: (listener) => {
       listeners.add(listener);
@@ -138,6 +147,21 @@ test('status, explain, version and health answer as the documents say', async ()
   assert.deepEqual(await raw('/v1/health', { method: 'HEAD' }), { status: 200, body: '' });
 });
 
+test('metrics are plain text of Prometheus', async () => {
+  await listening();
+  const [type, text] = await new Promise<readonly [string | undefined, string]>((resolve) => {
+    const asked = request({ socketPath: socket, path: '/metrics' }, (response) => {
+      let all = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        all += chunk;
+      });
+      response.once('end', () => resolve([response.headers['content-type'], all]));
+    });
+    asked.end();
+  });
+  assert.deepEqual([type, text], ['text/plain; version=0.0.4; charset=utf-8', 'mooring_volumes 1\n']);
+});
+
 test('an agent whose brokers do not answer is not healthy', async () => {
   await listening({ healthy: async () => false });
   assert.equal((await raw('/v1/health')).status, 503);
@@ -153,6 +177,8 @@ test('what cannot be answered is refused with a code and a sentence', async () =
   assert.deepEqual(await refused('/v1/status/'), [404, 'not-found']);
   assert.deepEqual(await refused('/v1/status', 'POST'), [405, 'method-not-allowed']);
   assert.deepEqual(await refused('/v1/status', 'DELETE'), [405, 'method-not-allowed']);
+  assert.deepEqual(await refused('/v1/quarantine', 'PUT'), [405, 'method-not-allowed']);
+  assert.deepEqual(await refused('/metrics', 'POST'), [405, 'method-not-allowed']);
   assert.deepEqual(await refused('/v1/explain'), [400, 'bad-request']);
   assert.deepEqual(await refused('/v1/explain?subject=nobody'), [404, 'subject-unknown']);
   assert.deepEqual(await refused('/v1/status?after=abc-0&waitMs=-1'), [400, 'bad-request']);
@@ -346,6 +372,8 @@ test('the examples in docs/API.md have exactly the keys of what the agent answer
       document?.sources.rejected[0],
       document?.drivers[0],
       document?.volumes[0],
+      document?.volumes[0]?.size,
+      document?.volumes[0]?.expansion,
       pod,
       pod?.volumes[0],
       pod?.volumes[0]?.reason,
@@ -355,6 +383,6 @@ test('the examples in docs/API.md have exactly the keys of what the agent answer
   assert.deepEqual(keysOf(example), keysOf(real));
   assert.deepEqual(
     examples.map(({ kind }) => kind),
-    [undefined, 'Status', 'Explanation', 'Version', 'Health'],
+    [undefined, 'Status', 'Explanation', 'Quarantine', 'QuarantineChange', 'Version', 'Health'],
   );
 });

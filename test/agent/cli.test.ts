@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, request, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
@@ -95,13 +95,22 @@ after(() => {
 });
 
 test('help is in groups, with examples and exit codes, and fits 80 columns', async () => {
-  for (const words of [['--help'], ['agent', '--help'], ['status', '-h'], ['help', 'explain']]) {
+  for (const words of [
+    ['--help'],
+    ['agent', '--help'],
+    ['status', '-h'],
+    ['help', 'explain'],
+    ['quarantine', '-h'],
+  ]) {
     const { code, out, err } = await run(...words);
     assert.deepEqual([code, err], [0, '']);
     for (const line of out.split('\n')) assert.equal(line.length <= 80, true, line);
   }
   const { out } = await run('--help');
-  assert.match(out, /Look:\n {2}status .*\n {2}explain .*\n {2}version .*\n\nServe:\n {2}agent /);
+  assert.match(
+    out,
+    /Look:\n {2}status .*\n {2}explain .*\n {2}version .*\n\nChange:\n {2}quarantine .*\n\nServe:\n {2}agent /,
+  );
   assert.match(out, /Examples:\n {2}mooring status .*\n[\s\S]*Exit codes:/);
   assert.doesNotMatch(out, /broker/);
 });
@@ -169,6 +178,19 @@ test('explain says what is in the way; who is unknown is exit code 1', async () 
     [unknown.code, unknown.out, unknown.err],
     [1, '', 'mooring: no pod and no volume is called "wbe". Did you mean "web"?\n'],
   );
+});
+
+test('quarantine needs a verb it knows and a volume, and an agent', async () => {
+  assert.equal((await run('quarantine', 'ad', 'x')).code, 2);
+  assert.equal((await run('quarantine', 'add')).code, 2);
+  assert.equal((await run('quarantine', 'clear', 'x', '--bogus')).code, 2);
+  const { code, err } = await run('quarantine', 'list', '-s', join(folder, 'none'));
+  assert.deepEqual([code, /the agent is not running/.test(err)], [1, true]);
+  // Without --yes nobody is asked, and what it means is said.
+  askedPaths = [];
+  const hesitant = await run('quarantine', 'clear', 'x', '-s', socket);
+  assert.deepEqual([hesitant.code, hesitant.out, askedPaths], [1, '', []]);
+  assert.match(hesitant.err, /without any proof.*--yes/s);
 });
 
 test('watch shows the next status when there is one, and says when the agent goes away', async () => {
@@ -301,6 +323,20 @@ test('an agent whose mounts pods would not see does not start: exit code 78, wit
   assert.equal(existsSync(place.socket), false);
 });
 
+function metricsOf(path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ socketPath: path, path: '/metrics' }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.once('end', () => resolve(text));
+    });
+    asked.once('error', reject);
+    asked.end();
+  });
+}
+
 test('an agent serves, refuses a second one, opens no debugger, and leaves in time without unmounting', async (t) => {
   if (cannotUnshare(t)) return;
   const place = makePlace('life');
@@ -310,6 +346,12 @@ test('an agent serves, refuses a second one, opens no debugger, and leaves in ti
   await said(child, 'stderr', /volume published/);
   const table = await run('status', '-s', place.socket);
   assert.match(table.out, /1 of 1 pods ready[\s\S]*default\/web +mem +empty-dir +● mounted/);
+  const none = await run('quarantine', 'list', '-s', place.socket);
+  assert.deepEqual([none.code, none.out], [0, 'No volume is in quarantine.\n']);
+  const refused = await run('quarantine', 'add', 'mem', '-s', place.socket);
+  assert.deepEqual([refused.code, refused.out], [1, '']);
+  assert.match(refused.err, /belongs to this node alone/);
+  assert.match(await metricsOf(place.socket), /^mooring_volumes\{driver="[^"]+",state="mounted"\} 1$/m);
   const second = await run(...words);
   assert.equal(second.code, 75);
   assert.match(second.err, new RegExp(`"code":"already-running".*pid ${child.pid}`));

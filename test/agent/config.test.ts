@@ -28,9 +28,13 @@ test('an empty file is a complete configuration', () => {
     operationsPerDriverMax: 16,
     resyncMs: 60_000,
     settleMs: 300,
+    statisticsIntervalMs: 60_000,
+    republishIntervalMs: 90_000,
     backOff: { firstMs: 500, maxMs: 120_000 },
     log: { format: 'auto', level: 'info' },
     allowPrivateMountNamespace: false,
+    seLinux: 'auto',
+    metricsListen: undefined,
     hostPathDenied: [],
     watchdog: true,
   });
@@ -43,15 +47,22 @@ test('every key of the file is read', () => {
     manifests: '/etc/m',
     node_name: 'n1',
     static_drivers: [{ socket: '/run/csi.sock', parallel_publish: true }, { socket: '/run/other.sock' }],
-    drivers: { 'hostpath.csi.k8s.io': { operations_max: 3 }, 'a.b': { parallel_publish: true } },
+    drivers: {
+      'hostpath.csi.k8s.io': { operations_max: 3, force_fields: true },
+      'a.b': { parallel_publish: true },
+    },
     csi_deadline_ms: 1_000,
     path_deadline_ms: 2_000,
     operations_per_driver_max: 2,
     resync_ms: 3_000,
     settle_ms: 0,
+    statistics_interval_ms: 0,
+    republish_interval_ms: 10_000,
     back_off: { first_ms: 10, max_ms: 100 },
     log: { format: 'json', level: 'debug' },
     allow_private_mount_namespace: true,
+    selinux: 'off',
+    metrics_listen: '[::1]:9112',
     host_path_denied: ['/etc', '/root'],
     watchdog: false,
   });
@@ -65,17 +76,21 @@ test('every key of the file is read', () => {
       { socket: '/run/other.sock', parallelPublish: false },
     ],
     drivers: new Map([
-      ['hostpath.csi.k8s.io', { parallelPublish: false, operationsMax: 3 }],
-      ['a.b', { parallelPublish: true, operationsMax: undefined }],
+      ['hostpath.csi.k8s.io', { parallelPublish: false, operationsMax: 3, forceFields: true }],
+      ['a.b', { parallelPublish: true, operationsMax: undefined, forceFields: false }],
     ]),
     csiDeadlineMs: 1_000,
     pathDeadlineMs: 2_000,
     operationsPerDriverMax: 2,
     resyncMs: 3_000,
     settleMs: 0,
+    statisticsIntervalMs: 0,
+    republishIntervalMs: 10_000,
     backOff: { firstMs: 10, maxMs: 100 },
     log: { format: 'json', level: 'debug' },
     allowPrivateMountNamespace: true,
+    seLinux: 'off',
+    metricsListen: { address: '::1', port: 9_112 },
     hostPathDenied: ['/etc', '/root'],
     watchdog: false,
   });
@@ -154,6 +169,41 @@ test('values that contradict each other are found', () => {
   assert.deepEqual(problems({ static_drivers: [{ socket: '/s' }, { socket: '/s' }] }), [
     'static_drivers[1].socket: "/s": must be listed once',
   ]);
+});
+
+test('statistics may be off, and are else between a second and an hour', () => {
+  const message = 'must be 0 (never), or a whole number from 1000 to 3600000 (milliseconds)';
+  for (const value of [1, 999, 3_600_001, 1_000.5])
+    assert.deepEqual(problems({ statistics_interval_ms: value }), [
+      `statistics_interval_ms: ${value}: ${message}`,
+    ]);
+  for (const value of [0, 1_000, 3_600_000])
+    assert.equal(read({ statistics_interval_ms: value }).statisticsIntervalMs, value);
+  assert.match(problems({ republish_interval_ms: 0 }).join(), /from 10000 to 3600000/);
+});
+
+test('metrics are served over TCP only where an address and a port say so', () => {
+  assert.deepEqual(read({ metrics_listen: '127.0.0.1:9112' }).metricsListen, {
+    address: '127.0.0.1',
+    port: 9_112,
+  });
+  assert.equal(read({ metrics_listen: 'off' }).metricsListen, undefined);
+  for (const value of ['9112', ':9112', 'localhost:9112', '127.0.0.1:0', '127.0.0.1:65536', '::1:9112', ''])
+    assert.match(problems({ metrics_listen: value }).join(), /must be off, or address:port/);
+});
+
+test('what is allowed and dangerous is warned about', () => {
+  const warnings = (value: unknown): readonly string[] => {
+    const reading = parseConfig(value, {}, 'n');
+    assert(reading.ok);
+    return reading.warnings;
+  };
+  assert.match(
+    warnings({ drivers: { 'a.b': { force_fields: true } } }).join(),
+    /a\.b\.force_fields.*drop data/,
+  );
+  assert.match(warnings({ metrics_listen: '0.0.0.0:9112' }).join(), /whoever can reach port 9112/);
+  assert.deepEqual(warnings({ metrics_listen: '127.0.0.1:9112', drivers: { 'a.b': {} } }), []);
 });
 
 test('a socket path the kernel would cut is refused', () => {

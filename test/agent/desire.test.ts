@@ -4,51 +4,20 @@ import { inspect } from 'node:util';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { desire } from '../../agent/desire.ts';
-import { csiVolumeId, podVolumeId, type VolumeId } from '../../plugins/volume.ts';
-import type { DesiredPublication, DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
+import { csiVolumeId, podVolumeId } from '../../plugins/volume.ts';
+import type { DesiredPublication, DesiredState } from '../../reconciler/desired-state.ts';
+import { DATA, desired, only, STAND_ALONE, unresolvedIn, volumeOf } from './desired.ts';
 import {
   claimSource,
   claimYaml,
   configMapYaml,
   csiDriverYaml,
-  path,
   podUid,
   podYaml,
   secretYaml,
   volumeYaml,
   wishOf,
 } from './manifests.ts';
-
-const DENIED = { deniedHostPaths: [path('/var/lib/mooring'), path('/proc'), path('/dev')] };
-
-function desired(...documents: readonly string[]): DesiredState {
-  const wish = wishOf({ 'all.yaml': documents.join('---\n') });
-  assert.deepEqual(wish.rejected, []);
-  return desire(wish, DENIED);
-}
-
-function volumeOf(state: DesiredState, id: VolumeId): DesiredVolume {
-  const volume = state.volumes.get(id);
-  assert.ok(
-    volume,
-    `${id} among ${[...state.volumes.keys()].join(', ')}: ${JSON.stringify(state.unresolved)}`,
-  );
-  return volume;
-}
-
-function only<T>(values: Iterable<T>): T {
-  const [first, ...others] = values;
-  assert.ok(first !== undefined && others.length === 0, 'exactly one');
-  return first;
-}
-
-/** What stands in the way of the one unresolved volume; its pod must be frozen, and only its pod. */
-function unresolvedIn(state: DesiredState): string {
-  const { pod, failure } = only(state.unresolved);
-  assert.deepEqual([...state.frozenPods], [pod.uid]);
-  assert.equal(failure.effect, 'none');
-  return `${failure.code}: ${failure.message}`;
-}
 
 function contentOf(publication: DesiredPublication): Readonly<Record<string, string>> {
   const files = publication.files?.reveal() ?? new Map<string, never>();
@@ -59,7 +28,6 @@ function contentOf(publication: DesiredPublication): Readonly<Record<string, str
   );
 }
 
-const DATA = csiVolumeId('test.csi.example', 'handle-pv-data');
 const web = podYaml('web', { data: claimSource('data') });
 
 test('a pod reaches its CSI volume through claim and PersistentVolume', () => {
@@ -86,6 +54,11 @@ test('a pod reaches its CSI volume through claim and PersistentVolume', () => {
     readOnly: false,
     attachRequired: true,
     podInfoOnMount: true,
+    mode: 'Filesystem',
+    lifecycle: 'Persistent',
+    fsGroupPolicy: 'ReadWriteOnceWithFSType',
+    tokensInSecrets: false,
+    seLinuxContext: '',
   });
   assert.deepEqual(
     [...volume.publications.values()],
@@ -100,9 +73,11 @@ test('a pod reaches its CSI volume through claim and PersistentVolume', () => {
         },
         generation: '',
         files: undefined,
+        tokens: undefined,
       },
     ],
   );
+  assert.deepEqual([volume.size, volume.attachmentLost, state.outOfService], [undefined, false, false]);
   assert.deepEqual([volume.blocked, state.unresolved, state.frozenPods.size], [undefined, [], 0]);
 });
 
@@ -185,36 +160,12 @@ test('kinds that are not supported say so by their name', () => {
     unresolvedIn(desired(web, claimYaml('data'), nfs)),
     /^kind-unsupported: .*pv-data is of kind nfs/,
   );
-  for (const kind of [
-    'projected',
-    'downwardAPI',
-    'nfs',
-    'gitRepo',
-    'ephemeral',
-    'csi',
-    'image',
-    'futureKind',
-  ]) {
+  for (const kind of ['projected', 'downwardAPI', 'nfs', 'gitRepo', 'image', 'futureKind']) {
     const state = desired(podYaml('web', { v: `${kind}: {}` }));
     assert.match(unresolvedIn(state), new RegExp(`^kind-unsupported: volumes of kind ${kind} are`));
   }
   const huge = desired(podYaml('web', { v: 'emptyDir: {medium: HugePages-2Mi}' }));
   assert.match(unresolvedIn(huge), /^kind-unsupported: .*HugePages-2Mi/);
-});
-
-test('block volumes are refused from the pod, the claim and the volume', () => {
-  const block = 'volumeMode: Block';
-  const pod = web.replace('volumeMounts', 'volumeDevices').replace('mountPath', 'devicePath');
-  for (const documents of [
-    [pod, claimYaml('data'), volumeYaml('pv-data')],
-    [web, claimYaml('data', `{volumeName: pv-data, ${block}}`), volumeYaml('pv-data')],
-    [web, claimYaml('data'), volumeYaml('pv-data', { spec: block })],
-  ]) {
-    assert.match(
-      unresolvedIn(desired(...documents)),
-      /^kind-unsupported: raw block volumes .* come with 0\.2/,
-    );
-  }
 });
 
 test('a claim used under two names of one pod is one publication, writable if either is', () => {
@@ -438,7 +389,7 @@ test('no secret shows in the desired state, however it is printed', () => {
 
 test('gates of the wish are gates of the desired state', () => {
   const wish = wishOf({ 'bad.yaml': 'a: [', 'web.yaml': podYaml('web') });
-  const state = desire({ ...wish, complete: false }, DENIED);
+  const state = desire({ ...wish, complete: false }, STAND_ALONE);
   assert.deepEqual([state.complete, [...state.unknownOrigins]], [false, ['bad.yaml']]);
 });
 

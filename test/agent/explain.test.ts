@@ -49,6 +49,7 @@ test('when all is well, nothing is in the way', () => {
     subject: { kind: 'pod', name: 'default/web', id: WEB.uid },
     summary: 'nothing is in the way: pod default/web has all of its 3 volumes mounted',
     obstacles: [],
+    conditions: [],
     notes: [],
   });
   assert.equal(found('data').summary, 'nothing is in the way of volume data: it is mounted for 1 of 1 pod');
@@ -154,6 +155,7 @@ test('one who waits for a turn is told who is at work', () => {
         lane: 'l',
         phase: 'running',
         sinceMs: 990_000,
+        progress: undefined,
       },
     ],
   });

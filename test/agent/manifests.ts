@@ -37,16 +37,31 @@ ${uid === '' ? '' : `  uid: ${uid}\n`}spec:
 ${mounts === '' ? '' : `    volumeMounts:\n${mounts}`}${sources === '' ? '' : `  volumes:\n${sources}`}`;
 }
 
+/** The same pod with one more line of spec, in flow style. */
+export function withSpec(pod: string, line: string): string {
+  return `${pod}  ${line}\n`;
+}
+
+/** The same pod, with its volumes as raw devices. */
+export function withDevices(pod: string): string {
+  return pod.replace('volumeMounts', 'volumeDevices').replaceAll('mountPath', 'devicePath');
+}
+
 export function claimSource(claimName: string, readOnly = false): string {
   return `persistentVolumeClaim: {claimName: ${claimName}, readOnly: ${readOnly}}`;
 }
 
-export function claimYaml(name: string, spec = `{volumeName: pv-${name}}`, metadata = ''): string {
+export function claimYaml(
+  name: string,
+  spec = `{volumeName: pv-${name}}`,
+  metadata = '',
+  status = '',
+): string {
   return `apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: ${name}, ${metadata}}
 spec: ${spec}
-`;
+${status === '' ? '' : `status: ${status}\n`}`;
 }
 
 export interface VolumeParts {
@@ -55,21 +70,34 @@ export interface VolumeParts {
   readonly spec?: string;
   /** More lines of spec.csi, in flow style. */
   readonly csi?: string;
+  readonly accessModes?: string;
+  /** More lines of metadata, in flow style. */
+  readonly metadata?: string;
 }
 
 export function volumeYaml(
   name: string,
-  { handle = `handle-${name}`, spec = '', csi = '' }: VolumeParts = {},
+  {
+    handle = `handle-${name}`,
+    spec = '',
+    csi = '',
+    accessModes = 'ReadWriteOnce',
+    metadata = '',
+  }: VolumeParts = {},
 ): string {
   return `apiVersion: v1
 kind: PersistentVolume
-metadata: {name: ${name}}
-spec: {accessModes: [ReadWriteOnce], csi: {driver: test.csi.example, volumeHandle: "${handle}", ${csi}}, ${spec}}
+metadata: {name: ${name}, ${metadata}}
+spec: {accessModes: [${accessModes}], csi: {driver: test.csi.example, volumeHandle: "${handle}", ${csi}}, ${spec}}
 `;
 }
 
 export function csiDriverYaml(name: string, spec: string): string {
   return `apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: ${name}}\nspec: ${spec}\n`;
+}
+
+export function nodeYaml(name: string, taints: string): string {
+  return `apiVersion: v1\nkind: Node\nmetadata: {name: ${name}}\nspec: {taints: ${taints}}\n`;
 }
 
 export function secretYaml(name: string, stringData: Readonly<Record<string, string>>): string {

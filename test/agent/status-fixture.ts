@@ -3,7 +3,10 @@ import { parseAbsolutePath, type AbsolutePath, type SocketIdentity } from '../..
 import { createLayout } from '../../plugins/layout.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import {
+  type Bytes,
+  bytesFrom,
   type ContentVolumeSpec,
+  CSI_DEFAULTS,
   type CsiVolumeSpec,
   csiVolumeId,
   type EmptyDirVolumeSpec,
@@ -56,7 +59,13 @@ export function csi(specName: string, volumeHandle: string, driver = DRIVER): Cs
     readOnly: false,
     attachRequired: false,
     podInfoOnMount: false,
+    ...CSI_DEFAULTS,
   };
+}
+
+/** Gibibytes as CSI counts. */
+export function gib(count: number): Bytes {
+  return bytesFrom(count * 2 ** 30);
 }
 
 export function emptyDir(owner: PodReference, name: string): EmptyDirVolumeSpec {
@@ -97,9 +106,11 @@ export function wanted(spec: VolumeSpec, ...owners: readonly PodReference[]): De
     publications: new Map(
       owners.map((owner) => {
         const one = publication(owner, nameOf(spec));
-        return [one.key, { spec: one, generation: '', files: undefined }];
+        return [one.key, { spec: one, generation: '', files: undefined, tokens: undefined }];
       }),
     ),
+    size: undefined,
+    attachmentLost: false,
   };
 }
 
@@ -111,7 +122,7 @@ export function actual(
 ): ActualVolume {
   return {
     spec,
-    needs: { attach: false, stage: spec.kind === 'csi' },
+    needs: { attach: false, stage: spec.kind === 'csi', expand: spec.kind === 'csi' },
     attached: ABSENT,
     staged,
     publishContext: { [SECRET_CANARY]: SECRET_CANARY },
@@ -123,6 +134,9 @@ export function actual(
         return [one.key, entry];
       }),
     ),
+    sizeBytes: undefined,
+    refusedExpansion: undefined,
+    quarantine: undefined,
   };
 }
 
@@ -149,6 +163,7 @@ export function desired(volumes: readonly DesiredVolume[], rest: Partial<Desired
     frozenPods: new Set(),
     unknownOrigins: new Set(),
     unresolved: [],
+    outOfService: false,
     ...rest,
   };
 }
@@ -159,6 +174,9 @@ export function facts(rest: Partial<StatusFacts>): StatusFacts {
     desired: desired([]),
     pods: [],
     rejected: [],
+    persistentVolumes: new Map(),
+    unresolvedSinceMs: () => 970_000,
+    statistics: { of: () => undefined, ofStorage: () => undefined },
     actual: new Map(),
     running: [],
     obstacles: [],

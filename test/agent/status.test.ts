@@ -54,6 +54,7 @@ test('a published volume is mounted, says where, and its pod is ready', () => {
           rungs: { attached: 'not-needed', staged: 'present', published: 'present' },
           readOnly: false,
           path: `/var/lib/mooring/pods/${WEB.uid}/volumes/kubernetes.io~csi/data/mount`,
+          supplementalGid: null,
           origin: 'web.yaml',
           reason: null,
         },
@@ -73,6 +74,9 @@ test('a volume that is wanted and not there says on which way it is', () => {
   assert.equal(state({ kind: 'waiting-turn' }), 'waiting');
   assert.equal(state({ kind: 'waiting-change' }), 'blocked');
   assert.equal(state({ kind: 'blocked' }), 'blocked');
+  assert.equal(state({ kind: 'quarantined' }), 'blocked');
+  // ReadWriteOncePod: the other pod need only go.
+  assert.equal(state({ kind: 'blocked', code: 'volume-in-use' }), 'waiting');
 });
 
 test('what is not wanted any more is unmounting, or kept while the wish is not known', () => {
@@ -121,6 +125,7 @@ test('a reason carries since, how long, and when the next try is', () => {
     forMs: 41_000,
     nextRetryInMs: 12_000,
     attempts: 3,
+    progress: null,
   });
   const overdue = onlyPlace({ ...WANTED, obstacles: [obstacle(DATA, { nextRetryMs: 1 })] });
   assert.equal(overdue.reason?.nextRetryInMs, 0);
@@ -162,6 +167,9 @@ test('everything is counted once', () => {
     sourcesUnknown: 1,
     unreadableRecords: 0,
     abandonedCalls: 0,
+    quarantined: 0,
+    unhealthy: 0,
+    strangers: 0,
   });
 });
 

@@ -1,0 +1,19 @@
+/** What the API answers: a status, and JSON or text. */
+
+export type ApiAnswer =
+  /** `allow`: the methods that the path has, for a refusal of another one. */
+  | { readonly status: number; readonly body: object; readonly allow?: string }
+  /** Not JSON; `contentType` says what. */
+  | { readonly status: number; readonly text: string; readonly contentType: string };
+
+/** For programs the code, which stays; for people the message. */
+export function refusal(
+  status: number,
+  code: string,
+  message: string,
+): {
+  readonly status: number;
+  readonly body: { readonly error: { readonly code: string; readonly message: string } };
+} {
+  return { status, body: { error: { code, message } } };
+}

@@ -1,0 +1,117 @@
+/** What is said to people of an obstacle, a quarantine, an expansion, a driver's word: one sentence each. Pure. */
+import { spanText } from './duration.ts';
+import { sizeText } from './size-text.ts';
+import type {
+  ExpansionState,
+  HealthStatus,
+  QuarantineStatus,
+  Reason,
+  VolumeStatus,
+} from './status-document.ts';
+
+/** `stage failed 3 times (driver-busy) for 41s: …; blocked by …; next try in 12s`. */
+export function reasonSentence(reason: Reason, driver: string | null): string {
+  const since = reason.forMs === null ? '' : ` for ${spanText(reason.forMs)}`;
+  const named = reason.blocker === null || reason.blocker === '' || reason.message.includes(reason.blocker);
+  const blocker = named ? '' : `, blocked by ${reason.blocker}`;
+  const verb = reason.operation ?? 'the next step';
+  switch (reason.kind) {
+    case 'running':
+      return `${verb} has been running${since}${reason.progress === null ? '' : `: ${reason.progress}`}`;
+    case 'waiting-retry': {
+      const tries = reason.attempts === 1 ? 'once' : `${reason.attempts} times`;
+      return `${verb} failed ${tries} (${reason.code})${since}: ${reason.message}${blocker}; ${nextTry(reason)}`;
+    }
+    case 'waiting-change':
+      return (
+        `${verb} failed (${reason.code})${since}: ${reason.message}${blocker}; ` +
+        'it is not tried again before the wish or the driver changes'
+      );
+    case 'waiting-driver':
+      return (
+        `waits${since} for driver ${driver ?? reason.blocker ?? ''} to register on this node; ` +
+        'it goes on by itself as soon as it does'
+      );
+    case 'waiting-turn':
+      return `${verb} waits${since} for its turn: ${reason.message}${blocker}`;
+    case 'blocked':
+      return blockedSentence(reason, since, blocker);
+    case 'gate-closed':
+    case 'frozen':
+      return `${verb} is held back${since}: ${reason.message}${blocker}`;
+    case 'quarantined':
+      return `${verb} is held back${since}: the volume is in quarantine`;
+  }
+}
+
+function blockedSentence({ code, message }: Reason, since: string, blocker: string): string {
+  return code === 'volume-in-use'
+    ? `waits${since} (${code}): ${message}${blocker}; it goes on by itself when that pod has let go of it`
+    : `cannot be set up${since} (${code}): ${message}${blocker}; it goes on by itself when that is put right`;
+}
+
+function nextTry({ nextRetryInMs }: Reason): string {
+  if (nextRetryInMs === null) return 'no next try is planned';
+  return nextRetryInMs === 0 ? 'the next try is due now' : `next try in ${spanText(nextRetryInMs)}`;
+}
+
+const QUARANTINE_BECAUSE: Readonly<Record<QuarantineStatus['reason'], string>> = {
+  'attachment-lost': 'its attachment was taken away while this node had it',
+  'node-out-of-service': 'this node is marked node.kubernetes.io/out-of-service',
+  operator: 'an operator put it there',
+};
+
+/** Why it is in quarantine, and what has to happen before it leaves; undefined when it is not. */
+export function quarantineSentence(volume: VolumeStatus): string | undefined {
+  const { quarantine } = volume;
+  if (quarantine === null) return undefined;
+  const { reason, since } = quarantine;
+  const began = since === null ? '' : ` since ${since}`;
+  return `in quarantine${began} (${reason}), because ${QUARANTINE_BECAUSE[reason]}; ${nextOf(volume, quarantine)}`;
+}
+
+const NAMES_MAX = 3;
+
+function nextOf(
+  { publishedTo, rungs }: VolumeStatus,
+  { since, verified, standing }: QuarantineStatus,
+): string {
+  const end = standing ? ', and the wish must no longer say so before it leaves' : '';
+  if (publishedTo.length > 0) {
+    const more = publishedTo.length > NAMES_MAX ? ` and ${publishedTo.length - NAMES_MAX} more` : '';
+    return `it waits to be unpublished from ${publishedTo.slice(0, NAMES_MAX).join(', ')}${more}${end}`;
+  }
+  if (rungs.staged === 'present' || rungs.staged === 'unsure') return `it waits to be unstaged${end}`;
+  if (since === null) return 'nothing of it is here, and nothing is set up while the wish says so';
+  if (!verified) return `it waits for proof that nobody on this machine uses its devices any more${end}`;
+  return standing
+    ? 'it was proven clean, and leaves when the wish no longer says so'
+    : 'it was proven clean, and leaves now';
+}
+
+const EXPANSION: Readonly<Record<Exclude<ExpansionState, 'none'>, (message: string) => string>> = {
+  pending: () => 'it is to be grown',
+  'in-progress': () => 'it is being grown',
+  held: (message) => `it is not grown: ${message}`,
+  infeasible: (message) => `the driver refused for good${message}; it is not tried again to this size`,
+  'in-use': (message) =>
+    `the driver refused while it is used${message}; it is tried again when no pod has it`,
+};
+
+/** Why it is not as large as it is to be; undefined when it is, or nobody knows. */
+export function expansionSentence({ size, expansion }: VolumeStatus): string | undefined {
+  const { state, message } = expansion;
+  if (state === 'none') return undefined;
+  const [from, to] = [size.current, size.wanted].map((one) => (one === null ? 'less' : sizeText(one)));
+  const told = state === 'held' ? (message ?? '') : message === null ? '' : ` (${message})`;
+  return `it has ${from} of ${to}: ${EXPANSION[state](told)}`;
+}
+
+/** As the driver's word, which may be wrong. */
+export function healthSentence(health: HealthStatus, driver: string | null): string {
+  return `driver ${driver ?? ''} says that it is ${healthText(health)}`;
+}
+
+export function healthText({ status, reason, message }: HealthStatus): string {
+  return `${status}${reason === '' ? '' : ` (${reason})`}${message === '' ? '' : `: ${message}`}`;
+}

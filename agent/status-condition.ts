@@ -1,0 +1,93 @@
+/** What is said of a volume beside its ladder: size, expansion, quarantine, statistics, health. Pure. */
+import type { HealthStatement, UsageNumbers } from '../plugins/plugin.ts';
+import { FOUND_ON_DISK, isMoreThan } from '../plugins/volume.ts';
+import { isOnTheGround } from '../reconciler/actual-state.ts';
+import type { Obstacle } from '../reconciler/obstacle.ts';
+import type { QuarantineReason } from '../reconciler/quarantine.ts';
+import { printable } from './printable.ts';
+import type { VolumeReading } from './statistics-collector.ts';
+import type {
+  ExpansionStatus,
+  HealthStatus,
+  QuarantineStatus,
+  StatisticsStatus,
+  UsageStatus,
+} from './status-document.ts';
+import type { VolumePair } from './status-places.ts';
+
+const MESSAGE_BYTES_MAX = 1_024;
+const NO_EXPANSION: ExpansionStatus = { state: 'none', message: null };
+
+/** `ofVolume`: the obstacles of this volume. */
+export function expansionOf({ wanted, actual }: VolumePair, ofVolume: readonly Obstacle[]): ExpansionStatus {
+  const size = wanted?.size;
+  if (size === undefined) return NO_EXPANSION;
+  const current = actual?.sizeBytes ?? size.knownBytes;
+  if (current === undefined || !isMoreThan(size.bytes, current)) return NO_EXPANSION;
+  const refused = actual?.refusedExpansion;
+  if (refused?.because === 'in-use' || (refused !== undefined && refused.toBytes === size.bytes))
+    return { state: refused.because, message: shown(refused.message) };
+  if (size.held !== undefined) return { state: 'held', message: shown(size.held) };
+  if (actual !== undefined && !isOnTheGround(actual) && !actual.needs.expand)
+    return { state: 'none', message: 'the driver grows nothing on the node' };
+  const obstacle = ofVolume.find(({ operation }) => operation === 'expand');
+  if (obstacle?.kind === 'running') return { state: 'in-progress', message: null };
+  return { state: 'pending', message: obstacle === undefined ? null : shown(obstacle.message) };
+}
+
+/** Why it must not be used here by the wish alone; only what a cluster can give to another node is meant. */
+export function standingQuarantine(
+  { spec, wanted }: VolumePair,
+  outOfService: boolean,
+): QuarantineReason | undefined {
+  if (spec.kind !== 'csi') return undefined;
+  if (outOfService) return 'node-out-of-service';
+  return wanted?.attachmentLost === true ? 'attachment-lost' : undefined;
+}
+
+export function quarantineOf(
+  { actual }: VolumePair,
+  standing: QuarantineReason | undefined,
+): QuarantineStatus | null {
+  const entered = actual?.quarantine;
+  if (entered === undefined) {
+    return standing === undefined ? null : { reason: standing, since: null, verified: false, standing: true };
+  }
+  const since = new Date(entered.sinceWallMs).toISOString();
+  return { reason: entered.reason, since, verified: entered.verified, standing: standing !== undefined };
+}
+
+export function statisticsOf(reading: VolumeReading | undefined, nowMs: number): StatisticsStatus | null {
+  const { bytes, inodes } = reading?.statistics ?? {};
+  if (reading?.atMs === undefined || (bytes === undefined && inodes === undefined)) return null;
+  const ageMs = Math.max(0, Math.round(nowMs - reading.atMs));
+  return { bytes: usageOf(bytes), inodes: usageOf(inodes), ageMs };
+}
+
+function usageOf(numbers: UsageNumbers | undefined): UsageStatus | null {
+  if (numbers === undefined) return null;
+  const { total = null, used = null, available = null } = numbers;
+  return { total, used, available };
+}
+
+export function healthOf(said: readonly HealthStatement[] | undefined): readonly HealthStatus[] | null {
+  if (said === undefined) return null;
+  return said.map(({ status, reason, message }) => ({
+    status: shown(status),
+    reason: shown(reason),
+    message: shown(message),
+  }));
+}
+
+/** Found on disk, and nobody wants it: it is only there to be taken down. */
+export function isStranger({ spec, wanted, actual }: VolumePair): boolean {
+  if (wanted !== undefined || actual === undefined) return false;
+  // A staging directory tells of the volume handle, but of no PersistentVolume.
+  if (spec.kind === 'orphan' || (spec.kind === 'csi' && spec.specName === '')) return true;
+  const places = [...actual.publications.values()];
+  return places.length > 0 && places.every(({ spec: { origin } }) => origin === FOUND_ON_DISK);
+}
+
+function shown(text: string): string {
+  return printable(text, MESSAGE_BYTES_MAX);
+}

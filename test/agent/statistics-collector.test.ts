@@ -1,0 +1,295 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createStatisticsCollector } from '../../agent/statistics-collector.ts';
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import type {
+  HealthStatement,
+  PluginRegistry,
+  StatisticsCall,
+  VolumePlugin,
+  VolumeStatistics,
+} from '../../plugins/plugin.ts';
+import {
+  CSI_DEFAULTS,
+  type CsiVolumeSpec,
+  csiVolumeId,
+  parsePodUid,
+  publicationKey,
+  type VolumeId,
+} from '../../plugins/volume.ts';
+import {
+  ABSENT,
+  type ActualVolume,
+  onTheGround,
+  PRESENT,
+  type Presence,
+} from '../../reconciler/actual-state.ts';
+import { createRandom } from '../sim/random.ts';
+import { createVirtualTime } from '../sim/virtual-time.ts';
+
+const PERIOD_MS = 60_000;
+const UID = parsePodUid('0b4f8c1e-2222-4333-8444-55556666000a') ?? assert.fail();
+const UNSURE: Presence = { kind: 'unsure', because: 'begun' };
+
+function volume(
+  handle: string,
+  { driver = 'a.test', published = PRESENT, staged = PRESENT }: Shape = {},
+): ActualVolume {
+  const spec: CsiVolumeSpec = {
+    ...CSI_DEFAULTS,
+    kind: 'csi',
+    id: csiVolumeId(driver, handle),
+    driver,
+    volumeHandle: handle,
+    specName: `pv-${handle}`,
+    fsType: 'ext4',
+    mountOptions: [],
+    volumeAttributes: {},
+    accessModes: [],
+    readOnly: false,
+    attachRequired: undefined,
+    podInfoOnMount: false,
+  };
+  const key = publicationKey(UID, spec.specName);
+  const pod = { uid: UID, name: 'web', namespace: 'shop', serviceAccount: 'seller' };
+  const place = { key, pod, specName: spec.specName, readOnly: false, origin: 'web.yaml' };
+  const publication = { spec: place, presence: published, generation: '', mount: undefined };
+  return {
+    ...onTheGround(spec, { attach: false, stage: true, expand: false }),
+    staged,
+    publications: published.kind === 'absent' ? new Map() : new Map([[key, publication]]),
+  };
+}
+
+interface Shape {
+  readonly driver?: string;
+  readonly published?: Presence;
+  readonly staged?: Presence;
+}
+
+type Answer = Result<VolumeStatistics | 'busy'> | 'hangs';
+
+const said = (used: number, health?: readonly HealthStatement[]): Result<VolumeStatistics> =>
+  ok({
+    bytes: { total: '100' as never, used: String(used) as never, available: undefined },
+    inodes: undefined,
+    health,
+  });
+const ILL: HealthStatement = { status: 'degraded', reason: 'Rebuilding', message: 'one leg is gone' };
+const refused = fail({ code: 'driver-failed', message: 'no', effect: 'none' });
+
+function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
+  const time = createVirtualTime(createRandom(1));
+  const actual = new Map(volumes.map((one) => [one.spec.id, one]));
+  const asked: { readonly handle: string; readonly atMs: number; readonly call: StatisticsCall }[] = [];
+  const hung: ((answer: Result<VolumeStatistics>) => void)[] = [];
+  let timers = 0;
+  let answerOf: (handle: string) => Answer = () => said(1);
+  const plugin = {
+    lane: (spec: CsiVolumeSpec) => spec.driver,
+    statistics: async (call: StatisticsCall) => {
+      assert.ok(call.spec.kind === 'csi');
+      const handle = call.spec.volumeHandle;
+      asked.push({ handle, atMs: time.nowMs(), call });
+      const answer = answerOf(handle);
+      if (answer !== 'hangs') return answer;
+      return new Promise<Result<VolumeStatistics>>((resolve) => hung.push(resolve));
+    },
+  };
+  const plugins: PluginRegistry = { of: () => plugin as unknown as VolumePlugin };
+  const storage = {
+    drivers: () => ['a.test'],
+    health: async () => ok(answers.storage),
+  };
+  const answers: { storage: readonly HealthStatement[] | undefined } = { storage: undefined };
+  const collector = createStatisticsCollector({
+    clock: {
+      nowMs: time.nowMs,
+      timer: (delayMs, fire) => {
+        timers += 1;
+        const cancel = time.after(delayMs, () => {
+          timers -= 1;
+          fire();
+        });
+        return () => {
+          timers -= 1;
+          cancel();
+        };
+      },
+    },
+    actual: () => actual,
+    plugins,
+    periodMs,
+    storage,
+  });
+  let changes = 0;
+  collector.onChange(() => {
+    changes += 1;
+  });
+  collector.start();
+  return {
+    actual,
+    asked,
+    answers,
+    collector,
+    timers: () => timers,
+    changes: () => changes,
+    /** Ends all questions that hang. */
+    async release(late: Result<VolumeStatistics> = refused) {
+      for (const end of hung.splice(0)) end(late);
+      await time.settle();
+    },
+    answer: (by: (handle: string) => Answer) => {
+      answerOf = by;
+    },
+    of: (handle: string, driver = 'a.test') => collector.of(csiVolumeId(driver, handle)),
+    /** Runs all that is due in the next `ms`. */
+    async run(ms: number) {
+      const untilMs = time.nowMs() + ms;
+      time.after(ms, () => {});
+      while ((time.nextAtMs() ?? Number.POSITIVE_INFINITY) <= untilMs) await time.step();
+      await time.settle();
+    },
+  };
+}
+
+test('each volume that is there is asked once in a period, one after the other', async () => {
+  const one = world(['1', '2', '3', '4'].map((handle) => volume(handle)));
+  await one.run(5_000 + PERIOD_MS - 1);
+  assert.deepEqual(
+    one.asked.map(({ handle, atMs }) => [handle, atMs]),
+    [
+      ['1', 5_000],
+      ['2', 20_000],
+      ['3', 35_000],
+      ['4', 50_000],
+    ],
+  );
+  await one.run(PERIOD_MS);
+  assert.equal(one.asked.length, 8);
+  assert.equal(one.of('1')?.atMs, 65_000);
+  assert.equal(one.of('1')?.statistics?.bytes?.used, '1');
+});
+
+test('with nothing to ask there is one timer in a period; with period 0 none at all', async () => {
+  const idle = world([]);
+  await idle.run(10 * PERIOD_MS);
+  assert.deepEqual([idle.timers(), idle.asked.length], [1, 0]);
+  const off = world([volume('1')], 0);
+  await off.run(10 * PERIOD_MS);
+  assert.deepEqual([off.timers(), off.asked.length], [0, 0]);
+});
+
+test('A-076: a volume whose question hangs is skipped, not queued, and keeps no other from being asked', async () => {
+  const one = world([volume('hung'), volume('2'), volume('3', { driver: 'b.test' })]);
+  one.answer((handle) => (handle === 'hung' ? 'hangs' : said(7)));
+  await one.run(5_000 + 3 * PERIOD_MS - 1);
+  const times = (handle: string) => one.asked.filter((question) => question.handle === handle).length;
+  assert.deepEqual([times('hung'), times('2'), times('3')], [1, 3, 3]);
+  assert.equal(one.of('2')?.statistics?.bytes?.used, '7');
+  await one.release();
+  await one.run(PERIOD_MS);
+  assert.equal(times('hung'), 2);
+});
+
+test('a driver that hangs on everything has four questions open, and another driver is served', async () => {
+  const hung = Array.from({ length: 20 }, (_, index) => volume(`h${index}`));
+  const one = world([...hung, volume('well', { driver: 'b.test' })]);
+  one.answer((handle) => (handle === 'well' ? said(1) : 'hangs'));
+  await one.run(5_000 + 3 * PERIOD_MS - 1);
+  assert.equal(one.asked.filter(({ handle }) => handle !== 'well').length, 4);
+  assert.equal(one.asked.filter(({ handle }) => handle === 'well').length, 3);
+});
+
+test('volumes that had no turn because their lane was full are first in the next period', async () => {
+  const one = world(Array.from({ length: 6 }, (_, index) => volume(String(index))));
+  one.answer(() => 'hangs');
+  await one.run(5_000 + PERIOD_MS - 1);
+  await one.release();
+  await one.run(20_000);
+  assert.deepEqual(
+    one.asked.map(({ handle }) => handle),
+    ['0', '1', '2', '3', '4', '5'],
+  );
+});
+
+test('a failure keeps the last answer with its age; busy changes nothing', async () => {
+  const one = world([volume('1')]);
+  await one.run(5_000);
+  one.answer(() => ok('busy'));
+  await one.run(PERIOD_MS);
+  assert.deepEqual([one.of('1')?.atMs, one.of('1')?.failure], [5_000, undefined]);
+  one.answer(() => refused);
+  await one.run(PERIOD_MS);
+  assert.deepEqual([one.of('1')?.atMs, one.of('1')?.failure?.code], [5_000, 'driver-failed']);
+  assert.equal(one.of('1')?.statistics?.bytes?.used, '1');
+  one.answer(() => said(2));
+  await one.run(PERIOD_MS);
+  assert.deepEqual([one.of('1')?.atMs, one.of('1')?.failure], [185_000, undefined]);
+});
+
+test('A-075: a volume stuck in stage is asked; one that is only attached, or nowhere, is not', async () => {
+  const stuck = volume('stuck', { staged: UNSURE, published: ABSENT });
+  const tried = volume('tried', { published: UNSURE });
+  const attached = { ...volume('attached', { staged: ABSENT, published: ABSENT }), attached: PRESENT };
+  const one = world([stuck, tried, attached]);
+  await one.run(5_000 + PERIOD_MS - 1);
+  assert.deepEqual(
+    one.asked.map(({ handle, call }) => [handle, call.publication?.specName]),
+    [
+      ['stuck', undefined],
+      ['tried', 'pv-tried'],
+    ],
+  );
+});
+
+test('A-074: a change of health is told; numbers, and the first word that all is well, are not', async () => {
+  const one = world([volume('1')]);
+  let used = 0;
+  let health: readonly HealthStatement[] | undefined = [];
+  one.answer(() => said(++used, health));
+  await one.run(5_000 + 2 * PERIOD_MS);
+  assert.deepEqual([one.asked.length, one.changes()], [3, 0]);
+  health = [ILL];
+  await one.run(2 * PERIOD_MS);
+  assert.equal(one.changes(), 1);
+  health = undefined;
+  await one.run(2 * PERIOD_MS);
+  assert.deepEqual([one.changes(), one.of('1')?.statistics?.health], [1, [ILL]]);
+  await one.run(PERIOD_MS);
+  assert.deepEqual([one.changes(), one.of('1')?.statistics?.health], [2, undefined]);
+});
+
+test('what was said of a volume that is gone is forgotten, and a late answer about it is dropped', async () => {
+  const one = world([volume('1'), volume('2')]);
+  const id: VolumeId = csiVolumeId('a.test', '1');
+  one.answer(() => 'hangs');
+  await one.run(5_000);
+  one.actual.delete(id);
+  assert.equal(one.collector.of(id), undefined);
+  await one.run(2 * PERIOD_MS);
+  one.actual.set(id, volume('1'));
+  await one.release(said(1, [ILL]));
+  assert.equal(one.collector.of(id), undefined);
+  // Of the volume that is still there.
+  assert.equal(one.changes(), 1);
+});
+
+test('the health of the storage behind a driver is asked once in a period, and its change is told', async () => {
+  const one = world([]);
+  await one.run(5_000);
+  assert.equal(one.collector.ofStorage('a.test'), undefined);
+  one.answers.storage = [ILL];
+  await one.run(PERIOD_MS);
+  assert.deepEqual([one.collector.ofStorage('a.test'), one.changes()], [[ILL], 1]);
+});
+
+test('after stop nothing is asked, told or timed', async () => {
+  const one = world([volume('1')]);
+  one.answer(() => 'hangs');
+  await one.run(5_000);
+  one.collector.stop();
+  await one.release(said(1, [ILL]));
+  await one.run(5 * PERIOD_MS);
+  assert.deepEqual([one.asked.length, one.timers(), one.changes()], [1, 0, 0]);
+});
