@@ -1,0 +1,95 @@
+/** Programs nobody here wrote, or a thin main over their packages: built by the ordinary Go client, never committed. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { inPrivateNamespace } from '../real/namespace.ts';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+/** Ignored by git. What is up to date there is not linked again; Go's own cache keeps the packages. */
+const BUILD = join(HERE, 'build');
+/** Cold, on two cores with other work on them: five minutes in all. */
+const BUILD_MS = 900_000;
+
+/** The two modules want different releases of the CSI specification's Go code, so they have a go.mod each. */
+const PROGRAMS = {
+  'csi-sanity': {
+    module: join(HERE, 'sanity'),
+    package: 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity',
+  },
+  'mock-driver': { module: HERE, package: './mock-driver' },
+  registrar: { module: HERE, package: './registrar' },
+  'example-plugin': { module: HERE, package: './example-plugin' },
+  kubelet: { module: HERE, package: './kubelet' },
+} as const;
+
+export type GoProgram = keyof typeof PROGRAMS;
+
+export interface GoPrograms<Name extends GoProgram> {
+  /** The reason, said loudly; false when all are there. For the tests' `skip`. */
+  readonly skip: string | false;
+  /** Files; empty when skipped. */
+  readonly files: Readonly<Record<Name, string>>;
+}
+
+/**
+ * Call it first in a test file. Without Go, without root and where nothing can be mounted the tests are skipped. With Go
+ * here and its modules not to be had, or a build that fails, it throws; `INTEROP_OPTIONAL=1` forgives the modules.
+ */
+export function goPrograms<Name extends GoProgram>(...names: readonly Name[]): GoPrograms<Name> {
+  const obstacle = inPrivateNamespace() || withoutGo() || withoutModules(names);
+  const files = names.map((name) => [name, obstacle === false ? build(name) : ''] as const);
+  return { skip: obstacle, files: Object.fromEntries(files) as Record<Name, string> };
+}
+
+function withoutGo(): string | false {
+  if (spawnSync('go', ['version']).status === 0) return false;
+  return skipLoudly(
+    'go is not in the PATH: install the Go release that test/interop/go.mod names, or a newer one',
+  );
+}
+
+/** Listing what is to be built reads all of its packages, and so fetches their modules; it compiles nothing. */
+function withoutModules(names: readonly GoProgram[]): string | false {
+  for (const name of names) {
+    const { module, package: source } = PROGRAMS[name];
+    const listed = runGo(module, ['list', '-deps', '-f', '', source]);
+    if (listed.status === 0) continue;
+    const need =
+      `the Go modules of ${name} are not in the module cache and cannot be fetched: ` +
+      'a Go module proxy is needed (go env GOPROXY), or a filled module cache (go env GOMODCACHE)';
+    const words = listed.error?.message ?? listed.stderr.trim().split('\n').slice(-3).join('\n');
+    if (process.env['INTEROP_OPTIONAL'] !== '1')
+      throw new Error(`${need}; INTEROP_OPTIONAL=1 skips instead\n${words}`);
+    return skipLoudly(`${need}\n${words}`);
+  }
+  return false;
+}
+
+function skipLoudly(reason: string): string {
+  process.stderr.write(`\n*** SKIPPED: ${reason} ***\n\n`);
+  return `SKIPPED: ${reason}`;
+}
+
+function build(name: GoProgram): string {
+  const { module, package: source } = PROGRAMS[name];
+  mkdirSync(BUILD, { recursive: true });
+  const file = join(BUILD, name);
+  const startMs = performance.now();
+  const ran = runGo(module, ['build', '-p', '2', '-o', file, source]);
+  if (ran.status !== 0) throw new Error(`go build ${source}: ${ran.error?.message ?? ran.stderr}`);
+  process.stdout.write(`built ${name} in ${((performance.now() - startMs) / 1_000).toFixed(1)} s\n`);
+  return file;
+}
+
+/** One at a time: test files run side by side, and two must not link the same file, nor compile everything twice. */
+function runGo(module: string, argv: readonly string[]) {
+  mkdirSync(BUILD, { recursive: true });
+  return spawnSync('flock', [join(BUILD, '.lock'), 'go', ...argv], {
+    cwd: module,
+    env: { ...process.env, GOMAXPROCS: '1', CGO_ENABLED: '0', GOWORK: 'off' },
+    encoding: 'utf8',
+    timeout: BUILD_MS,
+    maxBuffer: 64 * 1_024 * 1_024,
+  });
+}
