@@ -21,6 +21,7 @@ import { createReconciler, type Policy, type Reconciler } from '../reconciler/re
 import { createRecordStore, type UnreadableRecord } from '../reconciler/record.ts';
 import { recover } from '../reconciler/recover.ts';
 import type { Config } from './config.ts';
+import { unwantedSecrets } from './csi-secrets.ts';
 import { desire } from './desire.ts';
 import { createManifestSource } from './manifest-source.ts';
 import { createRepublisher } from './republisher.ts';
@@ -108,6 +109,7 @@ export function createAgent(parts: AgentParts): Agent {
       backOff: config.backOff,
       laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
       resyncMs: config.resyncMs,
+      unwantedSecrets: (spec) => unwantedSecrets(source.current(), spec),
       ...(parts.policy === undefined ? {} : { policy: parts.policy }),
     });
     const statistics = createStatisticsCollector({

@@ -15,14 +15,14 @@ export function warningsAbout({ root, drivers, metricsListen }: Config): readonl
   for (const [name, { forceFields }] of drivers) {
     if (!forceFields) continue;
     warnings.push(
-      `drivers.${name}.force_fields: in quarantine this driver is sent fields of an unreleased CSI (pull 477): it may ` +
-        'drop data that was not written yet, and a driver that knows other fields by these numbers may do anything',
+      `drivers.${name}.force_fields: in quarantine this driver is sent fields of an unreleased CSI (pull 477): it ` +
+        'may drop data that was not written yet, and a driver that knows other fields by these numbers may do anything',
     );
   }
   if (metricsListen !== undefined && !LOOPBACK.test(metricsListen.address))
     warnings.push(
-      `metrics_listen: whoever can reach port ${metricsListen.port} of ${metricsListen.address} can read the names of ` +
-        'volumes and claims',
+      `metrics_listen: whoever can reach port ${metricsListen.port} of ${metricsListen.address} can read the names ` +
+        'of volumes and claims',
     );
   return warnings;
 }

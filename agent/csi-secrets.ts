@@ -2,6 +2,7 @@
 import { type Failure, fail, ok, type Result } from '../mount/failure.ts';
 import { NO_SECRETS, type VolumeSecrets } from '../plugins/plugin.ts';
 import { type SecretData, Sensitive } from '../plugins/sensitive.ts';
+import type { VolumeSpec } from '../plugins/volume.ts';
 import { type CsiSource, type NamedReference, objectKey } from './objects.ts';
 import type { Wish } from './wish.ts';
 
@@ -51,6 +52,15 @@ export function resolvePublishSecret(
   const publish = resolve(wish, reference);
   if (!publish.ok) return { secrets: NO_SECRETS, blocked: publish.failure };
   return { secrets: { ...NO_SECRETS, publish: publish.value }, blocked: undefined };
+}
+
+/**
+ * What the teardown of a volume that nobody wants any more may take: the secret it was attached with, as it is now
+ * (CSI ControllerUnpublishVolume; A-040). One that is gone is left out: teardown goes on without (A-039).
+ */
+export function unwantedSecrets(wish: Pick<Wish, 'secrets'>, spec: VolumeSpec): VolumeSecrets {
+  if (spec.kind !== 'csi') return NO_SECRETS;
+  return { ...NO_SECRETS, controllerPublish: dataOf(resolve(wish, spec.controllerPublishSecret)) };
 }
 
 function dataOf(result: Result<SecretData | undefined>): SecretData | undefined {

@@ -10,6 +10,7 @@ import type {
   FsGroupPolicy,
   HostPathType,
   PodReference,
+  TopologyRule,
   VolumeMode,
 } from '../plugins/volume.ts';
 
@@ -108,6 +109,8 @@ export interface PersistentVolume {
   readonly mountOptions: readonly string[];
   readonly volumeMode: VolumeMode;
   readonly claimRef: (NamedReference & { readonly uid: string | undefined }) | undefined;
+  /** spec.nodeAffinity.required; undefined: from every node. */
+  readonly reachableFrom: readonly (readonly TopologyRule[])[] | undefined;
   /** spec.capacity.storage; undefined when it is not written. */
   readonly capacityBytes: Bytes | undefined;
   /** Annotation `pv.beta.kubernetes.io/gid`: every pod that uses it gets this supplemental group. */

@@ -131,6 +131,10 @@ function csiSpec(
     readOnly: source.readOnly,
     mode: volume.volumeMode,
     seLinuxContext: isBlock || !seLinuxMount ? '' : seLinuxContext(labelledPod?.seLinux),
+    ...(volume.reachableFrom === undefined ? {} : { reachableFrom: volume.reachableFrom }),
+    ...(source.controllerPublishSecret === undefined
+      ? {}
+      : { controllerPublishSecret: source.controllerPublishSecret }),
     ...fields,
   };
 }

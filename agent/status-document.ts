@@ -156,6 +156,11 @@ export interface DriverStatus {
   readonly registeredAt: string | null;
   /** Null: no limit, or not known. */
   readonly volumesMax: number | null;
+  /** CSI's names; `unknown(99)` for a number this build does not know. `controller` null: it has no such service. */
+  readonly capabilities: {
+    readonly node: readonly string[];
+    readonly controller: readonly string[] | null;
+  } | null;
   /** Volumes of this driver the node has something of. */
   readonly volumes: number;
   /** Of the storage behind it, as it says. Null: not asked yet, or it cannot say. Empty: all is well. */

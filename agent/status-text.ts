@@ -195,7 +195,7 @@ function isUnhealthy(volume: VolumeStatus | undefined): boolean {
   return (volume?.health ?? []).length > 0;
 }
 
-/** Quarantine and health always, the obstacle when it is worth telling, an expansion when it does not go on by itself. */
+/** Quarantine and health always, the obstacle when worth telling, an expansion when it does not go on by itself. */
 function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, look: Look): readonly Row[] {
   const { reason, driver, state } = place;
   const lines: Row[] = [];

@@ -1,4 +1,5 @@
 /** What the agent knows as one document: the base of `mooring status`, `explain` and the API. Pure; without secrets. */
+import { controllerCapabilityNames, nodeCapabilityNames } from '../plugins/csi/capability-name.ts';
 import type { DriverInstance, RefusedDriver } from '../plugins/csi/driver.ts';
 import type { Layout } from '../plugins/layout.ts';
 import {
@@ -244,6 +245,13 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         nodeId: shown(driver.nodeId),
         socket: driver.endpoint.path,
         registeredAt: when(driver.registeredAtMs),
+        capabilities: {
+          node: nodeCapabilityNames(driver.nodeCapabilities),
+          controller:
+            driver.controllerCapabilities === undefined
+              ? null
+              : controllerCapabilityNames(driver.controllerCapabilities),
+        },
         volumesMax: driver.volumesMax === 0 ? null : driver.volumesMax,
         volumes: volumesOfDrivers.get(driver.name) ?? 0,
         health: healthOf(view.statistics.ofStorage(driver.name)),
@@ -274,6 +282,7 @@ function refusedDriver({ socket, name, reason }: RefusedDriver): DriverStatus {
     nodeId: null,
     socket,
     registeredAt: null,
+    capabilities: null,
     volumesMax: null,
     volumes: 0,
     health: null,

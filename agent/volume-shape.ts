@@ -6,7 +6,8 @@ import { mountOptionProblem } from './mount-option.ts';
 import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
 import { GROUP_ID, isGroupId } from './pod-security-shape.ts';
-import type { Place } from './place.ts';
+import { readNodeAffinity } from './node-affinity-shape.ts';
+import { type Place, quoted } from './place.ts';
 import { parseExactBytes } from './quantity.ts';
 const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOnce',
@@ -61,6 +62,7 @@ export function readPersistentVolume(place: Place): PersistentVolume {
     mountOptions: spec.key('mountOptions').list().map(readMountOption),
     volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
     claimRef: readClaimReference(spec.key('claimRef')),
+    reachableFrom: readNodeAffinity(spec.key('nodeAffinity').key('required')),
     capacityBytes: readSize(spec.key('capacity').key('storage')),
     supplementalGid: readGid(annotation(place, GID_ANNOTATION)),
   };
@@ -92,7 +94,9 @@ function readSource(spec: Place): PersistentVolume['source'] {
 function readMountOption(place: Place): string {
   const option = place.requiredText(() => true, 'a mount option');
   const problem = mountOptionProblem(option);
-  if (problem !== undefined) place.refuse(`${place.shown()} ${problem}`);
+  // What stands behind the `=` may be a password (A-021).
+  const [name = ''] = option.split('=', 1);
+  if (problem !== undefined) place.refuse(`${quoted(name)} ${problem}`);
   return option;
 }
 

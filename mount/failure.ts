@@ -55,6 +55,7 @@ export const FAILURE_RETRY = {
   'expand-in-use': 'on-change',
   'expand-infeasible': 'on-change',
   'lifecycle-mode': 'on-change',
+  'wrong-topology': 'on-change',
   // The wish.
   'spec-invalid': 'on-change',
   'kind-unsupported': 'on-change',

@@ -233,7 +233,9 @@ function opensDevice(scan: Scan, task: Task, name: string): boolean {
   // Of a mount that is in no namespace any more the type is not known: then rather too slow than not seen.
   if (facts === undefined || (mount !== undefined && !LOCAL_FILE_SYSTEMS.has(mount.fsType))) return false;
   const seen = aboutTask(task, () => statSync(file));
-  return seen?.isBlockDevice() === true && scan.numbers.has(formatDevice(BigInt(seen.rdev)));
+  if (seen?.isBlockDevice() === true && scan.numbers.has(formatDevice(BigInt(seen.rdev)))) return true;
+  // A file on a mount that was taken away under it: the kernel does so when the mount point is removed elsewhere.
+  return seen !== undefined && mount === undefined && scan.numbers.has(formatDevice(BigInt(seen.dev)));
 }
 
 /** `7f00-7f10 rw-s 00000000 00:06 94 /dev/loop0`: range, device of its file system in hex, inode, name. */

@@ -15,10 +15,19 @@ export interface Needs {
 /** Opaque to us, immutable, and passed to stage and publish (CSI ControllerPublishVolume). */
 export type PublishContext = Readonly<Record<string, string>>;
 
+/** What attaching taught. */
+export interface Attached {
+  readonly publishContext: PublishContext | undefined;
+  /** What the driver calls this node; undefined where nothing is attached. */
+  readonly node?: string | undefined;
+}
+
 /** What was learnt while climbing and must survive a restart. */
 export interface VolumeFacts {
   readonly needs: Needs;
   readonly publishContext: PublishContext | undefined;
+  /** The node id it was attached under: a driver may come back with another. */
+  readonly attachedNode?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
 }
 
@@ -121,7 +130,7 @@ export interface VolumePlugin {
   needs(spec: VolumeSpec): Needs | undefined;
   /** The bulkhead it runs in: a hung driver fills only its own lane. */
   lane(spec: VolumeSpec): string;
-  attach(call: VolumeCall): Promise<Result<{ readonly publishContext: PublishContext | undefined }>>;
+  attach(call: VolumeCall): Promise<Result<Attached>>;
   detach(call: VolumeCall): Promise<Result<void>>;
   /** The mount found at the staging path; undefined for a driver that stages without mounting. */
   stage(call: VolumeCall): Promise<Result<{ readonly stagedMount: MountIdentity | undefined }>>;

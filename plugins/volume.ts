@@ -65,6 +65,23 @@ export interface CsiVolumeSpec {
   readonly tokensInSecrets: boolean;
   /** Mounted with `-o context=` (KEP-1710); empty: without. Part of what the volume is staged as. */
   readonly seLinuxContext: string;
+  /** What the driver's topology on a node must be; any of the terms, each with all of its rules. Absent: any node. */
+  readonly reachableFrom?: readonly (readonly TopologyRule[])[];
+  /** The name, never the content: detaching takes the secret that attaching took, as it is then (A-040). */
+  readonly controllerPublishSecret?: SecretReference;
+}
+
+/** One expression of PersistentVolume.spec.nodeAffinity. */
+export interface TopologyRule {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist' | 'Gt' | 'Lt';
+  readonly values: readonly string[];
+}
+
+/** A Secret by its name. */
+export interface SecretReference {
+  readonly namespace: string;
+  readonly name: string;
 }
 
 /** What every CsiVolumeSpec had before these fields existed: records of 0.1, and volumes found on disk. */

@@ -50,6 +50,8 @@ export interface ActualVolume {
   readonly attached: Presence;
   readonly staged: Presence;
   readonly publishContext: PublishContext | undefined;
+  /** The node id it was attached under. */
+  readonly attachedNode?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
   /** No entry is `absent`: an absent publication is left out. */
   readonly publications: ReadonlyMap<PublicationKey, ActualPublication>;
@@ -64,6 +66,7 @@ export type ActualState = ReadonlyMap<VolumeId, ActualVolume>;
 /** What a successful verb taught. */
 export interface Learnt {
   readonly publishContext?: PublishContext | undefined;
+  readonly attachedNode?: string | undefined;
   readonly mount?: MountIdentity | undefined;
   readonly generation?: string | undefined;
   readonly sizeBytes?: Bytes | undefined;
@@ -168,12 +171,18 @@ export function learn(
         ? { ...now, quarantine: { ...now.quarantine, verified: true } }
         : now;
     case 'attach':
-      return { ...now, attached: reached, publishContext: learnt.publishContext ?? now.publishContext };
+      return {
+        ...now,
+        attached: reached,
+        publishContext: learnt.publishContext ?? now.publishContext,
+        attachedNode: learnt.attachedNode ?? now.attachedNode,
+      };
     case 'detach':
       return {
         ...now,
         attached: reached,
         publishContext: reached.kind === 'absent' ? undefined : now.publishContext,
+        attachedNode: reached.kind === 'absent' ? undefined : now.attachedNode,
       };
     case 'stage':
       return noteDevices({

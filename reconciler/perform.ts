@@ -1,14 +1,8 @@
 /** From an operation to the one plugin verb, and from its result to what was learnt. */
 import { assert, type Result } from '../mount/failure.ts';
 import type { DeviceNumber } from '../mount/host.ts';
-import {
-  type Needs,
-  NO_SECRETS,
-  type PublicationCall,
-  type VolumeCall,
-  type VolumePlugin,
-} from '../plugins/plugin.ts';
-import { type Bytes, isMoreThan, type PublicationKey } from '../plugins/volume.ts';
+import type { Needs, PublicationCall, VolumeCall, VolumePlugin, VolumeSecrets } from '../plugins/plugin.ts';
+import { type Bytes, isMoreThan, type PublicationKey, type VolumeSpec } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume, Learnt, Outcome } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
 import type { Operation } from './operation.ts';
@@ -22,6 +16,8 @@ export interface PerformContext {
   /** Of today's driver on the way up; as set up on the way down (DR-16). */
   readonly needs: Needs;
   readonly wanted: DesiredVolume | undefined;
+  /** Of a volume that nobody wants any more: the secrets its teardown may take, if they are still there. */
+  readonly unwantedSecrets: (spec: VolumeSpec) => VolumeSecrets;
   readonly stillWanted: () => boolean;
   readonly progress: (text: string) => void;
 }
@@ -35,7 +31,10 @@ export async function performVerb(
   const call = volumeCall(context);
   switch (operation.kind) {
     case 'attach':
-      return outcomeOf(await plugin.attach(call), ({ publishContext }) => ({ publishContext }));
+      return outcomeOf(await plugin.attach(call), ({ publishContext, node }) => ({
+        publishContext,
+        attachedNode: node,
+      }));
     case 'detach':
       return outcomeOf(await plugin.detach(call), () => ({}));
     case 'stage':
@@ -96,12 +95,18 @@ export function knownSize(wanted: DesiredVolume | undefined): Bytes | undefined 
   return wanted?.size?.knownBytes ?? wanted?.size?.bytes;
 }
 
-function volumeCall({ volume, needs, wanted, stillWanted, progress }: PerformContext): VolumeCall {
+function volumeCall(context: PerformContext): VolumeCall {
+  const { volume, needs, wanted, stillWanted, progress, unwantedSecrets } = context;
   const [first] = wanted?.publications.values() ?? [];
   return {
     spec: volume.spec,
-    facts: { needs, publishContext: volume.publishContext, stagedMount: volume.stagedMount },
-    secrets: wanted?.secrets ?? NO_SECRETS,
+    facts: {
+      needs,
+      publishContext: volume.publishContext,
+      attachedNode: volume.attachedNode,
+      stagedMount: volume.stagedMount,
+    },
+    secrets: wanted?.secrets ?? unwantedSecrets(volume.spec),
     stillWanted,
     fsGroup: first?.spec.fsGroup,
     progress,

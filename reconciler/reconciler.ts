@@ -2,7 +2,7 @@
 import { assert, type Failure, type Result } from '../mount/failure.ts';
 import type { Cancel, Host } from '../mount/host.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { Needs, PluginRegistry } from '../plugins/plugin.ts';
+import { type Needs, NO_SECRETS, type PluginRegistry, type VolumeSecrets } from '../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
   type ActualState,
@@ -21,7 +21,7 @@ import { createExecutor, type Executor, type Finished, type InFlight } from './e
 import type { Log } from './log.ts';
 import { createNotebook } from './notebook.ts';
 import { logDone, logFailure } from './operation-log.ts';
-import { specs } from './specs.ts';
+import { isOf, specs } from './specs.ts';
 import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
@@ -54,6 +54,8 @@ export interface ReconcilerParts {
   readonly laneWidth: (lane: string) => number;
   /** The safety net: how often everything is planned again and belief is compared with the mount table. */
   readonly resyncMs: number;
+  /** Of a volume that nobody wants any more; by default none. */
+  readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
   readonly policy?: Partial<Policy>;
 }
 
@@ -96,7 +98,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const obstacles = createObstacleBook(host);
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
-  let layoutRead = false;
+  const read = { layoutRead: false, placesRead: false };
   let passes = 0;
   let scheduled = false;
   let stopped = false;
@@ -125,7 +127,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
       gate: {
         ...desired,
-        layoutRead,
+        ...read,
         ...(spec?.kind === 'orphan' ? { frozenPods: frozenForOrphan(volume, actual, desired) } : {}),
       },
       quarantine: actual.get(volume)?.quarantine?.reason ?? wards.standing(volume),
@@ -219,7 +221,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   function reconcileVolume(volume: VolumeId): void {
-    if (orphans.has(volume) && isExplained(volume, actual)) void forget(volume);
+    if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, actual)) void forget(volume);
     wards.visit(volume);
     const { operations, waits } = planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
@@ -250,6 +252,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
           actual,
           needs: needs ?? begun.needs,
           wanted,
+          unwantedSecrets: parts.unwantedSecrets ?? (() => NO_SECRETS),
           stillWanted,
           progress: (text) => {
             progress(text);
@@ -343,8 +346,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       }
     },
     adopt(found) {
-      if (found.complete && !layoutRead) {
-        layoutRead = true;
+      if ((found.complete && !read.layoutRead) || (found.placesRead && !read.placesRead)) {
+        read.layoutRead ||= found.complete;
+        read.placesRead ||= found.placesRead;
         for (const id of specs(actual, desired).keys()) touch(id);
       }
       for (const volume of found.volumes) {
@@ -385,10 +389,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       });
     },
   };
-}
-
-function isOf(spec: VolumeSpec, driver: string): boolean {
-  return spec.kind === 'csi' && spec.driver === driver;
 }
 
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */

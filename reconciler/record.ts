@@ -34,6 +34,7 @@ export interface VolumeRecord {
   readonly attached: RecordedPresence;
   readonly staged: RecordedPresence;
   readonly publishContext: PublishContext | undefined;
+  readonly attachedNode?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
   readonly publications: readonly {
     readonly spec: PublicationSpec;
@@ -73,6 +74,7 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     attached: volume.attached.kind,
     staged: volume.staged.kind,
     publishContext: volume.publishContext,
+    attachedNode: volume.attachedNode,
     stagedMount: volume.stagedMount,
     publications: [...volume.publications.values()].map(({ spec, presence, mount }) => {
       return { spec, presence: presence.kind, mount };

@@ -14,6 +14,7 @@ import {
   type ActualPublication,
   type ActualState,
   type ActualVolume,
+  PRESENT,
   type Presence,
   RESTARTED,
 } from './actual-state.ts';
@@ -57,15 +58,20 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
       spec: publication,
       presence: now,
       generation: now.kind === 'present' ? generation : undefined,
-      mount: now.kind === 'present' ? mount : undefined,
+      // What it was mounted from is searched for users in quarantine, proven or not.
+      mount: sameBoot ? mount : undefined,
     });
   }
+  const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');
+  // Staged without a mount, as block volumes are: what is published from it shows that it is there still.
+  const isShownStaged = record.staged === 'present' && sameBoot && record.stagedMount === undefined && isUsed;
   return {
     spec,
     needs: record.needs,
     attached: record.attached === 'absent' ? presenceFrom('absent') : RESTARTED,
-    staged: proven(record.staged, staging, record.stagedMount),
+    staged: isShownStaged ? PRESENT : proven(record.staged, staging, record.stagedMount),
     publishContext: record.publishContext,
+    attachedNode: record.attachedNode,
     stagedMount: record.stagedMount,
     publications,
     sizeBytes: record.sizeBytes,

@@ -12,3 +12,7 @@ export function specs(
   for (const [id, { spec }] of desired.volumes) all.set(id, spec);
   return all;
 }
+
+export function isOf(spec: VolumeSpec, driver: string): boolean {
+  return spec.kind === 'csi' && spec.driver === driver;
+}

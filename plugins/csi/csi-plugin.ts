@@ -30,6 +30,7 @@ import {
 } from './request.ts';
 import { tokenSecrets } from './service-account-tokens.ts';
 import { createStatistics } from './statistics.ts';
+import { reachableFrom } from './topology.ts';
 import {
   attachmentId,
   type Place,
@@ -99,16 +100,24 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
 
   async function attach(call: VolumeCall) {
     const spec = csi(call.spec);
+    const driver = drivers.get(spec.driver);
+    const reachable =
+      driver === undefined ? notRegistered(spec.driver) : reachableFrom(spec, driver, nodeName);
+    if (!reachable.ok) return reachable;
+    let node: string | undefined;
     const attached = await inTurn(spec, call, {
       method: ControllerService.controllerPublishVolume,
-      build: (driver) => controllerPublishRequest(spec, call, driver),
+      build: (driver) => {
+        node = driver.nodeId;
+        return controllerPublishRequest(spec, call, driver);
+      },
       direction: 'climbing',
       sharing: 'alone',
       secrets: [call.secrets.controllerPublish],
     });
     if (!attached.ok) return attached;
     const { publishContext } = attached.value;
-    if (mapFits(publishContext)) return ok({ publishContext });
+    if (mapFits(publishContext)) return ok({ publishContext, node });
     const message = 'ControllerPublishVolume: the publish context has more than 4 KiB';
     return fail({ code: 'driver-answer-invalid', message, effect: 'unknown', blocker: spec.driver });
   }
@@ -176,7 +185,7 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
       secrets: [call.secrets.publish, tokenSecrets(call)],
       recheck: () => stagedMountHolds(call, staging),
     });
-    if (!published.ok) return refused(prepared.value, published.failure);
+    if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
     assert(asked !== undefined, 'a call that was answered was made');
     const mount = await (spec.mode === 'Block' ? block.bringOut(publication) : mountedAt(spec, place.path));
     if (!mount.ok) return mount;
@@ -245,7 +254,10 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
 
   /** No directory is made for a driver that is not there: nothing would remove it. */
   async function prepareFor(spec: CsiVolumeSpec, place: Place): Promise<Result<Prepared>> {
-    return drivers.get(spec.driver) === undefined ? notRegistered(spec.driver) : place.prepare();
+    const driver = drivers.get(spec.driver);
+    if (driver === undefined) return notRegistered(spec.driver);
+    const reachable = reachableFrom(spec, driver, nodeName);
+    return reachable.ok ? place.prepare() : reachable;
   }
 
   /**
@@ -266,10 +278,14 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     return fail({ code: 'device-changed', message, effect: 'none', blocker: staging });
   }
 
-  /** The promise of effect `none` is kept or withdrawn: drivers mount and then answer with an error, too (DR-04). */
-  async function refused(prepared: Prepared, failure: Failure): Promise<Result<never>> {
-    if (failure.effect === 'none' && !(await prepared.undo())) return doubtful<never>(fail(failure));
-    return fail(failure);
+  /**
+   * The promise of effect `none` is kept or withdrawn: drivers mount and then answer with an error, too (DR-04). A
+   * republish that failed in the driver and left the pod its mount has taken nothing away, whatever the code.
+   */
+  async function refused(prepared: Prepared, failure: Failure, isRefresh = false): Promise<Result<never>> {
+    const mayBeNone = failure.effect === 'none' || (isRefresh && failure.code === 'driver-failed');
+    if (!mayBeNone) return fail(failure);
+    return (await prepared.undo()) ? fail({ ...failure, effect: 'none' }) : doubtful<never>(fail(failure));
   }
 
   /** The kernel is the judge of a teardown, OK and NOT_FOUND alike (GR-05); then what is left is ours to remove. */

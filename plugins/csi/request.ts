@@ -43,10 +43,12 @@ export function controllerUnpublishRequest(
   call: VolumeCall,
   driver: DriverInstance,
 ): Result<ControllerUnpublishVolumeRequest> {
+  // A driver that calls this node something else today would leave the old attachment behind.
+  const nodeId = call.facts.attachedNode ?? driver.nodeId;
   // An empty node id would detach the volume from every node.
-  if (driver.nodeId === '') return invalid('the driver has no node id');
+  if (nodeId === '') return invalid('the driver has no node id');
   const secrets = revealed(call.secrets.controllerPublish);
-  return ok({ volumeId: spec.volumeHandle, nodeId: driver.nodeId, secrets });
+  return ok({ volumeId: spec.volumeHandle, nodeId, secrets });
 }
 
 export function stageRequest(

@@ -84,14 +84,22 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcP
   };
 }
 
-const SECRET_OPTION = /^[^=]*(?:pass|secret|cred|token|key)[^=]*=(.+)$/i;
+const OPTION_WITH_VALUE = /^([^=]*)=(.+)$/;
+const SECRET_NAME = /pass|secret|cred|token|key/i;
+/** Shorter values of options that do not sound secret (`ordered`, `1000`) are words of other sentences, too. */
+const OPTION_VALUE_LENGTH_MIN = 8;
 
-/** Mount options may hold secrets (CSI: "may contain sensitive information"); file servers take passwords there. */
+/**
+ * Mount options may hold secrets (CSI: "may contain sensitive information"), and which do is nobody's to know: each is
+ * taken out where it stands whole, and its value alone where that is long, or the name of the option is telling.
+ */
 export function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
-  const values = spec.mountOptions.map((option) => SECRET_OPTION.exec(option)?.[1] ?? '');
-  return values.every((value) => value === '')
-    ? undefined
-    : new Sensitive(Object.fromEntries(Object.entries(values)));
+  const hidden = spec.mountOptions.flatMap((option) => {
+    const [, name = '', value = ''] = OPTION_WITH_VALUE.exec(option) ?? [];
+    if (value === '') return [];
+    return SECRET_NAME.test(name) || value.length >= OPTION_VALUE_LENGTH_MIN ? [option, value] : [option];
+  });
+  return hidden.length === 0 ? undefined : new Sensitive(Object.fromEntries(Object.entries(hidden)));
 }
 
 function isBusy(result: Result<unknown>): boolean {

@@ -212,7 +212,7 @@ test('a socket path the kernel would cut is refused', () => {
   assert.equal(read({ socket: long.slice(0, 107) }).socket.length, 107);
 });
 
-test('a long root is allowed but warned about', () => {
+test('A-014: a long root is allowed but warned about', () => {
   const reading = parseConfig({ root: '/var/lib/mooring-of-a-long-name' }, {}, 'n');
   assert(reading.ok);
   assert.match(reading.warnings.join(), /31 bytes/);

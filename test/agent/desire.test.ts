@@ -363,7 +363,7 @@ test("a driver's secrets are resolved, and a missing one blocks the volume by na
   assert.equal(volumeOf(without, DATA).publications.size, 1);
 });
 
-test('a secret that is not text is not sent to a driver as something else', () => {
+test('A-037: a secret that is not text is not sent to a driver as something else', () => {
   const binary = 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {key: //79}\n';
   const csi = 'controllerPublishSecretRef: {namespace: default, name: s}';
   const { blocked } = volumeOf(desired(web, claimYaml('data'), volumeYaml('pv-data', { csi }), binary), DATA);
@@ -373,7 +373,7 @@ test('a secret that is not text is not sent to a driver as something else', () =
   );
 });
 
-test('no secret shows in the desired state, however it is printed', () => {
+test('A-038: no secret shows in the desired state, however it is printed', () => {
   const csi = 'nodeStageSecretRef: {namespace: default, name: s}';
   const state = desired(
     podYaml('web', { data: claimSource('data'), s: 'secret: {secretName: s}' }),

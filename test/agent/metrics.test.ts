@@ -260,7 +260,7 @@ test('health: one series for each thing a driver says, whatever it writes, and i
   assert.doesNotMatch(text, /long story/);
 });
 
-test('no secret reaches the metrics', () => {
+test('A-038: no secret reaches the metrics', () => {
   const one = spec('1', 'pv-1');
   const readings = new Map([[one.id, read({ bytes: USAGE, health: [] })]]);
   assert.doesNotMatch(metrics({ wanted: [one], here: [here(one)], readings }), new RegExp(CANARY));

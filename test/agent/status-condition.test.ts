@@ -1,4 +1,4 @@
-/** What stands beside the ladder: quarantine, expansion, statistics, health, strangers; in status, table and explain. */
+/** What stands beside the ladder (quarantine, expansion, statistics, health, strangers) in status and explain. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { explain, type ExplanationDocument } from '../../agent/explain.ts';

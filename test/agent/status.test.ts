@@ -173,7 +173,7 @@ test('everything is counted once', () => {
   });
 });
 
-test('the document holds no secret, mount option, attribute or publish context', () => {
+test('A-021, A-038: the document holds no secret, mount option, attribute or publish context', () => {
   const text = JSON.stringify(status(richFacts()));
   assert.equal(text.includes(SECRET_CANARY), false);
   assert.equal(statusText(status(richFacts()), { look: LOOK, wide: true }).includes(SECRET_CANARY), false);

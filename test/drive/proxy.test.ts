@@ -109,7 +109,7 @@ test('a call goes through unchanged, and so does its answer', async () => {
   assert.equal(proxy.calls.at(-1)?.reply?.nodeId, 'n1');
 });
 
-test('what is recorded holds neither secrets nor mount flags, the driver gets both', async () => {
+test('A-021, A-038: what is recorded holds neither secrets nor mount flags, the driver gets both', async () => {
   const failed = await publish('/fails');
   assert.ok(failed.kind === 'status' && failed.message.includes(SECRET), 'the driver saw the secret');
   const call = proxy.calls.at(-1);

@@ -33,7 +33,7 @@ export interface GoPrograms<Name extends GoProgram> {
 }
 
 /**
- * Call it first in a test file. Without Go, without root and where nothing can be mounted the tests are skipped. With Go
+ * Call it first in a test file. Without Go, root or the right to mount the tests are skipped. With Go
  * here and its modules not to be had, or a build that fails, it throws; `INTEROP_OPTIONAL=1` forgives the modules.
  */
 export function goPrograms<Name extends GoProgram>(...names: readonly Name[]): GoPrograms<Name> {

@@ -44,8 +44,8 @@ interface Stage {
 }
 
 /**
- * A volume of loopfile; the driver runs and is registered with whoever watches. The witness hears the kubelet and Mooring
- * as one orchestrator: what one begins the other may go on with, and the same place must get the same arguments of both.
+ * A volume of loopfile; the driver runs and is registered with whoever watches. The witness hears kubelet and Mooring
+ * as one orchestrator: what one begins the other may go on with; the same place must get the same arguments of both.
  */
 async function prepareVolume(world: World, mode: 'Filesystem' | 'Block' = 'Filesystem'): Promise<Stage> {
   const made = await runCommand([

@@ -31,7 +31,7 @@ test('registers, mounts, survives a restart of the agent, and comes down in orde
     await agent.end('SIGKILL');
     await world.startAgent();
     await world.untilSettled('web');
-    // This driver leaves no mount where it stages, so the table cannot prove it and the agent asks again, as the kubelet
+    // It leaves no mount where it stages, so the table cannot prove it and the agent asks again, as the kubelet
     // does after its restart; and what it had not written down yet when it was killed. Once, with the same arguments.
     const climbed = ladderCalls(readCalls(record));
     const repeated = climbed.slice(2);

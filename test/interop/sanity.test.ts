@@ -57,7 +57,8 @@ function nameOf({ ContainerHierarchyTexts: above, LeafNodeText: leaf }: Spec): s
 
 function tell(title: string, specs: readonly Spec[]): void {
   const count = (state: Spec['State']): number => specs.filter(({ State }) => State === state).length;
-  const totals = `${count('passed')} passed, ${count('skipped')} skipped, ${count('pending')} pending of ${specs.length}`;
+  const [passed, skipped, pending] = [count('passed'), count('skipped'), count('pending')];
+  const totals = `${passed} passed, ${skipped} skipped, ${pending} pending of ${specs.length}`;
   process.stdout.write(`csi-sanity v5.6.0, ${title}: ${totals}\n`);
   for (const spec of specs.filter(({ State }) => State === 'skipped' || State === 'pending')) {
     process.stdout.write(

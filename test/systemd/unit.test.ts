@@ -98,12 +98,12 @@ test('there are the units that the documents speak of', () => {
 });
 
 for (const unit of UNITS) {
-  test(`${unit}: nothing gives the service a mount namespace of its own`, () => {
+  test(`A-004: ${unit}: nothing gives the service a mount namespace of its own`, () => {
     const found = directivesOf(unit).filter(({ name }) => MOUNT_NAMESPACE.has(name));
     assert.deepEqual(found, []);
   });
 
-  test(`${unit}: nothing breaks what the service does`, () => {
+  test(`A-005: ${unit}: it has CAP_SYS_ADMIN, and nothing breaks what it does`, () => {
     for (const { name } of directivesOf(unit))
       assert.equal(HARMFUL[name], undefined, `${name}: ${HARMFUL[name]}`);
     const filter = settingOf(unit, 'SystemCallFilter') ?? '';

@@ -146,7 +146,7 @@ test('an empty endpoint means that the registration socket is the driver too', a
   assert.equal(reg.verdicts.length > 0, true);
 });
 
-test('DR-19: what is not a real socket of root is refused with its reason, and never called', async () => {
+test('A-003, DR-19: what is not a real socket of root is refused by name, and never called', async () => {
   const world = await start();
   const { host } = world;
   const real = inRoot(host, 'plugins', 'real.sock');
@@ -174,7 +174,7 @@ test('DR-19: what is not a real socket of root is refused with its reason, and n
   await until('forgotten', () => world.registry.refused().length === 4);
 });
 
-test('INV-19: in a directory that others may write nothing is trusted', async () => {
+test('A-003, INV-19: in a directory that others may write nothing is trusted', async () => {
   const world = await start();
   chmodSync(inRoot(world.host, 'plugins_registry'), 0o770);
   await driver(world);
@@ -203,7 +203,7 @@ const INVALID: readonly (readonly [
   ['another type of plugin', { type: 'DevicePlugin' }, {}, /DevicePlugin/],
   ['A-006: a name that is no domain name', { name: '../x' }, {}, /domain notation/],
   ['A-006: a name of 64 characters', { name: 'x'.repeat(64) }, {}, /63 characters/],
-  ['a name that the driver does not own to', { name: 'other.test' }, {}, /says it is/],
+  ['A-006: a name that the driver does not own to', { name: 'other.test' }, {}, /says it is/],
   ['I5: only versions of a major above 1', { versions: ['2.0.0', 'x'] }, {}, /major 1/],
   ['I5: no version', { versions: [] }, {}, /major 1/],
   ['an endpoint that is no absolute path', { endpoint: 'csi.sock' }, {}, /absolute path/],
@@ -296,7 +296,7 @@ test('a registrar whose socket goes takes its driver with it', async () => {
   assert.deepEqual(world.registry.refused(), []);
 });
 
-test('DR-19: a driver that comes back is in service within a second, with what it says now', async () => {
+test('A-002, A-007, DR-19: a driver that comes back serves within a second, with what it says now', async () => {
   const { world, server, reg } = await registered();
   const before = world.registry.get(DRIVER);
   await server.close();
@@ -402,7 +402,7 @@ test('without a single hint the slow look finds what changed', async () => {
   await until('gone', () => registry.get(DRIVER) === undefined);
 });
 
-test('a driver named in the configuration needs no registrar, and is awaited when it is not there', async () => {
+test('A-002: a driver named in the configuration needs no registrar, and is awaited when it is not there', async () => {
   const world = await start({ staticSocket: true });
   await until('shown', () => /does not exist/.test(reasons(world)));
   const server = await driver(world, {

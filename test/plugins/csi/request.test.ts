@@ -285,7 +285,7 @@ test('a quarantined volume is clean only when nobody uses its devices, and every
   assert.equal(refuse(await verify()).code, 'permission-denied');
 });
 
-test('A-007: what a driver can do is known from its registration, and not asked for each mount', async () => {
+test('A-007, A-010: what a driver can do, and that it is well, is not asked for each mount', async () => {
   const made = await world();
   for (let times = 0; times < 100; times += 1) accept(await made.plugin.publish(call({ facts: UNSTAGED })));
   assert.ok(made.host.called.every((method) => method === 'NodePublishVolume'));

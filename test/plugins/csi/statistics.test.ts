@@ -248,7 +248,7 @@ test('numbers are not asked where nothing is mounted: they would be those of the
   assert.deepEqual(sent, []);
 });
 
-test('A-074: the 1.12 condition is shown as abnormal, and only of a driver that has that capability', async () => {
+test('A-024, A-074: the 1.12 condition is shown as abnormal, only of a driver with that capability', async () => {
   const ill = stats([], { abnormal: true, message: 'disk\u001b is old' });
   const old = world([CONDITION], { NodeGetVolumeStats: ill });
   assert.deepEqual(numbers(await old.statistics.statistics(call())).health, [
@@ -262,7 +262,7 @@ test('A-074: the 1.12 condition is shown as abnormal, and only of a driver that 
   assert.equal(numbers(await without.statistics.statistics(call())).health, undefined);
 });
 
-test('A-075: health in 1.13: empty is healthy, types of later versions are shown by number', async () => {
+test('A-011, A-075: health in 1.13: empty is healthy, types of later versions are shown by number', async () => {
   const well = world([HEALTH], { NodeGetVolumeHealth: health(HANDLE) });
   assert.deepEqual(numbers(await well.statistics.statistics(call())).health, []);
   const none = world([HEALTH], { NodeGetVolumeHealth: new Uint8Array() });
@@ -338,7 +338,7 @@ test('one answer failing does not lose the other: ill volumes often have no numb
   assert.equal(refuse(await well.statistics.statistics(call())).code, 'driver-failed');
 });
 
-test('a driver that does not implement the health it announced is one without', async () => {
+test('A-024: a driver that does not implement the health it announced is one without', async () => {
   const { statistics } = world([HEALTH], { NodeGetVolumeHealth: { status: 12 } });
   assert.equal(numbers(await statistics.statistics(call())).health, undefined);
 });
@@ -388,7 +388,7 @@ test('a driver that is gone is said to be, and one that is unreachable is looked
   assert.deepEqual(dead.suspected, [DRIVER]);
 });
 
-test('secrets of mount options are taken out of what a driver says', async () => {
+test('A-021: secrets of mount options are taken out of what a driver says', async () => {
   const { statistics } = world([STATS], {
     NodeGetVolumeStats: { status: 13, message: 'df: //server -o pass=hunter22' },
   });

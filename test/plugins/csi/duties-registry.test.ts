@@ -1,0 +1,116 @@
+/** Duties of an orchestrator (docs/CSI.md) towards drivers that come, go and misbehave. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { afterEach, test } from 'node:test';
+import { parseConfig } from '../../../agent/config.ts';
+import { createDriverRegistry, type RunningDriverRegistry } from '../../../plugins/csi/driver-registry.ts';
+import type { GrpcServer } from '../../../plugins/csi/grpc.ts';
+import { DRIVER, refusing, type Script, script, serveDriver, serveRegistrar } from './scripted-driver.ts';
+import { createSocketHost, inRoot, type SocketHost, until } from './socket-host.ts';
+
+interface World {
+  readonly host: SocketHost;
+  readonly registry: RunningDriverRegistry;
+  readonly servers: GrpcServer[];
+}
+
+const worlds: World[] = [];
+
+afterEach(async () => {
+  for (const { host, registry, servers } of worlds.splice(0)) {
+    registry.stop();
+    for (const server of servers) await server.close();
+    host.close();
+  }
+});
+
+async function start(): Promise<World> {
+  const host = createSocketHost();
+  mkdirSync(inRoot(host, 'plugins'), { mode: 0o750 });
+  const registry = createDriverRegistry({
+    host,
+    layout: { registry: inRoot(host, 'plugins_registry') },
+    staticSockets: [],
+    resyncMs: 60_000,
+  });
+  const world: World = { host, registry, servers: [] };
+  worlds.push(world);
+  await registry.start();
+  return world;
+}
+
+const endpointOf = ({ host }: World) => inRoot(host, 'plugins', 'csi.sock');
+const registration = ({ host }: World) => inRoot(host, 'plugins_registry', 'd-reg.sock');
+
+async function driver(world: World, changes: Partial<Script> = {}): Promise<Script> {
+  const plan = script(changes);
+  world.servers.push(await serveDriver(world.host, endpointOf(world), plan));
+  return plan;
+}
+
+async function registrar(world: World, endpoint: string = endpointOf(world)) {
+  const server = await serveRegistrar(registration(world), { endpoint });
+  world.servers.push(server);
+  return server;
+}
+
+const reasons = ({ registry }: World) =>
+  registry
+    .refused()
+    .map(({ reason }) => reason)
+    .join('\n');
+
+for (const endpoint of ['tcp://127.0.0.1:9000', '127.0.0.1:9000', 'dns:///driver']) {
+  test(`A-001: a driver that announces ${endpoint} is refused, and told so`, async () => {
+    const world = await start();
+    const reg = await registrar(world, endpoint);
+    await until('told', () => reg.verdicts.length > 0);
+    assert.match(reg.verdicts[0] ?? '', /not an absolute path/);
+    assert.deepEqual(world.registry.list(), []);
+  });
+
+  test(`A-001: ${endpoint} cannot be configured as a socket`, () => {
+    const reading = parseConfig({ static_drivers: [{ socket: endpoint }] }, {}, 'n');
+    assert.ok(!reading.ok);
+    assert.match(JSON.stringify(reading.problems), /static_drivers\[0\]\.socket/);
+  });
+}
+
+test('A-003: the registry is open to nobody else; what does not belong there is named, never removed', async () => {
+  const world = await start();
+  assert.equal(statSync(inRoot(world.host, 'plugins_registry')).mode & 0o777, 0o750);
+  const file = inRoot(world.host, 'plugins_registry', 'notes.txt');
+  const link = inRoot(world.host, 'plugins_registry', 'link.sock');
+  const neighbour = inRoot(world.host, 'plugins', 'notes.txt');
+  writeFileSync(file, 'precious');
+  writeFileSync(neighbour, 'precious');
+  symlinkSync(file, link);
+  await driver(world);
+  await registrar(world);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  await until('named', () => world.registry.refused().length === 2);
+  assert.match(reasons(world), /notes\.txt is a file/);
+  for (const one of [file, link, neighbour]) assert.ok(existsSync(one));
+});
+
+test('A-009: a Probe that fails keeps the driver out with its reason, and it is taken when it is well', async () => {
+  const world = await start();
+  const plan = await driver(world, { before: refusing('Probe', 9, 'the mount helper is not installed') });
+  await registrar(world);
+  await until('kept out', () => /Probe: FAILED_PRECONDITION: the mount helper/.test(reasons(world)));
+  assert.deepEqual(world.registry.list(), []);
+  assert.ok(world.host.called.every((method) => !method.startsWith('Node')));
+  plan.before = () => undefined;
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.equal(reasons(world), '');
+});
+
+test('A-011: numbers of later and of earlier versions of CSI are no reason to refuse a driver', async () => {
+  const world = await start();
+  await driver(world, { nodeCapabilities: [0, 1, 4, 99], controllerCapabilities: [2, 11, 77] });
+  await registrar(world);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  const { nodeCapabilities, controllerCapabilities } = world.registry.get(DRIVER) ?? assert.fail();
+  assert.deepEqual([...nodeCapabilities], [0, 1, 4, 99]);
+  assert.deepEqual([...(controllerCapabilities ?? [])], [2, 11, 77]);
+});
