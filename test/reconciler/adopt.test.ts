@@ -276,8 +276,8 @@ test('what is mounted of a block volume is found below a pod that is known, too,
 });
 
 test('what could be of a volume named as a directory of all volumes is passed over', async () => {
-  const { link, held, published } = layout.blockPublication({ ...place('web', 'x'), specName: 'staging' });
-  assert.deepEqual(await found(disk({ [link]: '', [held]: '', [published]: '' }, [held])), []);
+  const { link, published } = layout.blockPublication({ ...place('web', 'x'), specName: 'staging' });
+  assert.deepEqual(await found(disk({ [link]: '', [published]: '' }, [published])), []);
 });
 
 test('what is left of a block volume in a pod that nobody knows is found with the pod’s other volumes', async () => {

@@ -110,3 +110,21 @@ test('back-off grows to its cap and never overflows, for any number of failures'
     [500, 1_000, 2_000, 120_000],
   );
 });
+
+test('what failed for good, but was forgiven while it ran, is tried again: the cause may be gone already', async () => {
+  for (const forgiven of [false, true]) {
+    const ended: { now?: (outcome: Outcome) => void } = {};
+    const { host, executor, retried } = bench(() => {
+      return new Promise((resolve) => {
+        ended.now = resolve;
+      });
+    });
+    executor.submit(stage);
+    await settled();
+    if (forgiven) executor.forgive(volume);
+    ended.now?.({ kind: 'failed', failure: { code: 'driver-unimplemented', message: '', effect: 'none' } });
+    await settled();
+    await host.advance(10_000);
+    assert.deepEqual(retried, forgiven ? [volume] : []);
+  }
+});

@@ -10,7 +10,13 @@ import { actual, bytes, csi, place, wanted, wantedAs, wantedOfSize } from './wor
 
 const STAGED: Needs = { attach: false, stage: true, expand: false };
 const ALL: Needs = { attach: true, stage: true, expand: false };
-const OPEN: Gate = { complete: true, frozenPods: new Set(), unknownOrigins: new Set(), layoutRead: true };
+const OPEN: Gate = {
+  complete: true,
+  frozenPods: new Set(),
+  unknownOrigins: new Set(),
+  layoutRead: true,
+  placesRead: true,
+};
 const volume = csi('data').id;
 const publish = (pod: string) => ({ kind: 'publish', volume, publication: place(pod, 'data').key });
 const unpublish = (pod: string) => ({ kind: 'unpublish', volume, publication: place(pod, 'data').key });
@@ -25,7 +31,7 @@ function plan(
   return planVolume({ volume, desired, actual: now, needs, gate, quarantine });
 }
 
-test('a volume climbs one rung at a time: attach, stage, publish', () => {
+test('a volume climbs one rung at a time: attach, stage, publish (A-053, A-054, A-060)', () => {
   const want = wanted('data', ['web']);
   assert.deepEqual(plan(want, undefined, ALL).operations, [{ kind: 'attach', volume }]);
   const attached = actual('data', { attached: 'present', needs: ALL });
@@ -48,19 +54,19 @@ test('a driver that neither attaches nor stages is published to at once', () => 
   );
 });
 
-test('an unsure stage is staged again before anything is published (RC-03)', () => {
+test('an unsure stage is staged again before anything is published (RC-03, A-054)', () => {
   const now = actual('data', { staged: 'unsure', pods: { old: 'present' } });
   assert.deepEqual(plan(wanted('data', ['old', 'new']), now).operations, [{ kind: 'stage', volume }]);
 });
 
-test('a volume is not unstaged while a pod may still hold it (INV-1)', () => {
+test('a volume is not unstaged while a pod may still hold it (INV-1, A-058, A-059)', () => {
   assert.deepEqual(
     plan(undefined, actual('data', { staged: 'present', pods: { web: 'unsure' } })).operations,
     [unpublish('web')],
   );
 });
 
-test('the last pod gone, the volume descends the way it came', () => {
+test('the last pod gone, the volume descends the way it came (A-058, A-067)', () => {
   assert.deepEqual(plan(undefined, actual('data', { staged: 'unsure', attached: 'present' })).operations, [
     { kind: 'unstage', volume },
   ]);
@@ -91,7 +97,7 @@ test('nothing is torn down before every source has been listed (INV-15)', () => 
   assert.deepEqual(plan(undefined, actual('data', { staged: 'present' }), STAGED, gate).operations, []);
 });
 
-test('nothing is unstaged before the layout on disk has been read whole: a publication may be there (INV-1)', () => {
+test('nothing is unstaged before the layout on disk has been read whole (INV-1, A-059)', () => {
   const gate = { ...OPEN, layoutRead: false };
   const staged = plan(undefined, actual('data', { staged: 'present' }), STAGED, gate);
   assert.deepEqual([staged.operations, staged.waits.map(({ kind }) => kind)], [[], ['gate-closed']]);
@@ -257,6 +263,19 @@ test('a volume for one pod waits for the pod that has it, even if that is uncert
   assert.equal(first.waits.length, 1);
   const shared = plan(wantedAs('ReadWriteMany', 'data', ['a', 'b']), actual('data', { staged: 'present' }));
   assert.deepEqual(shared.operations, [publish('a'), publish('b')]);
+});
+
+test('a volume for one pod goes to nobody before the places in the pods were read (INV-9)', () => {
+  const gate = { ...OPEN, placesRead: false };
+  const want = wantedAs('ReadWriteOncePod', 'data', ['a']);
+  const { operations, waits } = plan(want, actual('data', { staged: 'present' }), undefined, gate);
+  assert.deepEqual(operations, []);
+  assert.deepEqual(
+    waits.map((wait) => [wait.kind, wait.failure?.code]),
+    [['blocked', 'volume-in-use']],
+  );
+  const known = actual('data', { staged: 'present', pods: { a: 'unsure' } });
+  assert.deepEqual(plan(want, known, undefined, gate).operations, [publish('a')]);
 });
 
 test('in quarantine a volume comes down although it is wanted, and is not set up again', () => {

@@ -32,7 +32,7 @@ function bench(recovered: ActualState = new Map()) {
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt({ volumes: [], complete: true });
+  reconciler.adopt({ volumes: [], placesRead: true, complete: true });
   return { host, plugins, records, reconciler };
 }
 
@@ -84,7 +84,7 @@ test('without a record nothing is done to the world', async () => {
   assert.ok(plugins.world.has(place('web', 'data').key));
 });
 
-test('a failed stage with an unknown effect is undone when the volume is no longer wanted (RC-04)', async () => {
+test('a failed stage with an unknown effect is undone when the volume is not wanted (RC-04, A-056)', async () => {
   const { host, plugins, reconciler } = bench();
   plugins.fault = (kind) => (kind === 'stage' ? timedOut : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
@@ -181,7 +181,7 @@ test('UNIMPLEMENTED is not tried again by time, only when the driver changes (A-
   assert.equal(plugins.calls.length, 2);
 });
 
-test('what a restart leaves unsure is done again when wanted and undone when not', async () => {
+test('what a restart leaves unsure is done again when wanted and undone when not (A-057, A-065)', async () => {
   const kept = actual('kept', { staged: 'unsure', pods: { web: 'unsure' } });
   const gone = actual('gone', { staged: 'unsure', pods: { old: 'unsure' } });
   const { plugins, reconciler } = bench(
@@ -245,7 +245,11 @@ test('an orphan mount is left alone while a wanted volume has that place, and ta
     mount: undefined,
   };
   const ground = onTheGround({ kind: 'orphan', id, path }, { attach: false, stage: false, expand: false });
-  reconciler.adopt({ volumes: [{ ...ground, publications: new Map([[key, found]]) }], complete: false });
+  reconciler.adopt({
+    volumes: [{ ...ground, publications: new Map([[key, found]]) }],
+    placesRead: true,
+    complete: false,
+  });
   plugins.needs = { attach: false, stage: false, expand: false };
   reconciler.wake({ kind: 'operator' });
   await settled();
@@ -338,7 +342,7 @@ test('a failing expansion of a volume in use delays neither a new pod nor a stag
   );
 });
 
-test('INV-9: of two pods with one ReadWriteOncePod volume the second waits until the first is surely out', async () => {
+test('INV-9, A-063: of two pods with a ReadWriteOncePod volume one waits until the other is surely out', async () => {
   const { host, plugins, reconciler } = bench();
   reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['a', 'b'])]));
   await settled();

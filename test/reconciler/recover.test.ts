@@ -79,7 +79,25 @@ test('an unreadable mount table proves nothing', () => {
   assert.deepEqual(recovered(set(), undefined), ['unsure', 'unsure']);
 });
 
-test('a rung that was begun and not finished is unsure although a mount is there (RS-07)', () => {
+test('a rung that was begun and not finished is unsure although a mount is there (RS-07, A-059)', () => {
   const begun = { ...set(), staged: { kind: 'unsure', because: 'begun' } as const };
   assert.deepEqual(recovered(begun, [mounted(staging, 40), mounted(target, 41)]), ['unsure', 'present']);
+});
+
+test('a stage without a mount of its own is proven by a publication that is: a restart costs no RPC', () => {
+  const { stagedMount: _, ...rest } = set();
+  const volume = { ...rest, stagedMount: undefined };
+  assert.deepEqual(recovered(volume, [mounted(target, 41)]), ['present', 'present']);
+  assert.deepEqual(
+    recovered(volume, [mounted(target, 42)]),
+    ['unsure', 'unsure'],
+    'another mount proves nothing',
+  );
+  assert.deepEqual(recovered(volume, [mounted(target, 41)], 'boot-2'), ['unsure', 'unsure']);
+  const doubted = { ...volume, staged: { kind: 'unsure', because: 'restart' } } as const;
+  assert.deepEqual(
+    recovered(doubted, [mounted(target, 41)]),
+    ['unsure', 'present'],
+    'nor what was in doubt before',
+  );
 });
