@@ -1,7 +1,7 @@
 /**
  * Block volumes in the kubelet's layout. What is left of one may be any of: the link in the pod, the driver's target,
- * our bind of it, the staging directory. One of them is enough to find it. When its vol_data.json says nothing any more,
- * nobody knows whose volume it was, and what is left of it in a pod is an orphan: it can only be taken down.
+ * our bind of it, the staging directory. One of them is enough to find it. When its vol_data.json says nothing any
+ * more, nobody knows whose volume it was: what is left of it in a pod is an orphan and can only be taken down.
  */
 import { below, type Host } from '../mount/host.ts';
 import { escapePlugin, type Layout } from '../plugins/layout.ts';
@@ -78,6 +78,24 @@ export async function scanBlockStaging(
     }
     if (typeof data !== 'string') finds.staged(foundCsiSpec(data, specName, 'Block'));
   }
+  const found = new Set([...believedNames(known), ...believedNames(finds.all())]);
+  for (const specName of await volumeNames(disk, layout)) {
+    const places = [
+      below(layout.blockDevices, 'publish', specName),
+      below(layout.blockDevices, specName, 'dev'),
+    ];
+    const pods = (await Promise.all(places.map((place) => disk.names(place)))).flat();
+    const data = await disk.volData(below(layout.blockDevices, specName, 'data'));
+    // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
+    if (!found.has(specName) && pods.length === 0 && data !== 'unknown')
+      await removeEmptyBlockDirectories(host, layout, specName);
+  }
+}
+
+function believedNames(state: ActualState): readonly string[] {
+  return [...state.values()].flatMap(({ spec }) => {
+    return spec.kind === 'csi' && spec.mode === 'Block' ? [spec.specName] : [];
+  });
 }
 
 function stagedNames(known: ActualState): ReadonlySet<string> {

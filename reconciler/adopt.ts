@@ -37,6 +37,8 @@ export interface LayoutScan {
 
 export interface LayoutFinds {
   readonly volumes: readonly ActualVolume[];
+  /** Every place of every pod was looked at; what nobody explains is an orphan among the volumes. */
+  readonly placesRead: boolean;
   /** False when something could not be read: then what is staged was not judged, and it is worth another scan. */
   readonly complete: boolean;
 }
@@ -53,7 +55,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const pods = new Set([...known.values()].flatMap(podsOf));
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable();
-  if (!table.ok) return { volumes: [], complete: false };
+  if (!table.ok) return { volumes: [], placesRead: false, complete: false };
   for (const pod of await disk.names(layout.pods)) {
     const uid = parsePodUid(pod);
     if (uid === undefined) continue;
@@ -65,14 +67,15 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
     return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
   });
   findOrphans(table.value, layout, known, finds);
+  const placesRead = disk.complete();
   // An orphan may be a publication of any volume that is staged: it goes first.
   const hasOrphans = [...known.values(), ...finds.all().values()].some(({ spec }) => spec.kind === 'orphan');
-  const complete = disk.complete() && !hasOrphans;
+  const complete = placesRead && !hasOrphans;
   if (complete) {
     await scanStaging(scan, disk, finds);
     await scanBlockStaging(scan, disk, finds);
   }
-  return { volumes: [...finds.all().values()], complete: complete && disk.complete() };
+  return { volumes: [...finds.all().values()], placesRead, complete: complete && disk.complete() };
 }
 
 /** One that nobody knows is found in any pod, as all mounts are. */

@@ -66,6 +66,8 @@ interface Entry {
   readonly lane: string;
   readonly sinceMs: number;
   phase: InFlight['phase'];
+  /** Forgiven while it ran: what a failure proves may be about another wish or driver already. */
+  forgiven: boolean;
   progress: string | undefined;
 }
 
@@ -107,11 +109,11 @@ export function createExecutor(parts: ExecutorParts): Executor {
       entry.progress = text;
     });
     release(entry);
-    noteOutcome(operation, outcome);
+    noteOutcome(entry, outcome);
     parts.onFinished({ operation, outcome });
   }
 
-  function noteOutcome(operation: Operation, outcome: Outcome): void {
+  function noteOutcome({ operation, forgiven }: Entry, outcome: Outcome): void {
     const key = setbackKey(operation);
     const known = setbacks.get(operation.volume)?.get(key);
     known?.cancel?.();
@@ -122,7 +124,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
     if (outcome.failure.code === 'no-longer-wanted') return;
     const attempts = (known?.setback.attempts ?? 0) + 1;
     const waitMs =
-      FAILURE_RETRY[outcome.failure.code] === 'on-change'
+      FAILURE_RETRY[outcome.failure.code] === 'on-change' && !forgiven
         ? undefined
         : backOffMs(attempts, parts.backOff, parts.clock.random());
     const nowMs = parts.clock.nowMs();
@@ -167,6 +169,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
         lane,
         sinceMs: parts.clock.nowMs(),
         phase: 'queued',
+        forgiven: false,
         progress: undefined,
       };
       running.set(operation.volume, (entries ?? new Set()).add(entry));
@@ -177,6 +180,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
     inFlight: () => [...running.values()].flatMap((entries) => [...entries]),
     inFlightOf: (volume) => [...(running.get(volume) ?? [])],
     forgive(volume, extent = 'all') {
+      for (const entry of running.get(volume) ?? [])
+        if (extent === 'all' || climbs(entry.operation.kind)) entry.forgiven = true;
       for (const [key, { cancel }] of setbacks.get(volume) ?? []) {
         if (extent === 'climbs' && !key.startsWith(UP)) continue;
         cancel?.();

@@ -27,6 +27,8 @@ export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'un
    * of, and a volume must not be unstaged under it (INV-1).
    */
   readonly layoutRead: boolean;
+  /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (INV-9). */
+  readonly placesRead: boolean;
 }
 
 /** Something that should happen and may not yet. */
@@ -95,7 +97,9 @@ function cleanUp(input: PlanInput, actual: ActualVolume, operations: Operation[]
       : stepsOfCleaning(volume, actual);
   const [first] = next;
   if (first === undefined) return;
-  if (first.kind === 'unstage' && !gate.layoutRead) waits.push(...waitingFor(next, 'gate-closed', undefined));
+  // Before, it may be staged and nobody knows.
+  if (first.kind !== 'unpublish' && !gate.layoutRead)
+    waits.push(...waitingFor(next, 'gate-closed', undefined));
   else if (first.kind !== 'clean' && input.needs === undefined)
     waits.push(...waitingFor(next, 'waiting-driver', undefined));
   else operations.push(...next);
@@ -142,7 +146,7 @@ function nextClimb(
   const missing = [...desired.publications.values()].filter((wanted) => {
     return !isThere(wanted, actual?.publications.get(wanted.spec.key));
   });
-  const mustWait = podsThatMustWait(desired, actual, gate.layoutRead);
+  const mustWait = podsThatMustWait(desired, actual, gate.placesRead);
   const refused = missing.flatMap(({ spec }): readonly Wait[] => {
     const failure = mustWait(spec);
     return failure === undefined

@@ -6,16 +6,15 @@ import type { DesiredVolume } from './desired-state.ts';
 
 /**
  * Why a place may not be set up now, asked of each. The volume belongs to the pod that has it, or may have it, wanted
- * or not; if none has, to the first that wants it. `layoutRead`: see Gate; before, a pod may have it of which no record
- * tells.
+ * or not; if none has, to the first that wants it. `placesRead`: see Gate.
  */
 export function podsThatMustWait(
   { spec, publications }: DesiredVolume,
   actual: ActualVolume | undefined,
-  layoutRead: boolean,
+  placesRead: boolean,
 ): (place: PublicationSpec) => Failure | undefined {
   if (spec.kind !== 'csi' || !isForOnePod(spec.accessModes)) return () => undefined;
-  if (!layoutRead && (actual === undefined || actual.publications.size === 0)) return () => NOT_KNOWN_YET;
+  if (!placesRead && (actual === undefined || actual.publications.size === 0)) return () => NOT_KNOWN_YET;
   const holders = [...(actual?.publications.values() ?? [])].map((one) => one.spec.pod);
   const [first] = publications.values();
   const owners = new Set<PodUid>(holders.map(({ uid }) => uid));
