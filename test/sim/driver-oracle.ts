@@ -1,71 +1,33 @@
 /**
  * The mirror of csi-sanity: judges the orchestrator by the calls a driver receives.
  *
- * Keeps what the specification lets a driver know: which call of a volume is open, what was asked, what was answered
- * and heard. A call that was not answered OK, or whose answer nobody heard, leaves its rung `unsure`.
+ * Keeps what the specification lets a driver know (oracle-history.ts). A call that was not answered OK, or whose answer
+ * nobody heard, leaves its rung `unsure`.
  */
-import type {
-  ControllerPublishVolumeRequest,
-  ControllerUnpublishVolumeRequest,
-  NodePublishVolumeRequest,
-  NodeStageVolumeRequest,
-  NodeUnpublishVolumeRequest,
-  NodeUnstageVolumeRequest,
-} from '../../plugins/csi/generated/csi.ts';
-import { CANARY } from './trace.ts';
-
-export type Rung = 'none' | 'unsure' | 'yes';
-
-export type VolumeCallRecord =
-  | { readonly method: 'ControllerPublishVolume'; readonly request: ControllerPublishVolumeRequest }
-  | { readonly method: 'ControllerUnpublishVolume'; readonly request: ControllerUnpublishVolumeRequest }
-  | { readonly method: 'NodeStageVolume'; readonly request: NodeStageVolumeRequest }
-  | { readonly method: 'NodeUnstageVolume'; readonly request: NodeUnstageVolumeRequest }
-  | { readonly method: 'NodePublishVolume'; readonly request: NodePublishVolumeRequest }
-  | { readonly method: 'NodeUnpublishVolume'; readonly request: NodeUnpublishVolumeRequest };
-
-/** What the user ever wished of a volume: what calls may legally carry. */
-export interface WishHistory {
-  /** JSON of each version of the volume attributes. */
-  readonly attributes: ReadonlySet<string>;
-  /** JSON of each version of the secret of a call, or undefined when the volume never named one. */
-  readonly stageSecrets: ReadonlySet<string> | undefined;
-  readonly publishSecrets: ReadonlySet<string> | undefined;
-}
+import { isQuestion, placeOf, type RungCall, type VolumeCallRecord } from './driver-call.ts';
+import type { DriverNature } from './driver-nature.ts';
+import { judgeArguments } from './oracle-arguments.ts';
+import { createHistory, doubt, type History } from './oracle-history.ts';
+import type { WishHistory } from './wish-history.ts';
 
 export interface OracleParts {
   readonly nowMs: () => number;
   readonly violate: (invariant: string, text: string) => void;
   readonly wishHistory: (handle: string) => WishHistory | undefined;
-  /** Is anything mounted there? */
+  /** Is it a mount point? What ends a teardown that was answered NOT_FOUND: a node that was left is nobody's. */
+  readonly isMountPoint: (path: string) => boolean;
+  /** Is anything there: a mount, or a device? */
   readonly isMounted: (path: string) => boolean;
   /** The agent's records were damaged from outside: it can only go by what the kernel shows. */
   readonly recordsDamaged: () => boolean;
   /** Somebody else unmounts things at any moment. */
   readonly mountsTaken: () => boolean;
   /** A living agent asks for this path to be taken down. */
-  readonly onTeardown: (what: string, path: string) => void;
-}
-
-/** What the driver is today. */
-export interface DriverNature {
-  readonly stages: boolean;
-  readonly attaches: boolean;
-  readonly stageMounts: boolean;
-  /** Publications of one volume in different places may overlap. */
-  readonly parallel?: boolean;
-}
-
-interface History {
-  readonly open: Set<{ readonly call: VolumeCallRecord; readonly waiting: () => boolean }>;
-  attached: Rung;
-  staged: Rung;
-  /** Something was mounted when Stage was answered OK: the caller could see it, and see it go. */
-  stageMounted: boolean;
-  readonly published: Map<string, Rung>;
-  readonly argumentsSeen: Map<string, string>;
-  /** When each call was begun lately, by method and place. */
-  readonly begunMs: Map<string, number[]>;
+  readonly onTeardown: (what: string, path: string, handle: string) => void;
+  /** Its driver wishes to be asked to publish again, now and then. */
+  readonly isRepublished: (handle: string) => boolean;
+  /** It may have been given to another node, and something of it is still in use on this one. */
+  readonly isDirty: (handle: string) => boolean;
 }
 
 /** INV-30: with the shortest back-off, and every cause of a wake-up, a call is not repeated more often than this. */
@@ -75,7 +37,12 @@ const MINUTE_MS = 60_000;
 export class DriverOracle {
   readonly #parts: OracleParts;
   readonly #histories = new Map<string, History>();
+  /** Calls that may change something. */
   calls = 0;
+  questions = 0;
+  expansions = 0;
+  /** Publications where the volume was published already, of drivers that may ask for it. */
+  republished = 0;
 
   constructor(parts: OracleParts) {
     this.#parts = parts;
@@ -88,20 +55,26 @@ export class DriverOracle {
     waiting: () => boolean,
   ): (status: number, heard: boolean) => void {
     const history = this.#historyOf(call.request.volumeId);
-    this.calls += 1;
+    const wish = this.#parts.wishHistory(call.request.volumeId);
+    if (isQuestion(call)) this.questions += 1;
+    else this.calls += 1;
+    if (call.method === 'NodeExpandVolume') this.expansions += 1;
+    const isAgain = call.method === 'NodePublishVolume' && history.published.has(placeOf(call));
+    if (isAgain && this.#parts.isRepublished(call.request.volumeId)) this.republished += 1;
     if (waiting()) this.#judgeTeardown(call);
     this.#judgePace(call, history);
     this.#judgeOverlap(call, history, nature);
-    this.#judgeOrder(call, history, nature);
-    this.#judgeArguments(call, history);
+    if (!isQuestion(call)) this.#judgeQuarantine(call);
+    if (wish?.ephemeral === true) this.#judgeEphemeral(call);
+    if (call.method === 'NodeExpandVolume') this.#judgeExpansion(call, history, nature, waiting);
+    else if (!isQuestion(call)) this.#judgeOrder(call, history, nature, wish);
+    judgeArguments(call, history, nature, wish, this.#parts);
     const open = { call, waiting };
     history.open.add(open);
-    const takeBack = doubt(call, history);
+    const learn = doubt(call, history, this.#parts.isMountPoint);
     return (status, heard) => {
       history.open.delete(open);
-      if (!heard) return;
-      if (status === 0 || this.#isGone(status, call)) believe(call, history, this.#parts.isMounted);
-      else if (REFUSALS.has(status)) takeBack();
+      if (heard) learn(status);
     };
   }
 
@@ -111,6 +84,7 @@ export class DriverOracle {
       history.open.clear();
       history.staged = 'none';
       history.published.clear();
+      history.inUse = false;
     }
   }
 
@@ -119,44 +93,34 @@ export class DriverOracle {
     for (const history of this.#histories.values()) history.argumentsSeen.clear();
   }
 
-  /** For the end: what a driver must believe is still in use. */
-  rungsOf(handle: string): Pick<History, 'attached' | 'staged' | 'published'> {
-    return this.#historyOf(handle);
+  /** The agent died: what was refused is only known where its record says so. */
+  forgetUnrecorded(isRecorded: (handle: string) => boolean): void {
+    for (const [handle, history] of this.#histories) {
+      if ((!history.inUse && history.infeasible.size === 0) || isRecorded(handle)) continue;
+      history.inUse = false;
+      history.infeasible.clear();
+    }
   }
 
-  handles(): IterableIterator<string> {
-    return this.#histories.keys();
+  /** Has the driver ever said that the volume cannot be grown: at all, or to this size? */
+  wasRefused(handle: string, bytes: bigint): boolean {
+    const { wasInUse, infeasible } = this.#historyOf(handle);
+    return wasInUse || infeasible.has(bytes);
   }
 
   #historyOf(handle: string): History {
     const known = this.#histories.get(handle);
     if (known !== undefined) return known;
-    const fresh: History = {
-      open: new Set(),
-      attached: 'none',
-      staged: 'none',
-      stageMounted: false,
-      published: new Map(),
-      argumentsSeen: new Map(),
-      begunMs: new Map(),
-    };
+    const fresh = createHistory();
     this.#histories.set(handle, fresh);
     return fresh;
   }
 
-  /** NOT_FOUND ends a teardown when the kernel agrees (GR-05). */
-  #isGone(status: number, { method, request }: VolumeCallRecord): boolean {
-    if (status !== NOT_FOUND) return false;
-    if (method === 'NodeUnpublishVolume') return !this.#parts.isMounted(request.targetPath);
-    if (method === 'NodeUnstageVolume') return !this.#parts.isMounted(request.stagingTargetPath);
-    return method === 'ControllerUnpublishVolume';
-  }
-
   #judgeTeardown({ method, request }: VolumeCallRecord): void {
     const { onTeardown } = this.#parts;
-    if (method === 'NodeUnpublishVolume') onTeardown(`${method} ${request.volumeId}`, request.targetPath);
-    if (method === 'NodeUnstageVolume')
-      onTeardown(`${method} ${request.volumeId}`, request.stagingTargetPath);
+    const what = `${method} ${request.volumeId}`;
+    if (method === 'NodeUnpublishVolume') onTeardown(what, request.targetPath, request.volumeId);
+    if (method === 'NodeUnstageVolume') onTeardown(what, request.stagingTargetPath, request.volumeId);
   }
 
   #judgePace({ method, request }: VolumeCallRecord, history: History): void {
@@ -168,19 +132,53 @@ export class DriverOracle {
       this.#parts.violate('INV-30', `${key}: ${times.length} calls in a minute`);
   }
 
-  /** INV-6 with decision 17: one call in flight per volume. Nobody waits any more for a call of a dead life. */
+  /** INV-6, A-030, A-076: one call in flight per volume. Nobody waits any more for a call of a dead life. */
   #judgeOverlap(call: VolumeCallRecord, history: History, nature: DriverNature): void {
     for (const open of history.open) {
       if (!open.waiting()) history.open.delete(open);
-      else if (nature.parallel !== true || !mayOverlap(call, open.call)) {
+      else if (!nature.parallel || !mayOverlap(call, open.call)) {
         const { method, request } = call;
         this.#parts.violate('INV-6', `${method} while ${open.call.method} of ${request.volumeId} is open`);
       }
     }
   }
 
-  #judgeOrder(call: VolumeCallRecord, history: History, nature: DriverNature): void {
-    const { violate, isMounted, mountsTaken } = this.#parts;
+  /** B-3: nothing is set up while another node may have the volume and this one has not let go of it. */
+  #judgeQuarantine({ method, request }: VolumeCallRecord): void {
+    const climbs =
+      method === 'ControllerPublishVolume' || method === 'NodeStageVolume' || method === 'NodePublishVolume';
+    if ((climbs || method === 'NodeExpandVolume') && this.#parts.isDirty(request.volumeId))
+      this.#parts.violate('B-3', `${method} of ${request.volumeId}, which is in quarantine and not clean`);
+  }
+
+  #judgeEphemeral({ method, request }: VolumeCallRecord): void {
+    if (method === 'NodePublishVolume' || method === 'NodeUnpublishVolume') return;
+    if (method === 'NodeGetVolumeStats' || method === 'NodeGetVolumeHealth') return;
+    this.#parts.violate('order', `${method} of the inline volume ${request.volumeId}`);
+  }
+
+  #judgeExpansion(
+    { request }: Extract<VolumeCallRecord, { method: 'NodeExpandVolume' }>,
+    history: History,
+    nature: DriverNature,
+    waiting: () => boolean,
+  ): void {
+    const { violate } = this.#parts;
+    const { volumeId } = request;
+    const bytes = request.capacityRange?.requiredBytes ?? 0n;
+    if (nature.expands === 'no') violate('A-069', `${volumeId} is grown by a driver that cannot`);
+    const isThere = nature.stages
+      ? history.staged === 'yes'
+      : [...history.published.values()].includes('yes');
+    if (!isThere && waiting()) violate('A-069', `${volumeId} is grown before it is set up`);
+    if (history.inUse && history.published.size > 0)
+      violate('A-071', `${volumeId} is in use, the driver has said, and it is asked to grow it again`);
+    if (history.infeasible.has(bytes))
+      violate('A-071', `${volumeId} cannot have ${bytes} bytes, the driver has said, and is asked again`);
+  }
+
+  #judgeOrder(call: RungCall, history: History, nature: DriverNature, wish: WishHistory | undefined): void {
+    const { violate, isMounted, recordsDamaged } = this.#parts;
     const { volumeId } = call.request;
     switch (call.method) {
       case 'NodeStageVolume':
@@ -188,83 +186,39 @@ export class DriverOracle {
           violate('order', `${volumeId} staged before it is attached`);
         return;
       case 'NodePublishVolume':
-        if (nature.stages && history.staged !== 'yes') {
-          violate('INV-2', `${volumeId} published while its stage is ${history.staged}`);
-        }
-        if (
-          nature.stages &&
-          history.stageMounted &&
-          !mountsTaken() &&
-          !isMounted(call.request.stagingTargetPath)
-        ) {
-          violate('INV-2', `${volumeId} published with nothing mounted at ${call.request.stagingTargetPath}`);
-        }
+        if (nature.stages && wish?.ephemeral !== true)
+          this.#judgeStaged(volumeId, call.request.stagingTargetPath, history);
+        if (wish?.accessMode === 'ReadWriteOncePod') this.#judgeOnePod(call, history);
         return;
       case 'NodeUnstageVolume':
         for (const [target, rung] of history.published) {
-          if (this.#parts.recordsDamaged() && !isMounted(target)) continue;
+          if (recordsDamaged() && !isMounted(target)) continue;
           violate('INV-1', `${volumeId} unstaged while its publication at ${target} is ${rung}`);
         }
         return;
       case 'ControllerUnpublishVolume':
-        if (!this.#parts.recordsDamaged() && (history.staged !== 'none' || history.published.size > 0)) {
+        if (!recordsDamaged() && (history.staged !== 'none' || history.published.size > 0))
           violate('order', `${volumeId} detached while staged ${history.staged} or published`);
-        }
         return;
       case 'ControllerPublishVolume':
       case 'NodeUnpublishVolume':
     }
   }
 
-  #judgeArguments(call: VolumeCallRecord, history: History): void {
-    const { method, request } = call;
-    const wish = this.#parts.wishHistory(request.volumeId);
-    const { secrets = {}, ...plain } = request as NodePublishVolumeRequest;
-    const text = JSON.stringify(plain);
-    if (text.includes(CANARY))
-      this.#parts.violate('INV-25', `${method} of ${request.volumeId} carries a secret in the open`);
-    if (wish === undefined) return;
-    if (method === 'NodeStageVolume') this.#judgeSecrets(method, secrets, wish.stageSecrets);
-    if (method === 'NodePublishVolume') this.#judgeSecrets(method, secrets, wish.publishSecrets);
-    if (method !== 'NodeStageVolume' && method !== 'NodePublishVolume') return;
-    const context = JSON.stringify(withoutPodInfo(request.volumeContext));
-    if (!wish.attributes.has(context)) {
-      this.#parts.violate(
-        'INV-40',
-        `${method} of ${request.volumeId} with attributes nobody wished: ${context}`,
-      );
-    }
-    if (
-      request.volumeCapability?.accessMode === undefined ||
-      request.volumeCapability.accessType === undefined
-    ) {
-      this.#parts.violate('order', `${method} of ${request.volumeId} without a capability`);
-    }
-    if (wish.attributes.size > 1) return;
-    const { publishContext: _, ...stable } = plain as Partial<NodePublishVolumeRequest>;
-    const key = `${method} ${(request as NodePublishVolumeRequest).targetPath ?? request.stagingTargetPath}`;
-    const now = JSON.stringify(stable);
-    const before = history.argumentsSeen.get(key);
-    history.argumentsSeen.set(key, now);
-    if (before !== undefined && before !== now) {
-      this.#parts.violate(
-        'INV-40',
-        `${key}: arguments changed without a change of the wish: ${before} -> ${now}`,
-      );
-    }
+  #judgeStaged(volumeId: string, staging: string, history: History): void {
+    const { violate, isMounted, mountsTaken } = this.#parts;
+    if (history.staged !== 'yes')
+      violate('INV-2', `${volumeId} published while its stage is ${history.staged}`);
+    if (history.stageMounted && !mountsTaken() && !isMounted(staging))
+      violate('INV-2', `${volumeId} published with nothing mounted at ${staging}`);
   }
 
-  #judgeSecrets(
-    method: string,
-    secrets: Readonly<Record<string, string>>,
-    wished: ReadonlySet<string> | undefined,
-  ): void {
-    const carried = JSON.stringify(secrets);
-    if (wished === undefined ? carried !== '{}' : !wished.has(carried)) {
-      this.#parts.violate(
-        'secrets',
-        `${method} carries ${carried.length} bytes of secrets that the wish does not name`,
-      );
+  /** INV-9: ReadWriteOncePod is one pod at a time, and one that may still have it counts. */
+  #judgeOnePod(call: VolumeCallRecord, history: History): void {
+    const { violate, recordsDamaged, isMounted } = this.#parts;
+    for (const [target, rung] of history.published) {
+      if (target === placeOf(call) || (recordsDamaged() && !isMounted(target))) continue;
+      violate('INV-9', `${placeOf(call)} is set up for one pod alone, and ${target} is ${rung}`);
     }
   }
 }
@@ -273,67 +227,4 @@ function mayOverlap(a: VolumeCallRecord, b: VolumeCallRecord): boolean {
   return (
     'targetPath' in a.request && 'targetPath' in b.request && a.request.targetPath !== b.request.targetPath
   );
-}
-
-const NOT_FOUND = 5;
-
-/** Answers that promise that nothing has happened: the rung is where it was. */
-const REFUSALS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
-
-/** From the moment a call arrives, its rung is unsure; the answer takes that back for a call that was refused. */
-function doubt(call: VolumeCallRecord, history: History): () => void {
-  const { attached, staged, published } = history;
-  switch (call.method) {
-    case 'ControllerPublishVolume':
-    case 'ControllerUnpublishVolume':
-      history.attached = 'unsure';
-      return () => {
-        history.attached = attached;
-      };
-    case 'NodeStageVolume':
-    case 'NodeUnstageVolume':
-      history.staged = 'unsure';
-      return () => {
-        history.staged = staged;
-      };
-    case 'NodePublishVolume':
-    case 'NodeUnpublishVolume': {
-      const { targetPath } = call.request;
-      const before = published.get(targetPath);
-      if (before !== undefined || call.method === 'NodePublishVolume') published.set(targetPath, 'unsure');
-      return () => {
-        if (before === undefined) published.delete(targetPath);
-        else published.set(targetPath, before);
-      };
-    }
-  }
-}
-
-function believe(call: VolumeCallRecord, history: History, isMounted: (path: string) => boolean): void {
-  switch (call.method) {
-    case 'ControllerPublishVolume':
-      history.attached = 'yes';
-      return;
-    case 'ControllerUnpublishVolume':
-      history.attached = 'none';
-      return;
-    case 'NodeStageVolume':
-      history.staged = 'yes';
-      history.stageMounted = isMounted(call.request.stagingTargetPath);
-      return;
-    case 'NodeUnstageVolume':
-      history.staged = 'none';
-      return;
-    case 'NodePublishVolume':
-      history.published.set(call.request.targetPath, 'yes');
-      return;
-    case 'NodeUnpublishVolume':
-      history.published.delete(call.request.targetPath);
-  }
-}
-
-const POD_INFO_PREFIX = 'csi.storage.k8s.io/';
-
-function withoutPodInfo(context: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(context).filter(([key]) => !key.startsWith(POD_INFO_PREFIX)));
 }

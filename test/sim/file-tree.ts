@@ -1,5 +1,5 @@
 /** Inodes and file systems of the simulated machine; mounts are sim-kernel.ts. */
-import type { PathKind } from '../../mount/host.ts';
+import type { DeviceNumber, PathKind } from '../../mount/host.ts';
 
 /** What a system call says when it refuses. */
 export type Errno =
@@ -13,6 +13,7 @@ export type Errno =
   | 'ELOOP'
   | 'EROFS'
   | 'EIO'
+  | 'ENOTBLK'
   | 'EXDEV';
 
 export interface Inode {
@@ -21,6 +22,9 @@ export interface Inode {
   readonly fileSystem: FileSystem;
   mode: number;
   uid: number;
+  gid: number;
+  /** Of a block device node. */
+  block: DeviceNumber | undefined;
   modifiedMs: number;
   content: Uint8Array;
   linkText: string;
@@ -42,6 +46,8 @@ export interface FileSystem {
   /** `major:minor`; empty while nothing mounts it. */
   device: string;
   mounts: number;
+  /** The block device it is on; without one the number is made up at each first mount. */
+  readonly block: DeviceNumber | undefined;
   readonly root: Inode;
   readonly undo: (() => void)[] | undefined;
   readonly numbers: InodeNumbers;
@@ -62,9 +68,10 @@ export function createFileSystem(
   label: string,
   journal: boolean,
   numbers: InodeNumbers,
+  block?: DeviceNumber,
 ): FileSystem {
   const undo = journal ? [] : undefined;
-  const fileSystem = { type, label, device: '', mounts: 0, undo, numbers } as unknown as FileSystem;
+  const fileSystem = { type, label, device: '', mounts: 0, block, undo, numbers } as unknown as FileSystem;
   const root = createInode(fileSystem, 'directory', 0o755, 0);
   return Object.assign(fileSystem, { root });
 }
@@ -76,6 +83,8 @@ export function createInode(fileSystem: FileSystem, kind: Inode['kind'], mode: n
     fileSystem,
     mode,
     uid: 0,
+    gid: 0,
+    block: undefined,
     modifiedMs: nowMs,
     content: NO_BYTES,
     linkText: '',
@@ -123,6 +132,15 @@ export function setMode(inode: Inode, mode: number): void {
   inode.mode = mode;
   remember(inode.fileSystem, () => {
     inode.mode = before;
+  });
+}
+
+export function setGroup(inode: Inode, gid: number): void {
+  const before = inode.gid;
+  if (before === gid) return;
+  inode.gid = gid;
+  remember(inode.fileSystem, () => {
+    inode.gid = before;
   });
 }
 

@@ -1,12 +1,16 @@
 /** Is the machine what the user wishes, and nothing else? Asked when all faults are healed (INV-17, INV-18). */
+import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout.ts';
+import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import { parseRecord } from '../../reconciler/record.ts';
-import { csiVolumeId } from '../../plugins/volume.ts';
 import type { Inode } from './file-tree.ts';
-import type { Disk, PodVolume, SimPod } from './manifests.ts';
+import { volumesDiffer } from './final-csi.ts';
+import { leftOver } from './final-files.ts';
+import { type Place, type Wanted, wantedPlaces } from './final-places.ts';
+import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 import type { Mount } from './sim-kernel.ts';
-import { ROOT } from './sim-world.ts';
+import { ROOT } from './sim-paths.ts';
 
 /** The first difference, for people; undefined when there is none. */
 export function differenceFromWish(sim: Simulation): string | undefined {
@@ -17,42 +21,12 @@ export function differenceFromWish(sim: Simulation): string | undefined {
     placesDiffer(sim, wanted) ??
     stagesDiffer(sim, wanted) ??
     strangeMount(sim, wanted) ??
-    driversDiffer(sim, wanted) ??
+    volumesDiffer(sim, wanted) ??
     dataLost(sim) ??
-    agentDiffers(sim) ??
+    agentDiffers(sim, wanted) ??
     recordsDiffer(sim, wanted) ??
     leftOver(sim, wanted)
   );
-}
-
-interface Place {
-  readonly pod: SimPod;
-  readonly volume: PodVolume;
-  readonly target: string;
-}
-
-interface Wanted {
-  readonly places: readonly Place[];
-  /** Disks in use, by staging path. */
-  readonly stages: ReadonlyMap<string, Disk>;
-  readonly volumeIds: ReadonlySet<string>;
-}
-
-function wantedPlaces(sim: Simulation): Wanted {
-  const places: Place[] = [];
-  const stages = new Map<string, Disk>();
-  const volumeIds = new Set<string>();
-  for (const pod of sim.world.pods.values()) {
-    for (const volume of pod.volumes) {
-      places.push({ pod, volume, target: sim.world.targetOf(pod, volume) });
-      if (volume.kind === 'csi') {
-        const { driver, handle } = volume.disk;
-        stages.set(sim.world.layout.stagingPath(driver, handle), volume.disk);
-        volumeIds.add(csiVolumeId(driver, handle));
-      } else volumeIds.add(sim.world.specOf(pod, volume).id);
-    }
-  }
-  return { places, stages, volumeIds };
 }
 
 function placesDiffer(sim: Simulation, { places }: Wanted): string | undefined {
@@ -63,29 +37,51 @@ function placesDiffer(sim: Simulation, { places }: Wanted): string | undefined {
   return undefined;
 }
 
-function placeDiffers(sim: Simulation, { volume, target }: Place): string | undefined {
+function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string | undefined {
+  const csi = csiOf(pod, volume);
+  if (csi !== undefined) return csi.block ? deviceDiffers(sim, target, csi) : diskDiffers(sim, target, csi);
   const stack = sim.kernel.mountsAt(target);
-  const at = sim.kernel.walk(target as never);
+  const at = sim.kernel.walk(target as AbsolutePath);
   if (volume.kind === 'host-path' || (volume.kind === 'empty-dir' && volume.medium === 'disk')) {
     if (stack.length > 0) return 'something is mounted on a plain directory';
     return typeof at === 'string' || at.inode.kind !== 'directory'
       ? `no directory: ${describeWalk(at)}`
-      : undefined;
+      : groupDiffers(volume.kind === 'host-path' ? undefined : pod.fsGroup?.gid, at.inode);
   }
   const only = stack.at(-1);
-  const layersMax = volume.kind === 'csi' && mayStack(sim, volume.disk) ? Number.MAX_SAFE_INTEGER : 1;
-  if (only === undefined || stack.length > layersMax) return `${stack.length} layers mounted`;
-  if (volume.kind === 'csi') return diskDiffers(sim, only, volume.disk, volume.readOnly);
+  if (only === undefined || stack.length > 1) return `${stack.length} layers mounted`;
   if (only.fileSystem.type !== 'tmpfs') return `a ${only.fileSystem.type} is mounted`;
-  if (volume.kind === 'empty-dir') return undefined;
-  return contentDiffers(only.root, volume.source.data);
+  const wrongGroup = groupDiffers(pod.fsGroup?.gid, only.root);
+  if (wrongGroup !== undefined || volume.kind === 'empty-dir') return wrongGroup;
+  return volume.kind === 'secret' || volume.kind === 'config-map'
+    ? contentDiffers(only.root, volume.source.data)
+    : undefined;
 }
 
-function diskDiffers(sim: Simulation, mount: Mount, disk: Disk, readOnly: boolean): string | undefined {
-  if (mount.fileSystem !== sim.world.backingOf(disk)?.fileSystem) return 'another volume is mounted';
-  return mount.options.includes('ro') === readOnly
+function groupDiffers(gid: number | undefined, inode: Inode): string | undefined {
+  return gid === undefined || inode.gid === gid ? undefined : `the group is ${inode.gid}, not ${gid}`;
+}
+
+function diskDiffers(sim: Simulation, target: string, csi: DriverVolume): string | undefined {
+  const stack = sim.kernel.mountsAt(target);
+  const top: Mount | undefined = stack.at(-1);
+  const layersMax = mayStack(sim, csi) ? Number.MAX_SAFE_INTEGER : 1;
+  if (top === undefined || stack.length > layersMax) return `${stack.length} layers mounted`;
+  if (top.fileSystem !== sim.world.storage.backingOf(csi)?.fileSystem) return 'another volume is mounted';
+  return top.options.includes('ro') === csi.readOnly
     ? undefined
-    : `mounted ${mount.options.join()}, wished read-only ${readOnly}`;
+    : `mounted ${top.options.join()}, wished read-only ${csi.readOnly}`;
+}
+
+/** The pod's link leads to the volume's own device; that is bound to a place of ours, and held open there, once. */
+function deviceDiffers(sim: Simulation, link: string, csi: DriverVolume): string | undefined {
+  const { kernel, world } = sim;
+  const backing = world.storage.backingOf(csi);
+  const shown = world.backingShown(link as AbsolutePath);
+  if (backing?.device === undefined || shown !== backing)
+    return `the link leads to ${shown?.handle ?? 'no device'}`;
+  if (!kernel.devices.has(backing.device)) return `device ${backing.device} is not there`;
+  return undefined;
 }
 
 function contentDiffers(root: Inode, data: Readonly<Record<string, string>>): string | undefined {
@@ -103,65 +99,44 @@ function contentDiffers(root: Inode, data: Readonly<Record<string, string>>): st
 }
 
 function stagesDiffer(sim: Simulation, { stages }: Wanted): string | undefined {
-  for (const [path, disk] of stages) {
-    const driver = sim.world.driverOf(disk);
+  for (const [path, volume] of stages) {
+    const driver = sim.world.storage.driverOf(volume.driver);
     const stack = sim.kernel.mountsAt(path);
-    const flips = sim.plan.drivers.some(({ name, flips: may }) => name === disk.driver && may);
+    const flips = sim.plan.drivers.some(({ name, flips: may }) => name === volume.driver && may);
     if (flips) continue;
-    const layers = driver?.nature.stages === true && driver.nature.stageMounts ? 1 : 0;
-    if (stack.length !== layers && !(layers > 0 && stack.length > 0 && mayStack(sim, disk)))
+    const layers = driver?.nature.stages === true && driver.nature.stageMounts && !volume.block ? 1 : 0;
+    if (stack.length !== layers && !(layers > 0 && stack.length > 0 && mayStack(sim, volume)))
       return `${path}: ${stack.length} layers mounted, not ${layers}`;
-    if (layers === 1 && stack[0]?.fileSystem !== sim.world.backingOf(disk)?.fileSystem)
+    if (layers === 1 && stack[0]?.fileSystem !== sim.world.storage.backingOf(volume)?.fileSystem)
       return `${path}: another volume`;
   }
   return undefined;
 }
 
-function takesTurns(sim: Simulation, disk: Disk): boolean {
-  return sim.plan.drivers.some(({ name, locks }) => name === disk.driver && locks);
-}
-
 /** A driver that has mounted twice is not to be healed by its caller; taking it down has to work (ST-16). */
-function mayStack(sim: Simulation, disk: Disk): boolean {
+function mayStack(sim: Simulation, { driver }: { readonly driver: string }): boolean {
   return sim.plan.drivers.some(
-    ({ name, fates, locks }) => name === disk.driver && ((fates.stack ?? 0) > 0 || !locks),
+    ({ name, fates, locks }) => name === driver && ((fates.stack ?? 0) > 0 || !locks),
   );
 }
 
 function strangeMount(sim: Simulation, { places, stages }: Wanted): string | undefined {
   const targets = new Set(places.map(({ target }) => target));
+  for (const { pod, volume } of places) {
+    targets.add(sim.world.mountPointOf(pod, volume));
+    const { published } = sim.world.layout.blockPublication(placeIn(pod, volume));
+    if (csiOf(pod, volume)?.block === true) targets.add(published);
+  }
   const stranger = sim.kernel.mounts().find(({ target }) => {
     return target.startsWith(`${ROOT}/`) && !targets.has(target) && !stages.has(target);
   });
   return stranger === undefined ? undefined : `${stranger.target}: still mounted`;
 }
 
-/** What drivers and storage hold: nothing more than the wish, nothing less. */
-function driversDiffer(sim: Simulation, { places }: Wanted): string | undefined {
-  if (sim.world.recordsDamaged) return undefined;
-  for (const disk of sim.world.disks) {
-    const backing = sim.world.backingOf(disk);
-    const driver = sim.world.driverOf(disk);
-    // A call that a driver without locks finishes late undoes what was settled since; nobody can tell.
-    if (backing === undefined || driver === undefined || !takesTurns(sim, disk)) continue;
-    const targets = places
-      .filter(({ volume }) => volume.kind === 'csi' && volume.disk === disk)
-      .map(({ target }) => target);
-    const extra = [...backing.resources].find((target) => !targets.includes(target));
-    if (extra !== undefined) return `${disk.handle}: the driver was never told to unpublish ${extra}`;
-    if (targets.length === 0 && backing.stagedAt.size > 0)
-      return `${disk.handle}: the driver was never told to unstage it`;
-    if (targets.length === 0 && backing.attachment !== undefined) return `${disk.handle}: still attached`;
-    if (targets.length > 0 && driver.nature.attaches && backing.attachment === undefined)
-      return `${disk.handle}: not attached`;
-  }
-  return undefined;
-}
-
 /** DL-01: whatever happened, what pods wrote is there. */
 function dataLost(sim: Simulation): string | undefined {
-  for (const disk of sim.world.disks) {
-    const root = sim.world.backingOf(disk)?.fileSystem.root;
+  for (const disk of sim.world.storage.disks) {
+    const root = sim.world.storage.backingOf(disk)?.fileSystem.root;
     const read = (name: string) => Buffer.from(root?.entries.get(name)?.content ?? []).toString();
     if (read('identity') !== disk.handle) return `${disk.handle}: its data is gone`;
     if (read('counter') !== String(sim.world.counters.get(disk.handle) ?? 0))
@@ -177,17 +152,37 @@ function dataLost(sim: Simulation): string | undefined {
   return undefined;
 }
 
-function agentDiffers(sim: Simulation): string | undefined {
+function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined {
   const view = sim.view();
   if (view === undefined) return undefined;
-  const [obstacle] = view.reconciler.obstacles();
+  const { reconciler } = view;
+  const obstacle = reconciler.obstacles().find(({ kind, code, volume, publication = '' }) => {
+    // The volume is another pod's, for as long as that one wants it.
+    if (code === 'volume-in-use') return !waiting.has(publication);
+    const known = reconciler
+      .actual()
+      .get(volume as VolumeId)
+      ?.publications.get(publication as PublicationKey);
+    const isAgain = kind === 'running' || kind === 'waiting-turn';
+    return !isAgain || known?.presence.kind !== 'present' || !isRepublishing(sim);
+  });
   if (obstacle !== undefined) return `obstacle: ${JSON.stringify(obstacle)}`;
-  if (!view.reconciler.idle()) return 'the reconciler is not idle';
-  for (const volume of view.reconciler.actual().values()) {
+  for (const volume of reconciler.actual().values()) {
+    if (volume.quarantine !== undefined) return `${volume.spec.id} is in quarantine`;
     for (const [key, { presence }] of volume.publications)
       if (presence.kind !== 'present') return `${key} is ${presence.kind}`;
   }
-  return undefined;
+  return reconciler.idle() || isRepublishing(sim) ? undefined : 'the reconciler is not idle';
+}
+
+/** Only what is there is published again, because its driver wishes it. */
+function isRepublishing({ plan, world, life }: Simulation): boolean {
+  if (!plan.drivers.some(({ republishes }) => republishes)) return false;
+  const running = life?.agent.view().reconciler.running() ?? [];
+  const keys = new Set(
+    [...world.pods.values()].flatMap((pod) => pod.volumes.map((volume) => keyOf(pod, volume))),
+  );
+  return running.every(({ operation }) => operation.kind === 'publish' && keys.has(operation.publication));
 }
 
 function recordsDiffer(sim: Simulation, { volumeIds }: Wanted): string | undefined {
@@ -208,59 +203,6 @@ function recordsDiffer(sim: Simulation, { volumeIds }: Wanted): string | undefin
   }
   const [missing] = expected.values();
   return missing === undefined ? undefined : `no record of ${missing}`;
-}
-
-/** Every file and directory below the root has a reason. */
-function leftOver(sim: Simulation, wanted: Wanted): string | undefined {
-  const keep = new Set<string>();
-  const keepWithParents = (path: string): void => {
-    for (let at = path; at.length > ROOT.length; at = at.slice(0, at.lastIndexOf('/'))) keep.add(at);
-  };
-  const { layout } = sim.world;
-  for (const { pod, volume, target } of wanted.places) {
-    if (volume.kind === 'host-path') continue;
-    keepWithParents(target);
-    if (volume.kind === 'csi') keep.add(`${target.slice(0, target.lastIndexOf('/'))}/vol_data.json`);
-    const marker = volume.kind === 'empty-dir' ? volume.name : `wrapped_${volume.name}`;
-    if (volume.kind !== 'csi')
-      keepWithParents(`${layout.pods}/${pod.uid}/plugins/kubernetes.io~empty-dir/${marker}/ready`);
-  }
-  for (const [path] of wanted.stages) {
-    keepWithParents(path);
-    keep.add(`${path.slice(0, path.lastIndexOf('/'))}/vol_data.json`);
-  }
-  for (const driver of sim.plan.drivers) {
-    keepWithParents(`${layout.plugins}/${driver.name}/csi.sock`);
-    keepWithParents(`${layout.registry}/${driver.name}-reg.sock`);
-    keepWithParents(`${layout.plugins}/kubernetes.io/csi/${driver.name}`);
-  }
-  for (const path of [layout.pods, layout.registry, layout.records]) keepWithParents(path);
-  const root = sim.kernel.walk(ROOT);
-  return typeof root === 'string' ? 'the root is gone' : strangerBelow(sim, ROOT, root.inode, keep);
-}
-
-function strangerBelow(
-  sim: Simulation,
-  path: string,
-  directory: Inode,
-  keep: ReadonlySet<string>,
-): string | undefined {
-  for (const [name, child] of directory.entries) {
-    const at = `${path}/${name}`;
-    if (at.startsWith(`${sim.world.layout.records}/`)) continue;
-    if (!keep.has(at)) return `${at} is left over`;
-    // A volume's content, on disk or mounted, is nobody's business here.
-    if (child.mountsOn > 0 || isVolumeRoot(at)) continue;
-    const below = strangerBelow(sim, at, child, keep);
-    if (below !== undefined) return below;
-  }
-  return undefined;
-}
-
-function isVolumeRoot(path: string): boolean {
-  return (
-    /\/volumes\/kubernetes\.io~(?:empty-dir|secret|configmap)\/[^/]+$/.test(path) || path.endsWith('/mount')
-  );
 }
 
 function describeWalk(at: unknown): string {

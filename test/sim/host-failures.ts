@@ -15,11 +15,14 @@ const REFUSALS: Readonly<Partial<Record<EffectKind, FailureCode>>> = {
   readMountTable: 'table-unreadable',
   writeFile: 'disk-full',
   makeDirectory: 'disk-full',
+  holdDevice: 'mount-failed',
+  releaseDevice: 'unmount-failed',
 };
 
 /** What a refused effect answers. mount(8) and umount(8) promise nothing by failing: the kernel is asked (host.ts). */
 export function refusalOf(kind: EffectKind, what: string): Failure {
-  const effect = kind === 'mount' || kind === 'unmount' ? 'unknown' : 'none';
+  const isTool = kind === 'mount' || kind === 'unmount' || kind === 'holdDevice' || kind === 'releaseDevice';
+  const effect = isTool ? 'unknown' : 'none';
   return { code: REFUSALS[kind] ?? 'input-output', message: `${what}: refused`, effect };
 }
 

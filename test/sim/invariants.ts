@@ -3,9 +3,15 @@
  * which do not apply to this version, is listed in README.md beside this file.
  */
 import type { AgentView } from '../../agent/agent.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
+import { type CsiVolumeSpec, SPEC_PLUGIN, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualVolume } from '../../reconciler/actual-state.ts';
+import type { DesiredVolume } from '../../reconciler/desired-state.ts';
+import type { Backing } from './backing.ts';
 import type { Simulation } from './simulate.ts';
-import { HOST_DATA, ROOT } from './sim-world.ts';
+import { usersOf } from './quarantine-watch.ts';
+import { HOST_DATA, ROOT } from './sim-paths.ts';
+import { csiOf } from './pod-volume.ts';
 import { CANARY } from './trace.ts';
 import type { EffectKind } from './weather.ts';
 
@@ -29,6 +35,9 @@ const CHANGING: ReadonlySet<EffectKind> = new Set([
   'makeLink',
   'mount',
   'unmount',
+  'holdDevice',
+  'releaseDevice',
+  'changeOwnership',
 ]);
 
 /** The atomic writer removes old generations below it. */
@@ -37,6 +46,8 @@ const VOLUME_ROOT = /\/pods\/[^/]+\/volumes\/[^/]+\/[^/]+$/;
 /** Before an effect of the agent: may it do this at all? `what` begins with the path. */
 export function checkEffect(sim: Simulation, kind: EffectKind, path: string): void {
   if (!CHANGING.has(kind)) return;
+  if (kind === 'changeOwnership') checkWalk(sim, path);
+  if (kind === 'holdDevice') sim.tally.holds += 1;
   const inside =
     path.startsWith(`${ROOT}/`) || (kind === 'makeDirectory' && path.startsWith(`${HOST_DATA}/`));
   if (!inside) sim.violate('outside', `${kind} of ${path}, which is not ours`);
@@ -44,12 +55,32 @@ export function checkEffect(sim: Simulation, kind: EffectKind, path: string): vo
   if (isVolume) checkTeardown(sim, `${kind} ${path}`, path);
 }
 
-/** INV-15 and INV-3: nothing is taken down before every source is listed, nor of a pod that is wanted or unknown. */
-export function checkTeardown(sim: Simulation, what: string, path: string): void {
+/** A-022: what a driver with VOLUME_MOUNT_GROUP was told, nobody does once more; nor is a read-only volume walked. */
+function checkWalk(sim: Simulation, path: string): void {
+  sim.tally.walks += 1;
+  for (const pod of sim.world.pods.values()) {
+    for (const volume of pod.volumes) {
+      const csi = csiOf(pod, volume);
+      if (csi === undefined || sim.world.targetOf(pod, volume) !== path) continue;
+      const isTheirs = sim.world.storage.driverOf(csi.driver)?.nature.mountGroup === true;
+      if (isTheirs || csi.readOnly || csi.block)
+        sim.violate(
+          'A-022',
+          `${path} is walked, which is ${isTheirs ? "its driver's to do" : 'nothing to walk'}`,
+        );
+    }
+  }
+}
+
+/**
+ * INV-15 and INV-3: nothing is taken down before every source is listed, nor of a pod that is wanted or unknown; but
+ * what is in quarantine is, wanted or not (B-3).
+ */
+export function checkTeardown(sim: Simulation, what: string, path: string, handle?: string): void {
   const life = sim.life;
-  if (life === undefined) return;
+  if (life === undefined || isInQuarantine(sim, path, handle)) return;
   if (!life.listings.some(() => true)) sim.violate('INV-15', `${what} before the manifests were listed`);
-  const uid = /\/pods\/([^/]+)\//.exec(path)?.[1];
+  const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
   const nowMs = sim.time.nowMs();
   const recent = life.listings.filter(({ atMs }, index) => {
@@ -61,22 +92,57 @@ export function checkTeardown(sim: Simulation, what: string, path: string): void
   }
 }
 
+const POD_PATH = /\/pods\/([^/]+)\//;
+const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
+
+function isInQuarantine(sim: Simulation, path: string, handle: string | undefined): boolean {
+  const view = sim.earlyView();
+  if (view === undefined) return false;
+  const { outOfService, volumes } = view.reconciler.desired();
+  const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
+    [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);
+  for (const { spec, quarantine, publications } of view.reconciler.actual().values()) {
+    if (spec.kind !== 'csi' || (quarantine === undefined && !outOfService)) continue;
+    // What nobody explains, where it is wanted, comes down with it.
+    const wanted = volumes.get(spec.id)?.publications ?? new Map();
+    if (handle === spec.volumeHandle || isAt(spec, publications) || isAt(spec, wanted)) return true;
+  }
+  return (
+    outOfService &&
+    [...volumes.values()].some((one) => one.spec.kind === 'csi' && isAt(one.spec, one.publications))
+  );
+}
+
+type Running = ReturnType<AgentView['reconciler']['running']>;
+
 export function checkStep(sim: Simulation): void {
+  sim.world.quarantine.look();
   const view = sim.view();
   if (view === undefined) return;
-  const actual = view.reconciler.actual();
-  for (const volume of actual.values()) {
-    checkBelief(sim, volume);
+  const running = view.reconciler.running();
+  const { drivers } = sim.plan;
+  const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);
+  const beliefCounts = !sim.world.trouble.mountsTaken && drivers.every(({ locks }) => locks);
+  for (const volume of view.reconciler.actual().values()) {
+    // Published again, a driver may mount once more; what it did is learnt when the operation ends.
+    const isBusy = mayStack && running.some(({ operation }) => operation.volume === volume.spec.id);
+    if (beliefCounts && !isBusy) checkBelief(sim, volume);
+    if (volume.quarantine !== undefined) checkClean(sim, volume);
   }
-  checkOperations(sim, view);
-  checkBeginnings(sim, view);
+  checkOperations(sim, running);
+  checkBeginnings(sim, view, running);
   if (sim.life?.stopping === false) checkObstacles(sim, view);
   checkLayers(sim);
 }
 
+const believed = new WeakMap<ActualVolume, number>();
+
 /** INV-11, INV-13: who is believed present is mounted, once, as what was noted. */
 function checkBelief(sim: Simulation, volume: ActualVolume): void {
-  if (sim.world.mountsTaken || sim.plan.drivers.some(({ locks }) => !locks)) return;
+  // Belief is replaced, never changed; what it is about changes with mounts and devices.
+  const state = sim.kernel.mountChanges + sim.kernel.devices.changes;
+  if (believed.get(volume) === state) return;
+  believed.set(volume, state);
   for (const publication of volume.publications.values()) {
     if (publication.presence.kind === 'present') checkPresent(sim, volume, publication);
   }
@@ -88,7 +154,7 @@ function checkPresent(
   { mount, spec: place }: ActualPublication,
 ): void {
   if (mount === undefined) return;
-  const target = sim.world.layout.target(spec, place);
+  const target = sim.world.layout.mountPoint(spec, place);
   const top = sim.kernel.mountsAt(target).at(-1);
   if (top === undefined)
     return sim.violate('INV-11', `${place.key} is believed present, but nothing is mounted`);
@@ -96,13 +162,36 @@ function checkPresent(
     sim.violate('INV-11', `${place.key} is believed mount ${mount.mountId}, but ${target} is ${top.id}`);
   }
   if (spec.kind !== 'csi') return;
-  const backing = sim.world.drivers.find(({ name }) => name === spec.driver)?.backing(spec.volumeHandle);
+  const backing = sim.world.storage.backingOf({ driver: spec.driver, handle: spec.volumeHandle });
+  if (spec.mode === 'Block')
+    return checkDevice(sim, place.key, sim.world.layout.target(spec, place), backing);
   if (top.fileSystem !== backing?.fileSystem) sim.violate('INV-11', `${place.key} shows another volume`);
 }
 
+/** A pod never has another volume's device, even when its own is gone for a while (k/k#34437). */
+function checkDevice(sim: Simulation, key: string, link: AbsolutePath, backing: Backing | undefined): void {
+  const shown = sim.world.backingShown(link);
+  // A driver may be replacing its node, or have taken the disk away, at this moment.
+  if (shown !== undefined && shown !== backing)
+    sim.violate('INV-11', `${key} shows the device of ${shown.handle}`);
+}
+
+const verified = new WeakSet<object>();
+
+/** B-4: what is said to be clean is used by nobody on this machine. What a driver does late nobody can know. */
+function checkClean(sim: Simulation, { spec, quarantine }: ActualVolume): void {
+  if (spec.kind !== 'csi' || quarantine?.verified !== true || verified.has(quarantine)) return;
+  verified.add(quarantine);
+  sim.tally.verified += 1;
+  const backing = sim.world.storage.backingOf({ driver: spec.driver, handle: spec.volumeHandle });
+  if (backing === undefined || sim.plan.drivers.some(({ locks }) => !locks)) return;
+  const [user] = usersOf(sim.kernel, backing, quarantine.devices);
+  if (user !== undefined)
+    sim.violate('B-4', `${spec.volumeHandle} is said to be clean, and there is ${user}`);
+}
+
 /** INV-6 inside the agent: never two operations of which one is about the whole volume, or both about one place. */
-function checkOperations(sim: Simulation, view: AgentView): void {
-  const running = view.reconciler.running();
+function checkOperations(sim: Simulation, running: Running): void {
   if (running.length < 2) return;
   const places = new Set<string>();
   const volumes = new Set<string>();
@@ -120,19 +209,31 @@ function checkOperations(sim: Simulation, view: AgentView): void {
 const begun = new WeakSet<object>();
 
 /** INV-3 at the moment an operation begins, by the agent's own wish: decided late means decided now. */
-function checkBeginnings(sim: Simulation, view: AgentView): void {
-  for (const entry of view.reconciler.running()) {
+function checkBeginnings(sim: Simulation, view: AgentView, running: Running): void {
+  for (const entry of running) {
     if (entry.phase !== 'running' || begun.has(entry)) continue;
     begun.add(entry);
     const { operation } = entry;
     const wanted = view.reconciler.desired().volumes.get(operation.volume);
     const unwanted =
       'publication' in operation ? !wanted?.publications.has(operation.publication) : wanted === undefined;
-    if (isTeardown(operation.kind) && !unwanted)
+    const known = view.reconciler.actual().get(operation.volume);
+    const isQuarantined = known?.quarantine !== undefined || isStanding(view, operation.volume);
+    if (operation.kind === 'clean' && !isQuarantined)
+      sim.violate('B-4', `${operation.volume} is searched for users, and it is not in quarantine`);
+    if (operation.kind === 'clean') continue;
+    if (isTeardown(operation.kind) && !unwanted && !isQuarantined)
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);
+    if (!isTeardown(operation.kind) && isQuarantined)
+      sim.violate('B-3', `${operation.kind} begins of ${operation.volume}, which is in quarantine`);
     if (!isTeardown(operation.kind) && unwanted)
       sim.violate('decide-late', `${operation.kind} begins of what nobody wants: ${operation.volume}`);
   }
+}
+
+/** By the wish alone, before it was noted. */
+function isStanding({ reconciler }: AgentView, volume: VolumeId): boolean {
+  return volume.startsWith(SPEC_PLUGIN.csi) && reconciler.desired().outOfService;
 }
 
 function isTeardown(kind: string): boolean {

@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { addTally, NO_TALLY, tallyText } from './tally.ts';
 import { EFFECTS } from './weather.ts';
 import { type Batch, type BatchReport, simulateBatch } from './worker.ts';
 
@@ -50,6 +51,7 @@ class Tally {
   steps = 0;
   crashes = 0;
   driverCalls = 0;
+  readonly rare = { ...NO_TALLY };
   readonly crashedAt = new Set<string>();
   readonly failed: number[] = [];
   failure: BatchReport['failure'];
@@ -59,6 +61,7 @@ class Tally {
     this.steps += report.steps;
     this.crashes += report.crashes;
     this.driverCalls += report.driverCalls;
+    addTally(this.rare, report.tally);
     for (const boundary of report.crashedAt) this.crashedAt.add(boundary);
     this.failed.push(...report.failed);
     if (
@@ -111,6 +114,7 @@ function summary(tally: Tally, ms: number): string {
   return [
     `${tally.seeds} seeds in ${(ms / 1_000).toFixed(1)} s, ${perSecond} seeds/s, ${tally.steps} events, ` +
       `${tally.crashes} crashes, ${tally.driverCalls} driver calls`,
+    tallyText(tally.rare),
     `crashed at ${all.length - never.length} of ${all.length} effect boundaries` +
       (never.length === 0 ? '' : `; never at ${never.join(', ')}`),
   ].join('\n');

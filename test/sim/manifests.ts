@@ -1,4 +1,6 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
+import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
+import type { SimAccessMode } from './wish-history.ts';
 
 export interface CsiVolume {
   readonly kind: 'csi';
@@ -8,8 +10,18 @@ export interface CsiVolume {
   readonly readOnly: boolean;
 }
 
+/** Written in the pod itself; its handle follows from the pod's uid. */
+export interface InlineVolume {
+  readonly kind: 'inline';
+  readonly name: string;
+  readonly driver: string;
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly secret: Content | undefined;
+}
+
 export type PodVolume =
   | CsiVolume
+  | InlineVolume
   | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' }
   | { readonly kind: 'host-path'; readonly name: string; readonly path: string }
   | { readonly kind: 'secret' | 'config-map'; readonly name: string; readonly source: Content };
@@ -18,6 +30,7 @@ export interface SimPod {
   readonly name: string;
   readonly uid: string;
   readonly volumes: readonly PodVolume[];
+  readonly fsGroup: FsGroup | undefined;
 }
 
 /** A PersistentVolume with its claim. */
@@ -26,6 +39,15 @@ export interface Disk {
   readonly handle: string;
   /** PersistentVolume name, which is also the last component of the kubelet's directory. */
   readonly specName: string;
+  readonly claimName: string;
+  /** A generic ephemeral volume: the pod whose claim it is. */
+  readonly owner: { readonly name: string; readonly uid: string } | undefined;
+  readonly block: boolean;
+  readonly accessMode: SimAccessMode;
+  readonly fsType: string;
+  bytes: bigint;
+  /** What the claim's status says it has. */
+  readonly statusBytes: bigint | undefined;
   attributes: Readonly<Record<string, string>>;
   readonly stageSecret: Content | undefined;
   readonly publishSecret: Content | undefined;
@@ -39,18 +61,38 @@ export interface Content {
 }
 
 export const NAMESPACE = 'default';
+export const NODE_NAME = 'node-sim';
 
-export function podObject(pod: SimPod): object {
+/** The pod, and the volumes and claims that are its own. */
+export function podObjects(pod: SimPod): readonly object[] {
+  const own = pod.volumes.flatMap((volume) => {
+    return volume.kind === 'csi' && volume.disk.owner !== undefined ? diskObjects(volume.disk) : [];
+  });
+  return [podObject(pod), ...own];
+}
+
+function podObject(pod: SimPod): object {
+  const isDevice = (volume: PodVolume): boolean => volume.kind === 'csi' && volume.disk.block;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name: pod.name, namespace: NAMESPACE, uid: pod.uid },
     spec: {
+      ...(pod.fsGroup === undefined
+        ? {}
+        : {
+            securityContext: { fsGroup: pod.fsGroup.gid, fsGroupChangePolicy: pod.fsGroup.changePolicy },
+          }),
       containers: [
         {
           name: 'main',
           image: 'none',
-          volumeMounts: pod.volumes.map(({ name }) => ({ name, mountPath: `/data/${name}` })),
+          volumeMounts: pod.volumes
+            .filter((volume) => !isDevice(volume))
+            .map(({ name }) => ({ name, mountPath: `/data/${name}` })),
+          volumeDevices: pod.volumes
+            .filter(isDevice)
+            .map(({ name }) => ({ name, devicePath: `/dev/x${name}` })),
         },
       ],
       volumes: pod.volumes.map((volume) => ({ name: volume.name, ...volumeSource(volume) })),
@@ -61,7 +103,17 @@ export function podObject(pod: SimPod): object {
 function volumeSource(volume: PodVolume): object {
   switch (volume.kind) {
     case 'csi':
-      return { persistentVolumeClaim: { claimName: volume.disk.specName, readOnly: volume.readOnly } };
+      return volume.disk.owner === undefined
+        ? { persistentVolumeClaim: { claimName: volume.disk.claimName, readOnly: volume.readOnly } }
+        : { ephemeral: { volumeClaimTemplate: { spec: claimSpec(volume.disk) } } };
+    case 'inline':
+      return {
+        csi: {
+          driver: volume.driver,
+          volumeAttributes: volume.attributes,
+          ...(volume.secret === undefined ? {} : { nodePublishSecretRef: { name: volume.secret.name } }),
+        },
+      };
     case 'empty-dir':
       return { emptyDir: volume.medium === 'memory' ? { medium: 'Memory', sizeLimit: '16Mi' } : {} };
     case 'host-path':
@@ -73,35 +125,48 @@ function volumeSource(volume: PodVolume): object {
   }
 }
 
+function claimSpec(disk: Disk): object {
+  return {
+    accessModes: [disk.accessMode],
+    ...(disk.block ? { volumeMode: 'Block' } : {}),
+    resources: { requests: { storage: String(disk.bytes) } },
+  };
+}
+
 export function diskObjects(disk: Disk): readonly object[] {
   const secret = (one: Content | undefined) =>
     one === undefined ? undefined : { name: one.name, namespace: NAMESPACE };
+  const { owner, statusBytes } = disk;
   const persistentVolume = {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
     metadata: { name: disk.specName },
     spec: {
-      capacity: { storage: '1Gi' },
-      accessModes: ['ReadWriteMany'],
-      claimRef: { namespace: NAMESPACE, name: disk.specName },
+      capacity: { storage: String(disk.bytes) },
+      accessModes: [disk.accessMode],
+      ...(disk.block ? { volumeMode: 'Block' } : {}),
+      claimRef: { namespace: NAMESPACE, name: disk.claimName },
       csi: {
         driver: disk.driver,
         volumeHandle: disk.handle,
+        ...(disk.fsType === '' ? {} : { fsType: disk.fsType }),
         volumeAttributes: disk.attributes,
         nodeStageSecretRef: secret(disk.stageSecret),
         nodePublishSecretRef: secret(disk.publishSecret),
       },
     },
   };
+  const controller = { apiVersion: 'v1', kind: 'Pod', controller: true, ...owner };
   const claim = {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
-    metadata: { name: disk.specName, namespace: NAMESPACE },
-    spec: {
-      accessModes: ['ReadWriteMany'],
-      resources: { requests: { storage: '1Gi' } },
-      volumeName: disk.specName,
+    metadata: {
+      name: disk.claimName,
+      namespace: NAMESPACE,
+      ...(owner === undefined ? {} : { ownerReferences: [controller] }),
     },
+    spec: { ...claimSpec(disk), volumeName: disk.specName },
+    ...(statusBytes === undefined ? {} : { status: { capacity: { storage: String(statusBytes) } } }),
   };
   return [persistentVolume, claim];
 }
@@ -113,12 +178,37 @@ export function contentObject(content: Content): object {
   return { apiVersion: 'v1', kind: 'Secret', metadata, stringData: content.data };
 }
 
-export function driverObject(name: string, attaches: boolean): object {
+export interface DriverTerms {
+  readonly name: string;
+  readonly attaches: boolean;
+  readonly inline: boolean;
+  readonly republishes: boolean;
+  readonly fsGroupPolicy: FsGroupPolicy;
+}
+
+export function driverObject({ name, attaches, inline, republishes, fsGroupPolicy }: DriverTerms): object {
   return {
     apiVersion: 'storage.k8s.io/v1',
     kind: 'CSIDriver',
     metadata: { name },
-    spec: { attachRequired: attaches, podInfoOnMount: false },
+    spec: {
+      attachRequired: attaches,
+      podInfoOnMount: inline,
+      requiresRepublish: republishes,
+      fsGroupPolicy,
+      ...(inline ? { volumeLifecycleModes: ['Persistent', 'Ephemeral'] } : {}),
+    },
+  };
+}
+
+/** This machine; `marked` says that its volumes were given away (KEP-2268). */
+export function nodeObject(marked: boolean): object {
+  const taint = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' };
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: NODE_NAME },
+    spec: marked ? { taints: [taint] } : {},
   };
 }
 

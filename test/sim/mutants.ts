@@ -1,37 +1,12 @@
 /** Planted bugs: each breaks one promise of the product from outside, and the simulator has to notice. */
-import type { AgentParts } from '../../agent/agent.ts';
 import { ok } from '../../mount/failure.ts';
-import type { Host, MountLookup } from '../../mount/host.ts';
+import type { MountLookup } from '../../mount/host.ts';
 import { learn } from '../../reconciler/actual-state.ts';
 import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/plan.ts';
-import type { SimHost } from './sim-host.ts';
+import { type Mutant, withHost } from './mutant.ts';
+import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import type { Mutation } from './simulate.ts';
-import { ROOT } from './sim-world.ts';
-
-export interface Mutant {
-  readonly name: string;
-  /** Any of these catches it. */
-  readonly caughtBy: readonly string[];
-  /** A new one for every seed: some remember. */
-  readonly make: () => Mutation;
-}
-
-/** The host with some methods replaced. */
-function withHost(change: (host: SimHost) => Partial<Host>): Mutation {
-  return {
-    wrapHost: (host) => {
-      const changed: Partial<Host> = change(host);
-      return new Proxy<AgentParts['host']>(host, {
-        get: (_, key) => {
-          const replaced: unknown = Reflect.get(changed, key);
-          if (replaced !== undefined) return replaced;
-          const own: unknown = Reflect.get(host, key);
-          return typeof own === 'function' ? own.bind(host) : own;
-        },
-      });
-    },
-  };
-}
+import { ROOT } from './sim-paths.ts';
 
 const ignoresUnknownEffects: Mutation = {
   policy: {
@@ -136,7 +111,7 @@ const mountsTwice: Mutation = withHost((host) => ({
   },
 }));
 
-export const MUTANTS: readonly Mutant[] = [
+const LADDER_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes a failure of unknown effect for one that did nothing',
     caughtBy: ['INV-1', 'INV-2', 'order', 'liveness', 'stability'],
@@ -166,3 +141,5 @@ export const MUTANTS: readonly Mutant[] = [
   },
   { name: 'mounts twice', caughtBy: ['INV-12'], make: () => mountsTwice },
 ];
+
+export const MUTANTS: readonly Mutant[] = [...LADDER_MUTANTS, ...NOVEL_MUTANTS];

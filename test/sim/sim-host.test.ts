@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { below } from '../../mount/host.ts';
+import { below, type DeviceNumber } from '../../mount/host.ts';
+import { deviceContract } from '../contract/device.ts';
 import { hostContract } from '../contract/host.ts';
 import { createBench } from './bench.ts';
 import { FAIR } from './weather.ts';
@@ -8,6 +9,25 @@ import { FAIR } from './weather.ts';
 hostContract('SimHost', async (t) => {
   const { root, newHost } = createBench(t);
   return { host: newHost(), root };
+});
+
+deviceContract('SimHost', async (t) => {
+  const { root, kernel, newHost } = createBench(t);
+  return {
+    root,
+    newHost: async () => newHost(),
+    addDevice: async () => {
+      const device = kernel.devices.add();
+      const node = below(root, `node-${device.replace(':', '-')}`);
+      assert.equal(kernel.makeDeviceNode(node, device), undefined);
+      return node;
+    },
+    open: async (node) => {
+      const device = kernel.deviceOf(node) as DeviceNumber;
+      kernel.devices.open(device, 'pid 7 (dd)');
+      return async () => kernel.devices.close(device, 'pid 7 (dd)');
+    },
+  };
 });
 
 test('a killed process never hears of its effects again, and what was under way has landed or not', async (t) => {
@@ -64,4 +84,59 @@ test('a doubtful effect answers that it does not know, and has happened in some 
     seen.add(typeof facts === 'string' ? facts : facts.kind);
   }
   assert.deepEqual([...seen].sort(), ['absent', 'symlink']);
+});
+
+test('the number of a device that went is given to the next, unless a hold keeps it (k/k#34437)', async (t) => {
+  const { root, kernel, newHost } = createBench(t);
+  const host = newHost();
+  const { devices } = kernel;
+  const node = below(root, 'node');
+  const first = devices.add();
+  kernel.makeDeviceNode(node, first);
+  devices.remove(first);
+  assert.equal(devices.add(), first);
+  assert.ok((await host.holdDevice(node)).ok);
+  devices.remove(first);
+  const second = devices.add();
+  assert.notEqual(second, first);
+  assert.ok((await host.releaseDevice(node)).ok);
+  assert.equal(devices.add(), first);
+});
+
+test('a device that went with the power is used by nobody', async (t) => {
+  const { root, kernel, newHost } = createBench(t);
+  const host = newHost();
+  const node = below(root, 'node');
+  const device = kernel.devices.add();
+  kernel.makeDeviceNode(node, device);
+  assert.ok((await host.holdDevice(node)).ok);
+  assert.equal(kernel.usersOf(device).length, 1);
+  kernel.reboot();
+  assert.deepEqual(kernel.usersOf(device), []);
+  assert.deepEqual(kernel.devices.holds(), []);
+});
+
+test('an ownership walk that was cut short in doubt is finished by the next', async (t) => {
+  for (let seed = 1; seed <= 20; seed += 1) {
+    const bench = createBench(t, seed);
+    const volume = below(bench.root, 'v');
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    bench.kernel.makeDirectory(volume, 0o755);
+    for (const name of names) bench.kernel.makeFile(below(volume, name), new Uint8Array(), 0o600);
+    const request = {
+      path: volume,
+      gid: 4_242,
+      readOnly: false,
+      policy: 'on-root-mismatch',
+      onProgress: () => {},
+      isCancelled: () => false,
+    } as const;
+    const effects = new Map([['changeOwnership', { refused: 0, doubtful: 1, slow: 0, hung: 0 }]] as const);
+    assert.ok(!(await bench.newHost({ ...FAIR, effects }).changeOwnership(request)).ok);
+    assert.ok((await bench.newHost().changeOwnership(request)).ok);
+    for (const name of names) {
+      const facts = bench.kernel.inspect(below(volume, name));
+      assert.deepEqual(typeof facts === 'string' ? facts : [facts.gid, facts.mode], [4_242, 0o660]);
+    }
+  }
 });

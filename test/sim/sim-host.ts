@@ -10,10 +10,13 @@ import {
   type AbsolutePath,
   below,
   type Cancel,
+  type DeviceNumber,
   type FileEntry,
   type Host,
   type MountLookup,
   type MountRequest,
+  type OwnershipReport,
+  type OwnershipRequest,
   parentOf,
   type PathFacts,
   type RemoteCall,
@@ -27,6 +30,7 @@ import type { Neighbours } from './neighbours.ts';
 import type { Random } from './random.ts';
 import { factsOf, type SimKernel } from './sim-kernel.ts';
 import type { Trace } from './trace.ts';
+import { changeOwnership, removeBelow } from './tree-effects.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { EffectFaults, EffectKind, Weather } from './weather.ts';
 
@@ -52,6 +56,7 @@ const WALL_START_MS = 1_767_225_600_000;
 const SLOW_MS_MAX = 60_000;
 const TWO_STEP_ANSWER = 0.2;
 const HUNG_LOOK_MS = 1_000;
+const DEVICE_USERS_MAX = 32;
 
 /** An effect under way: what it does at once, and what it does when the process is killed in the middle. */
 interface Pending {
@@ -146,8 +151,9 @@ export class SimHost implements Host {
   }
 
   removeTree(path: AbsolutePath): Promise<Result<void>> {
-    const half = () => void this.#removeBelow(path, 1 + this.#parts.random.below(4));
-    const apply = () => finished(unlessAbsent(this.#removeBelow(path, Number.MAX_SAFE_INTEGER)), path);
+    const half = () => void removeBelow(this.#parts.kernel, path, 1 + this.#parts.random.below(4));
+    const apply = () =>
+      finished(unlessAbsent(removeBelow(this.#parts.kernel, path, Number.MAX_SAFE_INTEGER)), path);
     return this.#act({ kind: 'removeTree', what: path, apply, applyHalf: half });
   }
 
@@ -301,6 +307,54 @@ export class SimHost implements Host {
     return this.#act({ kind: 'findHolders', what: target, readOnly: true, apply });
   }
 
+  deviceOf(path: AbsolutePath): Promise<Result<DeviceNumber | undefined>> {
+    const apply = (): Result<DeviceNumber | undefined> => {
+      const device = this.#parts.kernel.deviceOf(path);
+      return isErrno(device) ? fail(failureOf(device, path)) : ok(device);
+    };
+    return this.#act({ kind: 'deviceOf', what: path, readOnly: true, apply });
+  }
+
+  holdDevice(path: AbsolutePath): Promise<Result<void>> {
+    const apply = (): Result<void> => {
+      const denied = this.#parts.kernel.holdDevice(path);
+      const isNoDevice = denied === 'ENOTBLK' || denied === 'ENOENT';
+      return finished(isNoDevice ? 'EINVAL' : denied, path);
+    };
+    return this.#act({ kind: 'holdDevice', what: path, apply });
+  }
+
+  releaseDevice(path: AbsolutePath): Promise<Result<void>> {
+    const apply = (): Result<void> => {
+      this.#parts.kernel.devices.release(path);
+      return ok(undefined);
+    };
+    return this.#act({ kind: 'releaseDevice', what: path, apply });
+  }
+
+  findDeviceUsers(device: DeviceNumber): Promise<Result<readonly string[]>> {
+    const apply = () => ok(this.#parts.kernel.usersOf(device).slice(0, DEVICE_USERS_MAX));
+    return this.#act({ kind: 'findDeviceUsers', what: device, readOnly: true, apply });
+  }
+
+  changeOwnership(request: OwnershipRequest): Promise<Result<OwnershipReport>> {
+    const { path, gid, policy } = request;
+    const half = () => void changeOwnership(this.#parts.kernel, request, 1 + this.#parts.random.below(4));
+    const apply = (): Result<OwnershipReport> => {
+      const cancelled = request.isCancelled();
+      if (cancelled) half();
+      const report = cancelled
+        ? undefined
+        : changeOwnership(this.#parts.kernel, request, Number.MAX_SAFE_INTEGER);
+      if (report === undefined) return fail({ code: 'no-longer-wanted', message: path, effect: 'unknown' });
+      if (typeof report === 'string') return fail(failureOf(report, path));
+      request.onProgress(report.seen);
+      return ok(report);
+    };
+    const what = `${path} to group ${gid} ${policy}`;
+    return this.#act({ kind: 'changeOwnership', what, path, apply, applyHalf: half });
+  }
+
   call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
     const { neighbours, boundary, time, trace, weather, random } = this.#parts;
     return new Promise((resolve) => {
@@ -441,50 +495,15 @@ export class SimHost implements Host {
     if (at.inode.kind === 'symlink') return 'ELOOP';
     return at.inode.kind === 'directory' ? at.inode : 'ENOTDIR';
   }
-
-  /** Deletes at most `budget` entries, deepest first; nothing at all where a mount is below. */
-  #removeBelow(path: AbsolutePath, budget: number): Errno | undefined {
-    const { kernel } = this.#parts;
-    const root = kernel.walk(path);
-    if (typeof root === 'string') return root;
-    if (root.inode === root.mount.root) return 'EBUSY';
-    if (root.inode.kind !== 'directory') return root.inode.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
-    if (hasMountBelow(root.inode)) return 'EBUSY';
-    const left = { entries: budget };
-    return (
-      removeEntries(kernel, path, root.inode, left) ??
-      (left.entries > 0 ? kernel.removeDirectory(path) : undefined)
-    );
-  }
-}
-
-function removeEntries(
-  kernel: SimKernel,
-  path: AbsolutePath,
-  inode: Inode,
-  left: { entries: number },
-): Errno | undefined {
-  for (const [name, child] of [...inode.entries]) {
-    const childPath = below(path, name);
-    if (child.kind === 'directory') {
-      const denied = removeEntries(kernel, childPath, child, left);
-      if (denied !== undefined) return denied;
-    }
-    if (left.entries <= 0) return undefined;
-    left.entries -= 1;
-    const denied =
-      child.kind === 'directory' ? kernel.removeDirectory(childPath) : kernel.removeFile(childPath);
-    if (denied !== undefined) return denied;
-  }
-  return undefined;
-}
-
-function hasMountBelow(directory: Inode): boolean {
-  return [...directory.entries.values()].some((child) => child.mountsOn > 0 || hasMountBelow(child));
 }
 
 function answered<T extends object>(outcome: T | Errno, what: string): Result<T> {
   return typeof outcome === 'string' ? fail(failureOf(outcome, what)) : ok(outcome);
+}
+
+/** A device number begins with a digit, an errno does not. */
+function isErrno(outcome: DeviceNumber | Errno | undefined): outcome is Errno {
+  return outcome !== undefined && /^E/.test(outcome);
 }
 
 function finished(denied: Errno | undefined, what: string): Result<void> {

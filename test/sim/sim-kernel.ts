@@ -6,7 +6,7 @@
  * its source; umount of a path takes the top layer and is refused while something is mounted below or held open; a
  * directory that is a mount point can be neither removed nor renamed. One mount namespace, no propagation.
  */
-import type { AbsolutePath, Cancel, MountLookup, PathFacts } from '../../mount/host.ts';
+import type { AbsolutePath, Cancel, DeviceNumber, MountLookup, PathFacts } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import {
   createFileSystem,
@@ -18,12 +18,14 @@ import {
   link,
   losePower,
   pathInside,
+  setGroup,
   setMode,
   sizeOf,
   synchronise,
   unlink,
 } from './file-tree.ts';
 import type { Random } from './random.ts';
+import { SimDevices } from './sim-devices.ts';
 
 export interface Mount {
   readonly id: number;
@@ -58,6 +60,8 @@ export class SimKernel {
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #inodeNumbers: InodeNumbers = { next: 2 };
   readonly #disk: FileSystem;
+  /** The disks of the machine, who has them open, and the loop devices that hold them. */
+  readonly devices = new SimDevices();
   #root: Mount;
   bootId = '';
   /** Counts changes of the mount table; a cheap "did anything change?". */
@@ -169,6 +173,46 @@ export class SimKernel {
     });
   }
 
+  /** mknod(2) of a block device; `removeFile` takes it away. The number need not be that of a device that exists. */
+  makeDeviceNode(path: AbsolutePath, device: DeviceNumber): Errno | undefined {
+    return this.#create(path, 'block', 0o660, (inode) => {
+      inode.block = device;
+    });
+  }
+
+  /** The device whose node is at the path, through the mounts on it. */
+  deviceOf(path: AbsolutePath): DeviceNumber | undefined | Errno {
+    const at = this.walk(path);
+    if (at === 'ENOENT') return undefined;
+    return typeof at === 'string' ? at : at.inode.block;
+  }
+
+  /** A loop device with the node at `path` as its file; the mount it is on is busy from then on. */
+  holdDevice(path: AbsolutePath): Errno | undefined {
+    const at = this.walk(path);
+    if (typeof at === 'string') return at;
+    if (at.inode.block === undefined) return 'ENOTBLK';
+    this.devices.hold(path, at.inode.block, at.mount);
+    return undefined;
+  }
+
+  /** Everybody who uses the device, as `Host.findDeviceUsers` puts it. */
+  usersOf(device: DeviceNumber): string[] {
+    return [
+      ...this.#mounts
+        .filter(({ fileSystem }) => fileSystem.device === device)
+        .map(({ target }) => `mount ${target}`),
+      ...this.devices.usersOf(device),
+    ];
+  }
+
+  changeGroup(mount: Mount, inode: Inode, gid: number, mode: number): Errno | undefined {
+    if (mount.options.includes('ro')) return 'EROFS';
+    setGroup(inode, gid);
+    setMode(inode, mode);
+    return undefined;
+  }
+
   changeMode(path: AbsolutePath, mode: number): Errno | undefined {
     const at = this.walk(path);
     if (typeof at === 'string') return at;
@@ -191,6 +235,7 @@ export class SimKernel {
     const at = this.#entry(path);
     if (typeof at === 'string') return at;
     if (at.child.kind === 'directory') return 'EISDIR';
+    if (at.child.mountsOn > 0) return 'EBUSY';
     unlink(at.directory, at.name, this.#wallMs());
     this.#changed(path);
     return undefined;
@@ -226,9 +271,17 @@ export class SimKernel {
 
   // Mounts.
 
-  /** A new, empty file system, not mounted; `journal` says whether a power cut may take back its newest changes. */
-  makeFileSystem(type: FileSystem['type'], label: string, journal: boolean): FileSystem {
-    return createFileSystem(type, label, journal, this.#inodeNumbers);
+  /**
+   * A new, empty file system, not mounted; `journal` says whether a power cut may take back its newest changes. On
+   * `block`, when given: then its mounts are users of that device.
+   */
+  makeFileSystem(
+    type: FileSystem['type'],
+    label: string,
+    journal: boolean,
+    block?: DeviceNumber,
+  ): FileSystem {
+    return createFileSystem(type, label, journal, this.#inodeNumbers, block);
   }
 
   mountFileSystem(
@@ -244,6 +297,8 @@ export class SimKernel {
     const fileSystem = this.makeFileSystem('tmpfs', label, false);
     const mode = options.find((option) => option.startsWith('mode='));
     if (mode !== undefined) fileSystem.root.mode = Number.parseInt(mode.slice('mode='.length), 8);
+    const gid = options.find((option) => option.startsWith('gid='));
+    if (gid !== undefined) fileSystem.root.gid = Number(gid.slice('gid='.length));
     return this.#attach(fileSystem, fileSystem.root, label, target, options);
   }
 
@@ -258,7 +313,7 @@ export class SimKernel {
     if (typeof at === 'string') return at;
     const { mount, inode } = at;
     if (inode !== mount.root || mount.parent === undefined) return 'EINVAL';
-    if (mount.held || mount.children.size > 0) return 'EBUSY';
+    if (mount.held || mount.children.size > 0 || this.devices.isHeldOn(mount)) return 'EBUSY';
     this.#detach(mount);
     return undefined;
   }
@@ -267,6 +322,7 @@ export class SimKernel {
   reboot(): void {
     const unwritten = this.#disk.undo?.length ?? 0;
     for (const mount of [...this.#mounts].reverse()) this.#forget(mount);
+    this.devices.losePower();
     losePower(this.#disk, this.#random.chance(0.5) ? this.#random.below(unwritten + 1) : 0);
     this.#root = this.#boot();
   }
@@ -341,7 +397,8 @@ export class SimKernel {
     this.#mountIds.delete(mount.id);
     mount.fileSystem.mounts -= 1;
     if (mount.fileSystem.mounts === 0) {
-      this.#minors.delete(Number(mount.fileSystem.device.split(':')[1]));
+      if (mount.fileSystem.block === undefined)
+        this.#minors.delete(Number(mount.fileSystem.device.split(':')[1]));
       mount.fileSystem.device = '';
     }
     this.mountChanges += 1;
@@ -352,7 +409,12 @@ export class SimKernel {
   }
 
   #takeDevice(fileSystem: FileSystem): string {
-    return `${fileSystem.type === 'tmpfs' ? 0 : 7}:${takeLowest(this.#minors, FIRST_ANONYMOUS_MINOR)}`;
+    if (fileSystem.block !== undefined) return fileSystem.block;
+    const major = fileSystem.type === 'tmpfs' ? 0 : 7;
+    // Whoever has a device open keeps its number.
+    const isOpen = (minor: number): boolean =>
+      this.devices.usersOf(`${major}:${minor}` as DeviceNumber).length > 0;
+    return `${major}:${takeLowest(this.#minors, FIRST_ANONYMOUS_MINOR, isOpen)}`;
   }
 
   #create(
@@ -413,16 +475,20 @@ export function factsOf(inode: Inode): PathFacts {
     kind: inode.kind,
     mode: inode.mode,
     uid: inode.uid,
-    gid: 0,
+    gid: inode.gid,
     inode: inode.number,
     sizeBytes: sizeOf(inode),
     modifiedMs: inode.modifiedMs,
   };
 }
 
-function takeLowest(taken: Set<number>, first: number): number {
+function takeLowest(
+  taken: Set<number>,
+  first: number,
+  isOpen: (candidate: number) => boolean = () => false,
+): number {
   let candidate = first;
-  while (taken.has(candidate)) candidate += 1;
+  while (taken.has(candidate) || isOpen(candidate)) candidate += 1;
   taken.add(candidate);
   return candidate;
 }

@@ -1,37 +1,34 @@
-/** The user's side of a seed: manifests that come, change, break and go, drivers, and what pods write. */
-import { type AbsolutePath, below } from '../../mount/host.ts';
+/** The user's side of a seed: manifests that come, change, break and go, and what pods write. */
+import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
 import { createLayout, type Layout } from '../../plugins/layout.ts';
-import {
-  podVolumeId,
-  type PodUid,
-  type PublicationSpec,
-  publicationKey,
-  type VolumeSpec,
-} from '../../plugins/volume.ts';
-import { DriverOracle, type WishHistory } from './driver-oracle.ts';
+import { type PodUid, publicationKey } from '../../plugins/volume.ts';
+import type { Backing } from './backing.ts';
+import { DriverOracle } from './driver-oracle.ts';
 import { plant } from './file-tree.ts';
+import { type FileState, ManifestFiles } from './manifest-files.ts';
 import {
   type Content,
   contentObject,
   type Disk,
   diskObjects,
   driverObject,
-  manifestText,
-  podObject,
+  nodeObject,
+  podObjects,
   type PodVolume,
   type SimPod,
 } from './manifests.ts';
 import type { Neighbours } from './neighbours.ts';
+import { PodMaker } from './pod-maker.ts';
+import { keyOf, placeIn, specOf } from './pod-volume.ts';
+import { QuarantineWatch } from './quarantine-watch.ts';
 import type { Random } from './random.ts';
-import { SimDriver } from './sim-driver.ts';
 import type { SimKernel } from './sim-kernel.ts';
+import { HOST_DATA, MANIFESTS, ROOT } from './sim-paths.ts';
+import { SimStorage } from './sim-storage.ts';
+import { SimTrouble } from './sim-trouble.ts';
 import type { Plan } from './swarm.ts';
-import { CANARY, type Trace } from './trace.ts';
+import type { Trace } from './trace.ts';
 import type { VirtualTime } from './virtual-time.ts';
-
-export const ROOT = '/var/lib/mooring' as AbsolutePath;
-export const MANIFESTS = '/etc/mooring/manifests' as AbsolutePath;
-export const HOST_DATA = '/srv' as AbsolutePath;
 
 export interface SimWorldParts {
   readonly plan: Plan;
@@ -41,32 +38,20 @@ export interface SimWorldParts {
   readonly trace: Trace;
   readonly neighbours: Neighbours;
   readonly violate: (invariant: string, text: string) => void;
-  readonly onTeardown: (what: string, path: string) => void;
+  readonly onTeardown: (what: string, path: string, handle: string) => void;
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
 }
 
-/** `empty` is a file of no bytes: says nothing, not "nothing". */
-export type FileState = 'whole' | 'half' | 'unreadable' | 'gone';
-
-interface ManifestFile {
-  readonly name: string;
-  readonly objects: () => readonly object[];
-  state: FileState;
-}
-
-interface WishVersions {
-  readonly attributes: Set<string>;
-  readonly stage: Set<string> | undefined;
-  readonly publish: Set<string> | undefined;
-}
+const STORAGE_FILE = 'storage.json';
+const NODE_FILE = 'node.json';
 
 export class SimWorld {
-  readonly drivers: SimDriver[] = [];
-  readonly disks: Disk[] = [];
-  readonly contents: Content[] = [];
   readonly layout: Layout = createLayout(ROOT);
   readonly oracle: DriverOracle;
+  readonly storage: SimStorage;
+  readonly trouble: SimTrouble;
+  readonly quarantine: QuarantineWatch;
   /** By name; at most one pod of a name at a time. */
   readonly pods = new Map<string, SimPod>();
   /** What the pods wrote, by volume handle; read back at the end. */
@@ -75,41 +60,49 @@ export class SimWorld {
   readonly keepsakes = new Map<string, AbsolutePath>();
   /** Pods that were once not wanted: what they wrote may go, whenever the agent gets round to it. */
   readonly #fickle = new Set<string>();
-  recordsDamaged = false;
-  /** Somebody else unmounted something of ours, or may yet. */
-  mountsTaken = false;
   readonly #parts: SimWorldParts;
-  readonly #files = new Map<string, ManifestFile>();
-  readonly #versions = new Map<string, WishVersions>();
+  readonly #files: ManifestFiles;
+  readonly #maker: PodMaker;
+  #manifestDisk: ReturnType<SimKernel['makeFileSystem']> | undefined;
+  #nodeIsMarked = false;
   #uids = 0;
-  #values = 0;
 
   constructor(parts: SimWorldParts) {
     this.#parts = parts;
-    const { kernel, violate, onTeardown } = parts;
-    kernel.knowsNoswap = parts.plan.knowsNoswap;
+    const { kernel, plan, random, violate, onTeardown } = parts;
+    kernel.knowsNoswap = plan.knowsNoswap;
+    this.#files = new ManifestFiles(kernel, random);
+    this.quarantine = new QuarantineWatch(kernel);
     this.oracle = new DriverOracle({
       nowMs: () => parts.time.nowMs(),
       violate,
-      wishHistory: (handle) => this.#historyOf(handle),
-      isMounted: (path) => kernel.mountsAt(path).length > 0,
-      recordsDamaged: () => this.recordsDamaged,
-      mountsTaken: () => this.mountsTaken,
+      wishHistory: (handle) => this.storage.wishHistory(handle),
+      isMountPoint: (path) => kernel.mountsAt(path).length > 0,
+      isMounted: (path) => this.#isUsed(path as AbsolutePath),
+      recordsDamaged: () => this.trouble.recordsDamaged,
+      mountsTaken: () => this.trouble.mountsTaken,
       onTeardown,
+      isRepublished: (handle) => this.isRepublished(handle),
+      isDirty: (handle) => this.quarantine.isDirty(this.backingOfHandle(handle), parts.time.nowMs()),
     });
+    this.storage = new SimStorage({ ...parts, layout: this.layout, oracle: this.oracle });
+    this.trouble = new SimTrouble({ ...parts, layout: this.layout, storage: this.storage });
+    this.#maker = new PodMaker({ ...parts, storage: this.storage });
     this.#installMachine();
-    for (const kind of ['Secret', 'ConfigMap', 'Secret'] as const) this.#makeContent(kind);
-    for (const driver of parts.plan.drivers) this.#installDriver(driver);
-    for (let index = 1; index <= parts.plan.disksMax; index += 1) this.#makeDisk(index);
-    this.#file('storage.json', () => [
-      ...parts.plan.drivers
+    for (const kind of ['Secret', 'ConfigMap', 'Secret'] as const) {
+      const content = this.storage.makeContent(kind);
+      this.#files.add(contentFile(content), () => [contentObject(content)]);
+    }
+    for (const driver of plan.drivers) this.storage.installDriver(driver);
+    for (let index = 1; index <= plan.disksMax; index += 1) this.storage.makeDisk(index);
+    this.#files.add(STORAGE_FILE, () => [
+      ...plan.drivers
         .filter(({ described }) => described)
-        .map(({ name, nature }) => {
-          return driverObject(name, nature.attaches);
-        }),
-      ...this.disks.flatMap(diskObjects),
+        .map((driver) => driverObject({ ...driver, attaches: driver.nature.attaches })),
+      ...this.storage.sharedDisks.flatMap(diskObjects),
     ]);
-    for (const file of this.#files.values()) this.#write(file);
+    if (plan.events.nodeMarked > 0) this.#files.add(NODE_FILE, () => [nodeObject(this.#nodeIsMarked)]);
+    for (const file of this.#files.all()) this.#files.write(file);
   }
 
   /** Kept: the pod is wanted, or what is said of it cannot be read. */
@@ -130,7 +123,7 @@ export class SimWorld {
     if (this.pods.size >= plan.podsMax) return;
     const name = `pod-${random.between(1, 6)}`;
     if (this.pods.has(name)) return;
-    this.#putPod({ name, uid: this.#newUid(), volumes: this.#drawVolumes() });
+    this.#putPod(this.#maker.draw(name, this.#newUid()));
     trace.add(`user adds ${name}`);
   }
 
@@ -140,7 +133,7 @@ export class SimWorld {
     this.#parts.trace.add(`user removes ${pod.name} ${pod.uid}`);
     this.pods.delete(pod.name);
     this.#setState(podFile(pod.name), 'gone');
-    this.#files.delete(podFile(pod.name));
+    this.#files.remove(podFile(pod.name));
   }
 
   replacePod(): void {
@@ -149,14 +142,15 @@ export class SimWorld {
     const { random, trace } = this.#parts;
     const uid = this.#newUid();
     trace.add(`user replaces ${pod.name} ${pod.uid} by ${uid}`);
-    this.#putPod({ ...pod, uid, volumes: random.chance(0.6) ? pod.volumes : this.#drawVolumes() });
+    this.#putPod(random.chance(0.6) ? this.#maker.reborn(pod, uid) : this.#maker.draw(pod.name, uid));
     this.#forgetKeepsakes();
   }
 
   /** A file is cut short, or cannot be read, or is not there, until somebody puts it right. */
-  damageFile(states: readonly FileState[], matching: (name: string) => boolean): void {
+  damageFile(states: readonly FileState[], which: 'storage' | 'others'): void {
     const { random, time, trace } = this.#parts;
-    const files = [...this.#files.values()].filter(({ name, state }) => state === 'whole' && matching(name));
+    const isMeant = (name: string) => (name === STORAGE_FILE) === (which === 'storage');
+    const files = this.#files.all().filter(({ name, state }) => state === 'whole' && isMeant(name));
     if (files.length === 0) return;
     const file = random.pick(files);
     const state = random.pick(states);
@@ -169,82 +163,42 @@ export class SimWorld {
 
   changeContent(): void {
     const { random, trace } = this.#parts;
-    const content = random.pick(this.contents);
-    content.data = this.#freshData(content.kind);
+    const content = random.pick(this.storage.contents);
+    this.storage.changeContent(content);
     trace.add(`user changes ${content.name}`);
-    for (const disk of this.disks) this.#noteVersion(disk);
     this.#setState(contentFile(content), 'whole');
   }
 
   changeAttributes(): void {
     const { random, trace } = this.#parts;
-    const disk = random.pick(this.disks);
-    disk.attributes = { ...disk.attributes, tier: `t${this.#nextValue()}` };
+    const disk = random.pick(this.storage.sharedDisks);
+    disk.attributes = { ...disk.attributes, tier: `t${this.storage.nextValue()}` };
     trace.add(`user changes ${disk.specName}`);
-    this.#noteVersion(disk);
-    this.#setState('storage.json', 'whole');
+    this.storage.noteDisk(disk);
+    this.#setState(STORAGE_FILE, 'whole');
   }
 
-  // What the machine and the neighbours do.
-
-  stopDriver(): void {
-    const { random, time } = this.#parts;
-    const driver = random.pick(this.drivers);
-    driver.stop(random.chance(0.5));
-    time.after(random.between(1_000, 60_000), () => {
-      if (!driver.isUp) driver.start();
-    });
+  growVolume(): void {
+    const { random, trace } = this.#parts;
+    const own = [...this.pods.values()].flatMap(({ volumes }) => volumes.flatMap(diskOf));
+    const disk = random.pick([...this.storage.sharedDisks, ...own]);
+    this.storage.grow(disk);
+    trace.add(`user grows ${disk.specName} to ${disk.bytes}`);
+    this.#setState(disk.owner === undefined ? STORAGE_FILE : podFile(disk.owner.name), 'whole');
   }
 
-  restartDriver(): void {
-    const { random, plan } = this.#parts;
-    const index = random.below(this.drivers.length);
-    const driver = this.drivers[index];
-    const flips = plan.drivers[index]?.flips === true;
-    driver?.start(flips ? { ...driver.nature, stages: false } : driver.nature);
-  }
-
-  holdMount(): void {
+  /** Somebody believes that this machine is off, for a while. */
+  markNode(): void {
     const { random, time, trace } = this.#parts;
-    const mount = this.#anyOwnMount();
-    if (mount === undefined || mount.held) return;
-    trace.add(`a process holds ${mount.target}`);
-    mount.held = true;
-    time.after(random.between(500, 60_000), () => {
-      mount.held = false;
-    });
+    if (this.#nodeIsMarked) return;
+    trace.add('the node is marked out of service');
+    this.#setMark(true);
+    time.after(random.between(500, 40_000), () => this.#setMark(false));
   }
 
-  takeMount(): void {
-    const mount = this.#anyOwnMount();
-    if (mount === undefined) return;
-    this.mountsTaken = true;
-    this.keepsakes.clear();
-    this.#parts.trace.add(`somebody unmounts ${mount.target}`);
-    this.#parts.kernel.unmount(mount.target);
-  }
-
-  /** A record, or the kubelet's own file, is cut short, scribbled over or gone; told by whether there was one. */
-  damageRecord(): boolean {
-    const { random, kernel, trace } = this.#parts;
-    const directory = kernel.walk(this.layout.records);
-    if (typeof directory === 'string') return false;
-    const names = [...directory.inode.entries.keys()].filter((name) => name.endsWith('.json'));
-    if (names.length === 0) return false;
-    const name = random.pick(names);
-    const inode = directory.inode.entries.get(name);
-    if (inode === undefined) return false;
-    this.recordsDamaged = true;
-    const how = random.pick(['cut', 'scribbled', 'gone'] as const);
-    trace.add(`record ${name} ${how}`);
-    if (how === 'gone') kernel.removeFile(below(this.layout.records, name));
-    else if (how === 'cut') inode.content = inode.content.slice(0, random.below(inode.content.length + 1));
-    else {
-      inode.content = Uint8Array.from(inode.content);
-      const at = random.below(Math.max(1, inode.content.length));
-      inode.content[at] = (inode.content[at] ?? 0) ^ (1 << random.below(7));
-    }
-    return true;
+  #setMark(marked: boolean): void {
+    this.#nodeIsMarked = marked;
+    this.#setState(NODE_FILE, 'whole');
   }
 
   /** Pods add to the counter on their disks and keep something in their emptyDirs. */
@@ -253,14 +207,8 @@ export class SimWorld {
     for (const pod of this.pods.values()) {
       for (const volume of pod.volumes) {
         const target = this.targetOf(pod, volume);
-        if (volume.kind === 'csi' && !volume.readOnly) {
-          const backing = this.#driverOf(volume.disk)?.backing(volume.disk.handle);
-          const mounted = kernel.mountsAt(target).at(-1)?.fileSystem;
-          if (backing === undefined || mounted !== backing.fileSystem) continue;
-          const count = (this.counters.get(volume.disk.handle) ?? 0) + 1;
-          this.counters.set(volume.disk.handle, count);
-          plant(backing.fileSystem.root, 'counter', String(count));
-        }
+        if (volume.kind === 'csi' && !volume.readOnly)
+          this.#count(volume.disk, target, isPublished(keyOf(pod, volume)));
         if (
           volume.kind === 'empty-dir' &&
           !this.#fickle.has(pod.uid) &&
@@ -276,70 +224,81 @@ export class SimWorld {
     }
   }
 
+  #count(disk: Disk, target: AbsolutePath, isPublished: boolean): void {
+    const backing = this.storage.backingOf(disk);
+    if (backing === undefined) return;
+    const isThere = disk.block
+      ? isPublished && this.backingShown(target) === backing
+      : this.#parts.kernel.mountsAt(target).at(-1)?.fileSystem === backing.fileSystem;
+    if (!isThere) return;
+    const count = (this.counters.get(disk.handle) ?? 0) + 1;
+    this.counters.set(disk.handle, count);
+    const { root } = backing.fileSystem;
+    // A directory with setgid gives its group to what is made in it.
+    Object.assign(plant(root, 'counter', String(count)), { gid: root.gid, mode: 0o664 });
+  }
+
+  /** Whose device a pod has that follows this link; undefined: nobody's. */
+  backingShown(link: AbsolutePath): Backing | undefined {
+    const { kernel } = this.#parts;
+    const at = kernel.walk(link);
+    if (typeof at === 'string' || at.inode.kind !== 'symlink') return undefined;
+    const device = kernel.deviceOf(at.inode.linkText as AbsolutePath);
+    if (device === undefined || !device.includes(':')) return undefined;
+    // One that is unplugged is still the pod's, unless its number was given to another, because nobody held it.
+    const owner = kernel.devices.labelOf(device as DeviceNumber);
+    return this.storage
+      .backings()
+      .find((one) => (owner === undefined ? one.device === device : one.handle === owner));
+  }
+
   losePower(): void {
     this.keepsakes.clear();
     this.oracle.forgetNode();
-    const { random, time } = this.#parts;
-    for (const driver of this.drivers) {
-      driver.losePower();
-      time.after(random.between(100, 20_000), () => {
-        if (!driver.isUp) driver.start();
-      });
-    }
+    this.quarantine.forgetAll();
+    this.trouble.losePower();
   }
 
   /** Everything is put right; what is wished stays as it is now. */
   heal(): void {
-    for (const file of this.#files.values()) if (file.state !== 'whole') this.#setState(file.name, 'whole');
-    for (const mount of this.#parts.kernel.mounts()) mount.held = false;
-    for (const driver of this.drivers) {
-      driver.heal();
-      if (!driver.isUp || driver.saidUnimplemented) driver.start();
+    this.#nodeIsMarked = false;
+    for (const file of this.#files.all()) {
+      if (file.state !== 'whole' || file.name === NODE_FILE) this.#setState(file.name, 'whole');
     }
+    this.trouble.heal();
   }
 
   // What is true.
 
   targetOf(pod: SimPod, volume: PodVolume): AbsolutePath {
-    const publication = {
-      pod: { uid: pod.uid as PodUid } as PublicationSpec['pod'],
-      specName: specNameOf(volume),
-    };
-    return this.layout.target(this.specOf(pod, volume), publication);
+    return this.layout.target(specOf(pod, volume), placeIn(pod, volume));
   }
 
-  /** Only what the layout needs. */
-  specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
-    if (volume.kind === 'csi') {
-      return { kind: 'csi', driver: volume.disk.driver, volumeHandle: volume.disk.handle } as VolumeSpec;
-    }
-    const id = podVolumeId(volume.kind, pod.uid as PodUid, volume.name);
-    const path = volume.kind === 'host-path' ? volume.path : undefined;
-    return { kind: volume.kind, id, pod: pod.uid, name: volume.name, path } as unknown as VolumeSpec;
+  mountPointOf(pod: SimPod, volume: PodVolume): AbsolutePath {
+    return this.layout.mountPoint(specOf(pod, volume), placeIn(pod, volume));
   }
 
-  backingOf(disk: Disk) {
-    return this.#driverOf(disk)?.backing(disk.handle);
+  backingOfHandle(handle: string): Backing | undefined {
+    return this.storage.backings().find((one) => one.handle === handle);
   }
 
-  driverOf(disk: Disk): SimDriver | undefined {
-    return this.#driverOf(disk);
+  isRepublished(handle: string): boolean {
+    const driver = this.storage.drivers.find((one) => one.backing(handle) !== undefined)?.name;
+    return this.#parts.plan.drivers.some(({ name, republishes }) => name === driver && republishes);
+  }
+
+  #isUsed(path: AbsolutePath): boolean {
+    const { kernel } = this.#parts;
+    if (kernel.mountsAt(path).length > 0) return true;
+    const device = kernel.deviceOf(path);
+    return device?.includes(':') === true;
   }
 
   #installMachine(): void {
     const { kernel } = this.#parts;
-    for (const path of [
-      '/etc',
-      '/etc/mooring',
-      '/var',
-      '/var/lib',
-      ROOT,
-      HOST_DATA,
-      this.layout.registry,
-      this.layout.plugins,
-    ]) {
+    const own = [ROOT, HOST_DATA, this.layout.registry, this.layout.plugins];
+    for (const path of ['/etc', '/etc/mooring', '/var', '/var/lib', ...own])
       kernel.makeDirectory(path as AbsolutePath, 0o750);
-    }
     this.mountManifests();
     kernel.synchronise(ROOT);
   }
@@ -352,123 +311,18 @@ export class SimWorld {
     kernel.makeDirectory(MANIFESTS, 0o750);
   }
 
-  #manifestDisk: ReturnType<SimKernel['makeFileSystem']> | undefined;
-
-  #installDriver(plan: Plan['drivers'][number]): void {
-    const { kernel, time, random, neighbours, trace, stormy } = this.#parts;
-    const home = below(this.layout.plugins, plan.name);
-    kernel.makeDirectory(home, 0o750);
-    kernel.synchronise(home);
-    const driver = new SimDriver({
-      kernel,
-      time,
-      neighbours,
-      trace,
-      oracle: this.oracle,
-      random: random.fork(),
-      name: plan.name,
-      nature: { ...plan.nature, parallel: plan.parallel },
-      endpoint: below(home, 'csi.sock'),
-      registration: plan.registers ? below(this.layout.registry, `${plan.name}-reg.sock`) : undefined,
-      locks: plan.locks,
-      fates: () => (stormy() ? plan.fates : {}),
-      latencyMsMax: plan.latencyMsMax,
-      echoesSecrets: plan.echoesSecrets,
-    });
-    this.drivers.push(driver);
-    if (!plan.late) driver.start();
-    else
-      time.after(random.between(1_000, 40_000), () => {
-        if (!driver.isUp) driver.start();
-      });
-  }
-
-  #makeDisk(index: number): void {
-    const { random } = this.#parts;
-    const driver = random.pick(this.drivers);
-    const secrets = this.contents.filter(({ kind }) => kind === 'Secret');
-    const secret = () => (random.chance(0.35) ? random.pick(secrets) : undefined);
-    const disk: Disk = {
-      driver: driver.name,
-      handle: `vol-${index}`,
-      specName: `pv-${index}`,
-      attributes: { size: '1' },
-      stageSecret: secret(),
-      publishSecret: secret(),
-    };
-    driver.addVolume(disk.handle);
-    this.disks.push(disk);
-    this.#versions.set(disk.handle, {
-      attributes: new Set(),
-      stage: disk.stageSecret === undefined ? undefined : new Set(),
-      publish: disk.publishSecret === undefined ? undefined : new Set(),
-    });
-    this.#noteVersion(disk);
-  }
-
-  #makeContent(kind: Content['kind']): void {
-    const content: Content = {
-      kind,
-      name: `content-${this.contents.length + 1}`,
-      data: this.#freshData(kind),
-    };
-    this.contents.push(content);
-    this.#file(contentFile(content), () => [contentObject(content)]);
-  }
-
-  #freshData(kind: Content['kind']): Record<string, string> {
-    const value = this.#nextValue();
-    return kind === 'Secret'
-      ? { password: `${CANARY}-${value}`, user: 'root' }
-      : { 'app.conf': `version=${value}` };
-  }
-
-  #drawVolumes(): PodVolume[] {
-    const { random } = this.#parts;
-    const volumes: PodVolume[] = [];
-    for (const disk of random.shuffled(this.disks)) {
-      if (volumes.length >= 2 || !random.chance(0.6)) continue;
-      volumes.push({ kind: 'csi', name: `v${volumes.length}`, disk, readOnly: random.chance(0.2) });
-    }
-    for (const kind of ['empty-dir', 'empty-dir', 'host-path', 'secret', 'config-map'] as const) {
-      if (!random.chance(volumes.length === 0 ? 0.5 : 0.2)) continue;
-      const name = `v${volumes.length}`;
-      if (kind === 'empty-dir') volumes.push({ kind, name, medium: random.pick(['disk', 'memory']) });
-      else if (kind === 'host-path')
-        volumes.push({ kind, name, path: below(HOST_DATA, `data-${random.between(1, 3)}`) });
-      else {
-        const wanted = kind === 'secret' ? 'Secret' : 'ConfigMap';
-        volumes.push({ kind, name, source: random.pick(this.contents.filter((one) => one.kind === wanted)) });
-      }
-    }
-    return volumes;
-  }
-
   #putPod(pod: SimPod): void {
     this.pods.set(pod.name, pod);
-    this.#write(this.#file(podFile(pod.name), () => [podObject(pod)]));
+    this.storage.notePod(pod);
+    this.#files.write(this.#files.add(podFile(pod.name), () => podObjects(pod)));
   }
 
   #anyPod(): SimPod | undefined {
     return this.pods.size === 0 ? undefined : this.#parts.random.pick([...this.pods.values()]);
   }
 
-  #anyOwnMount() {
-    const own = this.#parts.kernel.mounts().filter(({ target }) => target.startsWith(`${ROOT}/`));
-    return own.length === 0 ? undefined : this.#parts.random.pick(own);
-  }
-
-  #file(name: string, objects: () => readonly object[]): ManifestFile {
-    const file: ManifestFile = { name, objects, state: 'whole' };
-    this.#files.set(name, file);
-    return file;
-  }
-
   #setState(name: string, state: FileState): void {
-    const file = this.#files.get(name);
-    if (file === undefined) return;
-    file.state = state;
-    this.#write(file);
+    this.#files.setState(name, state);
     if (state === 'gone') this.#forgetKeepsakes();
   }
 
@@ -481,50 +335,14 @@ export class SimWorld {
     }
   }
 
-  #write({ name, objects, state }: ManifestFile): void {
-    const { kernel, random } = this.#parts;
-    const path = below(MANIFESTS, name);
-    kernel.removeFile(path);
-    if (state === 'gone') return;
-    const text = manifestText(objects());
-    const bytes = Buffer.from(state === 'half' ? text.slice(0, random.between(1, text.length - 1)) : text);
-    kernel.makeFile(path, bytes, state === 'unreadable' ? 0 : 0o600);
-  }
-
-  #driverOf(disk: Disk): SimDriver | undefined {
-    return this.drivers.find(({ name }) => name === disk.driver);
-  }
-
-  #noteVersion(disk: Disk): void {
-    const versions = this.#versions.get(disk.handle);
-    versions?.attributes.add(sortedJson(disk.attributes));
-    if (disk.stageSecret !== undefined) versions?.stage?.add(sortedJson(disk.stageSecret.data));
-    if (disk.publishSecret !== undefined) versions?.publish?.add(sortedJson(disk.publishSecret.data));
-  }
-
-  #historyOf(handle: string): WishHistory | undefined {
-    const versions = this.#versions.get(handle);
-    if (versions === undefined) return undefined;
-    return {
-      attributes: versions.attributes,
-      stageSecrets: versions.stage,
-      publishSecrets: versions.publish,
-    };
-  }
-
   #newUid(): string {
     this.#uids += 1;
     return `uid-${this.#uids}`;
   }
-
-  #nextValue(): number {
-    this.#values += 1;
-    return this.#values;
-  }
 }
 
-export function specNameOf(volume: PodVolume): string {
-  return volume.kind === 'csi' ? volume.disk.specName : volume.name;
+function diskOf(volume: PodVolume): readonly Disk[] {
+  return volume.kind === 'csi' && volume.disk.owner !== undefined ? [volume.disk] : [];
 }
 
 function podFile(name: string): string {
@@ -533,8 +351,4 @@ function podFile(name: string): string {
 
 function contentFile(content: Content): string {
   return `${content.name}.json`;
-}
-
-function sortedJson(map: Readonly<Record<string, string>>): string {
-  return JSON.stringify(Object.fromEntries(Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1))));
 }

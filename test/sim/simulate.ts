@@ -6,16 +6,21 @@
  * A violation ends the run; the same seed gives the same trace.
  */
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/agent.ts';
-import { type Config, parseConfig } from '../../agent/config.ts';
+import type { Config } from '../../agent/config.ts';
 import type { Log, LogFields } from '../../reconciler/log.ts';
 import { differenceFromWish } from './final-state.ts';
+import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
+import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { createRandom, type Random } from './random.ts';
 import { SimHost } from './sim-host.ts';
 import { SimKernel } from './sim-kernel.ts';
-import { MANIFESTS, ROOT, SimWorld } from './sim-world.ts';
+import { configOf } from './sim-config.ts';
+import { MANIFESTS } from './sim-paths.ts';
+import { SimWorld } from './sim-world.ts';
 import { type EventWeights, type Plan, swarm } from './swarm.ts';
+import { NO_TALLY, type Tally } from './tally.ts';
 import { CANARY, createTrace, type Trace } from './trace.ts';
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts';
 import { type EffectKind, FAIR } from './weather.ts';
@@ -34,6 +39,7 @@ export interface Report {
   readonly virtualMs: number;
   readonly crashes: number;
   readonly driverCalls: number;
+  readonly tally: Tally;
   /** `mount/before` and the like, for every boundary the agent died at. */
   readonly crashedAt: ReadonlySet<string>;
 }
@@ -61,8 +67,11 @@ const LIVENESS_MS = 600_000;
 const RESYNC_MS = 70_000;
 const STABLE_MS = 130_000;
 const LOOK_EVERY_MS = 1_000;
+const LOOK_AGAIN_MS = 5_000;
 const STOP_MS = 5_000;
 const TAIL_LINES = 20_000;
+/** Far from the seeds people use. */
+const EXTRA_SEED = 1_000_000_007;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -79,6 +88,7 @@ export class Simulation {
   stormy = true;
   life: Life | undefined;
   violation: Violation | undefined;
+  readonly tally: Tally = { ...NO_TALLY };
   readonly #mutation: Mutation;
   readonly #random: Random;
   readonly #neighbours: Neighbours;
@@ -90,7 +100,7 @@ export class Simulation {
     this.seed = seed;
     this.#mutation = mutation;
     const random = createRandom(seed);
-    this.plan = swarm(random.fork());
+    this.plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED));
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
     this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
@@ -104,10 +114,10 @@ export class Simulation {
       trace: this.trace,
       neighbours: this.#neighbours,
       violate: (invariant, text) => this.violate(invariant, text),
-      onTeardown: (what, path) => checkTeardown(this, what, path),
+      onTeardown: (what, path, handle) => checkTeardown(this, what, path, handle),
       stormy: () => this.stormy,
     });
-    this.config = this.#makeConfig();
+    this.config = configOf(this.plan);
   }
 
   violate(invariant: string, text: string): void {
@@ -138,6 +148,7 @@ export class Simulation {
       virtualMs: this.time.nowMs(),
       crashes: this.#crashes,
       driverCalls: this.world.oracle.calls,
+      tally: this.#wholeTally(),
       crashedAt: this.#crashedAt,
     };
   }
@@ -145,6 +156,34 @@ export class Simulation {
   /** The view of the present life, once there is one. */
   view(): AgentView | undefined {
     return this.life?.started === true ? this.life.agent.view() : undefined;
+  }
+
+  /** Also while it has not read the wish yet, but acts on its records already. */
+  earlyView(): AgentView | undefined {
+    if (this.life?.started === true) return this.life.agent.view();
+    try {
+      return this.life?.agent.view();
+    } catch {
+      return undefined;
+    }
+  }
+
+  pick<T>(choices: readonly T[]): T {
+    return this.#random.pick(choices);
+  }
+
+  isPublished(key: string): boolean {
+    for (const volume of this.view()?.reconciler.actual().values() ?? []) {
+      for (const [publication, { presence }] of volume.publications) {
+        if (publication === key) return presence.kind === 'present';
+      }
+    }
+    return false;
+  }
+
+  #wholeTally(): Tally {
+    const { expansions, questions, republished } = this.world.oracle;
+    return { ...this.tally, expansions, questions, republished };
   }
 
   async #liveness(): Promise<void> {
@@ -159,8 +198,8 @@ export class Simulation {
     await this.#stepUntil(() => {
       const nowMs = this.time.nowMs();
       if (nowMs < lookAtMs) return false;
-      lookAtMs = nowMs + LOOK_EVERY_MS;
       difference = differenceFromWish(this);
+      lookAtMs = nowMs + (difference === undefined ? LOOK_AGAIN_MS : LOOK_EVERY_MS);
       if (difference !== undefined) rightSinceMs = nowMs;
       return difference === undefined ? nowMs - rightSinceMs >= RESYNC_MS : nowMs >= untilMs;
     });
@@ -173,13 +212,19 @@ export class Simulation {
   async #stability(): Promise<void> {
     if (this.violation !== undefined) return;
     this.trace.add('converged');
-    const { calls } = this.world.oracle;
+    const before = this.#unexpectedCalls();
     const stableMs = this.time.nowMs() + STABLE_MS;
     await this.#stepUntil(() => this.time.nowMs() >= stableMs);
     const difference = differenceFromWish(this);
     if (difference !== undefined) this.violate('stability', difference);
-    if (this.world.oracle.calls !== calls)
+    if (this.#unexpectedCalls() !== before)
       this.violate('stability', 'drivers were called though nothing was to do');
+  }
+
+  /** Questions, and what is published again because its driver wishes it, go on for ever. */
+  #unexpectedCalls(): number {
+    const { calls, republished } = this.world.oracle;
+    return calls - republished;
   }
 
   async #stepUntil(done: () => boolean): Promise<void> {
@@ -210,7 +255,7 @@ export class Simulation {
       onEffect: (kind, what) => checkEffect(this, kind, what),
       onWrite: (path, content) => {
         if (
-          !this.world.mountsTaken &&
+          !this.world.trouble.mountsTaken &&
           !this.kernel.isInMemory(path) &&
           Buffer.from(content).includes(CANARY)
         ) {
@@ -237,17 +282,18 @@ export class Simulation {
         `agent life ${number} ${result.ok ? 'started' : `failed to start: ${result.failure.code}`}`,
       );
       if (result.ok) life.started = true;
-      else this.#die('start failed');
+      else this.killAgent('start failed');
     });
   }
 
   /** The process is gone; systemd starts it again. */
-  #die(why: string): void {
+  killAgent(why: string): void {
     const life = this.life;
     if (life === undefined) return;
     this.trace.add(`agent life ${life.number} ends: ${why}`);
     this.life = undefined;
     life.host.kill();
+    this.world.oracle.forgetUnrecorded((handle) => hasRecordedRefusal(this, handle));
     this.time.after(this.#random.between(50, 5_000), () => {
       if (this.life === undefined) this.#boot();
     });
@@ -258,7 +304,7 @@ export class Simulation {
     if (!this.#random.chance(this.plan.crashAtBoundary)) return false;
     this.#crashes += 1;
     this.#crashedAt.add(`${kind}/${moment}`);
-    this.#die(`killed ${moment} ${kind}`);
+    this.killAgent(`killed ${moment} ${kind}`);
     return true;
   }
 
@@ -266,61 +312,13 @@ export class Simulation {
     const waitMs = Math.ceil(-Math.log(1 - this.#random.next()) * this.plan.eventEveryMs);
     this.time.after(waitMs, () => {
       if (!this.stormy) return;
-      this.#happen(drawEvent(this.plan.events, this.#random));
+      happen(this, drawEvent(this.plan.events, this.#random));
       this.#scheduleEvent();
     });
   }
 
-  #happen(event: keyof EventWeights): void {
-    const { world } = this;
-    switch (event) {
-      case 'podComes':
-        return world.addPod();
-      case 'podGoes':
-        return world.removePod();
-      case 'podReplaced':
-        return world.replacePod();
-      case 'fileDamaged':
-        return world.damageFile(['half', 'unreadable', 'gone'], (name) => name !== 'storage.json');
-      case 'storageVanishes':
-        return world.damageFile(['half', 'unreadable', 'gone'], (name) => name === 'storage.json');
-      case 'contentChanges':
-        return world.changeContent();
-      case 'attributesChange':
-        return world.changeAttributes();
-      case 'driverStops':
-        return world.stopDriver();
-      case 'driverRestarts':
-        return world.restartDriver();
-      case 'agentCrashes':
-        return this.#die('killed');
-      case 'agentStops':
-        return this.#stop();
-      case 'reboots':
-        return this.#reboot();
-      case 'mountHeld':
-        return world.holdMount();
-      case 'mountTaken':
-        return world.takeMount();
-      case 'recordDamaged':
-        if (world.damageRecord()) this.#die('killed while records were damaged');
-        return;
-      case 'podWrites':
-        return world.writeFromPods((key) => this.#isPublished(key));
-    }
-  }
-
-  #isPublished(key: string): boolean {
-    for (const volume of this.view()?.reconciler.actual().values() ?? []) {
-      for (const [publication, { presence }] of volume.publications) {
-        if (publication === key) return presence.kind === 'present';
-      }
-    }
-    return false;
-  }
-
   /** SIGTERM: the agent ends within five seconds, whatever it is doing, and takes nothing down (INV-39). */
-  #stop(): void {
+  stopAgent(): void {
     const life = this.life;
     if (life?.started !== true) return;
     this.trace.add(`agent life ${life.number} is asked to stop`);
@@ -330,11 +328,11 @@ export class Simulation {
     });
     void life.agent.stop(STOP_MS).then(() => {
       late();
-      if (this.life === life) this.#die('stopped');
+      if (this.life === life) this.killAgent('stopped');
     });
   }
 
-  #reboot(): void {
+  reboot(): void {
     this.trace.add('power cut');
     const life = this.life;
     this.life = undefined;
@@ -345,26 +343,6 @@ export class Simulation {
     this.time.after(this.#random.between(100, 10_000), () => {
       if (this.life === undefined) this.#boot();
     });
-  }
-
-  #makeConfig(): Config {
-    const drivers = this.plan.drivers.filter(({ registers }) => !registers);
-    const reading = parseConfig(
-      {
-        root: ROOT,
-        manifests: MANIFESTS,
-        csi_deadline_ms: this.plan.csiDeadlineMs,
-        operations_per_driver_max: this.plan.operationsPerDriverMax,
-        drivers: Object.fromEntries(
-          this.plan.drivers.map(({ name, parallel }) => [name, { parallel_publish: parallel }]),
-        ),
-        static_drivers: drivers.map(({ name }) => ({ socket: `${ROOT}/plugins/${name}/csi.sock` })),
-      },
-      {},
-      'node-sim',
-    );
-    if (!reading.ok) throw new Error(`broken invariant: ${JSON.stringify(reading.problems)}`);
-    return reading.value;
   }
 
   #log(host: SimHost): Log {

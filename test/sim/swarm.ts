@@ -2,7 +2,16 @@
  * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
  */
 import type { FateKind, FateRates } from './driver-fates.ts';
-import type { DriverNature } from './driver-oracle.ts';
+import { type DriverNature, PLAIN_NATURE } from './driver-nature.ts';
+import {
+  drawFeatures,
+  type Features,
+  NO_FEATURES,
+  NO_NOVEL_EVENTS,
+  NOVEL_EFFECTS,
+  novelEvents,
+} from './features.ts';
+import type { FsGroupPolicy } from '../../plugins/volume.ts';
 import type { Random } from './random.ts';
 import { type EffectFaults, type EffectKind, EFFECTS, type Weather } from './weather.ts';
 
@@ -23,6 +32,11 @@ export interface DriverPlan {
   readonly parallel: boolean;
   /** Loses its staging capability with a new version. */
   readonly flips: boolean;
+  /** Its CSIDriver object lists Ephemeral, and wants to be told of the pod. */
+  readonly inline: boolean;
+  /** Its CSIDriver object has requiresRepublish. */
+  readonly republishes: boolean;
+  readonly fsGroupPolicy: FsGroupPolicy;
 }
 
 /** How often the user's side and the machine do something, as weights; 0 is never. */
@@ -43,6 +57,12 @@ export interface EventWeights {
   readonly mountTaken: number;
   readonly recordDamaged: number;
   readonly podWrites: number;
+  readonly volumeGrows: number;
+  readonly nodeMarked: number;
+  readonly quarantined: number;
+  readonly quarantineEnded: number;
+  readonly deviceOpened: number;
+  readonly diskUnplugged: number;
 }
 
 export interface Plan {
@@ -62,12 +82,51 @@ export interface Plan {
   readonly knowsNoswap: boolean;
   /** Requests and replies go through their bytes. */
   readonly wire: boolean;
+  readonly features: Features;
 }
 
 /** Many short stories find more than few long ones. */
 const EVENTS_MAX = 80;
 
-export function swarm(random: Random): Plan {
+/** Half of the seeds are stories of file systems alone, as they were before devices, growth and quarantine. */
+const FEATURES_SHARE = 0.5;
+
+/** `extra` is a stream of its own, so that what is new does not make other stories of the old ones. */
+export function swarm(random: Random, extra: Random): Plan {
+  const plan = drawPlan(random);
+  if (!extra.chance(FEATURES_SHARE)) return plan;
+  const features = drawFeatures(extra);
+  return {
+    ...plan,
+    features,
+    weather: { ...plan.weather, effects: new Map([...plan.weather.effects, ...features.weather]) },
+    events: { ...plan.events, ...novelEvents(features, extra) },
+    drivers: plan.drivers.map((driver) => withNovelties(driver, extra)),
+  };
+}
+
+function withNovelties(driver: DriverPlan, random: Random): DriverPlan {
+  const maybe = (probability: number) => random.chance(probability);
+  const inline = driver.described && maybe(0.4);
+  return {
+    ...driver,
+    inline,
+    republishes: driver.described && maybe(0.3),
+    fsGroupPolicy: random.pick(['ReadWriteOnceWithFSType', 'File', 'None'] as const),
+    nature: {
+      ...driver.nature,
+      expands: random.pick(['no', 'online', 'online', 'offline'] as const),
+      multiWriter: maybe(0.4),
+      controllerMultiWriter: maybe(0.4),
+      mountGroup: maybe(0.25),
+      statistics: maybe(0.5),
+      health: maybe(0.3),
+      bindsDevices: maybe(0.5),
+    },
+  };
+}
+
+function drawPlan(random: Random): Plan {
   const crashes = random.chance(0.7);
   const eventEveryMs = random.pick([300, 2_000, 8_000]);
   return {
@@ -84,6 +143,7 @@ export function swarm(random: Random): Plan {
     operationsPerDriverMax: random.pick([1, 2, 16]),
     knowsNoswap: random.chance(0.7),
     wire: random.chance(0.1),
+    features: NO_FEATURES,
   };
 }
 
@@ -91,6 +151,7 @@ function drawWeather(random: Random): Weather {
   const effects = new Map<EffectKind, EffectFaults>();
   const calm = random.chance(0.35);
   for (const kind of EFFECTS) {
+    if (NOVEL_EFFECTS.has(kind)) continue;
     if (calm || !random.chance(0.3)) continue;
     const rate = () => (random.chance(0.4) ? random.pick([0.02, 0.1, 0.3]) : 0);
     effects.set(kind, {
@@ -119,7 +180,7 @@ function drawDriver(random: Random, index: number): DriverPlan {
   if (rates.hung !== undefined) rates.hung = Math.min(rates.hung, 0.03);
   return {
     name: `sim${index + 1}.example.com`,
-    nature: { stages, attaches, stageMounts: random.chance(0.85) },
+    nature: { ...PLAIN_NATURE, stages, attaches, stageMounts: random.chance(0.85) },
     registers: random.chance(0.85),
     locks: random.chance(0.85),
     echoesSecrets: random.chance(0.3),
@@ -129,6 +190,9 @@ function drawDriver(random: Random, index: number): DriverPlan {
     described: random.chance(0.85),
     parallel: random.chance(0.15),
     flips: stages && random.chance(0.08),
+    inline: false,
+    republishes: false,
+    fsGroupPolicy: 'ReadWriteOnceWithFSType',
   };
 }
 
@@ -151,5 +215,6 @@ function drawEvents(random: Random): EventWeights {
     mountTaken: maybe(0.12, 1),
     recordDamaged: maybe(0.12, 1),
     podWrites: 2,
+    ...NO_NOVEL_EVENTS,
   };
 }

@@ -19,6 +19,11 @@ export const EFFECTS = [
   'mount',
   'unmount',
   'findHolders',
+  'deviceOf',
+  'holdDevice',
+  'releaseDevice',
+  'findDeviceUsers',
+  'changeOwnership',
   'call',
   'notify',
 ] as const;

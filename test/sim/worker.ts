@@ -1,5 +1,6 @@
 /** A process that simulates the seeds it is sent and answers with what it saw. */
 import { type Report, simulate } from './simulate.ts';
+import { addTally, NO_TALLY, type Tally } from './tally.ts';
 
 export interface Batch {
   readonly first: number;
@@ -13,6 +14,7 @@ export interface BatchReport {
   readonly steps: number;
   readonly crashes: number;
   readonly driverCalls: number;
+  readonly tally: Tally;
   readonly crashedAt: readonly string[];
   readonly failed: readonly number[];
   readonly failure: Pick<Report, 'seed' | 'violation' | 'tail' | 'traceHash'> | undefined;
@@ -21,6 +23,7 @@ export interface BatchReport {
 export async function simulateBatch({ first, count, tailLines }: Batch): Promise<BatchReport> {
   const crashedAt = new Set<string>();
   const failed: number[] = [];
+  const tally: Tally = { ...NO_TALLY };
   let failure: BatchReport['failure'];
   let [steps, crashes, driverCalls] = [0, 0, 0];
   for (let seed = first; seed < first + count; seed += 1) {
@@ -28,13 +31,14 @@ export async function simulateBatch({ first, count, tailLines }: Batch): Promise
     steps += report.steps;
     crashes += report.crashes;
     driverCalls += report.driverCalls;
+    addTally(tally, report.tally);
     for (const boundary of report.crashedAt) crashedAt.add(boundary);
     if (report.violation === undefined) continue;
     failed.push(seed);
     const { violation, traceHash, tail } = report;
     failure ??= { seed, violation, traceHash, tail: tail.slice(-tailLines) };
   }
-  return { seeds: count, steps, crashes, driverCalls, crashedAt: [...crashedAt], failed, failure };
+  return { seeds: count, steps, crashes, driverCalls, tally, crashedAt: [...crashedAt], failed, failure };
 }
 
 if (process.send !== undefined && process.argv[1]?.endsWith('worker.ts') === true) {

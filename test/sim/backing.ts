@@ -1,0 +1,45 @@
+/** The storage behind a simulated driver, and what of it this node has. */
+import type { DeviceNumber } from '../../mount/host.ts';
+import type { FileSystem } from './file-tree.ts';
+
+/** One volume at the storage's end. */
+export interface Backing {
+  readonly handle: string;
+  readonly fileSystem: FileSystem;
+  readonly block: boolean;
+  /** Made by the publication of an inline volume, gone with it. */
+  readonly ephemeral: boolean;
+  /** Of a block volume: its number while it is on this machine. */
+  device: DeviceNumber | undefined;
+  /** What ControllerPublish made for this node; undefined while not attached. */
+  attachment: string | undefined;
+  /** Staging paths of a driver that stages without a mount, and of devices. */
+  readonly stagedAt: Set<string>;
+  /** What the driver holds for its publications, through reboots, until each is unpublished. */
+  readonly resources: Set<string>;
+  /** What the storage has. */
+  storageBytes: bigint;
+  /** What the node sees of it; a fresh stage, or a fresh publish without one, sees all. */
+  nodeBytes: bigint;
+  /** More than this the node can never make of it. */
+  readonly limitBytes: bigint;
+}
+
+export interface BackingOptions {
+  readonly block: boolean;
+  readonly ephemeral: boolean;
+  readonly bytes: bigint;
+  readonly limitBytes: bigint;
+}
+
+export const GIB = 1_073_741_824n;
+
+export const PLAIN_BACKING: BackingOptions = {
+  block: false,
+  ephemeral: false,
+  bytes: GIB,
+  limitBytes: 1_000n * GIB,
+};
+
+/** Drivers make the volume of a publication with this in its context; its handle has no meaning to them. */
+export const EPHEMERAL_KEY = 'csi.storage.k8s.io/ephemeral';

@@ -1,0 +1,133 @@
+/** What drivers and storage hold when all is healed: nothing more than the wish, nothing less. */
+import { csiVolumeId } from '../../plugins/volume.ts';
+import type { Backing } from './backing.ts';
+import type { Wanted } from './final-places.ts';
+import type { Disk, SimPod } from './manifests.ts';
+import { csiOf, placeIn } from './pod-volume.ts';
+import type { Simulation } from './simulate.ts';
+
+export function volumesDiffer(sim: Simulation, wanted: Wanted): string | undefined {
+  return (
+    holdsDiffer(sim, wanted) ??
+    booksDiffer(sim, wanted) ??
+    sizesDiffer(sim, wanted) ??
+    groupsDiffer(sim, wanted)
+  );
+}
+
+/** One loop device for each published device, and no other. */
+function holdsDiffer(sim: Simulation, { places }: Wanted): string | undefined {
+  const holds = new Map(sim.kernel.devices.holds().map((hold) => [hold.path, hold]));
+  if (holds.size < sim.kernel.devices.holds().length) return 'a device is held twice in one place';
+  for (const { pod, volume } of places) {
+    const csi = csiOf(pod, volume);
+    if (csi?.block !== true) continue;
+    const path = sim.world.mountPointOf(pod, volume);
+    const held = holds.get(path)?.device;
+    const device = sim.world.storage.backingOf(csi)?.device;
+    if (held === undefined || held !== device) return `${path}: ${held ?? 'nothing'} is held, not ${device}`;
+    holds.delete(path);
+  }
+  const [left] = holds.values();
+  return left === undefined ? undefined : `${left.loop} still holds ${left.path}`;
+}
+
+/** The drivers' books. */
+function booksDiffer(sim: Simulation, { places }: Wanted): string | undefined {
+  if (sim.world.trouble.recordsDamaged) return undefined;
+  const targets = new Map<string, string[]>();
+  for (const { pod, volume, target } of places) {
+    const csi = csiOf(pod, volume);
+    if (csi === undefined) continue;
+    const { published } = sim.world.layout.blockPublication(placeIn(pod, volume));
+    targets.set(csi.handle, [...(targets.get(csi.handle) ?? []), csi.block ? published : target]);
+  }
+  for (const driver of sim.world.storage.drivers) {
+    // A call that a driver without locks finishes late undoes what was settled since; nobody can tell.
+    if (!takesTurns(sim, driver.name)) continue;
+    for (const backing of driver.backings()) {
+      const wrong = bookDiffers(backing, targets.get(backing.handle) ?? [], driver.nature.attaches);
+      if (wrong !== undefined) return `${backing.handle}: ${wrong}`;
+    }
+  }
+  return undefined;
+}
+
+function bookDiffers(backing: Backing, targets: readonly string[], attaches: boolean): string | undefined {
+  const extra = [...backing.resources].find((target) => !targets.includes(target));
+  if (extra !== undefined) return `the driver was never told to unpublish ${extra}`;
+  if (backing.ephemeral && targets.length === 0) return 'its pod is gone, and it is not';
+  if (targets.length === 0 && backing.stagedAt.size > 0) return 'the driver was never told to unstage it';
+  if (targets.length === 0 && backing.attachment !== undefined) return 'still attached';
+  if (targets.length === 0 && backing.device !== undefined) return `still has device ${backing.device}`;
+  return targets.length > 0 && attaches && !backing.ephemeral && backing.attachment === undefined
+    ? 'not attached'
+    : undefined;
+}
+
+function takesTurns(sim: Simulation, driver: string): boolean {
+  return sim.plan.drivers.some(({ name, locks }) => name === driver && locks);
+}
+
+/** As large as wished, unless the driver has said that it cannot be, or not now. */
+function sizesDiffer(sim: Simulation, { places }: Wanted): string | undefined {
+  // What a lost record knew of a size nobody says again; then it is taken to be as wished.
+  if (sim.world.trouble.recordsDamaged) return undefined;
+  for (const { volume } of places) {
+    if (volume.kind !== 'csi') continue;
+    const { disk } = volume;
+    const driver = sim.world.storage.driverOf(disk.driver);
+    const backing = sim.world.storage.backingOf(disk);
+    if (driver === undefined || backing === undefined || driver.nature.expands === 'no') continue;
+    if (backing.nodeBytes >= disk.bytes || isOnlyRead(sim, disk)) continue;
+    if (isRefused(sim, disk)) continue;
+    return `${disk.handle}: the node sees ${backing.nodeBytes} bytes of ${disk.bytes}`;
+  }
+  return undefined;
+}
+
+/** The agent remembers that it was refused, and it was. */
+function isRefused(sim: Simulation, { driver, handle, bytes }: Disk): boolean {
+  const known = sim.view()?.reconciler.actual().get(csiVolumeId(driver, handle));
+  return known?.refusedExpansion !== undefined && sim.world.oracle.wasRefused(handle, bytes);
+}
+
+function isOnlyRead(sim: Simulation, disk: Disk): boolean {
+  const uses = [...sim.world.pods.values()].flatMap(({ volumes }) =>
+    volumes.flatMap((one) => (one.kind === 'csi' && one.disk === disk ? [one.readOnly] : [])),
+  );
+  return uses.every((readOnly) => readOnly);
+}
+
+/** The files are the group's of the pods that write them, if all that ever did have the same: else the last set it. */
+function groupsDiffer(sim: Simulation, { places }: Wanted): string | undefined {
+  for (const { pod, volume } of places) {
+    const csi = csiOf(pod, volume);
+    if (csi === undefined || csi.block || csi.readOnly || pod.fsGroup === undefined) continue;
+    const groups = sim.world.storage.wishHistory(csi.handle)?.groups.size;
+    const backing = sim.world.storage.backingOf(csi);
+    if (groups !== 1 || backing === undefined || !isApplied(sim, pod, csi.driver, volume)) continue;
+    const inodes = [backing.fileSystem.root, ...backing.fileSystem.root.entries.values()];
+    const wrong = inodes.find(({ gid }) => gid !== pod.fsGroup?.gid);
+    if (wrong !== undefined)
+      return `${csi.handle}: "${wrong.name}" has the group ${wrong.gid}, not ${pod.fsGroup.gid}`;
+  }
+  return undefined;
+}
+
+function isApplied(
+  sim: Simulation,
+  pod: SimPod,
+  driverName: string,
+  volume: SimPod['volumes'][number],
+): boolean {
+  const plan = sim.plan.drivers.find(({ name }) => name === driverName);
+  if (pod.fsGroup === undefined || plan === undefined) return false;
+  if (plan.nature.mountGroup) return true;
+  // Published while its CSIDriver object could not be read, a pod's own disk was under another policy.
+  const mayHaveBeenOther = volume.kind === 'csi' && volume.disk.owner !== undefined;
+  if (mayHaveBeenOther && sim.plan.events.storageVanishes > 0) return false;
+  const policy = plan.described ? plan.fsGroupPolicy : 'ReadWriteOnceWithFSType';
+  if (policy !== 'ReadWriteOnceWithFSType') return policy === 'File';
+  return volume.kind === 'csi' && volume.disk.fsType !== '' && volume.disk.accessMode !== 'ReadWriteMany';
+}

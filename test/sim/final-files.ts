@@ -1,0 +1,71 @@
+/** Every file and directory below the agent's root has a reason, when all is healed. */
+import type { Inode } from './file-tree.ts';
+import type { Wanted } from './final-places.ts';
+import { csiOf, placeIn } from './pod-volume.ts';
+import type { Simulation } from './simulate.ts';
+import { ROOT } from './sim-paths.ts';
+
+export function leftOver(sim: Simulation, wanted: Wanted): string | undefined {
+  const root = sim.kernel.walk(ROOT);
+  return typeof root === 'string'
+    ? 'the root is gone'
+    : strangerBelow(sim, ROOT, root.inode, pathsOf(sim, wanted));
+}
+
+/** All that may be there, with the directories above. */
+function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
+  const keep = new Set<string>();
+  const keepWithParents = (path: string): void => {
+    for (let at = path; at.length > ROOT.length; at = at.slice(0, at.lastIndexOf('/'))) keep.add(at);
+  };
+  const { layout } = sim.world;
+  for (const { pod, volume, target } of wanted.places) {
+    if (volume.kind === 'host-path') continue;
+    keepWithParents(target);
+    const csi = csiOf(pod, volume);
+    if (csi?.block === true) {
+      const { published, held, data } = layout.blockPublication(placeIn(pod, volume));
+      for (const path of [published, held, `${data}/vol_data.json`]) keepWithParents(path);
+    } else if (csi !== undefined) keep.add(`${target.slice(0, target.lastIndexOf('/'))}/vol_data.json`);
+    const marker = volume.kind === 'empty-dir' ? volume.name : `wrapped_${volume.name}`;
+    if (csi === undefined)
+      keepWithParents(`${layout.pods}/${pod.uid}/plugins/kubernetes.io~empty-dir/${marker}/ready`);
+  }
+  for (const [path, { block }] of wanted.stages) {
+    keepWithParents(path);
+    if (!block) keep.add(`${path.slice(0, path.lastIndexOf('/'))}/vol_data.json`);
+    else keep.add(`${path}/device`);
+  }
+  for (const driver of sim.plan.drivers) {
+    keepWithParents(`${layout.plugins}/${driver.name}/csi.sock`);
+    keepWithParents(`${layout.registry}/${driver.name}-reg.sock`);
+    keepWithParents(`${layout.plugins}/kubernetes.io/csi/${driver.name}`);
+  }
+  for (const shared of ['', '/staging', '/publish']) keepWithParents(`${layout.blockDevices}${shared}`);
+  for (const path of [layout.pods, layout.registry, layout.records]) keepWithParents(path);
+  return keep;
+}
+
+function strangerBelow(
+  sim: Simulation,
+  path: string,
+  directory: Inode,
+  keep: ReadonlySet<string>,
+): string | undefined {
+  for (const [name, child] of directory.entries) {
+    const at = `${path}/${name}`;
+    if (at.startsWith(`${sim.world.layout.records}/`)) continue;
+    if (!keep.has(at)) return `${at} is left over`;
+    // A volume's content, on disk or mounted, is nobody's business here.
+    if (child.mountsOn > 0 || isVolumeRoot(at)) continue;
+    const below = strangerBelow(sim, at, child, keep);
+    if (below !== undefined) return below;
+  }
+  return undefined;
+}
+
+function isVolumeRoot(path: string): boolean {
+  return (
+    /\/volumes\/kubernetes\.io~(?:empty-dir|secret|configmap)\/[^/]+$/.test(path) || path.endsWith('/mount')
+  );
+}

@@ -1,0 +1,56 @@
+/** What has to be where, by the wish, when all is healed; of a volume for one pod alone, who of several has it. */
+import { csiVolumeId, type CsiVolumeSpec } from '../../plugins/volume.ts';
+import type { PodVolume, SimPod } from './manifests.ts';
+import { csiOf, type DriverVolume, specNameOf, specOf } from './pod-volume.ts';
+import type { Simulation } from './simulate.ts';
+
+export interface Place {
+  readonly pod: SimPod;
+  readonly volume: PodVolume;
+  readonly target: string;
+}
+
+export interface Wanted {
+  readonly places: readonly Place[];
+  /** Of volumes in use that may be staged, by staging path. */
+  readonly stages: ReadonlyMap<string, DriverVolume>;
+  readonly volumeIds: ReadonlySet<string>;
+  /** Pods that must wait for another pod's volume: `<pod uid>/<specName>`. */
+  readonly waiting: ReadonlySet<string>;
+}
+
+export function wantedPlaces(sim: Simulation): Wanted {
+  const { world } = sim;
+  const places: Place[] = [];
+  const stages = new Map<string, DriverVolume>();
+  const volumeIds = new Set<string>();
+  const waiting = new Set<string>();
+  for (const pod of world.pods.values()) {
+    for (const volume of pod.volumes) {
+      if (mustWait(sim, pod, volume)) {
+        waiting.add(`${pod.uid}/${specNameOf(volume)}`);
+        continue;
+      }
+      places.push({ pod, volume, target: world.targetOf(pod, volume) });
+      const spec = specOf(pod, volume);
+      const csi = csiOf(pod, volume);
+      if (csi === undefined) volumeIds.add(spec.id);
+      else volumeIds.add(csiVolumeId(csi.driver, csi.handle));
+      if (csi !== undefined && !csi.ephemeral)
+        stages.set(world.layout.stagingPath(spec as CsiVolumeSpec), csi);
+    }
+  }
+  return { places, stages, volumeIds, waiting };
+}
+
+/** Another pod has what only one may have; the machine says which. If none has it, all are asked for it. */
+function mustWait(sim: Simulation, pod: SimPod, volume: PodVolume): boolean {
+  if (volume.kind !== 'csi' || volume.disk.accessMode !== 'ReadWriteOncePod') return false;
+  const { disk } = volume;
+  const rivals = [...sim.world.pods.values()].filter((other) => {
+    return other !== pod && other.volumes.some((one) => one.kind === 'csi' && one.disk === disk);
+  });
+  const isThere = (who: SimPod): boolean =>
+    sim.kernel.mountsAt(sim.world.mountPointOf(who, volume)).length > 0;
+  return !isThere(pod) && rivals.some(isThere);
+}

@@ -1,0 +1,102 @@
+/** From the name of an event to what it does to the world, and the operator's commands. */
+import type { Result } from '../../mount/failure.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import type { Reconciler } from '../../reconciler/reconciler.ts';
+import { csiOf, keyOf } from './pod-volume.ts';
+import type { Simulation } from './simulate.ts';
+import type { EventWeights } from './swarm.ts';
+
+const DAMAGES = ['half', 'unreadable', 'gone'] as const;
+
+export function happen(sim: Simulation, event: keyof EventWeights): void {
+  const { world } = sim;
+  const { trouble } = world;
+  switch (event) {
+    case 'podComes':
+      return world.addPod();
+    case 'podGoes':
+      return world.removePod();
+    case 'podReplaced':
+      return world.replacePod();
+    case 'fileDamaged':
+      return world.damageFile(DAMAGES, 'others');
+    case 'storageVanishes':
+      return world.damageFile(DAMAGES, 'storage');
+    case 'contentChanges':
+      return world.changeContent();
+    case 'attributesChange':
+      return world.changeAttributes();
+    case 'driverStops':
+      return trouble.stopDriver();
+    case 'driverRestarts':
+      return trouble.restartDriver();
+    case 'agentCrashes':
+      return sim.killAgent('killed');
+    case 'agentStops':
+      return sim.stopAgent();
+    case 'reboots':
+      return sim.reboot();
+    case 'mountHeld':
+      return trouble.holdMount();
+    case 'mountTaken':
+      world.keepsakes.clear();
+      return trouble.takeMount();
+    case 'recordDamaged':
+      if (!trouble.damageRecord()) return;
+      // An operator's word is nowhere else than in the record.
+      world.quarantine.forgetAll();
+      return sim.killAgent('killed while records were damaged');
+    case 'podWrites':
+      return world.writeFromPods((key) => sim.isPublished(key));
+    case 'volumeGrows':
+      return world.growVolume();
+    case 'nodeMarked':
+      return world.markNode();
+    case 'quarantined':
+      return command(sim, 'quarantine');
+    case 'quarantineEnded':
+      return command(sim, 'endQuarantine');
+    case 'deviceOpened':
+      return trouble.openDevice();
+    case 'diskUnplugged':
+      return trouble.unplugDisk((backing) => isShown(sim, backing.handle));
+  }
+}
+
+/** Does a pod have it, and does the agent say so? */
+function isShown(sim: Simulation, handle: string): boolean {
+  for (const pod of sim.world.pods.values()) {
+    for (const volume of pod.volumes) {
+      if (csiOf(pod, volume)?.handle === handle && sim.isPublished(keyOf(pod, volume))) return true;
+    }
+  }
+  return false;
+}
+
+/** An operator's word about any volume that is here; what it answers is noted when it is durable. */
+function command(sim: Simulation, verb: 'quarantine' | 'endQuarantine'): void {
+  const { life, world, time, trace } = sim;
+  const reconciler = sim.view()?.reconciler as Reconciler | undefined;
+  if (reconciler === undefined) return;
+  const volumes = [...reconciler.actual().values()].filter((volume) => isMeant(volume, verb));
+  if (volumes.length === 0) return;
+  const { spec } = sim.pick(volumes);
+  trace.add(`operator: ${verb} ${spec.id}`);
+  const handle = spec.kind === 'csi' ? spec.volumeHandle : '';
+  const answered: Promise<Result<void>> = reconciler[verb](spec.id as VolumeId);
+  void answered.then(({ ok }) => {
+    if (sim.life !== life) return;
+    trace.add(`operator: ${verb} ${spec.id} ${ok ? 'done' : 'failed'}`);
+    const backing = world.backingOfHandle(handle);
+    if (backing === undefined || !ok) return;
+    sim.tally.quarantines += 1;
+    const devices = reconciler.actual().get(spec.id)?.quarantine?.devices ?? [];
+    if (verb === 'quarantine') world.quarantine.begin(backing, time.nowMs(), devices);
+    else world.quarantine.end(backing);
+  });
+}
+
+function isMeant({ spec, quarantine }: ActualVolume, verb: 'quarantine' | 'endQuarantine'): boolean {
+  return spec.kind === 'csi' && (quarantine === undefined) === (verb === 'quarantine');
+}

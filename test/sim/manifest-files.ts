@@ -1,0 +1,62 @@
+/** The directory of manifests: files that are whole, cut short, unreadable or gone, until somebody puts them right. */
+import { below } from '../../mount/host.ts';
+import { manifestText } from './manifests.ts';
+import type { Random } from './random.ts';
+import type { SimKernel } from './sim-kernel.ts';
+import { MANIFESTS } from './sim-paths.ts';
+
+/** `half` may be a file of no bytes: says nothing, not "nothing". */
+export type FileState = 'whole' | 'half' | 'unreadable' | 'gone';
+
+export interface ManifestFile {
+  readonly name: string;
+  readonly objects: () => readonly object[];
+  state: FileState;
+}
+
+export class ManifestFiles {
+  readonly #kernel: SimKernel;
+  readonly #random: Random;
+  readonly #files = new Map<string, ManifestFile>();
+
+  constructor(kernel: SimKernel, random: Random) {
+    this.#kernel = kernel;
+    this.#random = random;
+  }
+
+  get(name: string): ManifestFile | undefined {
+    return this.#files.get(name);
+  }
+
+  all(): readonly ManifestFile[] {
+    return [...this.#files.values()];
+  }
+
+  /** Not written yet. */
+  add(name: string, objects: () => readonly object[]): ManifestFile {
+    const file: ManifestFile = { name, objects, state: 'whole' };
+    this.#files.set(name, file);
+    return file;
+  }
+
+  setState(name: string, state: FileState): void {
+    const file = this.#files.get(name);
+    if (file === undefined) return;
+    file.state = state;
+    this.write(file);
+  }
+
+  remove(name: string): void {
+    this.setState(name, 'gone');
+    this.#files.delete(name);
+  }
+
+  write({ name, objects, state }: ManifestFile): void {
+    const path = below(MANIFESTS, name);
+    this.#kernel.removeFile(path);
+    if (state === 'gone') return;
+    const text = manifestText(objects());
+    const cut = state === 'half' ? text.slice(0, this.#random.between(1, text.length - 1)) : text;
+    this.#kernel.makeFile(path, Buffer.from(cut), state === 'unreadable' ? 0 : 0o600);
+  }
+}

@@ -1,0 +1,30 @@
+/** A bug planted in the product, and the means to plant one from outside. */
+import type { AgentParts } from '../../agent/agent.ts';
+import type { Host } from '../../mount/host.ts';
+import type { SimHost } from './sim-host.ts';
+import type { Mutation } from './simulate.ts';
+
+export interface Mutant {
+  readonly name: string;
+  /** Any of these catches it. */
+  readonly caughtBy: readonly string[];
+  /** A new one for every seed: some remember. */
+  readonly make: () => Mutation;
+}
+
+/** The host with some methods replaced. */
+export function withHost(change: (host: SimHost) => Partial<Host>): Mutation {
+  return {
+    wrapHost: (host) => {
+      const changed: Partial<Host> = change(host);
+      return new Proxy<AgentParts['host']>(host, {
+        get: (_, key) => {
+          const replaced: unknown = Reflect.get(changed, key);
+          if (replaced !== undefined) return replaced;
+          const own: unknown = Reflect.get(host, key);
+          return typeof own === 'function' ? own.bind(host) : own;
+        },
+      });
+    },
+  };
+}

@@ -1,0 +1,98 @@
+/** Planted bugs of devices, growth, volumes for one pod, quarantine, statistics and groups. */
+import { ok } from '../../mount/failure.ts';
+import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/plan.ts';
+import { type Mutant, withHost } from './mutant.ts';
+import type { Mutation } from './simulate.ts';
+
+function planning(change: (input: PlanInput) => PlanInput): Mutation {
+  return { policy: { planVolume: (input) => planVolume(change(input)) } };
+}
+
+const growsAgainAndAgain = planning((input) => {
+  const { actual } = input;
+  return actual === undefined ? input : { ...input, actual: { ...actual, refusedExpansion: undefined } };
+});
+
+/** A pod that may still have the volume is taken for one that has not; only for the question who comes in. */
+const givesToTwoPods: Mutation = {
+  policy: {
+    planVolume: (input) => {
+      const plan = planVolume(input);
+      const { actual } = input;
+      if (actual === undefined) return plan;
+      const publications = [...actual.publications].filter(([, { presence }]) => presence.kind === 'present');
+      const blind: ActualVolume = { ...actual, publications: new Map(publications) };
+      const more = planVolume({ ...input, actual: blind }).operations.filter((one) => one.kind === 'publish');
+      return withMore(plan, more);
+    },
+  },
+};
+
+function withMore(plan: VolumePlan, more: VolumePlan['operations']): VolumePlan {
+  const known = new Set(plan.operations.map((one) => JSON.stringify(one)));
+  return {
+    ...plan,
+    operations: [...plan.operations, ...more.filter((one) => !known.has(JSON.stringify(one)))],
+  };
+}
+
+/** The caller is answered at once, and the call goes on. */
+function forsaking(method: string, reply: object): Mutation {
+  return withHost((host) => ({
+    call: (call) => {
+      const answer = host.call(call);
+      return call.method.path.endsWith(`/${method}`)
+        ? Promise.resolve({ kind: 'ok', reply: reply as never })
+        : answer;
+    },
+  }));
+}
+
+export const NOVEL_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'grows a volume again though the driver has refused it',
+    caughtBy: ['A-071'],
+    make: () => growsAgainAndAgain,
+  },
+  {
+    name: 'gives a volume for one pod to a second one while the first may have it',
+    caughtBy: ['INV-9'],
+    make: () => givesToTwoPods,
+  },
+  {
+    name: 'sets up volumes that are in quarantine',
+    caughtBy: ['B-3'],
+    make: () => planning((input) => ({ ...input, quarantine: undefined })),
+  },
+  {
+    name: 'leaves a quarantine without looking who uses the device',
+    caughtBy: ['B-3', 'B-4'],
+    make: () => withHost(() => ({ findDeviceUsers: async () => ok([]) })),
+  },
+  {
+    name: 'never lets go of a device it holds',
+    caughtBy: ['liveness', 'stability'],
+    make: () => withHost(() => ({ releaseDevice: async () => ok(undefined) })),
+  },
+  {
+    name: 'does not hold devices',
+    caughtBy: ['liveness', 'INV-11'],
+    make: () => withHost(() => ({ holdDevice: async () => ok(undefined) })),
+  },
+  {
+    name: 'publishes beside a growth that it does not wait for',
+    caughtBy: ['INV-6'],
+    make: () => forsaking('NodeExpandVolume', { capacityBytes: 0n }),
+  },
+  {
+    name: 'asks how a volume is beside other calls',
+    caughtBy: ['INV-6'],
+    make: () => forsaking('NodeGetVolumeHealth', { volumeHealth: undefined }),
+  },
+  {
+    name: "says that a volume is its pod's group's and leaves it as it is",
+    caughtBy: ['liveness', 'stability'],
+    make: () => withHost(() => ({ changeOwnership: async () => ok({ seen: 1, changed: 0, refused: 0 }) })),
+  },
+];

@@ -1,0 +1,130 @@
+/** What the specification lets a driver know of one volume: which calls are open, what was asked and answered. */
+import { isQuestion, type RungCall, STATUS, type VolumeCallRecord } from './driver-call.ts';
+
+export type Rung = 'none' | 'unsure' | 'yes';
+
+export interface History {
+  readonly open: Set<{ readonly call: VolumeCallRecord; readonly waiting: () => boolean }>;
+  attached: Rung;
+  staged: Rung;
+  /** Something was mounted when Stage was answered OK: the caller could see it, and see it go. */
+  stageMounted: boolean;
+  readonly published: Map<string, Rung>;
+  readonly argumentsSeen: Map<string, string>;
+  /** When each call was begun lately, by method and place. */
+  readonly begunMs: Map<string, number[]>;
+  /** NodeExpandVolume was answered FAILED_PRECONDITION, and something of it has been published ever since. */
+  inUse: boolean;
+  /** It was answered so at any time. */
+  wasInUse: boolean;
+  /** Sizes that were answered to be impossible, while anything of it stands. */
+  readonly infeasible: Set<bigint>;
+}
+
+export function createHistory(): History {
+  return {
+    open: new Set(),
+    attached: 'none',
+    staged: 'none',
+    stageMounted: false,
+    published: new Map(),
+    argumentsSeen: new Map(),
+    begunMs: new Map(),
+    inUse: false,
+    wasInUse: false,
+    infeasible: new Set(),
+  };
+}
+
+/** Answers that promise that nothing has happened: the rung is where it was. */
+const REFUSALS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
+/** Of NodeExpandVolume: never to this size (KEP-1790). */
+const INFEASIBLE: ReadonlySet<number> = new Set([STATUS.invalidArgument, STATUS.notFound, STATUS.outOfRange]);
+
+/** From the moment a call arrives, its rung is unsure. Call what it returns with the answer that was heard. */
+export function doubt(
+  call: VolumeCallRecord,
+  history: History,
+  isMounted: (path: string) => boolean,
+): (status: number) => void {
+  if (isQuestion(call)) return () => {};
+  if (call.method === 'NodeExpandVolume')
+    return (status) => noteExpansion(history, call.request.capacityRange?.requiredBytes ?? 0n, status);
+  const takeBack = doubtRung(call, history);
+  return (status) => {
+    if (status === 0 || (status === STATUS.notFound && isGone(call, isMounted)))
+      believe(call, history, isMounted);
+    else if (REFUSALS.has(status)) takeBack();
+    forgetRefusals(history);
+  };
+}
+
+function noteExpansion(history: History, bytes: bigint, status: number): void {
+  if (status === STATUS.failedPrecondition) history.inUse = history.wasInUse = true;
+  if (INFEASIBLE.has(status)) history.infeasible.add(bytes);
+}
+
+/** "In use" ends with the last place, "impossible" with the last of the volume on this node. */
+function forgetRefusals(history: History): void {
+  if (history.published.size > 0) return;
+  history.inUse = false;
+  if (history.staged === 'none') history.infeasible.clear();
+}
+
+/** NOT_FOUND ends a teardown when the kernel agrees (GR-05). */
+function isGone({ method, request }: RungCall, isMounted: (path: string) => boolean): boolean {
+  if (method === 'NodeUnpublishVolume') return !isMounted(request.targetPath);
+  if (method === 'NodeUnstageVolume') return !isMounted(request.stagingTargetPath);
+  return method === 'ControllerUnpublishVolume';
+}
+
+function doubtRung(call: RungCall, history: History): () => void {
+  const { attached, staged, published } = history;
+  switch (call.method) {
+    case 'ControllerPublishVolume':
+    case 'ControllerUnpublishVolume':
+      history.attached = 'unsure';
+      return () => {
+        history.attached = attached;
+      };
+    case 'NodeStageVolume':
+    case 'NodeUnstageVolume':
+      history.staged = 'unsure';
+      return () => {
+        history.staged = staged;
+      };
+    case 'NodePublishVolume':
+    case 'NodeUnpublishVolume': {
+      const { targetPath } = call.request;
+      const before = published.get(targetPath);
+      if (before !== undefined || call.method === 'NodePublishVolume') published.set(targetPath, 'unsure');
+      return () => {
+        if (before === undefined) published.delete(targetPath);
+        else published.set(targetPath, before);
+      };
+    }
+  }
+}
+
+function believe(call: RungCall, history: History, isMounted: (path: string) => boolean): void {
+  switch (call.method) {
+    case 'ControllerPublishVolume':
+      history.attached = 'yes';
+      return;
+    case 'ControllerUnpublishVolume':
+      history.attached = 'none';
+      return;
+    case 'NodeStageVolume':
+      history.staged = 'yes';
+      history.stageMounted = isMounted(call.request.stagingTargetPath);
+      return;
+    case 'NodeUnstageVolume':
+      history.staged = 'none';
+      return;
+    case 'NodePublishVolume':
+      history.published.set(call.request.targetPath, 'yes');
+      return;
+    case 'NodeUnpublishVolume':
+      history.published.delete(call.request.targetPath);
+  }
+}

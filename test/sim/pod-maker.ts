@@ -1,0 +1,84 @@
+/** What pods a user writes: which volumes they have, and the group that owns them. */
+import { below } from '../../mount/host.ts';
+import type { PodVolume, SimPod } from './manifests.ts';
+import type { Random } from './random.ts';
+import { HOST_DATA } from './sim-paths.ts';
+import type { SimStorage } from './sim-storage.ts';
+import type { Plan } from './swarm.ts';
+
+export interface PodMakerParts {
+  readonly plan: Plan;
+  readonly random: Random;
+  readonly storage: SimStorage;
+}
+
+export class PodMaker {
+  readonly #parts: PodMakerParts;
+
+  constructor(parts: PodMakerParts) {
+    this.#parts = parts;
+  }
+
+  draw(name: string, uid: string): SimPod {
+    const { random, plan } = this.#parts;
+    const volumes = this.#drawVolumes({ name, uid });
+    const isGrouped = random.chance(plan.features.fsGroupShare);
+    const fsGroup = isGrouped
+      ? { gid: random.pick([1_000, 2_000]), changePolicy: random.pick(['Always', 'OnRootMismatch'] as const) }
+      : undefined;
+    return { name, uid, volumes, fsGroup };
+  }
+
+  #drawVolumes(owner: { readonly name: string; readonly uid: string }): PodVolume[] {
+    const { random, plan } = this.#parts;
+    const { contents } = this.#parts.storage;
+    const volumes: PodVolume[] = [];
+    const nextName = () => `v${volumes.length}`;
+    for (const disk of random.shuffled(this.#parts.storage.sharedDisks)) {
+      if (volumes.length >= 2 || !random.chance(0.6)) continue;
+      volumes.push({ kind: 'csi', name: nextName(), disk, readOnly: random.chance(0.2) });
+    }
+    for (const kind of ['empty-dir', 'empty-dir', 'host-path', 'secret', 'config-map'] as const) {
+      if (!random.chance(volumes.length === 0 ? 0.5 : 0.2)) continue;
+      const name = nextName();
+      if (kind === 'empty-dir') volumes.push({ kind, name, medium: random.pick(['disk', 'memory']) });
+      else if (kind === 'host-path')
+        volumes.push({ kind, name, path: below(HOST_DATA, `data-${random.between(1, 3)}`) });
+      else {
+        const wanted = kind === 'secret' ? 'Secret' : 'ConfigMap';
+        volumes.push({ kind, name, source: random.pick(contents.filter((one) => one.kind === wanted)) });
+      }
+    }
+    const inline = plan.drivers.filter((driver) => driver.inline);
+    if (inline.length > 0 && random.chance(plan.features.inlineShare)) {
+      const secrets = contents.filter(({ kind }) => kind === 'Secret');
+      volumes.push({
+        kind: 'inline',
+        name: nextName(),
+        driver: random.pick(inline).name,
+        attributes: { flavour: 'plain' },
+        secret: random.chance(0.3) ? random.pick(secrets) : undefined,
+      });
+    }
+    if (random.chance(plan.features.ownClaimShare)) {
+      const name = nextName();
+      volumes.push({
+        kind: 'csi',
+        name,
+        disk: this.#parts.storage.makeOwnDisk(owner, name),
+        readOnly: false,
+      });
+    }
+    return volumes;
+  }
+
+  /** The same pod under another uid: what was its own is made anew. */
+  reborn(pod: SimPod, uid: string): SimPod {
+    const owner = { name: pod.name, uid };
+    const volumes = pod.volumes.map((volume) => {
+      if (volume.kind !== 'csi' || volume.disk.owner === undefined) return volume;
+      return { ...volume, disk: this.#parts.storage.makeOwnDisk(owner, volume.name) };
+    });
+    return { ...pod, uid, volumes };
+  }
+}

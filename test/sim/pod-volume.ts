@@ -1,0 +1,56 @@
+/** A volume of a pod by the names that the kubelet's layout, the agent and the driver have for it. */
+import {
+  type PodUid,
+  podVolumeId,
+  type PublicationSpec,
+  publicationKey,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
+import type { PodVolume, SimPod } from './manifests.ts';
+import { handleOfInline } from './sim-storage.ts';
+
+/** A CSI volume of a pod, as its driver knows it. */
+export interface DriverVolume {
+  readonly driver: string;
+  readonly handle: string;
+  readonly block: boolean;
+  readonly readOnly: boolean;
+  readonly ephemeral: boolean;
+}
+
+export function placeIn(pod: SimPod, volume: PodVolume): Pick<PublicationSpec, 'pod' | 'specName'> {
+  return { pod: { uid: pod.uid as PodUid } as PublicationSpec['pod'], specName: specNameOf(volume) };
+}
+
+export function keyOf(pod: SimPod, volume: PodVolume): string {
+  return publicationKey(pod.uid as PodUid, specNameOf(volume));
+}
+
+/** Undefined for what is no CSI volume. */
+export function csiOf(pod: SimPod, volume: PodVolume): DriverVolume | undefined {
+  if (volume.kind === 'inline') {
+    const handle = handleOfInline(pod, volume);
+    return { driver: volume.driver, handle, block: false, readOnly: false, ephemeral: true };
+  }
+  if (volume.kind !== 'csi') return undefined;
+  const { driver, handle, block } = volume.disk;
+  return { driver, handle, block, readOnly: volume.readOnly, ephemeral: false };
+}
+
+export function specNameOf(volume: PodVolume): string {
+  return volume.kind === 'csi' ? volume.disk.specName : volume.name;
+}
+
+/** Only what the layout needs. */
+export function specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
+  const csi = csiOf(pod, volume);
+  if (csi !== undefined) {
+    const mode = csi.block ? 'Block' : 'Filesystem';
+    const { driver, handle } = csi;
+    return { kind: 'csi', driver, volumeHandle: handle, mode, specName: specNameOf(volume) } as VolumeSpec;
+  }
+  const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline'>;
+  const id = podVolumeId(kind, pod.uid as PodUid, volume.name);
+  const path = volume.kind === 'host-path' ? volume.path : undefined;
+  return { kind, id, pod: pod.uid, name: volume.name, path } as unknown as VolumeSpec;
+}

@@ -1,0 +1,70 @@
+/**
+ * Which volumes may belong to another node by an operator's word, and are still in use on this one (B-3): entered when
+ * the agent has said that the quarantine is durable, clean when no mount and no user of its devices is left.
+ */
+import type { DeviceNumber } from '../../mount/host.ts';
+import type { Backing } from './backing.ts';
+import type { SimKernel } from './sim-kernel.ts';
+
+/** A call that was sent before the word was given may still be on its way. */
+const ON_ITS_WAY_MS = 1_000;
+
+export class QuarantineWatch {
+  readonly #kernel: SimKernel;
+  readonly #dirty = new Map<
+    Backing,
+    { readonly sinceMs: number; readonly devices: readonly DeviceNumber[] }
+  >();
+
+  constructor(kernel: SimKernel) {
+    this.#kernel = kernel;
+  }
+
+  /** `devices`: what the agent knows that it was mounted from; nobody else can be asked who has them open. */
+  begin(backing: Backing, sinceMs: number, devices: readonly DeviceNumber[]): void {
+    if (usersOf(this.#kernel, backing, devices).length > 0 && !this.#dirty.has(backing))
+      this.#dirty.set(backing, { sinceMs, devices });
+  }
+
+  /** By an operator's word. */
+  end(backing: Backing): void {
+    this.#dirty.delete(backing);
+  }
+
+  forgetAll(): void {
+    this.#dirty.clear();
+  }
+
+  look(): void {
+    for (const [backing, { devices }] of this.#dirty)
+      if (usersOf(this.#kernel, backing, devices).length === 0) this.#dirty.delete(backing);
+  }
+
+  isDirty(backing: Backing | undefined, nowMs: number): boolean {
+    const entry = backing === undefined ? undefined : this.#dirty.get(backing);
+    return entry !== undefined && nowMs > entry.sinceMs + ON_ITS_WAY_MS;
+  }
+}
+
+/**
+ * Who on this machine could still write to the volume: mounts of it, loop devices that hold its device, and whoever has
+ * one of these devices open that is not another volume's by now.
+ */
+export function usersOf(kernel: SimKernel, backing: Backing, devices: readonly DeviceNumber[]): string[] {
+  const isOwn = (device: string | undefined): boolean => device !== undefined && device === backing.device;
+  const mounts = kernel
+    .mounts()
+    .filter(({ fileSystem, root }) => fileSystem === backing.fileSystem || isOwn(root.block));
+  const holds = kernel.devices.holds().filter(({ device }) => isOwn(device));
+  const isFree = (device: DeviceNumber): boolean => {
+    const owner = kernel.devices.labelOf(device) ?? backing.handle;
+    return (
+      owner === backing.handle && kernel.mounts().every(({ fileSystem }) => fileSystem.device !== device)
+    );
+  };
+  return [
+    ...mounts.map(({ target }) => `mount ${target}`),
+    ...holds.map(({ loop, path }) => `${loop} (holds ${path})`),
+    ...devices.filter(isFree).flatMap((one) => kernel.devices.usersOf(one)),
+  ];
+}

@@ -1,0 +1,16 @@
+/** Does the record of a volume on disk say that growing it was refused? Only then can another life know. */
+import { sha256Hex } from '../../plugins/layout.ts';
+import { csiVolumeId } from '../../plugins/volume.ts';
+import { parseRecord } from '../../reconciler/record.ts';
+import type { Simulation } from './simulate.ts';
+
+export function hasRecordedRefusal({ world, kernel }: Simulation, handle: string): boolean {
+  const driver = world.storage.drivers.find((one) => one.backing(handle) !== undefined);
+  if (driver === undefined) return false;
+  const directory = kernel.walk(world.layout.records);
+  if (typeof directory === 'string') return false;
+  const file = directory.inode.entries.get(`${sha256Hex(csiVolumeId(driver.name, handle))}.json`);
+  if (file === undefined) return false;
+  const record = parseRecord(Buffer.from(file.content).toString());
+  return record.ok && record.value.refusedExpansion !== undefined;
+}

@@ -1,0 +1,28 @@
+/** The agent's configuration for a seed, through its own parser. */
+import { type Config, parseConfig } from '../../agent/config.ts';
+import { NODE_NAME } from './manifests.ts';
+import { MANIFESTS, ROOT } from './sim-paths.ts';
+import type { Plan } from './swarm.ts';
+
+export function configOf(plan: Plan): Config {
+  const silent = plan.drivers.filter(({ registers }) => !registers);
+  const reading = parseConfig(
+    {
+      root: ROOT,
+      manifests: MANIFESTS,
+      csi_deadline_ms: plan.csiDeadlineMs,
+      operations_per_driver_max: plan.operationsPerDriverMax,
+      statistics_interval_ms: plan.features.statisticsMs,
+      republish_interval_ms: plan.features.republishMs,
+      selinux: 'off',
+      drivers: Object.fromEntries(
+        plan.drivers.map(({ name, parallel }) => [name, { parallel_publish: parallel }]),
+      ),
+      static_drivers: silent.map(({ name }) => ({ socket: `${ROOT}/plugins/${name}/csi.sock` })),
+    },
+    {},
+    NODE_NAME,
+  );
+  if (!reading.ok) throw new Error(`broken invariant: ${JSON.stringify(reading.problems)}`);
+  return reading.value;
+}

@@ -1,0 +1,111 @@
+/** Block devices of a machine in memory: their numbers, who has them open, and the loop devices that hold them. */
+import type { DeviceNumber } from '../../mount/host.ts';
+
+export interface Hold {
+  readonly loop: string;
+  readonly path: string;
+  readonly device: DeviceNumber;
+  /** What the path was on: it stays busy while the hold lasts. */
+  readonly mount: unknown;
+}
+
+const MAJOR = 8;
+
+/**
+ * Follows Linux where the product could notice: the number of a device that went is given to the next one at once,
+ * unless somebody has it open (k/k#34437).
+ */
+export class SimDevices {
+  /** What each is, in its owner's words. */
+  readonly #present = new Map<DeviceNumber, string>();
+  readonly #openers = new Map<DeviceNumber, string[]>();
+  readonly #holds: Hold[] = [];
+  /** Counts disks that come and go; a cheap "did anything change?". */
+  changes = 0;
+
+  /** A disk appears, with the lowest number that nobody has or uses. Its nodes are somebody else's to make. */
+  add(label = ''): DeviceNumber {
+    for (let minor = 0; ; minor += 1) {
+      const device = `${MAJOR}:${minor}` as DeviceNumber;
+      if (this.#present.has(device) || this.usersOf(device).length > 0) continue;
+      this.#present.set(device, label);
+      this.changes += 1;
+      return device;
+    }
+  }
+
+  /** The disk that had this number is there again; false when another disk has it now. */
+  addAgain(device: DeviceNumber, label: string): boolean {
+    if (this.#present.has(device)) return this.#present.get(device) === label;
+    this.#present.set(device, label);
+    this.changes += 1;
+    return true;
+  }
+
+  /** The disk is gone, whoever uses it; its nodes stay, and lead nowhere or to the next disk of that number. */
+  remove(device: DeviceNumber): void {
+    this.changes += 1;
+    this.#present.delete(device);
+  }
+
+  /** Undefined: no such disk is here. */
+  labelOf(device: DeviceNumber): string | undefined {
+    return this.#present.get(device);
+  }
+
+  has(device: DeviceNumber): boolean {
+    return this.#present.has(device);
+  }
+
+  /** A process opens it; `who` is what `findDeviceUsers` will say, `pid 7 (dd)`. */
+  open(device: DeviceNumber, who: string): void {
+    this.#openers.set(device, [...(this.#openers.get(device) ?? []), who]);
+  }
+
+  close(device: DeviceNumber, who: string): void {
+    const openers = this.#openers.get(device) ?? [];
+    const index = openers.indexOf(who);
+    if (index >= 0) this.#openers.set(device, openers.toSpliced(index, 1));
+  }
+
+  /** All holds, in the order in which they were made. */
+  holds(): readonly Hold[] {
+    return this.#holds;
+  }
+
+  /** Held already is nothing new. */
+  hold(path: string, device: DeviceNumber, mount: unknown): void {
+    if (this.#holds.some((one) => one.path === path && one.device === device && one.mount === mount)) return;
+    const taken = new Set(this.#holds.map(({ loop }) => loop));
+    let number = 0;
+    while (taken.has(`loop${number}`)) number += 1;
+    this.#holds.push({ loop: `loop${number}`, path, device, mount });
+  }
+
+  /** losetup -d of every loop device whose file is exactly this path. */
+  release(path: string): void {
+    for (const one of this.#holds.filter((hold) => hold.path === path))
+      this.#holds.splice(this.#holds.indexOf(one), 1);
+  }
+
+  isHeldOn(mount: unknown): boolean {
+    return this.#holds.some((one) => one.mount === mount);
+  }
+
+  /** Processes, then loop devices. */
+  usersOf(device: DeviceNumber): string[] {
+    const loops = this.#holds.filter((one) => one.device === device);
+    return [
+      ...(this.#openers.get(device) ?? []),
+      ...loops.map(({ loop, path }) => `${loop} (holds ${path})`),
+    ];
+  }
+
+  /** Nobody runs any more, and every device will be found anew. */
+  losePower(): void {
+    this.changes += 1;
+    this.#present.clear();
+    this.#openers.clear();
+    this.#holds.length = 0;
+  }
+}

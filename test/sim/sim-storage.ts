@@ -1,0 +1,239 @@
+/** The drivers of a seed, their disks, the secrets they need, and all that was ever wished of each volume. */
+import { below } from '../../mount/host.ts';
+import type { Layout } from '../../plugins/layout.ts';
+import { inlineVolumeHandle, type PodUid } from '../../plugins/volume.ts';
+import { type Backing, GIB, PLAIN_BACKING } from './backing.ts';
+import type { DriverOracle } from './driver-oracle.ts';
+import type { Content, Disk, InlineVolume, SimPod } from './manifests.ts';
+import type { Neighbours } from './neighbours.ts';
+import type { Random } from './random.ts';
+import { SimDriver } from './sim-driver.ts';
+import type { SimKernel } from './sim-kernel.ts';
+import type { Plan } from './swarm.ts';
+import { CANARY, type Trace } from './trace.ts';
+import type { VirtualTime } from './virtual-time.ts';
+import type { SimAccessMode, WishHistory } from './wish-history.ts';
+
+export interface SimStorageParts {
+  readonly plan: Plan;
+  readonly random: Random;
+  readonly kernel: SimKernel;
+  readonly time: VirtualTime;
+  readonly trace: Trace;
+  readonly neighbours: Neighbours;
+  readonly layout: Layout;
+  readonly oracle: DriverOracle;
+  /** False once all faults are healed. */
+  readonly stormy: () => boolean;
+}
+
+interface Versions {
+  readonly attributes: Set<string>;
+  readonly stageSecrets: Set<string> | undefined;
+  readonly publishSecrets: Set<string> | undefined;
+  readonly accessMode: SimAccessMode;
+  readonly block: boolean;
+  readonly ephemeral: boolean;
+  readonly groups: Set<string>;
+  readonly sizes: Set<bigint>;
+}
+
+/** So much, and not more, can some disks become. */
+const SMALL_LIMIT_BYTES = 2n * GIB;
+
+export class SimStorage {
+  readonly drivers: SimDriver[] = [];
+  /** Every disk there ever was. */
+  readonly disks: Disk[] = [];
+  /** Those that no pod owns. */
+  readonly sharedDisks: Disk[] = [];
+  readonly contents: Content[] = [];
+  readonly #parts: SimStorageParts;
+  readonly #versions = new Map<string, Versions>();
+  readonly #contentVersions = new Map<Content, Set<string>>();
+  #values = 0;
+  #ownDisks = 0;
+
+  constructor(parts: SimStorageParts) {
+    this.#parts = parts;
+  }
+
+  wishHistory(handle: string): WishHistory | undefined {
+    return this.#versions.get(handle);
+  }
+
+  driverOf(name: string): SimDriver | undefined {
+    return this.drivers.find((one) => one.name === name);
+  }
+
+  backingOf(volume: { readonly driver: string; readonly handle: string }): Backing | undefined {
+    return this.driverOf(volume.driver)?.backing(volume.handle);
+  }
+
+  backings(): Backing[] {
+    return this.drivers.flatMap((driver) => [...driver.backings()]);
+  }
+
+  installDriver(plan: Plan['drivers'][number]): void {
+    const { kernel, time, random, neighbours, trace, stormy, layout, oracle } = this.#parts;
+    const home = below(layout.plugins, plan.name);
+    kernel.makeDirectory(home, 0o750);
+    kernel.synchronise(home);
+    const driver = new SimDriver({
+      kernel,
+      time,
+      neighbours,
+      trace,
+      oracle,
+      random: random.fork(),
+      name: plan.name,
+      nature: { ...plan.nature, parallel: plan.parallel },
+      endpoint: below(home, 'csi.sock'),
+      registration: plan.registers ? below(layout.registry, `${plan.name}-reg.sock`) : undefined,
+      locks: plan.locks,
+      fates: () => (stormy() ? plan.fates : {}),
+      latencyMsMax: plan.latencyMsMax,
+      echoesSecrets: plan.echoesSecrets,
+    });
+    this.drivers.push(driver);
+    if (!plan.late) driver.start();
+    else
+      time.after(random.between(1_000, 40_000), () => {
+        if (!driver.isUp) driver.start();
+      });
+  }
+
+  makeDisk(index: number): void {
+    this.sharedDisks.push(this.#makeDisk(`vol-${index}`, `pv-${index}`, `pv-${index}`, undefined));
+  }
+
+  /** The disk of a generic ephemeral volume. */
+  makeOwnDisk(owner: NonNullable<Disk['owner']>, volumeName: string): Disk {
+    this.#ownDisks += 1;
+    const number = this.#ownDisks;
+    return this.#makeDisk(`own-${number}`, `pv-own-${number}`, `${owner.name}-${volumeName}`, owner);
+  }
+
+  #makeDisk(handle: string, specName: string, claimName: string, owner: Disk['owner']): Disk {
+    const { random, plan } = this.#parts;
+    const { blockShare, onePodShare, oneNodeShare, fsGroupShare, claimsHaveStatus } = plan.features;
+    const driver = random.pick(this.drivers);
+    const secrets = this.contents.filter(({ kind }) => kind === 'Secret');
+    const secret = () => (random.chance(0.35) ? random.pick(secrets) : undefined);
+    const accessMode = (): SimAccessMode => {
+      if (random.chance(onePodShare)) return 'ReadWriteOncePod';
+      return random.chance(oneNodeShare) ? 'ReadWriteOnce' : 'ReadWriteMany';
+    };
+    const disk: Disk = {
+      driver: driver.name,
+      handle,
+      specName,
+      claimName,
+      owner,
+      attributes: { size: '1' },
+      stageSecret: secret(),
+      publishSecret: secret(),
+      block: random.chance(blockShare),
+      accessMode: accessMode(),
+      fsType: fsGroupShare > 0 && random.chance(0.7) ? 'ext4' : '',
+      bytes: GIB,
+      statusBytes: claimsHaveStatus ? GIB : undefined,
+    };
+    const isSmall = plan.events.volumeGrows > 0 && random.chance(0.2);
+    const limitBytes = isSmall ? SMALL_LIMIT_BYTES : PLAIN_BACKING.limitBytes;
+    driver.addVolume(handle, { block: disk.block, limitBytes });
+    this.disks.push(disk);
+    this.#versions.set(handle, {
+      attributes: new Set(),
+      // Of any age: what a secret's file said last stays wished while it cannot be read.
+      stageSecrets: disk.stageSecret === undefined ? undefined : this.#secretVersions(disk.stageSecret),
+      publishSecrets: disk.publishSecret === undefined ? undefined : this.#secretVersions(disk.publishSecret),
+      accessMode: disk.accessMode,
+      block: disk.block,
+      ephemeral: false,
+      groups: new Set(),
+      sizes: new Set(),
+    });
+    this.noteDisk(disk);
+    return disk;
+  }
+
+  makeContent(kind: Content['kind']): Content {
+    const content: Content = {
+      kind,
+      name: `content-${this.contents.length + 1}`,
+      data: this.#freshData(kind),
+    };
+    this.contents.push(content);
+    this.#secretVersions(content).add(sortedJson(content.data));
+    return content;
+  }
+
+  #freshData(kind: Content['kind']): Record<string, string> {
+    const value = this.nextValue();
+    return kind === 'Secret'
+      ? { password: `${CANARY}-${value}`, user: 'root' }
+      : { 'app.conf': `version=${value}` };
+  }
+
+  nextValue(): number {
+    this.#values += 1;
+    return this.#values;
+  }
+
+  /** The storage has more, and the PersistentVolume says so; the claim's status is nobody's to write here. */
+  grow(disk: Disk): void {
+    disk.bytes += this.#parts.random.pick([GIB, 3n * GIB, 1n]);
+    const backing = this.backingOf(disk);
+    if (backing !== undefined) backing.storageBytes = disk.bytes;
+    this.noteDisk(disk);
+  }
+
+  changeContent(content: Content): void {
+    content.data = this.#freshData(content.kind);
+    this.#secretVersions(content).add(sortedJson(content.data));
+  }
+
+  noteDisk(disk: Disk): void {
+    const versions = this.#versions.get(disk.handle);
+    versions?.attributes.add(sortedJson(disk.attributes));
+    versions?.sizes.add(disk.bytes);
+  }
+
+  notePod(pod: SimPod): void {
+    for (const volume of pod.volumes) {
+      if (volume.kind === 'inline') this.#noteInline(pod, volume);
+      if (volume.kind === 'csi')
+        this.#versions.get(volume.disk.handle)?.groups.add(String(pod.fsGroup?.gid ?? ''));
+    }
+  }
+
+  #noteInline(pod: SimPod, volume: InlineVolume): void {
+    const handle = handleOfInline(pod, volume);
+    if (this.#versions.has(handle)) return;
+    this.#versions.set(handle, {
+      attributes: new Set([sortedJson(volume.attributes)]),
+      stageSecrets: undefined,
+      publishSecrets: volume.secret === undefined ? undefined : this.#secretVersions(volume.secret),
+      accessMode: 'ReadWriteOnce',
+      block: false,
+      ephemeral: true,
+      groups: new Set(pod.fsGroup === undefined ? [] : [String(pod.fsGroup.gid)]),
+      sizes: new Set(),
+    });
+  }
+
+  #secretVersions(secret: Content): Set<string> {
+    const known = this.#contentVersions.get(secret) ?? new Set();
+    this.#contentVersions.set(secret, known);
+    return known;
+  }
+}
+
+export function handleOfInline(pod: Pick<SimPod, 'uid'>, volume: Pick<InlineVolume, 'name'>): string {
+  return inlineVolumeHandle(pod.uid as PodUid, volume.name);
+}
+
+function sortedJson(map: Readonly<Record<string, string>>): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1))));
+}

@@ -1,0 +1,165 @@
+/** What the machine and the neighbours do to the agent: drivers that go, mounts that are held or taken, damage. */
+import { below } from '../../mount/host.ts';
+import type { DeviceNumber } from '../../mount/host.ts';
+import type { Layout } from '../../plugins/layout.ts';
+import type { Backing } from './backing.ts';
+import type { Random } from './random.ts';
+import type { Mount, SimKernel } from './sim-kernel.ts';
+import { ROOT } from './sim-paths.ts';
+import type { SimStorage } from './sim-storage.ts';
+import type { Plan } from './swarm.ts';
+import type { Trace } from './trace.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+export interface SimTroubleParts {
+  readonly plan: Plan;
+  readonly random: Random;
+  readonly kernel: SimKernel;
+  readonly time: VirtualTime;
+  readonly trace: Trace;
+  readonly layout: Layout;
+  readonly storage: SimStorage;
+}
+
+const LAST_ANSWER_MS = 1_000;
+const WHO = 'pid 7 (dd)';
+
+export class SimTrouble {
+  recordsDamaged = false;
+  /** Somebody else unmounted something of ours, or may yet. */
+  mountsTaken = false;
+  readonly #parts: SimTroubleParts;
+  readonly #opened = new Set<DeviceNumber>();
+  readonly #unplugged = new Set<Backing>();
+
+  constructor(parts: SimTroubleParts) {
+    this.#parts = parts;
+  }
+
+  stopDriver(): void {
+    const { random, time, storage } = this.#parts;
+    const driver = random.pick(storage.drivers);
+    driver.stop(random.chance(0.5));
+    time.after(random.between(1_000, 60_000), () => {
+      if (!driver.isUp) driver.start();
+    });
+  }
+
+  restartDriver(): void {
+    const { random, plan, storage } = this.#parts;
+    const index = random.below(storage.drivers.length);
+    const driver = storage.drivers[index];
+    const flips = plan.drivers[index]?.flips === true;
+    driver?.start(flips ? { ...driver.nature, stages: false } : driver.nature);
+  }
+
+  holdMount(): void {
+    const { random, time, trace } = this.#parts;
+    const mount = this.#anyOwnMount();
+    if (mount === undefined || mount.held) return;
+    trace.add(`a process holds ${mount.target}`);
+    mount.held = true;
+    time.after(random.between(500, 60_000), () => {
+      mount.held = false;
+    });
+  }
+
+  takeMount(): void {
+    const mount = this.#anyOwnMount();
+    // What a driver bound for a pod's device nobody looks at again: not modelled, as with the kubelet.
+    if (mount === undefined || mount.target.startsWith(this.#parts.layout.blockDevices)) return;
+    this.mountsTaken = true;
+    this.#parts.trace.add(`somebody unmounts ${mount.target}`);
+    this.#parts.kernel.unmount(mount.target);
+  }
+
+  /** A record, or the kubelet's own file, is cut short, scribbled over or gone; told by whether there was one. */
+  damageRecord(): boolean {
+    const { random, kernel, trace, layout } = this.#parts;
+    const directory = kernel.walk(layout.records);
+    if (typeof directory === 'string') return false;
+    const names = [...directory.inode.entries.keys()].filter((name) => name.endsWith('.json'));
+    if (names.length === 0) return false;
+    const name = random.pick(names);
+    const inode = directory.inode.entries.get(name);
+    if (inode === undefined) return false;
+    this.recordsDamaged = true;
+    const how = random.pick(['cut', 'scribbled', 'gone'] as const);
+    trace.add(`record ${name} ${how}`);
+    if (how === 'gone') kernel.removeFile(below(layout.records, name));
+    else if (how === 'cut') inode.content = inode.content.slice(0, random.below(inode.content.length + 1));
+    else {
+      inode.content = Uint8Array.from(inode.content);
+      const at = random.below(Math.max(1, inode.content.length));
+      inode.content[at] = (inode.content[at] ?? 0) ^ (1 << random.below(7));
+    }
+    return true;
+  }
+
+  /** A process that nobody knows has the device of a volume open. */
+  openDevice(): void {
+    const { random, time, trace, storage, kernel } = this.#parts;
+    const devices = storage.backings().map(({ device, fileSystem }) => device ?? fileSystem.device);
+    const used = [...new Set(devices)].filter((one) => one !== '') as DeviceNumber[];
+    if (used.length === 0) return;
+    const device = random.pick(used);
+    trace.add(`a process opens ${device}`);
+    kernel.devices.open(device, WHO);
+    this.#opened.add(device);
+    time.after(random.between(500, 60_000), () => kernel.devices.close(device, WHO));
+  }
+
+  /** A disk that a pod has goes, and comes back under its number, which nobody else may have been given meanwhile. */
+  unplugDisk(isInUse: (backing: Backing) => boolean): void {
+    const { random, time, trace, storage, kernel } = this.#parts;
+    const inUse = storage.backings().filter((one) => one.device !== undefined && isInUse(one));
+    if (inUse.length === 0) return;
+    const backing = random.pick(inUse);
+    const { device } = backing;
+    if (device === undefined || this.#unplugged.has(backing)) return;
+    trace.add(`disk ${backing.handle} ${device} is unplugged`);
+    kernel.devices.remove(device);
+    this.#unplugged.add(backing);
+    time.after(random.between(500, 30_000), () => this.#plugAgain(backing));
+  }
+
+  losePower(): void {
+    const { random, time, storage } = this.#parts;
+    this.#unplugged.clear();
+    this.#opened.clear();
+    for (const driver of storage.drivers) {
+      driver.losePower();
+      time.after(random.between(100, 20_000), () => {
+        if (!driver.isUp) driver.start();
+      });
+    }
+  }
+
+  heal(): void {
+    const { kernel, storage } = this.#parts;
+    for (const mount of kernel.mounts()) mount.held = false;
+    for (const device of this.#opened) kernel.devices.close(device, WHO);
+    for (const backing of [...this.#unplugged]) this.#plugAgain(backing);
+    for (const driver of storage.drivers) {
+      driver.heal();
+      if (!driver.isUp) driver.start();
+    }
+    // The last faults are answered by then.
+    this.#parts.time.after(LAST_ANSWER_MS, () => {
+      for (const driver of storage.drivers) if (driver.saidUnimplemented) driver.start();
+    });
+  }
+
+  /** One that has lost its number gets another when it is published again. */
+  #plugAgain(backing: Backing): void {
+    this.#unplugged.delete(backing);
+    const { device, handle } = backing;
+    if (device !== undefined && !this.#parts.kernel.devices.addAgain(device, handle))
+      backing.device = undefined;
+  }
+
+  #anyOwnMount(): Mount | undefined {
+    const own = this.#parts.kernel.mounts().filter(({ target }) => target.startsWith(`${ROOT}/`));
+    return own.length === 0 ? undefined : this.#parts.random.pick(own);
+  }
+}

@@ -1,0 +1,39 @@
+/** How often what is rare came up; told at the end, so that a feature that is never met shows. */
+export interface Tally {
+  expansions: number;
+  questions: number;
+  republished: number;
+  quarantines: number;
+  verified: number;
+  walks: number;
+  holds: number;
+}
+
+export const NO_TALLY: Readonly<Tally> = {
+  expansions: 0,
+  questions: 0,
+  republished: 0,
+  quarantines: 0,
+  verified: 0,
+  walks: 0,
+  holds: 0,
+};
+
+export function addTally(sum: Tally, one: Readonly<Tally>): void {
+  for (const key of Object.keys(sum) as (keyof Tally)[]) sum[key] += one[key];
+}
+
+export function tallyText({
+  expansions,
+  questions,
+  republished,
+  quarantines,
+  verified,
+  walks,
+  holds,
+}: Tally): string {
+  return (
+    `${expansions} expansions, ${questions} questions, ${republished} times published again, ` +
+    `${quarantines} operator commands, ${verified} times proven clean, ${walks} ownership walks, ${holds} device holds`
+  );
+}

@@ -1,0 +1,24 @@
+/** What the ownership walk does to a tree in memory, one entry after the other, so that it can be cut short. */
+import type { OwnershipRequest, PathKind } from '../../mount/host.ts';
+
+export interface OwnedEntry {
+  readonly kind: Exclude<PathKind, 'absent'>;
+  readonly mode: number;
+  readonly gid: number;
+}
+
+/** The mode it has to have, its group being right: `Host.changeOwnership`. */
+export function ownedMode(entry: OwnedEntry, { readOnly }: OwnershipRequest): number {
+  if (entry.kind === 'symlink') return entry.mode;
+  return entry.mode | (readOnly ? 0o440 : 0o660) | (entry.kind === 'directory' ? 0o2110 : 0);
+}
+
+export function isOwned(entry: OwnedEntry, request: OwnershipRequest): boolean {
+  return entry.gid === request.gid && ownedMode(entry, request) === entry.mode;
+}
+
+/** chown(2) of a file takes setuid away; and setgid, where the group may execute it. */
+export function modeAfterChown(entry: OwnedEntry, gid: number): number {
+  if (entry.gid === gid || entry.kind === 'directory' || entry.kind === 'symlink') return entry.mode;
+  return entry.mode & ((entry.mode & 0o010) === 0 ? ~0o4000 : ~0o6000);
+}

@@ -1,0 +1,290 @@
+/** What a simulated driver does when it is asked, correct by the specification (csi.v1, 1.13) and idempotent. */
+import { type AbsolutePath, parentOf } from '../../mount/host.ts';
+import type { NodeExpandVolumeRequest, NodePublishVolumeRequest } from '../../plugins/csi/generated/csi.ts';
+import { type Backing, type BackingOptions, EPHEMERAL_KEY, PLAIN_BACKING } from './backing.ts';
+import { missingFrom, STATUS, type VolumeCallRecord } from './driver-call.ts';
+import { DriverDevices } from './driver-devices.ts';
+import type { Fate } from './driver-fates.ts';
+import type { DriverNature } from './driver-nature.ts';
+import { plant } from './file-tree.ts';
+import type { SimKernel } from './sim-kernel.ts';
+import { answerQuestion } from './volume-questions.ts';
+
+export type Outcome =
+  | { readonly status: 0; readonly reply: unknown }
+  | { readonly status: number; readonly message: string };
+
+export const EMPTY: Outcome = { status: 0, reply: {} };
+
+export function refuse(status: number, message: string): Outcome {
+  return { status, message };
+}
+
+export class VolumeService {
+  readonly #kernel: SimKernel;
+  readonly #nature: () => DriverNature;
+  readonly #backings = new Map<string, Backing>();
+  readonly #devices: DriverDevices;
+  #attachments = 0;
+
+  constructor(kernel: SimKernel, nature: () => DriverNature) {
+    this.#kernel = kernel;
+    this.#nature = nature;
+    this.#devices = new DriverDevices(kernel);
+  }
+
+  addVolume(handle: string, options: Partial<BackingOptions> = {}): Backing {
+    const { block, ephemeral, bytes, limitBytes } = { ...PLAIN_BACKING, ...options };
+    const fileSystem = this.#kernel.makeFileSystem('ext4', `/dev/sim/${handle}`, false);
+    plant(fileSystem.root, 'identity', handle);
+    plant(fileSystem.root, 'counter', '0');
+    const backing: Backing = {
+      handle,
+      fileSystem,
+      block,
+      ephemeral,
+      device: undefined,
+      attachment: undefined,
+      stagedAt: new Set(),
+      resources: new Set(),
+      storageBytes: bytes,
+      nodeBytes: bytes,
+      limitBytes,
+    };
+    this.#backings.set(handle, backing);
+    return backing;
+  }
+
+  backing(handle: string): Backing | undefined {
+    return this.#backings.get(handle);
+  }
+
+  backings(): IterableIterator<Backing> {
+    return this.#backings.values();
+  }
+
+  /** The node lost power: what was staged without a mount is gone too, and disks will be found anew. */
+  losePower(): void {
+    for (const backing of this.#backings.values()) {
+      backing.stagedAt.clear();
+      backing.device = undefined;
+    }
+  }
+
+  perform(call: VolumeCallRecord, fate: Fate['kind']): Outcome {
+    const backing = this.#backings.get(call.request.volumeId);
+    const missing = missingFrom(call);
+    if (missing !== undefined) return refuse(STATUS.invalidArgument, `no ${missing}`);
+    switch (call.method) {
+      case 'ControllerPublishVolume':
+        return this.#attach(backing);
+      case 'ControllerUnpublishVolume':
+        if (backing !== undefined) backing.attachment = undefined;
+        return EMPTY;
+      case 'NodeStageVolume': {
+        const { stagingTargetPath, publishContext } = call.request;
+        return this.#stage(stagingTargetPath as AbsolutePath, publishContext, backing, fate);
+      }
+      case 'NodeUnstageVolume':
+        return this.#unstage(call.request.stagingTargetPath as AbsolutePath, backing);
+      case 'NodePublishVolume':
+        return this.#publish(call.request, backing ?? this.#makeEphemeral(call.request), fate);
+      case 'NodeUnpublishVolume':
+        return this.#unpublish(call.request.targetPath as AbsolutePath, backing);
+      case 'NodeExpandVolume':
+        return this.#expand(call.request, backing);
+      case 'NodeGetVolumeStats':
+      case 'NodeGetVolumeHealth':
+        return answerQuestion(call, backing, fate);
+    }
+  }
+
+  /** It says OK and has done nothing; it has forgotten what it never took down. */
+  lie(call: VolumeCallRecord): Outcome {
+    const backing = this.#backings.get(call.request.volumeId);
+    switch (call.method) {
+      case 'NodeUnpublishVolume':
+        backing?.resources.delete(call.request.targetPath);
+        this.#forgetEphemeral(backing);
+        if (backing !== undefined) this.#devices.unplug(backing);
+        return EMPTY;
+      case 'NodeUnstageVolume':
+        backing?.stagedAt.delete(call.request.stagingTargetPath);
+        if (backing !== undefined) this.#devices.unplug(backing);
+        return EMPTY;
+      case 'NodeStageVolume':
+      case 'NodePublishVolume':
+        return EMPTY;
+      default:
+        return this.perform(call, 'lie');
+    }
+  }
+
+  /** A driver that says at a teardown that it does not know the volume keeps nothing of what is not mounted (GR-05). */
+  forget({ method, request }: VolumeCallRecord): void {
+    const backing = this.#backings.get(request.volumeId);
+    const isMounted = (path: string): boolean => {
+      const seen = this.#kernel.lookUpMount(path as AbsolutePath);
+      return typeof seen !== 'string' && seen.mounted;
+    };
+    if (method === 'NodeUnpublishVolume' && !isMounted(request.targetPath)) {
+      backing?.resources.delete(request.targetPath);
+      this.#forgetEphemeral(backing);
+    }
+    if (method === 'NodeUnstageVolume' && !isMounted(request.stagingTargetPath))
+      backing?.stagedAt.delete(request.stagingTargetPath);
+    if (backing !== undefined) this.#devices.unplug(backing);
+  }
+
+  #attach(backing: Backing | undefined): Outcome {
+    if (backing === undefined) return refuse(STATUS.notFound, 'no such volume');
+    if (backing.attachment === undefined) {
+      this.#attachments += 1;
+      backing.attachment = `lun-${this.#attachments}`;
+    }
+    return { status: 0, reply: { publishContext: { device: backing.attachment } } };
+  }
+
+  #stage(
+    path: AbsolutePath,
+    context: Readonly<Record<string, string>>,
+    backing: Backing | undefined,
+    fate: Fate['kind'],
+  ): Outcome {
+    if (backing === undefined) return refuse(STATUS.notFound, 'no such volume');
+    const { attaches, stageMounts } = this.#nature();
+    const isAttached = backing.attachment !== undefined && context['device'] === backing.attachment;
+    if (attaches && !isAttached)
+      return refuse(STATUS.failedPrecondition, `device ${context['device'] ?? ''} is not attached`);
+    const facts = this.#kernel.inspect(path);
+    if (typeof facts === 'string' || facts.kind !== 'directory')
+      return refuse(STATUS.internal, `no directory ${path}`);
+    if (!this.#isStaged(path, backing)) backing.nodeBytes = backing.storageBytes;
+    if (backing.block) return outcomeOf(this.#devices.stage(backing, path, stageMounts));
+    if (stageMounts) {
+      const mount = () => this.#kernel.mountFileSystem(backing.fileSystem, path, []);
+      return this.#mountOnce(path, backing, fate, mount);
+    }
+    backing.stagedAt.add(path);
+    return EMPTY;
+  }
+
+  #unstage(path: AbsolutePath, backing: Backing | undefined): Outcome {
+    if (backing?.block === true) return outcomeOf(this.#devices.unstage(backing, path));
+    backing?.stagedAt.delete(path);
+    return this.#takeDown(path, backing);
+  }
+
+  #publish(request: NodePublishVolumeRequest, backing: Backing | undefined, fate: Fate['kind']): Outcome {
+    const { stages, stageMounts, bindsDevices } = this.#nature();
+    const target = request.targetPath as AbsolutePath;
+    const staging = request.stagingTargetPath as AbsolutePath;
+    if (backing === undefined) return refuse(STATUS.notFound, 'no such volume');
+    const isStaging = stages && !backing.ephemeral;
+    if (isStaging && !this.#isStaged(staging, backing))
+      return refuse(STATUS.failedPrecondition, 'not staged');
+    const parent = this.#kernel.inspect(parentOf(target));
+    if (typeof parent === 'string' || parent.kind !== 'directory')
+      return refuse(STATUS.internal, `no directory above ${target}`);
+    if (!isStaging && backing.resources.size === 0) backing.nodeBytes = backing.storageBytes;
+    if (backing.block) {
+      const how = { binds: bindsDevices, twice: fate === 'stack' };
+      return outcomeOf(this.#devices.publish(backing, target, how));
+    }
+    const made = this.#kernel.makeDirectory(target, 0o750);
+    if (made !== undefined && made !== 'EEXIST') return refuse(STATUS.internal, made);
+    const options = request.readonly ? ['ro'] : [];
+    const outcome = this.#mountOnce(target, backing, fate, () => {
+      return isStaging && stageMounts
+        ? this.#kernel.bind(staging, target, options)
+        : this.#kernel.mountFileSystem(backing.fileSystem, target, options);
+    });
+    if (outcome.status !== 0) return outcome;
+    backing.resources.add(target);
+    applyMountGroup(request, backing);
+    return outcome;
+  }
+
+  #unpublish(target: AbsolutePath, backing: Backing | undefined): Outcome {
+    if (backing?.block === true) return outcomeOf(this.#devices.unpublish(backing, target));
+    const down = this.#takeDown(target, backing);
+    if (down.status !== 0) return down;
+    this.#kernel.removeDirectory(target);
+    backing?.resources.delete(target);
+    this.#forgetEphemeral(backing);
+    return EMPTY;
+  }
+
+  #expand(request: NodeExpandVolumeRequest, backing: Backing | undefined): Outcome {
+    const { expands, stages } = this.#nature();
+    if (expands === 'no') return refuse(STATUS.unimplemented, 'this driver grows nothing');
+    const isHere =
+      backing !== undefined &&
+      (backing.resources.has(request.volumePath) ||
+        (stages && this.#isStaged(request.volumePath as AbsolutePath, backing)));
+    if (!isHere) return refuse(STATUS.notFound, `no volume at ${request.volumePath}`);
+    const wanted = request.capacityRange?.requiredBytes ?? backing.storageBytes;
+    if (wanted > backing.limitBytes) return refuse(STATUS.outOfRange, `more than ${backing.limitBytes}`);
+    if (expands === 'offline' && backing.resources.size > 0)
+      return refuse(STATUS.failedPrecondition, 'it is in use');
+    if (wanted > backing.nodeBytes) backing.nodeBytes = wanted;
+    return { status: 0, reply: { capacityBytes: backing.block ? 0n : backing.nodeBytes } };
+  }
+
+  #makeEphemeral({ volumeId, volumeContext }: NodePublishVolumeRequest): Backing | undefined {
+    return volumeContext[EPHEMERAL_KEY] === 'true'
+      ? this.addVolume(volumeId, { ephemeral: true })
+      : undefined;
+  }
+
+  #forgetEphemeral(backing: Backing | undefined): void {
+    if (backing?.ephemeral === true && backing.resources.size === 0) this.#backings.delete(backing.handle);
+  }
+
+  #mountOnce(
+    path: AbsolutePath,
+    backing: Backing,
+    fate: Fate['kind'],
+    mount: () => string | undefined,
+  ): Outcome {
+    const top = this.#kernel.mountsAt(path).at(-1);
+    if (top !== undefined && top.fileSystem !== backing.fileSystem)
+      return refuse(STATUS.internal, `${path} has another mount`);
+    const layers = (top === undefined ? 1 : 0) + (fate === 'stack' ? 1 : 0);
+    for (let layer = 0; layer < layers; layer += 1) {
+      const denied = mount();
+      if (denied !== undefined) return refuse(STATUS.internal, denied);
+    }
+    return EMPTY;
+  }
+
+  #isStaged(path: AbsolutePath, backing: Backing): boolean {
+    if (backing.block || !this.#nature().stageMounts) return backing.stagedAt.has(path);
+    return this.#kernel.mountsAt(path).at(-1)?.fileSystem === backing.fileSystem;
+  }
+
+  /** Unmounts what of this volume is mounted there; absent is success. */
+  #takeDown(path: AbsolutePath, backing: Backing | undefined): Outcome {
+    const kernel = this.#kernel;
+    for (let top = kernel.mountsAt(path).at(-1); top !== undefined; top = kernel.mountsAt(path).at(-1)) {
+      if (backing !== undefined && top.fileSystem !== backing.fileSystem)
+        return refuse(STATUS.internal, 'not our mount');
+      const denied = kernel.unmount(path);
+      if (denied !== undefined) return refuse(STATUS.internal, `umount ${path}: ${denied}`);
+    }
+    return EMPTY;
+  }
+}
+
+function outcomeOf(denied: string | undefined): Outcome {
+  return denied === undefined ? EMPTY : refuse(STATUS.internal, denied);
+}
+
+/** A driver with VOLUME_MOUNT_GROUP gives all of the volume to the group it is told, as a mount option would. */
+function applyMountGroup({ volumeCapability }: NodePublishVolumeRequest, { fileSystem }: Backing): void {
+  const access = volumeCapability?.accessType;
+  if (access?.$case !== 'mount' || access.value.volumeMountGroup === '') return;
+  const gid = Number(access.value.volumeMountGroup);
+  fileSystem.root.gid = gid;
+  for (const file of fileSystem.root.entries.values()) file.gid = gid;
+}
