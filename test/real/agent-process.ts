@@ -13,6 +13,7 @@ import { below } from '../../mount/host.ts';
 import { waitForHelpers } from '../../mount/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/linux-host.ts';
 import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
+import { isMoreThan } from '../../plugins/volume.ts';
 import type { LogFields } from '../../reconciler/log.ts';
 import { type CrashPoint, crashingHost } from './crashing-host.ts';
 
@@ -73,6 +74,10 @@ function look(): void {
     [...desired.volumes.values()].every(({ spec, publications }) => {
       const there = actual.get(spec.id)?.publications;
       return [...publications.keys()].every((key) => there?.get(key)?.presence.kind === 'present');
+    }) &&
+    [...desired.volumes.values()].every(({ spec, size }) => {
+      const known = actual.get(spec.id)?.sizeBytes;
+      return size === undefined || known === undefined || !isMoreThan(size.bytes, known);
     });
   if (settled && !announced) say({ settled: true, volumes: actual.size });
   announced = settled;

@@ -1,17 +1,30 @@
 /**
  * The real agent, the real kernel and a real driver process: kill -9 at effect n, for every n until a run completes,
- * start again, and compare with the end state of a run that was never killed. INV-17, RS-01, RS-06, RS-07, RS-10.
+ * start again, and compare with the end state of a run that was never killed. INV-17, RS-01, RS-06, RS-07, RS-10. An
+ * oracle before the driver judges the order, the overlap and the fields of every call of all these agents.
  *
  * `npm run sweep` kills at every effect; `npm test` at every SWEEP_STRIDE-th one.
  */
 import assert from 'node:assert/strict';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  openSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { CrashPoint } from './crashing-host.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { createSweepBench, type SweepBench } from './sweep-bench.ts';
 import { snapshot } from './world-snapshot.ts';
 
-const STRIDE = Number(process.env['SWEEP_STRIDE'] ?? '11');
+const STRIDE = Number(process.env['SWEEP_STRIDE'] ?? '9');
 const POINTS: readonly CrashPoint[] = ['before', 'during', 'after'];
 const skip = inPrivateNamespace();
 
@@ -30,9 +43,12 @@ apiVersion: v1
 kind: Pod
 metadata: { name: web, namespace: default, uid: web-1 }
 spec:
+  securityContext: { fsGroup: 2000 }
   containers:
     - name: main
       image: none
+      volumeDevices:
+        - { name: raw, devicePath: /dev/raw }
       volumeMounts:
         - { name: data, mountPath: /data }
         - { name: keys, mountPath: /keys }
@@ -41,6 +57,7 @@ spec:
         - { name: memory, mountPath: /memory }
         - { name: host, mountPath: /host }
   volumes:
+    - { name: raw, persistentVolumeClaim: { claimName: raw } }
     - { name: data, persistentVolumeClaim: { claimName: data } }
     - { name: keys, secret: { secretName: keys } }
     - name: settings
@@ -50,8 +67,33 @@ spec:
     - { name: host, hostPath: { path: /etc, type: Directory } }
 `;
 
+const GROWING_POD = `
+apiVersion: v1
+kind: Pod
+metadata: { name: web, namespace: default, uid: web-1 }
+spec:
+  containers:
+    - name: main
+      image: none
+      volumeDevices: [{ name: raw, devicePath: /dev/raw }]
+      volumeMounts: [{ name: data, mountPath: /data }]
+  volumes:
+    - { name: raw, persistentVolumeClaim: { claimName: raw } }
+    - { name: data, persistentVolumeClaim: { claimName: data } }
+`;
+
 /** What stays of an empty root: directories that belong to no volume. */
-const SKELETON = /^directory \/(pods|plugins\/kubernetes\.io(\/csi(\/[a-z.]+)?)?) 750$/;
+const SKELETON =
+  /^directory \/(pods|plugins\/kubernetes\.io(\/csi(\/[a-z.]+|\/volumeDevices(\/(staging|publish))?)?)?) 0 750$/;
+const BYTES = 32 * 1024 * 1024;
+/** xfs, because a mounted ext4 grows only with CAP_SYS_RESOURCE; and none is smaller. */
+const GROWING_BYTES = 320 * 1024 * 1024;
+/** There are few effects in growing. */
+const GROWING_STRIDE_MAX = 3;
+const SECTOR_BYTES = 512;
+const STEP_BYTES = 4 * 1024 * 1024;
+const FILE = 'pods/web-1/volumes/kubernetes.io~csi/data/mount';
+const DEVICE = 'pods/web-1/volumeDevices/kubernetes.io~csi/raw';
 
 function difference(now: readonly string[], expected: readonly string[]): string[] {
   return [
@@ -60,62 +102,150 @@ function difference(now: readonly string[], expected: readonly string[]): string
   ];
 }
 
-async function settle(bench: SweepBench, expected: readonly string[], after: string): Promise<void> {
-  const run = await bench.run('before', 0);
-  assert.equal(run.ended, 'settled', `${after}: the next agent did not settle`);
-  assert.deepEqual(difference(snapshot(bench.root, bench.pool), expected), [], after);
+function see({ root, driver }: SweepBench): readonly string[] {
+  return snapshot(root, driver.pool);
 }
 
-describe('kill -9 at every effect', { concurrency: 2, skip }, () => {
-  for (const point of POINTS) {
-    test(`killed ${point} any effect, the next agent reaches the same world (INV-17)`, async (context) => {
-      const bench = await createSweepBench(point);
-      try {
-        bench.wish(POD);
-        assert.equal((await bench.run('before', 0)).ended, 'settled', 'the run that nobody kills settles');
-        const up = snapshot(bench.root, bench.pool);
-        assert.ok(up.filter((line) => line.startsWith('mount ')).length === 5, 'all five mounts are there');
-        bench.wish(undefined);
-        assert.equal(
-          (await bench.run('before', 0)).ended,
-          'settled',
-          'the run down that nobody kills settles',
-        );
-        const down = snapshot(bench.root, bench.pool);
-        assert.ok(
-          down.every((line) => SKELETON.test(line)),
-          `left behind: ${down.join('\n')}`,
-        );
-        const kills = await sweep(bench, point, { up, down });
-        context.diagnostic(`${kills} kills ${point} an effect, 0 differences`);
-      } finally {
-        bench.wish(undefined);
-        await bench.run('before', 0);
-        await bench.close();
-      }
-    });
+async function settle(bench: SweepBench, what: string): Promise<void> {
+  const run = await bench.run('before', 0);
+  assert.equal(run.ended, 'settled', `${what}: the next agent did not settle`);
+}
+
+/** A file system and a device of the driver, so large. */
+async function createVolumes({ driver, volumes }: SweepBench, bytes: number, fsType: 'ext4' | 'xfs') {
+  const data = await driver.create('data', String(bytes), { fsType });
+  const raw = await driver.create('raw', String(bytes), { mode: 'Block' });
+  const yaml = `${data.yaml}---\n${raw.yaml}`;
+  volumes(yaml);
+  return { yaml, handles: [data.handle, raw.handle] };
+}
+
+/** What must still be there after any number of crashes. */
+function leaveTraces({ root }: SweepBench): void {
+  writeFileSync(join(root, FILE, 'note'), 'precious', { mode: 0o600 });
+  const device = openSync(join(root, DEVICE), 'r+');
+  writeSync(device, 'precious');
+  closeSync(device);
+}
+
+/** The next time the volume is published, its group has something to do. */
+function takeFromGroup({ root }: SweepBench): void {
+  chownSync(join(root, FILE, 'note'), 0, 0);
+  chmodSync(join(root, FILE, 'note'), 0o600);
+}
+
+/** In a bench of its own, whose driver is judged at the end; nothing of it stays, whatever happens. */
+async function inBench(
+  label: string,
+  steadyWish: boolean,
+  tell: (bench: SweepBench) => Promise<void>,
+): Promise<void> {
+  const bench = await createSweepBench(label, steadyWish);
+  try {
+    await tell(bench);
+    bench.wish(undefined);
+    await settle(bench, 'at the end');
+    assert.deepEqual(
+      see(bench).filter((line) => !SKELETON.test(line)),
+      [],
+      'left behind',
+    );
+    bench.driver.assertJudged();
+  } finally {
+    bench.wish(undefined);
+    await bench.run('before', 0).finally(() => bench.close());
   }
+}
+
+describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
+  for (const point of POINTS) {
+    test(`killed ${point} any effect, the next agent reaches the same world (INV-17)`, (context) =>
+      inBench(point, true, async (bench) => {
+        await createVolumes(bench, BYTES, 'ext4');
+        bench.wish(POD);
+        await settle(bench, 'a run that nobody kills');
+        leaveTraces(bench);
+        bench.wish(undefined);
+        await settle(bench, 'a run down that nobody kills');
+        const down = see(bench);
+        bench.wish(POD);
+        await settle(bench, 'a second run up');
+        const up = see(bench);
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 7, 'all mounts are there');
+        assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
+        assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);
+        assert.equal(up.filter((line) => line.startsWith('loop ')).length, 3, 'one of them holds the device');
+        const kills = await sweep(bench, point, { up, down });
+        context.diagnostic(
+          `${kills} kills ${point} an effect, 0 differences; ${bench.driver.oracle.calls} calls judged`,
+        );
+      }));
+  }
+
+  test('killed anywhere while volumes grow, the next agent finishes it, and nothing else changes', (context) =>
+    inBench('grow', false, async (bench) => {
+      const { yaml, handles } = await createVolumes(bench, GROWING_BYTES, 'xfs');
+      bench.wish(GROWING_POD);
+      await settle(bench, 'a run that nobody kills');
+      leaveTraces(bench);
+      const up = see(bench);
+      const grown = (line: string, bytes: number): string =>
+        line.replaceAll(`"${GROWING_BYTES}"`, `"${bytes}"`);
+      let kills = 0;
+      let bytes = GROWING_BYTES;
+      for (const point of POINTS) {
+        for (let effect = 1, over = false; !over; effect += Math.min(STRIDE, GROWING_STRIDE_MAX)) {
+          bytes += STEP_BYTES;
+          const before = fileSystemBytes(bench);
+          for (const handle of handles) await bench.driver.grow(handle, bytes);
+          bench.volumes(grown(yaml, bytes));
+          const run = await bench.run(point, effect);
+          over = run.ended === 'settled';
+          if (!over) kills += 1;
+          const what = `killed ${point} effect ${effect} (${run.effects.at(-1)})`;
+          await settle(bench, what);
+          const expected = up.map((line) => grown(line, bytes));
+          assert.deepEqual(difference(see(bench), expected), [], what);
+          assert.equal(fileSystemBytes(bench) - before, STEP_BYTES, what);
+          assert.equal(deviceBytes(bench), bytes, what);
+        }
+      }
+      context.diagnostic(`${kills} kills while growing, 0 differences`);
+    }));
 });
 
-/** Up and down in turns, each time killed at effect n, until a run on either way is over before its n-th effect. */
+function fileSystemBytes({ root }: SweepBench): number {
+  const { blocks, bsize } = statfsSync(join(root, FILE));
+  return blocks * bsize;
+}
+
+/** As the kernel has it, of the device that the pod's link leads to. */
+function deviceBytes({ root }: SweepBench): number {
+  const { rdev } = statSync(join(root, DEVICE));
+  const sectors = readFileSync(`/sys/dev/block/${rdev >> 8}:${rdev & 0xff}/size`, 'utf8');
+  return Number(sectors) * SECTOR_BYTES;
+}
+
+/** Down and up in turns, each time killed at effect n, until a run on either way is over before its n-th effect. */
 async function sweep(
   bench: SweepBench,
   point: CrashPoint,
   world: { readonly up: readonly string[]; readonly down: readonly string[] },
 ): Promise<number> {
   let kills = 0;
-  for (let effect = 1, over = 0; over < 2; effect += STRIDE) {
-    over = 0;
-    for (const way of ['up', 'down'] as const) {
+  const over = new Set<string>();
+  for (let effect = 1; over.size < 2; effect += STRIDE) {
+    for (const way of ['down', 'up'] as const) {
       bench.wish(way === 'up' ? POD : undefined);
       const run = await bench.run(point, effect);
-      await settle(
-        bench,
-        world[way],
-        `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`,
-      );
-      if (run.ended === 'settled') over += 1;
-      else kills += 1;
+      const what = `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`;
+      if (run.ended === 'settled') over.add(way);
+      else {
+        kills += 1;
+        await settle(bench, what);
+      }
+      assert.deepEqual(difference(see(bench), world[way]), [], what);
+      if (way === 'up') takeFromGroup(bench);
     }
   }
   return kills;

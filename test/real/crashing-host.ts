@@ -1,9 +1,10 @@
 /** A Host that kills its own process at the n-th effect: before it, after it, or while it is under way. */
+import { lstatSync, readdirSync } from 'node:fs';
 import type { Host } from '../../mount/host.ts';
 
 export type CrashPoint = 'before' | 'during' | 'after';
 
-/** Methods that change the world. A remote call counts when it goes to a Node or Controller service. */
+/** Methods that change the world. A remote call counts when it changes a volume. */
 const EFFECTS = new Set([
   'makeDirectory',
   'removeEmptyDirectory',
@@ -14,6 +15,9 @@ const EFFECTS = new Set([
   'makeLink',
   'mount',
   'unmount',
+  'holdDevice',
+  'releaseDevice',
+  'changeOwnership',
 ]);
 
 export interface CrashPlan {
@@ -23,7 +27,8 @@ export interface CrashPlan {
 }
 
 /**
- * Guarantees: effects are counted in the order in which they begin, and the kill is SIGKILL: no handler, no flush.
+ * Guarantees: effects are counted in the order in which they begin, and the kill is SIGKILL: no handler, no flush. What
+ * finds that there is nothing to do is no effect: a crash beside it is one beside its neighbours.
  * `report` is told of every effect before it begins.
  */
 export function crashingHost<H extends Host>(
@@ -43,7 +48,7 @@ export function crashingHost<H extends Host>(
       if (!EFFECTS.has(name) && name !== 'call') return value.bind(target);
       return async (...given: unknown[]): Promise<unknown> => {
         const label = name === 'call' ? changingCall(given) : name;
-        if (label === undefined) return value.apply(target, given);
+        if (label === undefined || changesNothing(name, given)) return value.apply(target, given);
         count += 1;
         const mine = count === plan.effect;
         report(count, label);
@@ -57,7 +62,33 @@ export function crashingHost<H extends Host>(
   });
 }
 
-const CHANGING = /^(Node(Stage|Unstage|Publish|Unpublish)Volume|Controller(Publish|Unpublish)Volume)$/;
+/** Removes what is not there or is in use, or makes the directory that is there. */
+function changesNothing(name: string, [path, mode]: readonly unknown[]): boolean {
+  if (typeof path !== 'string') return false;
+  const facts = lstatSync(path, { throwIfNoEntry: false });
+  switch (name) {
+    case 'removeFile':
+    case 'removeTree':
+      return facts === undefined;
+    case 'removeEmptyDirectory':
+      return facts?.isDirectory() !== true || !isEmpty(path);
+    case 'makeDirectory':
+      return facts?.isDirectory() === true && (facts.mode & 0o7777) === mode;
+    default:
+      return false;
+  }
+}
+
+/** False for one that has just been removed by another. */
+function isEmpty(directory: string): boolean {
+  try {
+    return readdirSync(directory).length === 0;
+  } catch {
+    return false;
+  }
+}
+
+const CHANGING = /^(Node(Stage|Unstage|Publish|Unpublish|Expand)Volume|Controller(Publish|Unpublish)Volume)$/;
 
 function changingCall(given: readonly unknown[]): string | undefined {
   const method = (given[0] as { method: { path: string } }).method.path.split('/').pop() ?? '';

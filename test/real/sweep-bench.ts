@@ -1,17 +1,16 @@
-/** A state root, a real driver process and real agent processes to kill, for the crash sweep. */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+/** A state root, a real driver behind its judge, and real agent processes to kill, for the crash sweeps. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { build } from 'esbuild';
+import { bundle } from './bundle.ts';
 import type { CrashPoint } from './crashing-host.ts';
+import { type JudgedDriver, startJudgedDriver } from './judged-driver.ts';
 
-const DRIVER = 'loopfile.mooring.dev';
-const SETTLE_MS_MAX = 30_000;
-/** Bundled CommonJS dependencies call require; an ES module has none. */
-const BANNER =
-  "import { createRequire as mooringRequire } from 'node:module'; const require = mooringRequire(import.meta.url);";
+const NODE = 'sweep-node';
+const SETTLE_MS_MAX = 60_000;
 
 export interface AgentRun {
   /** Effects begun, by name, in order. */
@@ -21,86 +20,50 @@ export interface AgentRun {
 
 export interface SweepBench {
   readonly root: string;
-  readonly pool: string;
+  readonly driver: JudgedDriver;
+  /** What is in the manifests beside the wish. */
+  volumes(yaml: string): void;
   wish(manifest: string | undefined): void;
   /** Runs an agent until it settles or its crash point kills it; an agent that settled is killed then. */
   run(point: CrashPoint, effect: number): Promise<AgentRun>;
   close(): Promise<void>;
 }
 
-async function bundle(directory: string, entry: string, name: string): Promise<string> {
-  const outfile = join(directory, name);
-  const entryPoints = [new URL(`../../${entry}`, import.meta.url).pathname];
-  await build({
-    entryPoints,
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    banner: { js: BANNER },
-    logLevel: 'error',
-  });
-  return outfile;
-}
-
-export async function createSweepBench(label: string): Promise<SweepBench> {
+/** `steadyWish`: the manifests only come and go. */
+export async function createSweepBench(label: string, steadyWish: boolean): Promise<SweepBench> {
   const scratch = mkdtempSync(join(tmpdir(), `mooring-sweep-${label}-`));
-  const [root, pool, manifests] = ['r', 'p', 'm'].map((name) => join(scratch, name)) as [
-    string,
-    string,
-    string,
-  ];
-  for (const path of [root, pool, manifests, join(root, 'plugins', DRIVER), join(root, 'plugins_registry')]) {
-    mkdirSync(path, { recursive: true, mode: 0o750 });
-  }
+  const root = join(scratch, 'r');
+  const manifests = join(scratch, 'm');
+  for (const path of [root, manifests]) mkdirSync(path, { mode: 0o750 });
   const agentBundle = await bundle(scratch, 'test/real/agent-process.ts', 'agent.mjs');
   const brokerBundle = await bundle(scratch, 'mount/broker-main.ts', 'broker.mjs');
-  const driverBundle = await bundle(scratch, 'plugins/loopfile/main.ts', 'driver.mjs');
-  const create = ['create', '--pool', pool, '--name', 'data', '--size', '32Mi', '--yaml'];
-  const volumeYaml = execFileSync(process.execPath, [driverBundle, ...create], { encoding: 'utf8' });
-  const driver = spawn(
-    process.execPath,
-    [
-      driverBundle,
-      '--pool',
-      pool,
-      '--endpoint',
-      `unix://${root}/plugins/${DRIVER}/csi.sock`,
-      '--registry',
-      join(root, 'plugins_registry'),
-      '--node-id',
-      'sweep-node',
-    ],
-    { stdio: ['ignore', 'ignore', process.env['SWEEP_LOG'] === '1' ? 'inherit' : 'ignore'] },
-  );
-  writeFileSync(join(manifests, 'volume.yaml'), volumeYaml);
-  const live = new Set<ChildProcess>([driver]);
+  const program = await bundle(scratch, 'plugins/loopfile/main.ts', 'driver.mjs');
+  const driver = await startJudgedDriver({ program, scratch, root, nodeName: NODE, steadyWish });
+  const live = new Set<ChildProcess>();
+
+  function put(name: string, text: string): void {
+    writeFileSync(join(scratch, 'new.yaml'), text);
+    renameSync(join(scratch, 'new.yaml'), join(manifests, name));
+  }
 
   return {
     root,
-    pool,
+    driver,
+    volumes: (yaml) => put('volumes.yaml', yaml),
     wish(manifest) {
-      const path = join(manifests, 'pod.yaml');
-      if (manifest === undefined) {
-        rmSync(path, { force: true });
-        return;
-      }
-      writeFileSync(join(scratch, 'pod.new'), manifest);
-      renameSync(join(scratch, 'pod.new'), path);
+      if (manifest === undefined) rmSync(join(manifests, 'pod.yaml'), { force: true });
+      else put('pod.yaml', manifest);
     },
     async run(point, effect) {
-      const child = spawn(
-        process.execPath,
-        [agentBundle, root, manifests, point, String(effect), brokerBundle],
-        {
-          stdio: ['ignore', 'pipe', 'inherit'],
-        },
-      );
+      const argv = [agentBundle, root, manifests, point, String(effect), brokerBundle];
+      const child = spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, ...argv], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
       live.add(child);
-      const exited = new Promise<void>((resolve) => child.on('exit', () => resolve()));
+      const exited = once(child, 'exit');
       const effects: string[] = [];
       let ended: AgentRun['ended'] = 'killed';
-      const overdue = setTimeout(() => child.kill('SIGKILL'), SETTLE_MS_MAX);
+      const overdue = setTimeout(() => child.kill('SIGTERM'), SETTLE_MS_MAX);
       for await (const line of createInterface({ input: child.stdout })) {
         const said = JSON.parse(line) as { effect?: number; name?: string; settled?: boolean };
         if (said.name !== undefined) effects.push(said.name);
@@ -108,23 +71,20 @@ export async function createSweepBench(label: string): Promise<SweepBench> {
         ended = 'settled';
         child.kill('SIGKILL');
       }
-      await exited;
+      const [code, signal] = await exited;
       clearTimeout(overdue);
       live.delete(child);
+      driver.agentIsGone();
+      if (signal !== 'SIGKILL') {
+        const last = `after effect ${effects.length} (${effects.at(-1)})`;
+        throw new Error(`the agent ended by itself or never settled: ${signal ?? code}, ${last}`);
+      }
       return { effects, ended };
     },
     async close() {
       for (const child of live) child.kill('SIGKILL');
-      await Promise.all(
-        [...live].map(
-          (child) =>
-            new Promise((resolve) => {
-              if (child.exitCode !== null || child.signalCode !== null) resolve(undefined);
-              else child.on('exit', resolve);
-            }),
-        ),
-      );
-      if (existsSync(scratch)) rmSync(scratch, { recursive: true, force: true });
+      await driver.close();
+      rmSync(scratch, { recursive: true, force: true });
     },
   };
 }

@@ -1,5 +1,5 @@
 /** The world as it can be compared: what an outside observer sees of a state root and a driver's pool. */
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseMountTable } from '../../mount/mount-table.ts';
 
@@ -10,7 +10,10 @@ function normal(text: string): string {
     .replaceAll(/loop\d+/g, 'loopN');
 }
 
-/** Sorted lines: mounts, directories and files with modes and contents, records, loop devices. */
+/**
+ * Sorted lines: mounts; directories and files with groups, modes and contents; devices with their first bytes; records;
+ * loop devices of the pool, and those that hold a device for a pod.
+ */
 export function snapshot(root: string, pool: string): readonly string[] {
   return [
     ...mounts(root),
@@ -18,6 +21,7 @@ export function snapshot(root: string, pool: string): readonly string[] {
     ...tree(root, 'plugins/kubernetes.io'),
     ...records(root),
     ...loops(pool),
+    ...loops(root),
   ].sort();
 }
 
@@ -27,7 +31,7 @@ function mounts(root: string): string[] {
   return table.value.entries
     .filter(({ target }) => target.startsWith(`${root}/`))
     .map(({ target, fsType, root: part, options }) => {
-      return `mount ${target.slice(root.length)} ${fsType} ${part} ${options.includes('ro') ? 'ro' : 'rw'}`;
+      return `mount ${target.slice(root.length)} ${fsType} ${normal(part)} ${options.includes('ro') ? 'ro' : 'rw'}`;
     });
 }
 
@@ -39,11 +43,13 @@ function tree(root: string, part: string): string[] {
     const shown = normal(path.slice(root.length));
     const facts = lstatSync(path, { throwIfNoEntry: false });
     if (facts === undefined) return;
-    const mode = (facts.mode & 0o7777).toString(8);
+    const mode = `${facts.gid} ${(facts.mode & 0o7777).toString(8)}`;
     if (facts.isSymbolicLink()) lines.push(`link ${shown} -> ${normal(readlinkSync(path))}`);
     else if (facts.isDirectory()) {
       lines.push(`directory ${shown} ${mode}`);
       for (const name of readdirSync(path)) if (name !== 'lost+found') walk(join(path, name));
+    } else if (facts.isBlockDevice()) {
+      lines.push(`device ${shown} ${mode} ${JSON.stringify(beginningOf(path))}`);
     } else {
       lines.push(
         `file ${shown} ${mode} ${JSON.stringify(readFileSync(path, 'utf8').slice(0, FILE_BYTES_SHOWN))}`,
@@ -54,6 +60,14 @@ function tree(root: string, part: string): string[] {
   return lines;
 }
 
+function beginningOf(device: string): string {
+  const descriptor = openSync(device, 'r');
+  const bytes = Buffer.alloc(FILE_BYTES_SHOWN);
+  readSync(descriptor, bytes, 0, bytes.length, 0);
+  closeSync(descriptor);
+  return bytes.toString('latin1').replace(/\0+$/, '');
+}
+
 function records(root: string): string[] {
   const directory = join(root, 'mooring/records');
   return readdirSync(directory)
@@ -62,16 +76,16 @@ function records(root: string): string[] {
       const body = readFileSync(join(directory, name), 'utf8').split('\n')[1] ?? '';
       const shape = body
         .replaceAll(/"mountId":\d+/g, '"mountId":N')
-        .replaceAll(/"device":"[\d:]+"/g, '"device":"D"');
+        .replaceAll(/"(device|blockDevice)":"[\d:]+"/g, '"$1":"D"');
       return `record ${name} ${shape}`;
     });
 }
 
-function loops(pool: string): string[] {
+function loops(directory: string): string[] {
   return readdirSync('/sys/block').flatMap((name) => {
     try {
       const backing = readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim();
-      return backing.startsWith(pool) ? [`loop ${backing.slice(pool.length)}`] : [];
+      return backing.startsWith(`${directory}/`) ? [`loop ${backing.slice(directory.length)}`] : [];
     } catch {
       return [];
     }

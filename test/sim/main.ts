@@ -138,7 +138,8 @@ const options = optionsFrom(process.argv.slice(2));
 const tally = new Tally();
 const startedMs = performance.now();
 const progress = setInterval(() => {
-  process.stderr.write(`${tally.seeds} of ${options.seeds} seeds, ${tally.failed.length} failed\n`);
+  const failed = tally.failed.length === 0 ? '' : `: ${tally.failed.slice(0, 20).join(' ')}`;
+  process.stderr.write(`${tally.seeds} of ${options.seeds} seeds, ${tally.failed.length} failed${failed}\n`);
 }, PROGRESS_MS);
 await simulateAll(options, (report) => tally.add(report));
 clearInterval(progress);

@@ -1,0 +1,136 @@
+/** A block volume from the driver to the pod and back, with the real agent on the real kernel. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
+import { inPrivateNamespace } from './namespace.ts';
+import { blockPlacesOf, onRealNode, podWith, type RealNode } from './real-node.ts';
+
+const skip = inPrivateNamespace();
+const BYTES = 4 * 1024 * 1024;
+const SECTOR_BYTES = 512;
+
+function write(device: string, text: string): void {
+  const descriptor = openSync(device, 'r+');
+  writeSync(descriptor, text.padEnd(SECTOR_BYTES, '\0'));
+  closeSync(descriptor);
+}
+
+function read(device: string): string {
+  const descriptor = openSync(device, 'r');
+  const bytes = Buffer.alloc(SECTOR_BYTES);
+  readSync(descriptor, bytes);
+  closeSync(descriptor);
+  return bytes.toString('latin1').replace(/\0+$/, '');
+}
+
+/** A pod with a block volume, and the agent; not yet mounted. */
+async function begin(node: RealNode): Promise<void> {
+  const { yaml } = await node.driver.create('raw', String(BYTES), { mode: 'Block' });
+  node.put('volume', yaml);
+  node.put('pod', podWith('raw', 'Block'));
+  await node.startAgent();
+}
+
+async function end(node: RealNode): Promise<void> {
+  node.remove('pod');
+  await node.untilEmpty();
+  assert.deepEqual([...mountsBelow(node.root), ...loopDevicesBelow(node.scratch)], []);
+}
+
+test(
+  'D3: the agent killed and started again has the same device, held by the same loop device, without an RPC',
+  {
+    skip,
+  },
+  () =>
+    onRealNode(async (node) => {
+      await begin(node);
+      await node.untilMounted(1);
+      const { link, held } = blockPlacesOf(node, 'raw');
+      assert.equal(statSync(link).rdev, lstatSync(held).rdev, 'the pod has the device that is held');
+      write(link, 'precious');
+      const before = { mounts: mountsBelow(node.root), holds: loopDevicesBelow(node.root) };
+      assert.equal(before.holds.length, 1);
+      assert.deepEqual(node.driver.newCalls(), ['NodeStageVolume', 'NodePublishVolume']);
+      for (let life = 0; life < 2; life += 1) {
+        await node.killAgent();
+        await node.startAgent();
+        await node.untilMounted(1);
+      }
+      assert.deepEqual({ mounts: mountsBelow(node.root), holds: loopDevicesBelow(node.root) }, before);
+      assert.deepEqual(node.driver.newCalls(), [], 'nothing was asked of the driver');
+      assert.equal(read(link), 'precious');
+      await end(node);
+      assert.deepEqual(node.driver.newCalls(), ['NodeUnpublishVolume', 'NodeUnstageVolume']);
+      node.put('pod', podWith('raw', 'Block'));
+      await node.untilMounted(1);
+      assert.equal(read(link), 'precious', 'and what was written is in the volume');
+      await end(node);
+    }),
+);
+
+test(
+  'k/k#34437: taken away behind the pod’s back, the device keeps its number: no other is put in its place',
+  {
+    skip,
+  },
+  () =>
+    onRealNode(async (node) => {
+      await begin(node);
+      await node.untilMounted(1);
+      const { link, published } = blockPlacesOf(node, 'raw');
+      write(link, 'precious');
+      const { rdev } = statSync(link);
+      const [device = ''] = loopDevicesBelow(node.driver.pool);
+      execFileSync('losetup', ['--detach', device]);
+      const image = join(node.scratch, 'other');
+      writeFileSync(image, 'somebody else'.padEnd(BYTES, '\0'));
+      const others = Array.from({ length: 3 }, () =>
+        execFileSync('losetup', ['--find', '--show', image], { encoding: 'utf8' }).trim(),
+      );
+      try {
+        assert.ok(!others.includes(device));
+        assert.equal(statSync(link).rdev, rdev);
+        assert.equal(read(link), 'precious');
+        // The driver has lost it, and takes down nothing that it does not know: what an operator would do.
+        execFileSync('umount', [published]);
+      } finally {
+        for (const other of others) execFileSync('losetup', ['--detach', other]);
+      }
+      await end(node);
+    }),
+);
+
+test('A-061: published as a plain file instead of a device, it is not given to the pod', { skip }, () =>
+  onRealNode(async (node) => {
+    let lies = true;
+    node.driver.answered = ({ method, code, request }) => {
+      if (lies && method === 'NodePublishVolume' && code === 0)
+        execFileSync('umount', [request.targetPath ?? '']);
+    };
+    await begin(node);
+    const status = await node.until('the lie to be found', ({ pods }) => {
+      return pods[0]?.volumes[0]?.reason?.code === 'published-not-a-device';
+    });
+    const { link, held, published } = blockPlacesOf(node, 'raw');
+    assert.ok(lstatSync(published).isFile());
+    assert.equal(status.pods[0]?.volumes[0]?.reason?.blocker, published);
+    assert.deepEqual([existsSync(link), mountsBelow(held), loopDevicesBelow(node.root)], [false, [], []]);
+    lies = false;
+    await node.untilMounted(1);
+    assert.ok(statSync(link).isBlockDevice());
+    await end(node);
+  }),
+);
