@@ -161,7 +161,9 @@ export function learn(
 ): ActualVolume {
   const now = outcome.kind === 'failed' ? doubtBelow(believed, operation, outcome.failure) : believed;
   const reached =
-    outcome.kind === 'failed' ? afterFailure(before, operation, outcome.failure) : afterSuccess(operation);
+    outcome.kind === 'failed'
+      ? afterFailure(before, believed, operation, outcome.failure)
+      : afterSuccess(operation);
   const learnt = outcome.kind === 'done' ? outcome.learnt : {};
   switch (operation.kind) {
     case 'expand':
@@ -269,8 +271,26 @@ function afterSuccess(operation: Operation): Presence {
     : ABSENT;
 }
 
-function afterFailure(before: ActualVolume, operation: Operation, failure: Failure): Presence {
-  return failure.effect === 'none' ? presenceOf(before, operation) : { kind: 'unsure', because: failure };
+function afterFailure(
+  before: ActualVolume,
+  now: ActualVolume,
+  operation: Operation,
+  failure: Failure,
+): Presence {
+  if (failure.effect !== 'none') return { kind: 'unsure', because: failure };
+  const was = presenceOf(before, operation);
+  // Found on disk while the operation ran: it was there before, and only we did not know.
+  return was.kind === 'absent' && isRestarted(presenceOf(now, operation)) ? RESTARTED : was;
+}
+
+/** `unsure` since a restart: found, and neither proven nor begun by us. */
+function isRestarted(presence: Presence): boolean {
+  return presence.kind === 'unsure' && presence.because === 'restart';
+}
+
+/** About to be climbed, and not known before. */
+export function isBegun(presence: Presence): boolean {
+  return presence.kind === 'unsure' && presence.because === 'begun';
 }
 
 function withPublication(volume: ActualVolume, entry: ActualPublication): ActualVolume {

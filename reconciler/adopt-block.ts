@@ -25,7 +25,7 @@ export async function scanBlockPlaces(
   for (const specName of await volumeNames(disk, layout)) {
     const pods = new Set([
       ...(await disk.names(below(layout.blockDevices, 'publish', specName))),
-      ...(await disk.names(below(layout.blockDevices, specName, 'dev'))),
+      ...(await disk.namesBegun(below(layout.blockDevices, specName, 'dev'))),
     ]);
     for (const pod of pods) await addPlace(disk, layout, finds, { pod, specName, isAskedFor });
   }
@@ -84,7 +84,7 @@ export async function scanBlockStaging(
       below(layout.blockDevices, 'publish', specName),
       below(layout.blockDevices, specName, 'dev'),
     ];
-    const pods = (await Promise.all(places.map((place) => disk.names(place)))).flat();
+    const pods = (await Promise.all(places.map((place) => disk.namesBegun(place)))).flat();
     const data = await disk.volData(below(layout.blockDevices, specName, 'data'));
     // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
     if (!found.has(specName) && pods.length === 0 && data !== 'unknown')

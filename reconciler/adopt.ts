@@ -17,11 +17,18 @@ import {
   parsePodUid,
   podVolumeId,
   type PodUid,
+  type PublicationKey,
   type PublicationSpec,
   SPEC_PLUGIN,
   type VolumeSpec,
 } from '../plugins/volume.ts';
-import type { ActualState, ActualVolume } from './actual-state.ts';
+import {
+  type ActualPublication,
+  type ActualState,
+  type ActualVolume,
+  isBegun,
+  RESTARTED,
+} from './actual-state.ts';
 import { scanBlockPlaces, scanBlockStaging } from './adopt-block.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './finds.ts';
@@ -219,9 +226,14 @@ function localSpec(
 /** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */
 export function mergeFound(known: ActualVolume | undefined, found: ActualVolume): ActualVolume | undefined {
   if (known === undefined) return found;
-  const news = [...found.publications].filter(([key]) => !known.publications.has(key));
-  const staged =
-    known.staged.kind === 'absent' && found.staged.kind !== 'absent' ? found.staged : known.staged;
+  const news = [...found.publications].flatMap(([key, place]): [PublicationKey, ActualPublication][] => {
+    const believed = known.publications.get(key);
+    if (believed === undefined) return [[key, place]];
+    // What was begun meanwhile was there before, and is not gone when the operation does nothing.
+    return isBegun(believed.presence) ? [[key, { ...believed, presence: RESTARTED }]] : [];
+  });
+  const isNews = known.staged.kind === 'absent' || isBegun(known.staged);
+  const staged = isNews && found.staged.kind !== 'absent' ? found.staged : known.staged;
   if (news.length === 0 && staged === known.staged) return undefined;
   return { ...known, staged, publications: new Map([...known.publications, ...news]) };
 }

@@ -16,6 +16,8 @@ export interface VolumeData {
 export interface DiskReader {
   /** Sorted, without those that begin with a dot; empty when the directory is missing or cannot be read. */
   names(directory: AbsolutePath): Promise<readonly string[]>;
+  /** As `names`, with what a crash in the making of a file left: `.<name>.tmp` counts as `<name>`. */
+  namesBegun(directory: AbsolutePath): Promise<readonly string[]>;
   exists(path: AbsolutePath): Promise<boolean>;
   /** `nothing`: missing, empty or damaged, as after a power cut (k/k#108217). `unknown`: it could not be read now. */
   volData(directory: AbsolutePath): Promise<VolumeData | 'nothing' | 'unknown'>;
@@ -23,15 +25,22 @@ export interface DiskReader {
   complete(): boolean;
 }
 
+/** How Host.writeFile calls a file until it is whole. */
+const BEGUN_FILE = /^\.(.+)\.tmp$/;
+
 export function createDiskReader(host: Host): DiskReader {
   let complete = true;
+  async function list(directory: AbsolutePath): Promise<readonly string[]> {
+    const listed = await host.listDirectory(directory, ENTRIES_MAX);
+    if (listed.ok) return [...listed.value].sort();
+    if (listed.failure.code !== 'path-missing') complete = false;
+    return [];
+  }
   return {
-    async names(directory) {
-      const listed = await host.listDirectory(directory, ENTRIES_MAX);
-      if (listed.ok) return listed.value.filter((name) => !name.startsWith('.')).sort();
-      if (listed.failure.code !== 'path-missing') complete = false;
-      return [];
-    },
+    names: async (directory) => (await list(directory)).filter((name) => !name.startsWith('.')),
+    namesBegun: async (directory) => [
+      ...new Set((await list(directory)).map((name) => BEGUN_FILE.exec(name)?.[1] ?? name)),
+    ],
     async exists(path) {
       const facts = await host.inspect(path);
       if (!facts.ok) complete = false;

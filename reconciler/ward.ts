@@ -99,9 +99,14 @@ export function createWards(parts: WardParts): Wards {
       const reason = standing(id);
       if (reason !== undefined)
         return missing(`volume ${id} is in quarantine by the wish (${reason}), which stands`);
-      const saved = await leave(volume);
+      // On disk first: what was answered as failed must still be in quarantine.
+      const saved = await records.save(leaveQuarantine(volume));
+      const now = actual.get(id);
+      if (now?.quarantine === undefined) return saved;
+      if (!saved.ok) return saved;
+      const left = await leave(now);
       parts.onChanged(id);
-      return saved;
+      return left;
     },
   };
 }

@@ -79,7 +79,8 @@ export function publishRequest(
   return withinLimits({
     volumeId: spec.volumeHandle,
     publishContext: publishContext(call),
-    stagingTargetPath: call.facts.needs.stage ? paths.staging : '',
+    // A driver that was replaced while the call waited may not stage any more.
+    stagingTargetPath: call.facts.needs.stage && stages(driver) ? paths.staging : '',
     targetPath: paths.target,
     volumeCapability: nodeCapability(spec, call, driver),
     readonly: call.publication.readOnly,
@@ -106,6 +107,10 @@ export function expandRequest(
   };
   const checked = withinLimits({ ...request, volumeContext: {} });
   return checked.ok ? ok(request) : checked;
+}
+
+function stages({ nodeCapabilities }: DriverInstance): boolean {
+  return nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME);
 }
 
 const EPHEMERAL_KEY = 'csi.storage.k8s.io/ephemeral';

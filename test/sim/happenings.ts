@@ -93,7 +93,7 @@ function command(sim: Simulation, verb: 'quarantine' | 'endQuarantine'): void {
     sim.tally.quarantines += 1;
     const devices = reconciler.actual().get(spec.id)?.quarantine?.devices ?? [];
     if (verb === 'quarantine') world.quarantine.begin(backing, time.nowMs(), devices);
-    else world.quarantine.end(backing);
+    else world.quarantine.end(backing, time.nowMs());
   });
 }
 

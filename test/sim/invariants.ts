@@ -98,6 +98,7 @@ const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
 function isInQuarantine(sim: Simulation, path: string, handle: string | undefined): boolean {
   const view = sim.earlyView();
   if (view === undefined) return false;
+  if (sim.world.quarantine.hasJustEnded(sim.time.nowMs())) return true;
   const { outOfService, volumes } = view.reconciler.desired();
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);

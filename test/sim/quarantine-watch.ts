@@ -16,6 +16,8 @@ export class QuarantineWatch {
     { readonly sinceMs: number; readonly devices: readonly DeviceNumber[] }
   >();
 
+  #endedMs = Number.NEGATIVE_INFINITY;
+
   constructor(kernel: SimKernel) {
     this.#kernel = kernel;
   }
@@ -27,8 +29,14 @@ export class QuarantineWatch {
   }
 
   /** By an operator's word. */
-  end(backing: Backing): void {
+  end(backing: Backing, nowMs: number): void {
     this.#dirty.delete(backing);
+    this.#endedMs = nowMs;
+  }
+
+  /** A teardown that was sent before the word was given may still be on its way. */
+  hasJustEnded(nowMs: number): boolean {
+    return nowMs <= this.#endedMs + ON_ITS_WAY_MS;
   }
 
   forgetAll(): void {
