@@ -5,8 +5,8 @@ import { type AbsolutePath, type Host, parseAbsolutePath, type PathKind } from '
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import type { PublicationKey } from '../../plugins/volume.ts';
-import type { ActualState } from '../../reconciler/actual-state.ts';
-import { findUnrecorded } from '../../reconciler/adopt.ts';
+import { type ActualState, begin, learn } from '../../reconciler/actual-state.ts';
+import { findUnrecorded, mergeFound } from '../../reconciler/adopt.ts';
 import { actual, csi, DRIVER, place } from './world.ts';
 
 const root = parseAbsolutePath('/state');
@@ -311,4 +311,21 @@ test('an inline volume is found as one: nothing of it is ever detached or unstag
     [volume?.needs.stage, volume?.attached.kind, volume?.staged.kind],
     [false, 'absent', 'absent'],
   );
+});
+
+test('a place found while its publish was under way is not forgotten when that publish does nothing (INV-1)', () => {
+  const operation = {
+    kind: 'publish',
+    volume: csi('data').id,
+    publication: place('web', 'data').key,
+  } as const;
+  const before = actual('data', { staged: 'present' });
+  const begun = begin(before, operation, place('web', 'data'));
+  const merged = mergeFound(begun, actual('data', { staged: 'unsure', pods: { web: 'unsure' } }));
+  assert.ok(merged);
+  const failure = { code: 'no-longer-wanted', message: 'gone', effect: 'none' } as const;
+  const learnt = (now: typeof begun) =>
+    learn(now, before, operation, { kind: 'failed', failure }).publications.get(operation.publication);
+  assert.equal(learnt(merged)?.presence.kind, 'unsure');
+  assert.equal(learnt(begun), undefined, 'what nobody found was made by us, and is gone');
 });

@@ -1,11 +1,13 @@
 /**
  * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES]`: simulates N seeds, the first one FIRST.
- * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
+ * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again. Seeds
+ * that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { OPEN_SEEDS } from './open-seeds.ts';
 import { addTally, NO_TALLY, tallyText } from './tally.ts';
 import { EFFECTS } from './weather.ts';
 import { type Batch, type BatchReport, simulateBatch } from './worker.ts';
@@ -144,7 +146,19 @@ const progress = setInterval(() => {
 await simulateAll(options, (report) => tally.add(report));
 clearInterval(progress);
 process.stdout.write(`${summary(tally, performance.now() - startedMs)}\n`);
-if (tally.failure !== undefined) {
+const open = tally.failed.filter((seed) => OPEN_SEEDS.has(seed));
+if (open.length > 0) {
+  const lines = open.map((seed) => `  ${seed}: ${OPEN_SEEDS.get(seed)}`);
+  process.stdout.write(
+    `KNOWN AND OPEN (test/sim/open-seeds.ts), ${open.length} seeds fail:\n${lines.join('\n')}\n`,
+  );
+}
+const { first, seeds } = options;
+const closed = [...OPEN_SEEDS.keys()].filter(
+  (seed) => seed >= first && seed < first + seeds && !tally.failed.includes(seed),
+);
+if (closed.length > 0) process.stdout.write(`no longer failing, take them out: ${closed.join(' ')}\n`);
+if (tally.failed.length > open.length || (seeds === 1 && open.length > 0)) {
   process.stdout.write(`${describeFailure(tally)}\n`);
   process.exitCode = 1;
 }
