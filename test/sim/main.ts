@@ -1,7 +1,7 @@
 /**
  * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES]`: simulates N seeds, the first one FIRST.
- * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again. Seeds
- * that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
+ * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
+ * Seeds that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
