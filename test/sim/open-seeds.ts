@@ -3,7 +3,10 @@
  * other; one that no longer fails is told, too, and is to be taken out. Solved, a seed moves to regressions.ts.
  */
 export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
-  [3221, 'liveness: the node of a disk has gone from under the link of a pod whose bind still holds it'],
+  [
+    3221,
+    'liveness: the driver’s bind has gone from under the link of a pod whose own bind still holds the device',
+  ],
   [
     17361,
     'INV-11: a driver says OK over a mount that an earlier life of an inline volume left at the target',
@@ -13,4 +16,18 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     25069,
     'INV-1: with records damaged, a publish of before the crash takes effect after its place was cleaned',
   ],
+  [
+    27864,
+    'liveness: the driver’s bind has gone from under the link of a pod whose own bind still holds the device',
+  ],
+  [34875, 'liveness: an orphan stays frozen at a place whose pod is never known'],
+  [
+    42570,
+    'INV-1: with records damaged, a publish of before the crash takes effect after its place was cleaned (not analysed)',
+  ],
+  [
+    45340,
+    'liveness: the driver’s bind has gone from under the link of a pod whose own bind still holds the device',
+  ],
+  [49474, 'A-071: asked again to grow, perhaps because a crash came between the refusal and its record'],
 ]);
