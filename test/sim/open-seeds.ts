@@ -21,10 +21,7 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     'liveness: the driver’s bind has gone from under the link of a pod whose own bind still holds the device',
   ],
   [34875, 'liveness: an orphan stays frozen at a place whose pod is never known'],
-  [
-    42570,
-    'INV-1: with records damaged, a publish of before the crash takes effect after its place was cleaned (not analysed)',
-  ],
+  [42570, 'INV-1: perhaps as 25069; not analysed'],
   [
     45340,
     'liveness: the driver’s bind has gone from under the link of a pod whose own bind still holds the device',
