@@ -93,7 +93,9 @@ function layoutOf(world: World): readonly string[] {
     const shown = path.slice(world.root.length);
     const mounted = mountsBelow(path).find(({ target }) => target === path);
     const mode = (facts.mode & 0o7777).toString(8);
-    if (mounted !== undefined) lines.push(`mount ${shown} ${mounted.fsType} of ${mounted.root}`);
+    // Which loop device is free is chance.
+    const root = mounted?.root.replace(/^\/loop[0-9]+$/, '/loop');
+    if (mounted !== undefined) lines.push(`mount ${shown} ${mounted.fsType} of ${root}`);
     else if (facts.isDirectory()) {
       lines.push(`directory ${shown} ${mode}`);
       for (const name of readdirSync(path).sort()) walk(join(path, name));
