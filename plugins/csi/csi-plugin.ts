@@ -100,9 +100,7 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
 
   async function attach(call: VolumeCall) {
     const spec = csi(call.spec);
-    const driver = drivers.get(spec.driver);
-    const reachable =
-      driver === undefined ? notRegistered(spec.driver) : reachableFrom(spec, driver, nodeName);
+    const reachable = reachableHere(spec);
     if (!reachable.ok) return reachable;
     let node: string | undefined;
     const attached = await inTurn(spec, call, {
@@ -252,11 +250,14 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     return takeAway(spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
   }
 
+  function reachableHere(spec: CsiVolumeSpec): Result<void> {
+    const driver = drivers.get(spec.driver);
+    return driver === undefined ? notRegistered(spec.driver) : reachableFrom(spec, driver, nodeName);
+  }
+
   /** No directory is made for a driver that is not there: nothing would remove it. */
   async function prepareFor(spec: CsiVolumeSpec, place: Place): Promise<Result<Prepared>> {
-    const driver = drivers.get(spec.driver);
-    if (driver === undefined) return notRegistered(spec.driver);
-    const reachable = reachableFrom(spec, driver, nodeName);
+    const reachable = reachableHere(spec);
     return reachable.ok ? place.prepare() : reachable;
   }
 
