@@ -3,10 +3,8 @@ import { assert, done, type Failure, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '../mount/host.ts';
 import { createMounter } from '../mount/mounter.ts';
 import { createContentPlugin } from '../plugins/content.ts';
-import { createCallLanes } from '../plugins/csi/call-lane.ts';
-import { createCsiPlugin } from '../plugins/csi/csi-plugin.ts';
+import { createCsiPlugin, type CsiPlugin } from '../plugins/csi/csi-plugin.ts';
 import { createDriverRegistry, type RunningDriverRegistry } from '../plugins/csi/driver-registry.ts';
-import { createStatistics } from '../plugins/csi/statistics.ts';
 import { createEmptyDirPlugin } from '../plugins/empty-dir.ts';
 import { createHostPathPlugin } from '../plugins/host-path.ts';
 import { createLayout, type Layout } from '../plugins/layout.ts';
@@ -88,7 +86,7 @@ export function createAgent(parts: AgentParts): Agent {
     resyncMs: config.resyncMs,
     settleMs: config.settleMs,
   });
-  const plugins = createPlugins(host, layout, config, drivers);
+  const { plugins, storageHealth } = createPlugins(host, layout, config, drivers);
   const unresolved = createUnresolvedBook(host);
   const republisher = createRepublisher(host, config.republishIntervalMs);
   let seLinux = false;
@@ -119,7 +117,7 @@ export function createAgent(parts: AgentParts): Agent {
       periodMs: config.statisticsIntervalMs,
       storage: {
         drivers: () => drivers.list().map(({ name }) => name),
-        health: createStatistics({ host, layout, drivers, lanes: createCallLanes() }).storageHealth,
+        health: storageHealth,
       },
     });
     statistics.onChange(notify);
@@ -235,7 +233,7 @@ function createPlugins(
   layout: Layout,
   config: Config,
   drivers: RunningDriverRegistry,
-): PluginRegistry {
+): { readonly plugins: PluginRegistry; readonly storageHealth: CsiPlugin['storageHealth'] } {
   const mounter = createMounter(host, layout.root);
   const parallelSockets = new Set(
     config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket),
@@ -255,7 +253,7 @@ function createPlugins(
       );
     },
   });
-  return createRegistry([
+  const plugins = createRegistry([
     csi,
     createEmptyDirPlugin(host, layout, mounter),
     createHostPathPlugin(host),
@@ -263,6 +261,7 @@ function createPlugins(
     createContentPlugin('config-map', host, layout, mounter),
     createOrphanPlugin(host, layout, mounter),
   ]);
+  return { plugins, storageHealth: csi.storageHealth };
 }
 
 function explained(failure: Failure): { readonly code: string; readonly message: string } {

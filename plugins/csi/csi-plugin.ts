@@ -29,7 +29,7 @@ import {
   stageRequest,
 } from './request.ts';
 import { tokenSecrets } from './service-account-tokens.ts';
-import { createStatistics } from './statistics.ts';
+import { createStatistics, type Statistics } from './statistics.ts';
 import { reachableFrom } from './topology.ts';
 import {
   attachmentId,
@@ -62,15 +62,19 @@ export interface CsiPluginParts {
   readonly forceFields?: (driver: string) => boolean;
 }
 
+/** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
+export type CsiPlugin = VolumePlugin & Pick<Statistics, 'storageHealth'>;
+
 /**
  * Guarantees, besides the contract of VolumePlugin: one CSI call in flight per volume, with nothing of ours between
  * the end of one and the start of the next; a staged mount costs two RPCs; retries send the same bytes.
  */
-export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
+export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const { host, layout, drivers, nodeName } = parts;
   const lanes = createCallLanes();
   const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs: parts.deadlineMs ?? CALL_DEADLINE_MS });
-  const { statistics } = createStatistics({ host, layout, drivers, lanes, secretsOf: secretMountOptions });
+  const secretsOf = secretMountOptions;
+  const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, secretsOf });
   const blockPlaces = createBlockPlaces(host, layout, nodeName);
   const block = createBlockPublication(host, layout, createMounter(host, layout.root));
 
@@ -340,6 +344,7 @@ export function createCsiPlugin(parts: CsiPluginParts): VolumePlugin {
     unpublish,
     expand: (call) => expandVolume(inTurn, layout, csi(call.spec), call),
     statistics,
+    storageHealth,
     verifyClean: (devices) => verifyClean(host, devices),
   };
 }

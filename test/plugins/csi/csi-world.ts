@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { afterEach } from 'node:test';
-import { createCsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
+import { createCsiPlugin, type CsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver.ts';
 import type { GrpcServer } from '../../../plugins/csi/grpc.ts';
 import { findSocket, questionDriver } from '../../../plugins/csi/registration.ts';
 import { createLayout } from '../../../plugins/layout.ts';
-import { NO_SECRETS, type PublicationCall, type VolumePlugin } from '../../../plugins/plugin.ts';
+import { NO_SECRETS, type PublicationCall } from '../../../plugins/plugin.ts';
 import {
   CSI_DEFAULTS,
   type CsiVolumeSpec,
@@ -22,7 +22,7 @@ import { createSocketHost, inRoot, type SocketHost } from './socket-host.ts';
 export interface World {
   readonly host: SocketHost;
   readonly plan: Script;
-  readonly plugin: VolumePlugin;
+  readonly plugin: CsiPlugin;
   readonly suspected: string[];
   readonly server: GrpcServer;
   instance: DriverInstance | undefined;

@@ -13,7 +13,6 @@ import {
 } from '../../../agent/drive/recorded-call.ts';
 import { FAILURE_RETRY, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
-import { createCallLanes } from '../../../plugins/csi/call-lane.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver.ts';
 import {
   ControllerPublishVolumeRequest,
@@ -32,7 +31,6 @@ import {
   questionDriver,
   readAnnouncement,
 } from '../../../plugins/csi/registration.ts';
-import { createStatistics } from '../../../plugins/csi/statistics.ts';
 import { createLayout } from '../../../plugins/layout.ts';
 import { type ExpandCall, NO_SECRETS, type PublicationCall } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/sensitive.ts';
@@ -73,15 +71,6 @@ const growth = (changes: Partial<PublicationCall> = {}): ExpandCall => ({
   toBytes: bytesFrom(2_000),
 });
 
-function statisticsOf(made: World) {
-  return createStatistics({
-    host: made.host,
-    layout: createLayout(made.host.root),
-    drivers: { get: () => made.instance, suspect: () => undefined },
-    lanes: createCallLanes(),
-  });
-}
-
 /** Each thing the agent ever does with a driver, once. */
 function everyUse(
   made: World,
@@ -98,7 +87,7 @@ function everyUse(
     () => plugin.publish(about),
     () => plugin.expand?.(growth({ facts: FACTS, ...changes })) ?? assert.fail(),
     () => plugin.statistics?.({ ...about }) ?? assert.fail(),
-    () => statisticsOf(made).storageHealth(DRIVER),
+    () => plugin.storageHealth(DRIVER),
     () => plugin.unpublish(about),
     () => plugin.unstage(about),
     () => plugin.detach(about),
