@@ -102,8 +102,7 @@ export function createWards(parts: WardParts): Wards {
       // On disk first: what was answered as failed must still be in quarantine.
       const saved = await records.save(leaveQuarantine(volume));
       const now = actual.get(id);
-      if (now?.quarantine === undefined) return saved;
-      if (!saved.ok) return saved;
+      if (!saved.ok || now?.quarantine === undefined) return saved;
       const left = await leave(now);
       parts.onChanged(id);
       return left;
