@@ -1,18 +1,30 @@
 /** What a driver can know of one volume, and how a call and its answer change it. Pure. */
 import type { ReplyFields, RequestFields } from './recorded-call.ts';
 
+/** `unsure`: a call about it is open, or ended without an answer that settles it. */
 export type Rung = 'none' | 'unsure' | 'yes';
 
-/** What a driver can know of one volume. */
-export interface VolumeHistory {
-  readonly open: Set<OpenCall>;
+/** How far a volume is up the ladder. */
+export interface Ladder<Place> {
   attached: Rung;
-  publishContext: Readonly<Record<string, string>> | undefined;
   staged: Rung;
+  /** By target path. */
+  readonly published: Map<string, Place>;
+}
+
+interface PublishedPlace {
+  readonly rung: Rung;
+  /** JSON of the arguments it was published with. */
+  readonly as: string;
+}
+
+/** What a driver can know of one volume. */
+export interface VolumeHistory extends Ladder<PublishedPlace> {
+  readonly open: Set<OpenCall>;
+  publishContext: Readonly<Record<string, string>> | undefined;
   stagingPath: string | undefined;
   /** JSON of the capability it was staged with. */
   stagedAs: string | undefined;
-  readonly published: Map<string, { rung: Rung; as: string }>;
   /** JSON of the volume context of the first call that carried one, without pod information. */
   context: string | undefined;
   /** By method and place: the arguments of the last call that got no final answer. */
@@ -63,9 +75,10 @@ const NOT_FOUND = 5;
 const UNIMPLEMENTED = 12;
 const FAILED_PRECONDITION = 9;
 /** Answers that promise that nothing has happened: the rung is where it was. */
-const REFUSALS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
+export const REFUSALS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
 /** After these the same request is to be sent again: the outcome is unknown (spec, "Timeouts"). */
 const DOUBTS: ReadonlySet<number> = new Set([1, 4, 10, 14]);
+
 /** One place: a method is repeated for the same volume and path. */
 export function placeOf({ method, request }: BeginningCall): string {
   return `${method} ${request.targetPath ?? request.stagingTargetPath ?? request.volumePath ?? ''}`;
@@ -87,31 +100,41 @@ export function stableJson(value: unknown): string {
 }
 
 /** From the moment a call arrives its rung is unsure; what it returns takes that back for a call that was refused. */
-export function doubt({ method, request }: BeginningCall, history: VolumeHistory): () => void {
-  const { attached, staged } = history;
+export function doubt(call: BeginningCall, history: VolumeHistory): () => void {
+  return doubtRung<PublishedPlace>(call, history, (before) => ({
+    rung: 'unsure',
+    as: before?.as ?? argumentsOf(call),
+  }));
+}
+
+/** As `doubt`, for any ladder; `unsure` makes the doubtful place from the one that was there. */
+export function doubtRung<Place>(
+  { method, request }: Pick<BeginningCall, 'method' | 'request'>,
+  ladder: Ladder<Place>,
+  unsure: (before: Place | undefined) => Place,
+): () => void {
+  const { attached, staged, published } = ladder;
   switch (method) {
     case 'ControllerPublishVolume':
     case 'ControllerUnpublishVolume':
-      history.attached = 'unsure';
+      ladder.attached = 'unsure';
       return () => {
-        history.attached = attached;
+        ladder.attached = attached;
       };
     case 'NodeStageVolume':
     case 'NodeUnstageVolume':
-      history.staged = 'unsure';
+      ladder.staged = 'unsure';
       return () => {
-        history.staged = staged;
+        ladder.staged = staged;
       };
     case 'NodePublishVolume':
     case 'NodeUnpublishVolume': {
       const target = request.targetPath ?? '';
-      const before = history.published.get(target);
-      const as = before?.as ?? argumentsOf({ method, request });
-      if (before !== undefined || method === 'NodePublishVolume')
-        history.published.set(target, { rung: 'unsure', as });
+      const before = published.get(target);
+      if (before !== undefined || method === 'NodePublishVolume') published.set(target, unsure(before));
       return () => {
-        if (before === undefined) history.published.delete(target);
-        else history.published.set(target, before);
+        if (before === undefined) published.delete(target);
+        else published.set(target, before);
       };
     }
     default:

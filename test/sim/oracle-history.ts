@@ -1,15 +1,11 @@
 /** What the specification lets a driver know of one volume: which calls are open, what was asked and answered. */
+import { doubtRung, type Ladder, REFUSALS, type Rung } from '../../agent/drive/oracle-history.ts';
 import { isQuestion, type RungCall, STATUS, type VolumeCallRecord } from './driver-call.ts';
 
-export type Rung = 'none' | 'unsure' | 'yes';
-
-export interface History {
+export interface History extends Ladder<Rung> {
   readonly open: Set<{ readonly call: VolumeCallRecord; readonly waiting: () => boolean }>;
-  attached: Rung;
-  staged: Rung;
   /** Something was mounted when Stage was answered OK: the caller could see it, and see it go. */
   stageMounted: boolean;
-  readonly published: Map<string, Rung>;
   readonly argumentsSeen: Map<string, string>;
   /** When each call was begun lately, by method and place. */
   readonly begunMs: Map<string, number[]>;
@@ -36,8 +32,6 @@ export function createHistory(): History {
   };
 }
 
-/** Answers that promise that nothing has happened: the rung is where it was. */
-const REFUSALS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
 /** Of NodeExpandVolume: never to this size (KEP-1790). */
 const INFEASIBLE: ReadonlySet<number> = new Set([STATUS.invalidArgument, STATUS.notFound, STATUS.outOfRange]);
 
@@ -50,7 +44,7 @@ export function doubt(
   if (isQuestion(call)) return () => {};
   if (call.method === 'NodeExpandVolume')
     return (status) => noteExpansion(history, call.request.capacityRange?.requiredBytes ?? 0n, status);
-  const takeBack = doubtRung(call, history);
+  const takeBack = doubtRung(call, history, () => 'unsure');
   return (status) => {
     if (status === 0 || (status === STATUS.notFound && isGone(call, isMounted)))
       believe(call, history, isMounted);
@@ -76,34 +70,6 @@ function isGone({ method, request }: RungCall, isMounted: (path: string) => bool
   if (method === 'NodeUnpublishVolume') return !isMounted(request.targetPath);
   if (method === 'NodeUnstageVolume') return !isMounted(request.stagingTargetPath);
   return method === 'ControllerUnpublishVolume';
-}
-
-function doubtRung(call: RungCall, history: History): () => void {
-  const { attached, staged, published } = history;
-  switch (call.method) {
-    case 'ControllerPublishVolume':
-    case 'ControllerUnpublishVolume':
-      history.attached = 'unsure';
-      return () => {
-        history.attached = attached;
-      };
-    case 'NodeStageVolume':
-    case 'NodeUnstageVolume':
-      history.staged = 'unsure';
-      return () => {
-        history.staged = staged;
-      };
-    case 'NodePublishVolume':
-    case 'NodeUnpublishVolume': {
-      const { targetPath } = call.request;
-      const before = published.get(targetPath);
-      if (before !== undefined || call.method === 'NodePublishVolume') published.set(targetPath, 'unsure');
-      return () => {
-        if (before === undefined) published.delete(targetPath);
-        else published.set(targetPath, before);
-      };
-    }
-  }
 }
 
 function believe(call: RungCall, history: History, isMounted: (path: string) => boolean): void {
