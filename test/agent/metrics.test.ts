@@ -12,7 +12,6 @@ import { NO_SECRETS, type VolumeStatistics } from '../../plugins/plugin.ts';
 import { Sensitive } from '../../plugins/sensitive.ts';
 import {
   bytesFrom,
-  CSI_DEFAULTS,
   type CsiVolumeSpec,
   csiVolumeId,
   parsePodUid,
@@ -22,28 +21,18 @@ import {
 } from '../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, PRESENT } from '../../reconciler/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/desired-state.ts';
+import { csiSpec } from '../plugins/csi-spec.ts';
 
 const DRIVER = 'a.test';
 const CANARY = 'canary-8f1d2a';
 const UID = parsePodUid('0b4f8c1e-2222-4333-8444-55556666000a') ?? assert.fail();
 
 function spec(handle: string, specName: string, changes: Partial<CsiVolumeSpec> = {}): CsiVolumeSpec {
-  return {
-    ...CSI_DEFAULTS,
-    kind: 'csi',
-    id: csiVolumeId(DRIVER, handle),
-    driver: DRIVER,
-    volumeHandle: handle,
-    specName,
-    fsType: 'ext4',
+  return csiSpec(DRIVER, handle, specName, {
     mountOptions: [`password=${CANARY}`],
     volumeAttributes: { token: CANARY },
-    accessModes: [],
-    readOnly: false,
-    attachRequired: undefined,
-    podInfoOnMount: false,
     ...changes,
-  };
+  });
 }
 
 function placeOf({ specName }: CsiVolumeSpec) {

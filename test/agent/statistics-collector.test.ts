@@ -10,7 +10,6 @@ import type {
   VolumeStatistics,
 } from '../../plugins/plugin.ts';
 import {
-  CSI_DEFAULTS,
   type CsiVolumeSpec,
   csiVolumeId,
   parsePodUid,
@@ -24,6 +23,7 @@ import {
   PRESENT,
   type Presence,
 } from '../../reconciler/actual-state.ts';
+import { csiSpec } from '../plugins/csi-spec.ts';
 import { createRandom } from '../sim/random.ts';
 import { createVirtualTime } from '../sim/virtual-time.ts';
 
@@ -35,21 +35,7 @@ function volume(
   handle: string,
   { driver = 'a.test', published = PRESENT, staged = PRESENT }: Shape = {},
 ): ActualVolume {
-  const spec: CsiVolumeSpec = {
-    ...CSI_DEFAULTS,
-    kind: 'csi',
-    id: csiVolumeId(driver, handle),
-    driver,
-    volumeHandle: handle,
-    specName: `pv-${handle}`,
-    fsType: 'ext4',
-    mountOptions: [],
-    volumeAttributes: {},
-    accessModes: [],
-    readOnly: false,
-    attachRequired: undefined,
-    podInfoOnMount: false,
-  };
+  const spec = csiSpec(driver, handle, `pv-${handle}`);
   const key = publicationKey(UID, spec.specName);
   const pod = { uid: UID, name: 'web', namespace: 'shop', serviceAccount: 'seller' };
   const place = { key, pod, specName: spec.specName, readOnly: false, origin: 'web.yaml' };

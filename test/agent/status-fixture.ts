@@ -6,9 +6,7 @@ import {
   type Bytes,
   bytesFrom,
   type ContentVolumeSpec,
-  CSI_DEFAULTS,
   type CsiVolumeSpec,
-  csiVolumeId,
   type EmptyDirVolumeSpec,
   parsePodUid,
   podVolumeId,
@@ -28,6 +26,7 @@ import {
 import type { DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
 import type { Obstacle } from '../../reconciler/obstacle.ts';
 import type { StatusFacts } from '../../agent/status-facts.ts';
+import { csiSpec } from '../plugins/csi-spec.ts';
 
 export function path(text: string): AbsolutePath {
   const parsed = parseAbsolutePath(text);
@@ -46,21 +45,11 @@ export function pod(name: string, uid: string, namespace = 'default'): PodRefere
 }
 
 export function csi(specName: string, volumeHandle: string, driver = DRIVER): CsiVolumeSpec {
-  return {
-    kind: 'csi',
-    id: csiVolumeId(driver, volumeHandle),
-    driver,
-    volumeHandle,
-    specName,
-    fsType: 'ext4',
+  return csiSpec(driver, volumeHandle, specName, {
     mountOptions: [`password=${SECRET_CANARY}`],
     volumeAttributes: { token: SECRET_CANARY },
-    accessModes: ['ReadWriteOnce'],
-    readOnly: false,
     attachRequired: false,
-    podInfoOnMount: false,
-    ...CSI_DEFAULTS,
-  };
+  });
 }
 
 /** Gibibytes as CSI counts. */

@@ -4,8 +4,6 @@ import { NO_SECRETS, type Needs } from '../../plugins/plugin.ts';
 import {
   type AccessMode,
   type Bytes,
-  CSI_DEFAULTS,
-  csiVolumeId,
   type CsiVolumeSpec,
   type PodUid,
   publicationKey,
@@ -21,25 +19,12 @@ import {
   RESTARTED,
 } from '../../reconciler/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
+import { csiSpec } from '../plugins/csi-spec.ts';
 
 export const DRIVER = 'driver.example';
 
 export function csi(handle: string): CsiVolumeSpec {
-  return {
-    kind: 'csi',
-    id: csiVolumeId(DRIVER, handle),
-    driver: DRIVER,
-    volumeHandle: handle,
-    specName: `pv-${handle}`,
-    fsType: 'ext4',
-    mountOptions: [],
-    volumeAttributes: {},
-    accessModes: ['ReadWriteOnce'],
-    readOnly: false,
-    attachRequired: undefined,
-    podInfoOnMount: false,
-    ...CSI_DEFAULTS,
-  };
+  return csiSpec(DRIVER, handle, `pv-${handle}`);
 }
 
 export function place(pod: string, handle: string, origin = 'pods.yaml'): PublicationSpec {

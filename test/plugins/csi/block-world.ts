@@ -16,33 +16,16 @@ import type {
 } from '../../../plugins/csi/generated/csi.ts';
 import { createLayout, type Layout } from '../../../plugins/layout.ts';
 import { NO_SECRETS, type PublicationCall, type VolumePlugin } from '../../../plugins/plugin.ts';
-import {
-  CSI_DEFAULTS,
-  type CsiVolumeSpec,
-  csiVolumeId,
-  parsePodUid,
-  type PublicationSpec,
-  publicationKey,
-} from '../../../plugins/volume.ts';
+import { parsePodUid, type PublicationSpec, publicationKey } from '../../../plugins/volume.ts';
+import { csiSpec } from '../csi-spec.ts';
 import { createMemoryHost, type MemoryHost } from '../memory-host.ts';
 import { CAPABILITY, DRIVER } from './scripted-driver.ts';
 
-export const BLOCK_SPEC: CsiVolumeSpec = {
-  kind: 'csi',
-  id: csiVolumeId(DRIVER, 'raw-1'),
-  driver: DRIVER,
-  volumeHandle: 'raw-1',
-  specName: 'pv-raw',
-  fsType: 'ext4',
-  mountOptions: ['noatime'],
-  volumeAttributes: {},
-  accessModes: ['ReadWriteMany'],
-  readOnly: false,
-  attachRequired: undefined,
-  podInfoOnMount: false,
-  ...CSI_DEFAULTS,
+export const BLOCK_SPEC = csiSpec(DRIVER, 'raw-1', 'pv-raw', {
   mode: 'Block',
-};
+  mountOptions: ['noatime'],
+  accessModes: ['ReadWriteMany'],
+});
 
 type MaybePromise<T> = T | Promise<T>;
 

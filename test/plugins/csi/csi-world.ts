@@ -8,13 +8,8 @@ import type { GrpcServer } from '../../../plugins/csi/grpc.ts';
 import { findSocket, questionDriver } from '../../../plugins/csi/registration.ts';
 import { createLayout } from '../../../plugins/layout.ts';
 import { NO_SECRETS, type PublicationCall } from '../../../plugins/plugin.ts';
-import {
-  CSI_DEFAULTS,
-  type CsiVolumeSpec,
-  csiVolumeId,
-  parsePodUid,
-  publicationKey,
-} from '../../../plugins/volume.ts';
+import { parsePodUid, publicationKey } from '../../../plugins/volume.ts';
+import { csiSpec } from '../csi-spec.ts';
 import { accept } from './answers.ts';
 import { DRIVER, type Script, script, serveDriver } from './scripted-driver.ts';
 import { createSocketHost, inRoot, type SocketHost } from './socket-host.ts';
@@ -41,21 +36,10 @@ export const UIDS = ['a', 'b', 'c', 'd'].map(
   (letter) => parsePodUid(`0b4f8c1e-2222-4333-8444-55556666000${letter}`) ?? assert.fail(),
 );
 export const HANDLE = 'vol/1';
-export const SPEC: CsiVolumeSpec = {
-  kind: 'csi',
-  id: csiVolumeId(DRIVER, HANDLE),
-  driver: DRIVER,
-  volumeHandle: HANDLE,
-  specName: 'pv-1',
-  fsType: 'ext4',
+export const SPEC = csiSpec(DRIVER, HANDLE, 'pv-1', {
   mountOptions: ['noatime'],
   volumeAttributes: { size: '1', color: 'blue' },
-  accessModes: ['ReadWriteOnce'],
-  readOnly: false,
-  attachRequired: undefined,
-  podInfoOnMount: false,
-  ...CSI_DEFAULTS,
-};
+});
 export const STAGED = {
   needs: { attach: false, stage: true, expand: false },
   publishContext: undefined,

@@ -3,14 +3,8 @@ import { test } from 'node:test';
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, OwnershipReport, OwnershipRequest } from '../../../mount/host.ts';
 import { applyFsGroup, isFsGroupOurs, volumeMountGroup } from '../../../plugins/csi/fs-group.ts';
-import {
-  type AccessMode,
-  CSI_DEFAULTS,
-  type CsiVolumeSpec,
-  csiVolumeId,
-  type FsGroup,
-  type FsGroupPolicy,
-} from '../../../plugins/volume.ts';
+import type { AccessMode, CsiVolumeSpec, FsGroup, FsGroupPolicy } from '../../../plugins/volume.ts';
+import { csiSpec } from '../csi-spec.ts';
 
 const GROUP: FsGroup = { gid: 2_000, changePolicy: 'Always' };
 const WALKER = { nodeCapabilities: new Set([1]) };
@@ -18,22 +12,7 @@ const DELEGATE = { nodeCapabilities: new Set([1, 6]) };
 const PATH = '/var/lib/mooring/pods/a/volumes/kubernetes.io~csi/pv/mount' as AbsolutePath;
 
 function spec(changes: Partial<CsiVolumeSpec> = {}): CsiVolumeSpec {
-  return {
-    ...CSI_DEFAULTS,
-    kind: 'csi',
-    id: csiVolumeId('driver.test', 'vol'),
-    driver: 'driver.test',
-    volumeHandle: 'vol',
-    specName: 'pv',
-    fsType: 'ext4',
-    mountOptions: [],
-    volumeAttributes: {},
-    accessModes: ['ReadWriteOnce'],
-    readOnly: false,
-    attachRequired: undefined,
-    podInfoOnMount: false,
-    ...changes,
-  };
+  return csiSpec('driver.test', 'vol', 'pv', changes);
 }
 
 /** A host that notes what it is asked to walk. */

@@ -17,32 +17,17 @@ import { createLayout } from '../../../plugins/layout.ts';
 import type { StatisticsCall, VolumeStatistics } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/sensitive.ts';
 import {
-  CSI_DEFAULTS,
   type CsiVolumeSpec,
-  csiVolumeId,
   parsePodUid,
   publicationKey,
   type PublicationSpec,
 } from '../../../plugins/volume.ts';
+import { csiSpec } from '../csi-spec.ts';
 
 const DRIVER = 'driver.test';
 const HANDLE = 'vol/1';
 const layout = createLayout('/var/lib/mooring' as AbsolutePath);
-const SPEC: CsiVolumeSpec = {
-  ...CSI_DEFAULTS,
-  kind: 'csi',
-  id: csiVolumeId(DRIVER, HANDLE),
-  driver: DRIVER,
-  volumeHandle: HANDLE,
-  specName: 'pv-1',
-  fsType: 'ext4',
-  mountOptions: [],
-  volumeAttributes: {},
-  accessModes: ['ReadWriteOnce'],
-  readOnly: false,
-  attachRequired: undefined,
-  podInfoOnMount: false,
-};
+const SPEC = csiSpec(DRIVER, HANDLE, 'pv-1');
 const uid = parsePodUid('0b4f8c1e-2222-4333-8444-55556666000a') ?? assert.fail();
 const PUBLICATION: PublicationSpec = {
   key: publicationKey(uid, 'pv-1'),
