@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { FailureCode, Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type DeviceNumber, type Host } from '../../mount/host.ts';
+import { value } from '../value.ts';
 
 export interface DeviceWorld {
   /** A new one over the same machine at each call: holds survive the process that made them. */
@@ -19,11 +20,6 @@ export type MakeDeviceWorld = (t: TestContext) => Promise<DeviceWorld>;
 
 interface Stage extends DeviceWorld {
   readonly host: Host;
-}
-
-function value<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
-  return result.value;
 }
 
 function refuses(result: Result<unknown>, code: FailureCode): void {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { FailureCode, Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, type MountLookup } from '../../mount/host.ts';
+import { value } from '../value.ts';
 import { ownershipContract } from './ownership.ts';
 
 export interface HostWorld {
@@ -18,11 +19,6 @@ const LIMITS = { entriesMax: 100, fileBytesMax: 1_000 };
 const PLAIN = { mode: 0o640, durable: false };
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
-
-function value<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
-  return result.value;
-}
 
 function refuses(result: Result<unknown>, code: FailureCode): void {
   assert.deepEqual(result.ok ? 'ok' : [result.failure.code, result.failure.effect], [code, 'none']);

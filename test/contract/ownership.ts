@@ -1,18 +1,15 @@
 /** The sentences that every `Host` keeps about giving a volume to a group. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, type OwnershipRequest } from '../../mount/host.ts';
+import { value } from '../value.ts';
 import type { MakeHostWorld } from './host.ts';
 
-const GID = 4_242;
+/** The group that volumes are given to. */
+export const GID = 4_242;
 
-function value<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
-  return result.value;
-}
-
-function request(path: AbsolutePath, more: Partial<OwnershipRequest> = {}): OwnershipRequest {
+/** All of it, whatever stands there already, and to the end. */
+export function ownershipRequest(path: AbsolutePath, more: Partial<OwnershipRequest> = {}): OwnershipRequest {
   return {
     path,
     gid: GID,
@@ -56,7 +53,7 @@ export function ownershipContract(name: string, make: MakeHostWorld): void {
   };
   sentence('a volume is given to a group, and what was there stays as it was', async (host, root) => {
     const paths = await plant(host, root);
-    const report = value(await host.changeOwnership(request(below(root, 'volume'))));
+    const report = value(await host.changeOwnership(ownershipRequest(below(root, 'volume'))));
     assert.deepEqual(report, { seen: 6, changed: 6, refused: 0 });
     assert.deepEqual(await owners(host, ...paths), ['4242 2775', '4242 2770', '4242 771', '4242 660']);
     assert.equal(value(await host.inspect(below(root, 'volume', 'deep', 'out'))).gid, GID);
@@ -67,33 +64,33 @@ export function ownershipContract(name: string, make: MakeHostWorld): void {
   });
   sentence('a read-only volume can be read by the group, not written', async (host, root) => {
     const paths = await plant(host, root);
-    value(await host.changeOwnership(request(below(root, 'volume'), { readOnly: true })));
+    value(await host.changeOwnership(ownershipRequest(below(root, 'volume'), { readOnly: true })));
     assert.deepEqual(await owners(host, ...paths), ['4242 2755', '4242 2750', '4242 751', '4242 640']);
   });
   sentence('what is right already is not changed again', async (host, root) => {
     await plant(host, root);
-    value(await host.changeOwnership(request(below(root, 'volume'))));
-    const again = value(await host.changeOwnership(request(below(root, 'volume'))));
+    value(await host.changeOwnership(ownershipRequest(below(root, 'volume'))));
+    const again = value(await host.changeOwnership(ownershipRequest(below(root, 'volume'))));
     assert.deepEqual(again, { seen: 6, changed: 0, refused: 0 });
   });
   sentence('a root that is right is believed when that is the policy', async (host, root) => {
     const volume = below(root, 'volume');
     const policy = 'on-root-mismatch';
     await plant(host, root);
-    assert.equal(value(await host.changeOwnership(request(volume, { policy }))).changed, 6);
+    assert.equal(value(await host.changeOwnership(ownershipRequest(volume, { policy }))).changed, 6);
     await write(host, below(volume, 'late'), 0o600);
-    assert.equal(value(await host.changeOwnership(request(volume, { policy }))).changed, 0);
+    assert.equal(value(await host.changeOwnership(ownershipRequest(volume, { policy }))).changed, 0);
     assert.equal(value(await host.inspect(below(volume, 'late'))).mode, 0o600);
-    assert.equal(value(await host.changeOwnership(request(volume))).changed, 1);
+    assert.equal(value(await host.changeOwnership(ownershipRequest(volume))).changed, 1);
     value(await host.makeDirectory(volume, 0o770));
     await write(host, below(volume, 'later'), 0o600);
-    assert.equal(value(await host.changeOwnership(request(volume, { policy }))).changed, 2);
+    assert.equal(value(await host.changeOwnership(ownershipRequest(volume, { policy }))).changed, 2);
   });
   sentence(
     'a walk that nobody wants any more stops, and leaves the root for the next',
     async (host, root) => {
       const [volume] = (await plant(host, root)) as [AbsolutePath];
-      const stopped = await host.changeOwnership(request(volume, { isCancelled: () => true }));
+      const stopped = await host.changeOwnership(ownershipRequest(volume, { isCancelled: () => true }));
       assert.deepEqual(stopped.ok ? 'ok' : [stopped.failure.code, stopped.failure.effect], [
         'no-longer-wanted',
         'unknown',
@@ -106,7 +103,7 @@ export function ownershipContract(name: string, make: MakeHostWorld): void {
     const other = below(volume, 'deep', 'er');
     value(await host.mount({ fsType: 'tmpfs', source: 'contract', target: other, options: ['mode=0700'] }));
     await write(host, below(other, 'kept'), 0o600);
-    assert.equal(value(await host.changeOwnership(request(volume))).seen, 5);
+    assert.equal(value(await host.changeOwnership(ownershipRequest(volume))).seen, 5);
     assert.deepEqual(await owners(host, other, below(other, 'kept')), ['0 700', '0 600']);
     value(await host.unmount(other));
     assert.deepEqual(await owners(host, other), ['0 700']);
@@ -118,7 +115,7 @@ export function ownershipContract(name: string, make: MakeHostWorld): void {
       ['link', 'path-unsafe'],
       ['absent', 'path-missing'],
     ] as const) {
-      const refused = await host.changeOwnership(request(below(root, name)));
+      const refused = await host.changeOwnership(ownershipRequest(below(root, name)));
       assert.deepEqual(refused.ok ? 'ok' : [refused.failure.code, refused.failure.effect], [code, 'none']);
     }
     assert.deepEqual(await owners(host, below(root, 'outside'), below(root, 'outside', 'kept')), [

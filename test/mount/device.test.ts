@@ -3,11 +3,11 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import type { Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
 import type { LinuxHost } from '../../mount/linux-host.ts';
 import { deviceContract } from '../contract/device.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
+import { value } from '../value.ts';
 import { inPrivateProcesses } from './private-processes.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
@@ -16,11 +16,6 @@ const IMAGE_BYTES = 16 * 1_024 * 1_024;
 
 function run(tool: string, ...argv: string[]): string {
   return execFileSync(tool, argv, { encoding: 'utf8' }).trim();
-}
-
-function value<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
-  return result.value;
 }
 
 let images = 0;

@@ -5,18 +5,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/instance-lock.ts';
 import { runTool } from '../../mount/tool.ts';
+import { value } from '../value.ts';
 import { scratchDirectory } from './scratch.ts';
 
 const AGENT = fileURLToPath(new URL('./agent-that-dies.ts', import.meta.url));
-
-function value<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : result.failure.message);
-  return result.value;
-}
 
 /** An ended process that nobody has waited for yet is no longer alive. */
 function isAlive(pid: number): boolean {

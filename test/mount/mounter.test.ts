@@ -7,6 +7,7 @@ import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import type { LinuxHost } from '../../mount/linux-host.ts';
 import { createMounter, type Mounter } from '../../mount/mounter.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
+import { value } from '../value.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
 const skip = inPrivateNamespace();
@@ -24,11 +25,6 @@ async function world(t: TestContext): Promise<World> {
   const target = below(root, 'm');
   value(await host.makeDirectory(target, 0o750));
   return { host, mounter: createMounter(host, root), root, target };
-}
-
-function value<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
-  return result.value;
 }
 
 function refuses(result: Result<unknown>, code: string, effect: string): void {

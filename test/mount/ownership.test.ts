@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type OwnershipRequest } from '../../mount/host.ts';
+import { type AbsolutePath, below } from '../../mount/host.ts';
+import { GID, ownershipRequest } from '../contract/ownership.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
+import { value } from '../value.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
 const skip = inPrivateNamespace();
-const GID = 4_242;
 const DIRECTORIES = 40;
 const FILES_EACH = 500;
 /** In one directory; giving them away takes longer than a second, and longer than the deadline of the test. */
@@ -17,23 +17,6 @@ const DEADLINE_MS = 1_500;
 
 function run(tool: string, ...argv: string[]): void {
   execFileSync(tool, argv);
-}
-
-function value<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : `${result.failure.code}: ${result.failure.message}`);
-  return result.value;
-}
-
-function request(path: AbsolutePath, more: Partial<OwnershipRequest> = {}): OwnershipRequest {
-  return {
-    path,
-    gid: GID,
-    readOnly: false,
-    policy: 'always',
-    onProgress: () => {},
-    isCancelled: () => false,
-    ...more,
-  };
 }
 
 /** On a tmpfs, as a volume is: 20,000 files in 40 directories. */
@@ -64,14 +47,14 @@ test('20,000 files are given to a group; then there is nothing to do', { skip },
   const host = await realHost(t);
   const volume = plantMany(scratchDirectory(t));
   const entries = DIRECTORIES * (FILES_EACH + 1) + 1;
-  assert.deepEqual(value(await host.changeOwnership(request(volume))), {
+  assert.deepEqual(value(await host.changeOwnership(ownershipRequest(volume))), {
     seen: entries,
     changed: entries,
     refused: 0,
   });
   assert.equal(countWrong(volume), 0);
   const ctime = lstatSync(below(volume, 'd0', 'f0'), { bigint: true }).ctimeNs;
-  assert.deepEqual(value(await host.changeOwnership(request(volume))), {
+  assert.deepEqual(value(await host.changeOwnership(ownershipRequest(volume))), {
     seen: entries,
     changed: 0,
     refused: 0,
@@ -89,7 +72,7 @@ test('a walk tells how far it is, stops when nobody wants it, and goes on later'
   const told: number[] = [];
   let cancelled = false;
   const stopped = await host.changeOwnership(
-    request(volume, {
+    ownershipRequest(volume, {
       onProgress: (seen) => {
         told.push(seen);
         cancelled = true;
@@ -106,7 +89,7 @@ test('a walk tells how far it is, stops when nobody wants it, and goes on later'
   const all = DIRECTORIES * (FILES_EACH + 1) + FILES_WIDE + 1;
   assert.ok(before > 0 && before < all, `${before} of ${all} left`);
   assert.notEqual(lstatSync(volume).gid, GID);
-  const rest = value(await host.changeOwnership(request(volume, { policy: 'on-root-mismatch' })));
+  const rest = value(await host.changeOwnership(ownershipRequest(volume, { policy: 'on-root-mismatch' })));
   assert.equal(rest.changed, before + 1);
   assert.equal(countWrong(volume), 0);
   assert.equal(host.abandonedCalls(), 0);
@@ -126,7 +109,7 @@ test('neither a link to the root of the machine nor a mount below is gone into',
   // The same file system as the volume: only the mount tells that this file is not of it.
   run('mount', '--bind', below(root, 'outside'), file);
   const before = lstatSync('/');
-  const report = value(await host.changeOwnership(request(volume)));
+  const report = value(await host.changeOwnership(ownershipRequest(volume)));
   assert.deepEqual(report, { seen: 3, changed: 3, refused: 0 });
   assert.deepEqual([lstatSync('/').gid, lstatSync('/').mode], [before.gid, before.mode]);
   assert.equal(lstatSync(below(volume, 'everything')).gid, GID);
@@ -149,7 +132,7 @@ test('names are bytes, depth has room, and every kind of file is given away unop
     recursive: true,
     mode: 0o700,
   });
-  assert.deepEqual(value(await host.changeOwnership(request(volume))), {
+  assert.deepEqual(value(await host.changeOwnership(ownershipRequest(volume))), {
     seen: 205,
     changed: 205,
     refused: 0,
@@ -169,7 +152,7 @@ test('what refuses is counted and kept, and a root that refuses fails the walk',
   run('mount', '-t', 'tmpfs', '-o', 'mode=0755', 'volume', volume);
   writeFileSync(below(volume, 'f'), '', { mode: 0o600 });
   run('mount', '-o', 'remount,ro,bind', volume);
-  const refused = await host.changeOwnership(request(volume));
+  const refused = await host.changeOwnership(ownershipRequest(volume));
   assert.deepEqual(refused.ok ? 'ok' : [refused.failure.code, refused.failure.effect], [
     'permission-denied',
     'none',
@@ -178,7 +161,11 @@ test('what refuses is counted and kept, and a root that refuses fails the walk',
   chownSync(volume, 0, GID);
   chmodSync(volume, 0o2775);
   run('mount', '-o', 'remount,ro,bind', volume);
-  assert.deepEqual(value(await host.changeOwnership(request(volume))), { seen: 2, changed: 0, refused: 1 });
+  assert.deepEqual(value(await host.changeOwnership(ownershipRequest(volume))), {
+    seen: 2,
+    changed: 0,
+    refused: 1,
+  });
   assert.equal(lstatSync(below(volume, 'f')).gid, 0);
 });
 
@@ -188,6 +175,6 @@ test('a program that ran as its owner does not do so for the new group', { skip 
   mkdirSync(volume);
   writeFileSync(below(volume, 'program'), '');
   chmodSync(below(volume, 'program'), 0o4755);
-  value(await host.changeOwnership(request(volume)));
+  value(await host.changeOwnership(ownershipRequest(volume)));
   assert.equal(lstatSync(below(volume, 'program')).mode & 0o7777, 0o775);
 });
