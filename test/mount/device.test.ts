@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
@@ -8,6 +7,7 @@ import type { LinuxHost } from '../../mount/linux-host.ts';
 import { deviceContract } from '../contract/device.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
 import { value } from '../value.ts';
+import { end, holder } from './holding-process.ts';
 import { inPrivateProcesses } from './private-processes.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
@@ -49,19 +49,6 @@ function releaseBelow(root: AbsolutePath): void {
   };
   for (const one of listed.loopdevices)
     if (one['back-file'].startsWith(`${root}/`)) spawnSync('losetup', ['--detach', one.name]);
-}
-
-async function holder(t: TestContext, command: string, ...argv: string[]): Promise<ChildProcess> {
-  const child = spawn(command, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
-  t.after(() => child.kill('SIGKILL'));
-  await once(child.stdout, 'data');
-  return child;
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit');
-  child.kill('SIGKILL');
-  await ended;
 }
 
 interface World {

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { done, fail, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
@@ -8,6 +6,7 @@ import type { LinuxHost } from '../../mount/linux-host.ts';
 import { createMounter, type Mounter } from '../../mount/mounter.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { value } from '../value.ts';
+import { end, holder } from './holding-process.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
 const skip = inPrivateNamespace();
@@ -33,19 +32,6 @@ function refuses(result: Result<unknown>, code: string, effect: string): void {
 
 async function layers(host: Host, target: AbsolutePath): Promise<number> {
   return value(await host.readMountTable()).at(target).length;
-}
-
-async function holder(t: TestContext, command: string, ...argv: string[]): Promise<ChildProcess> {
-  const child = spawn(command, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
-  t.after(() => child.kill('SIGKILL'));
-  await once(child.stdout, 'data');
-  return child;
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const ended = once(child, 'exit');
-  child.kill('SIGKILL');
-  await ended;
 }
 
 test('mounting twice mounts once', { skip }, async (t) => {
