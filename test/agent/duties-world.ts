@@ -19,6 +19,7 @@ import type { LogFields } from '../../reconciler/log.ts';
 import { accept } from '../plugins/csi/answers.ts';
 import { type Script, script, serveDriver } from '../plugins/csi/scripted-driver.ts';
 import { createSocketHost, inRoot, type SocketHost, until } from '../plugins/csi/socket-host.ts';
+import { isSettled } from './settled.ts';
 
 /** The driver that test/agent/manifests.ts writes into PersistentVolumes. */
 export const DUTY_DRIVER = 'test.csi.example';
@@ -221,21 +222,7 @@ export function stateFiles({ host }: AgentWorld): ReadonlyMap<string, string> {
 
 /** Waits until everything wanted is there and nothing else is. */
 export async function untilSettled(world: AgentWorld): Promise<void> {
-  await until('settled', () => {
-    const { reconciler, wish } = world.agent.view();
-    const desired = reconciler.desired();
-    const actual = reconciler.actual();
-    return (
-      wish.complete &&
-      reconciler.idle() &&
-      reconciler.obstacles().length === 0 &&
-      actual.size === desired.volumes.size &&
-      [...desired.volumes.values()].every(({ spec, publications }) => {
-        const there = actual.get(spec.id)?.publications;
-        return [...publications.keys()].every((key) => there?.get(key)?.presence.kind === 'present');
-      })
-    );
-  });
+  await until('settled', () => isSettled(world.agent.view()));
 }
 
 export { until };

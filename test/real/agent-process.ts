@@ -15,6 +15,7 @@ import { createLinuxHost, type LinuxHost } from '../../mount/linux-host.ts';
 import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
 import { isMoreThan } from '../../plugins/volume.ts';
 import type { LogFields } from '../../reconciler/log.ts';
+import { isSettled } from '../agent/settled.ts';
 import { type CrashPoint, crashingHost } from './crashing-host.ts';
 
 const [root = '', manifests = '', point = 'before', effect = '0', broker = ''] = process.argv.slice(2);
@@ -63,19 +64,12 @@ if (!started.ok) throw new Error(started.failure.message);
 
 let announced = false;
 function look(): void {
-  const { reconciler, wish } = agent.view();
+  const view = agent.view();
+  const { reconciler } = view;
   const actual = reconciler.actual();
-  const desired = reconciler.desired();
   const settled =
-    wish.complete &&
-    reconciler.idle() &&
-    reconciler.obstacles().length === 0 &&
-    actual.size === desired.volumes.size &&
-    [...desired.volumes.values()].every(({ spec, publications }) => {
-      const there = actual.get(spec.id)?.publications;
-      return [...publications.keys()].every((key) => there?.get(key)?.presence.kind === 'present');
-    }) &&
-    [...desired.volumes.values()].every(({ spec, size }) => {
+    isSettled(view) &&
+    [...reconciler.desired().volumes.values()].every(({ spec, size }) => {
       const known = actual.get(spec.id)?.sizeBytes;
       return size === undefined || known === undefined || !isMoreThan(size.bytes, known);
     });

@@ -1,0 +1,18 @@
+/** When a test on the real agent may go on. */
+import type { AgentView } from '../../agent/agent.ts';
+
+/** Is everything wanted there, and nothing else, and nothing on its way? Says nothing of sizes. */
+export function isSettled({ reconciler, wish }: Pick<AgentView, 'reconciler' | 'wish'>): boolean {
+  const desired = reconciler.desired();
+  const actual = reconciler.actual();
+  return (
+    wish.complete &&
+    reconciler.idle() &&
+    reconciler.obstacles().length === 0 &&
+    actual.size === desired.volumes.size &&
+    [...desired.volumes.values()].every(({ spec, publications }) => {
+      const there = actual.get(spec.id)?.publications;
+      return [...publications.keys()].every((key) => there?.get(key)?.presence.kind === 'present');
+    })
+  );
+}
