@@ -6,9 +6,9 @@ import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts
 import type { LinuxHost } from '../../mount/linux-host.ts';
 import { deviceContract } from '../contract/device.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
+import { inPrivateProcesses } from '../real/namespace.ts';
 import { value } from '../value.ts';
 import { end, holder } from './holding-process.ts';
-import { inPrivateProcesses } from './private-processes.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
 const skip = inPrivateProcesses();

@@ -11,7 +11,7 @@ import { test } from 'node:test';
 import { quarantineDocument } from '../../agent/quarantine-document.ts';
 import type { StatusDocument } from '../../agent/status-document.ts';
 import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
-import { inPrivateProcesses } from '../mount/private-processes.ts';
+import { inPrivateProcesses } from './namespace.ts';
 import { NODE, onRealNode, podWith, type RealNode, targetOf, volumeOf } from './real-node.ts';
 
 const skip = inPrivateProcesses();
