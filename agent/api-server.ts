@@ -35,7 +35,7 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
-export const WAIT_MS_MAX = 30_000;
+const WAIT_MS_MAX = 30_000;
 const URL_BYTES_MAX = 2_048;
 const HEADER_BYTES_MAX = 8_192;
 const BODY_BYTES_MAX = 4_096;

@@ -28,7 +28,7 @@ export interface Mounter {
 }
 
 /** What our tmpfs mounts are called in the mount table. */
-export const TMPFS_LABEL = 'mooring';
+const TMPFS_LABEL = 'mooring';
 /** What the kubelet calls its own: a node that we took over from it has some. */
 const KUBELET_TMPFS_LABEL = 'tmpfs';
 const LAYERS_MAX = 16;

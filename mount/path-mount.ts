@@ -101,7 +101,7 @@ export function formatDevice(device: bigint): string {
 }
 
 /** The table's line of one mount id. `table-unreadable` when it has none: the mount has just gone. */
-export function findMount(mountId: number): Result<MountEntry> {
+function findMount(mountId: number): Result<MountEntry> {
   const text = readMountInfo();
   if (!text.ok) return text;
   const start = text.value.startsWith(`${mountId} `) ? 0 : text.value.indexOf(`\n${mountId} `) + 1;

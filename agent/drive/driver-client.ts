@@ -39,7 +39,7 @@ const CODE_NAMES = [
 
 export type CodeName = (typeof CODE_NAMES)[number];
 
-export function codeName(code: number | undefined): string {
+function codeName(code: number | undefined): string {
   return code === undefined ? 'no answer' : (CODE_NAMES[code] ?? `code ${code}`);
 }
 

@@ -8,7 +8,6 @@ import {
   PluginCapability_Service_Type as Service,
 } from '../../plugins/csi/generated/csi.ts';
 import { isDriverName } from '../../plugins/volume.ts';
-import { answerText } from './driver-client.ts';
 import { type Duty, expectOk } from './duty.ts';
 import type { Life } from './life.ts';
 import { mountsAt, readMounts } from './machine.ts';
@@ -131,10 +130,6 @@ export async function receivesMounts(path: string): Promise<boolean> {
   const longest = carriers.reduce((length, { target }) => Math.max(length, target.length), 0);
   const carrier = carriers.filter(({ target }) => target.length === longest).at(-1);
   return carrier?.propagation.some((one) => one.startsWith('master:') || one.startsWith('shared:')) ?? false;
-}
-
-export function namesOfCodes(answers: readonly Parameters<typeof answerText>[0][]): string {
-  return [...new Set(answers.map((one) => answerText(one)))].join(', ');
 }
 
 const plain = { looksAtMounts: false } as const;

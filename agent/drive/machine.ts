@@ -63,7 +63,7 @@ async function attempt<T>(work: () => Promise<T>): Promise<Attempt<T>> {
   return result;
 }
 
-export function errnoOf(error: unknown): string {
+function errnoOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }
 

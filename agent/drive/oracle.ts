@@ -124,11 +124,6 @@ export class CallOracle {
 
 /** A whole recording at once, in the order of its clock. */
 export function judge(calls: readonly RecordedCall[], options: OracleOptions = {}): readonly Violation[] {
-  return replay(calls, options).violations;
-}
-
-/** The oracle after a whole recording, to be asked for more. */
-export function replay(calls: readonly RecordedCall[], options: OracleOptions = {}): CallOracle {
   const oracle = new CallOracle(options);
   const events = calls.flatMap((call) => {
     let end: ((ended: EndedCall) => void) | undefined;
@@ -151,5 +146,5 @@ export function replay(calls: readonly RecordedCall[], options: OracleOptions = 
   });
   events.sort((a, b) => a.atMs - b.atMs || a.order - b.order);
   for (const { happen } of events) happen();
-  return oracle;
+  return oracle.violations;
 }

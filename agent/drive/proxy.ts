@@ -171,7 +171,7 @@ async function forward(path: string, request: Buffer, parts: ProxyParts): Promis
   return { code, message: reply.message, bytes: undefined, reachedDriver: reply.because !== 'unreachable' };
 }
 
-export function injectionText(injection: Injection): string {
+function injectionText(injection: Injection): string {
   switch (injection.kind) {
     case 'delay':
       return `delayed by ${injection.delayMs} ms`;

@@ -47,7 +47,7 @@ import {
 } from './volume-rpc.ts';
 
 /** The kubelet's csiTimeout; per call here, per step there. */
-export const CALL_DEADLINE_MS = 120_000;
+const CALL_DEADLINE_MS = 120_000;
 
 export interface CsiPluginParts {
   readonly host: Host;

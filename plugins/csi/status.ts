@@ -42,10 +42,8 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map([
   [16, { name: 'UNAUTHENTICATED', code: 'driver-refused', effect: 'none' }],
 ]);
 
-export const STATUS_NOT_FOUND = 5;
-export const STATUS_ABORTED = 10;
 export const STATUS_UNIMPLEMENTED = 12;
-export const STATUS_UNAVAILABLE = 14;
+const STATUS_UNAVAILABLE = 14;
 
 const BROKEN: Readonly<Record<'unreachable' | 'deadline' | 'undecodable', FailureCode>> = {
   unreachable: 'driver-unreachable',

@@ -9,7 +9,7 @@ import type { GrpcImplementation } from '../csi/grpc.ts';
 import type { Pool } from './pool.ts';
 import { status } from './status.ts';
 
-export const VENDOR_VERSION = '0.1.0';
+const VENDOR_VERSION = '0.1.0';
 
 export function createIdentityService(
   driver: string,

@@ -23,6 +23,7 @@ import {
   type PublicationSpec,
 } from '../../../plugins/volume.ts';
 import { csiSpec } from '../csi-spec.ts';
+import { accept } from './answers.ts';
 
 const DRIVER = 'driver.test';
 const HANDLE = 'vol/1';
@@ -118,11 +119,6 @@ function call(changes: Partial<StatisticsCall> = {}, stage = true): StatisticsCa
     publication: PUBLICATION,
     ...changes,
   };
-}
-
-function accept<T>(result: Result<T>): T {
-  assert.ok(result.ok, result.ok ? '' : JSON.stringify(result.failure));
-  return result.value;
 }
 
 function refuse(result: Result<unknown>): Failure {

@@ -28,7 +28,7 @@ import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
 const MAIN = fileURLToPath(new URL('../../../plugins/loopfile/main.ts', import.meta.url));
 const DEADLINE_MS = 60_000;
 
-export const CODE = {
+const CODE = {
   INVALID_ARGUMENT: 3,
   NOT_FOUND: 5,
   ALREADY_EXISTS: 6,
