@@ -16,7 +16,6 @@ import {
 } from './oracle-history.ts';
 import { type DriverNature, learn, UNKNOWN_NATURE } from './oracle-nature.ts';
 import { judgeOrder } from './oracle-order.ts';
-import type { RecordedCall } from './recorded-call.ts';
 
 export interface Violation {
   /** `A-054`; several rules may share one id. */
@@ -120,31 +119,4 @@ export class CallOracle {
     this.#volumes.set(volumeId, fresh);
     return fresh;
   }
-}
-
-/** A whole recording at once, in the order of its clock. */
-export function judge(calls: readonly RecordedCall[], options: OracleOptions = {}): readonly Violation[] {
-  const oracle = new CallOracle(options);
-  const events = calls.flatMap((call) => {
-    let end: ((ended: EndedCall) => void) | undefined;
-    const begin = (): void => {
-      end = oracle.begin(call);
-    };
-    const finish = (): void => end?.(call);
-    if (call.startMs < call.endMs) {
-      // Two calls that touch do not overlap: at one time the ends come first.
-      return [
-        { atMs: call.startMs, order: 1, happen: begin },
-        { atMs: call.endMs, order: 0, happen: finish },
-      ];
-    }
-    const both = (): void => {
-      begin();
-      finish();
-    };
-    return [{ atMs: call.startMs, order: 1, happen: both }];
-  });
-  events.sort((a, b) => a.atMs - b.atMs || a.order - b.order);
-  for (const { happen } of events) happen();
-  return oracle.violations;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CallOracle, judge, type OracleOptions } from '../../agent/drive/oracle.ts';
+import { CallOracle, type OracleOptions } from '../../agent/drive/oracle.ts';
 import type { DriverNature } from '../../agent/drive/oracle-nature.ts';
 import type { RecordedCall, ReplyFields, RequestFields } from '../../agent/drive/recorded-call.ts';
 import {
@@ -10,6 +10,7 @@ import {
   type VolumeCapability,
   VolumeCapability_AccessMode_Mode as Mode,
 } from '../../plugins/csi/generated/csi.ts';
+import { judge } from './judge.ts';
 
 const STAGING = '/s/globalmount';
 const TARGET = '/p/1/mount';

@@ -5,7 +5,6 @@ import { afterEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Metadata, Server, ServerCredentials } from '@grpc/grpc-js';
 import fc from 'fast-check';
-import { judge } from '../../../agent/drive/oracle.ts';
 import {
   type RecordedCall,
   redactedRequest,
@@ -35,6 +34,7 @@ import { createLayout } from '../../../plugins/layout.ts';
 import { type ExpandCall, NO_SECRETS, type PublicationCall } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/sensitive.ts';
 import { type AccessMode, bytesFrom, type CsiVolumeSpec, csiVolumeId } from '../../../plugins/volume.ts';
+import { judge } from '../../drive/judge.ts';
 import { accept, refuse } from './answers.ts';
 import { call, introduce, SPEC, stagingOf, targetOf, up, type World, world } from './csi-world.ts';
 import { ALL_METHODS, type Answer, calledMethods, serveAll } from './duties-driver.ts';
