@@ -1,7 +1,7 @@
 /** Calls to the driver under test: one line each, bounded, and every word of its errors looked at for secrets. */
 import type { AbsolutePath, Clock, RemoteCall, RemoteMethod, RemoteReply } from '../../mount/host.ts';
-import { shown } from '../../plugins/csi/status.ts';
-import { methodName, withoutSecrets } from './recorded-call.ts';
+import { methodName, shown } from '../../plugins/csi/status.ts';
+import { withoutSecrets } from './recorded-call.ts';
 
 /** `code` undefined: no answer at all (dead, too late, no message). */
 export type Answer<Reply> =

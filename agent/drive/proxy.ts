@@ -4,8 +4,8 @@
  */
 import type { Clock, RemoteCall, RemoteReply, SocketIdentity } from '../../mount/host.ts';
 import { type GrpcServer, type GrpcService, GrpcStatus, serveGrpc } from '../../plugins/csi/grpc.ts';
+import { methodName } from '../../plugins/csi/status.ts';
 import {
-  methodName,
   readReply,
   readRequest,
   type RecordedCall,

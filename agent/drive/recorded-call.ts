@@ -85,11 +85,6 @@ export const WIRE_SERVICES: readonly WireService[] = [
   return new Map(methods.filter(([, one]) => !one.requestStream && !one.responseStream));
 });
 
-/** `/csi.v1.Node/NodeStageVolume` to `NodeStageVolume`. */
-export function methodName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
-
 /** What is kept of a request, and its secret values, which are not. Bytes that do not decode are an empty request. */
 export function readRequest(
   method: WireMethod,

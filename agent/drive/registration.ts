@@ -2,11 +2,12 @@
 import { join } from 'node:path';
 import { RegistrationService } from '../../plugins/csi/generated/pluginregistration.ts';
 import { highestVersion } from '../../plugins/csi/registration.ts';
+import { methodName } from '../../plugins/csi/status.ts';
 import { isDriverName } from '../../plugins/volume.ts';
 import { answerText } from './driver-client.ts';
 import type { DriverClient } from './driver-client.ts';
 import { CLOCK, kindOf, namesIn, pause } from './machine.ts';
-import { methodName } from './recorded-call.ts';
+
 import type { Notes } from './verdict.ts';
 
 const APPEARS_MS_MAX = 20_000;

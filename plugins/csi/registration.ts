@@ -22,7 +22,7 @@ import {
   PluginCapability_Service_Type as PluginService,
 } from './generated/csi.ts';
 import { RegistrationService } from './generated/pluginregistration.ts';
-import { failureOf, shown, STATUS_UNIMPLEMENTED } from './status.ts';
+import { failureOf, methodName, shown, STATUS_UNIMPLEMENTED } from './status.ts';
 
 /** The kubelet's own. */
 const GET_INFO_MS = 1_000;
@@ -225,7 +225,7 @@ async function ask<Request, Reply>(
 ): Promise<Result<Reply>> {
   const reply = await host.call({ socket, method, request, deadlineMs });
   if (reply.kind === 'ok') return ok(reply.reply);
-  const name = method.path.slice(method.path.lastIndexOf('/') + 1);
+  const name = methodName(method.path);
   return fail(failureOf(reply, { driver, method: name, direction: 'climbing', secrets: [] }));
 }
 

@@ -15,7 +15,8 @@ import {
   VolumeUsage_Unit as Unit,
 } from './generated/csi.ts';
 import { conditionHealth, storageHealth, volumeHealth } from './health.ts';
-import { failureOf, isUnreachable } from './status.ts';
+import { failureOf, isUnreachable, methodName } from './status.ts';
+import { notRegistered } from './volume-rpc.ts';
 
 /**
  * Both questions together: so long may they keep a call waiting that changes the volume. CSI has one call in flight per
@@ -78,8 +79,8 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const reply = await host.call({ socket: driver.endpoint, method, request, deadlineMs: withinMs });
     if (reply.kind === 'ok') return ok(reply.reply);
     if (isUnreachable(reply)) drivers.suspect(driver.name);
-    const name = method.path.slice(method.path.lastIndexOf('/') + 1);
     const secrets = spec === undefined ? [] : [parts.secretsOf?.(spec)];
+    const name = methodName(method.path);
     return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', secrets }));
   }
 
@@ -204,9 +205,4 @@ function usageNumbers({ total, used, available }: VolumeUsage): UsageNumbers | u
     used: saysRest ? bytesFrom(used) : undefined,
     available: saysRest ? bytesFrom(available) : undefined,
   };
-}
-
-function notRegistered(driver: string): Result<never> {
-  const message = `driver ${driver} is not registered`;
-  return fail({ code: 'driver-not-registered', message, effect: 'none', blocker: driver });
 }

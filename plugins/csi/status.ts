@@ -5,7 +5,7 @@ import type { SecretData } from '../sensitive.ts';
 
 export interface CallContext {
   readonly driver: string;
-  /** As people know it: `NodeStageVolume`. */
+  /** As methodName gives it. */
   readonly method: string;
   /** A failed climbing call may have had no effect; of a failed teardown call nothing is ever certain. */
   readonly direction: 'climbing' | 'teardown';
@@ -52,6 +52,11 @@ const BROKEN: Readonly<Record<'unreachable' | 'deadline' | 'undecodable', Failur
 };
 
 export type NotOk = Exclude<RemoteReply<unknown>, { readonly kind: 'ok' }>;
+
+/** As people know it: `/csi.v1.Node/NodeStageVolume` is `NodeStageVolume`. */
+export function methodName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
 
 /** The failure of a call that was not OK. Its message holds no secret of the call, no control byte, at most 1 KiB. */
 export function failureOf(reply: NotOk, context: CallContext): Failure {

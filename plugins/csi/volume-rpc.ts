@@ -7,7 +7,7 @@ import { doubtful } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
 import type { CallLanes, Sharing } from './call-lane.ts';
 import type { DriverInstance, DriverRegistry } from './driver.ts';
-import { type CallContext, failureOf, isUnreachable } from './status.ts';
+import { type CallContext, failureOf, isUnreachable, methodName } from './status.ts';
 
 export interface VolumeRpcParts {
   readonly host: Pick<Host, 'call'>;
@@ -56,7 +56,7 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcP
     if (isUnreachable(reply)) drivers.suspect(spec.driver);
     const failure = failureOf(reply, {
       driver: spec.driver,
-      method: method.path.slice(method.path.lastIndexOf('/') + 1),
+      method: methodName(method.path),
       direction: rpc.direction,
       secrets: [...rpc.secrets, secretMountOptions(spec)],
     });

@@ -15,6 +15,7 @@ import { ok } from '../../mount/failure.ts';
 import { below, type FileEntry, type Host, type RemoteCall, type RemoteReply } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import type { GrpcServer } from '../../plugins/csi/grpc.ts';
+import { methodName } from '../../plugins/csi/status.ts';
 import type { LogFields } from '../../reconciler/log.ts';
 import { accept } from '../plugins/csi/answers.ts';
 import { type Script, script, serveDriver } from '../plugins/csi/scripted-driver.ts';
@@ -174,7 +175,7 @@ function wholeHost(host: SocketHost, answers: Answers): Host {
   return {
     ...host,
     async call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
-      const method = call.method.path.slice(call.method.path.lastIndexOf('/') + 1);
+      const method = methodName(call.method.path);
       if (!(method in answers)) return host.call(call);
       host.called.push(method);
       return { kind: 'ok', reply: answers[method] as Reply };

@@ -14,6 +14,7 @@ import type {
   NodePublishVolumeRequest,
   NodeUnpublishVolumeRequest,
 } from '../../../plugins/csi/generated/csi.ts';
+import { methodName } from '../../../plugins/csi/status.ts';
 import { createLayout, type Layout } from '../../../plugins/layout.ts';
 import { NO_SECRETS, type PublicationCall, type VolumePlugin } from '../../../plugins/plugin.ts';
 import { parsePodUid, type PublicationSpec, publicationKey } from '../../../plugins/volume.ts';
@@ -144,7 +145,7 @@ async function serve<Request, Reply>(
   manner: Manner,
   { method, request }: RemoteCall<Request, Reply>,
 ): Promise<RemoteReply<Reply>> {
-  const name = method.path.slice(method.path.lastIndexOf('/') + 1);
+  const name = methodName(method.path);
   world.called.push({ method: name, request });
   const answer = await world.answer(name);
   if (answer !== undefined) return answer as RemoteReply<Reply>;

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { ControllerService, IdentityService, NodeService } from '../../../plugins/csi/generated/csi.ts';
 import { RegistrationService } from '../../../plugins/csi/generated/pluginregistration.ts';
 import { type GrpcServer, serveGrpc } from '../../../plugins/csi/grpc.ts';
+import { methodName } from '../../../plugins/csi/status.ts';
 
 /** As people know the method: `NodeStageVolume`. */
 export type Answer = (method: string, request: { readonly volumeId?: string }) => Promise<unknown> | unknown;
@@ -28,7 +29,7 @@ const SERVICES = { IdentityService, ControllerService, NodeService, Registration
 export const ALL_METHODS: readonly DutyMethod[] = Object.entries(SERVICES).flatMap(([service, definition]) =>
   Object.entries(definition as Readonly<Record<string, WireMethod>>).map(
     ([key, { path, requestDeserialize }]) => ({
-      name: path.slice(path.lastIndexOf('/') + 1),
+      name: methodName(path),
       source: `${service}.${key}`,
       empty: requestDeserialize(Buffer.alloc(0)),
     }),
@@ -52,8 +53,7 @@ export async function serveAll(socket: string, answer: Answer): Promise<GrpcServ
     implementation: Object.fromEntries(
       Object.entries(definition as Readonly<Record<string, WireMethod>>).map(([key, { path }]) => [
         key,
-        async (request: { readonly volumeId?: string }) =>
-          answer(path.slice(path.lastIndexOf('/') + 1), request),
+        async (request: { readonly volumeId?: string }) => answer(methodName(path), request),
       ]),
     ) as never,
   }));

@@ -15,6 +15,7 @@ import {
   type RemoteCall,
 } from '../../../mount/host.ts';
 import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
+import { methodName } from '../../../plugins/csi/status.ts';
 
 export interface SocketHost extends Host {
   readonly root: AbsolutePath;
@@ -105,7 +106,7 @@ export function createSocketHost(): SocketHost {
     },
     findHolders: async (target) => ok(mounts.has(target) ? ['pid 7 (test)'] : []),
     call<Request, Reply>(call: RemoteCall<Request, Reply>) {
-      const method = call.method.path.slice(call.method.path.lastIndexOf('/') + 1);
+      const method = methodName(call.method.path);
       called.push(method);
       requests.push({ method, bytes: call.method.requestSerialize(call.request) });
       return remote.call(call);

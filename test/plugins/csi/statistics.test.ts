@@ -13,6 +13,7 @@ import {
   VolumeUsage_Unit as Unit,
 } from '../../../plugins/csi/generated/csi.ts';
 import { createStatistics, QUESTION_DEADLINE_MS } from '../../../plugins/csi/statistics.ts';
+import { methodName } from '../../../plugins/csi/status.ts';
 import { createLayout } from '../../../plugins/layout.ts';
 import type { StatisticsCall, VolumeStatistics } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/sensitive.ts';
@@ -79,7 +80,7 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
       nowMs: () => nowMs,
       mountIdOf: async (path) => ok(mounted.has(path) ? 7 : undefined),
       async call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
-        const method = call.method.path.slice(call.method.path.lastIndexOf('/') + 1);
+        const method = methodName(call.method.path);
         const bytes = call.method.requestSerialize(call.request);
         sent.push({ method, bytes, deadlineMs: call.deadlineMs });
         await null;
