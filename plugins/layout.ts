@@ -35,6 +35,8 @@ export interface Layout {
    * `pods/<uid>/volumeDevices/kubernetes.io~csi/<specName>`. hostPath has no place of its own.
    */
   target(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
+  /** The target_path the driver of a CSI volume is given: `target`, and for a block volume `published`. */
+  driverTarget(spec: CsiVolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
   /** Where the kernel has a mount when it is published: `target`, and for a block volume the `held` file. */
   mountPoint(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
   /** `plugins/kubernetes.io/csi/<driver>/<sha256hex(volumeHandle)>` */
@@ -92,6 +94,10 @@ export function createLayout(root: AbsolutePath): Layout {
       const directory = layout.volumeDirectory(spec, publication);
       return spec.kind === 'csi' ? below(directory, 'mount') : directory;
     },
+    driverTarget: (spec, publication) =>
+      spec.mode === 'Block'
+        ? layout.blockPublication(publication).published
+        : layout.target(spec, publication),
     deviceDirectory: (driver, volumeHandle) =>
       below(plugins, 'kubernetes.io', 'csi', driver, sha256Hex(volumeHandle)),
     mountPoint: (spec, publication) =>

@@ -27,12 +27,7 @@ export async function expandVolume(
 ): Promise<Result<{ readonly sizeBytes: Bytes }>> {
   const { publication, toBytes } = call;
   const staging = layout.stagingPath(spec);
-  const volumePath =
-    publication === undefined
-      ? staging
-      : spec.mode === 'Block'
-        ? layout.blockPublication(publication).published
-        : layout.target(spec, publication);
+  const volumePath = publication === undefined ? staging : layout.driverTarget(spec, publication);
   const expanded = await rpc(spec, call, {
     method: NodeService.nodeExpandVolume,
     build: (driver) => expandRequest(spec, call, driver, { staging, volumePath }),

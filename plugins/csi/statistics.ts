@@ -30,7 +30,7 @@ const VOLUME_CONDITION = 4;
 
 export interface StatisticsParts {
   readonly host: Pick<Host, 'call' | 'mountIdOf' | 'nowMs'>;
-  readonly layout: Pick<Layout, 'target' | 'mountPoint' | 'stagingPath' | 'blockPublication'>;
+  readonly layout: Pick<Layout, 'driverTarget' | 'mountPoint' | 'stagingPath'>;
   readonly drivers: Pick<DriverRegistry, 'get'> & { suspect(driver: string): void };
   /** Those of the calls that change volumes. */
   readonly lanes: Pick<CallLanes, 'tryRun'>;
@@ -137,11 +137,11 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const staging = isStaged ? layout.stagingPath(spec) : '';
     if (publication === undefined)
       return staging === '' ? undefined : { published: undefined, staging, mountPoint: staging };
-    const published =
-      spec.mode === 'Block'
-        ? layout.blockPublication(publication).published
-        : layout.target(spec, publication);
-    return { published, staging, mountPoint: layout.mountPoint(spec, publication) };
+    return {
+      published: layout.driverTarget(spec, publication),
+      staging,
+      mountPoint: layout.mountPoint(spec, publication),
+    };
   }
 
   return {

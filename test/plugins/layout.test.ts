@@ -56,6 +56,7 @@ test('9.3: a block volume lies where the kubelet has it, and its pod finds a lin
   });
   assert.equal(layout.target(block, inPod), layout.blockPublication(inPod).link);
   assert.equal(layout.mountPoint(block, inPod), layout.blockPublication(inPod).held);
+  assert.equal(layout.driverTarget(block, inPod), layout.blockPublication(inPod).published);
   assert.equal(layout.mountPoint(CSI, inPod), layout.target(CSI, inPod));
 });
 
