@@ -1,16 +1,14 @@
-/** The directories that all publications of a block volume share, when nothing tells any more whose they were. */
+/** The directories that all publications of a block volume share, and how they go away with the last of them. */
 import { done, type Result } from '../mount/failure.ts';
 import { below, type Host } from '../mount/host.ts';
 import type { Layout } from './layout.ts';
 import { removeUnlessInUse } from './pod-directory.ts';
-
-/** The kubelet's file, damaged, and what a write of ours that was cut short leaves. */
-const PAPERS = ['vol_data.json', '.vol_data.json.tmp'] as const;
+import { removeVolumeData } from './volume-data.ts';
 
 /**
- * Removes the empty directories of the block volumes that had this name, with a vol_data.json that says nothing. As
- * long as anything of them is published, or there is a staging directory, it stays. Assumes: the caller has read that
- * vol_data.json.
+ * Removes the directories of the block volume of this name, and its vol_data.json. As long as anything of it is
+ * published, or there is a staging directory, that stays. Assumes: the caller knows whose vol_data.json it is, or that
+ * it says nothing.
  */
 export async function removeEmptyBlockDirectories(
   host: Host,
@@ -29,10 +27,8 @@ export async function removeEmptyBlockDirectories(
   const staging = await host.inspect(below(blockDevices, 'staging', specName));
   if (!staging.ok || staging.value.kind !== 'absent') return staging.ok ? done : staging;
   const data = below(volume, 'data');
-  for (const name of PAPERS) {
-    const removed = await host.removeFile(below(data, name));
-    if (!removed.ok) return removed;
-  }
+  const forgotten = await removeVolumeData(host, data);
+  if (!forgotten.ok) return forgotten;
   for (const directory of [data, volume]) {
     const removed = await removeUnlessInUse(host, directory);
     if (!removed.ok) return removed;

@@ -2,9 +2,7 @@
 import { done, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../mount/host.ts';
 import { removeUnlessInUse } from './pod-directory.ts';
-
-/** The kubelet's file, damaged, and what a write of ours that was cut short leaves. */
-const PAPERS = ['vol_data.json', '.vol_data.json.tmp'] as const;
+import { removeVolumeData } from './volume-data.ts';
 
 /**
  * Removes `globalmount`, a vol_data.json that says nothing, and the directory, as far as they are empty. A mounted
@@ -13,9 +11,6 @@ const PAPERS = ['vol_data.json', '.vol_data.json.tmp'] as const;
 export async function removeEmptyDeviceDirectory(host: Host, directory: AbsolutePath): Promise<Result<void>> {
   const mountPoint = await host.removeEmptyDirectory(below(directory, 'globalmount'));
   if (!mountPoint.ok && mountPoint.failure.code !== 'path-missing') return done;
-  for (const name of PAPERS) {
-    const removed = await host.removeFile(below(directory, name));
-    if (!removed.ok) return removed;
-  }
-  return removeUnlessInUse(host, directory);
+  const forgotten = await removeVolumeData(host, directory);
+  return forgotten.ok ? removeUnlessInUse(host, directory) : forgotten;
 }

@@ -1,6 +1,6 @@
 /** A mount below our root that no record and no paper explains: it can only be taken down. */
 import { done, fail, ok, type Result } from '../mount/failure.ts';
-import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../mount/host.ts';
+import { type AbsolutePath, type Host, isBelow, parentOf } from '../mount/host.ts';
 import type { Mounter } from '../mount/mounter.ts';
 import { removeEmptyBlockDirectories } from './block-directory.ts';
 import { removeLeft } from './csi/block-places.ts';
@@ -10,6 +10,7 @@ import type { VolumePlugin } from './plugin.ts';
 import { removeEmptyPodDirectories, removeUnlessInUse } from './pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { inOrder } from './steps.ts';
+import { removeVolumeData } from './volume-data.ts';
 import {
   FOUND_ON_DISK,
   isObjectName,
@@ -70,9 +71,6 @@ export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter)
   return { ...plugin, attach: async () => cannotClimb(), stage: async () => cannotClimb() };
 }
 
-/** The kubelet's file beside a CSI mount point: unreadable, or the mount would not be an orphan (k/k#105536). */
-const VOLUME_DATA = ['vol_data.json', '.vol_data.json.tmp'] as const;
-
 function pathOf(spec: VolumeSpec, layout: Layout): Result<AbsolutePath> {
   if (spec.kind === 'orphan' && isBelow(spec.path, layout.root)) return ok(spec.path);
   return fail({ code: 'spec-invalid', message: `not an orphan below ${layout.root}`, effect: 'none' });
@@ -102,10 +100,9 @@ async function removeMountPoint(host: Host, layout: Layout, path: AbsolutePath):
   if (!isMountPoint(path, layout.root)) return done;
   const removed = await removeLeaf(host, path);
   if (!removed.ok) return removed;
-  for (const name of VOLUME_DATA) {
-    const forgotten = await host.removeFile(below(parentOf(path), name));
-    if (!forgotten.ok && forgotten.failure.code !== 'path-missing') return forgotten;
-  }
+  // Beside a CSI mount point: unreadable, or the mount would not be an orphan (k/k#105536).
+  const forgotten = await removeVolumeData(host, parentOf(path));
+  if (!forgotten.ok && forgotten.failure.code !== 'path-missing') return forgotten;
   for (let parent = parentOf(path); parentOf(parent) !== layout.root; parent = parentOf(parent)) {
     const gone = await removeUnlessInUse(host, parent);
     if (!gone.ok) return gone;

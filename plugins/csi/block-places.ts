@@ -4,19 +4,12 @@
  */
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type DeviceNumber, type Host, parentOf } from '../../mount/host.ts';
+import { removeEmptyBlockDirectories } from '../block-directory.ts';
 import type { Layout } from '../layout.ts';
-import { removeUnlessInUse } from '../pod-directory.ts';
+import { VOLUME_DATA, writeVolumeData } from '../volume-data.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../volume.ts';
 import { createCallLanes } from './call-lane.ts';
-import {
-  attachmentId,
-  makeDirectory,
-  type Place,
-  type Prepared,
-  removeVolumeData,
-  unchanged,
-  writeVolumeData,
-} from './volume-directory.ts';
+import { attachmentId, makeDirectory, type Place, type Prepared, unchanged } from './volume-directory.ts';
 
 /** The kubelet's, of the file a device is bound to. */
 const HELD_FILE_MODE = 0o640;
@@ -45,25 +38,8 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
     return lanes.run(specName, 'alone', act);
   }
 
-  /** The directories of a volume that nothing is published or staged in any more; all others are left. */
-  async function tidy(specName: string): Promise<Result<void>> {
-    const volume = below(layout.blockDevices, specName);
-    for (const shared of [below(volume, 'dev'), below(layout.blockDevices, 'publish', specName)]) {
-      const removed = await removeUnlessInUse(host, shared);
-      if (!removed.ok) return removed;
-      const facts = await host.inspect(shared);
-      if (!facts.ok || facts.value.kind !== 'absent') return facts.ok ? done : facts;
-    }
-    const staging = await host.inspect(below(layout.blockDevices, 'staging', specName));
-    if (!staging.ok || staging.value.kind !== 'absent') return staging.ok ? done : staging;
-    const forgotten = await removeVolumeData(host, dataDirectory(specName));
-    if (!forgotten.ok) return forgotten;
-    for (const directory of [dataDirectory(specName), volume]) {
-      const removed = await removeUnlessInUse(host, directory);
-      if (!removed.ok) return removed;
-    }
-    return done;
-  }
+  const tidy = (specName: string): Promise<Result<void>> =>
+    removeEmptyBlockDirectories(host, layout, specName);
 
   /** The places go by the name of the PersistentVolume: another volume that had that name may not be down yet. */
   async function refuseForeign(spec: CsiVolumeSpec): Promise<Result<void>> {
@@ -83,7 +59,7 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
 
   /** Driver and handle that vol_data.json names; undefined when it says nothing. */
   async function ownerOf(specName: string): Promise<Result<string | undefined>> {
-    const file = below(dataDirectory(specName), 'vol_data.json');
+    const file = below(dataDirectory(specName), VOLUME_DATA);
     const content = await host.readFile(file, VOLUME_DATA_BYTES_MAX);
     if (!content.ok) return content.failure.code === 'path-missing' ? ok(undefined) : content;
     return ok(ownerIn(Buffer.from(content.value).toString('utf8')));

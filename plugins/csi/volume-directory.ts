@@ -1,13 +1,10 @@
 /** The directories a CSI volume has on this node, and the kubelet's `vol_data.json` in them. */
 import { fail, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { sha256Hex } from '../layout.ts';
+import { removeVolumeData, type VolumeData, writeVolumeData } from '../volume-data.ts';
 
 const DIRECTORY_MODE = 0o750;
-const VOLUME_DATA = 'vol_data.json';
-/** What a crash inside Host.writeFile leaves. */
-const VOLUME_DATA_LEFTOVER = `.${VOLUME_DATA}.tmp`;
-const VOLUME_DATA_MODE = 0o644;
 
 /**
  * One directory of ours with `vol_data.json` beside the place where the driver mounts: the device directory with its
@@ -18,7 +15,7 @@ export interface VolumeDirectory {
   readonly mountPoint: AbsolutePath;
   /** The staging path is made by us, the target of a publication by the driver (CSI; A-055, A-061). */
   readonly mountPointMadeBy: 'us' | 'driver';
-  readonly data: Readonly<Record<string, string>>;
+  readonly data: VolumeData;
 }
 
 /** Where a call of the driver takes effect, and what of ours surrounds it. */
@@ -84,22 +81,6 @@ async function fill(host: Host, directory: VolumeDirectory, isMounted: boolean):
   return directory.mountPointMadeBy === 'us'
     ? makeDirectory(host, directory.mountPoint)
     : removeMountPoint(host, directory.mountPoint);
-}
-
-export async function writeVolumeData(
-  host: Host,
-  directory: AbsolutePath,
-  data: VolumeDirectory['data'],
-): Promise<Result<void>> {
-  const content = Buffer.from(`${JSON.stringify(data, Object.keys(data).sort())}\n`);
-  // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
-  return host.writeFile(below(directory, VOLUME_DATA), content, { mode: VOLUME_DATA_MODE, durable: false });
-}
-
-/** With what a write that was cut short leaves. */
-export async function removeVolumeData(host: Host, directory: AbsolutePath): Promise<Result<void>> {
-  const removed = await host.removeFile(below(directory, VOLUME_DATA));
-  return removed.ok ? host.removeFile(below(directory, VOLUME_DATA_LEFTOVER)) : removed;
 }
 
 /** Another volume of the pod coming down may remove an empty parent between our steps: then once more. */
