@@ -331,6 +331,23 @@ test('A-071: an expansion refused as in use is asked again only after unpublish,
   assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(30));
 });
 
+test('A-071: what a growth was refused for ends with the quarantine that took the volume down', async () => {
+  const { host, plugins, reconciler } = await mounted(10);
+  plugins.fault = (kind) =>
+    kind === 'expand' ? { code: 'expand-in-use', message: 'in use', effect: 'none' } : undefined;
+  const want = [wantedOfSize('data', ['web'], 20)];
+  reconciler.setDesired(wish(want));
+  await host.advance(1_000);
+  reconciler.setDesired(wish(want, { outOfService: true }));
+  await host.advance(5_000);
+  assert.deepEqual([...plugins.world], [], 'it is down');
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish(want));
+  await host.advance(1_000);
+  assert.ok(plugins.world.has(place('web', 'data').key), 'the pod has it again');
+  assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(20));
+});
+
 test('a failing expansion of a volume in use delays neither a new pod nor a stage (F3)', async () => {
   const { host, plugins, reconciler } = await mounted(10);
   plugins.fault = (kind) => (kind === 'expand' ? timedOut : undefined);
