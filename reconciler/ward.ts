@@ -77,7 +77,8 @@ export function createWards(parts: WardParts): Wards {
         void enter(volume, reason);
       } else if (mayLeave(volume, reason)) {
         void leave(volume);
-      }
+      } else return;
+      parts.onChanged(id);
     },
     async admit(id) {
       const wanted = parts.desired().volumes.get(id)?.spec;

@@ -22,9 +22,5 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
   ],
   [34875, 'liveness: an orphan stays frozen at a place whose pod is never known'],
   [42570, 'INV-1: perhaps as 25069; not analysed'],
-  [
-    45340,
-    'liveness: the driver’s bind has gone from under the link of a pod whose own bind still holds the device',
-  ],
   [49474, 'A-071: asked again to grow, perhaps because a crash came between the refusal and its record'],
 ]);
