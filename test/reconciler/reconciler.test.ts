@@ -335,7 +335,8 @@ test('A-071: what a growth was refused for ends with the quarantine that took th
   const { host, plugins, reconciler } = await mounted(10);
   plugins.fault = (kind) =>
     kind === 'expand' ? { code: 'expand-in-use', message: 'in use', effect: 'none' } : undefined;
-  const want = [wantedOfSize('data', ['web'], 20)];
+  const size = { bytes: bytes(20), knownBytes: bytes(10), held: undefined };
+  const want = [{ ...wanted('data', ['web']), size }];
   reconciler.setDesired(wish(want));
   await host.advance(1_000);
   reconciler.setDesired(wish(want, { outOfService: true }));
