@@ -504,7 +504,9 @@ export function createMemoryHost(): MemoryHost {
         const device = node.value?.block;
         if (device === undefined) return problem('path-wrong-kind', path);
         const isHeld = devices.holds().some((one) => one.path === path && one.device === device);
-        if (!isHeld) change(() => devices.hold(path, device, mountAt(path)));
+        if (isHeld) return done;
+        if (!devices.has(device)) return problem('input-output', path);
+        change(() => void devices.hold(path, device, mountAt(path)));
         return done;
       }),
     releaseDevice: (path) =>

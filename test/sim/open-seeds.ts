@@ -4,10 +4,6 @@
  */
 export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
   [
-    3221,
-    'liveness: the driver’s bind has gone from under the link of a pod whose own bind still holds the device',
-  ],
-  [
     17361,
     'INV-11: a driver says OK over a mount that an earlier life of an inline volume left at the target',
   ],

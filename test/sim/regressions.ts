@@ -30,4 +30,8 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 45340,
     sentence: 'a growth refused as in use holds up no pod once a quarantine has taken the volume down',
   },
+  {
+    seed: 3221,
+    sentence: 'a device whose number is no disk of this machine any more is never held, and no pod has it',
+  },
 ];

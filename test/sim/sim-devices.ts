@@ -73,13 +73,16 @@ export class SimDevices {
     return this.#holds;
   }
 
-  /** Held already is nothing new. */
-  hold(path: string, device: DeviceNumber, mount: unknown): void {
-    if (this.#holds.some((one) => one.path === path && one.device === device && one.mount === mount)) return;
+  /** Held already is nothing new; false when there is no such disk to be opened. */
+  hold(path: string, device: DeviceNumber, mount: unknown): boolean {
+    if (this.#holds.some((one) => one.path === path && one.device === device && one.mount === mount))
+      return true;
+    if (!this.#present.has(device)) return false;
     const taken = new Set(this.#holds.map(({ loop }) => loop));
     let number = 0;
     while (taken.has(`loop${number}`)) number += 1;
     this.#holds.push({ loop: `loop${number}`, path, device, mount });
+    return true;
   }
 
   /** losetup -d of every loop device whose file is exactly this path. */

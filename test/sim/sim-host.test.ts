@@ -99,7 +99,11 @@ test('the number of a device that went is given to the next, unless a hold keeps
   devices.remove(first);
   const second = devices.add();
   assert.notEqual(second, first);
+  const again = await host.holdDevice(node);
+  assert.ok(again.ok, 'it is held already');
   assert.ok((await host.releaseDevice(node)).ok);
+  const refused = await host.holdDevice(node);
+  assert.deepEqual(!refused.ok && refused.failure.code, 'input-output', 'there is no disk of this number');
   assert.equal(devices.add(), first);
 });
 

@@ -187,13 +187,13 @@ export class SimKernel {
     return typeof at === 'string' ? at : at.inode.block;
   }
 
-  /** A loop device with the node at `path` as its file; the mount it is on is busy from then on. */
+  /** A loop device with the node at `path` as its file; the mount it is on is busy from then on. EIO: no such disk. */
   holdDevice(path: AbsolutePath): Errno | undefined {
     const at = this.walk(path);
     if (typeof at === 'string') return at;
-    if (at.inode.block === undefined) return 'ENOTBLK';
-    this.devices.hold(path, at.inode.block, at.mount);
-    return undefined;
+    const device = at.inode.block;
+    if (device === undefined) return 'ENOTBLK';
+    return this.devices.hold(path, device, at.mount) ? undefined : 'EIO';
   }
 
   /** Everybody who uses the device, as `Host.findDeviceUsers` puts it. */
