@@ -2,6 +2,7 @@
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import {
   type AbsolutePath,
+  below,
   type DeviceNumber,
   type Host,
   type MountIdentity,
@@ -14,11 +15,15 @@ import type { PublicationSpec } from '../volume.ts';
 import { removeHeldFile } from './block-places.ts';
 import { makeDirectory } from './volume-directory.ts';
 
+/** A link for each block device, by number, until the device is removed; whoever has it open keeps only its number. */
+const PRESENT_DEVICES = below('/' as AbsolutePath, 'sys', 'dev', 'block');
+
 export interface BlockPublication {
   /**
    * After NodePublishVolume was answered OK: the kernel must have a block device at the target; it is bound to `held`,
    * kept open there, and linked into the pod. Idempotent. `published-not-a-device`; `device-changed` when the pod was
-   * given another device than the driver has there now. Every failure has effect `unknown`.
+   * given another device than the driver has there now, and both exist. One that has gone from the machine is replaced
+   * by the one that the driver has now, and both are held until `takeBack`. Every failure has effect `unknown`.
    */
   bringOut(publication: PublicationSpec): Promise<Result<MountIdentity>>;
   /**
@@ -40,7 +45,13 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
   ): Promise<Result<MountIdentity>> {
     const before = await boundAt(held);
     if (!before.ok) return before;
-    if (before.value !== undefined) return sameDevice(before.value, held, device);
+    if (before.value !== undefined) {
+      const same = sameDevice(before.value, held, device);
+      const isGone = same.ok ? ok(false) : await isReplaced(before.value.blockDevice, device);
+      if (!isGone.ok) return isGone;
+      // What is gone stays bound and held below: the pod may have its number still, and nobody else gets that.
+      if (!isGone.value) return same;
+    }
     const mounted = await host.mount({ fsType: 'bind', source: published, target: held, options: [] });
     // The kernel is the judge: a mount that failed or was killed may be there.
     const after = await boundAt(held);
@@ -48,6 +59,19 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
     if (after.value !== undefined) return sameDevice(after.value, held, device);
     const message = `mount said done, but nothing is mounted at ${held}`;
     return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
+  }
+
+  /** Is the one no disk of this machine any more, and the other one? */
+  async function isReplaced(old: DeviceNumber | undefined, now: DeviceNumber): Promise<Result<boolean>> {
+    const present = await isPresent(now);
+    if (!present.ok || !present.value || old === undefined) return present.ok ? ok(false) : present;
+    const still = await isPresent(old);
+    return still.ok ? ok(!still.value) : still;
+  }
+
+  async function isPresent(device: DeviceNumber): Promise<Result<boolean>> {
+    const facts = await host.inspect(below(PRESENT_DEVICES, device));
+    return facts.ok ? ok(facts.value.kind !== 'absent') : facts;
   }
 
   async function boundAt(held: AbsolutePath): Promise<Result<MountIdentity | undefined>> {

@@ -134,6 +134,34 @@ function holdSentences(sentence: Sentence): void {
     for (const released of await Promise.all(others.map((one) => host.releaseDevice(one)))) value(released);
     for (const one of targets) value(await host.unmount(one));
   });
+  sentence(
+    'a device bound over another that is held there is held beside it; both are let go',
+    async (stage) => {
+      const { host, root } = stage;
+      const [node, other] = [await stage.addDevice(), await stage.addDevice()];
+      const [device, second] = [await deviceAt(stage, node), await deviceAt(stage, other)];
+      const target = await publish(stage, node, 'volume');
+      value(await host.holdDevice(target));
+      value(await host.mount({ fsType: 'bind', source: other, target, options: [] }));
+      assert.equal(await deviceAt(stage, target), second);
+      for (let times = 0; times < 2; times += 1) value(await host.holdDevice(target));
+      // Which of the two loop devices has which, a host need not know: by their path they are alike.
+      const users = [value(await host.findDeviceUsers(device)), value(await host.findDeviceUsers(second))];
+      assert.ok(users.every((one) => one.length > 0));
+      assert.equal(new Set(users.flat()).size, 2);
+      value(await host.releaseDevice(target));
+      assert.deepEqual([await usersOf(stage, device), await usersOf(stage, second)], [[], []]);
+      for (let layers = 0; layers < 2; layers += 1) value(await host.unmount(target));
+      assert.equal(value(await host.inspect(below(root, 'volume'))).kind, 'file');
+    },
+  );
+  sentence('a device that is there is listed by its number, and one that is not is not', async (stage) => {
+    const { host } = stage;
+    const listed = (device: string) => host.inspect(below('/sys/dev/block' as AbsolutePath, device));
+    const device = await deviceAt(stage, await stage.addDevice());
+    assert.equal(value(await listed(device)).kind, 'symlink');
+    assert.equal(value(await listed('8:4095')).kind, 'absent');
+  });
   sentence('only a device is held; releasing what was never held is done', async ({ host, root }) => {
     value(await host.writeFile(below(root, 'f'), new Uint8Array(4_096), { mode: 0o600, durable: false }));
     for (const one of ['f', 'x']) {

@@ -418,6 +418,8 @@ export function createMemoryHost(): MemoryHost {
     },
     inspect: (path) =>
       asked('inspect', () => {
+        const listed = devices.listedAt(path);
+        if (listed !== undefined) return ok({ ...factsOf(undefined), kind: listed ? 'symlink' : 'absent' });
         const node = walk(path);
         return node.ok ? ok(factsOf(node.value)) : node;
       }),

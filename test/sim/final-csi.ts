@@ -15,20 +15,22 @@ export function volumesDiffer(sim: Simulation, wanted: Wanted): string | undefin
   );
 }
 
-/** One loop device for each published device, and no other. */
+/** One loop device for each published device, and no other; with one for each that was there before, and is gone. */
 function holdsDiffer(sim: Simulation, { places }: Wanted): string | undefined {
-  const holds = new Map(sim.kernel.devices.holds().map((hold) => [hold.path, hold]));
-  if (holds.size < sim.kernel.devices.holds().length) return 'a device is held twice in one place';
+  const { devices } = sim.kernel;
+  const kept = new Set<string>();
   for (const { pod, volume } of places) {
     const csi = csiOf(pod, volume);
     if (csi?.block !== true) continue;
     const path = sim.world.mountPointOf(pod, volume);
-    const held = holds.get(path)?.device;
+    const held = devices.holds().filter((hold) => hold.path === path);
+    const present = held.map((hold) => hold.device).filter((device) => devices.has(device));
     const device = sim.world.storage.backingOf(csi)?.device;
-    if (held === undefined || held !== device) return `${path}: ${held ?? 'nothing'} is held, not ${device}`;
-    holds.delete(path);
+    if (present.length !== 1 || present[0] !== device)
+      return `${path}: ${present.join(' and ') || 'nothing'} is held, not ${device}`;
+    kept.add(path);
   }
-  const [left] = holds.values();
+  const left = devices.holds().find((hold) => !kept.has(hold.path));
   return left === undefined ? undefined : `${left.loop} still holds ${left.path}`;
 }
 

@@ -10,6 +10,7 @@ export interface Hold {
 }
 
 const MAJOR = 8;
+const LISTED = '/sys/dev/block/';
 
 /**
  * Follows Linux where the product could notice: the number of a device that went is given to the next one at once,
@@ -51,6 +52,12 @@ export class SimDevices {
   /** Undefined: no such disk is here. */
   labelOf(device: DeviceNumber): string | undefined {
     return this.#present.get(device);
+  }
+
+  /** Is there an entry of sysfs at this path? Undefined: it is not where sysfs has devices by number. */
+  listedAt(path: string): boolean | undefined {
+    const number = path.startsWith(LISTED) ? path.slice(LISTED.length) : undefined;
+    return number === undefined ? undefined : this.#present.has(number as DeviceNumber);
   }
 
   has(device: DeviceNumber): boolean {

@@ -97,6 +97,8 @@ export class SimKernel {
   }
 
   inspect(path: AbsolutePath): PathFacts | Errno {
+    const device = this.devices.listedAt(path);
+    if (device !== undefined) return device ? { ...ABSENT, kind: 'symlink' } : ABSENT;
     const at = this.walk(path);
     if (at === 'ENOENT') return ABSENT;
     return typeof at === 'string' ? at : factsOf(at.inode);

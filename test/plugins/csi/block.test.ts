@@ -152,6 +152,47 @@ test('k/k#34437: another device at the target than the pod was given is named, a
   assert.deepEqual(world.describe(), before);
 });
 
+test('DR-08: what the driver bound was unmounted: published again, the pod has the device it always had', async () => {
+  const world = createBlockWorld();
+  const before = world.describe();
+  const first = accept(await world.plugin().publish(world.call()));
+  const published = world.describe();
+  accept(await world.memory.unmount(places(world).published));
+  assert.deepEqual(accept(await world.plugin().publish(world.call())), first, 'bound and held as ever');
+  assert.deepEqual(world.describe(), published);
+  accept(await world.plugin().unpublish(world.call()));
+  assert.deepEqual(world.describe(), before);
+});
+
+for (const manner of ['bind', 'mknod'] as const) {
+  test(`k/k#34437: a disk that went and came back as another device (${manner}) is the pod's, and its first number nobody's`, async () => {
+    const world = createBlockWorld(manner);
+    const before = world.describe();
+    const { published, held, link } = places(world);
+    const first = world.disk.device;
+    accept(await world.plugin().publish(world.call()));
+    world.memory.devices.remove(first);
+    if (manner === 'bind') accept(await world.memory.unmount(published));
+    accept(await world.memory.removeFile(published));
+    world.newDisk();
+    const second = world.disk.device;
+    for (let times = 0; times < 2; times += 1) {
+      const { mount } = accept(await world.plugin().publish(world.call()));
+      assert.equal(mount?.blockDevice, second);
+      assert.equal(accept(await world.host.deviceOf(held)), second);
+      assert.equal(accept(await world.host.readLink(link)), published);
+      assert.deepEqual(
+        world.memory.devices.holds().map(({ device }) => device),
+        [first, second],
+        'the pod may have the number of the first one still',
+      );
+    }
+    accept(await world.plugin().unpublish(world.call()));
+    assert.deepEqual(world.describe(), before);
+    assert.deepEqual(world.memory.devices.holds(), []);
+  });
+}
+
 test('a link that leads elsewhere, of another life of this place, is made anew', async () => {
   const world = createBlockWorld();
   const { published, link } = places(world);
