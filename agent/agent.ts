@@ -18,6 +18,7 @@ import type { Log } from '../reconciler/log.ts';
 import { createReconciler, type Policy, type Reconciler } from '../reconciler/reconciler.ts';
 import { createRecordStore, type UnreadableRecord } from '../reconciler/record.ts';
 import { recover } from '../reconciler/recover.ts';
+import { lookAtDevices } from '../reconciler/shown-device.ts';
 import type { Config } from './config.ts';
 import { unwantedSecrets } from './csi-secrets.ts';
 import { desire } from './desire.ts';
@@ -175,9 +176,14 @@ export function createAgent(parts: AgentParts): Agent {
       seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
       for (const { file, failure } of loaded.value.unreadable)
         log.warn('record unreadable', { file, ...explained(failure) });
+      const { records: recorded } = loaded.value;
+      const volumes = recorded.map(({ spec, publications }) => {
+        return { spec, places: publications.map((one) => one.spec) };
+      });
       const recovered = recover({
-        records: loaded.value.records,
+        records: recorded,
         table: table.ok ? table.value : undefined,
+        shown: await lookAtDevices(host, layout, volumes),
         bootId: host.bootId,
         layout,
       });

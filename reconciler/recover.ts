@@ -1,14 +1,15 @@
 /**
- * The first belief after a start: records crossed with the kernel's mount table. Pure.
+ * The first belief after a start: records crossed with what the kernel shows. Pure.
  *
  * Everything is `unsure` until proven. The proof of a mount: same boot, and the mount one sees on its path has the
- * identity noted when the driver said OK and the kernel agreed. What cannot be proven that way is done again when
- * wanted (all verbs are idempotent) and undone when not.
+ * identity noted when the driver said OK and the kernel agreed; of a block volume also, the pod's link leads to the
+ * device noted then. What cannot be proven that way is done again when wanted (all verbs are idempotent) and undone
+ * when not.
  */
 import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
+import type { PublicationKey, PublicationSpec, VolumeId } from '../plugins/volume.ts';
 import {
   ABSENT,
   type ActualPublication,
@@ -19,11 +20,14 @@ import {
   RESTARTED,
 } from './actual-state.ts';
 import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
+import type { ShownDevices } from './shown-device.ts';
 
 export interface RecoveryInput {
   readonly records: readonly VolumeRecord[];
   /** Undefined when it could not be read: then nothing is proven. */
   readonly table: MountTable | undefined;
+  /** Of the publications of block volumes; one that is missing here is not proven. */
+  readonly shown: ShownDevices;
   readonly bootId: string;
   readonly layout: Layout;
 }
@@ -50,7 +54,8 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
   const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec) : undefined;
   const publications = new Map<PublicationKey, ActualPublication>();
   for (const { spec: publication, presence, mount } of record.publications) {
-    const now = proven(presence, input.layout.mountPoint(spec, publication), mount);
+    const held = proven(presence, input.layout.mountPoint(spec, publication), mount);
+    const now = held.kind === 'present' && !isShown(input, record, publication, mount) ? RESTARTED : held;
     if (now.kind === 'absent') continue;
     // Kinds with content have a generation that is not known here, so they are compared once more.
     const generation = spec.kind === 'csi' || spec.kind === 'empty-dir' ? '' : undefined;
@@ -79,6 +84,17 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     // A reboot ends every mount and every dirty page: the node is clean (shelf: csi-and-peers B-4).
     quarantine: sameBoot ? record.quarantine : undefined,
   };
+}
+
+function isShown(
+  { shown, layout }: RecoveryInput,
+  { spec }: VolumeRecord,
+  publication: PublicationSpec,
+  mount: MountIdentity | undefined,
+): boolean {
+  if (spec.kind !== 'csi' || spec.mode !== 'Block') return true;
+  const device = shown.get(layout.target(spec, publication));
+  return device !== undefined && device === mount?.blockDevice;
 }
 
 /** Is what one sees at the path the mount we know? Layers below it do not matter: nobody sees them. */

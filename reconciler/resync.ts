@@ -1,11 +1,12 @@
-/** The safety net: now and then belief is compared with the kernel's mount table, and everything is planned again. */
+/** The safety net: now and then belief is compared with what the kernel shows, and everything is planned again. */
 import type { Cancel, Host } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { VolumeId } from '../plugins/volume.ts';
 import type { ActualVolume } from './actual-state.ts';
 import type { Log } from './log.ts';
-import { lostMounts } from './verify.ts';
+import { lookAtDevices, type ShownDevices, type ShownVolume } from './shown-device.ts';
+import { verifyMounts } from './verify.ts';
 
 export interface ResyncParts {
   readonly host: Host;
@@ -44,19 +45,30 @@ export function createResync(parts: ResyncParts): Resync {
     const changed = new Set<VolumeId>();
     changedWhileReading = changed;
     const table = await host.readMountTable();
+    const shown = await lookAtDevices(host, layout, believedPresent());
     if (stopped) return;
-    if (table.ok) distrustLost(table.value, changed);
+    if (table.ok) distrustLost(table.value, shown, changed);
     else log.warn('mount table unreadable', { code: table.failure.code });
     parts.onEnd();
   }
 
-  function distrustLost(table: MountTable, changed: ReadonlySet<VolumeId>): void {
-    for (const [id, volume] of actual) {
+  function believedPresent(): readonly ShownVolume[] {
+    return [...actual.values()].map(({ spec, publications }) => {
+      const present = [...publications.values()].filter(({ presence }) => presence.kind === 'present');
+      return { spec, places: present.map((one) => one.spec) };
+    });
+  }
+
+  function distrustLost(table: MountTable, shown: ShownDevices, changed: ReadonlySet<VolumeId>): void {
+    for (const [id, before] of actual) {
       if (changed.has(id) || parts.isBusy(id)) continue;
-      const doubted = lostMounts(volume, table, layout);
-      if (doubted === volume) continue;
-      log.warn('mount lost', { volume: id });
-      actual.set(id, doubted);
+      const { volume, losses } = verifyMounts(before, table, shown, layout);
+      for (const { publication, failure } of losses) {
+        const { code, message, blocker } = failure;
+        log.warn('mount lost', { volume: id, publication, code, message, blocker });
+      }
+      if (losses.length === 0) continue;
+      actual.set(id, volume);
       parts.onDoubt(id);
     }
   }

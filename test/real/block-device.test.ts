@@ -20,6 +20,8 @@ import { blockPlacesOf, onRealNode, podWith, type RealNode } from './real-node.t
 const skip = inPrivateNamespace();
 const BYTES = 4 * 1024 * 1024;
 const SECTOR_BYTES = 512;
+/** The shortest that the configuration allows. */
+const RESYNC_MS = 10_000;
 
 function write(device: string, text: string): void {
   const descriptor = openSync(device, 'r+');
@@ -109,6 +111,62 @@ test(
       } finally {
         for (const other of others) execFileSync('losetup', ['--detach', other]);
       }
+      await end(node);
+    }),
+);
+
+test(
+  'DR-08: the driver’s bind unmounted behind everybody’s back is found, named and made again; who has the device open goes on',
+  {
+    skip,
+  },
+  () =>
+    onRealNode(async (node) => {
+      node.settings.resync_ms = RESYNC_MS;
+      await begin(node);
+      await node.untilMounted(1);
+      const { link, held, published } = blockPlacesOf(node, 'raw');
+      write(link, 'precious');
+      const { rdev } = statSync(link);
+      // As a container runtime does: a node of its own, of the same number.
+      const own = join(node.scratch, 'container-device');
+      const [major, minor] = execFileSync('stat', ['-L', '-c', '%Hr %Lr', link], { encoding: 'utf8' })
+        .trim()
+        .split(' ');
+      execFileSync('mknod', [own, 'b', major ?? '', minor ?? '']);
+      const open = openSync(own, 'r+');
+      const asked = () => node.driver.calls.filter(({ method }) => method === 'NodePublishVolume');
+      for (let times = 1; times <= 2; times += 1) {
+        const holds = loopDevicesBelow(node.root);
+        execFileSync('umount', [published]);
+        assert.ok(!statSync(link).isBlockDevice(), 'a container started now would get an empty file');
+        // The second time nobody is there to see it: the restart is what finds it.
+        if (times === 2) await node.killAgent();
+        if (times === 2) await node.startAgent();
+        await node.until('it to be published again', () => asked().length === 1 + times);
+        await node.untilMounted(1);
+        assert.equal(statSync(link).rdev, rdev, 'the pod’s link leads to its device');
+        assert.equal(lstatSync(held).rdev, rdev);
+        assert.deepEqual(loopDevicesBelow(node.root), holds, 'held by the loop device that held it before');
+        assert.equal(read(link), 'precious');
+        writeSync(open, 'precious'.padEnd(SECTOR_BYTES, '\0'), 0);
+      }
+      closeSync(open);
+      const [first, ...again] = asked().map(({ request }) => JSON.stringify(request));
+      assert.ok(
+        again.every((request) => request === first),
+        'asked with the same arguments',
+      );
+      const found = node
+        .log()
+        .split('\n')
+        .filter((line) => line.includes('mount lost'));
+      assert.equal(found.length, 1);
+      assert.ok(found[0]?.includes(published) && found[0].includes('mount-lost'));
+      assert.ok(
+        node.driver.calls.every(({ method }) => !/^NodeUn/.test(method)),
+        'nothing was taken down',
+      );
       await end(node);
     }),
 );

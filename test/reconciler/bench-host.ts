@@ -1,11 +1,14 @@
 /** The few Host methods the reconciler itself uses: a hand-driven clock, record files, a settable mount table. */
 import { done, fail, type Failure, ok } from '../../mount/failure.ts';
-import type { AbsolutePath, Host } from '../../mount/host.ts';
+import type { AbsolutePath, DeviceNumber, Host } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 
 export interface BenchHost extends Host {
   readonly files: Map<string, string>;
   readonly entries: MountEntry[];
+  /** Texts of links and numbers of device nodes, by path. */
+  readonly links: Map<AbsolutePath, string>;
+  readonly nodes: Map<AbsolutePath, DeviceNumber>;
   failWrites: Failure | undefined;
   /** Timers fire this much before their time, as those of Node.js do. */
   earlyMs: number;
@@ -18,10 +21,14 @@ export function createBenchHost(): BenchHost {
   let timers: { atMs: number; fire: () => void }[] = [];
   const files = new Map<string, string>();
   const entries: MountEntry[] = [];
+  const links = new Map<AbsolutePath, string>();
+  const nodes = new Map<AbsolutePath, DeviceNumber>();
   const host = {
     bootId: 'boot-1',
     files,
     entries,
+    links,
+    nodes,
     failWrites: undefined as Failure | undefined,
     earlyMs: 0,
     nowMs: () => nowMs,
@@ -81,7 +88,11 @@ export function createBenchHost(): BenchHost {
       );
     },
     readMountTable: async () => ok(createMountTable(entries)),
-    deviceOf: async () => ok(undefined),
+    async readLink(path: AbsolutePath) {
+      const text = links.get(path);
+      return text === undefined ? fail({ code: 'path-missing', message: path, effect: 'none' }) : ok(text);
+    },
+    deviceOf: async (path: AbsolutePath) => ok(nodes.get(path)),
     holdDevice: async () => done,
     releaseDevice: async () => done,
     findDeviceUsers: async () => ok([]),

@@ -435,7 +435,8 @@ test('a quarantine outlives a crash, and ends with the boot', async () => {
   const quarantine = { reason: 'operator', sinceWallMs: 1, devices: [], verified: false } as const;
   const record = recordOf({ ...actual('data', { staged: 'present' }), quarantine }, 'boot-1');
   const recovered = (bootId: string) =>
-    recover({ records: [record], table: undefined, bootId, layout }).get(csi('data').id)?.quarantine;
+    recover({ records: [record], table: undefined, shown: new Map(), bootId, layout }).get(csi('data').id)
+      ?.quarantine;
   assert.deepEqual(recovered('boot-1'), quarantine);
   assert.equal(recovered('boot-2'), undefined);
 });

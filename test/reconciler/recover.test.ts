@@ -43,7 +43,7 @@ function set(): ActualVolume {
 
 function recovered(volume: ActualVolume, entries: readonly MountEntry[] | undefined, bootId = 'boot-1') {
   const table = entries === undefined ? undefined : createMountTable(entries);
-  const state = recover({ records: [recordOf(volume, 'boot-1')], table, bootId, layout });
+  const state = recover({ records: [recordOf(volume, 'boot-1')], table, shown: new Map(), bootId, layout });
   const now = state.get(csi('data').id);
   return [now?.staged.kind, now?.publications.get(place('web', 'data').key)?.presence.kind];
 }
