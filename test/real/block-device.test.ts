@@ -116,7 +116,7 @@ test(
 );
 
 test(
-  'DR-08: the driver’s bind unmounted behind everybody’s back is found, named and made again; who has the device open goes on',
+  'DR-08: the driver’s bind unmounted behind everybody’s back is found and made again; who has the device open goes on',
   {
     skip,
   },

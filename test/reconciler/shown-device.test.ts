@@ -98,7 +98,7 @@ test('a link is looked through only where it leads to what the driver made; a fi
   assert.deepEqual(await look(), []);
 });
 
-test('DR-08: at the next resync what the driver published is put back, by the same call, and the status is whole', async () => {
+test('DR-08: at the next resync what the driver published is put back, by the same call', async () => {
   const host = createBenchHost();
   const plugins = createBenchPlugin();
   const plugin = { ...plugins.of(raw) };

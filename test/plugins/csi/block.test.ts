@@ -165,7 +165,7 @@ test('DR-08: what the driver bound was unmounted: published again, the pod has t
 });
 
 for (const manner of ['bind', 'mknod'] as const) {
-  test(`k/k#34437: a disk that went and came back as another device (${manner}) is the pod's, and its first number nobody's`, async () => {
+  test(`k/k#34437: a disk back under another number (${manner}) is the pod's, and its first number nobody's`, async () => {
     const world = createBlockWorld(manner);
     const before = world.describe();
     const { published, held, link } = places(world);
