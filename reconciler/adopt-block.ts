@@ -15,25 +15,41 @@ import { type Finds, foundCsiSpec, foundPublication, orphanSpec } from './finds.
 /** Directories beside those of the volumes; no volume has such a name, and what is in them is not its. */
 const SHARED_NAMES: ReadonlySet<string> = new Set(['staging', 'publish']);
 
+/** By the name of the volume, the pods that have anything of it; none: only its shared directories are left. */
+export type BlockPlaces = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Every place on disk, listed once for all that is asked about it; `pods` are the names in the pods' directory. */
+export async function listBlockPlaces(
+  disk: DiskReader,
+  layout: Layout,
+  pods: readonly string[],
+): Promise<BlockPlaces> {
+  const places = new Map<string, Set<string>>();
+  for (const directory of [layout.blockDevices, below(layout.blockDevices, 'publish')])
+    for (const specName of await disk.names(directory))
+      if (isVolumeName(specName)) places.set(specName, new Set());
+  for (const [specName, ofVolume] of places) {
+    for (const pod of await disk.names(below(layout.blockDevices, 'publish', specName))) ofVolume.add(pod);
+    for (const pod of await disk.namesBegun(below(layout.blockDevices, specName, 'dev'))) ofVolume.add(pod);
+  }
+  for (const pod of pods) {
+    const links = below(layout.pods, pod, 'volumeDevices', escapePlugin(SPEC_PLUGIN.csi));
+    for (const specName of await disk.names(links))
+      if (isVolumeName(specName)) places.set(specName, (places.get(specName) ?? new Set()).add(pod));
+  }
+  return places;
+}
+
 /** Adds every place of a block volume that nobody knows and that is asked for. */
-export async function scanBlockPlaces(
+export async function addBlockPlaces(
   disk: DiskReader,
   layout: Layout,
   finds: Finds,
+  places: BlockPlaces,
   isAskedFor: (place: PublicationSpec) => boolean,
 ): Promise<void> {
-  for (const specName of await volumeNames(disk, layout)) {
-    const pods = new Set([
-      ...(await disk.names(below(layout.blockDevices, 'publish', specName))),
-      ...(await disk.namesBegun(below(layout.blockDevices, specName, 'dev'))),
-    ]);
+  for (const [specName, pods] of places)
     for (const pod of pods) await addPlace(disk, layout, finds, { pod, specName, isAskedFor });
-  }
-  for (const pod of await disk.names(layout.pods)) {
-    const links = below(layout.pods, pod, 'volumeDevices', escapePlugin(SPEC_PLUGIN.csi));
-    for (const specName of await disk.names(links))
-      await addPlace(disk, layout, finds, { pod, specName, isAskedFor });
-  }
 }
 
 interface Place {
@@ -45,7 +61,7 @@ interface Place {
 async function addPlace(disk: DiskReader, layout: Layout, finds: Finds, place: Place): Promise<void> {
   const { specName } = place;
   const pod = parsePodUid(place.pod);
-  if (pod === undefined || !isVolumeName(specName)) return;
+  if (pod === undefined) return;
   const publication = foundPublication(pod, specName);
   if (finds.isKnownPlace(publication.key) || !place.isAskedFor(publication)) return;
   const { held, data: directory } = layout.blockPublication(publication);
@@ -65,36 +81,32 @@ export async function scanBlockStaging(
   scan: { readonly host: Host; readonly layout: Layout; readonly known: ActualState },
   disk: DiskReader,
   finds: Finds,
+  places: BlockPlaces,
 ): Promise<void> {
   const { host, layout, known } = scan;
   const staging = below(layout.blockDevices, 'staging');
   const explained = stagedNames(known);
+  const volumeData = (specName: string) => disk.volData(below(layout.blockDevices, specName, 'data'));
   for (const specName of await disk.names(staging)) {
     if (!isVolumeName(specName) || explained.has(specName)) continue;
-    const data = await disk.volData(below(layout.blockDevices, specName, 'data'));
+    const data = await volumeData(specName);
     if (data === 'nothing') {
       await removeUnlessInUse(host, below(staging, specName));
       await removeEmptyBlockDirectories(host, layout, specName);
     }
     if (typeof data !== 'string') finds.staged(foundCsiSpec(data, specName, 'Block'));
   }
-  const found = new Set([...believedNames(known), ...believedNames(finds.all())]);
-  for (const specName of await volumeNames(disk, layout)) {
-    const places = [
-      below(layout.blockDevices, 'publish', specName),
-      below(layout.blockDevices, specName, 'dev'),
-    ];
-    const pods = (await Promise.all(places.map((place) => disk.namesBegun(place)))).flat();
-    const data = await disk.volData(below(layout.blockDevices, specName, 'data'));
-    // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
-    if (!found.has(specName) && pods.length === 0 && data !== 'unknown')
+  // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
+  for (const [specName, pods] of places) {
+    if (pods.size > 0 || (await volumeData(specName)) === 'unknown') continue;
+    if (!isBelievedName(known, specName) && !isBelievedName(finds.all(), specName))
       await removeEmptyBlockDirectories(host, layout, specName);
   }
 }
 
-function believedNames(state: ActualState): readonly string[] {
-  return [...state.values()].flatMap(({ spec }) => {
-    return spec.kind === 'csi' && spec.mode === 'Block' ? [spec.specName] : [];
+function isBelievedName(state: ActualState, specName: string): boolean {
+  return [...state.values()].some(({ spec }) => {
+    return spec.kind === 'csi' && spec.mode === 'Block' && spec.specName === specName;
   });
 }
 
@@ -103,14 +115,6 @@ function stagedNames(known: ActualState): ReadonlySet<string> {
   for (const { spec, staged } of known.values())
     if (spec.kind === 'csi' && spec.mode === 'Block' && staged.kind !== 'absent') names.add(spec.specName);
   return names;
-}
-
-async function volumeNames(disk: DiskReader, layout: Layout): Promise<readonly string[]> {
-  const names = new Set([
-    ...(await disk.names(layout.blockDevices)),
-    ...(await disk.names(below(layout.blockDevices, 'publish'))),
-  ]);
-  return [...names].filter(isVolumeName);
 }
 
 function isVolumeName(name: string): boolean {

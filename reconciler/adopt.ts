@@ -29,7 +29,7 @@ import {
   isBegun,
   RESTARTED,
 } from './actual-state.ts';
-import { scanBlockPlaces, scanBlockStaging } from './adopt-block.ts';
+import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './adopt-block.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './finds.ts';
 
@@ -63,14 +63,16 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable();
   if (!table.ok) return { volumes: [], placesRead: false, complete: false };
-  for (const pod of await disk.names(layout.pods)) {
+  const podNames = await disk.names(layout.pods);
+  for (const pod of podNames) {
     const uid = parsePodUid(pod);
     if (uid === undefined) continue;
     const isStranger = isStrange(uid);
     if (extent === 'whole' || isStranger) await scanPod(disk, layout, uid, finds, table.value);
     if (isStranger && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
   }
-  await scanBlockPlaces(disk, layout, finds, (place) => {
+  const blockPlaces = await listBlockPlaces(disk, layout, podNames);
+  await addBlockPlaces(disk, layout, finds, blockPlaces, (place) => {
     return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
   });
   findOrphans(table.value, layout, known, finds);
@@ -80,7 +82,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const complete = placesRead && !hasOrphans;
   if (complete) {
     await scanStaging(scan, disk, finds);
-    await scanBlockStaging(scan, disk, finds);
+    await scanBlockStaging(scan, disk, finds, blockPlaces);
   }
   return { volumes: [...finds.all().values()], placesRead, complete: complete && disk.complete() };
 }

@@ -228,6 +228,26 @@ test('a block volume that is known is not found again', async () => {
   assert.deepEqual(await found(disk(everything, [block.held, block.published]), world), []);
 });
 
+test('one scan lists no directory twice', async () => {
+  const host = disk({ ...rawPaper, ...everything });
+  const listed: string[] = [];
+  const { listDirectory } = host;
+  host.listDirectory = (directory, entriesMax) => {
+    listed.push(directory);
+    return listDirectory(directory, entriesMax);
+  };
+  const known = { ...actual('raw', { staged: 'present', pods: { web: 'present' } }), spec: RAW };
+  for (const world of [new Map(), new Map([[RAW.id, known]])]) {
+    listed.length = 0;
+    await scan(host, world);
+    assert.ok(listed.includes(layout.blockDevices) && listed.includes(layout.pods));
+    assert.deepEqual(
+      listed.filter((directory, index) => listed.indexOf(directory) !== index),
+      [],
+    );
+  }
+});
+
 for (const [what, paths] of [
   ['is all there', everything],
   ['has only its link', { [block.link]: '' }],
