@@ -22,8 +22,9 @@ export interface BlockPublication {
   /**
    * After NodePublishVolume was answered OK: the kernel must have a block device at the target; it is bound to `held`,
    * kept open there, and linked into the pod. Idempotent. `published-not-a-device`; `device-changed` when the pod was
-   * given another device than the driver has there now, and both exist. One that has gone from the machine is replaced
-   * by the one that the driver has now, and both are held until `takeBack`. Every failure has effect `unknown`.
+   * given another device than the driver has there now, and both exist: then the pod has no link. One that has gone
+   * from the machine is replaced by the one that the driver has now, and both are held until `takeBack`. Every failure
+   * has effect `unknown`.
    */
   bringOut(publication: PublicationSpec): Promise<Result<MountIdentity>>;
   /**
@@ -98,7 +99,11 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
         return fail({ code: 'published-not-a-device', message, effect: 'unknown', blocker: published });
       }
       const bound = await bind(published, held, device.value);
-      if (!bound.ok) return doubtful<never>(bound);
+      if (!bound.ok) {
+        // The link leads to another device than the pod was given: who is started now must get none.
+        if (bound.failure.code === 'device-changed') await removeLink(host, link);
+        return doubtful<never>(bound);
+      }
       const shown = await inOrder(
         () => host.holdDevice(held),
         () => setLink(host, link, published),

@@ -65,9 +65,12 @@ export class SimTrouble {
   }
 
   takeMount(): void {
-    const mount = this.#anyOwnMount();
-    // What a driver bound for a pod's device nobody looks at again: not modelled, as with the kubelet.
-    if (mount === undefined || mount.target.startsWith(this.#parts.layout.blockDevices)) return;
+    const { random, kernel, layout } = this.#parts;
+    const { blockDevices } = layout;
+    // What drivers bound for pods: our own binds are held, and nobody can unmount them.
+    const devices = kernel.mounts().filter(({ target }) => target.startsWith(`${blockDevices}/publish/`));
+    const mount = devices.length > 0 && random.chance(0.5) ? random.pick(devices) : this.#anyOwnMount();
+    if (mount === undefined) return;
     this.mountsTaken = true;
     this.#parts.trace.add(`somebody unmounts ${mount.target}`);
     this.#parts.kernel.unmount(mount.target);

@@ -147,6 +147,7 @@ test('k/k#34437: a target that became another device is not given to the pod', {
   state.disk = other;
   rmSync(places.published);
   assert.deepEqual(refuse(await plugin.publish(call)), { code: 'device-changed', effect: 'unknown' });
+  assert.ok(!existsSync(places.link));
   accept(await plugin.unpublish(call));
   const again = accept(await plugin.publish(call));
   assert.ok(again.mount?.blockDevice?.endsWith(`:${other.replace(/\D+/, '')}`));

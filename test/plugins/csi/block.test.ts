@@ -134,13 +134,18 @@ test('k/k#34437: another device at the target than the pod was given is named, a
   const world = createBlockWorld('mknod');
   const before = world.describe();
   const first = world.disk.device;
-  const { published, held } = places(world);
+  const { published, held, link } = places(world);
   accept(await world.plugin().publish(world.call()));
   world.newDisk();
   await world.memory.removeFile(published);
   const again = await world.plugin().publish(world.call());
   assert.deepEqual(refuse(again), { code: 'device-changed', effect: 'unknown' });
   assert.equal(accept(await world.host.deviceOf(held)), first);
+  assert.equal(
+    accept(await world.host.inspect(link)).kind,
+    'absent',
+    'who starts now gets none, not another',
+  );
   assert.deepEqual(
     world.memory.devices.holds().map(({ device }) => device),
     [first],
@@ -165,7 +170,7 @@ test('DR-08: what the driver bound was unmounted: published again, the pod has t
 });
 
 for (const manner of ['bind', 'mknod'] as const) {
-  test(`k/k#34437: a disk back under another number (${manner}) is the pod's, and its first number nobody's`, async () => {
+  test(`k/k#34437: a disk back under another number (${manner}) is the pod’s; its first is kept`, async () => {
     const world = createBlockWorld(manner);
     const before = world.describe();
     const { published, held, link } = places(world);
