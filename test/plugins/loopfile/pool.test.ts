@@ -138,6 +138,18 @@ describe('a loopfile pool', { skip: cannotRun('losetup', 'mkfs.ext4') }, () => {
     assert.equal(existsSync(join(run, 'loopfile', 'second.sock')), false);
   });
 
+  test('a driver that cannot register ends, says why, and gives the pool back', async (t) => {
+    const world = await makeWorld(t);
+    const registry = join(world.directory, 'no-such-registry');
+    const ended = runLoopfile(
+      ...['--pool', world.pool, '--endpoint', `unix://${world.socket}`, '--registry', registry],
+    );
+    assert.equal(ended.status, 1, `it did not end by itself: ${ended.signal}`);
+    assert.match(ended.stderr, /--registry \S+no-such-registry is not there/);
+    assert.equal(existsSync(world.socket), false, 'nobody calls a driver that has ended');
+    await world.start();
+  });
+
   test('can be worked on by hand, beside its driver', async (t) => {
     const world = await makeWorld(t);
     await world.start();
@@ -176,6 +188,16 @@ describe('a loopfile pool', { skip: cannotRun('losetup', 'mkfs.ext4') }, () => {
     const busy = runLoopfile('delete', ...pool, '--name', 'by-hand');
     assert.deepEqual([busy.status, existsSync(volume.data)], [1, true]);
     assert.match(busy.stderr, /in use through \/dev\/loop/);
+
+    const tooEarly = await volume.expandTo(96 * MEBIBYTE);
+    assertStatus(tooEarly, 'ABORTED', /has 67108864 bytes.*mooring-loopfile grow/);
+    const grow = (size: string) => runLoopfile('grow', ...pool, '--name', 'by-hand', '--size', size);
+    assert.deepEqual([grow('96Mi').stdout, grow('96Mi').status], [`${handle}\n`, 0], 'and again is no change');
+    assert.equal(statSync(volume.data).size, 96 * MEBIBYTE);
+    assert.match(grow('64Mi').stderr, /100663296 bytes.*do not shrink/);
+    assert.match(grow('8Ti').stderr, /the pool has no \d+ bytes more/);
+    assert.match(runLoopfile('grow', ...pool, '--name', 'none', '--size', '96Mi').stderr, /no volume/);
+
     assertOk(await volume.unstage());
     assert.equal(runLoopfile('delete', ...pool, '--name', 'by-hand').status, 0);
     assert.equal(existsSync(volume.directory), false);

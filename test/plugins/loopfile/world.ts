@@ -295,6 +295,16 @@ export async function createVolume(world: World, name: string, shape: Shape = {}
         NodeService.nodeExpandVolume,
         NodeExpandVolumeRequest.fromPartial({ volumeId, volumePath: target }),
       ),
+    /** To a size, where it is staged. */
+    expandTo: (bytes: number) =>
+      world.call(
+        NodeService.nodeExpandVolume,
+        NodeExpandVolumeRequest.fromPartial({
+          volumeId,
+          volumePath: stagingTargetPath,
+          capacityRange: { requiredBytes: BigInt(bytes) },
+        }),
+      ),
     /** What the file system at a place of the volume holds in all, or the block device. */
     totalBytes: async (volumePath = target) => {
       const request = { volumeId, volumePath, stagingTargetPath: '' };
