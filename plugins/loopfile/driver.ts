@@ -1,5 +1,5 @@
 /** The driver put together: its parts, its sockets, and what it says about failures. */
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ControllerService, IdentityService, NodeService } from '../csi/generated/csi.ts';
 import { RegistrationService } from '../csi/generated/pluginregistration.ts';
@@ -14,7 +14,7 @@ import { lockPool } from './pool-lock.ts';
 import { createPublishing } from './publishing.ts';
 import { createRegistrationService } from './registration-service.ts';
 import { createStaging } from './staging.ts';
-import { statusOf } from './status.ts';
+import { status, statusOf, unlessAbsent } from './status.ts';
 import { createVolumeLocks } from './volume-locks.ts';
 
 export interface DriverOptions {
@@ -36,39 +36,55 @@ export interface Driver {
   close(): Promise<void>;
 }
 
-/** Serves the CSI socket, in a directory it makes (0750) when missing, and only then tells the node agent about it. */
+/**
+ * Serves the CSI socket, in a directory it makes (0750) when missing, and only then tells the node agent about it.
+ * Rejects with nothing served and the pool given back, so that the process ends and its supervisor starts it again.
+ */
 export async function startDriver(options: DriverOptions): Promise<Driver> {
-  const { pool, endpoint, registry, nodeId, name, attach, defaultFs, bootId, report } = options;
+  const { endpoint, registry, pool } = options;
+  // Asked first: bind(2) in a directory that is not there is told as EACCES by Node.
+  if (registry !== undefined && (await unlessAbsent(stat(registry))) === undefined)
+    throw status('NOT_FOUND', `--registry ${registry} is not there: the node agent makes it when it starts`);
   await mkdir(dirname(endpoint), { recursive: true, mode: 0o750 });
   const lock = await lockPool(pool.directory);
-  await pool.sweep();
+  const servers: GrpcServer[] = [];
+  const close = async (): Promise<void> => {
+    for (const server of servers.reverse()) await server.close();
+    await lock.release();
+  };
+  try {
+    await pool.sweep();
+    await serve(options, servers);
+    return { close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Each server is added to `servers` as soon as it answers. */
+async function serve(options: DriverOptions, servers: GrpcServer[]): Promise<void> {
+  const { pool, endpoint, registry, nodeId, name, attach, defaultFs, bootId, report } = options;
   const locks = createVolumeLocks();
   const topologyKey = `topology.${name}/node`;
   const staging = createStaging(pool, bootId);
   const publishing = createPublishing(pool, staging);
   const node = createNodeService({ nodeId, topologyKey, attach, pool, staging, publishing, locks });
   const controller = createControllerService({ nodeId, topologyKey, attach, defaultFs, pool, locks });
-  const servers: GrpcServer[] = [
+  servers.push(
     await serveGrpc(endpoint, [
       { definition: IdentityService, implementation: reported(createIdentityService(name, pool), report) },
       { definition: ControllerService, implementation: reported(controller, report) },
       { definition: NodeService, implementation: reported(node, report) },
     ]),
-  ];
-  if (registry !== undefined) {
-    const registration = createRegistrationService(name, endpoint, report);
-    servers.push(
-      await serveGrpc(`${registry}/${name}-reg.sock`, [
-        { definition: RegistrationService, implementation: reported(registration, report) },
-      ]),
-    );
-  }
-  return {
-    close: async () => {
-      for (const server of servers.reverse()) await server.close();
-      await lock.release();
-    },
-  };
+  );
+  if (registry === undefined) return;
+  const registration = createRegistrationService(name, endpoint, report);
+  servers.push(
+    await serveGrpc(`${registry}/${name}-reg.sock`, [
+      { definition: RegistrationService, implementation: reported(registration, report) },
+    ]),
+  );
 }
 
 /** The same service, with every failure turned into a status and told once. Requests are not: they may hold secrets. */

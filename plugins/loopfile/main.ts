@@ -11,7 +11,12 @@ import { reportOnStderr as report } from './events.ts';
 import { FS_TYPES, type FsType } from './file-system.ts';
 import { openPool } from './pool.ts';
 import { status, statusOf } from './status.ts';
-import { createVolumeCommand, deleteVolumeCommand, listVolumesCommand } from './volume-command.ts';
+import {
+  createVolumeCommand,
+  deleteVolumeCommand,
+  growVolumeCommand,
+  listVolumesCommand,
+} from './volume-command.ts';
 
 const USAGE = `usage: mooring-loopfile --pool DIR --endpoint unix:///PATH.sock [option ...]
   --pool DIR            where the volumes are; made when missing
@@ -25,6 +30,7 @@ const USAGE = `usage: mooring-loopfile --pool DIR --endpoint unix:///PATH.sock [
 
        mooring-loopfile create --pool DIR --name NAME --size 64Mi [--fs ext4] [--yaml] [--driver NAME]
        mooring-loopfile list   --pool DIR
+       mooring-loopfile grow   --pool DIR --name NAME --size 128Mi
        mooring-loopfile delete --pool DIR --name NAME
 `;
 
@@ -74,8 +80,9 @@ async function runCommand(command: string, flags: Flags): Promise<string> {
   if (command === 'list') return listVolumesCommand(pool);
   const name = readText('name', flags.name);
   if (command === 'delete') return deleteVolumeCommand(pool, name);
-  if (command !== 'create') throw wrong(`unknown command ${command}`);
+  if (command !== 'create' && command !== 'grow') throw wrong(`unknown command ${command}`);
   const size = readText('size', flags.size);
+  if (command === 'grow') return growVolumeCommand(pool, name, size);
   const driver = readShape('driver', flags.driver, DRIVER_NAME_SHAPE);
   return createVolumeCommand(pool, { driver, name, size, fsType: readFs('fs', flags.fs), yaml: flags.yaml });
 }

@@ -119,9 +119,11 @@ export function createNodeService(parts: NodeParts): GrpcImplementation<typeof N
       return locks.exclusively(id, async () => {
         const { volume, staged, device } = await requirePlace(id, volumePath);
         if (capacityRange !== undefined && Number(capacityRange.requiredBytes) > volume.sizeBytes) {
+          // Not OUT_OF_RANGE, which is for good: somebody else has to do something first, and then it can be done.
           throw status(
-            'OUT_OF_RANGE',
-            `${id} has ${volume.sizeBytes} bytes; ControllerExpandVolume comes first`,
+            'ABORTED',
+            `${id} has ${volume.sizeBytes} bytes: ControllerExpandVolume comes first, or by hand ` +
+              `mooring-loopfile grow --name ${volume.record.name}`,
           );
         }
         await refreshLoopDevice(device);

@@ -1,6 +1,7 @@
 /**
- * `mooring-loopfile create|list|delete`: volumes by hand, for hosts without a provisioner. They work on the pool
- * directory alone and are safe beside a running driver: a volume appears and disappears by one rename.
+ * `mooring-loopfile create|list|grow|delete`: volumes by hand, for hosts without a provisioner. They work on the pool
+ * directory alone and are safe beside a running driver: a volume appears and disappears by one rename, and a file that
+ * grows is what ControllerExpandVolume leaves, too.
  */
 import { bytesMin, type FsType } from './file-system.ts';
 import { type Pool, type Volume, volumeIdOf } from './pool.ts';
@@ -43,6 +44,27 @@ export async function listVolumesCommand(pool: Pool): Promise<string> {
     [record.id, record.name, sizeBytes, allocatedBytes, record.fsType, record.content.state].join('\t'),
   );
   return [...lines, ...damaged.map((why) => `damaged: ${why}`)].map((line) => `${line}\n`).join('');
+}
+
+/**
+ * The volume handle. What ControllerExpandVolume is to a resizer; the node agent then grows what is in it. Growing to
+ * the size it has changes nothing. NOT_FOUND when there is none, OUT_OF_RANGE for a smaller size and for want of room.
+ */
+export async function growVolumeCommand(pool: Pool, name: string, size: string): Promise<string> {
+  const volume = await pool.get(volumeIdOf(name));
+  const { id, fsType } = volume.record;
+  const requiredBytes = BigInt(parseSize(size));
+  const sizeBytes = chooseSize({ requiredBytes, limitBytes: 0n }, bytesMin(fsType));
+  const more = sizeBytes - volume.sizeBytes;
+  if (more < 0)
+    throw status('OUT_OF_RANGE', `${name} has ${volume.sizeBytes} bytes, and volumes do not shrink`);
+  if (more > 0 && more > (await pool.roomBytes()))
+    throw status('OUT_OF_RANGE', `the pool has no ${more} bytes more`);
+  const grown = await pool.grow(volume, sizeBytes);
+  // A driver that began to format it put a new file in its place.
+  if (grown.sizeBytes < sizeBytes)
+    throw status('ABORTED', `${name} was staged at the same time: say it again`);
+  return `${id}\n`;
 }
 
 /** NOT_FOUND when there is none, FAILED_PRECONDITION while it is in use. */

@@ -192,7 +192,11 @@ describe('a loopfile pool', { skip: cannotRun('losetup', 'mkfs.ext4') }, () => {
     const tooEarly = await volume.expandTo(96 * MEBIBYTE);
     assertStatus(tooEarly, 'ABORTED', /has 67108864 bytes.*mooring-loopfile grow/);
     const grow = (size: string) => runLoopfile('grow', ...pool, '--name', 'by-hand', '--size', size);
-    assert.deepEqual([grow('96Mi').stdout, grow('96Mi').status], [`${handle}\n`, 0], 'and again is no change');
+    assert.deepEqual(
+      [grow('96Mi').stdout, grow('96Mi').status],
+      [`${handle}\n`, 0],
+      'and again is no change',
+    );
     assert.equal(statSync(volume.data).size, 96 * MEBIBYTE);
     assert.match(grow('64Mi').stderr, /100663296 bytes.*do not shrink/);
     assert.match(grow('8Ti').stderr, /the pool has no \d+ bytes more/);
