@@ -540,6 +540,20 @@ test('A-021, A-034, A-036, A-038, INV-25: no answer brings a secret or secret op
   }
 });
 
+test('A-038, A-039: no call tells a secret of another call of its volume, on the way down neither', async () => {
+  const names = ['controllerPublish', 'stage', 'publish', 'expand'] as const;
+  const secrets = Object.fromEntries(names.map((name) => [name, new Sensitive({ a: `c4nary-of-${name}` })]));
+  const made = await world({ controllerCapabilities: [2] });
+  made.plan.before = () => {
+    throw new GrpcStatus(13, `mount -o ${names.map((name) => `c4nary-of-${name}`).join()}: busy`);
+  };
+  for (const verb of ['attach', 'stage', 'publish', 'unpublish', 'unstage', 'detach'] as const) {
+    const shown = JSON.stringify(await made.plugin[verb](call({ secrets: { ...NO_SECRETS, ...secrets } })));
+    assert.match(shown, /\[redacted\].*busy/, verb);
+    assert.ok(!shown.includes('c4nary'), `${verb}: ${shown}`);
+  }
+});
+
 test('DR-02: a node that stays registered while a driver is replaced calls the new one', async () => {
   const made = await world();
   accept(await made.plugin.stage(call()));
