@@ -22,7 +22,7 @@ export interface Rpc<Request, Reply> {
   readonly build: (driver: DriverInstance) => Result<Request>;
   readonly direction: CallContext['direction'];
   readonly sharing: Sharing;
-  /** All that the request carries; taken out of what the driver says. */
+  /** What the request carries beside the secrets of the volume; taken out of what the driver says, as those are. */
   readonly secrets: readonly (SecretData | undefined)[];
   /** Asked again when a call that went before in the lane failed: does the rung below still hold? */
   readonly recheck?: () => Promise<Result<void>>;
@@ -33,7 +33,7 @@ export interface Rpc<Request, Reply> {
 /** Makes the call when its turn comes; `no-longer-wanted` when the world has moved on by then. */
 export type VolumeRpc = <Request, Reply>(
   spec: CsiVolumeSpec,
-  call: Pick<VolumeCall, 'stillWanted'>,
+  call: Pick<VolumeCall, 'stillWanted' | 'secrets'>,
   rpc: Rpc<Request, Reply>,
 ) => Promise<Result<Reply>>;
 
@@ -42,7 +42,7 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcP
   /** In the lane. Assumes: nothing the answer depends on was read before. */
   async function ask<Request, Reply>(
     spec: CsiVolumeSpec,
-    call: Pick<VolumeCall, 'stillWanted'>,
+    call: Pick<VolumeCall, 'stillWanted' | 'secrets'>,
     rpc: Rpc<Request, Reply>,
   ): Promise<Result<Reply>> {
     if (!call.stillWanted()) return noLongerWanted();
@@ -58,7 +58,8 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcP
       driver: spec.driver,
       method: methodName(method.path),
       direction: rpc.direction,
-      secrets: [...rpc.secrets, secretMountOptions(spec)],
+      // A driver keeps what it was given: the answer to a publish or an unstage may tell the secret of the stage.
+      secrets: [...rpc.secrets, ...Object.values(call.secrets), secretMountOptions(spec)],
     });
     const code = reply.kind === 'status' ? rpc.codes?.get(reply.status) : undefined;
     return fail(code === undefined ? failure : { ...failure, code });
