@@ -1,6 +1,7 @@
 /** From a claim to its PersistentVolume, by static binding: two pointers that must not contradict each other (S1-3). */
 import { ok, type Result } from '../mount/failure.ts';
 import { type ObjectKey, objectKey, type PersistentVolume, type PersistentVolumeClaim } from './objects.ts';
+import { refuseMissing } from './missing.ts';
 import { refuse } from './refuse.ts';
 import { compareText, type Wish } from './wish.ts';
 
@@ -11,7 +12,7 @@ export interface Bindings {
 }
 
 /** Pure; the wish must not change while the bindings are used. */
-export function createBindings(wish: Pick<Wish, 'claims' | 'volumes'>): Bindings {
+export function createBindings(wish: Pick<Wish, 'claims' | 'volumes' | 'rejected'>): Bindings {
   const byClaimRef = new Map<ObjectKey, PersistentVolume[]>();
   for (const volume of wish.volumes.values()) {
     if (volume.claimRef === undefined) continue;
@@ -22,16 +23,13 @@ export function createBindings(wish: Pick<Wish, 'claims' | 'volumes'>): Bindings
 
   function volumeOf(key: ObjectKey): Result<PersistentVolume> {
     const claim = wish.claims.get(key);
-    if (claim === undefined)
-      return refuse('reference-missing', `PersistentVolumeClaim ${key} does not exist`);
+    if (claim === undefined) return refuseMissing(wish, `PersistentVolumeClaim ${key}`);
     if (claim.leaving) return refuse('reference-missing', `PersistentVolumeClaim ${key} is being deleted`);
     if (claim.volumeName === undefined) return boundByVolume(key, claim, byClaimRef.get(key) ?? []);
     const volume = wish.volumes.get(claim.volumeName);
     if (volume === undefined) {
-      return refuse(
-        'reference-missing',
-        `PersistentVolume ${claim.volumeName} of PersistentVolumeClaim ${key} does not exist`,
-      );
+      const whose = ` of PersistentVolumeClaim ${key}`;
+      return refuseMissing(wish, `PersistentVolume ${claim.volumeName}`, { whose });
     }
     if (volume.claimRef !== undefined) return agree(key, claim, volume);
     const first = firstByVolumeName.get(volume.name);

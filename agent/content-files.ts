@@ -4,6 +4,7 @@ import { sha256Hex } from '../plugins/layout.ts';
 import type { VolumeFiles } from '../plugins/plugin.ts';
 import { Sensitive } from '../plugins/sensitive.ts';
 import { type ContentSource, objectKey } from './objects.ts';
+import { refuseMissing } from './missing.ts';
 import type { Wish } from './wish.ts';
 
 /** What a content volume should hold, and the name of that state. */
@@ -23,7 +24,7 @@ export function contentFiles(wish: Wish, namespace: string, source: ContentSourc
   const configMap = source.kind === 'config-map' ? wish.configMaps.get(key) : undefined;
   const object = secret ?? configMap;
   const title = `${source.kind === 'secret' ? 'Secret' : 'ConfigMap'} ${key}`;
-  if (object === undefined && !source.optional) return missing(`${title} does not exist`);
+  if (object === undefined && !source.optional) return refuseMissing(wish, title);
   const data: ReadonlyMap<string, Uint8Array> = secret?.data.reveal() ?? configMap?.data ?? new Map();
   const files = new Map<string, { readonly content: Uint8Array; readonly mode: number }>();
   const items = source.items ?? [...data.keys()].map((one) => ({ key: one, path: one, mode: undefined }));

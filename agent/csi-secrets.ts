@@ -4,7 +4,10 @@ import { NO_SECRETS, type VolumeSecrets } from '../plugins/plugin.ts';
 import { type SecretData, Sensitive } from '../plugins/sensitive.ts';
 import type { VolumeSpec } from '../plugins/volume.ts';
 import { type CsiSource, type NamedReference, objectKey } from './objects.ts';
+import { refuseMissing } from './missing.ts';
 import type { Wish } from './wish.ts';
+
+type SecretsOfWish = Pick<Wish, 'secrets' | 'rejected'>;
 
 /** The secrets of one volume, or none of them and what is in the way. */
 export interface ResolvedSecrets {
@@ -26,7 +29,7 @@ export interface ResolvedVolumeSecrets extends ResolvedSecrets {
  * it would keep new pods from data that is there, and would stop republishing, so that running pods lose their tokens;
  * whoever adds the secret gets the size, at once or, with a driver that cannot grow what is used, after the last pod.
  */
-export function resolveSecrets(wish: Pick<Wish, 'secrets'>, source: CsiSource): ResolvedVolumeSecrets {
+export function resolveSecrets(wish: SecretsOfWish, source: CsiSource): ResolvedVolumeSecrets {
   const controllerPublish = resolve(wish, source.controllerPublishSecret);
   const stage = resolve(wish, source.stageSecret);
   const publish = resolve(wish, source.publishSecret);
@@ -46,7 +49,7 @@ export function resolveSecrets(wish: Pick<Wish, 'secrets'>, source: CsiSource): 
 
 /** The one secret of an inline volume. */
 export function resolvePublishSecret(
-  wish: Pick<Wish, 'secrets'>,
+  wish: SecretsOfWish,
   reference: NamedReference | undefined,
 ): ResolvedSecrets {
   const publish = resolve(wish, reference);
@@ -58,7 +61,7 @@ export function resolvePublishSecret(
  * What the teardown of a volume that nobody wants any more may take: the secret it was attached with, as it is now
  * (CSI ControllerUnpublishVolume; A-040). One that is gone is left out: teardown goes on without (A-039).
  */
-export function unwantedSecrets(wish: Pick<Wish, 'secrets'>, spec: VolumeSpec): VolumeSecrets {
+export function unwantedSecrets(wish: SecretsOfWish, spec: VolumeSpec): VolumeSecrets {
   if (spec.kind !== 'csi') return NO_SECRETS;
   return { ...NO_SECRETS, controllerPublish: dataOf(resolve(wish, spec.controllerPublishSecret)) };
 }
@@ -67,20 +70,12 @@ function dataOf(result: Result<SecretData | undefined>): SecretData | undefined 
   return result.ok ? result.value : undefined;
 }
 
-function resolve(
-  wish: Pick<Wish, 'secrets'>,
-  reference: NamedReference | undefined,
-): Result<SecretData | undefined> {
+function resolve(wish: SecretsOfWish, reference: NamedReference | undefined): Result<SecretData | undefined> {
   if (reference === undefined) return ok(undefined);
   const key = objectKey(reference);
   const secret = wish.secrets.get(key);
   if (secret === undefined) {
-    return fail({
-      code: 'reference-missing',
-      message: `Secret ${key} does not exist`,
-      effect: 'none',
-      blocker: key,
-    });
+    return refuseMissing(wish, `Secret ${key}`, { blocker: key });
   }
   const texts: Record<string, string> = {};
   for (const [name, bytes] of secret.data.reveal()) {

@@ -2,6 +2,7 @@
 import type { Failure } from '../mount/failure.ts';
 import { CSI_DEFAULTS, type CsiVolumeSpec } from '../plugins/volume.ts';
 import type { LifecycleMode, TokenRequest } from './objects.ts';
+import { isRefused, refuseMissing } from './missing.ts';
 import { refuse } from './refuse.ts';
 import type { Wish } from './wish.ts';
 
@@ -11,7 +12,7 @@ export interface DriverTerms {
     CsiVolumeSpec,
     'attachRequired' | 'podInfoOnMount' | 'lifecycle' | 'fsGroupPolicy' | 'tokensInSecrets'
   >;
-  /** By `lifecycle-mode`: it does not do such volumes. */
+  /** By `lifecycle-mode`: it does not do such volumes. By `reference-missing`: its terms cannot be read. */
   readonly refused: Failure | undefined;
   readonly seLinuxMount: boolean;
   readonly requiresRepublish: boolean;
@@ -19,7 +20,7 @@ export interface DriverTerms {
 }
 
 export function driverTerms(
-  wish: Pick<Wish, 'drivers'>,
+  wish: Pick<Wish, 'drivers' | 'rejected'>,
   driver: string,
   lifecycle: LifecycleMode,
 ): DriverTerms {
@@ -32,11 +33,18 @@ export function driverTerms(
       fsGroupPolicy: object?.fsGroupPolicy ?? CSI_DEFAULTS.fsGroupPolicy,
       tokensInSecrets: object?.serviceAccountTokenInSecrets ?? CSI_DEFAULTS.tokensInSecrets,
     },
-    refused: lifecycleFailure(driver, lifecycle, object?.lifecycleModes),
+    refused: unreadable(wish, driver) ?? lifecycleFailure(driver, lifecycle, object?.lifecycleModes),
     seLinuxMount: object?.seLinuxMount ?? false,
     requiresRepublish: object?.requiresRepublish ?? false,
     tokenRequests: object?.tokenRequests ?? [],
   };
+}
+
+/** Not known is not "none": the defaults may attach what must not be attached, and keep from a driver what it needs. */
+function unreadable(wish: Pick<Wish, 'drivers' | 'rejected'>, driver: string): Failure | undefined {
+  const identity = `CSIDriver ${driver}`;
+  if (wish.drivers.has(driver) || !isRefused(wish, identity)) return undefined;
+  return refuseMissing(wish, identity, { blocker: driver }).failure;
 }
 
 /** A driver has to say that it does inline volumes: one that does not know of them might mount anything (KEP-596). */

@@ -3,6 +3,7 @@ import { ok, type Result } from '../mount/failure.ts';
 import { csiVolumeId, type CsiVolumeSpec, type PodReference } from '../plugins/volume.ts';
 import { resolveSecrets } from './csi-secrets.ts';
 import { type DriverTerms, driverTerms } from './driver-terms.ts';
+import { refuseMissing } from './missing.ts';
 import {
   type CsiSource,
   type NamedReference,
@@ -28,7 +29,7 @@ export function resolveClaim(
   const bound = bindings.volumeOf(key);
   if (!bound.ok) return bound;
   const claim = wish.claims.get(key);
-  if (claim === undefined) return refuse('reference-missing', `PersistentVolumeClaim ${key} does not exist`);
+  if (claim === undefined) return refuseMissing(wish, `PersistentVolumeClaim ${key}`);
   const persistent = bound.value;
   if (claim.volumeMode !== persistent.volumeMode) {
     const message =
@@ -67,11 +68,11 @@ export function resolveOwnClaim(sources: Sources, pod: Pod, volume: PodVolume): 
   const key = objectKey({ namespace, name: claimName });
   const claim = sources.wish.claims.get(key);
   if (claim === undefined) {
-    const message =
-      `PersistentVolumeClaim ${key} of the ephemeral volume ${volume.name} does not exist. A cluster makes it ` +
-      'from volumeClaimTemplate; stand-alone nobody does: write it yourself, with metadata.ownerReferences: ' +
-      `[{apiVersion: v1, kind: Pod, name: ${name}, uid: ${uid}, controller: true}]`;
-    return refuse('reference-missing', message, key);
+    const advice =
+      '. A cluster makes it from volumeClaimTemplate; stand-alone nobody does: write it yourself, with ' +
+      `metadata.ownerReferences: [{apiVersion: v1, kind: Pod, name: ${name}, uid: ${uid}, controller: true}]`;
+    const whose = ` of the ephemeral volume ${volume.name}`;
+    return refuseMissing(sources.wish, `PersistentVolumeClaim ${key}`, { whose, blocker: key, advice });
   }
   if (claim.ownerPodUid !== uid) {
     const owner = claim.ownerPodUid === undefined ? 'of no pod' : `of the pod with uid ${claim.ownerPodUid}`;
