@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
+import { desire } from '../../agent/desire.ts';
 import { NO_TOKENS, type TokenSource, tokensJson } from '../../agent/token-source.ts';
 import { csiVolumeId, inlineVolumeHandle } from '../../plugins/volume.ts';
 import {
@@ -12,6 +13,7 @@ import {
   desiredWith,
   only,
   publicationOf,
+  STAND_ALONE,
   unresolvedIn,
   volumeOf,
 } from './desired.ts';
@@ -20,10 +22,12 @@ import {
   claimYaml,
   csiDriverYaml,
   nodeYaml,
+  onlyRejection,
   podUid,
   podYaml,
   secretYaml,
   volumeYaml,
+  wishOf,
   withDevices,
   withSpec,
 } from './manifests.ts';
@@ -390,4 +394,44 @@ test('the mark out-of-service counts on the Node object of this machine, and on 
   assert.equal(desired(nodeYaml('node-1', mark)).outOfService, true);
   assert.equal(desired(nodeYaml('node-2', mark)).outOfService, false);
   assert.equal(desired(nodeYaml('node-1', '[{key: other}]')).outOfService, false);
+});
+
+// Access modes.
+
+test('E2: ReadWriteOncePod stands alone, as in Kubernetes: beside another mode nobody would keep it', () => {
+  const both = wishOf({
+    'volume.yaml': volumeYaml('pv-data', { accessModes: 'ReadWriteOncePod, ReadWriteOnce' }),
+  });
+  assert.match(onlyRejection(both), /^spec.accessModes: ReadWriteOncePod cannot be beside other modes/);
+  const claim = claimYaml('data', '{volumeName: pv-data, accessModes: [ReadWriteMany, ReadWriteOncePod]}');
+  assert.match(onlyRejection(wishOf({ 'claim.yaml': claim })), /^spec.accessModes: ReadWriteOncePod cannot/);
+});
+
+test('a claim that wants what its PersistentVolume does not allow is not served by it', () => {
+  const claim = (modes: string) => claimYaml('data', `{volumeName: pv-data, accessModes: [${modes}]}`);
+  assert.equal(
+    unresolvedIn(desired(web, claim('ReadWriteOncePod'), volumeYaml('pv-data'))),
+    'claim-mismatch: PersistentVolumeClaim default/data wants accessModes ReadWriteOncePod, ' +
+      'and its PersistentVolume pv-data has ReadWriteOnce',
+  );
+  const several = volumeYaml('pv-data', { accessModes: 'ReadWriteOnce, ReadOnlyMany' });
+  assert.deepEqual(desired(web, claim('ReadOnlyMany'), several).unresolved, []);
+  assert.match(
+    onlyRejection(wishOf({ 'claim.yaml': claim('ReadWriteTwice') })),
+    /^spec.accessModes\[0\]: "ReadWriteTwice" is not one of/,
+  );
+});
+
+test('a wish that says the same of a secret again gives the same secret: nothing is tried again for it', () => {
+  const wish = wishOf({
+    'all.yaml': [
+      web,
+      claimYaml('data'),
+      volumeYaml('pv-data', { csi: 'nodeStageSecretRef: {name: login, namespace: default}' }),
+      secretYaml('login', { password: 'x' }),
+    ].join('---\n'),
+  });
+  const [before, after] = [1, 2].map(() => volumeOf(desire(wish, STAND_ALONE), DATA).secrets.stage);
+  assert.ok(before !== undefined);
+  assert.equal(before, after);
 });

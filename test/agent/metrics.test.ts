@@ -85,7 +85,11 @@ interface Given {
 
 function metrics(given: Given = {}): string {
   return formatMetrics({
-    desired: { complete: true, volumes: new Map((given.wanted ?? []).map((one) => [one.id, wanted(one)])) },
+    desired: {
+      complete: true,
+      volumes: new Map((given.wanted ?? []).map((one) => [one.id, wanted(one)])),
+      unresolved: [],
+    },
     actual: new Map((given.here ?? []).map((one) => [one.spec.id, one])),
     running: [],
     obstacles: [],
@@ -232,6 +236,18 @@ test('waits by kind and code, operations by phase', () => {
   ]);
   assert.deepEqual(series(text, 'mooring_operations_running'), ['mooring_operations_running 1']);
   assert.deepEqual(series(text, 'mooring_operations_queued'), ['mooring_operations_queued 2']);
+});
+
+test('a volume that cannot be resolved is a wait like the others, as it is in the status', () => {
+  const desired = {
+    complete: true,
+    volumes: new Map(),
+    unresolved: [{ failure: { code: 'reference-missing' } }, { failure: { code: 'reference-missing' } }],
+  } as const;
+  const obstacles = [{ kind: 'blocked', code: 'reference-missing' }] as const;
+  assert.deepEqual(series(metrics({ facts: { desired, obstacles } }), 'mooring_obstacles'), [
+    'mooring_obstacles{kind="blocked",code="reference-missing"} 3',
+  ]);
 });
 
 test('health: one series for each thing a driver says, whatever it writes, and its message is not one of them', () => {
