@@ -3,7 +3,7 @@ import { type Failure, fail, ok, type Result } from '../mount/failure.ts';
 import { NO_SECRETS, type VolumeSecrets } from '../plugins/plugin.ts';
 import { type SecretData, Sensitive } from '../plugins/sensitive.ts';
 import type { VolumeSpec } from '../plugins/volume.ts';
-import { type CsiSource, type NamedReference, objectKey } from './objects.ts';
+import { type CsiSource, type NamedReference, type ObjectKey, objectKey, type Secret } from './objects.ts';
 import { refuseMissing } from './missing.ts';
 import type { Wish } from './wish.ts';
 
@@ -77,6 +77,16 @@ function resolve(wish: SecretsOfWish, reference: NamedReference | undefined): Re
   if (secret === undefined) {
     return refuseMissing(wish, `Secret ${key}`, { blocker: key });
   }
+  const before = asTexts.get(secret);
+  const texts = before ?? textsOf(secret, key);
+  asTexts.set(secret, texts);
+  return texts;
+}
+
+/** One object, however often the wish is read: the reconciler tells by it whether a secret has changed. */
+const asTexts = new WeakMap<Secret, Result<SecretData>>();
+
+function textsOf(secret: Secret, key: ObjectKey): Result<SecretData> {
   const texts: Record<string, string> = {};
   for (const [name, bytes] of secret.data.reveal()) {
     const text = decode(bytes);

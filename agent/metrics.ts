@@ -2,6 +2,7 @@
  * The node in numbers, in the text format of Prometheus (version 0.0.4). Pure: every number is read from the state when
  * it is asked for, so there is nothing to register, to count or to reset, and no package is needed for it.
  */
+import type { Failure } from '../mount/failure.ts';
 import type { UsageNumbers } from '../plugins/plugin.ts';
 import {
   type Bytes,
@@ -24,6 +25,7 @@ export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 export interface MetricsFacts {
   readonly desired: {
     readonly volumes: ReadonlyMap<VolumeId, Pick<DesiredVolume, 'spec' | 'publications'>>;
+    readonly unresolved: readonly { readonly failure: Pick<Failure, 'code'> }[];
   } & Pick<DesiredState, 'complete'>;
   readonly actual: ActualState;
   readonly running: readonly Pick<InFlight, 'phase'>[];
@@ -101,6 +103,9 @@ function agentFamilies(facts: MetricsFacts): readonly Family[] {
     'Waits of volumes and of their places in pods, by kind and code.',
   );
   for (const { kind, code } of facts.obstacles) count(obstacles, { kind, code: code ?? '' });
+  // The reconciler does not know them; to people they are blocked like the rest (`status.ts`).
+  for (const { failure } of facts.desired.unresolved)
+    count(obstacles, { kind: 'blocked', code: failure.code });
   const inPhase = (phase: InFlight['phase']): number =>
     facts.running.filter((one) => one.phase === phase).length;
   const running = family('mooring_operations_running', 'Operations under way.');

@@ -139,6 +139,8 @@ export interface PersistentVolumeClaim {
   readonly uid: string | undefined;
   /** The PersistentVolume it is bound to; undefined when the binding is written on the other side, or nowhere. */
   readonly volumeName: string | undefined;
+  /** All of them must be among those of the volume; empty: it asks for none. */
+  readonly accessModes: readonly AccessMode[];
   readonly volumeMode: VolumeMode;
   /** Being deleted and no longer protected: for a new setup it is as good as gone (S3-4). */
   readonly leaving: boolean;

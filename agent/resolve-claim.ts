@@ -37,6 +37,13 @@ export function resolveClaim(
       `and its PersistentVolume ${persistent.name} has ${persistent.volumeMode}`;
     return refuse('claim-mismatch', message);
   }
+  const denied = claim.accessModes.filter((one) => !persistent.accessModes.includes(one));
+  if (denied.length > 0) {
+    const message =
+      `PersistentVolumeClaim ${key} wants accessModes ${claim.accessModes.join(', ')}, ` +
+      `and its PersistentVolume ${persistent.name} has ${persistent.accessModes.join(', ')}`;
+    return refuse('claim-mismatch', message);
+  }
   const wrongUse = wrongUseOf(persistent, volume.block);
   if (wrongUse !== undefined) return refuse('spec-invalid', wrongUse);
   const { source: csi, name } = persistent;

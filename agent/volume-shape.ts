@@ -52,7 +52,7 @@ export function readPersistentVolume(place: Place): PersistentVolume {
   const { name } = readMetadata(place);
   const spec = place.key('spec');
   const modes = spec.key('accessModes');
-  const accessModes = modes.list().map((one) => one.oneOf(ACCESS_MODES, 'ReadWriteOnce'));
+  const accessModes = readAccessModes(modes);
   if (accessModes.length === 0) modes.refuse(`expected at least one of ${ACCESS_MODES.join(', ')}`);
   return {
     kind: 'PersistentVolume',
@@ -66,6 +66,14 @@ export function readPersistentVolume(place: Place): PersistentVolume {
     capacityBytes: readSize(spec.key('capacity').key('storage')),
     supplementalGid: readGid(annotation(place, GID_ANNOTATION)),
   };
+}
+
+/** As Kubernetes allows them: ReadWriteOncePod beside another mode would be sent as one and enforced as the other. */
+function readAccessModes(modes: Place): readonly AccessMode[] {
+  const accessModes = modes.list().map((one) => one.oneOf(ACCESS_MODES, 'ReadWriteOnce'));
+  if (accessModes.length > 1 && accessModes.includes('ReadWriteOncePod'))
+    modes.refuse('ReadWriteOncePod cannot be beside other modes; write it alone, or leave it out');
+  return accessModes;
 }
 
 /** None means "not said", as in CSI. */
@@ -126,6 +134,7 @@ export function readClaim(place: Place): PersistentVolumeClaim {
     name,
     uid,
     volumeName: nonEmpty(volumeName),
+    accessModes: readAccessModes(spec.key('accessModes')),
     volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
     leaving: deleted && !finalizers.includes(CLAIM_PROTECTION),
     ownerPodUid,
