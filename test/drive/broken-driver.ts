@@ -185,6 +185,8 @@ function brokenNode(fault: string, next: Required<Node>): Node {
       };
     case 'stats-hang':
       return { nodeGetVolumeStats: () => new Promise(() => {}) };
+    case 'strict-handles':
+      return strict(next);
     case 'healthy':
       return healthy(next, 'PoolFull');
     case 'health-in-prose':
@@ -290,6 +292,24 @@ function brokenNode(fault: string, next: Required<Node>): Node {
     default:
       return {};
   }
+}
+
+/** Looks at the form of a handle first: INVALID_ARGUMENT for one that it never gives out. */
+function strict(next: Required<Node>): Node {
+  const checked = <Request extends { readonly volumeId: string }, Reply>(
+    pass: (request: Request) => Promise<Reply>,
+  ) => {
+    return async (request: Request): Promise<Reply> => {
+      if (request.volumeId.startsWith('vol-')) return pass(request);
+      throw new GrpcStatus(INVALID_ARGUMENT, `${request.volumeId} is no handle of this driver`);
+    };
+  };
+  return {
+    nodeStageVolume: checked(next.nodeStageVolume),
+    nodePublishVolume: checked(next.nodePublishVolume),
+    nodeGetVolumeStats: checked(next.nodeGetVolumeStats),
+    nodeExpandVolume: checked(next.nodeExpandVolume),
+  };
 }
 
 /** Claims the health calls of CSI 1.13 and the condition of 1.12. */

@@ -54,3 +54,18 @@ test('A-075: a driver that claims health and tells it as it should passes', {
     world.close();
   }
 });
+
+test('a driver that looks at the form of a handle first is asked with one that it gave out itself', {
+  skip,
+  timeout: 60_000,
+}, async () => {
+  const world = createDriveWorld();
+  try {
+    const report = await world.run(world.broken('strict-handles'), { only: ['errors', 'clean-up'] });
+    assert.deepEqual(troubles(report), []);
+    const [errors] = report.verdicts;
+    assert.equal(errors?.kind, 'pass');
+  } finally {
+    world.close();
+  }
+});
