@@ -13,20 +13,38 @@ import {
 import { type Answer, type CodeName, codeOf } from './driver-client.ts';
 import { type Duty, expectCode } from './duty.ts';
 import type { Life, TestVolume } from './life.ts';
-import { capabilityOf, stagesOf } from './rig.ts';
+import { capabilityOf, createsOf, stagesOf } from './rig.ts';
 import type { Notes } from './verdict.ts';
 
-const NO_SUCH_VOLUME = 'mooring-drive-no-such-volume';
+/** A volume that is not there, and what a driver may say to that. */
+interface Unknown {
+  readonly volumeId: string;
+  readonly codes: readonly CodeName[];
+}
+
+/** One that was there: of a handle that it never gave out a driver may as well say that the field is invalid. */
+async function unknownVolume(life: Life, duty: string): Promise<Unknown> {
+  const { rig } = life;
+  const made = createsOf(rig)
+    ? await life.create(`mooring-drive-${rig.runId}-${duty}-gone`, capabilityOf(rig, 'mount'))
+    : undefined;
+  const volumeId = made?.ok === true ? made.reply.volume?.volumeId : undefined;
+  if (volumeId === undefined || volumeId === '')
+    return { volumeId: 'mooring-drive-no-such-volume', codes: ['NOT_FOUND', 'INVALID_ARGUMENT'] };
+  await life.forget(volumeId);
+  return { volumeId, codes: ['NOT_FOUND'] };
+}
 
 async function errors(life: Life, notes: Notes): Promise<void> {
   const volume = await life.staged(notes);
   if (volume === undefined) return;
   const target = await life.newTarget();
   const { node } = life.rig.facts;
-  if (stagesOf(life.rig)) await stageErrors(life, notes, volume);
-  await publishErrors(life, notes, volume, target);
+  const unknown = await unknownVolume(life, 'errors');
+  if (stagesOf(life.rig)) await stageErrors(life, notes, volume, unknown);
+  await publishErrors(life, notes, { volume, target, unknown });
   if (node.has(Node.GET_VOLUME_STATS)) {
-    await lookErrors(notes, 'NodeGetVolumeStats', volume.id, target, (volumeId, volumePath) =>
+    await lookErrors(notes, 'NodeGetVolumeStats', { volume, target, unknown }, (volumeId, volumePath) =>
       life.rig.client.call(
         NodeService.nodeGetVolumeStats,
         NodeGetVolumeStatsRequest.fromPartial({ volumeId, volumePath, stagingTargetPath: volume.staging }),
@@ -34,7 +52,7 @@ async function errors(life: Life, notes: Notes): Promise<void> {
     );
   }
   if (node.has(Node.EXPAND_VOLUME)) {
-    await lookErrors(notes, 'NodeExpandVolume', volume.id, target, (volumeId, volumePath) =>
+    await lookErrors(notes, 'NodeExpandVolume', { volume, target, unknown }, (volumeId, volumePath) =>
       life.rig.client.call(
         NodeService.nodeExpandVolume,
         NodeExpandVolumeRequest.fromPartial({ volumeId, volumePath, volumeCapability: volume.capability }),
@@ -43,24 +61,29 @@ async function errors(life: Life, notes: Notes): Promise<void> {
   }
 }
 
+interface Wrong {
+  readonly volume: TestVolume;
+  readonly target: string;
+  readonly unknown: Unknown;
+}
+
 async function lookErrors(
   notes: Notes,
   method: string,
-  volumeId: string,
-  path: string,
+  { volume, target, unknown }: Wrong,
   call: (volumeId: string, volumePath: string) => Promise<Answer<unknown>>,
 ): Promise<void> {
-  expectCode(notes, `${method} without volume_id`, await call('', path), INVALID);
-  expectCode(notes, `${method} without volume_path`, await call(volumeId, ''), INVALID);
-  expectCode(notes, `${method} of an unknown volume`, await call(NO_SUCH_VOLUME, path), ['NOT_FOUND']);
+  expectCode(notes, `${method} without volume_id`, await call('', target), INVALID);
+  expectCode(notes, `${method} without volume_path`, await call(volume.id, ''), INVALID);
+  const asked = await call(unknown.volumeId, target);
+  expectCode(notes, `${method} of an unknown volume`, asked, unknown.codes);
 }
 
 const INVALID: readonly CodeName[] = ['INVALID_ARGUMENT'];
-const UNKNOWN_VOLUME = { volumeId: NO_SUCH_VOLUME };
 const NO_VOLUME = { volumeId: '' };
 
 /** Straight to the client: none of these calls sets anything up that would have to be taken down. */
-async function stageErrors({ rig }: Life, notes: Notes, volume: TestVolume): Promise<void> {
+async function stageErrors({ rig }: Life, notes: Notes, volume: TestVolume, unknown: Unknown): Promise<void> {
   const { id: volumeId, capability: volumeCapability, staging: stagingTargetPath } = volume;
   const { context: volumeContext, publishContext } = volume;
   const stage = (changed: object) => {
@@ -77,14 +100,16 @@ async function stageErrors({ rig }: Life, notes: Notes, volume: TestVolume): Pro
   expectCode(notes, 'NodeStageVolume without a path', await stage(nowhere), INVALID);
   const bare = await stage({ volumeCapability: undefined });
   expectCode(notes, 'NodeStageVolume without volume_capability', bare, INVALID);
-  expectCode(notes, 'NodeStageVolume of an unknown volume', await stage(UNKNOWN_VOLUME), ['NOT_FOUND']);
+  const { volumeId: unknownId, codes } = unknown;
+  const staged = await stage({ volumeId: unknownId });
+  expectCode(notes, 'NodeStageVolume of an unknown volume', staged, codes);
   expectCode(notes, 'NodeUnstageVolume without volume_id', await unstage(NO_VOLUME), INVALID);
   expectCode(notes, 'NodeUnstageVolume without a path', await unstage(nowhere), INVALID);
-  const unknown = await unstage(UNKNOWN_VOLUME);
-  expectCode(notes, 'NodeUnstageVolume of an unknown volume', unknown, ['NOT_FOUND', 'OK']);
+  const unstaged = await unstage({ volumeId: unknownId });
+  expectCode(notes, 'NodeUnstageVolume of an unknown volume', unstaged, [...codes, 'OK']);
 }
 
-async function publishErrors(life: Life, notes: Notes, volume: TestVolume, target: string): Promise<void> {
+async function publishErrors(life: Life, notes: Notes, { volume, target, unknown }: Wrong): Promise<void> {
   const { client } = life.rig;
   const { id: volumeId, capability: volumeCapability, staging: stagingTargetPath } = volume;
   const { context: volumeContext, publishContext } = volume;
@@ -110,11 +135,13 @@ async function publishErrors(life: Life, notes: Notes, volume: TestVolume, targe
   expectCode(notes, 'NodePublishVolume without a target', await publish(nowhere), INVALID);
   const bare = await publish({ volumeCapability: undefined });
   expectCode(notes, 'NodePublishVolume without volume_capability', bare, INVALID);
-  expectCode(notes, 'NodePublishVolume of an unknown volume', await publish(UNKNOWN_VOLUME), ['NOT_FOUND']);
+  const { volumeId: unknownId, codes } = unknown;
+  const published = await publish({ volumeId: unknownId });
+  expectCode(notes, 'NodePublishVolume of an unknown volume', published, codes);
   expectCode(notes, 'NodeUnpublishVolume without volume_id', await unpublish(NO_VOLUME), INVALID);
   expectCode(notes, 'NodeUnpublishVolume without a target', await unpublish(nowhere), INVALID);
-  const unknown = await unpublish(UNKNOWN_VOLUME);
-  expectCode(notes, 'NodeUnpublishVolume of an unknown volume', unknown, ['NOT_FOUND', 'OK']);
+  const unpublished = await unpublish({ volumeId: unknownId });
+  expectCode(notes, 'NodeUnpublishVolume of an unknown volume', unpublished, [...codes, 'OK']);
   await life.unpublish(volume, target);
 }
 
@@ -126,7 +153,8 @@ async function secrets(life: Life, notes: Notes): Promise<void> {
   const volume = await life.volume(notes);
   if (volume === undefined) return;
   const nowhere = join(life.directory, 'nowhere', 'mount');
-  const unknown: TestVolume = { ...volume, id: NO_SUCH_VOLUME };
+  const { volumeId } = await unknownVolume(life, 'secrets');
+  const unknown: TestVolume = { ...volume, id: volumeId };
   const odd = capabilityOf(rig, 'mount');
   if (odd.accessType?.$case === 'mount') odd.accessType.value.fsType = 'mooring-no-such-fs';
   if (stagesOf(rig)) {
@@ -139,7 +167,7 @@ async function secrets(life: Life, notes: Notes): Promise<void> {
   await life.publish(volume, { target: nowhere, staging: nowhere, secrets: carried });
   await life.unpublish(volume, nowhere);
   if (rig.facts.node.has(Node.EXPAND_VOLUME)) {
-    const request = { volumeId: NO_SUCH_VOLUME, volumePath: nowhere, secrets: carried };
+    const request = { volumeId, volumePath: nowhere, secrets: carried };
     await rig.client.call(NodeService.nodeExpandVolume, NodeExpandVolumeRequest.fromPartial(request));
   }
   for (const method of rig.client.leaks)
