@@ -6,65 +6,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { assertFlaws, drive, FAULTS, type Flaws, of, type Report, shown } from './drive-report.ts';
 import { goPrograms } from './go-program.ts';
 import { DRIVER } from './mock.ts';
-import { AGENT_COMMAND, inWorld, LOOPFILE_COMMAND, NODE, type World } from './world.ts';
+import { inWorld, LOOPFILE_COMMAND, NODE, type World } from './world.ts';
 
 const { skip, files } = goPrograms('mock-driver', 'registrar');
-const DRIVE_MS = 240_000;
-const FAULTS = ['fault-delay', 'fault-lost-reply', 'fault-unreached', 'fault-refused', 'fault-aborted'];
-
-/** What is used of docs' DriveReport. */
-interface Report {
-  readonly good: boolean;
-  readonly verdicts: readonly {
-    readonly duty: string;
-    readonly verdict: 'pass' | 'fail' | 'skipped' | 'blocked';
-    readonly findings: readonly string[];
-    readonly remarks: readonly string[];
-  }[];
-}
-
-/** In a mount namespace of its own; the report, and the exit code that must go with it. */
-async function drive(world: World, endpoint: string, flags: readonly string[], driver: readonly string[]) {
-  const options = ['--endpoint', `unix://${endpoint}`, '--directory', world.scratch, '--size', '32Mi'];
-  const seed = ['--seed', '1', '--output', 'json'];
-  const argv = [...AGENT_COMMAND, 'drive', ...options, ...seed, ...flags, '--', ...driver];
-  const program = world.start('drive', argv);
-  const late = setTimeout(() => void program.end('SIGTERM'), DRIVE_MS);
-  const { code } = await program.ended;
-  clearTimeout(late);
-  const words = program.said();
-  assert.ok(words.startsWith('{'), words);
-  const report = JSON.parse(words) as Report;
-  assert.equal(code, report.good ? 0 : 1);
-  return report;
-}
-
-function of(report: Report, ...kinds: readonly Report['verdicts'][number]['verdict'][]): readonly string[] {
-  return report.verdicts.filter(({ verdict }) => kinds.includes(verdict)).map(({ duty }) => duty);
-}
-
-type Flaws = Readonly<Record<string, RegExp>>;
-
-/** Exactly these duties are broken, and each for this reason alone. */
-function assertFlaws(report: Report, flaws: Flaws): void {
-  assert.deepEqual(of(report, 'fail', 'blocked').toSorted(), Object.keys(flaws).toSorted(), shown(report));
-  for (const { duty, findings } of report.verdicts) {
-    for (const finding of findings) {
-      const known = flaws[duty];
-      if (known !== undefined) assert.match(finding, known, duty);
-    }
-  }
-}
-
-function shown({ verdicts }: Report): string {
-  return verdicts
-    .filter(({ verdict }) => verdict === 'fail' || verdict === 'blocked')
-    .map(({ duty, findings }) => `${duty}: ${findings.join('; ')}`)
-    .join('\n');
-}
-
 /** Its book is in memory: a driver that was started again knows no volume but the three it is born with. */
 const FORGETS = /(, after the driver was killed in the middle of it|after a restart): NOT_FOUND/;
 /** k8s.io/kubernetes v1.36.2, test/e2e/storage/drivers/csi-test/mock/service: where each is in the source. */
