@@ -118,6 +118,49 @@ test('what is known already is not found again', async () => {
   assert.deepEqual(await found(host, new Map([[known.spec.id, known]])), []);
 });
 
+test('what was taken down while the scan went is no orphan, though the scan began before', async () => {
+  const known = actual('data', { pods: { web: 'present' } });
+  const world = new Map([[known.spec.id, known]]);
+  const host = disk({ '/state/pods/web/x': '' }, [published]);
+  const { listDirectory, readMountTable } = host;
+  host.listDirectory = async (directory, entriesMax) => {
+    world.clear();
+    host.readMountTable = async () => ok(createMountTable([]));
+    return listDirectory(directory, entriesMax);
+  };
+  assert.deepEqual(await found(host, world), []);
+  host.listDirectory = listDirectory;
+  host.readMountTable = readMountTable;
+  assert.equal((await scan(host, world))[0]?.spec.kind, 'orphan', 'one that is mounted still is');
+});
+
+test('a place whose papers could be read only when it was gone is no orphan', async () => {
+  const paths: Record<string, string | null> = { [`${published}/x`]: '' };
+  const host = disk(paths);
+  const { readFile } = host;
+  const inspect = host.inspect;
+  host.readFile = async (path, bytesMax) => {
+    host.inspect = async () =>
+      ok({ kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 });
+    return readFile(path, bytesMax);
+  };
+  assert.deepEqual(await found(host), []);
+  host.readFile = readFile;
+  host.inspect = inspect;
+  assert.equal((await scan(host))[0]?.spec.kind, 'orphan');
+});
+
+test('an orphan of which nothing is there any more is told as gone', async () => {
+  const [orphan] = await scan(disk({ [`${published}/x`]: '' }));
+  assert.ok(orphan);
+  const known = new Map([[orphan.spec.id, orphan]]);
+  const gone = async (host: Host) =>
+    (await findUnrecorded({ host, layout, known, isWanted: () => true }, 'whole')).gone;
+  assert.deepEqual(await gone(disk({ [`${published}/x`]: '' })), []);
+  assert.deepEqual(await gone(disk({ '/state/pods/web/x': '' }, [published])), []);
+  assert.deepEqual(await gone(disk({ '/state/pods/web/x': '' })), [orphan.spec.id]);
+});
+
 test('names that could leave the layout are passed over (SE-08)', async () => {
   const host = disk({
     '/state/pods/..x/volumes/kubernetes.io~secret/a/f': 'x',

@@ -12,7 +12,6 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     25069,
     'INV-1: with records damaged, a publish of before the crash takes effect after its place was cleaned',
   ],
-  [34875, 'liveness: an orphan stays frozen at a place whose pod is never known'],
   [42570, 'INV-1: perhaps as 25069; not analysed'],
   [49474, 'A-071: asked again to grow, perhaps because a crash came between the refusal and its record'],
 ]);

@@ -34,4 +34,5 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 3221,
     sentence: 'a device whose number is no disk of this machine any more is never held, and no pod has it',
   },
+  { seed: 34875, sentence: 'a mount that was taken down while a slow scan went is no orphan' },
 ];
