@@ -5,7 +5,7 @@
  * Reads names only, down to the volume directories, never into a volume. Global (staging) mounts are scanned as well,
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
-import { type AbsolutePath, below, type Host, isBelow } from '../mount/host.ts';
+import { below, type Host } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
 import { removeEmptyDeviceDirectory } from '../plugins/device-directory.ts';
@@ -20,6 +20,7 @@ import {
   type PublicationKey,
   type PublicationSpec,
   SPEC_PLUGIN,
+  type VolumeId,
   type VolumeSpec,
 } from '../plugins/volume.ts';
 import {
@@ -30,6 +31,7 @@ import {
   RESTARTED,
 } from './actual-state.ts';
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './adopt-block.ts';
+import { findOrphans, goneOrphans } from './adopt-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './finds.ts';
 
@@ -44,6 +46,8 @@ export interface LayoutScan {
 
 export interface LayoutFinds {
   readonly volumes: readonly ActualVolume[];
+  /** Orphans that are known and of which nothing is there any more: somebody else took them down. */
+  readonly gone: readonly VolumeId[];
   /** Every place of every pod was looked at; what nobody explains is an orphan among the volumes. */
   readonly placesRead: boolean;
   /** False when something could not be read: then what is staged was not judged, and it is worth another scan. */
@@ -62,7 +66,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const pods = new Set([...known.values()].flatMap(podsOf));
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable();
-  if (!table.ok) return { volumes: [], placesRead: false, complete: false };
+  if (!table.ok) return NOTHING_FOUND;
   const podNames = await disk.names(layout.pods);
   for (const pod of podNames) {
     const uid = parsePodUid(pod);
@@ -75,17 +79,24 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   await addBlockPlaces(disk, layout, finds, blockPlaces, (place) => {
     return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
   });
-  findOrphans(table.value, layout, known, finds);
+  // A scan may take minutes, and the first table tells of mounts that were taken down meanwhile.
+  const tableNow = await host.readMountTable();
+  if (!tableNow.ok) return { ...NOTHING_FOUND, volumes: finds.list() };
+  findOrphans(tableNow.value, layout, known, finds);
+  for (const orphan of await goneOrphans(finds.list(), tableNow.value, layout, disk)) finds.drop(orphan);
+  const gone = await goneOrphans([...known.values()], tableNow.value, layout, disk);
   const placesRead = disk.complete();
   // An orphan may be a publication of any volume that is staged: it goes first.
-  const hasOrphans = [...known.values(), ...finds.all().values()].some(({ spec }) => spec.kind === 'orphan');
-  const complete = placesRead && !hasOrphans;
+  const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => spec.kind === 'orphan');
+  const complete = placesRead && orphans.every(({ spec }) => gone.includes(spec.id));
   if (complete) {
     await scanStaging(scan, disk, finds);
     await scanBlockStaging(scan, disk, finds, blockPlaces);
   }
-  return { volumes: [...finds.all().values()], placesRead, complete: complete && disk.complete() };
+  return { volumes: finds.list(), gone, placesRead, complete: complete && disk.complete() };
 }
+
+const NOTHING_FOUND: LayoutFinds = { volumes: [], gone: [], placesRead: false, complete: false };
 
 /** One that nobody knows is found in any pod, as all mounts are. */
 function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
@@ -173,37 +184,6 @@ function stagedHashes(known: ActualState, driver: string): ReadonlySet<string> {
     hashes.add(sha256Hex(spec.volumeHandle));
   }
   return hashes;
-}
-
-/** Mounts in the places of volumes that nothing explains: they can only be taken down. */
-function findOrphans(table: MountTable, layout: Layout, known: ActualState, finds: Finds): void {
-  for (const target of unexplained(table, [...known.values(), ...finds.all().values()], layout)) {
-    const place = ORPHAN_PLACE.exec(
-      target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '',
-    );
-    const uid = parsePodUid(place?.[1] ?? '');
-    const specName = place?.[2];
-    if (uid === undefined || specName === undefined) continue;
-    finds.place(orphanSpec(target), false, foundPublication(uid, specName));
-  }
-}
-
-const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
-
-/** Mount points below our directories that none of the volumes explains. */
-function unexplained(
-  table: MountTable,
-  volumes: readonly ActualVolume[],
-  layout: Layout,
-): readonly AbsolutePath[] {
-  const explained = new Set<AbsolutePath>();
-  for (const { spec, publications } of volumes) {
-    if (spec.kind === 'csi') explained.add(layout.stagingPath(spec));
-    for (const { spec: publication } of publications.values())
-      explained.add(layout.mountPoint(spec, publication));
-  }
-  const targets = new Set(table.entries.map(({ target }) => target));
-  return [...targets].filter((target) => isBelow(target, layout.pods) && !explained.has(target));
 }
 
 const KIND_OF_DIRECTORY: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan' | 'host-path'>> = new Map(

@@ -33,7 +33,10 @@ export interface Finds {
   /** As `isKnownPlace`, with what became known since the scan began. */
   isBelieved(publication: PublicationKey): boolean;
   isKnownPod(pod: PodUid): boolean;
+  /** Takes a volume back that was added. */
+  drop(volume: VolumeId): void;
   all(): ActualState;
+  list(): readonly ActualVolume[];
 }
 
 export function createFinds(known: ActualState): Finds {
@@ -76,7 +79,11 @@ export function createFinds(known: ActualState): Finds {
     isKnownPlace: (publication) => places.has(publication),
     isBelieved: (publication) => [...known.values()].some((one) => one.publications.has(publication)),
     isKnownPod: (pod) => pods.has(pod),
+    drop: (id) => {
+      found.delete(id);
+    },
     all: () => found,
+    list: () => [...found.values()],
   };
 }
 

@@ -1,26 +1,35 @@
 /** Mounts that nobody explains, and the volumes that may turn out to explain them. Pure. */
-import type { PodUid, VolumeId, VolumeSpec } from '../plugins/volume.ts';
+import type { Failure } from '../mount/failure.ts';
+import type { PublicationKey, VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import type { ActualState } from './actual-state.ts';
 import type { DesiredState } from './desired-state.ts';
 
 /**
- * The frozen pods as they are for this orphan: it may be what a volume that is wanted, or not yet down, has mounted,
- * and then that volume decides about the place. One in quarantine is not set up again before all is down.
+ * The places of this orphan that another volume decides about, each with the reason for people: it may be what a volume
+ * that is wanted there, or not yet down there, has mounted. One in quarantine is not set up again before all is down.
  */
-export function frozenForOrphan(
+export function claimsOn(
   orphan: VolumeId,
   actual: ActualState,
   desired: DesiredState,
-): ReadonlySet<PodUid> {
-  const frozen = new Set(desired.frozenPods);
+): ReadonlyMap<PublicationKey, Failure> {
   const others = [
     ...[...desired.volumes.values()].filter(({ spec }) => !isInQuarantine(spec, actual, desired)),
     ...[...actual.values()].filter(({ spec }) => spec.id !== orphan),
   ];
-  for (const [key, { spec }] of actual.get(orphan)?.publications ?? []) {
-    if (others.some(({ publications }) => publications.has(key))) frozen.add(spec.pod.uid);
+  const claims = new Map<PublicationKey, Failure>();
+  for (const key of actual.get(orphan)?.publications.keys() ?? []) {
+    const claimant = others.find(({ publications }) => publications.has(key));
+    if (claimant !== undefined) claims.set(key, claimedBy(claimant.spec.id));
   }
-  return frozen;
+  return claims;
+}
+
+function claimedBy(volume: VolumeId): Failure {
+  const message =
+    `nothing tells whose this is, and ${volume} is to be in this place or still is: ` +
+    'it may be what a container uses, and goes when that volume is published here or not wanted here any more';
+  return { code: 'mount-foreign', message, effect: 'none', blocker: volume };
 }
 
 function isInQuarantine(spec: VolumeSpec, actual: ActualState, desired: DesiredState): boolean {

@@ -29,6 +29,8 @@ export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'un
   readonly layoutRead: boolean;
   /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (INV-9). */
   readonly placesRead: boolean;
+  /** Of an orphan: places that another volume decides about, with the reason. */
+  readonly claims?: ReadonlyMap<PublicationKey, Failure>;
 }
 
 /** Something that should happen and may not yet. */
@@ -72,7 +74,8 @@ export function planVolume(input: PlanInput): VolumePlan {
 function descend(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
   const { volume, desired, gate } = input;
   const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
-    waits.push({ kind, operation, publication, failure: undefined });
+    const failure = publication === undefined ? undefined : gate.claims?.get(publication);
+    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? failure : undefined });
   };
   for (const [publication, { spec }] of actual.publications) {
     if (desired?.publications.has(publication)) continue;
@@ -116,7 +119,8 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
   // What was found on disk may come from any source that cannot be read now.
   const { origin, pod } = spec;
   const isUnknown = origin === FOUND_ON_DISK ? gate.unknownOrigins.size > 0 : gate.unknownOrigins.has(origin);
-  return isUnknown || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
+  const isClaimed = gate.claims?.has(spec.key) ?? false;
+  return isUnknown || isClaimed || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
 }
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {

@@ -14,10 +14,11 @@ import {
   type Outcome,
 } from './actual-state.ts';
 import { createForgiveness } from './forgiveness.ts';
-import { isGuessed, type LayoutFinds, mergeFound } from './adopt.ts';
+import { isGuessed, type LayoutFinds } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
+import { createLayoutKnowledge } from './layout-knowledge.ts';
 import type { Log } from './log.ts';
 import { createNotebook } from './notebook.ts';
 import { logDone, logFailure } from './operation-log.ts';
@@ -26,7 +27,6 @@ import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
-import { frozenForOrphan, isExplained } from './orphan.ts';
 import { knownSize, performVerb } from './perform.ts';
 import { createWards } from './ward.ts';
 import { planVolume, type VolumePlan } from './plan.ts';
@@ -94,11 +94,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const policy: Policy = { planVolume, begin, learn, ...parts.policy };
   const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
   const dirty = new Set<VolumeId>(actual.keys());
-  const orphans = new Set<VolumeId>();
   const obstacles = createObstacleBook(host);
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
-  const read = { layoutRead: false, placesRead: false };
   let passes = 0;
   let scheduled = false;
   let stopped = false;
@@ -125,11 +123,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       desired: desired.volumes.get(volume),
       actual: actual.get(volume),
       needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
-      gate: {
-        ...desired,
-        ...read,
-        ...(spec?.kind === 'orphan' ? { frozenPods: frozenForOrphan(volume, actual, desired) } : {}),
-      },
+      gate: { ...desired, ...onDisk.gateOf(volume) },
       quarantine: actual.get(volume)?.quarantine?.reason ?? wards.standing(volume),
     });
   }
@@ -171,6 +165,15 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       executor.forgive(volume);
       touch(volume);
     },
+  });
+
+  const onDisk = createLayoutKnowledge({
+    log,
+    actual,
+    desired: () => desired,
+    isBusy,
+    touch,
+    forget: (volume) => void forget(volume),
   });
 
   const forgiveness = createForgiveness(host, (driver) => {
@@ -221,7 +224,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   function reconcileVolume(volume: VolumeId): void {
-    if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, actual)) void forget(volume);
+    onDisk.visit(volume);
     wards.visit(volume);
     const { operations, waits } = planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
@@ -295,7 +298,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   async function forget(id: VolumeId): Promise<Result<void>> {
     actual.delete(id);
-    orphans.delete(id);
+    onDisk.forgotten(id);
     const erased = await records.erase(id);
     if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
     return erased;
@@ -308,7 +311,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     }
     resync.changed(operation.volume);
     touch(operation.volume);
-    for (const orphan of orphans) touch(orphan);
+    onDisk.ended();
     whenEnded();
   }
 
@@ -321,7 +324,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   for (const [id, volume] of actual) {
-    if (volume.spec.kind === 'orphan') orphans.add(id);
     // A quarantine that a reboot ended was all there was to remember.
     if (isForgettable(volume)) void forget(id);
   }
@@ -345,21 +347,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
         for (const [id, spec] of specs(actual, desired)) if (isOf(spec, cause.driver)) touch(id);
       }
     },
-    adopt(found) {
-      if ((found.complete && !read.layoutRead) || (found.placesRead && !read.placesRead)) {
-        read.layoutRead ||= found.complete;
-        read.placesRead ||= found.placesRead;
-        for (const id of specs(actual, desired).keys()) touch(id);
-      }
-      for (const volume of found.volumes) {
-        const adopted = mergeFound(actual.get(volume.spec.id), volume);
-        if (adopted === undefined) continue;
-        actual.set(volume.spec.id, adopted);
-        if (volume.spec.kind === 'orphan') orphans.add(volume.spec.id);
-        log.info('volume found on disk', { volume: volume.spec.id });
-        touch(volume.spec.id);
-      }
-    },
+    adopt: onDisk.adopt,
     actual: () => actual,
     desired: () => desired,
     running: () => executor.inFlight(),

@@ -5,6 +5,7 @@ import { parseAbsolutePath } from '../../mount/host.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
+import type { LayoutFinds } from '../../reconciler/adopt.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
 import { createRecordStore, parseRecord, recordOf } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
@@ -32,7 +33,7 @@ function bench(recovered: ActualState = new Map()) {
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt({ volumes: [], placesRead: true, complete: true });
+  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true });
   return { host, plugins, records, reconciler };
 }
 
@@ -231,34 +232,50 @@ test('a plugin that finds the staged mount gone makes us look at once, not at th
   assert.equal(more?.presence.kind, 'present');
 });
 
+const ORPHAN = 'mooring/orphan/x' as VolumeId;
+
+/** A mount of which nobody knows whose it is, where the pod is to have the volume. */
+function orphanAt(pod: string, handle: string): LayoutFinds {
+  const spec = place(pod, handle, '');
+  const path = layout.target(csi(handle), spec);
+  const found = { spec, presence: RESTARTED, generation: undefined, mount: undefined };
+  const needs = { attach: false, stage: false, expand: false };
+  const volume = onTheGround({ kind: 'orphan', id: ORPHAN, path }, needs);
+  const publications = new Map([[spec.key, found]]);
+  return { volumes: [{ ...volume, publications }], gone: [], placesRead: true, complete: false };
+}
+
 test('an orphan mount is left alone while a wanted volume has that place, and taken down after', async () => {
   const { plugins, reconciler } = bench();
-  const key = place('web', 'data').key;
-  const path = layout.target(csi('data'), place('web', 'data'));
-  const id = 'mooring/orphan/x' as VolumeId;
   plugins.needs = undefined;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
-  const found = {
-    spec: place('web', 'data', ''),
-    presence: RESTARTED,
-    generation: undefined,
-    mount: undefined,
-  };
-  const ground = onTheGround({ kind: 'orphan', id, path }, { attach: false, stage: false, expand: false });
-  reconciler.adopt({
-    volumes: [{ ...ground, publications: new Map([[key, found]]) }],
-    placesRead: true,
-    complete: false,
-  });
+  reconciler.adopt(orphanAt('web', 'data'));
   plugins.needs = { attach: false, stage: false, expand: false };
   reconciler.wake({ kind: 'operator' });
   await settled();
   assert.deepEqual(plugins.calls, ['publish web/pv-data']);
-  assert.ok(plugins.world.has(key));
+  assert.ok(plugins.world.has(place('web', 'data').key));
   reconciler.setDesired(wish([]));
   await settled();
   assert.equal(reconciler.actual().size, 0);
   assert.deepEqual([...plugins.world], []);
+});
+
+test('an orphan that waits for a volume says which, and one that somebody took down is forgotten', async () => {
+  const { plugins, reconciler } = bench();
+  plugins.needs = undefined;
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  reconciler.adopt(orphanAt('web', 'data'));
+  await settled();
+  const told = () => reconciler.obstacles().find(({ volume }) => volume === ORPHAN);
+  assert.deepEqual(
+    [told()?.kind, told()?.code, told()?.blocker],
+    ['frozen', 'mount-foreign', csi('data').id],
+  );
+  reconciler.adopt({ volumes: [], gone: [ORPHAN], placesRead: true, complete: true });
+  await settled();
+  assert.deepEqual([told(), reconciler.actual().has(ORPHAN)], [undefined, false]);
+  assert.deepEqual(plugins.calls, []);
 });
 
 test('an idle reconciler makes no pass', async () => {

@@ -1,0 +1,83 @@
+/** What looking at the layout on disk has taught, and what it allows: the orphans, and whether all was read. */
+import type { Failure } from '../mount/failure.ts';
+import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
+import type { ActualVolume } from './actual-state.ts';
+import { type LayoutFinds, mergeFound } from './adopt.ts';
+import type { DesiredState } from './desired-state.ts';
+import type { Log } from './log.ts';
+import { claimsOn, isExplained } from './orphan.ts';
+import type { Gate } from './plan.ts';
+import { specs } from './specs.ts';
+
+export interface LayoutKnowledgeParts {
+  readonly log: Log;
+  /** Changed in place: what was found joins it. */
+  readonly actual: Map<VolumeId, ActualVolume>;
+  readonly desired: () => DesiredState;
+  readonly isBusy: (volume: VolumeId) => boolean;
+  readonly touch: (volume: VolumeId) => void;
+  /** Nothing of it is to be remembered. */
+  readonly forget: (volume: VolumeId) => void;
+}
+
+export interface LayoutKnowledge {
+  /** As Reconciler.adopt. */
+  adopt(found: LayoutFinds): void;
+  /** The part of the gate that depends on the layout. */
+  gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'claims'>;
+  /** Before a volume is planned: an orphan that is explained by now is forgotten. */
+  visit(volume: VolumeId): void;
+  /** An operation ended: it may explain an orphan. */
+  ended(): void;
+  forgotten(volume: VolumeId): void;
+}
+
+const NO_CLAIMS: ReadonlyMap<PublicationKey, Failure> = new Map();
+
+export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowledge {
+  const { log, actual, desired, isBusy, touch } = parts;
+  const orphans = new Set<VolumeId>();
+  const read = { layoutRead: false, placesRead: false };
+  for (const [id, { spec }] of actual) if (spec.kind === 'orphan') orphans.add(id);
+
+  function noteReading(found: LayoutFinds): void {
+    if ((!found.complete || read.layoutRead) && (!found.placesRead || read.placesRead)) return;
+    read.layoutRead ||= found.complete;
+    read.placesRead ||= found.placesRead;
+    for (const id of specs(actual, desired()).keys()) touch(id);
+  }
+
+  return {
+    adopt(found) {
+      noteReading(found);
+      for (const id of found.gone) {
+        if (!orphans.has(id) || isBusy(id)) continue;
+        log.info('orphan gone', { volume: id });
+        parts.forget(id);
+        touch(id);
+      }
+      for (const volume of found.volumes) {
+        const { id, kind } = volume.spec;
+        const adopted = mergeFound(actual.get(id), volume);
+        if (adopted === undefined) continue;
+        actual.set(id, adopted);
+        if (kind === 'orphan') orphans.add(id);
+        log.info('volume found on disk', { volume: id });
+        touch(id);
+      }
+    },
+    gateOf: (volume) => ({
+      ...read,
+      claims: orphans.has(volume) ? claimsOn(volume, actual, desired()) : NO_CLAIMS,
+    }),
+    visit(volume) {
+      if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, actual)) parts.forget(volume);
+    },
+    ended() {
+      for (const orphan of orphans) touch(orphan);
+    },
+    forgotten: (volume) => {
+      orphans.delete(volume);
+    },
+  };
+}
