@@ -366,6 +366,18 @@ test('A-071: what a growth was refused for ends with the quarantine that took th
   assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(20));
 });
 
+test('A-071: that it is in use is on disk before anything else is done, so a crash forgets no answer', async () => {
+  const { host, plugins, reconciler } = await mounted(10);
+  await host.advance(1_000);
+  plugins.fault = (kind) =>
+    kind === 'expand' ? { code: 'expand-in-use', message: 'in use', effect: 'none' } : undefined;
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 20)]));
+  await settled();
+  const record = parseRecord([...host.files.values()][0] ?? '');
+  assert.ok(record.ok);
+  assert.equal(record.value.refusedExpansion?.because, 'in-use', 'not a clock tick has passed');
+});
+
 test('a failing expansion of a volume in use delays neither a new pod nor a stage (F3)', async () => {
   const { host, plugins, reconciler } = await mounted(10);
   plugins.fault = (kind) => (kind === 'expand' ? timedOut : undefined);
