@@ -265,7 +265,11 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       : { kind: 'failed', failure: saved.failure };
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
-    await settle(policy.learn(now, before, operation, outcome));
+    const learnt = policy.learn(now, before, operation, outcome);
+    await settle(learnt);
+    // What must not be asked again must not be forgotten: on disk before anybody can plan on it.
+    if (learnt.refusedExpansion !== now.refusedExpansion && !isForgettable(learnt))
+      await records.save(learnt);
     return outcome;
   }
 

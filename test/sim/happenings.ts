@@ -46,6 +46,7 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
       if (!trouble.damageRecord()) return;
       // An operator's word is nowhere else than in the record.
       world.quarantine.forgetAll();
+      sim.forgetLostRefusals();
       return sim.killAgent('killed while records were damaged');
     case 'podWrites':
       return world.writeFromPods((key) => sim.isPublished(key));

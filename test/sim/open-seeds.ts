@@ -13,5 +13,4 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     'INV-1: with records damaged, a publish of before the crash takes effect after its place was cleaned',
   ],
   [42570, 'INV-1: perhaps as 25069; not analysed'],
-  [49474, 'A-071: asked again to grow, perhaps because a crash came between the refusal and its record'],
 ]);

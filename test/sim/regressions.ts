@@ -35,4 +35,8 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a device whose number is no disk of this machine any more is never held, and no pod has it',
   },
   { seed: 34875, sentence: 'a mount that was taken down while a slow scan went is no orphan' },
+  {
+    seed: 49474,
+    sentence: 'a refusal to grow whose record is lost while no agent runs may be asked for again',
+  },
 ];

@@ -293,10 +293,15 @@ export class Simulation {
     this.trace.add(`agent life ${life.number} ends: ${why}`);
     this.life = undefined;
     life.host.kill();
-    this.world.oracle.forgetUnrecorded((handle) => hasRecordedRefusal(this, handle));
+    this.forgetLostRefusals();
     this.time.after(this.#random.between(50, 5_000), () => {
       if (this.life === undefined) this.#boot();
     });
+  }
+
+  /** What a dead life heard and no record says: the crash came first, or the record was damaged. */
+  forgetLostRefusals(): void {
+    this.world.oracle.forgetUnrecorded((handle) => hasRecordedRefusal(this, handle));
   }
 
   #diesAt(kind: EffectKind, moment: 'before' | 'after'): boolean {
@@ -339,6 +344,7 @@ export class Simulation {
     life?.host.kill();
     this.world.losePower();
     this.kernel.reboot();
+    this.forgetLostRefusals();
     this.world.mountManifests();
     this.time.after(this.#random.between(100, 10_000), () => {
       if (this.life === undefined) this.#boot();
