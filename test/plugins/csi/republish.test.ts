@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ok } from '../../../mount/failure.ts';
 import { accept, refuse } from './answers.ts';
 import { call, targetOf, up, world } from './csi-world.ts';
 import { refusing } from './scripted-driver.ts';
 
+const ABORTED = 10;
 const INTERNAL = 13;
 
 test('C17: a republish that fails in the driver has no effect as long as the pod has the same mount', async () => {
@@ -19,23 +21,36 @@ test('C17: a republish that fails in the driver has no effect as long as the pod
   assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-failed', effect: 'unknown' });
 });
 
-test('C17: one that took the mount away, or was never answered, is in doubt', async () => {
+test('C17: one that was never answered, or found nobody there, has none either, and walks nothing', async () => {
   const made = await world({}, { deadlineMs: 300 });
+  await up(made);
+  const before = accept(await made.host.mountIdOf(targetOf(made)));
+  const walks: string[] = [];
+  made.host.changeOwnership = async ({ path }) => {
+    walks.push(path);
+    return ok({ seen: 1, changed: 0, refused: 0 });
+  };
+  const again = () =>
+    made.plugin.publish(call({ refresh: true, fsGroup: { gid: 2_000, changePolicy: 'Always' } }));
+  made.plan.before = () => new Promise(() => {});
+  assert.deepEqual(refuse(await again()), { code: 'driver-deadline', effect: 'none' });
+  made.plan.before = refusing('NodePublishVolume', ABORTED);
+  assert.deepEqual(refuse(await again()), { code: 'driver-busy', effect: 'none' });
+  await made.server.close();
+  assert.deepEqual(refuse(await again()), { code: 'driver-unreachable', effect: 'none' });
+  assert.equal(accept(await made.host.mountIdOf(targetOf(made))), before);
+  assert.deepEqual(walks, []);
+});
+
+test('C17: one that took the mount away, or began without one, is in doubt', async () => {
+  const made = await world();
   await up(made);
   made.plan.before = (method) => {
     if (method !== 'NodePublishVolume') return;
     made.host.mounts.delete(targetOf(made));
     refusing(method, INTERNAL)(method);
   };
-  assert.deepEqual(refuse(await made.plugin.publish(call({ refresh: true }))), {
-    code: 'driver-failed',
-    effect: 'unknown',
-  });
-  made.plan.before = () => undefined;
-  accept(await made.plugin.publish(call()));
-  made.plan.before = () => new Promise(() => {});
-  assert.deepEqual(refuse(await made.plugin.publish(call({ refresh: true }))), {
-    code: 'driver-deadline',
-    effect: 'unknown',
-  });
+  const inDoubt = { code: 'driver-failed', effect: 'unknown' };
+  assert.deepEqual(refuse(await made.plugin.publish(call({ refresh: true }))), inDoubt);
+  assert.deepEqual(refuse(await made.plugin.publish(call({ refresh: true }))), inDoubt, 'it is gone');
 });
