@@ -170,6 +170,7 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
     undo: () => Promise<Result<void>>,
   ): Prepared {
     return {
+      standing: before.mountId !== undefined || before.device !== undefined,
       undo: () =>
         alone(specName, async () => {
           const now = await lookAt(host, path);

@@ -285,11 +285,12 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
 
   /**
    * The promise of effect `none` is kept or withdrawn: drivers mount and then answer with an error, too (DR-04). A
-   * republish that failed in the driver and left the pod its mount has taken nothing away, whatever the code.
+   * republish that failed, whatever the answer or without one, and left the pod its mount has taken nothing away; what
+   * a late one changes is seen by the mount's identity.
    */
   async function refused(prepared: Prepared, failure: Failure, isRefresh = false): Promise<Result<never>> {
-    const mayBeNone = failure.effect === 'none' || (isRefresh && failure.code === 'driver-failed');
-    if (!mayBeNone) return fail(failure);
+    const mayBeNone = isRefresh ? prepared.standing : failure.effect === 'none';
+    if (!mayBeNone) return doubtful<never>(fail(failure));
     return (await prepared.undo()) ? fail({ ...failure, effect: 'none' }) : doubtful<never>(fail(failure));
   }
 

@@ -33,6 +33,8 @@ export interface Place {
 }
 
 export interface Prepared {
+  /** Before the call a mount, or the driver's device, was there. */
+  readonly standing: boolean;
   /**
    * After a refused call: takes away what `prepare` made. False when the driver changed something all the same, so that
    * the effect is unknown; then all of ours stays.
@@ -69,7 +71,7 @@ async function prepare(host: Host, directory: VolumeDirectory): Promise<Result<P
     if (!now.ok || now.value !== mountId.value) return false;
     return !fresh || (await remove(host, directory)).ok;
   };
-  return ok({ undo });
+  return ok({ standing: mountId.value !== undefined, undo });
 }
 
 async function fill(host: Host, directory: VolumeDirectory, isMounted: boolean): Promise<Result<void>> {

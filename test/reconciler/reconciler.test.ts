@@ -378,6 +378,27 @@ test('A-071: that it is in use is on disk before anything else is done, so a cra
   assert.equal(record.value.refusedExpansion?.because, 'in-use', 'not a clock tick has passed');
 });
 
+test('a republish that was not answered leaves the place as it is, and is asked for again by back-off', async () => {
+  const { host, plugins, reconciler } = await mounted(10);
+  const again = wantedOfSize('data', ['web'], 10);
+  const publications = new Map(
+    [...again.publications].map(([key, one]) => [key, { ...one, generation: '1' }]),
+  );
+  plugins.fault = (kind) => (kind === 'publish' ? { ...timedOut, effect: 'none' } : undefined);
+  const asked = () => plugins.calls.filter((one) => one === 'publish web/pv-data').length;
+  const place0 = () => reconciler.actual().get(csi('data').id)?.publications.get(place('web', 'data').key);
+  reconciler.setDesired(wish([{ ...again, publications }]));
+  await settled();
+  assert.deepEqual([asked(), place0()?.presence.kind], [2, 'present']);
+  await host.advance(400);
+  assert.equal(asked(), 2, 'not before its time');
+  await host.advance(400);
+  assert.deepEqual([asked(), place0()?.presence.kind], [3, 'present']);
+  plugins.fault = () => undefined;
+  await host.advance(8_000);
+  assert.deepEqual([place0()?.generation, reconciler.obstacles()], ['1', []]);
+});
+
 test('a failing expansion of a volume in use delays neither a new pod nor a stage (F3)', async () => {
   const { host, plugins, reconciler } = await mounted(10);
   plugins.fault = (kind) => (kind === 'expand' ? timedOut : undefined);
