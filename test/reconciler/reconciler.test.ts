@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
 import { parseAbsolutePath } from '../../mount/host.ts';
+import { createMountTable } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
-import type { VolumeId } from '../../plugins/volume.ts';
+import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
 import type { LayoutFinds } from '../../reconciler/adopt.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
@@ -18,7 +19,8 @@ assert.ok(root);
 const layout = createLayout(root);
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
-function bench(recovered: ActualState = new Map()) {
+/** `isRead`: of the layout all was read, and nothing is unknown. */
+function bench(recovered: ActualState = new Map(), isRead = true) {
   const host = createBenchHost();
   const plugins = createBenchPlugin();
   const records = createRecordStore(host, layout);
@@ -33,7 +35,8 @@ function bench(recovered: ActualState = new Map()) {
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true });
+  if (isRead)
+    reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
   return { host, plugins, records, reconciler };
 }
 
@@ -242,7 +245,13 @@ function orphanAt(pod: string, handle: string): LayoutFinds {
   const needs = { attach: false, stage: false, expand: false };
   const volume = onTheGround({ kind: 'orphan', id: ORPHAN, path }, needs);
   const publications = new Map([[spec.key, found]]);
-  return { volumes: [{ ...volume, publications }], gone: [], placesRead: true, complete: false };
+  return {
+    volumes: [{ ...volume, publications }],
+    gone: [],
+    placesRead: true,
+    complete: false,
+    unknown: undefined,
+  };
 }
 
 test('an orphan mount is left alone while a wanted volume has that place, and taken down after', async () => {
@@ -272,7 +281,7 @@ test('an orphan that waits for a volume says which, and one that somebody took d
     [told()?.kind, told()?.code, told()?.blocker],
     ['frozen', 'mount-foreign', csi('data').id],
   );
-  reconciler.adopt({ volumes: [], gone: [ORPHAN], placesRead: true, complete: true });
+  reconciler.adopt({ volumes: [], gone: [ORPHAN], placesRead: true, complete: true, unknown: undefined });
   await settled();
   assert.deepEqual([told(), reconciler.actual().has(ORPHAN)], [undefined, false]);
   assert.deepEqual(plugins.calls, []);
@@ -398,6 +407,26 @@ test('a republish that was not answered leaves the place as it is, and is asked 
   await host.advance(8_000);
   assert.deepEqual([place0()?.generation, reconciler.obstacles()], ['1', []]);
 });
+
+for (const [device, calls] of [
+  ['8:32', ['stage data', 'publish web/pv-data', 'unpublish web/pv-data', 'unstage data']],
+  ['7:1', ['stage data', 'publish web/pv-data', 'unpublish web/pv-data']],
+] as const) {
+  test(`a frozen orphan on device ${device} keeps only a volume staged from it from being unstaged`, async () => {
+    const { plugins, reconciler } = bench(new Map(), false);
+    reconciler.setDesired(wish([wanted('data', ['web'])]));
+    await settled();
+    const frozenPods = new Set(['lost' as PodUid]);
+    reconciler.setDesired(wish([], { frozenPods }));
+    const path = layout.target(csi('x'), place('lost', 'x'));
+    const unknown = { mounts: [{ path, device, root: '/' }], unread: [], table: createMountTable([]) };
+    reconciler.adopt({ ...orphanAt('lost', 'x'), unknown });
+    await settled();
+    assert.deepEqual(plugins.calls, calls);
+    const why = reconciler.obstacles().find(({ operation }) => operation === 'unstage');
+    assert.equal(why?.blocker, calls.length === 4 ? undefined : path);
+  });
+}
 
 test('a failing expansion of a volume in use delays neither a new pod nor a stage (F3)', async () => {
   const { host, plugins, reconciler } = await mounted(10);
