@@ -76,12 +76,14 @@ async function addPlace(disk: DiskReader, layout: Layout, finds: Finds, place: P
   finds.place(spec, await disk.exists(layout.stagingPath(spec)), publication);
 }
 
-/** Adds what is staged and nobody knows; empty directories of a volume that nothing tells of are removed. */
+/**
+ * Adds what is staged and nobody knows. `tidies`: empty directories of a volume that nothing tells of are removed.
+ */
 export async function scanBlockStaging(
   scan: { readonly host: Host; readonly layout: Layout; readonly known: ActualState },
   disk: DiskReader,
   finds: Finds,
-  places: BlockPlaces,
+  { places, tidies }: { readonly places: BlockPlaces; readonly tidies: boolean },
 ): Promise<void> {
   const { host, layout, known } = scan;
   const staging = below(layout.blockDevices, 'staging');
@@ -90,23 +92,25 @@ export async function scanBlockStaging(
   for (const specName of await disk.names(staging)) {
     if (!isVolumeName(specName) || explained.has(specName)) continue;
     const data = await volumeData(specName);
-    if (data === 'nothing') {
+    if (data === 'nothing' && tidies) {
       await removeUnlessInUse(host, below(staging, specName));
       await removeEmptyBlockDirectories(host, layout, specName);
     }
     if (typeof data !== 'string') finds.staged(foundCsiSpec(data, specName, 'Block'));
   }
+  if (!tidies) return;
   // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
+  const believed = new Set([...blockNames(known), ...blockNames(finds.all())]);
   for (const [specName, pods] of places) {
-    if (pods.size > 0 || (await volumeData(specName)) === 'unknown') continue;
-    if (!isBelievedName(known, specName) && !isBelievedName(finds.all(), specName))
-      await removeEmptyBlockDirectories(host, layout, specName);
+    if (pods.size > 0 || believed.has(specName) || (await volumeData(specName)) === 'unknown') continue;
+    // It may have become known since.
+    if (!blockNames(known).includes(specName)) await removeEmptyBlockDirectories(host, layout, specName);
   }
 }
 
-function isBelievedName(state: ActualState, specName: string): boolean {
-  return [...state.values()].some(({ spec }) => {
-    return spec.kind === 'csi' && spec.mode === 'Block' && spec.specName === specName;
+function blockNames(state: ActualState): readonly string[] {
+  return [...state.values()].flatMap(({ spec }) => {
+    return spec.kind === 'csi' && spec.mode === 'Block' ? [spec.specName] : [];
   });
 }
 

@@ -1,15 +1,26 @@
 /** What is mounted, or left, in the places of volumes and that nothing explains; and what of it is gone again. */
-import { type AbsolutePath, below, isBelow, parentOf } from '../mount/host.ts';
-import type { MountTable } from '../mount/mount-table.ts';
-import type { Layout } from '../plugins/layout.ts';
+import type { Failure } from '../mount/failure.ts';
+import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../mount/host.ts';
+import type { MountEntry, MountTable } from '../mount/mount-table.ts';
+import type { BlockPublicationLayout, Layout } from '../plugins/layout.ts';
 import { parsePodUid, type PublicationSpec, type VolumeId } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume } from './actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
 import { type Finds, foundPublication, orphanSpec } from './finds.ts';
+import type { UnknownMount, UnknownPlaces } from './unknown-places.ts';
 
 /** Mounts in the places of volumes that nothing explains: they can only be taken down. */
-export function findOrphans(table: MountTable, layout: Layout, known: ActualState, finds: Finds): void {
+export function findOrphans(
+  table: MountTable,
+  layout: Layout,
+  known: ActualState,
+  finds: Finds,
+  disk: DiskReader,
+): void {
+  const unread = unreadDirectories(disk);
   for (const target of unexplained(table, [...known.values(), ...finds.list()], layout)) {
+    // Its papers may tell whose it is as soon as they can be read.
+    if (unread.some((directory) => isBelow(target, directory))) continue;
     const place = ORPHAN_PLACE.exec(
       target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '',
     );
@@ -73,4 +84,67 @@ function pathsOf(
   if (place === undefined) return [path];
   const { held, published, link } = layout.blockPublication(place);
   return [held, below(parentOf(held), `.${place.pod.uid}.tmp`), published, link];
+}
+
+function unreadDirectories(disk: DiskReader): readonly AbsolutePath[] {
+  const papers = disk.unreadPapers().map(({ directory }) => directory);
+  return [
+    ...papers,
+    ...disk.unlisted().flatMap(({ blocker }) => (blocker === undefined ? [] : [blocker as AbsolutePath])),
+  ];
+}
+
+/**
+ * What may be a publication that nobody knows: what is mounted of the orphans and where papers could not be read. A
+ * driver is never asked to publish anywhere else, and what is not mounted is not published.
+ */
+export async function unknownPlaces(
+  orphans: readonly ActualVolume[],
+  table: MountTable,
+  { host, layout }: { readonly host: Pick<Host, 'deviceOf'>; readonly layout: Layout },
+  disk: DiskReader,
+): Promise<UnknownPlaces> {
+  const unread = [...disk.unlisted()];
+  const mounts: UnknownMount[] = [];
+  const isPlace = (path: AbsolutePath): boolean => CSI_PLACE.test(path.slice(layout.pods.length));
+  for (const { directory, failure } of disk.unreadPapers()) {
+    if (!isBelow(directory, layout.pods)) unread.push(failure);
+    else mounts.push(...mountsAt(table, ({ target }) => isBelow(target, directory)));
+  }
+  for (const { spec, publications } of orphans) {
+    if (spec.kind !== 'orphan') continue;
+    if (isBelow(spec.path, layout.pods)) {
+      if (isPlace(spec.path)) mounts.push(...mountsAt(table, ({ target }) => target === spec.path));
+      continue;
+    }
+    const [place] = publications.values();
+    const device =
+      place === undefined ? undefined : await deviceAt(host, layout.blockPublication(place.spec));
+    if (device !== undefined) mounts.push({ path: spec.path, device, root: '/' });
+    else unread.push({ ...NOTHING_TELLS, blocker: spec.path });
+  }
+  return { mounts, unread, table };
+}
+
+const CSI_PLACE = /^\/[^/]+\/volumes\/kubernetes\.io~csi\/[^/]+(?:\/mount)?$/;
+
+const NOTHING_TELLS: Failure = {
+  code: 'mount-foreign',
+  message: 'what is left of a block volume there does not tell of which',
+  effect: 'none',
+};
+
+function mountsAt(table: MountTable, isMeant: (entry: MountEntry) => boolean): readonly UnknownMount[] {
+  return table.entries.filter(isMeant).map(({ target, device, root }) => ({ path: target, device, root }));
+}
+
+async function deviceAt(
+  host: Pick<Host, 'deviceOf'>,
+  { held, published }: BlockPublicationLayout,
+): Promise<string | undefined> {
+  for (const path of [held, published]) {
+    const device = await host.deviceOf(path);
+    if (device.ok && device.value !== undefined) return device.value;
+  }
+  return undefined;
 }

@@ -31,9 +31,10 @@ import {
   RESTARTED,
 } from './actual-state.ts';
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './adopt-block.ts';
-import { findOrphans, goneOrphans } from './adopt-orphan.ts';
+import { findOrphans, goneOrphans, unknownPlaces } from './adopt-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './finds.ts';
+import type { UnknownPlaces } from './unknown-places.ts';
 
 export interface LayoutScan {
   readonly host: Host;
@@ -50,14 +51,17 @@ export interface LayoutFinds {
   readonly gone: readonly VolumeId[];
   /** Every place of every pod was looked at; what nobody explains is an orphan among the volumes. */
   readonly placesRead: boolean;
-  /** False when something could not be read: then what is staged was not judged, and it is worth another scan. */
+  /** All was read, and nothing is an orphan: no publication is unknown. False: it is worth another scan. */
   readonly complete: boolean;
+  /** Where publications may be that nobody knows; undefined when nothing could be learnt. */
+  readonly unknown: UnknownPlaces | undefined;
 }
 
 /**
  * Volumes and places on disk that `known` does not have.
- * Guarantees: a volume that is staged is reported without its publications only when it surely has none; what cannot
- * be read is never taken for absent. `whole` looks at every pod; otherwise only at pods that nobody knows or wants.
+ * Guarantees: a volume that is staged is reported without a publication of it only when that is surely not there, or
+ * is among the unknown places; what cannot be read is never taken for absent. `whole` looks at every pod; otherwise
+ * only at pods that nobody knows or wants.
  */
 export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strangers'): Promise<LayoutFinds> {
   const { host, layout, known } = scan;
@@ -82,21 +86,37 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   // A scan may take minutes, and the first table tells of mounts that were taken down meanwhile.
   const tableNow = await host.readMountTable();
   if (!tableNow.ok) return { ...NOTHING_FOUND, volumes: finds.list() };
-  findOrphans(tableNow.value, layout, known, finds);
+  findOrphans(tableNow.value, layout, known, finds, disk);
   for (const orphan of await goneOrphans(finds.list(), tableNow.value, layout, disk)) finds.drop(orphan);
   const gone = await goneOrphans([...known.values()], tableNow.value, layout, disk);
   const placesRead = disk.complete();
-  // An orphan may be a publication of any volume that is staged: it goes first.
-  const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => spec.kind === 'orphan');
-  const complete = placesRead && orphans.every(({ spec }) => gone.includes(spec.id));
-  if (complete) {
-    await scanStaging(scan, disk, finds);
-    await scanBlockStaging(scan, disk, finds, blockPlaces);
+  const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => {
+    return spec.kind === 'orphan' && !gone.includes(spec.id);
+  });
+  const places = await unknownPlaces(orphans, tableNow.value, scan, disk);
+  const isClear = placesRead && orphans.length === 0;
+  const stages = createDiskReader(host);
+  // Where a directory of the pods could not be listed, not even the kernel's word for what is in it is asked for.
+  if (disk.unlisted().length === 0) {
+    await scanStaging(scan, stages, finds, isClear);
+    await scanBlockStaging(scan, stages, finds, { places: blockPlaces, tidies: isClear });
   }
-  return { volumes: finds.list(), gone, placesRead, complete: complete && disk.complete() };
+  const unread = [
+    ...places.unread,
+    ...stages.unlisted(),
+    ...stages.unreadPapers().map(({ failure }) => failure),
+  ];
+  const complete = isClear && stages.complete();
+  return { volumes: finds.list(), gone, placesRead, complete, unknown: { ...places, unread } };
 }
 
-const NOTHING_FOUND: LayoutFinds = { volumes: [], gone: [], placesRead: false, complete: false };
+const NOTHING_FOUND: LayoutFinds = {
+  volumes: [],
+  gone: [],
+  placesRead: false,
+  complete: false,
+  unknown: undefined,
+};
 
 /** One that nobody knows is found in any pod, as all mounts are. */
 function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
@@ -158,8 +178,9 @@ async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds:
   }
 }
 
-/** Staging directories of volumes that nobody knows; one that says nothing of its volume is removed if it is empty. */
-async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds): Promise<void> {
+/** Staging directories of volumes that nobody knows; one that says nothing of its volume is removed if it is empty,
+ unless an unknown publication may be its volume's. */
+async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds, tidies: boolean): Promise<void> {
   const { host, layout, known } = scan;
   const drivers = below(layout.plugins, 'kubernetes.io', 'csi');
   for (const driver of await disk.names(drivers)) {
@@ -169,7 +190,7 @@ async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds): Pr
     for (const hash of hashes.filter((one) => !explained.has(one))) {
       const directory = below(drivers, driver, hash);
       const data = await disk.volData(directory);
-      if (data === 'nothing') await removeEmptyDeviceDirectory(host, directory);
+      if (data === 'nothing' && tidies) await removeEmptyDeviceDirectory(host, directory);
       if (typeof data === 'string' || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash)
         continue;
       finds.staged(foundCsiSpec(data, '', 'Filesystem'));

@@ -1,4 +1,5 @@
 /** Reads the layout and remembers whether anything could not be read: missing is an answer, unreadable is not. */
+import type { Failure } from '../mount/failure.ts';
 import type { AbsolutePath, Host } from '../mount/host.ts';
 import { below } from '../mount/host.ts';
 import { isDriverName } from '../plugins/volume.ts';
@@ -23,17 +24,27 @@ export interface DiskReader {
   volData(directory: AbsolutePath): Promise<VolumeData | 'nothing' | 'unknown'>;
   /** False once anything could not be read. */
   complete(): boolean;
+  /** Directories and files that could not be looked at, each with its path as blocker. */
+  unlisted(): readonly Failure[];
+  /** As `unlisted`: the directories whose vol_data.json could not be read. */
+  unreadPapers(): readonly UnreadPaper[];
+}
+
+export interface UnreadPaper {
+  readonly directory: AbsolutePath;
+  readonly failure: Failure;
 }
 
 /** How Host.writeFile calls a file until it is whole. */
 const BEGUN_FILE = /^\.(.+)\.tmp$/;
 
 export function createDiskReader(host: Host): DiskReader {
-  let complete = true;
+  const unlisted: Failure[] = [];
+  const unreadPapers: UnreadPaper[] = [];
   async function list(directory: AbsolutePath): Promise<readonly string[]> {
     const listed = await host.listDirectory(directory, ENTRIES_MAX);
     if (listed.ok) return [...listed.value].sort();
-    if (listed.failure.code !== 'path-missing') complete = false;
+    if (listed.failure.code !== 'path-missing') unlisted.push({ ...listed.failure, blocker: directory });
     return [];
   }
   return {
@@ -43,17 +54,19 @@ export function createDiskReader(host: Host): DiskReader {
     ],
     async exists(path) {
       const facts = await host.inspect(path);
-      if (!facts.ok) complete = false;
+      if (!facts.ok) unlisted.push({ ...facts.failure, blocker: path });
       return !facts.ok || facts.value.kind !== 'absent';
     },
     async volData(directory) {
       const content = await host.readFile(below(directory, 'vol_data.json'), VOL_DATA_BYTES_MAX);
       if (content.ok) return parseVolumeData(Buffer.from(content.value).toString('utf8')) ?? 'nothing';
       if (content.failure.code === 'path-missing') return 'nothing';
-      complete = false;
+      unreadPapers.push({ directory, failure: { ...content.failure, blocker: directory } });
       return 'unknown';
     },
-    complete: () => complete,
+    complete: () => unlisted.length === 0 && unreadPapers.length === 0,
+    unlisted: () => unlisted,
+    unreadPapers: () => unreadPapers,
   };
 }
 

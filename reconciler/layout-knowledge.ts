@@ -1,5 +1,6 @@
 /** What looking at the layout on disk has taught, and what it allows: the orphans, and whether all was read. */
 import type { Failure } from '../mount/failure.ts';
+import type { Layout } from '../plugins/layout.ts';
 import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
 import type { ActualVolume } from './actual-state.ts';
 import { type LayoutFinds, mergeFound } from './adopt.ts';
@@ -8,8 +9,10 @@ import type { Log } from './log.ts';
 import { claimsOn, isExplained } from './orphan.ts';
 import type { Gate } from './plan.ts';
 import { specs } from './specs.ts';
+import { stagedDevices, suspicionOf, type UnknownPlaces } from './unknown-places.ts';
 
 export interface LayoutKnowledgeParts {
+  readonly layout: Layout;
   readonly log: Log;
   /** Changed in place: what was found joins it. */
   readonly actual: Map<VolumeId, ActualVolume>;
@@ -24,7 +27,7 @@ export interface LayoutKnowledge {
   /** As Reconciler.adopt. */
   adopt(found: LayoutFinds): void;
   /** The part of the gate that depends on the layout. */
-  gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'claims'>;
+  gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'suspicion' | 'claims'>;
   /** Before a volume is planned: an orphan that is explained by now is forgotten. */
   visit(volume: VolumeId): void;
   /** An operation ended: it may explain an orphan. */
@@ -32,24 +35,50 @@ export interface LayoutKnowledge {
   forgotten(volume: VolumeId): void;
 }
 
+const NOWHERE: ReadonlySet<string> = new Set();
 const NO_CLAIMS: ReadonlyMap<PublicationKey, Failure> = new Map();
 
 export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowledge {
-  const { log, actual, desired, isBusy, touch } = parts;
+  const { log, layout, actual, desired, isBusy, touch } = parts;
   const orphans = new Set<VolumeId>();
   const read = { layoutRead: false, placesRead: false };
+  let unknown: UnknownPlaces | undefined;
+  /** While places are unknown: all that each volume was seen staged from. */
+  const stagedFrom = new Map<VolumeId, ReadonlySet<string>>();
   for (const [id, { spec }] of actual) if (spec.kind === 'orphan') orphans.add(id);
 
+  /** What was once read whole stays so: of all that came later there is a record. */
   function noteReading(found: LayoutFinds): void {
-    if ((!found.complete || read.layoutRead) && (!found.placesRead || read.placesRead)) return;
+    const before = signature();
     read.layoutRead ||= found.complete;
     read.placesRead ||= found.placesRead;
-    for (const id of specs(actual, desired()).keys()) touch(id);
+    unknown = read.layoutRead ? undefined : found.unknown;
+    for (const id of actual.keys()) noteStaged(id);
+    if (read.layoutRead) stagedFrom.clear();
+    if (signature() !== before) for (const id of specs(actual, desired()).keys()) touch(id);
+  }
+
+  function signature(): string {
+    return JSON.stringify([read, unknown?.mounts, unknown?.unread.map(({ blocker }) => blocker)]);
+  }
+
+  function noteStaged(id: VolumeId): void {
+    const volume = actual.get(id);
+    if (volume === undefined || unknown === undefined) return;
+    const devices = stagedDevices(volume, unknown.table, layout);
+    if (devices.length > 0) stagedFrom.set(id, new Set([...(stagedFrom.get(id) ?? []), ...devices]));
+  }
+
+  function whetherRead(id: VolumeId): Pick<Gate, 'layoutRead' | 'suspicion'> {
+    if (read.layoutRead || unknown === undefined) return { layoutRead: read.layoutRead };
+    noteStaged(id);
+    const seen = stagedFrom.get(id) ?? NOWHERE;
+    const suspicion = suspicionOf(id, { unknown, actual, layout, stagedFrom: seen });
+    return { layoutRead: suspicion === undefined, suspicion };
   }
 
   return {
     adopt(found) {
-      noteReading(found);
       for (const id of found.gone) {
         if (!orphans.has(id) || isBusy(id)) continue;
         log.info('orphan gone', { volume: id });
@@ -65,9 +94,11 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
         log.info('volume found on disk', { volume: id });
         touch(id);
       }
+      noteReading(found);
     },
     gateOf: (volume) => ({
-      ...read,
+      placesRead: read.placesRead,
+      ...whetherRead(volume),
       claims: orphans.has(volume) ? claimsOn(volume, actual, desired()) : NO_CLAIMS,
     }),
     visit(volume) {
@@ -78,6 +109,7 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
     },
     forgotten: (volume) => {
       orphans.delete(volume);
+      stagedFrom.delete(volume);
     },
   };
 }

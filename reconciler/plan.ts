@@ -23,10 +23,12 @@ import { podsThatMustWait } from './single-pod.ts';
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
 export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'> {
   /**
-   * The layout on disk has been read whole once since the start. Before, a publication may exist that no record tells
-   * of, and a volume must not be unstaged under it (INV-1).
+   * The layout on disk has been read since the start, and this volume is surely published nowhere that nobody knows of:
+   * it must not be unstaged under such a publication (INV-1).
    */
   readonly layoutRead: boolean;
+  /** Why `layoutRead` is false, when more is known than that it was not read yet. */
+  readonly suspicion?: Failure | undefined;
   /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (INV-9). */
   readonly placesRead: boolean;
   /** Of an orphan: places that another volume decides about, with the reason. */
@@ -74,8 +76,9 @@ export function planVolume(input: PlanInput): VolumePlan {
 function descend(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
   const { volume, desired, gate } = input;
   const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
-    const failure = publication === undefined ? undefined : gate.claims?.get(publication);
-    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? failure : undefined });
+    const claim = publication === undefined ? undefined : gate.claims?.get(publication);
+    const suspicion = publication === undefined && gate.complete ? gate.suspicion : undefined;
+    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? claim : suspicion });
   };
   for (const [publication, { spec }] of actual.publications) {
     if (desired?.publications.has(publication)) continue;
@@ -102,7 +105,7 @@ function cleanUp(input: PlanInput, actual: ActualVolume, operations: Operation[]
   if (first === undefined) return;
   // Before, it may be staged and nobody knows.
   if (first.kind !== 'unpublish' && !gate.layoutRead)
-    waits.push(...waitingFor(next, 'gate-closed', undefined));
+    waits.push(...waitingFor(next, 'gate-closed', gate.suspicion));
   else if (first.kind !== 'clean' && input.needs === undefined)
     waits.push(...waitingFor(next, 'waiting-driver', undefined));
   else operations.push(...next);

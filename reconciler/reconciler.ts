@@ -168,6 +168,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   });
 
   const onDisk = createLayoutKnowledge({
+    layout,
     log,
     actual,
     desired: () => desired,

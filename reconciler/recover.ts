@@ -77,7 +77,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     staged: isShownStaged ? PRESENT : proven(record.staged, staging, record.stagedMount),
     publishContext: record.publishContext,
     attachedNode: record.attachedNode,
-    stagedMount: record.stagedMount,
+    stagedMount: sameBoot ? record.stagedMount : undefined,
     publications,
     sizeBytes: record.sizeBytes,
     refusedExpansion: record.refusedExpansion,

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fail, ok } from '../../mount/failure.ts';
-import { type AbsolutePath, type Host, parseAbsolutePath, type PathKind } from '../../mount/host.ts';
+import {
+  type AbsolutePath,
+  type DeviceNumber,
+  type Host,
+  parseAbsolutePath,
+  type PathKind,
+} from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import type { PublicationKey } from '../../plugins/volume.ts';
@@ -49,6 +55,7 @@ function disk(paths: Readonly<Record<string, string | null>>, mounts: readonly s
       return ok({ kind, mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 });
     },
     readMountTable: async () => ok(createMountTable(entries)),
+    deviceOf: async () => ok(undefined),
   } as unknown as Host;
 }
 
@@ -183,7 +190,7 @@ test('a pod that cannot be read hides no publication: what is staged is not judg
   assert.deepEqual([finds.volumes, finds.complete], [[], false]);
 });
 
-test('beside an orphan, which may be its publication, a staged volume is not judged either', async () => {
+test('beside an orphan, which may be its publication, a staged volume is found, and suspected', async () => {
   const host = disk(
     {
       [published.replace(/mount$/, 'vol_data.json')]: '',
@@ -191,10 +198,41 @@ test('beside an orphan, which may be its publication, a staged volume is not jud
     },
     [published],
   );
-  assert.deepEqual(
-    (await scan(host)).map(({ spec }) => spec.kind),
-    ['orphan'],
-  );
+  const finds = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole');
+  assert.deepEqual(finds.volumes.map(({ spec }) => spec.kind).sort(), ['csi', 'orphan']);
+  assert.equal(finds.complete, false);
+  assert.deepEqual(finds.unknown?.mounts, [{ path: published, device: '0:50', root: '/' }]);
+});
+
+test('an orphan with nothing mounted, or where no driver publishes, is no unknown publication', async () => {
+  const unknownOf = async (host: Host) =>
+    (await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole')).unknown;
+  const elsewhere = '/state/pods/web/volumes/kubernetes.io~nfs/share';
+  for (const host of [disk({ [`${published}/x`]: '' }), disk({ [`${elsewhere}/x`]: '' }, [elsewhere])]) {
+    const unknown = await unknownOf(host);
+    assert.deepEqual([unknown?.mounts, unknown?.unread], [[], []]);
+  }
+});
+
+test('a mount whose papers cannot be read now is no orphan: it is unknown, and its driver is asked later', async () => {
+  const paper = published.replace(/mount$/, 'vol_data.json');
+  const host = disk({ [paper]: data }, [published]);
+  host.readFile = async () => fail({ code: 'input-output', message: 'EIO', effect: 'none' });
+  const finds = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole');
+  assert.deepEqual(finds.volumes, []);
+  assert.deepEqual([finds.placesRead, finds.complete], [false, false]);
+  assert.deepEqual(finds.unknown?.mounts, [{ path: published, device: '0:50', root: '/' }]);
+  assert.deepEqual(finds.unknown?.unread, []);
+});
+
+test('an orphan of a block volume is known by the number of its device, where there is one', async () => {
+  const host = disk({ [block.held]: '' }, [block.held]);
+  const unknownOf = async () =>
+    (await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole')).unknown;
+  assert.deepEqual((await unknownOf())?.unread[0]?.blocker, block.held);
+  host.deviceOf = async () => ok('7:3' as DeviceNumber);
+  assert.deepEqual((await unknownOf())?.unread, []);
+  assert.deepEqual((await unknownOf())?.mounts, [{ path: block.held, device: '7:3', root: '/' }]);
 });
 
 test('a readiness marker whose volume is gone is found, so that the pod’s directory can go', async () => {
