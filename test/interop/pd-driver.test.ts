@@ -54,9 +54,12 @@ function assertGone(world: World, { cloud }: Pd, ...changes: readonly string[]):
   assert.deepEqual(cloud.changes, changes);
 }
 
-/** As the external resizer does, which Mooring is not: the controller of the driver grows the disk. */
+/**
+ * As the external resizer does, which Mooring is not: the controller of the driver grows the disk. Behind the witness,
+ * because nobody tells Mooring when it calls, so Mooring cannot keep its statistics apart from it.
+ */
 async function growDisk({ cloud, witness }: Pd, name: string, gib: number): Promise<void> {
-  const path = parseAbsolutePath(witness.front);
+  const path = parseAbsolutePath(witness.behind);
   assert.ok(path !== undefined);
   const remote = createGrpcRemote();
   try {
