@@ -4,9 +4,18 @@ import { inspect } from 'node:util';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { desire } from '../../agent/desire.ts';
-import { csiVolumeId, podVolumeId } from '../../plugins/volume.ts';
+import { csiVolumeId, parsePodUid, podVolumeId, type VolumeId } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredState } from '../../reconciler/desired-state.ts';
-import { DATA, desired, only, STAND_ALONE, unresolvedIn, volumeOf } from './desired.ts';
+import {
+  csiSpecOf,
+  DATA,
+  desired,
+  desiredWith,
+  only,
+  STAND_ALONE,
+  unresolvedIn,
+  volumeOf,
+} from './desired.ts';
 import {
   claimSource,
   claimYaml,
@@ -216,6 +225,26 @@ test('of two pods that want one volume differently the lower uid is served, what
   );
   const reversed = volumeOf(desired(...documents.toReversed()), volume.spec.id);
   assert.deepEqual([...reversed.publications.keys()], ['uid-1/pv-b']);
+});
+
+test('who has the volume already is served before a lower uid, and loses it only by going', () => {
+  const documents = [
+    podYaml('z', { v: claimSource('a') }, 'uid-2'),
+    podYaml('a', { v: claimSource('b') }, 'uid-1'),
+    claimYaml('a'),
+    claimYaml('b'),
+    volumeYaml('pv-a', { handle: 'same', csi: 'fsType: ext4' }),
+    volumeYaml('pv-b', { handle: 'same', csi: 'fsType: xfs' }),
+  ];
+  const id = csiVolumeId('test.csi.example', 'same');
+  const holdersOf = (volume: VolumeId) =>
+    new Set(volume === id ? [parsePodUid('uid-2') ?? assert.fail()] : []);
+  const served = (state: DesiredState) => [...volumeOf(state, id).publications.keys()];
+  const state = desiredWith({ holdersOf }, ...documents);
+  assert.deepEqual(served(state), ['uid-2/pv-a']);
+  assert.equal(csiSpecOf(state).fsType, 'ext4');
+  assert.match(unresolvedIn(state), /^spec-invalid: PersistentVolume pv-b is the volume of pv-a,/);
+  assert.deepEqual(served(desiredWith({ holdersOf }, ...documents.slice(1))), ['uid-1/pv-b']);
 });
 
 test('two pods whose uid and volume name run together have a volume each', () => {
