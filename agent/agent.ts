@@ -12,7 +12,7 @@ import { createOrphanPlugin } from '../plugins/orphan.ts';
 import type { PluginRegistry } from '../plugins/plugin.ts';
 import { createRegistry } from '../plugins/registry.ts';
 import type { PodUid } from '../plugins/volume.ts';
-import type { ActualState } from '../reconciler/actual-state.ts';
+import { type ActualState, podsOf } from '../reconciler/actual-state.ts';
 import { findUnrecorded } from '../reconciler/adopt.ts';
 import type { Log } from '../reconciler/log.ts';
 import { createReconciler, type Policy, type Reconciler } from '../reconciler/reconciler.ts';
@@ -148,6 +148,10 @@ export function createAgent(parts: AgentParts): Agent {
       nodeName: config.nodeName,
       tokens: NO_TOKENS,
       seLinux,
+      holdersOf: (volume) => {
+        const known = reconciler.actual().get(volume);
+        return new Set(known === undefined ? [] : podsOf(known));
+      },
       republishEpoch: republisher.epochFor(wish, () => readWish(reconciler)),
     });
     unresolved.note(desired.unresolved);

@@ -18,7 +18,7 @@ import { createBindings } from './bind-claim.ts';
 import type { Pod, Stamped } from './objects.ts';
 import type { Resolved, ResolveOptions } from './resolved.ts';
 import { resolveVolume } from './resolve-volume.ts';
-import { conflictOf } from './volume-conflict.ts';
+import { conflictOf, type Wanted } from './volume-conflict.ts';
 import { HELD_READ_ONLY } from './wanted-size.ts';
 import { compareText, type Wish } from './wish.ts';
 
@@ -26,6 +26,15 @@ import { compareText, type Wish } from './wish.ts';
 export interface DesireOptions extends ResolveOptions {
   /** Of the Node object that is this machine's. */
   readonly nodeName: string;
+  /** The pods that have the volume on this machine, or may have it; by default none. */
+  readonly holdersOf?: (volume: VolumeId) => ReadonlySet<PodUid>;
+}
+
+/** One volume of one pod, and what it came to. */
+interface Item {
+  readonly pod: Stamped<Pod>;
+  readonly volumeName: string;
+  readonly resolved: Result<Resolved>;
 }
 
 /** A publication while the volumes are gathered. */
@@ -42,21 +51,24 @@ interface Growing extends Pick<DesiredVolume, 'spec' | 'secrets' | 'blocked' | '
 }
 
 /**
- * Guarantees: the same wish gives the same state, whatever the order of its objects; what cannot be resolved freezes
- * its own pod and nothing else; of two pods that want one volume in different ways the one with the lower uid is
- * served, the other is unresolved.
+ * Guarantees: the same wish, with the same holders, gives the same state, whatever the order of its objects; what
+ * cannot be resolved freezes its own pod and nothing else; of two pods that want one volume in different ways one that
+ * has it already is served, else the one with the lower uid, and the other is unresolved.
  */
 export function desire(wish: Wish, options: DesireOptions): DesiredState {
   const sources = { wish, bindings: createBindings(wish), options };
   const growing = new Map<VolumeId, Growing>();
   const unresolved: UnresolvedVolume[] = [];
   const pods = [...wish.pods.values()].sort((a, b) => compareText(a.reference.uid, b.reference.uid));
-  for (const pod of pods) {
-    for (const volume of pod.volumes) {
-      const resolved = resolveVolume(sources, pod, volume);
-      const added = resolved.ok ? add(growing, pod, volume.name, resolved.value) : resolved;
-      if (!added.ok) unresolved.push({ pod: pod.reference, volumeName: volume.name, failure: added.failure });
-    }
+  const items = pods.flatMap((pod) =>
+    pod.volumes.map((volume): Item => {
+      return { pod, volumeName: volume.name, resolved: resolveVolume(sources, pod, volume) };
+    }),
+  );
+  const owners = ownersOf(items, options.holdersOf ?? (() => new Set()));
+  for (const { pod, volumeName, resolved } of items) {
+    const added = resolved.ok ? add(growing, owners, pod, volumeName, resolved.value) : resolved;
+    if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
   }
   const volumes = new Map<VolumeId, DesiredVolume>();
   for (const [id, volume] of growing) volumes.set(id, finish(volume, unresolved));
@@ -70,19 +82,36 @@ export function desire(wish: Wish, options: DesireOptions): DesiredState {
   };
 }
 
+/** By whose wish each volume goes where pods differ: a pod that runs must not lose it to one that comes. */
+function ownersOf(
+  items: readonly Item[],
+  holdersOf: (volume: VolumeId) => ReadonlySet<PodUid>,
+): ReadonlyMap<VolumeId, Wanted> {
+  const owners = new Map<VolumeId, Wanted>();
+  for (const { pod, resolved } of items) {
+    if (!resolved.ok) continue;
+    const { spec } = resolved.value;
+    const owner = owners.get(spec.id);
+    const holders = holdersOf(spec.id);
+    if (owner === undefined || (!holders.has(owner.pod.uid) && holders.has(pod.reference.uid)))
+      owners.set(spec.id, { spec, pod: pod.reference });
+  }
+  return owners;
+}
+
 /** One volume for the node, one publication for the pod: a claim used twice in a pod is one place. */
 function add(
   growing: Map<VolumeId, Growing>,
+  owners: ReadonlyMap<VolumeId, Wanted>,
   pod: Stamped<Pod>,
   volumeName: string,
   resolved: Resolved,
 ): Result<void> {
   const { spec, secrets, blocked, size, specName, generation, files, tokens } = resolved;
   const known = growing.get(spec.id);
-  const [first] = known?.places.values() ?? [];
-  if (known !== undefined && first !== undefined) {
-    const holder = { spec: known.spec, pod: first.publication.spec.pod };
-    const conflict = conflictOf(holder, { spec, pod: pod.reference });
+  const owner = owners.get(spec.id);
+  if (owner !== undefined && owner.spec !== spec) {
+    const conflict = conflictOf(owner, { spec, pod: pod.reference });
     if (conflict !== undefined) return conflict;
   }
   const volume = known ?? { spec, secrets, blocked, size, places: new Map<PublicationKey, Place>() };

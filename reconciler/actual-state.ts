@@ -5,6 +5,7 @@ import type { Needs, PublishContext } from '../plugins/plugin.ts';
 import {
   type Bytes,
   isMoreThan,
+  type PodUid,
   type PublicationKey,
   type PublicationSpec,
   type VolumeId,
@@ -101,6 +102,11 @@ export function isOnTheGround(volume: ActualVolume): boolean {
 /** Nothing of it stands, and nothing of it has to be remembered. */
 export function isForgettable(volume: ActualVolume): boolean {
   return isOnTheGround(volume) && volume.quarantine === undefined;
+}
+
+/** That have it, or may have it. */
+export function podsOf({ publications }: ActualVolume): readonly PodUid[] {
+  return [...publications.values()].map(({ spec }) => spec.pod.uid);
 }
 
 export function presenceOf(volume: ActualVolume, operation: Operation): Presence {

@@ -28,6 +28,7 @@ import {
   type ActualState,
   type ActualVolume,
   isBegun,
+  podsOf,
   RESTARTED,
 } from './actual-state.ts';
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './adopt-block.ts';
@@ -122,10 +123,6 @@ const NOTHING_FOUND: LayoutFinds = {
 function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
   const { held, published } = layout.blockPublication(place);
   return table.at(held).length > 0 || table.at(published).length > 0;
-}
-
-function podsOf({ publications }: ActualVolume): readonly PodUid[] {
-  return [...publications.values()].map(({ spec }) => spec.pod.uid);
 }
 
 async function scanPod(
