@@ -11,6 +11,7 @@ import type { Log } from '../../reconciler/log.ts';
 import { type Agent, createAgent } from '../agent.ts';
 import { type Config, parseConfig } from '../config.ts';
 import { createDirectoryWatcher } from '../directory-watcher.ts';
+import { isSettled } from '../settled.ts';
 import { createFaults, type FaultClass } from './fault-class.ts';
 import type { Life, TestVolume } from './life.ts';
 import {
@@ -187,16 +188,9 @@ function logTo(lines: string[]): Log {
 async function settles(notes: Notes, agent: Agent, what: string, volumes: number): Promise<boolean> {
   const untilMs = CLOCK.nowMs() + SETTLE_MS_MAX;
   for (;;) {
-    const { reconciler, wish } = agent.view();
-    const actual = reconciler.actual();
-    const desired = reconciler.desired();
-    const arePresent = [...desired.volumes.values()].every(({ spec, publications }) => {
-      const there = actual.get(spec.id)?.publications;
-      return [...publications.keys()].every((key) => there?.get(key)?.presence.kind === 'present');
-    });
-    const counts = desired.volumes.size === volumes && actual.size === volumes;
-    if (wish.complete && counts && arePresent && reconciler.idle() && reconciler.obstacles().length === 0)
-      return true;
+    const view = agent.view();
+    const { reconciler } = view;
+    if (reconciler.desired().volumes.size === volumes && isSettled(view)) return true;
     if (CLOCK.nowMs() > untilMs) {
       const why = reconciler.obstacles().map(({ kind, message }) => `${kind}: ${message}`);
       notes.fail(

@@ -8,6 +8,7 @@ import { type Agent, createAgent } from '../../agent/agent.ts';
 import { parseConfig } from '../../agent/config.ts';
 import { explain } from '../../agent/explain.ts';
 import { formatMetrics } from '../../agent/metrics.ts';
+import { isSettled } from '../../agent/settled.ts';
 import { statusOf } from '../../agent/status.ts';
 import type { StatusDocument } from '../../agent/status-document.ts';
 import { observe, observeForMetrics } from '../../agent/status-facts.ts';
@@ -20,7 +21,6 @@ import type { LogFields } from '../../reconciler/log.ts';
 import { accept } from '../plugins/csi/answers.ts';
 import { type Script, script, serveDriver } from '../plugins/csi/scripted-driver.ts';
 import { createSocketHost, inRoot, type SocketHost, until } from '../plugins/csi/socket-host.ts';
-import { isSettled } from './settled.ts';
 
 /** The driver that test/agent/manifests.ts writes into PersistentVolumes. */
 export const DUTY_DRIVER = 'test.csi.example';

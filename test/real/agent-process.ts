@@ -9,13 +9,13 @@ import { mkdirSync, writeSync } from 'node:fs';
 import { createAgent } from '../../agent/agent.ts';
 import { parseConfig } from '../../agent/config.ts';
 import { createDirectoryWatcher } from '../../agent/directory-watcher.ts';
+import { isSettled } from '../../agent/settled.ts';
 import { below } from '../../mount/host.ts';
 import { waitForHelpers } from '../../mount/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/linux-host.ts';
 import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
 import { isMoreThan } from '../../plugins/volume.ts';
 import type { LogFields } from '../../reconciler/log.ts';
-import { isSettled } from '../agent/settled.ts';
 import { type CrashPoint, crashingHost } from './crashing-host.ts';
 
 const [root = '', manifests = '', point = 'before', effect = '0', broker = ''] = process.argv.slice(2);

@@ -1,7 +1,7 @@
-/** When a test on the real agent may go on. */
-import type { AgentView } from '../../agent/agent.ts';
+/** Is there anything left to do? For those who wait for an agent. */
+import type { AgentView } from './agent.ts';
 
-/** Is everything wanted there, and nothing else, and nothing on its way? Says nothing of sizes. */
+/** Everything wanted is there, nothing else is, and nothing is on its way. Says nothing of sizes. */
 export function isSettled({ reconciler, wish }: Pick<AgentView, 'reconciler' | 'wish'>): boolean {
   const desired = reconciler.desired();
   const actual = reconciler.actual();
