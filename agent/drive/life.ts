@@ -156,9 +156,13 @@ export class Life {
 
   /** Deletes a volume that was made on the way and is used for nothing. */
   async forget(volumeId: string): Promise<void> {
-    const request = DeleteVolumeRequest.fromPartial({ volumeId, secrets: this.rig.options.secrets.create });
-    const answer = await patiently(() => this.rig.client.call(ControllerService.deleteVolume, request));
+    const answer = await patiently(() => this.#delete(volumeId));
     if (!answer.ok) this.rig.leftovers.push(`volume ${volumeId}: ${answerText(answer)}`);
+  }
+
+  #delete(volumeId: string): Promise<Answer<unknown>> {
+    const request = DeleteVolumeRequest.fromPartial({ volumeId, secrets: this.rig.options.secrets.create });
+    return this.rig.client.call(ControllerService.deleteVolume, request);
   }
 
   async attach(volume: TestVolume): Promise<Answer<unknown>> {
@@ -307,11 +311,7 @@ export class Life {
     await forceUnmount(mounts);
     for (const volume of this.#volumes) {
       if (volume.name === undefined) continue;
-      const request = DeleteVolumeRequest.fromPartial({
-        volumeId: volume.id,
-        secrets: this.rig.options.secrets.create,
-      });
-      await tear('DeleteVolume', () => this.rig.client.call(ControllerService.deleteVolume, request));
+      await tear('DeleteVolume', () => this.#delete(volume.id));
     }
     this.rig.leftovers.push(...refused.map((one) => `${duty}: ${one}`));
     await this.#noteFiles(duty);

@@ -24,6 +24,7 @@ import { performance } from 'node:perf_hooks';
 import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { Clock, PathKind } from '../../mount/host.ts';
 import { type MountEntry, parseMountTable } from '../../mount/mount-table.ts';
+import { formatDevice } from '../../mount/path-mount.ts';
 import { runTool } from '../../mount/tool.ts';
 
 const FILE_MS_MAX = 20_000;
@@ -84,7 +85,7 @@ export async function mountsBelow(path: string): Promise<readonly MountEntry[]> 
   return (await readMounts()).filter(({ target }) => target === path || target.startsWith(`${path}/`));
 }
 
-/** lstat; `ETIMEDOUT` and its like are `absent` to nobody: they are the errno. */
+/** As lstat has it; what could not be asked is its errno (`ETIMEDOUT`), never `absent`. */
 export async function kindOf(path: string): Promise<PathKind | string> {
   const facts = await attempt(() => lstat(path));
   if (!facts.ok) return facts.errno === 'ENOENT' || facts.errno === 'ENOTDIR' ? 'absent' : facts.errno;
@@ -154,10 +155,8 @@ export async function fileSystemBytes(path: string): Promise<bigint | undefined>
 
 /** `major:minor` of the device behind a device node; undefined for anything else. */
 export async function deviceOf(path: string): Promise<string | undefined> {
-  const facts = await attempt(() => stat(path));
-  if (!facts.ok || !facts.value.isBlockDevice()) return undefined;
-  const { rdev } = facts.value;
-  return `${(rdev >> 8) & 0xfff}:${(rdev & 0xff) | ((rdev >> 12) & 0xfff00)}`;
+  const facts = await attempt(() => stat(path, { bigint: true }));
+  return facts.ok && facts.value.isBlockDevice() ? formatDevice(facts.value.rdev) : undefined;
 }
 
 const SECTOR_BYTES = 512n;
@@ -170,7 +169,11 @@ export async function deviceBytes(device: string): Promise<bigint | undefined> {
 
 /** The file behind a loop device; undefined for other devices. A deleted file keeps its name. */
 export async function backingFileOf(device: string): Promise<string | undefined> {
-  const text = await attempt(() => readFile(`/sys/dev/block/${device}/loop/backing_file`, 'utf8'));
+  return backingFileIn(`/sys/dev/block/${device}`);
+}
+
+async function backingFileIn(directory: string): Promise<string | undefined> {
+  const text = await attempt(() => readFile(`${directory}/loop/backing_file`, 'utf8'));
   return text.ok ? text.value.trim().replace(/ \(deleted\)$/, '') : undefined;
 }
 
@@ -179,9 +182,8 @@ export async function loopDevicesOf(files: ReadonlySet<string>): Promise<readonl
   const found: string[] = [];
   for (const name of await namesIn('/sys/block')) {
     if (!name.startsWith('loop')) continue;
-    const text = await attempt(() => readFile(`/sys/block/${name}/loop/backing_file`, 'utf8'));
-    const file = text.ok ? text.value.trim().replace(/ \(deleted\)$/, '') : '';
-    if (files.has(file)) found.push(`/dev/${name} (${file})`);
+    const file = await backingFileIn(`/sys/block/${name}`);
+    if (file !== undefined && files.has(file)) found.push(`/dev/${name} (${file})`);
   }
   return found;
 }

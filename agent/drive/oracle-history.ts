@@ -77,7 +77,7 @@ const FAILED_PRECONDITION = 9;
 /** Answers that promise that nothing has happened: the rung is where it was. */
 export const REFUSALS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
 /** After these the same request is to be sent again: the outcome is unknown (spec, "Timeouts"). */
-const DOUBTS: ReadonlySet<number> = new Set([1, 4, 10, 14]);
+export const DOUBTS: ReadonlySet<number> = new Set([1, 4, 10, 14]);
 
 /** One place: a method is repeated for the same volume and path. */
 export function placeOf({ method, request }: BeginningCall): string {

@@ -1,13 +1,14 @@
 /** All that stays the same while one driver is driven: who it is, how to reach it, how to kill it. */
-import type { VolumeCapability, VolumeCapability_AccessMode_Mode } from '../../plugins/csi/generated/csi.ts';
 import {
   ControllerServiceCapability_RPC_Type as Controller,
   NodeServiceCapability_RPC_Type as Node,
+  type VolumeCapability,
   VolumeCapability_AccessMode_Mode as Mode,
 } from '../../plugins/csi/generated/csi.ts';
 import type { DriveOptions, StringMap } from './drive-options.ts';
 import type { Answer, DriverClient } from './driver-client.ts';
 import type { DriverProcess } from './driver-child.ts';
+import { DOUBTS } from './oracle-history.ts';
 
 /** What the driver said of itself at the beginning. */
 export interface DriverFacts {
@@ -58,18 +59,14 @@ export function createsOf({ facts, options }: Rig): boolean {
 
 export type AccessKind = 'mount' | 'block';
 
-export function capabilityOf(
-  rig: Rig,
-  kind: AccessKind,
-  mode: VolumeCapability_AccessMode_Mode = defaultMode(rig),
-): VolumeCapability {
+export function capabilityOf(rig: Rig, kind: AccessKind, mode: Mode = defaultMode(rig)): VolumeCapability {
   const accessMode = { mode };
   if (kind === 'block') return { accessType: { $case: 'block', value: {} }, accessMode };
   const value = { fsType: rig.options.fsType, mountFlags: [], volumeMountGroup: '' };
   return { accessType: { $case: 'mount', value }, accessMode };
 }
 
-export function defaultMode({ options }: Rig): VolumeCapability_AccessMode_Mode {
+export function defaultMode({ options }: Rig): Mode {
   return options.accessMode ?? Mode.SINGLE_NODE_WRITER;
 }
 
@@ -77,5 +74,3 @@ export function defaultMode({ options }: Rig): VolumeCapability_AccessMode_Mode 
 export function isDoubt(answer: Answer<unknown>): boolean {
   return !answer.ok && (answer.code === undefined || DOUBTS.has(answer.code));
 }
-
-const DOUBTS: ReadonlySet<number> = new Set([1, 4, 10, 14]);
