@@ -1,5 +1,11 @@
 /** Why is it not there? One sentence per obstacle: what it waits for, since when, who blocks, when it goes on. Pure. */
-import { expansionSentence, healthSentence, quarantineSentence, reasonSentence } from './sentence.ts';
+import {
+  changedSentence,
+  expansionSentence,
+  healthSentence,
+  quarantineSentence,
+  reasonSentence,
+} from './sentence.ts';
 import type { PodStatus, PodVolumeStatus, Reason, StatusDocument, VolumeStatus } from './status-document.ts';
 import { findSubject, fullName, type Missed } from './subject.ts';
 
@@ -13,7 +19,7 @@ export interface ExplainedObstacle {
 
 /** Something that stands beside the ladder: mounted or not, somebody should know of it. */
 export interface ExplainedCondition {
-  readonly kind: 'quarantine' | 'expansion' | 'health';
+  readonly kind: 'quarantine' | 'expansion' | 'health' | 'changed';
   readonly volume: string;
   readonly sentence: string;
 }
@@ -162,10 +168,12 @@ function conditionsOf(volume: VolumeStatus, prefix: string): readonly ExplainedC
   };
   const quarantine = quarantineSentence(volume);
   const expansion = expansionSentence(volume);
+  const changed = changedSentence(volume);
   return [
     ...(quarantine === undefined ? [] : [told('quarantine', quarantine)]),
     ...(volume.health ?? []).map((one) => told('health', healthSentence(one, volume.driver))),
     ...(expansion === undefined ? [] : [told('expansion', expansion)]),
+    ...(changed === undefined ? [] : [told('changed', changed)]),
   ];
 }
 

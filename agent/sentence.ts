@@ -107,6 +107,15 @@ export function expansionSentence({ size, expansion }: VolumeStatus): string | u
   return `it has ${from} of ${to}: ${EXPANSION[state](told)}`;
 }
 
+/** That it was set up otherwise than it is wanted now; undefined when it was not. */
+export function changedSentence({ changed }: VolumeStatus): string | undefined {
+  if (changed.length === 0) return undefined;
+  return (
+    `it stands as it was set up, and now another ${changed.join(', ')} is wanted: ` +
+    'that takes effect once its pods have let go of it and come back'
+  );
+}
+
 /** As the driver's word, which may be wrong. */
 export function healthSentence(health: HealthStatus, driver: string | null): string {
   return `driver ${driver ?? ''} says that it is ${healthText(health)}`;

@@ -134,6 +134,8 @@ export interface VolumeStatus {
     readonly since: string;
     readonly progress: string | null;
   }[];
+  /** Fields of the wish that what stands was set up otherwise than: they take effect when it is set up again. */
+  readonly changed: readonly string[];
   /** Bytes in decimal digits; `current`: on this node, as far as is known. */
   readonly size: { readonly wanted: string | null; readonly current: string | null };
   readonly expansion: ExpansionStatus;

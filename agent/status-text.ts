@@ -2,6 +2,7 @@
 import { spanText } from './duration.ts';
 import type { ExplanationDocument } from './explain.ts';
 import {
+  changedSentence,
   expansionSentence,
   healthSentence,
   healthText,
@@ -207,6 +208,8 @@ function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, lo
   const expansion = volume === undefined ? undefined : expansionSentence(volume);
   if (expansion !== undefined && !GROWS_BY_ITSELF.has(volume?.expansion.state))
     lines.push(lineBelow(expansion, 'yellow', look));
+  const changed = volume === undefined ? undefined : changedSentence(volume);
+  if (changed !== undefined) lines.push(lineBelow(changed, 'yellow', look));
   return lines;
 }
 

@@ -35,6 +35,7 @@ import type {
 } from './status-document.ts';
 import type { StatusFacts } from './status-facts.ts';
 import { type PodPlace, type PodPlaces, podsOf, volumesOf, type VolumePair } from './status-places.ts';
+import { changedFields, standingPlace, standingSpec } from './status-changed.ts';
 import { stateOf } from './status-state.ts';
 import { BUILD } from './version.ts';
 
@@ -160,8 +161,8 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
       wanted: wanted !== undefined,
       state,
       rungs: { ...rungsOf(volume), published },
-      readOnly: spec.readOnly,
-      path: shown(layout.target(volume.spec, spec)),
+      readOnly: standingPlace(one).readOnly,
+      path: shown(layout.target(standingSpec(volume), spec)),
       supplementalGid: supplementalGid(volume.spec),
       origin: spec.origin === FOUND_ON_DISK ? null : shown(spec.origin),
       reason: state === 'mounted' && obstacle?.publication === undefined ? null : reasonOf(obstacle),
@@ -216,7 +217,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         name: nameOf(volume),
         wanted: wanted !== undefined,
         stranger: isStranger(volume),
-        mode: spec.kind === 'csi' ? spec.mode : 'Filesystem',
+        mode: modeOf(standingSpec(volume)),
         lifecycle: spec.kind === 'csi' ? spec.lifecycle : null,
         accessModes: spec.kind === 'csi' ? spec.accessModes : [],
         rungs: rungsOf(volume),
@@ -229,6 +230,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
           since: when(sinceMs),
           progress: shownOrNull(progress),
         })),
+        changed: changedFields(volume),
         size: { wanted: wanted?.size?.bytes ?? null, current: actual?.sizeBytes ?? null },
         expansion: expansionOf(volume, ofVolume),
         quarantine: quarantineOf(volume, standing(volume)),
@@ -329,6 +331,10 @@ function rungsOf({ actual }: VolumePair): VolumeStatus['rungs'] {
 
 function driverOf(spec: VolumeSpec): string | null {
   return spec.kind === 'csi' ? spec.driver : null;
+}
+
+function modeOf(spec: VolumeSpec): VolumeStatus['mode'] {
+  return spec.kind === 'csi' ? spec.mode : 'Filesystem';
 }
 
 function nameOf({ spec }: VolumePair): string {
