@@ -265,6 +265,14 @@ test('explain and table tell of an expansion that was refused', () => {
   assert.match(explanationText(explained('data', given), LOOK), /\n {2}• it has 10 GiB of 20 GiB/);
 });
 
+test('a growth that failed and is tried again is told with its reason: it does not go on unseen', () => {
+  const failed = obstacle(DATA, { operation: 'expand', code: 'driver-failed', message: 'disk on fire' });
+  const given = { ...sized({}, {}), obstacles: [failed] };
+  const sentence = 'it has 10 GiB of 20 GiB: it is to be grown (disk on fire)';
+  assert.equal(explained('web', given).conditions[0]?.sentence, `volume data: ${sentence}`);
+  assert.ok(table(given).includes(`└ ${sentence}`));
+});
+
 test('wide shows the mode and the size, and what the size is to be', () => {
   assert.match(table(sized({}, {}), true), /ACCESS +MODE +SIZE +UID/);
   assert.match(table(sized({}, {}), true), /rw +Filesystem +10 GiB of 20 GiB +1{8}-/);
