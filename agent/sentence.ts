@@ -90,7 +90,7 @@ function nextOf(
 }
 
 const EXPANSION: Readonly<Record<Exclude<ExpansionState, 'none'>, (message: string) => string>> = {
-  pending: () => 'it is to be grown',
+  pending: (message) => `it is to be grown${message}`,
   'in-progress': () => 'it is being grown',
   held: (message) => `it is not grown: ${message}`,
   infeasible: (message) => `the driver refused for good${message}; it is not tried again to this size`,

@@ -196,7 +196,7 @@ function isUnhealthy(volume: VolumeStatus | undefined): boolean {
   return (volume?.health ?? []).length > 0;
 }
 
-/** Quarantine and health always, the obstacle when worth telling, an expansion when it does not go on by itself. */
+/** Quarantine and health always, the obstacle when worth telling, an expansion when something is in its way. */
 function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, look: Look): readonly Row[] {
   const { reason, driver, state } = place;
   const lines: Row[] = [];
@@ -206,8 +206,8 @@ function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, lo
     lines.push(lineBelow(reasonSentence(reason, driver), STATES[state].colour, look));
   for (const one of volume?.health ?? []) lines.push(lineBelow(healthSentence(one, driver), 'red', look));
   const expansion = volume === undefined ? undefined : expansionSentence(volume);
-  if (expansion !== undefined && !GROWS_BY_ITSELF.has(volume?.expansion.state))
-    lines.push(lineBelow(expansion, 'yellow', look));
+  const goesOn = GROWS_BY_ITSELF.has(volume?.expansion.state) && volume?.expansion.message === null;
+  if (expansion !== undefined && !goesOn) lines.push(lineBelow(expansion, 'yellow', look));
   const changed = volume === undefined ? undefined : changedSentence(volume);
   if (changed !== undefined) lines.push(lineBelow(changed, 'yellow', look));
   return lines;
