@@ -40,7 +40,7 @@ test('F1: what is wanted is the capacity of the PersistentVolume, what is known 
   assert.equal(sizeOf({ capacity: '0' }), undefined);
 });
 
-test('F5: growing waits for the word of the cluster, goes to what was allotted, and ends at infeasible', () => {
+test('F5, A-072: growing waits for the word of the cluster, goes to what was allotted, and ends at infeasible', () => {
   const controller = sizeOf({ status: at('1Gi', '2Gi', 'ControllerResizeInProgress') });
   assert.match(controller?.held ?? '', /cluster is not done .*ControllerResizeInProgress/);
   for (const resize of ['NodeResizePending', 'NodeResizeInProgress']) {

@@ -52,14 +52,14 @@ test('a mount with the noted identity, alone on its path, in the same boot, is p
   assert.deepEqual(recovered(set(), [mounted(staging, 40), mounted(target, 41)]), ['present', 'present']);
 });
 
-test('another boot proves nothing, even with the same mount ids (INV-21)', () => {
+test('another boot proves nothing, even with the same mount ids (INV-21, A-059)', () => {
   assert.deepEqual(recovered(set(), [mounted(staging, 40), mounted(target, 41)], 'boot-2'), [
     'unsure',
     'unsure',
   ]);
 });
 
-test('a missing mount, another one, or one that lies below another proves nothing', () => {
+test('a missing mount, another one, or one that lies below another proves nothing (A-059)', () => {
   assert.deepEqual(recovered(set(), []), ['unsure', 'unsure']);
   assert.deepEqual(recovered(set(), [mounted(staging, 40, '7:2'), mounted(target, 42)]), [
     'unsure',
