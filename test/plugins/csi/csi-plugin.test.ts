@@ -508,6 +508,23 @@ test('A-037: a secret key with a slash is refused, and shown nowhere', async () 
   assert.ok(!JSON.stringify(staged).includes('c4nary'));
 });
 
+test('A-013, A-037: which secret is too large, or has a wrong key, is told by the field that names it', async () => {
+  const made = await world({ controllerCapabilities: [2] });
+  const fields = {
+    attach: ['controllerPublish', 'controllerPublishSecretRef'],
+    stage: ['stage', 'nodeStageSecretRef'],
+    publish: ['publish', 'nodePublishSecretRef'],
+  } as const;
+  for (const verb of ['attach', 'stage', 'publish'] as const) {
+    const [name, field] = fields[verb];
+    const given = (data: Record<string, string>) => ({ ...NO_SECRETS, [name]: new Sensitive(data) });
+    const large = await made.plugin[verb](call({ secrets: given({ key: 'x'.repeat(4_094) }) }));
+    assert.match(JSON.stringify(large), new RegExp(`the secret of ${field} has 4097 bytes; CSI allows 4096`));
+    const odd = await made.plugin[verb](call({ secrets: given({ 'a/b': 'x' }) }));
+    assert.match(JSON.stringify(odd), new RegExp(`a key of the secret of ${field} holds`));
+  }
+});
+
 test('A-012: what was set up comes down whatever its size', async () => {
   const made = await world();
   const spec = { ...SPEC, volumeHandle: 'x'.repeat(300) };
