@@ -8,9 +8,4 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     'INV-11: a driver says OK over a mount that an earlier life of an inline volume left at the target',
   ],
   [21688, 'INV-2: the late effect of an unstage of before a crash comes just after the stage was answered'],
-  [
-    25069,
-    'INV-1: with records damaged, a publish of before the crash takes effect after its place was cleaned',
-  ],
-  [42570, 'INV-1: perhaps as 25069; not analysed'],
 ]);

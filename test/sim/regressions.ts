@@ -39,4 +39,12 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 49474,
     sentence: 'a refusal to grow whose record is lost while no agent runs may be asked for again',
   },
+  {
+    seed: 25069,
+    sentence: 'a device that a call of before the crash publishes is found, though the record is gone',
+  },
+  {
+    seed: 42570,
+    sentence: 'a place whose unpublish nobody answered keeps its mark, and nothing is unstaged under it',
+  },
 ];

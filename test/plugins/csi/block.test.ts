@@ -66,8 +66,21 @@ test('D3, D5: the device is bound, held and linked into the pod; that goes befor
   };
   accept(await world.plugin().unpublish(world.call()));
   assert.ok(left.every((line) => !line.startsWith('held:') && !line.includes(link)));
-  assert.ok(!left.some((line) => line.startsWith(held)));
+  assert.equal(left.find((line) => line.startsWith(held))?.replace(held, ''), ' file 640 ""');
   assert.ok(left.some((line) => line.startsWith(published)));
+});
+
+test('a place keeps its mark until the driver lets go of it: what it does late is found without a record', async () => {
+  const world = createBlockWorld();
+  const { held } = places(world);
+  world.answer = () => status(10);
+  assert.equal(refuse(await world.plugin().publish(world.call())).effect, 'unknown');
+  assert.equal(refuse(await world.plugin().unpublish(world.call())).code, 'driver-busy');
+  const isMarked = () => world.describe().some((line) => line.startsWith(`${held} `));
+  assert.ok(isMarked());
+  world.answer = () => undefined;
+  accept(await world.plugin().unpublish(world.call()));
+  assert.ok(!isMarked());
 });
 
 test('A-059, A-058: two pods have one device each to themselves; what they share goes with the last', async () => {
