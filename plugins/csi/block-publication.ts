@@ -12,7 +12,6 @@ import type { Mounter } from '../../mount/mounter.ts';
 import type { Layout } from '../layout.ts';
 import { doubtful, inOrder } from '../steps.ts';
 import type { PublicationSpec } from '../volume.ts';
-import { removeHeldFile } from './block-places.ts';
 import { makeDirectory } from './volume-directory.ts';
 
 /** A link for each block device, by number, until the device is removed; whoever has it open keeps only its number. */
@@ -29,7 +28,8 @@ export interface BlockPublication {
   bringOut(publication: PublicationSpec): Promise<Result<MountIdentity>>;
   /**
    * Before NodeUnpublishVolume: what `bringOut` did, undone in the opposite order, however far it came. The target is
-   * not touched.
+   * not touched, and the empty file at `held` stays: until the driver has let go of the target it is all that tells of
+   * the place when the record is lost, and an open NodePublishVolume may yet make a device there.
    */
   takeBack(publication: PublicationSpec): Promise<Result<void>>;
 }
@@ -117,7 +117,6 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
         () => host.releaseDevice(held),
         () => removeLink(host, link),
         () => mounter.unmount(held),
-        () => removeHeldFile(host, held),
       );
     },
   };
