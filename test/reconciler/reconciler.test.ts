@@ -235,6 +235,18 @@ test('a plugin that finds the staged mount gone makes us look at once, not at th
   assert.equal(more?.presence.kind, 'present');
 });
 
+test('a stage whose mount is gone is repeated, and its attachment is not doubted', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  plugins.fault = (kind) =>
+    kind === 'stage' && plugins.calls.filter((call) => call === 'stage data').length < 2
+      ? { code: 'staged-not-mounted', message: '', effect: 'unknown' }
+      : undefined;
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(2_000);
+  assert.deepEqual(plugins.calls, ['attach data', 'stage data', 'stage data', 'publish web/pv-data']);
+});
+
 const ORPHAN = 'mooring/orphan/x' as VolumeId;
 
 /** A mount of which nobody knows whose it is, where the pod is to have the volume. */

@@ -101,3 +101,12 @@ test('a stage without a mount of its own is proven by a publication that is: a r
     'nor what was in doubt before',
   );
 });
+
+test('what a driver mounted in another boot is not expected of it in this one', () => {
+  const known = (bootId: string) => {
+    const state = recover({ records: [recordOf(set(), 'boot-1')], table: undefined, bootId, layout });
+    return state.get(csi('data').id)?.stagedMount;
+  };
+  assert.deepEqual(known('boot-1'), { mountId: 40, device: '7:1' });
+  assert.equal(known('boot-2'), undefined);
+});

@@ -7,5 +7,4 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     17361,
     'INV-11: a driver says OK over a mount that an earlier life of an inline volume left at the target',
   ],
-  [21688, 'INV-2: the late effect of an unstage of before a crash comes just after the stage was answered'],
 ]);

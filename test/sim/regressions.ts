@@ -47,4 +47,8 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 42570,
     sentence: 'a place whose unpublish nobody answered keeps its mark, and nothing is unstaged under it',
   },
+  {
+    seed: 21688,
+    sentence: 'a staged mount that an unstage of before the crash takes away under the look is staged again',
+  },
 ];

@@ -205,6 +205,23 @@ test('a driver that stages without mounting is believed, because that is legal',
   assert.deepEqual(accept(await made.plugin.stage(call())), { stagedMount: undefined });
 });
 
+test('DR-12: a stage that says OK where a mount has just gone away is not staged', async () => {
+  const gone = { code: 'staged-not-mounted', effect: 'unknown' };
+  const made = await world();
+  const { stagedMount } = accept(await made.plugin.stage(call()));
+  // An unstage that was given up takes effect between the answer and our look.
+  made.plan.after = (method) => {
+    if (method === 'NodeStageVolume') made.host.mounts.clear();
+  };
+  assert.deepEqual(refuse(await made.plugin.stage(call())), gone);
+  // Or it came before, and the driver believes that it is staged.
+  made.plan.lies = true;
+  assert.deepEqual(refuse(await made.plugin.stage(call({ facts: { ...STAGED, stagedMount } }))), gone);
+  made.plan.lies = false;
+  made.plan.after = () => undefined;
+  assert.notEqual(accept(await made.plugin.stage(call())).stagedMount, undefined);
+});
+
 test('DR-03: a publish that says OK and mounted nothing is not published, perhaps', async () => {
   const made = await world({ lies: true });
   assert.deepEqual(refuse(await made.plugin.publish(call())), {
