@@ -245,8 +245,9 @@ function doubtBelow(volume: ActualVolume, operation: Operation, failure: Failure
   if (!SHAKES_BELOW.has(failure.code)) return volume;
   const doubted: Presence = { kind: 'unsure', because: failure };
   if (operation.kind === 'publish' && volume.staged.kind === 'present') return { ...volume, staged: doubted };
-  if (operation.kind === 'stage' && volume.attached.kind === 'present')
-    return { ...volume, attached: doubted };
+  // Of a stage only the driver's word is about the attachment; the kernel's is about the stage itself.
+  const isShaken = operation.kind === 'stage' && failure.code === 'driver-precondition';
+  if (isShaken && volume.attached.kind === 'present') return { ...volume, attached: doubted };
   return volume;
 }
 

@@ -77,6 +77,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     staged: isShownStaged ? PRESENT : proven(record.staged, staging, record.stagedMount),
     publishContext: record.publishContext,
     attachedNode: record.attachedNode,
+    // Of another boot it says nothing of what a driver mounts today.
     stagedMount: sameBoot ? record.stagedMount : undefined,
     publications,
     sizeBytes: record.sizeBytes,

@@ -21,6 +21,7 @@ import {
   NodeServiceCapability_RPC_Type as NodeCapability,
   NodeService,
 } from './generated/csi.ts';
+import { publishedMountAt, stagedMountAt } from './mount-proof.ts';
 import {
   controllerPublishRequest,
   controllerUnpublishRequest,
@@ -152,9 +153,9 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       secrets: [call.secrets.stage],
     });
     if (!staged.ok) return refused(prepared.value, staged.failure);
-    const mount = await host.lookUpMount(place.path);
-    if (!mount.ok) return doubtful<never>(mount);
-    return ok({ stagedMount: mount.value.mounted ? identityOf(mount.value) : undefined });
+    const wasMounted = prepared.value.standing || call.facts.stagedMount !== undefined;
+    const mount = await stagedMountAt(host, { path: place.path, driver: spec.driver, wasMounted });
+    return mount.ok ? ok({ stagedMount: mount.value }) : mount;
   }
 
   async function publish(call: PublicationCall) {
@@ -189,7 +190,9 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     });
     if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
     assert(asked !== undefined, 'a call that was answered was made');
-    const mount = await (spec.mode === 'Block' ? block.bringOut(publication) : mountedAt(spec, place.path));
+    const mount = await (spec.mode === 'Block'
+      ? block.bringOut(publication)
+      : publishedMountAt(host, { path: place.path, driver: spec.driver }));
     if (!mount.ok) return mount;
     // A republish, every minute or so, must not walk a million files each time.
     if (call.refresh) return ok({ mount: mount.value });
@@ -198,14 +201,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
     const given = await applyFsGroup(host, request);
     return given.ok ? ok({ mount: mount.value }) : given;
-  }
-
-  async function mountedAt(spec: CsiVolumeSpec, path: AbsolutePath): Promise<Result<MountIdentity>> {
-    const mount = await host.lookUpMount(path);
-    if (!mount.ok) return doubtful<never>(mount);
-    if (mount.value.mounted) return ok(identityOf(mount.value));
-    const message = `NodePublishVolume said OK, but nothing is mounted at ${path}`;
-    return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: spec.driver });
   }
 
   async function unpublish(call: PublicationCall): Promise<Result<void>> {
@@ -391,8 +386,4 @@ function publicationDirectory(
 
 function seLinuxData({ seLinuxContext }: CsiVolumeSpec): VolumeDirectory['data'] {
   return seLinuxContext === '' ? {} : { seLinuxMountContext: seLinuxContext };
-}
-
-function identityOf({ mountId, device }: { readonly mountId: number; readonly device: string }) {
-  return { mountId, device };
 }

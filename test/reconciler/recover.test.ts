@@ -104,7 +104,8 @@ test('a stage without a mount of its own is proven by a publication that is: a r
 
 test('what a driver mounted in another boot is not expected of it in this one', () => {
   const known = (bootId: string) => {
-    const state = recover({ records: [recordOf(set(), 'boot-1')], table: undefined, bootId, layout });
+    const records = [recordOf(set(), 'boot-1')];
+    const state = recover({ records, table: undefined, shown: new Map(), bootId, layout });
     return state.get(csi('data').id)?.stagedMount;
   };
   assert.deepEqual(known('boot-1'), { mountId: 40, device: '7:1' });
