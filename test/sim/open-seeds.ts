@@ -2,9 +2,4 @@
  * Seeds that fail and are not solved yet, with what is known of them. A run of many tells them loudly and fails on any
  * other; one that no longer fails is told, too, and is to be taken out. Solved, a seed moves to regressions.ts.
  */
-export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
-  [
-    17361,
-    'INV-11: a driver says OK over a mount that an earlier life of an inline volume left at the target',
-  ],
-]);
+export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([]);

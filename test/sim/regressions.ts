@@ -2,9 +2,14 @@
  * Seeds that once failed, each with what was wrong. A change of the generator makes other stories of them: then
  * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
  */
+import { aboutInlineVolumes } from './stories.ts';
+import type { Plan } from './swarm.ts';
+
 export interface Regression {
   readonly seed: number;
   readonly sentence: string;
+  /** What the seed was made to be about, where it is not what it drew. */
+  readonly plan?: (plan: Plan) => Plan;
 }
 
 export const REGRESSIONS: readonly Regression[] = [
@@ -50,5 +55,25 @@ export const REGRESSIONS: readonly Regression[] = [
   {
     seed: 21688,
     sentence: 'a staged mount that an unstage of before the crash takes away under the look is staged again',
+  },
+  {
+    seed: 76,
+    sentence: 'an OK over what a driver left of an inline volume that it had ended is not believed',
+    plan: aboutInlineVolumes,
+  },
+  {
+    seed: 152,
+    sentence: 'what a driver left of an inline volume that it had ended does not stand in its way for ever',
+    plan: aboutInlineVolumes,
+  },
+  {
+    seed: 278,
+    sentence: 'an inline volume is ended by its driver’s word, though the kernel could not be asked then',
+    plan: aboutInlineVolumes,
+  },
+  {
+    seed: 2238,
+    sentence: 'that a driver has ended an inline volume is remembered though the agent is asked to stop then',
+    plan: aboutInlineVolumes,
   },
 ];

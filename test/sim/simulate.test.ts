@@ -12,9 +12,9 @@ test('the same seed gives the same trace', async () => {
   }
 });
 
-for (const { seed, sentence } of REGRESSIONS) {
+for (const { seed, sentence, plan } of REGRESSIONS) {
   test(`seed ${seed}: ${sentence}`, async () => {
-    const { violation } = await simulate(seed);
+    const { violation } = await simulate(seed, plan === undefined ? {} : { plan });
     assert.equal(violation && `${violation.invariant}: ${violation.text}`, undefined);
   });
 }

@@ -48,6 +48,8 @@ export interface Report {
 export interface Mutation {
   readonly policy?: NonNullable<AgentParts['policy']>;
   readonly wrapHost?: (host: SimHost) => AgentParts['host'];
+  /** The faults that the bug needs, where they seldom meet. */
+  readonly plan?: (plan: Plan) => Plan;
 }
 
 /** One process of the agent. */
@@ -100,7 +102,8 @@ export class Simulation {
     this.seed = seed;
     this.#mutation = mutation;
     const random = createRandom(seed);
-    this.plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED));
+    const plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED));
+    this.plan = mutation.plan?.(plan) ?? plan;
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
     this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
