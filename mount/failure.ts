@@ -85,6 +85,8 @@ export interface Failure {
   readonly effect: Effect;
   /** Who or what stands in the way, when known: a pid, a path, a driver, an object name. */
   readonly blocker?: string;
+  /** Of an unpublish: the driver has said that the volume is not published there any more. What failed came after. */
+  readonly ended?: true;
 }
 
 export type Result<T> =

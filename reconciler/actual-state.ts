@@ -34,6 +34,12 @@ export interface ActualPublication {
   /** The generation it was published with; undefined when that is not known. */
   readonly generation: string | undefined;
   readonly mount: MountIdentity | undefined;
+  /**
+   * Of an inline volume: its driver has said that it is not published here any more, which ends the volume, and the
+   * place is not clean yet. Whatever the driver says later, what may be mounted there shows data that was deleted. It
+   * goes before the place is set up again. Of a persistent volume it would be the right one still.
+   */
+  readonly ended?: true;
 }
 
 /** An expansion that is not to be tried again by itself. */
@@ -107,6 +113,11 @@ export function isForgettable(volume: ActualVolume): boolean {
 /** That have it, or may have it. */
 export function podsOf({ publications }: ActualVolume): readonly PodUid[] {
   return [...publications.values()].map(({ spec }) => spec.pod.uid);
+}
+
+/** A driver has ended it somewhere, and the place is not clean. */
+export function hasEnded(volume: ActualVolume): boolean {
+  return [...volume.publications.values()].some(({ ended }) => ended === true);
 }
 
 export function presenceOf(volume: ActualVolume, operation: Operation): Presence {
@@ -269,7 +280,9 @@ function learnPublication(
     const published = withPublication(now, { ...known, presence: reached, generation, mount });
     return noteDevices({ ...published, sizeBytes: now.sizeBytes ?? sizeBytes });
   }
-  return withPublication(now, { ...known, presence: reached });
+  const isInline = now.spec.kind === 'csi' && now.spec.lifecycle === 'Ephemeral';
+  const isEnded = isInline && outcome.failure.ended === true;
+  return withPublication(now, { ...known, presence: reached, ...(isEnded ? { ended: true } : {}) });
 }
 
 function afterSuccess(operation: Operation): Presence {

@@ -4,7 +4,7 @@
  */
 import type { Cancel, Clock } from '../mount/host.ts';
 import type { VolumeId } from '../plugins/volume.ts';
-import type { ActualVolume } from './actual-state.ts';
+import { type ActualVolume, hasEnded } from './actual-state.ts';
 import type { Log } from './log.ts';
 import type { RecordStore } from './record.ts';
 
@@ -21,7 +21,11 @@ export interface NotebookParts {
 }
 
 export interface Notebook {
-  note(volume: VolumeId): void;
+  /**
+   * Settles at once; when a driver has ended something, with the record on the disk: no repeated call would tell it
+   * again, and the notebook is closed when we are asked to stop.
+   */
+  note(volume: VolumeId): Promise<void>;
   /** Nothing is waiting to be written or being written. */
   idle(): boolean;
   close(): void;
@@ -51,9 +55,11 @@ export function createNotebook(parts: NotebookParts): Notebook {
   }
 
   return {
-    note(volume) {
-      waiting.add(volume);
+    async note(id) {
+      waiting.add(id);
       cancel ??= parts.host.timer(NOTE_DELAY_MS, writeAll);
+      const volume = parts.believed(id);
+      if (volume !== undefined && hasEnded(volume)) await parts.records.save(volume);
     },
     idle: () => waiting.size + writing === 0,
     close: () => cancel?.(),

@@ -2,7 +2,8 @@
  * The whole policy: for one volume, what to do next and why the rest has to wait. Pure: no await, no clock, no log.
  *
  * A volume climbs attach, stage, publish and descends the same way back, one rung at a time, so any step may be the
- * last one before a crash. Teardown first.
+ * last one before a crash. Teardown first, and of a place that its driver has ended to the end: wanted again, it is
+ * set up anew and never over what was left there.
  */
 import type { Failure } from '../mount/failure.ts';
 import type { Needs } from '../plugins/plugin.ts';
@@ -80,8 +81,8 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
     const suspicion = publication === undefined && gate.complete ? gate.suspicion : undefined;
     waits.push({ kind, operation, publication, failure: kind === 'frozen' ? claim : suspicion });
   };
-  for (const [publication, { spec }] of actual.publications) {
-    if (desired?.publications.has(publication)) continue;
+  for (const [publication, { spec, ended }] of actual.publications) {
+    if (desired?.publications.has(publication) && ended !== true) continue;
     const held = heldBack(gate, spec);
     if (held !== undefined) wait(held, 'unpublish', publication);
     else if (input.needs === undefined) wait('waiting-driver', 'unpublish', publication);
@@ -151,7 +152,8 @@ function nextClimb(
   desired: DesiredVolume,
 ): Climb {
   const missing = [...desired.publications.values()].filter((wanted) => {
-    return !isThere(wanted, actual?.publications.get(wanted.spec.key));
+    const known = actual?.publications.get(wanted.spec.key);
+    return !isThere(wanted, known) && known?.ended !== true;
   });
   const mustWait = podsThatMustWait(desired, actual, gate.placesRead);
   const refused = missing.flatMap(({ spec }): readonly Wait[] => {

@@ -295,7 +295,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const id = volume.spec.id;
     if (!isForgettable(volume)) {
       actual.set(id, volume);
-      notebook.note(id);
+      await notebook.note(id);
       return;
     }
     await forget(id);

@@ -40,6 +40,7 @@ export interface VolumeRecord {
     readonly spec: PublicationSpec;
     readonly presence: RecordedPresence;
     readonly mount: MountIdentity | undefined;
+    readonly ended?: true | undefined;
   }[];
   readonly sizeBytes: Bytes | undefined;
   readonly refusedExpansion: RefusedExpansion | undefined;
@@ -76,8 +77,8 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     publishContext: volume.publishContext,
     attachedNode: volume.attachedNode,
     stagedMount: volume.stagedMount,
-    publications: [...volume.publications.values()].map(({ spec, presence, mount }) => {
-      return { spec, presence: presence.kind, mount };
+    publications: [...volume.publications.values()].map(({ spec, presence, mount, ended }) => {
+      return { spec, presence: presence.kind, mount, ended };
     }),
     sizeBytes: volume.sizeBytes,
     refusedExpansion: volume.refusedExpansion,

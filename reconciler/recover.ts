@@ -53,7 +53,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
   };
   const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec) : undefined;
   const publications = new Map<PublicationKey, ActualPublication>();
-  for (const { spec: publication, presence, mount } of record.publications) {
+  for (const { spec: publication, presence, mount, ended } of record.publications) {
     const held = proven(presence, input.layout.mountPoint(spec, publication), mount);
     const now = held.kind === 'present' && !isShown(input, record, publication, mount) ? RESTARTED : held;
     if (now.kind === 'absent') continue;
@@ -65,6 +65,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
       generation: now.kind === 'present' ? generation : undefined,
       // What it was mounted from is searched for users in quarantine, proven or not.
       mount: sameBoot ? mount : undefined,
+      ...(sameBoot && ended === true ? { ended } : {}),
     });
   }
   const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');

@@ -223,9 +223,10 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     });
     if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldBy(place, unpublished.failure);
     const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
-    return removed.ok
+    const tidied = removed.ok
       ? doubtful(await removeEmptyPodDirectories(host, layout, call.publication.pod.uid))
       : removed;
+    return tidied.ok ? tidied : fail({ ...tidied.failure, ended: true });
   }
 
   async function unstage(call: VolumeCall): Promise<Result<void>> {

@@ -315,3 +315,21 @@ test('quarantine overrules a frozen pod, and still waits for the layout before i
   const waiting = plan(undefined, staged, STAGED, gate, 'attachment-lost');
   assert.deepEqual([waiting.operations, waiting.waits.map(({ kind }) => kind)], [[], ['gate-closed']]);
 });
+
+test('an inline volume that its driver has ended goes before it is set up again, and only its own place', () => {
+  const now = actual('data', { pods: { web: 'unsure', api: 'present' } });
+  const key = place('web', 'data').key;
+  const left = now.publications.get(key) ?? assert.fail();
+  const ended = { ...now, publications: new Map(now.publications).set(key, { ...left, ended: true }) };
+  const again = plan(wanted('data', ['web', 'api', 'new']), ended, {
+    attach: false,
+    stage: false,
+    expand: false,
+  });
+  assert.deepEqual(again.operations, [unpublish('web'), publish('new')]);
+  const early = plan(wanted('data', ['web', 'api']), ended, STAGED, { ...OPEN, complete: false });
+  assert.deepEqual(
+    early.waits.map(({ kind, operation }) => [kind, operation]),
+    [['gate-closed', 'unpublish']],
+  );
+});

@@ -247,6 +247,35 @@ test('a stage whose mount is gone is repeated, and its attachment is not doubted
   assert.deepEqual(plugins.calls, ['attach data', 'stage data', 'stage data', 'publish web/pv-data']);
 });
 
+for (const lifecycle of ['Ephemeral', 'Persistent'] as const) {
+  const what = lifecycle === 'Ephemeral' ? 'is taken down to the end' : 'is kept';
+  test(`wanted again, what a driver has ended and left mounted ${what}: ${lifecycle}`, async () => {
+    const { host, plugins, records, reconciler } = bench();
+    plugins.needs = { attach: false, stage: false, expand: false };
+    const spec = { ...csi('data'), lifecycle };
+    const wanting = wish([{ ...wanted('data', ['web']), spec }]);
+    reconciler.setDesired(wanting);
+    await settled();
+    const left = { code: 'unpublished-still-mounted', message: '', effect: 'unknown', ended: true } as const;
+    plugins.fault = (kind) => (kind === 'unpublish' ? left : undefined);
+    reconciler.setDesired(wish([]));
+    // On the disk when the operation ends: the notebook, which writes a little later, may be closed by then.
+    await settled();
+    const loaded = await records.load();
+    assert.ok(loaded.ok);
+    const [entry] = loaded.value.records[0]?.publications ?? [];
+    assert.equal(entry?.ended, lifecycle === 'Ephemeral' ? true : undefined);
+    plugins.calls.length = 0;
+    plugins.fault = () => undefined;
+    reconciler.setDesired(wanting);
+    await host.advance(2_000);
+    assert.deepEqual(
+      plugins.calls,
+      lifecycle === 'Ephemeral' ? ['unpublish web/pv-data', 'publish web/pv-data'] : ['publish web/pv-data'],
+    );
+  });
+}
+
 const ORPHAN = 'mooring/orphan/x' as VolumeId;
 
 /** A mount of which nobody knows whose it is, where the pod is to have the volume. */

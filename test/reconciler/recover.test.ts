@@ -4,7 +4,7 @@ import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import type { ActualVolume } from '../../reconciler/actual-state.ts';
-import { recordOf } from '../../reconciler/record.ts';
+import { formatRecord, parseRecord, recordOf } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
 import { actual, csi, place } from './world.ts';
 
@@ -109,5 +109,19 @@ test('what a driver mounted in another boot is not expected of it in this one', 
     return state.get(csi('data').id)?.stagedMount;
   };
   assert.deepEqual(known('boot-1'), { mountId: 40, device: '7:1' });
+  assert.equal(known('boot-2'), undefined);
+});
+
+test('that a driver has ended an inline volume is known after a restart, and not after a reboot', () => {
+  const volume = actual('data', { pods: { web: 'unsure' } });
+  const entry = volume.publications.get(place('web', 'data').key) ?? assert.fail();
+  const left = { ...volume, publications: new Map([[entry.spec.key, { ...entry, ended: true as const }]]) };
+  const known = (bootId: string) => {
+    const written = parseRecord(formatRecord(recordOf(left, 'boot-1')));
+    assert.ok(written.ok);
+    const state = recover({ records: [written.value], table: undefined, shown: new Map(), bootId, layout });
+    return state.get(csi('data').id)?.publications.get(entry.spec.key)?.ended;
+  };
+  assert.equal(known('boot-1'), true);
   assert.equal(known('boot-2'), undefined);
 });

@@ -84,6 +84,7 @@ export class DriverOracle {
       history.open.clear();
       history.staged = 'none';
       history.published.clear();
+      history.ended.clear();
       history.inUse = false;
     }
   }
@@ -106,6 +107,14 @@ export class DriverOracle {
   wasRefused(handle: string, bytes: bigint): boolean {
     const { wasInUse, infeasible } = this.#historyOf(handle);
     return wasInUse || infeasible.has(bytes);
+  }
+
+  /**
+   * Has its driver ended the inline volume that was here? What is left is nobody's: whatever the driver says later, it
+   * shows data that was deleted, and has to go before the place is set up again, wanted or not.
+   */
+  hasEnded(handle: string, target: string): boolean {
+    return this.#parts.wishHistory(handle)?.ephemeral === true && this.#historyOf(handle).ended.has(target);
   }
 
   #historyOf(handle: string): History {

@@ -7,6 +7,7 @@ import type { AbsolutePath } from '../../mount/host.ts';
 import { type CsiVolumeSpec, SPEC_PLUGIN, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualVolume } from '../../reconciler/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/desired-state.ts';
+import type { Operation } from '../../reconciler/operation.ts';
 import type { Backing } from './backing.ts';
 import type { Simulation } from './simulate.ts';
 import { usersOf } from './quarantine-watch.ts';
@@ -74,12 +75,13 @@ function checkWalk(sim: Simulation, path: string): void {
 
 /**
  * INV-15 and INV-3: nothing is taken down before every source is listed, nor of a pod that is wanted or unknown; but
- * what is in quarantine is, wanted or not (B-3).
+ * what is in quarantine is, wanted or not (B-3), and what is left of an inline volume that its driver has ended.
  */
 export function checkTeardown(sim: Simulation, what: string, path: string, handle?: string): void {
   const life = sim.life;
   if (life === undefined || isInQuarantine(sim, path, handle)) return;
   if (!life.listings.some(() => true)) sim.violate('INV-15', `${what} before the manifests were listed`);
+  if (handle !== undefined && sim.world.oracle.hasEnded(handle, path)) return;
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
   const nowMs = sim.time.nowMs();
@@ -223,13 +225,20 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     if (operation.kind === 'clean' && !isQuarantined)
       sim.violate('B-4', `${operation.volume} is searched for users, and it is not in quarantine`);
     if (operation.kind === 'clean') continue;
-    if (isTeardown(operation.kind) && !unwanted && !isQuarantined)
+    if (isTeardown(operation.kind) && !unwanted && !isQuarantined && !hasEnded(sim, known, operation))
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);
     if (!isTeardown(operation.kind) && isQuarantined)
       sim.violate('B-3', `${operation.kind} begins of ${operation.volume}, which is in quarantine`);
     if (!isTeardown(operation.kind) && unwanted)
       sim.violate('decide-late', `${operation.kind} begins of what nobody wants: ${operation.volume}`);
   }
+}
+
+function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: Operation): boolean {
+  if (known?.spec.kind !== 'csi' || operation.kind !== 'unpublish') return false;
+  const place = known.publications.get(operation.publication)?.spec;
+  if (place === undefined) return false;
+  return sim.world.oracle.hasEnded(known.spec.volumeHandle, sim.world.layout.target(known.spec, place));
 }
 
 /** By the wish alone, before it was noted. */

@@ -4,6 +4,7 @@ import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
+import { aboutInlineVolumes } from './stories.ts';
 
 function planning(change: (input: PlanInput) => PlanInput): Mutation {
   return { policy: { planVolume: (input) => planVolume(change(input)) } };
@@ -36,6 +37,16 @@ function withMore(plan: VolumePlan, more: VolumePlan['operations']): VolumePlan 
     operations: [...plan.operations, ...more.filter((one) => !known.has(JSON.stringify(one)))],
   };
 }
+
+const publishesOverWhatWasEnded: Mutation = {
+  ...planning((input) => {
+    const { actual } = input;
+    if (actual === undefined) return input;
+    const places = [...actual.publications].map(([key, { ended: _, ...place }]) => [key, place] as const);
+    return { ...input, actual: { ...actual, publications: new Map(places) } };
+  }),
+  plan: aboutInlineVolumes,
+};
 
 /** The caller is answered at once, and the call goes on. */
 function forsaking(method: string, reply: object): Mutation {
@@ -94,5 +105,10 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
     name: "says that a volume is its pod's group's and leaves it as it is",
     caughtBy: ['liveness', 'stability'],
     make: () => withHost(() => ({ changeOwnership: async () => ok({ seen: 1, changed: 0, refused: 0 }) })),
+  },
+  {
+    name: 'publishes an inline volume over what is left of the one that its driver has ended',
+    caughtBy: ['INV-11'],
+    make: () => publishesOverWhatWasEnded,
   },
 ];

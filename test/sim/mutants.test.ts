@@ -9,9 +9,10 @@ const SEEDS_MAX = 400;
 for (const mutant of MUTANTS) {
   test(`a product that ${mutant.name} is caught`, async (t) => {
     for (let seed = 1; seed <= SEEDS_MAX; seed += 1) {
-      const { violation } = await simulate(seed, mutant.make());
+      const mutation = mutant.make();
+      const { violation } = await simulate(seed, mutation);
       if (violation === undefined || !mutant.caughtBy.includes(violation.invariant)) continue;
-      const healthy = await simulate(seed);
+      const healthy = await simulate(seed, mutation.plan === undefined ? {} : { plan: mutation.plan });
       if (healthy.violation !== undefined) continue;
       t.diagnostic(`caught by ${violation.invariant} at seed ${seed}: ${violation.text.slice(0, 120)}`);
       return;

@@ -6,6 +6,8 @@ export interface History extends Ladder<Rung> {
   readonly open: Set<{ readonly call: VolumeCallRecord; readonly waiting: () => boolean }>;
   /** Something was mounted when Stage was answered OK: the caller could see it, and see it go. */
   stageMounted: boolean;
+  /** Targets where the driver has said, and was heard, that nothing is published any more; nothing was since. */
+  readonly ended: Set<string>;
   readonly argumentsSeen: Map<string, string>;
   /** When each call was begun lately, by method and place. */
   readonly begunMs: Map<string, number[]>;
@@ -24,6 +26,7 @@ export function createHistory(): History {
     staged: 'none',
     stageMounted: false,
     published: new Map(),
+    ended: new Set(),
     argumentsSeen: new Map(),
     begunMs: new Map(),
     inUse: false,
@@ -45,7 +48,10 @@ export function doubt(
   if (call.method === 'NodeExpandVolume')
     return (status) => noteExpansion(history, call.request.capacityRange?.requiredBytes ?? 0n, status);
   const takeBack = doubtRung(call, history, () => 'unsure');
+  if (call.method === 'NodePublishVolume') history.ended.delete(call.request.targetPath);
   return (status) => {
+    if (call.method === 'NodeUnpublishVolume' && (status === 0 || status === STATUS.notFound))
+      history.ended.add(call.request.targetPath);
     if (status === 0 || (status === STATUS.notFound && isGone(call, isMounted)))
       believe(call, history, isMounted);
     else if (REFUSALS.has(status)) takeBack();

@@ -247,6 +247,21 @@ test('9.2 (8), DR-10: an unpublish and an unstage that say OK and leave the moun
   assert.deepEqual(tree(made), before);
 });
 
+test('a driver that ends a publication and leaves it is told apart from one that refuses to end it', async () => {
+  const made = await world({ before: refusing('NodeUnpublishVolume', 13) });
+  await up(made);
+  const ended = async () => {
+    const unpublished = await made.plugin.unpublish(call());
+    return unpublished.ok ? assert.fail('it is mounted') : unpublished.failure.ended;
+  };
+  assert.equal(await ended(), undefined);
+  made.plan.before = refusing('NodeUnpublishVolume', 5);
+  assert.equal(await ended(), true);
+  made.plan.before = () => undefined;
+  made.plan.lies = true;
+  assert.equal(await ended(), true);
+});
+
 test('DR-04: an error after the mount was made is not "nothing happened"', async () => {
   const made = await world({ after: refusing('NodePublishVolume', 3) });
   accept(await made.plugin.stage(call()));

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { NodePublishVolumeRequest, NodeUnpublishVolumeRequest } from '../../plugins/csi/generated/csi.ts';
+import type { VolumeCallRecord } from './driver-call.ts';
+import { PLAIN_NATURE } from './driver-nature.ts';
+import { DriverOracle } from './driver-oracle.ts';
+import type { WishHistory } from './wish-history.ts';
+
+const TARGET = '/pods/web/mount';
+const NATURE = { ...PLAIN_NATURE, stages: false };
+const WISH: WishHistory = {
+  attributes: new Set(['{}']),
+  stageSecrets: undefined,
+  publishSecrets: undefined,
+  accessMode: 'ReadWriteOnce',
+  block: false,
+  ephemeral: true,
+  groups: new Set(),
+  sizes: new Set(),
+};
+const publish: VolumeCallRecord = {
+  method: 'NodePublishVolume',
+  request: NodePublishVolumeRequest.fromPartial({ volumeId: 'inline', targetPath: TARGET }),
+};
+const unpublish: VolumeCallRecord = {
+  method: 'NodeUnpublishVolume',
+  request: NodeUnpublishVolumeRequest.fromPartial({ volumeId: 'inline', targetPath: TARGET }),
+};
+
+function bench(ephemeral = true) {
+  const oracle = new DriverOracle({
+    nowMs: () => 0,
+    violate: () => {},
+    wishHistory: () => ({ ...WISH, ephemeral }),
+    isMountPoint: () => true,
+    isMounted: () => true,
+    recordsDamaged: () => false,
+    mountsTaken: () => false,
+    onTeardown: () => {},
+    isRepublished: () => false,
+    isDirty: () => false,
+  });
+  const answered = (call: VolumeCallRecord, status: number, heard = true): boolean => {
+    oracle.begin(call, NATURE, () => heard)(status, heard);
+    return oracle.hasEnded('inline', TARGET);
+  };
+  return { oracle, answered };
+}
+
+test('an inline volume has ended when its driver has said so and was heard, until it is published again', () => {
+  const { oracle, answered } = bench();
+  assert.equal(answered(publish, 0), false);
+  assert.equal(answered(unpublish, 13), false, 'it refuses');
+  assert.equal(answered(unpublish, 0, false), false, 'nobody heard it');
+  assert.equal(answered(unpublish, 0), true);
+  assert.equal(oracle.hasEnded('inline', '/pods/other/mount'), false);
+  assert.equal(answered(unpublish, 13), true, 'it has said so already');
+  assert.equal(answered(publish, 13), false);
+  assert.equal(answered(unpublish, 5), true, 'it does not know it');
+  oracle.forgetNode();
+  assert.equal(oracle.hasEnded('inline', TARGET), false);
+});
+
+test('a persistent volume is never ended by an unpublish', () => {
+  assert.equal(bench(false).answered(unpublish, 0), false);
+});
