@@ -120,6 +120,14 @@ export function hasEnded(volume: ActualVolume): boolean {
   return [...volume.publications.values()].some(({ ended }) => ended === true);
 }
 
+/**
+ * Between the two something was learnt that no repeated call would tell again: that a driver has ended an inline volume,
+ * or that a growth must not be asked for again (A-071).
+ */
+export function isToldOnce(before: ActualVolume, now: ActualVolume): boolean {
+  return hasEnded(now) || now.refusedExpansion !== before.refusedExpansion;
+}
+
 export function presenceOf(volume: ActualVolume, operation: Operation): Presence {
   const key = publicationOf(operation);
   if (key !== undefined) return volume.publications.get(key)?.presence ?? ABSENT;

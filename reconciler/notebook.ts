@@ -4,7 +4,7 @@
  */
 import type { Cancel, Clock } from '../mount/host.ts';
 import type { VolumeId } from '../plugins/volume.ts';
-import { type ActualVolume, hasEnded } from './actual-state.ts';
+import type { ActualVolume } from './actual-state.ts';
 import type { Log } from './log.ts';
 import type { RecordStore } from './record.ts';
 
@@ -22,10 +22,10 @@ export interface NotebookParts {
 
 export interface Notebook {
   /**
-   * Settles at once; when a driver has ended something, with the record on the disk: no repeated call would tell it
-   * again, and the notebook is closed when we are asked to stop.
+   * Settles at once. `toldOnce`: no repeated call would tell it again, and the notebook is closed when we are asked to
+   * stop, so it settles when the record is on the disk, or could not be written.
    */
-  note(volume: VolumeId): Promise<void>;
+  note(volume: VolumeId, toldOnce: boolean): Promise<void>;
   /** Nothing is waiting to be written or being written. */
   idle(): boolean;
   close(): void;
@@ -55,11 +55,11 @@ export function createNotebook(parts: NotebookParts): Notebook {
   }
 
   return {
-    async note(id) {
+    async note(id, toldOnce) {
       waiting.add(id);
       cancel ??= parts.host.timer(NOTE_DELAY_MS, writeAll);
       const volume = parts.believed(id);
-      if (volume !== undefined && hasEnded(volume)) await parts.records.save(volume);
+      if (volume !== undefined && toldOnce) await parts.records.save(volume);
     },
     idle: () => waiting.size + writing === 0,
     close: () => cancel?.(),

@@ -9,6 +9,7 @@ import {
   type ActualVolume,
   begin,
   isForgettable,
+  isToldOnce,
   learn,
   onTheGround,
   type Outcome,
@@ -267,10 +268,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
     const learnt = policy.learn(now, before, operation, outcome);
-    await settle(learnt);
-    // What must not be asked again must not be forgotten: on disk before anybody can plan on it.
-    if (learnt.refusedExpansion !== now.refusedExpansion && !isForgettable(learnt))
-      await records.save(learnt);
+    await settle(learnt, isToldOnce(now, learnt));
     return outcome;
   }
 
@@ -291,11 +289,11 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   /** Believes what was learnt, and writes it down; a write that fails costs certainty after a crash, nothing else. */
-  async function settle(volume: ActualVolume): Promise<void> {
+  async function settle(volume: ActualVolume, toldOnce: boolean): Promise<void> {
     const id = volume.spec.id;
     if (!isForgettable(volume)) {
       actual.set(id, volume);
-      await notebook.note(id);
+      await notebook.note(id, toldOnce);
       return;
     }
     await forget(id);
