@@ -10,6 +10,7 @@ export interface BenchHost extends Host {
   readonly links: Map<AbsolutePath, string>;
   readonly nodes: Map<AbsolutePath, DeviceNumber>;
   failWrites: Failure | undefined;
+  failRemovals: Failure | undefined;
   /** Timers fire this much before their time, as those of Node.js do. */
   earlyMs: number;
   /** Moves the clock and fires what is due, letting promises settle between timers. */
@@ -30,6 +31,7 @@ export function createBenchHost(): BenchHost {
     links,
     nodes,
     failWrites: undefined as Failure | undefined,
+    failRemovals: undefined as Failure | undefined,
     earlyMs: 0,
     nowMs: () => nowMs,
     wallMs: () => nowMs,
@@ -63,6 +65,7 @@ export function createBenchHost(): BenchHost {
       return done;
     },
     async removeFile(path: AbsolutePath) {
+      if (host.failRemovals !== undefined) return fail(host.failRemovals);
       files.delete(path);
       return done;
     },

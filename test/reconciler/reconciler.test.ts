@@ -578,3 +578,20 @@ test('an operator may end a quarantine without proof, but not one that the wish 
   assert.ok(!(await reconciler.endQuarantine(id)).ok);
   assert.ok(!(await reconciler.quarantine('kubernetes.io/csi/none^x' as VolumeId)).ok);
 });
+
+test('a quarantine that has ended on the disk has ended, though its record could not be erased', async () => {
+  const { host, plugins, records, reconciler } = bench();
+  const id = csi('data').id;
+  plugins.fault = (kind) => (kind === 'clean' ? inUse : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  await reconciler.quarantine(id);
+  reconciler.setDesired(wish([]));
+  await host.advance(1_000);
+  host.failRemovals = { code: 'input-output', message: 'refused', effect: 'unknown' };
+  assert.ok((await reconciler.endQuarantine(id)).ok);
+  const loaded = await records.load();
+  assert.ok(loaded.ok);
+  assert.equal(loaded.value.records[0]?.quarantine, undefined);
+  assert.equal(reconciler.actual().get(id), undefined);
+});
