@@ -84,17 +84,20 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   await addBlockPlaces(disk, layout, finds, blockPlaces, (place) => {
     return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
   });
-  // A scan may take minutes, and the first table tells of mounts that were taken down meanwhile.
-  const tableNow = await host.readMountTable();
-  if (!tableNow.ok) return { ...NOTHING_FOUND, volumes: finds.list() };
-  findOrphans(tableNow.value, layout, known, finds, disk);
-  for (const orphan of await goneOrphans(finds.list(), tableNow.value, layout, disk)) finds.drop(orphan);
-  const gone = await goneOrphans([...known.values()], tableNow.value, layout, disk);
+  findOrphans(table.value, layout, known, finds, disk);
+  const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => spec.kind === 'orphan');
+  // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
+  const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable() : table;
+  if (!again.ok)
+    return { ...NOTHING_FOUND, volumes: finds.list().filter(({ spec }) => spec.kind !== 'orphan') };
+  const now = again.value;
+  for (const orphan of await goneOrphans(finds.list(), now, layout, disk)) finds.drop(orphan);
+  const gone = await goneOrphans([...known.values()], now, layout, disk);
   const placesRead = disk.complete();
   const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => {
     return spec.kind === 'orphan' && !gone.includes(spec.id);
   });
-  const places = await unknownPlaces(orphans, tableNow.value, scan, disk);
+  const places = await unknownPlaces(orphans, now, scan, disk);
   const isClear = placesRead && orphans.length === 0;
   const stages = createDiskReader(host);
   // Where a directory of the pods could not be listed, not even the kernel's word for what is in it is asked for.
