@@ -27,14 +27,17 @@ export function controllerPublishRequest(
   driver: DriverInstance,
 ): Result<ControllerPublishVolumeRequest> {
   const capabilities = driver.controllerCapabilities ?? new Set<number>();
-  return withinLimits({
-    volumeId: spec.volumeHandle,
-    nodeId: driver.nodeId,
-    volumeCapability: capability(spec, capabilities.has(ControllerCapability.SINGLE_NODE_MULTI_WRITER), ''),
-    readonly: spec.readOnly && capabilities.has(ControllerCapability.PUBLISH_READONLY),
-    secrets: revealed(call.secrets.controllerPublish),
-    volumeContext: sorted(spec.volumeAttributes),
-  });
+  return withinLimits(
+    {
+      volumeId: spec.volumeHandle,
+      nodeId: driver.nodeId,
+      volumeCapability: capability(spec, capabilities.has(ControllerCapability.SINGLE_NODE_MULTI_WRITER), ''),
+      readonly: spec.readOnly && capabilities.has(ControllerCapability.PUBLISH_READONLY),
+      secrets: revealed(call.secrets.controllerPublish),
+      volumeContext: sorted(spec.volumeAttributes),
+    },
+    'controllerPublishSecretRef',
+  );
 }
 
 /** Teardown checks no limits: what was set up must come down. */
@@ -57,14 +60,17 @@ export function stageRequest(
   driver: DriverInstance,
   staging: AbsolutePath,
 ): Result<NodeStageVolumeRequest> {
-  return withinLimits({
-    volumeId: spec.volumeHandle,
-    publishContext: publishContext(call),
-    stagingTargetPath: staging,
-    volumeCapability: nodeCapability(spec, call, driver),
-    secrets: revealed(call.secrets.stage),
-    volumeContext: sorted(spec.volumeAttributes),
-  });
+  return withinLimits(
+    {
+      volumeId: spec.volumeHandle,
+      publishContext: publishContext(call),
+      stagingTargetPath: staging,
+      volumeCapability: nodeCapability(spec, call, driver),
+      secrets: revealed(call.secrets.stage),
+      volumeContext: sorted(spec.volumeAttributes),
+    },
+    'nodeStageSecretRef',
+  );
 }
 
 export function publishRequest(
@@ -76,18 +82,21 @@ export function publishRequest(
   const { pod } = call.publication;
   const tokens = tokenEntry(call);
   const info = spec.podInfoOnMount ? { ...podInfo(pod), [EPHEMERAL_KEY]: ephemeral(spec) } : {};
-  return withinLimits({
-    volumeId: spec.volumeHandle,
-    publishContext: publishContext(call),
-    // A driver that was replaced while the call waited may not stage any more (A-060).
-    stagingTargetPath: call.facts.needs.stage && stages(driver) ? paths.staging : '',
-    targetPath: paths.target,
-    volumeCapability: nodeCapability(spec, call, driver),
-    readonly: call.publication.readOnly,
-    secrets: sorted({ ...call.secrets.publish?.reveal(), ...(spec.tokensInSecrets ? tokens : {}) }),
-    // Into a new map, always: the spec is shared by all pods of the volume (shelf: kubelet-volume-manager 9.2, 12).
-    volumeContext: sorted({ ...spec.volumeAttributes, ...info, ...(spec.tokensInSecrets ? {} : tokens) }),
-  });
+  return withinLimits(
+    {
+      volumeId: spec.volumeHandle,
+      publishContext: publishContext(call),
+      // A driver that was replaced while the call waited may not stage any more (A-060).
+      stagingTargetPath: call.facts.needs.stage && stages(driver) ? paths.staging : '',
+      targetPath: paths.target,
+      volumeCapability: nodeCapability(spec, call, driver),
+      readonly: call.publication.readOnly,
+      secrets: sorted({ ...call.secrets.publish?.reveal(), ...(spec.tokensInSecrets ? tokens : {}) }),
+      // Into a new map, always: the spec is shared by all pods of the volume (shelf: kubelet-volume-manager 9.2, 12).
+      volumeContext: sorted({ ...spec.volumeAttributes, ...info, ...(spec.tokensInSecrets ? {} : tokens) }),
+    },
+    'nodePublishSecretRef',
+  );
 }
 
 /** `volumePath`: where it is published, or while it is only staged where that is. */
@@ -105,7 +114,7 @@ export function expandRequest(
     volumeCapability: nodeCapability(spec, call, driver),
     secrets: revealed(call.secrets.expand),
   };
-  const checked = withinLimits({ ...request, volumeContext: {} });
+  const checked = withinLimits({ ...request, volumeContext: {} }, 'nodeExpandSecretRef');
   return checked.ok ? ok(request) : checked;
 }
 
@@ -179,7 +188,14 @@ interface Limited {
   readonly secrets: StringMap;
 }
 
-function withinLimits<Request extends Limited>(request: Request): Result<Request> {
+type SecretField =
+  | 'controllerPublishSecretRef'
+  | 'nodeStageSecretRef'
+  | 'nodePublishSecretRef'
+  | 'nodeExpandSecretRef';
+
+/** `secretField`: where the wish names the secret of the request. */
+function withinLimits<Request extends Limited>(request: Request, secretField: SecretField): Result<Request> {
   const access = request.volumeCapability?.accessType;
   const mount = access?.$case === 'mount' ? access.value : undefined;
   const breach =
@@ -188,13 +204,13 @@ function withinLimits<Request extends Limited>(request: Request): Result<Request
     (mount === undefined || mount.fsType === ''
       ? undefined
       : stringBreach('fsType', mount.fsType, STRING_BYTES_MAX)) ??
-    sizeBreach('mount options', bytesOf(mount?.mountFlags ?? []), MOUNT_FLAGS_BYTES_MAX) ??
-    mapBreach('volume attributes', withoutTokens(request.volumeContext)) ??
+    sizeBreach('list mountOptions', bytesOf(mount?.mountFlags ?? []), MOUNT_FLAGS_BYTES_MAX) ??
+    mapBreach('map volumeAttributes', withoutTokens(request.volumeContext)) ??
     mapBreach('publish context', request.publishContext ?? {}) ??
-    mapBreach('secret', withoutTokens(request.secrets)) ??
+    mapBreach(`secret of ${secretField}`, withoutTokens(request.secrets)) ??
     (Object.keys(withoutTokens(request.secrets)).every((key) => SECRET_KEY.test(key))
       ? undefined
-      : 'a secret key holds something else than letters, digits, "-", "_" and "."');
+      : `a key of the secret of ${secretField} holds something else than letters, digits, "-", "_" and "."`);
   return breach === undefined ? ok(request) : invalid(breach);
 }
 
