@@ -121,8 +121,8 @@ export function hasEnded(volume: ActualVolume): boolean {
 }
 
 /**
- * Between the two something was learnt that no repeated call would tell again: that a driver has ended an inline volume,
- * or that a growth must not be asked for again (A-071).
+ * Between the two something was learnt that no repeated call would tell again: that a driver has ended an inline
+ * volume, or that a growth must not be asked for again (A-071).
  */
 export function isToldOnce(before: ActualVolume, now: ActualVolume): boolean {
   return hasEnded(now) || now.refusedExpansion !== before.refusedExpansion;

@@ -80,4 +80,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'that a driver has ended an inline volume is remembered though the agent is asked to stop then',
     plan: aboutInlineVolumes,
   },
+  {
+    seed: 2550,
+    sentence:
+      'what a driver bound for a pod’s device is missed when somebody unmounts it, and published again',
+  },
 ];
