@@ -122,7 +122,12 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
     const after = url.searchParams.get('after');
     const waitMs = url.searchParams.get('waitMs') ?? '0';
     if (!/^\d{1,6}$/.test(waitMs) || Number(waitMs) > WAIT_MS_MAX) {
-      return refusal(400, 'bad-request', `waitMs: a whole number from 0 to ${WAIT_MS_MAX}`);
+      const given = waitMs.slice(0, 32);
+      return refusal(
+        400,
+        'bad-request',
+        `waitMs "${given}": expected a whole number from 0 to ${WAIT_MS_MAX}`,
+      );
     }
     if (after === changes.revision() && Number(waitMs) > 0) {
       const wait = changes.wait(Number(waitMs));

@@ -63,7 +63,9 @@ export function readOptions(
     problems.push('--create and --volume-handle exclude each other');
   for (const handle of handles) {
     if (handle === '' || Buffer.byteLength(handle) > VOLUME_HANDLE_BYTES_MAX)
-      problems.push(`--volume-handle must have 1 to ${VOLUME_HANDLE_BYTES_MAX} bytes`);
+      problems.push(
+        `--volume-handle "${handle.slice(0, 64)}" must have 1 to ${VOLUME_HANDLE_BYTES_MAX} bytes`,
+      );
   }
   const sizeBytes = parseQuantityBytes(flags.size);
   if (sizeBytes === undefined || sizeBytes === 0)
@@ -132,14 +134,17 @@ function onlyOf(names: readonly string[], problems: string[]): readonly string[]
   const wanted = names.flatMap((one) => one.split(',')).filter((one) => one !== '');
   for (const name of wanted.filter((one) => !DUTY_NAMES.includes(one))) {
     const meant = nearest(name, DUTY_NAMES);
-    problems.push(`--only ${name}: no such duty${meant === undefined ? '' : `; did you mean ${meant}?`}`);
+    problems.push(
+      `--only ${name}: no such duty; ${meant === undefined ? `there are ${DUTY_NAMES.join(', ')}` : `did you mean ${meant}?`}`,
+    );
   }
   return wanted;
 }
 
 function wholeNumber(flag: string, text: string, max: number, problems: string[]): number {
   const number = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(number >= 0 && number <= max)) problems.push(`${flag} must be a whole number from 0 to ${max}`);
+  if (!(number >= 0 && number <= max))
+    problems.push(`${flag} ${text} must be a whole number from 0 to ${max}`);
   return number;
 }
 

@@ -143,8 +143,9 @@ export async function questionDriver(
   if (announced.name !== undefined && announced.name !== name) {
     return invalid(`announced as "${announced.name}", but the driver says it is "${name}"`);
   }
-  if (Buffer.byteLength(vendorVersion) > STRING_BYTES_MAX)
-    return invalid(`${name}: the vendor version is too long`);
+  const versionBytes = Buffer.byteLength(vendorVersion);
+  if (versionBytes > STRING_BYTES_MAX)
+    return invalid(`${name}: the vendor version has ${versionBytes} bytes; CSI allows ${STRING_BYTES_MAX}`);
   const ready = await isReady(host, endpoint, name);
   if (!ready.ok) return ready;
   const plugin = await ask(host, endpoint, name, IdentityService.getPluginCapabilities, {}, QUESTION_MS);
@@ -195,8 +196,9 @@ async function isReady(host: Host, endpoint: SocketIdentity, name: string): Prom
 function nodeInfoBreach(info: NodeGetInfoResponse): string | undefined {
   if (info.nodeId === '') return 'NodeGetInfo gave an empty node id';
   if (Buffer.byteLength(info.nodeId) > NODE_ID_BYTES_MAX)
-    return `the node id has more than ${NODE_ID_BYTES_MAX} bytes`;
-  if (info.maxVolumesPerNode < 0n) return `max_volumes_per_node is ${info.maxVolumesPerNode}`;
+    return `the node id has ${Buffer.byteLength(info.nodeId)} bytes; CSI allows ${NODE_ID_BYTES_MAX}`;
+  if (info.maxVolumesPerNode < 0n)
+    return `max_volumes_per_node is ${info.maxVolumesPerNode}; CSI allows 0 (no limit) and more`;
   const keys = Object.keys(info.accessibleTopology?.segments ?? {});
   // CSI: keys differ in more than the case of their letters (A-025).
   return new Set(keys.map((key) => key.toLowerCase())).size === keys.length
