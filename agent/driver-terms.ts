@@ -19,6 +19,7 @@ export interface DriverTerms {
   readonly tokenRequests: readonly TokenRequest[];
 }
 
+/** Total: a driver without a CSIDriver object has the defaults. */
 export function driverTerms(
   wish: Pick<Wish, 'drivers' | 'rejected'>,
   driver: string,

@@ -44,6 +44,7 @@ const HEADERS_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 5_000;
 
+/** Listens on nothing before `listen`. */
 export function createMetricsServer({ listen, metrics, log }: MetricsServerParts): MetricsServer {
   const limits = {
     maxHeaderSize: HEADER_BYTES_MAX,

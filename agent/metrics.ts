@@ -52,6 +52,7 @@ interface Family {
 
 type Value = number | bigint | Bytes;
 
+/** The whole page. Every family is there, with or without series. */
 export function formatMetrics(facts: MetricsFacts): string {
   return [
     ...volumeFamilies(facts),

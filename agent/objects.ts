@@ -117,7 +117,7 @@ export interface PersistentVolume {
   readonly supplementalGid: number | undefined;
 }
 
-/** A volume of a CSI driver. `volumeHandle` is 1 to 128 bytes; secrets are references, resolved by `desire`. */
+/** A volume of a CSI driver. `volumeHandle` has 1 to 2,048 bytes; secrets are references, resolved late. */
 export interface CsiSource {
   readonly kind: 'csi';
   readonly driver: string;

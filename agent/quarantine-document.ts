@@ -35,6 +35,7 @@ export interface QuarantineChangeDocument {
   readonly next: string;
 }
 
+/** Volumes in the order of the status. */
 export function quarantineDocument(status: StatusDocument): QuarantineDocument {
   const places = placesById(status);
   const volumes = status.volumes.flatMap((volume) => {

@@ -96,6 +96,7 @@ export function generationOf({ requiresRepublish }: DriverTerms, republishEpoch:
   return requiresRepublish ? `republish-${republishEpoch}` : '';
 }
 
+/** Undefined for a driver that asks for none. */
 export function tokensOf(
   { options }: Sources,
   { tokenRequests }: DriverTerms,

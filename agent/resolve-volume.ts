@@ -9,6 +9,7 @@ import { resolveInline } from './resolve-inline.ts';
 import { refuse } from './refuse.ts';
 import { PLAIN, type Resolved, type ResolveOptions, type Sources } from './resolved.ts';
 
+/** A failure freezes the pod; what only keeps the volume from climbing is `blocked`. */
 export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Result<Resolved> {
   const { source, name } = volume;
   const { uid, namespace } = pod.reference;

@@ -57,6 +57,7 @@ export function quarantineOf(
   return { reason: entered.reason, since, verified: entered.verified, standing: standing !== undefined };
 }
 
+/** Null until a driver has said a number. `nowMs` and the reading are of one clock. */
 export function statisticsOf(reading: VolumeReading | undefined, nowMs: number): StatisticsStatus | null {
   const { bytes, inodes } = reading?.statistics ?? {};
   if (reading?.atMs === undefined || (bytes === undefined && inodes === undefined)) return null;
@@ -70,6 +71,7 @@ function usageOf(numbers: UsageNumbers | undefined): UsageStatus | null {
   return { total, used, available };
 }
 
+/** Null: the driver does not say. Empty: all is well. */
 export function healthOf(said: readonly HealthStatement[] | undefined): readonly HealthStatus[] | null {
   if (said === undefined) return null;
   return said.map(({ status, reason, message }) => ({

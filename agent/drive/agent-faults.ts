@@ -50,6 +50,7 @@ interface LivingAgent {
   end(): Promise<void>;
 }
 
+/** Writes everything it sees to `notes`; the agent and the proxy have ended when it settles. */
 export async function driveAgent({ life, notes, fault, remote, brokerCommand }: AgentDrive): Promise<void> {
   const volume = await life.made(notes);
   if (volume === undefined) return;

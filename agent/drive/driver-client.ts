@@ -43,6 +43,7 @@ function codeName(code: number | undefined): string {
   return code === undefined ? 'no answer' : (CODE_NAMES[code] ?? `code ${code}`);
 }
 
+/** The number of a canonical code. */
 export function codeOf(name: CodeName): number {
   return CODE_NAMES.indexOf(name);
 }
@@ -62,6 +63,7 @@ export interface ClientParts {
   readonly deadlineMs: number;
 }
 
+/** Never rejects: what goes wrong is an answer that is not ok. */
 export function createDriverClient(parts: ClientParts): DriverClient {
   const leaks = new Set<string>();
   let count = 0;

@@ -27,6 +27,7 @@ export function expectCode(
   return notes.expect(holds, `${what}: ${answerText(answer)}, expected ${codes.join(' or ')}`);
 }
 
+/** Is the answer OK? Otherwise a failure that says what came. */
 export function expectOk<Reply>(
   notes: Notes,
   what: string,
@@ -43,6 +44,7 @@ export async function expectMounted(notes: Notes, path: string, after: string): 
   return stack.at(-1)?.mountId;
 }
 
+/** No mount at the path; otherwise a failure. */
 export async function expectNotMounted(notes: Notes, path: string, after: string): Promise<void> {
   const stack = await mountsAt(path);
   const text = stack.length === 1 ? 'is still mounted' : `still has ${stack.length} mounts`;

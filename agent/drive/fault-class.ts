@@ -4,6 +4,7 @@ import type { ArrivingCall, Injection } from './proxy.ts';
 export const FAULT_CLASSES = ['delay', 'lost-reply', 'unreached', 'refused', 'aborted'] as const;
 export type FaultClass = (typeof FAULT_CLASSES)[number];
 
+/** What `--only` takes for it. */
 export function faultDutyName(one: FaultClass): string {
   return `fault-${one}`;
 }

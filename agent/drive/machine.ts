@@ -114,6 +114,7 @@ export async function makeDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o750 });
 }
 
+/** Empty, too, when the directory cannot be read. */
 export async function namesIn(path: string): Promise<readonly string[]> {
   const names = await attempt(() => readdir(path));
   return names.ok ? names.value : [];
@@ -126,6 +127,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   await rename(fresh, path);
 }
 
+/** A failure is not told. */
 export async function removeFile(path: string): Promise<void> {
   await attempt(() => unlink(path));
 }
@@ -148,6 +150,7 @@ export async function readProbe(path: string): Promise<Attempt<string>> {
   return attempt(() => readFile(path, 'utf8'));
 }
 
+/** Size of the file system that has the path; undefined when it cannot be asked. */
 export async function fileSystemBytes(path: string): Promise<bigint | undefined> {
   const facts = await attempt(() => statfs(path, { bigint: true }));
   return facts.ok ? facts.value.blocks * facts.value.bsize : undefined;

@@ -142,6 +142,7 @@ export function doubtRung<Place>(
   }
 }
 
+/** A call was answered. `takeBack`: what `doubt` gave when it began. */
 export function settle(
   call: BeginningCall,
   { code, reply }: EndedCall,

@@ -26,6 +26,7 @@ export const UNKNOWN_NATURE: DriverNature = {
   starting: false,
 };
 
+/** What an answer adds; the same nature for one that says nothing. */
 export function learn(nature: DriverNature, method: string, { code, reply }: EndedCall): DriverNature {
   if (code !== 0 || reply === undefined) return nature;
   switch (method) {
@@ -61,6 +62,7 @@ export function stages({ node }: DriverNature): boolean | undefined {
   return node?.has(Node.STAGE_UNSTAGE_VOLUME);
 }
 
+/** True, false, or undefined when it is not known. */
 export function attaches({ controller }: DriverNature): boolean | undefined {
   return controller?.has(Controller.PUBLISH_UNPUBLISH_VOLUME);
 }
@@ -75,6 +77,7 @@ export const NODE_GATES: Readonly<Record<string, readonly number[]>> = {
   NodeGetStorageHealth: [Node.GET_STORAGE_HEALTH],
 };
 
+/** As NODE_GATES; of those with none, CONTROLLER_SERVICE alone is needed. */
 export const CONTROLLER_GATES: Readonly<Record<string, readonly number[]>> = {
   CreateVolume: [Controller.CREATE_DELETE_VOLUME],
   DeleteVolume: [Controller.CREATE_DELETE_VOLUME],

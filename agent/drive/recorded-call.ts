@@ -101,6 +101,7 @@ export function readRequest(
   };
 }
 
+/** Undefined for bytes that do not decode. */
 export function readReply(method: WireMethod, bytes: Buffer): ReplyFields | undefined {
   return attempt(() => method.responseDeserialize(bytes) as ReplyFields);
 }

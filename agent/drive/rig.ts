@@ -53,6 +53,7 @@ export function attachesOf({ facts }: Rig): boolean {
   return facts.controller.has(Controller.PUBLISH_UNPUBLISH_VOLUME);
 }
 
+/** Volumes are made, not given: the driver can, and no handle was named. */
 export function createsOf({ facts, options }: Rig): boolean {
   return options.volumeHandles.length === 0 && facts.controller.has(Controller.CREATE_DELETE_VOLUME);
 }

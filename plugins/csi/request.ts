@@ -54,6 +54,7 @@ export function controllerUnpublishRequest(
   return ok({ volumeId: spec.volumeHandle, nodeId, secrets });
 }
 
+/** `spec-invalid` where a field breaks the limits of CSI. */
 export function stageRequest(
   spec: CsiVolumeSpec,
   call: VolumeCall,

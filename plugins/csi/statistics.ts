@@ -66,6 +66,7 @@ interface Question extends Places {
 
 const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, health: undefined };
 
+/** See `Statistics`. Both questions of a volume together take at most QUESTION_DEADLINE_MS. */
 export function createStatistics(parts: StatisticsParts): Statistics {
   const { host, layout, drivers, lanes } = parts;
   const deadlineMs = Math.min(parts.deadlineMs ?? QUESTION_DEADLINE_MS, QUESTION_DEADLINE_MS);

@@ -47,6 +47,7 @@ export function attachmentId(volumeHandle: string, driver: string, nodeName: str
   return `csi-${sha256Hex(`${volumeHandle}${driver}${nodeName}`)}`;
 }
 
+/** The place of a volume with files: of a stage or of a publication. */
 export function placeIn(host: Host, directory: VolumeDirectory): Place {
   return {
     path: directory.mountPoint,
@@ -116,6 +117,7 @@ async function removeMountPoint(host: Host, path: AbsolutePath): Promise<Result<
   return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: path });
 }
 
+/** A failure after which everything is as it was. */
 export function unchanged(failed: { readonly ok: false; readonly failure: Parameters<typeof fail>[0] }) {
   return fail({ ...failed.failure, effect: 'none' });
 }

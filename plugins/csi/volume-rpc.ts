@@ -117,6 +117,7 @@ export function notRegistered(driver: string): Result<never> {
   return fail({ code: 'driver-not-registered', message, effect: 'none', blocker: driver });
 }
 
+/** Nothing was called. */
 export function noLongerWanted(): Result<never> {
   return fail({
     code: 'no-longer-wanted',
