@@ -134,9 +134,8 @@ function onlyOf(names: readonly string[], problems: string[]): readonly string[]
   const wanted = names.flatMap((one) => one.split(',')).filter((one) => one !== '');
   for (const name of wanted.filter((one) => !DUTY_NAMES.includes(one))) {
     const meant = nearest(name, DUTY_NAMES);
-    problems.push(
-      `--only ${name}: no such duty; ${meant === undefined ? `there are ${DUTY_NAMES.join(', ')}` : `did you mean ${meant}?`}`,
-    );
+    const right = meant === undefined ? `there are ${DUTY_NAMES.join(', ')}` : `did you mean ${meant}?`;
+    problems.push(`--only ${name}: no such duty; ${right}`);
   }
   return wanted;
 }
