@@ -11,8 +11,8 @@ export interface StatisticsCollectorParts {
   readonly plugins: PluginRegistry;
   /** Each volume is asked once in it; 0: nothing is ever asked. */
   readonly periodMs: number;
-  /** For the health of the storage behind the drivers; without it nobody is asked. */
-  readonly storage?: {
+  /** For the health of the storage behind the drivers. */
+  readonly storage: {
     readonly drivers: () => readonly string[];
     /** Undefined: the driver cannot say. */
     readonly health: (driver: string) => Promise<Result<readonly HealthStatement[] | undefined>>;
@@ -85,7 +85,7 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
       .filter((volume) => plugins.of(volume.spec).statistics !== undefined && callAbout(volume) !== undefined)
       .map(({ spec }) => spec.id)
       .sort((a, b) => askedMs(a) - askedMs(b));
-    for (const driver of parts.storage?.drivers() ?? []) void askStorage(driver);
+    for (const driver of parts.storage.drivers()) void askStorage(driver);
     takeTurn(turns, 0);
   }
 
@@ -137,7 +137,7 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
   }
 
   async function askStorage(driver: string): Promise<void> {
-    if (parts.storage === undefined || storageOpen.has(driver)) return;
+    if (storageOpen.has(driver)) return;
     storageOpen.add(driver);
     const answer = await parts.storage.health(driver);
     storageOpen.delete(driver);

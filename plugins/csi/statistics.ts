@@ -35,8 +35,7 @@ export interface StatisticsParts {
   /** Those of the calls that change volumes. */
   readonly lanes: Pick<CallLanes, 'tryRun'>;
   /** What must not be shown of what the driver says: secrets among the mount options. */
-  readonly secretsOf?: (spec: CsiVolumeSpec) => SecretData | undefined;
-  readonly deadlineMs?: number;
+  readonly secretsOf: (spec: CsiVolumeSpec) => SecretData | undefined;
 }
 
 export interface Statistics {
@@ -68,8 +67,7 @@ const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, heal
 
 /** See `Statistics`. Both questions of a volume together take at most QUESTION_DEADLINE_MS. */
 export function createStatistics(parts: StatisticsParts): Statistics {
-  const { host, layout, drivers, lanes } = parts;
-  const deadlineMs = Math.min(parts.deadlineMs ?? QUESTION_DEADLINE_MS, QUESTION_DEADLINE_MS);
+  const { host, layout, drivers, lanes, secretsOf } = parts;
 
   async function ask<Request, Reply>(
     { spec, driver }: Pick<Question, 'driver'> & { readonly spec: CsiVolumeSpec | undefined },
@@ -80,7 +78,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const reply = await host.call({ socket: driver.endpoint, method, request, deadlineMs: withinMs });
     if (reply.kind === 'ok') return ok(reply.reply);
     if (isUnreachable(reply)) drivers.suspect(driver.name);
-    const secrets = spec === undefined ? [] : [parts.secretsOf?.(spec)];
+    const secrets = spec === undefined ? [] : [secretsOf(spec)];
     const name = methodName(method.path);
     return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', secrets }));
   }
@@ -118,8 +116,8 @@ export function createStatistics(parts: StatisticsParts): Statistics {
   /** Health first, and in half of the time: it is what explains why the numbers cannot be had. */
   async function answer(question: Question): Promise<Result<VolumeStatistics>> {
     const startedMs = host.nowMs();
-    const health = await askHealth(question, deadlineMs / 2);
-    const numbers = await askNumbers(question, deadlineMs - (host.nowMs() - startedMs));
+    const health = await askHealth(question, QUESTION_DEADLINE_MS / 2);
+    const numbers = await askNumbers(question, QUESTION_DEADLINE_MS - (host.nowMs() - startedMs));
     if (!numbers.ok) {
       const isIll = health.ok && health.value !== undefined && health.value.length > 0;
       return isIll ? ok({ ...NO_NUMBERS, health: health.value }) : numbers;
