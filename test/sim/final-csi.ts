@@ -82,7 +82,9 @@ function sizesDiffer(sim: Simulation, { places }: Wanted): string | undefined {
     const backing = sim.world.storage.backingOf(disk);
     if (driver === undefined || backing === undefined || driver.nature.expands === 'no') continue;
     if (backing.nodeBytes >= disk.bytes || isOnlyRead(sim, disk)) continue;
-    if (isRefused(sim, disk)) continue;
+    // More than the storage has: it is not asked again while the agent knows of anything of it, which may be longer
+    // than the driver does.
+    if (disk.bytes > backing.limitBytes || isRefused(sim, disk)) continue;
     return `${disk.handle}: the node sees ${backing.nodeBytes} bytes of ${disk.bytes}`;
   }
   return undefined;
