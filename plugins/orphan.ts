@@ -3,7 +3,7 @@ import { done, fail, ok, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, type Host, isBelow, parentOf } from '../mount/host.ts';
 import type { Mounter } from '../mount/mounter.ts';
 import { removeEmptyBlockDirectories } from './block-directory.ts';
-import { removeLeft } from './csi/block-places.ts';
+import { removeHeldFile, removeLeft } from './csi/block-places.ts';
 import { createBlockPublication } from './csi/block-publication.ts';
 import type { Layout } from './layout.ts';
 import type { VolumePlugin } from './plugin.ts';
@@ -44,11 +44,13 @@ export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter)
   const block = createBlockPublication(host, layout, mounter);
 
   async function unpublishBlock(publication: PublicationSpec): Promise<Result<void>> {
-    const { published } = layout.blockPublication(publication);
+    const { published, held } = layout.blockPublication(publication);
     return inOrder(
       () => block.takeBack(publication),
       () => mounter.unmount(published),
       () => removeLeft(host, published),
+      // What tells of the place goes last.
+      () => removeHeldFile(host, held),
       () => removeEmptyBlockDirectories(host, layout, publication.specName),
       () => removeEmptyPodDirectories(host, layout, publication.pod.uid),
     );

@@ -201,7 +201,7 @@ async function lookAt(host: Host, path: AbsolutePath): Promise<Result<Seen>> {
 }
 
 /** The file our bind lies on, with what a crash inside Host.writeFile leaves. Only an empty one is ours. */
-async function removeHeldFile(host: Host, held: AbsolutePath): Promise<Result<void>> {
+export async function removeHeldFile(host: Host, held: AbsolutePath): Promise<Result<void>> {
   const removed = await removeLeft(host, held);
   if (!removed.ok) return removed;
   const name = held.slice(parentOf(held).length + 1);
