@@ -56,6 +56,7 @@ function disk(paths: Readonly<Record<string, string | null>>, mounts: readonly s
     },
     readMountTable: async () => ok(createMountTable(entries)),
     deviceOf: async () => ok(undefined),
+    removeEmptyDirectory: async () => fail({ code: 'mount-busy', message: '', effect: 'none' }),
   } as unknown as Host;
 }
 
@@ -76,6 +77,14 @@ test('a kubelet’s published and staged volume is found by its vol_data.json, a
   const host = disk({
     [published.replace(/mount$/, 'vol_data.json')]: data,
     [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data,
+  });
+  assert.deepEqual(await found(host), [[csi('data').id, 'unsure', ['web/pv-data unsure']]]);
+});
+
+test('where a pod has the volume, a staging directory without its vol_data.json is its volume’s', async () => {
+  const host = disk({
+    [published.replace(/mount$/, 'vol_data.json')]: data,
+    [`${layout.deviceDirectory(DRIVER, 'data')}/globalmount`]: null,
   });
   assert.deepEqual(await found(host), [[csi('data').id, 'unsure', ['web/pv-data unsure']]]);
 });
