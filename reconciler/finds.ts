@@ -50,7 +50,7 @@ export function createFinds(known: ActualState): Finds {
       needs: { attach: false, stage, expand: false },
       // Only the driver could tell; one that does not attach says so at once. An inline volume never is.
       attached: spec.kind === 'csi' && spec.lifecycle === 'Persistent' ? RESTARTED : ABSENT,
-      staged: ABSENT,
+      staged: stage ? RESTARTED : ABSENT,
       publishContext: undefined,
       stagedMount: undefined,
       publications: new Map<PublicationKey, ActualPublication>(),
