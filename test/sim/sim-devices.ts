@@ -19,6 +19,8 @@ const LISTED = '/sys/dev/block/';
 export class SimDevices {
   /** What each is, in its owner's words. */
   readonly #present = new Map<DeviceNumber, string>();
+  /** What each number was the last time. */
+  readonly #last = new Map<DeviceNumber, string>();
   readonly #openers = new Map<DeviceNumber, string[]>();
   readonly #holds: Hold[] = [];
   /** Counts disks that come and go; a cheap "did anything change?". */
@@ -46,12 +48,19 @@ export class SimDevices {
   /** The disk is gone, whoever uses it; its nodes stay, and lead nowhere or to the next disk of that number. */
   remove(device: DeviceNumber): void {
     this.changes += 1;
+    const label = this.#present.get(device);
+    if (label !== undefined) this.#last.set(device, label);
     this.#present.delete(device);
   }
 
   /** Undefined: no such disk is here. */
   labelOf(device: DeviceNumber): string | undefined {
     return this.#present.get(device);
+  }
+
+  /** Of one that is not here: what it was while it was. */
+  lastLabelOf(device: DeviceNumber): string | undefined {
+    return this.#present.get(device) ?? this.#last.get(device);
   }
 
   /** Is there an entry of sysfs at this path? Undefined: it is not where sysfs has devices by number. */
@@ -115,6 +124,7 @@ export class SimDevices {
   losePower(): void {
     this.changes += 1;
     this.#present.clear();
+    this.#last.clear();
     this.#openers.clear();
     this.#holds.length = 0;
   }

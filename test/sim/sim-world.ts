@@ -246,10 +246,8 @@ export class SimWorld {
     const device = kernel.deviceOf(at.inode.linkText as AbsolutePath);
     if (device === undefined || !device.includes(':')) return undefined;
     // One that is unplugged is still the pod's, unless its number was given to another, because nobody held it.
-    const owner = kernel.devices.labelOf(device as DeviceNumber);
-    return this.storage
-      .backings()
-      .find((one) => (owner === undefined ? one.device === device : one.handle === owner));
+    const owner = kernel.devices.lastLabelOf(device as DeviceNumber);
+    return this.storage.backings().find(({ handle }) => handle === owner);
   }
 
   losePower(): void {
