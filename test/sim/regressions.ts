@@ -85,4 +85,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'what a driver bound for a pod’s device is missed when somebody unmounts it, and published again',
   },
+  { seed: 32527, sentence: 'an orphan of a block volume that was taken down is not found again' },
+  {
+    seed: 41785,
+    sentence: 'a volume of whose stage only the directory is left is unstaged before it is detached',
+  },
 ];
