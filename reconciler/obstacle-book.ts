@@ -21,15 +21,40 @@ export interface ObstacleBook {
   replace(volume: VolumeId, blockades: readonly Blockade[]): void;
   /** With what runs or queues now. */
   list(inFlight: readonly InFlight[]): readonly Obstacle[];
-  /** Is this failure of this operation another one than the last time? A repeated failure is not logged again. */
+  /**
+   * Is this failure of this operation another one than the last time? A repeated failure is not logged again. Forgotten
+   * when a retry ended well, or the operation is planned no more.
+   */
   isNews(operation: Operation, failure: Failure): boolean;
 }
+
+/** The last failure of an operation, and how many passes in a row have found nothing in its way since. */
+interface LastCode {
+  readonly text: string;
+  freePasses: number;
+}
+
+/** One is a retry that has just started. While it runs it is in its own way, so a second one is told of its end. */
+const FREE_PASSES_MAX = 1;
 
 type Entry = Omit<Obstacle, 'sinceMs' | 'volume'> & { sinceMs: number };
 
 export function createObstacleBook(clock: Clock): ObstacleBook {
   const volumes = new Map<VolumeId, readonly Entry[]>();
-  const lastCodes = new Map<VolumeId, Map<string, string>>();
+  const lastCodes = new Map<VolumeId, Map<string, LastCode>>();
+
+  function forgetEnded(volume: VolumeId, blockades: readonly Blockade[]): void {
+    const codes = lastCodes.get(volume);
+    if (codes === undefined) return;
+    const hindered = new Map(blockades.map((blockade) => [keyOf(blockade), blockade]));
+    for (const [key, last] of codes) {
+      const blockade = hindered.get(key);
+      if (blockade === undefined) last.freePasses += 1;
+      else if (!isBusy(blockade)) last.freePasses = 0;
+      if (last.freePasses > FREE_PASSES_MAX) codes.delete(key);
+    }
+    if (codes.size === 0) lastCodes.delete(volume);
+  }
 
   return {
     replace(volume, blockades) {
@@ -42,7 +67,7 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
       }
       if (entries.length > 0) volumes.set(volume, entries);
       else volumes.delete(volume);
-      if (blockades.length === 0) lastCodes.delete(volume);
+      forgetEnded(volume, blockades);
     },
     list(inFlight) {
       const waiting = [...volumes].flatMap(([volume, entries]) =>
@@ -53,15 +78,30 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
       return [...busy, ...waiting.filter((one) => !taken.has(`${one.volume} ${one.publication ?? ''}`))];
     },
     isNews(operation, failure) {
-      const codes = lastCodes.get(operation.volume) ?? new Map<string, string>();
+      const codes = lastCodes.get(operation.volume) ?? new Map<string, LastCode>();
       lastCodes.set(operation.volume, codes);
-      const key = `${operation.kind} ${publicationOf(operation) ?? ''}`;
+      const key = keyOfPlace(operation.kind, publicationOf(operation));
       const text = `${failure.code} ${failure.effect}`;
-      const news = codes.get(key) !== text;
-      codes.set(key, text);
+      const news = codes.get(key)?.text !== text;
+      codes.set(key, { text, freePasses: 0 });
       return news;
     },
   };
+}
+
+function keyOf(blockade: Blockade): string {
+  return blockade.from === 'plan'
+    ? keyOfPlace(blockade.wait.operation, blockade.wait.publication)
+    : keyOfPlace(blockade.operation.kind, publicationOf(blockade.operation));
+}
+
+function keyOfPlace(kind: Operation['kind'] | undefined, publication: PublicationKey | undefined): string {
+  return `${kind ?? ''} ${publication ?? ''}`;
+}
+
+/** Of an operation that is busy nothing new is known: it runs, or waits for another. */
+function isBusy(blockade: Blockade): boolean {
+  return blockade.from === 'executor' && blockade.submission.kind === 'busy';
 }
 
 /** In quarantine, what keeps it from coming down is the reason why it is not set up: one of the two is enough. */
