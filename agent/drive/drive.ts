@@ -1,7 +1,7 @@
 /** One driver through its whole life: duty after duty, each with volumes and directories of its own. */
 import { join } from 'node:path';
 import { fail, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
 import {
   ControllerService,
   IdentityService,
@@ -133,7 +133,7 @@ interface Registrar {
   readonly startMs: number;
   /** Undefined when nobody asked for a registration. */
   readonly client: DriverClient | undefined;
-  readonly announced: { readonly name: string; readonly endpoint: string } | undefined;
+  readonly announced: { readonly name: string; readonly endpoint: AbsolutePath } | undefined;
 }
 
 async function register(
@@ -240,8 +240,7 @@ async function driveFaults(parts: DriveParts, run: Run, rig: Rig, remote: GrpcRe
   }
 }
 
-function clientOf(remote: GrpcRemote, socket: string, deadlineMs: number): DriverClient {
-  const path = parseAbsolutePath(socket) ?? ('/' as AbsolutePath);
+function clientOf(remote: GrpcRemote, path: AbsolutePath, deadlineMs: number): DriverClient {
   return createDriverClient({
     socket: () => path,
     inode: () => inodeOf(path),
@@ -254,7 +253,7 @@ function clientOf(remote: GrpcRemote, socket: string, deadlineMs: number): Drive
 /** Answers GetPluginInfo and does not say "not ready" to Probe; a sentence when it does not come to that. */
 async function waitUntilReady(
   remote: GrpcRemote,
-  endpoint: string,
+  endpoint: AbsolutePath,
   driver: DriverProcess | undefined,
 ): Promise<string | undefined> {
   const client = clientOf(remote, endpoint, READY_CALL_MS);

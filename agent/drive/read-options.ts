@@ -69,7 +69,7 @@ export function readOptions(
   }
   const sizeBytes = parseQuantityBytes(flags.size);
   if (sizeBytes === undefined || sizeBytes === 0)
-    problems.push(`--size ${flags.size} is no size such as 64Mi`);
+    problems.push(`--size ${flags.size} must be a size above 0 such as 64Mi`);
   const value: DriveOptions = {
     endpoint,
     registration,
@@ -84,8 +84,8 @@ export function readOptions(
     block: flags.block === true,
     only: onlyOf(flags.only ?? [], problems),
     faults: flags.faults === true,
-    seed: wholeNumber('--seed', flags.seed ?? String(seed), SEED_MAX, problems),
-    deadlineMs: wholeNumber('--deadline', flags.deadline, SECONDS_MAX, problems) * SECONDS_MS,
+    seed: wholeNumber('--seed', flags.seed ?? String(seed), 0, SEED_MAX, problems),
+    deadlineMs: wholeNumber('--deadline', flags.deadline, 1, SECONDS_MAX, problems) * SECONDS_MS,
     directory: pathOf('--directory', flags.directory, problems),
     strict: flags.strict === true,
   };
@@ -101,7 +101,7 @@ function socketOf(flag: string, text: string | undefined, problems: string[]): A
   const path = pathOf(flag, text.replace(/^unix:\/\//, ''), problems);
   if (path !== undefined && Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX)
     problems.push(
-      `${flag} is longer than ${SOCKET_PATH_BYTES_MAX} bytes, the kernel's limit for a socket path`,
+      `${flag} ${path.slice(0, 32)}… must have at most ${SOCKET_PATH_BYTES_MAX} bytes, the kernel's limit for a socket`,
     );
   return path;
 }
@@ -140,10 +140,10 @@ function onlyOf(names: readonly string[], problems: string[]): readonly string[]
   return wanted;
 }
 
-function wholeNumber(flag: string, text: string, max: number, problems: string[]): number {
+function wholeNumber(flag: string, text: string, min: number, max: number, problems: string[]): number {
   const number = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(number >= 0 && number <= max))
-    problems.push(`${flag} ${text} must be a whole number from 0 to ${max}`);
+  if (!(number >= min && number <= max))
+    problems.push(`${flag} ${text} must be a whole number from ${min} to ${max}`);
   return number;
 }
 

@@ -7,6 +7,7 @@ import {
   type VolumeCapability,
   type VolumeUsage,
 } from '../../plugins/csi/generated/csi.ts';
+import { withoutSecretValues } from '../../plugins/secret-forms.ts';
 
 type StringMap = Readonly<Record<string, string>>;
 
@@ -135,19 +136,12 @@ export function redactedRequest(request: RequestFields): RequestFields {
   };
 }
 
-/** Shorter values occur in ordinary words. */
-const SECRET_LENGTH_MIN = 4;
-
-/** The message without the secrets, and whether it held one: as it is, or in base64. */
+/** The message without the secrets, and whether it held one, in any form that the agent itself looks for. */
 export function withoutSecrets(
   message: string,
   secrets: readonly string[],
 ): { readonly message: string; readonly found: boolean } {
-  let text = message;
-  for (const secret of secrets.filter((one) => one.length >= SECRET_LENGTH_MIN)) {
-    for (const form of [secret, Buffer.from(secret).toString('base64')])
-      text = text.replaceAll(form, REDACTED);
-  }
+  const text = withoutSecretValues(message, secrets);
   return { message: text, found: text !== message };
 }
 

@@ -1,5 +1,6 @@
 /** The driver registers as it would with the kubelet: its registration socket is found, asked, and told the verdict. */
 import { join } from 'node:path';
+import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { RegistrationService } from '../../plugins/csi/generated/pluginregistration.ts';
 import { highestVersion } from '../../plugins/csi/registration.ts';
 import { methodName } from '../../plugins/csi/status.ts';
@@ -14,12 +15,13 @@ const APPEARS_MS_MAX = 20_000;
 const LOOK_MS = 50;
 
 /** The socket itself, or the one socket that appears in the directory; undefined when none comes in time. */
-export async function findRegistrationSocket(path: string): Promise<string | undefined> {
+export async function findRegistrationSocket(path: AbsolutePath): Promise<AbsolutePath | undefined> {
   const untilMs = CLOCK.nowMs() + APPEARS_MS_MAX;
   for (;;) {
     if ((await kindOf(path)) === 'socket') return path;
     for (const name of await namesIn(path)) {
-      if (!name.startsWith('.') && (await kindOf(join(path, name))) === 'socket') return join(path, name);
+      const socket = parseAbsolutePath(join(path, name));
+      if (socket !== undefined && !name.startsWith('.') && (await kindOf(socket)) === 'socket') return socket;
     }
     if (CLOCK.nowMs() > untilMs) return undefined;
     await pause(LOOK_MS);
@@ -29,9 +31,9 @@ export async function findRegistrationSocket(path: string): Promise<string | und
 /** What GetInfo says of the CSI socket; undefined, with the reason noted, when it cannot be used. */
 export async function announcedEndpoint(
   client: DriverClient,
-  socket: string,
+  socket: AbsolutePath,
   notes: Notes,
-): Promise<{ readonly name: string; readonly endpoint: string } | undefined> {
+): Promise<{ readonly name: string; readonly endpoint: AbsolutePath } | undefined> {
   const info = await client.call(RegistrationService.getInfo, {});
   if (!notes.expect(info.ok, `GetInfo: ${answerText(info)}`) || !info.ok) return undefined;
   const { type, name, endpoint, supportedVersions } = info.reply;
@@ -39,7 +41,9 @@ export async function announcedEndpoint(
   notes.expect(isDriverName(name), `GetInfo: "${name}" is no driver name`);
   const version = highestVersion(supportedVersions);
   notes.expect(version !== undefined, `GetInfo: no version 0 or 1 among [${supportedVersions.join(', ')}]`);
-  return { name, endpoint: endpoint === '' ? socket : endpoint };
+  const path = endpoint === '' ? socket : parseAbsolutePath(endpoint);
+  notes.expect(path !== undefined, `GetInfo: endpoint "${endpoint}" must be a plain absolute path`);
+  return path === undefined ? undefined : { name, endpoint: path };
 }
 
 /** Tells the registrar that it was taken; it must hear it. */

@@ -1,6 +1,7 @@
 /** What an answer that is not OK proves, and how it is told (shelf: reliability §1G, csi-and-peers A.3). */
 import type { Effect, Failure, FailureCode } from '../../mount/failure.ts';
 import type { RemoteReply } from '../../mount/host.ts';
+import { withoutSecretValues } from '../secret-forms.ts';
 import type { SecretData } from '../sensitive.ts';
 
 export interface CallContext {
@@ -85,9 +86,6 @@ export function isUnreachable(reply: RemoteReply<unknown>): boolean {
 }
 
 const MESSAGE_BYTES_MAX = 1_024;
-/** Shorter values occur in ordinary words; taking them out would only garble the message. */
-const SECRET_LENGTH_MIN = 4;
-const SECRET_LINE_LENGTH_MIN = 8;
 
 /** A text of a driver made fit for people: control and invisible bytes escaped, at most 1 KiB of UTF-8. */
 export function shown(text: string): string {
@@ -101,27 +99,8 @@ export function shown(text: string): string {
 }
 
 function redacted(message: string, secrets: readonly (SecretData | undefined)[]): string {
-  const forms = new Set<string>();
-  for (const data of secrets) {
-    for (const value of Object.values(data?.reveal() ?? {})) addForms(forms, value);
-  }
-  // Longest first, so that one value inside another leaves no rest.
-  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
-  return longestFirst.reduce((text, form) => text.replaceAll(form, '[redacted]'), message);
-}
-
-/** The ways a driver or the tool below it prints a value: as it is, trimmed, by line, quoted, or encoded. */
-function addForms(forms: Set<string>, value: string): void {
-  const lines = value.split(/\r?\n/).filter((line) => line.length >= SECRET_LINE_LENGTH_MIN);
-  for (const plain of [value, value.trim(), ...lines]) {
-    if (plain.length < SECRET_LENGTH_MIN) continue;
-    const bytes = Buffer.from(plain);
-    const base64 = bytes.toString('base64');
-    forms.add(plain).add(JSON.stringify(plain).slice(1, -1)).add(encodeURIComponent(bytes.toString()));
-    forms
-      .add(base64)
-      .add(base64.replace(/=+$/, ''))
-      .add(bytes.toString('base64url'))
-      .add(bytes.toString('hex'));
-  }
+  return withoutSecretValues(
+    message,
+    secrets.flatMap((data) => Object.values(data?.reveal() ?? {})),
+  );
 }

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DriveReport } from '../../agent/drive/drive.ts';
-import { readOptions } from '../../agent/drive/read-options.ts';
+import type { DriverClient } from '../../agent/drive/driver-client.ts';
+import { type DriveFlags, readOptions } from '../../agent/drive/read-options.ts';
+import { withoutSecrets } from '../../agent/drive/recorded-call.ts';
+import { announcedEndpoint } from '../../agent/drive/registration.ts';
 import { reportDocument, sumLine, verdictLines } from '../../agent/drive/report.ts';
 import { isGood, Notes, type Verdict } from '../../agent/drive/verdict.ts';
 import { ok } from '../../mount/failure.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
 
 const PLAIN = { widthMax: 60, colour: false, unicode: true };
 const FLAGS = { endpoint: 'unix:///run/csi.sock', size: '64Mi', deadline: '60', output: 'table' } as const;
@@ -88,6 +92,46 @@ test('options are read as they are meant', () => {
   );
   assert.deepEqual([attributes, only], [{ a: 'b=c' }, ['stage', 'stats', 'publish']]);
   assert.deepEqual({ ...secrets.stage }, { password: '1234' });
+});
+
+test('what is out of its bounds is refused by flag, value and what would be right', () => {
+  const refused = (flags: Partial<DriveFlags>): string => {
+    const reading = readOptions({ ...FLAGS, ...flags }, [], undefined, 1);
+    assert.ok(!reading.ok, JSON.stringify(flags));
+    return reading.problems.join('; ');
+  };
+  assert.equal(refused({ deadline: '0' }), '--deadline 0 must be a whole number from 1 to 3600');
+  assert.equal(refused({ deadline: '3601' }), '--deadline 3601 must be a whole number from 1 to 3600');
+  assert.equal(refused({ deadline: '1.5' }), '--deadline 1.5 must be a whole number from 1 to 3600');
+  assert.equal(refused({ seed: '-1' }), '--seed -1 must be a whole number from 0 to 4294967295');
+  assert.equal(refused({ size: '0' }), '--size 0 must be a size above 0 such as 64Mi');
+  const long = `/run/${'x'.repeat(110)}`;
+  assert.match(refused({ endpoint: long }), /^--endpoint \/run\/x+… must have at most 107 bytes/);
+});
+
+test('a secret is found in every form in which the agent looks for it', () => {
+  const secret = 'pass/word+1';
+  const bytes = Buffer.from(secret);
+  const forms = [secret, bytes.toString('hex'), bytes.toString('base64url'), encodeURIComponent(secret)];
+  for (const form of forms) {
+    const { message, found } = withoutSecrets(`mount: bad option ${form}`, [secret]);
+    assert.deepEqual({ message, found }, { message: 'mount: bad option [redacted]', found: true }, form);
+  }
+  assert.equal(withoutSecrets('mount: bad option', [secret]).found, false);
+});
+
+test('a registration with an endpoint that is no absolute path is refused, and said so', async () => {
+  const reply = {
+    type: 'CSIPlugin',
+    name: 'a.example',
+    endpoint: 'run/csi.sock',
+    supportedVersions: ['1.0.0'],
+  };
+  const client = { call: async () => ({ ok: true, reply }), leaks: new Set(), count: () => 1 };
+  const notes = new Notes();
+  const socket = '/run/reg.sock' as AbsolutePath;
+  assert.equal(await announcedEndpoint(client as unknown as DriverClient, socket, notes), undefined);
+  assert.deepEqual(notes.failures, ['GetInfo: endpoint "run/csi.sock" must be a plain absolute path']);
 });
 
 test('a secrets file is refused without a word of it', () => {
