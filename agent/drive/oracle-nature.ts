@@ -33,7 +33,10 @@ export function learn(nature: DriverNature, method: string, { code, reply }: End
     case 'GetPluginCapabilities': {
       const services = numbersOf(reply, 'service');
       const hasController = services.has(Service.CONTROLLER_SERVICE);
-      return { ...nature, services, controller: hasController ? nature.controller : new Set() };
+      const hadNone = nature.services?.has(Service.CONTROLLER_SERVICE) === false;
+      // One that came back may be another one: not known until it is asked.
+      const known = hadNone ? undefined : nature.controller;
+      return { ...nature, services, controller: hasController ? known : new Set() };
     }
     case 'NodeGetCapabilities':
       return { ...nature, node: numbersOf(reply, 'rpc') };

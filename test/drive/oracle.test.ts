@@ -498,6 +498,20 @@ test('what the driver can do is learnt from the calls that go by', () => {
   );
 });
 
+test('of a driver that lost its controller service and has it again nothing is known until it is asked', () => {
+  const services = (...types: readonly number[]) => ({
+    reply: { capabilities: types.map((type) => ({ type: { $case: 'service', value: { type } } })) },
+  });
+  const calls = sequence(
+    ['GetPluginCapabilities', {}, services()],
+    ['GetPluginCapabilities', {}, services(Service.CONTROLLER_SERVICE)],
+    ['ControllerPublishVolume'],
+  );
+  assert.deepEqual(duties(calls, { nature: ATTACHING }), []);
+  const without = sequence(['GetPluginCapabilities', {}, services()], ['ControllerPublishVolume']);
+  assert.deepEqual(duties(without, { nature: ATTACHING }), ['A-008']);
+});
+
 test('after a reboot nothing is staged or published, and a volume is set up from the stage on', () => {
   const oracle = new CallOracle({ nature: nature() });
   for (const call of sequence(...UP)) oracle.begin(call)(call);
