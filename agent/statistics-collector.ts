@@ -85,7 +85,9 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
       .filter((volume) => plugins.of(volume.spec).statistics !== undefined && callAbout(volume) !== undefined)
       .map(({ spec }) => spec.id)
       .sort((a, b) => askedMs(a) - askedMs(b));
-    for (const driver of parts.storage.drivers()) void askStorage(driver);
+    const drivers = parts.storage.drivers();
+    for (const driver of storage.keys()) if (!drivers.includes(driver)) learnStorage(driver, undefined);
+    for (const driver of drivers) void askStorage(driver);
     takeTurn(turns, 0);
   }
 
@@ -110,7 +112,9 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
     open.set(lane, inLane + 1);
     const answer = await plugin.statistics(call);
     entry.isOpen = false;
-    open.set(lane, (open.get(lane) ?? 1) - 1);
+    const stillOpen = (open.get(lane) ?? 1) - 1;
+    if (stillOpen > 0) open.set(lane, stillOpen);
+    else open.delete(lane);
     if (!stopped && entries.get(id) === entry) take(entry, answer);
   }
 
@@ -141,11 +145,14 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
     storageOpen.add(driver);
     const answer = await parts.storage.health(driver);
     storageOpen.delete(driver);
-    if (stopped || !answer.ok) return;
+    if (!stopped && answer.ok) learnStorage(driver, answer.value);
+  }
+
+  function learnStorage(driver: string, health: readonly HealthStatement[] | undefined): void {
     const before = storage.get(driver);
-    if (answer.value === undefined) storage.delete(driver);
-    else storage.set(driver, answer.value);
-    if (!isSameHealth(before, answer.value)) notify();
+    if (health === undefined) storage.delete(driver);
+    else storage.set(driver, health);
+    if (!isSameHealth(before, health)) notify();
   }
 
   function notify(): void {

@@ -84,10 +84,13 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
   };
   const plugins: PluginRegistry = { of: () => plugin as unknown as VolumePlugin };
   const storage = {
-    drivers: () => ['a.test'],
+    drivers: () => answers.drivers,
     health: async () => ok(answers.storage),
   };
-  const answers: { storage: readonly HealthStatement[] | undefined } = { storage: undefined };
+  const answers: { storage: readonly HealthStatement[] | undefined; drivers: readonly string[] } = {
+    storage: undefined,
+    drivers: ['a.test'],
+  };
   const collector = createStatisticsCollector({
     clock: {
       nowMs: time.nowMs,
@@ -268,6 +271,15 @@ test('the health of the storage behind a driver is asked once in a period, and i
   one.answers.storage = [ILL];
   await one.run(PERIOD_MS);
   assert.deepEqual([one.collector.ofStorage('a.test'), one.changes()], [[ILL], 1]);
+});
+
+test('what a driver said of its storage is forgotten with the driver', async () => {
+  const one = world([]);
+  one.answers.storage = [ILL];
+  await one.run(5_000);
+  one.answers.drivers = [];
+  await one.run(PERIOD_MS);
+  assert.deepEqual([one.collector.ofStorage('a.test'), one.changes()], [undefined, 2]);
 });
 
 test('after stop nothing is asked, told or timed', async () => {
