@@ -27,6 +27,7 @@ import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import { NO_TOKENS } from './token-source.ts';
 import { createUnresolvedBook, type UnresolvedBook } from './unresolved-book.ts';
+import { createVanishingLog } from './vanishing-log.ts';
 import type { Wish } from './wish.ts';
 
 export interface AgentParts {
@@ -140,9 +141,11 @@ export function createAgent(parts: AgentParts): Agent {
   }
 
   const records = createRecordStore(host, layout);
+  const vanishingLog = createVanishingLog(log, host);
 
   function readWish(reconciler: Reconciler): void {
     const wish = source.current();
+    vanishingLog.note(wish);
     const desired = desire(wish, {
       deniedHostPaths: [layout.root, ...config.hostPathDenied],
       nodeName: config.nodeName,

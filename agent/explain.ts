@@ -5,6 +5,7 @@ import {
   healthSentence,
   quarantineSentence,
   reasonSentence,
+  vanishingSentence,
 } from './sentence.ts';
 import type { PodStatus, PodVolumeStatus, Reason, StatusDocument, VolumeStatus } from './status-document.ts';
 import { findSubject, fullName, type Missed } from './subject.ts';
@@ -67,7 +68,7 @@ function explainPod(pod: PodStatus, status: StatusDocument): ExplanationDocument
     summary: podSummary(pod, obstacles.length + conditions.filter(isInTheWay).length),
     obstacles,
     conditions,
-    notes: [...notesOf(pod.volumes, status), ...othersOf(pod, status)],
+    notes: [...notesOf(pod.volumes, [pod], status), ...othersOf(pod, status)],
   };
 }
 
@@ -102,6 +103,7 @@ function explainVolume(volume: VolumeStatus, status: StatusDocument): Explanatio
     conditions: conditionsOf(volume, ''),
     notes: notesOf(
       places.map(({ place }) => place),
+      places.map(({ pod }) => pod),
       status,
     ),
   };
@@ -178,18 +180,25 @@ function conditionsOf(volume: VolumeStatus, prefix: string): readonly ExplainedC
 }
 
 /** The chain behind the obstacle: what refused drivers and unreadable sources have to do with it. */
-function notesOf(places: readonly PodVolumeStatus[], status: StatusDocument): readonly string[] {
+function notesOf(
+  places: readonly PodVolumeStatus[],
+  pods: readonly PodStatus[],
+  status: StatusDocument,
+): readonly string[] {
   const waited = new Set(
     places.filter(({ reason }) => reason?.kind === 'waiting-driver').map(({ driver }) => driver),
   );
   const refused = status.drivers.filter(({ state, name }) => {
     return state === 'refused' && waited.size > 0 && (name === null || waited.has(name));
   });
+  const { vanishing } = status.sources;
+  const isVanishing = vanishing !== null && pods.some(({ uid }) => vanishing.pods.includes(uid));
   const origins = new Set(places.map(({ origin }) => origin));
   return [
     ...refused.map(({ name, socket, reason }) => {
       return `driver ${name ?? '(no name)'} at ${socket} was refused: ${reason ?? 'no reason given'}`;
     }),
+    ...(isVanishing ? [vanishingSentence(vanishing, status.pods.length)] : []),
     ...status.sources.unknown.filter((one) => origins.has(one)).map((one) => `${one} cannot be read now`),
   ];
 }

@@ -1,8 +1,9 @@
 /** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (decision 9). */
 import type { Failure, Result } from '../mount/failure.ts';
 import type { AbsolutePath, Cancel, FileEntry, Host } from '../mount/host.ts';
-import { dueMs, type Listing, type ManifestFile, observe, settle, waitLonger } from './manifest-file.ts';
+import { dueMs, type Listing, type ManifestFile, observe, settle } from './manifest-file.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
+import { guard, isSameVanishing, vanishing, type Vanishing } from './vanishing.ts';
 import { assembleWish, compareText, EMPTY_WISH, type Rejection, type Wish, type WishSource } from './wish.ts';
 
 /** What a manifest source is made of; times in milliseconds. */
@@ -18,9 +19,6 @@ export interface ManifestSourceParts {
 
 const RESYNC_MS = 60_000;
 const SETTLE_MS = 300;
-/** A listing in which most pods vanish is more often a mistake than a wish (AP-12): it has to last this long. */
-const SHRINK_SETTLE_MS = 10_000;
-const SHRINK_PODS_MIN = 4;
 /** After a listing that failed; doubled up to the resync. */
 const RETRY_MS = 1_000;
 const MANIFEST_NAME = /^[^.].*\.(?:yaml|yml|json)$/s;
@@ -42,6 +40,7 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
   const listeners = new Set<() => void>();
   let files: ReadonlyMap<string, ManifestFile> = new Map();
   let trouble: Failure | undefined;
+  let leaving: Vanishing | undefined;
   let wish: Wish = EMPTY_WISH;
   let revision = Math.floor(host.random() * FIRST_REVISION_MAX);
   let retryMs = RETRY_MS;
@@ -86,24 +85,24 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     const nowMs = host.nowMs();
     const before = files;
     const troubleBefore = trouble;
+    const leavingBefore = leaving;
     if (listed.ok)
       files = afterListing(files, manifestsOf(listed.value), { nowMs, settleMs, limits, nextRevision });
+    leaving = vanishing(files.values(), { settleMs });
     trouble = listed.ok ? undefined : listed.failure;
     retryMs = listed.ok ? RETRY_MS : Math.min(retryMs * 2, resyncMs);
     plan(listed.ok ? nextLookMs(files, nowMs, resyncMs) : Math.min(retryMs, resyncMs));
     const complete = wish.complete || listed.ok;
-    if (complete !== wish.complete || trouble?.message !== troubleBefore?.message || differ(before, files)) {
+    const isNews = trouble?.message !== troubleBefore?.message || !isSameVanishing(leavingBefore, leaving);
+    if (complete !== wish.complete || isNews || differ(before, files)) {
       wish = assemble(complete);
       for (const listener of listeners) listener();
     }
   }
 
   function assemble(complete: boolean): Wish {
-    const said = assembleWish(
-      complete,
-      [...files.values()].map((one) => one.wish),
-      limits.objectsMax,
-    );
+    const sources = [...files.values()].map((one) => one.wish);
+    const said: Wish = { ...assembleWish(complete, sources, limits.objectsMax), vanishing: leaving };
     if (trouble === undefined) return said;
     // What the files said last stays wanted as it is; only that the directory cannot be read has to be told.
     const rejection: Rejection = { origin: directory, message: trouble.message };
@@ -153,20 +152,8 @@ function afterListing(
 ): ReadonlyMap<string, ManifestFile> {
   const names = [...new Set([...before.keys(), ...entries.keys()])].sort(compareText);
   const observed = names.map((name) => observe(name, before.get(name), entries.get(name), listing));
-  const guarded = isShrinking(observed) ? observed.map((one) => waitLonger(one, SHRINK_SETTLE_MS)) : observed;
-  const settled = guarded.flatMap((one) => settle(one, listing) ?? []);
+  const settled = guard(observed).flatMap((one) => settle(one, listing) ?? []);
   return new Map(settled.map((one) => [one.name, one]));
-}
-
-/** Would more than half of the pods, and not just a few, vanish if everything that waits were believed? */
-function isShrinking(files: readonly ManifestFile[]): boolean {
-  let losing = 0;
-  let pods = 0;
-  for (const { wish, pending } of files) {
-    losing += pending?.losing.size ?? 0;
-    pods += wish.objects.filter((one) => one.kind === 'Pod').length;
-  }
-  return losing >= SHRINK_PODS_MIN && losing * 2 > pods;
 }
 
 function nextLookMs(files: ReadonlyMap<string, ManifestFile>, nowMs: number, resyncMs: number): number {

@@ -6,6 +6,7 @@ import type {
   HealthStatus,
   QuarantineStatus,
   Reason,
+  VanishingStatus,
   VolumeStatus,
 } from './status-document.ts';
 
@@ -113,6 +114,14 @@ export function changedSentence({ changed }: VolumeStatus): string | undefined {
   return (
     `it stands as it was set up, and now another ${changed.join(', ')} is wanted: ` +
     'that takes effect once its pods have let go of it and come back'
+  );
+}
+
+/** Why pods of which the manifests are gone are still there. */
+export function vanishingSentence({ pods, believedInMs }: VanishingStatus, podsOfNode: number): string {
+  return (
+    `the manifests of ${pods.length} of ${podsOfNode} pods vanished at once: what is theirs is kept for ` +
+    `${spanText(believedInMs)} more, in case that is a mistake, and then taken down unless they are back`
   );
 }
 

@@ -170,6 +170,15 @@ export interface DriverStatus {
   readonly reason: string | null;
 }
 
+/** Pods that are kept for some seconds although their manifests are gone, because it may be a mistake. */
+export interface VanishingStatus {
+  /** Uids. */
+  readonly pods: readonly string[];
+  readonly since: string;
+  /** When it is believed, unless they come back; 0: with the next listing. */
+  readonly believedInMs: number;
+}
+
 export interface StatusDocument {
   readonly apiVersion: 'mooring/v1';
   readonly kind: 'Status';
@@ -226,6 +235,8 @@ export interface StatusDocument {
     }[];
     /** Sources that cannot be read now; what came from them is kept as it is. */
     readonly unknown: readonly string[];
+    /** Too many pods vanished from the manifests at once to be believed; null when that is not so. */
+    readonly vanishing: VanishingStatus | null;
   };
   /** Records of volumes that could not be read back; their volumes are found by the mounts they left. */
   readonly unreadableRecords: readonly {

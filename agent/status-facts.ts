@@ -19,6 +19,7 @@ export interface StatusFacts {
   /** All pods of the wish, those without volumes too. */
   readonly pods: readonly PodReference[];
   readonly rejected: readonly Rejection[];
+  readonly vanishing: Wish['vanishing'];
   /** For what only the PersistentVolume knows. */
   readonly persistentVolumes: Wish['volumes'];
   /** Since when a volume has been unresolved for the same reason. */
@@ -53,6 +54,7 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
     desired: reconciler.desired(),
     pods: [...wish.pods.values()].map(({ reference }) => reference),
     rejected: wish.rejected,
+    vanishing: wish.vanishing,
     persistentVolumes: wish.volumes,
     unresolvedSinceMs: view.unresolvedSinceMs,
     statistics: view.statistics,

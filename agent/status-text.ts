@@ -8,6 +8,7 @@ import {
   healthText,
   quarantineSentence,
   reasonSentence,
+  vanishingSentence,
 } from './sentence.ts';
 import { sizeText } from './size-text.ts';
 import type {
@@ -275,6 +276,10 @@ function remarksOf(status: StatusDocument, look: Look): readonly string[] {
   for (const origin of sources.unknown) {
     remarks.push({ text: `Cannot be read now, what came from it is kept: ${origin}`, colour: 'yellow' });
   }
+  if (sources.vanishing !== null) {
+    const text = capital(vanishingSentence(sources.vanishing, status.pods.length));
+    remarks.push({ text, colour: 'red' });
+  }
   for (const volume of status.volumes) {
     const remark = remarkOn(volume);
     if (remark !== undefined) remarks.push(remark);
@@ -290,6 +295,10 @@ function remarksOf(status: StatusDocument, look: Look): readonly string[] {
     const lines = look.widthMax === undefined ? [text] : wrap(text, look.widthMax);
     return lines.map((line, index) => `${index === 0 ? '' : '  '}${paint(line, colour, look)}`);
   });
+}
+
+function capital(sentence: string): string {
+  return `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`;
 }
 
 /** A volume that no pod has or wants is in no row of the table. */

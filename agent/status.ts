@@ -36,6 +36,7 @@ import type {
 import type { StatusFacts } from './status-facts.ts';
 import { type PodPlace, type PodPlaces, podsOf, volumesOf, type VolumePair } from './status-places.ts';
 import { changedFields, standingPlace, standingSpec } from './status-changed.ts';
+import { sourcesOf } from './status-sources.ts';
 import { stateOf } from './status-state.ts';
 import { BUILD } from './version.ts';
 
@@ -54,12 +55,6 @@ export function statusOf(view: StatusFacts, layout: Layout, revision: string): S
   const pairs = volumesOf(view);
   const pods = podsOf(view, pairs).map((pod) => build.pod(pod));
   const volumes = pairs.map((pair) => build.volume(pair));
-  const rejected = view.rejected.map(({ origin, subject, field, message }) => ({
-    origin: shown(origin),
-    subject: shownOrNull(subject),
-    field: shownOrNull(field),
-    message: shown(message),
-  }));
   return {
     apiVersion: 'mooring/v1',
     kind: 'Status',
@@ -81,7 +76,7 @@ export function statusOf(view: StatusFacts, layout: Layout, revision: string): S
       ...view.drivers.map((driver) => build.driver(driver)),
       ...view.refusedDrivers.map(refusedDriver),
     ],
-    sources: { rejected, unknown: [...view.desired.unknownOrigins].map(shown).sort() },
+    sources: sourcesOf(view, build.when),
     unreadableRecords: view.unreadableRecords.map(({ file, failure }) => ({
       file: shown(file),
       code: failure.code,

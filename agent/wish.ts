@@ -16,6 +16,7 @@ import {
   type StorageClass,
   type WishObject,
 } from './objects.ts';
+import type { Vanishing } from './vanishing.ts';
 
 /** Something in a source that is not taken, and why. For people; holds no secret. */
 export interface Rejection {
@@ -45,6 +46,8 @@ export interface Wish {
   readonly unknownOrigins: ReadonlySet<string>;
   /** Pods of which it is not known what is wanted: nothing of theirs is taken down. */
   readonly frozenPods: ReadonlySet<PodUid>;
+  /** Pods that are wanted only because too many vanished at once; undefined when there are none. */
+  readonly vanishing: Vanishing | undefined;
 }
 
 /** Where objects come from: a directory of manifests, or an API server. */
@@ -129,6 +132,7 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
     rejected,
     unknownOrigins,
     frozenPods,
+    vanishing: undefined,
   };
 }
 

@@ -205,8 +205,12 @@ function wholeHost(host: SocketHost, answers: Answers): Host {
         const file = below(path, name);
         const facts = await host.inspect(file);
         if (!facts.ok) return facts;
-        const content = lstatSync(file).isFile() ? ok(new Uint8Array(await readFile(file))) : undefined;
-        entries.push({ name, facts: facts.value, content });
+        if (facts.value.kind === 'absent') continue;
+        const bytes =
+          facts.value.kind === 'file' ? await readFile(file).catch(() => 'gone' as const) : undefined;
+        // It went between two looks, as files do.
+        if (bytes === 'gone') continue;
+        entries.push({ name, facts: facts.value, content: bytes && ok(new Uint8Array(bytes)) });
       }
       return ok(entries);
     },

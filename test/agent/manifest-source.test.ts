@@ -285,10 +285,28 @@ test('when most pods vanish at once they stay wanted for ten seconds', async () 
   const { host, source } = await bench(files);
   for (const name of names.slice(0, 4)) host.remove(`${name}.yaml`);
   await host.hint();
+  const sinceMs = host.nowMs();
   await host.advance(9_999);
   assert.equal(source.current().pods.size, 6);
+  const pods = new Set(['uid-a', 'uid-b', 'uid-c', 'uid-d'].map(podUid));
+  assert.deepEqual(source.current().vanishing, { pods, sinceMs, untilMs: sinceMs + 10_000 });
   await host.advance(1);
   assert.deepEqual(podsOf(source.current()), ['uid-e', 'uid-f']);
+  assert.equal(source.current().vanishing, undefined);
+});
+
+test('pods that vanished and came back are not vanishing any more, and that is told', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const { host, source, changes } = await bench(
+    Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(name)])),
+  );
+  for (const name of names) host.remove(`${name}.yaml`);
+  await host.hint();
+  assert.deepEqual([changes(), source.current().vanishing?.pods.size], [2, 6]);
+  for (const name of names) host.write(`${name}.yaml`, podYaml(name));
+  await host.hint();
+  await host.advance(20_000);
+  assert.deepEqual([changes(), source.current().vanishing, source.current().pods.size], [3, undefined, 6]);
 });
 
 test('the guard counts pods that vanish one listing after the other, before the first of them counts', async () => {
@@ -320,6 +338,7 @@ test('a few of many pods vanish without the guard', async () => {
   await host.hint();
   await host.advance(SETTLE_MS);
   assert.equal(source.current().pods.size, 5);
+  assert.equal(source.current().vanishing, undefined);
 });
 
 test('a pod that moves to another file is wanted all the time', async () => {

@@ -163,6 +163,7 @@ export function facts(rest: Partial<StatusFacts>): StatusFacts {
     desired: desired([]),
     pods: [],
     rejected: [],
+    vanishing: undefined,
     persistentVolumes: new Map(),
     unresolvedSinceMs: () => 970_000,
     statistics: { of: () => undefined, ofStorage: () => undefined },

@@ -1,0 +1,53 @@
+/** Most pods vanish from the manifests at once: more often a mistake than a wish (AP-12), so it has to last. Pure. */
+import type { PodUid } from '../plugins/volume.ts';
+import { dueMs, type Listing, type ManifestFile, waitLonger } from './manifest-file.ts';
+
+/** Pods that are still wanted although their manifests are gone, because too many of them went at once. */
+export interface Vanishing {
+  readonly pods: ReadonlySet<PodUid>;
+  /** Host clock: when the first of them was seen to be gone. */
+  readonly sinceMs: number;
+  /** Host clock: when the last of them is believed to be gone, unless it has come back. */
+  readonly untilMs: number;
+}
+
+const SHRINK_SETTLE_MS = 10_000;
+const SHRINK_PODS_MIN = 4;
+
+/** The same files; what waits in them waits longer when it is more than half of the pods, and not just a few. */
+export function guard(files: readonly ManifestFile[]): readonly ManifestFile[] {
+  let losing = 0;
+  let pods = 0;
+  for (const { wish, pending } of files) {
+    losing += pending?.losing.size ?? 0;
+    pods += wish.objects.filter((one) => one.kind === 'Pod').length;
+  }
+  const isShrinking = losing >= SHRINK_PODS_MIN && losing * 2 > pods;
+  return isShrinking ? files.map((one) => waitLonger(one, SHRINK_SETTLE_MS)) : files;
+}
+
+/** Undefined when nothing is kept back by the guard. */
+export function vanishing(
+  files: Iterable<ManifestFile>,
+  { settleMs }: Pick<Listing, 'settleMs'>,
+): Vanishing | undefined {
+  const pods = new Set<PodUid>();
+  let sinceMs = Number.POSITIVE_INFINITY;
+  let untilMs = 0;
+  for (const file of files) {
+    const { pending } = file;
+    if (pending === undefined || pending.settleMs <= settleMs || pending.losing.size === 0) continue;
+    for (const pod of pending.losing) pods.add(pod);
+    sinceMs = Math.min(sinceMs, pending.sinceMs);
+    untilMs = Math.max(untilMs, dueMs(file) ?? 0);
+  }
+  return pods.size === 0 ? undefined : { pods, sinceMs, untilMs };
+}
+
+/** Is the same said of the same pods? */
+export function isSameVanishing(a: Vanishing | undefined, b: Vanishing | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return (
+    a.untilMs === b.untilMs && a.pods.size === b.pods.size && [...a.pods].every((pod) => b.pods.has(pod))
+  );
+}
