@@ -146,6 +146,8 @@ export interface PersistentVolumeClaim {
   readonly leaving: boolean;
   /** The pod that controls it (metadata.ownerReferences), by uid. */
   readonly ownerPodUid: string | undefined;
+  /** spec.resources.requests.storage; undefined when it is not written. */
+  readonly requestedBytes: Bytes | undefined;
   /** status.capacity.storage and status.allocatedResources.storage. */
   readonly statusBytes: Bytes | undefined;
   readonly allocatedBytes: Bytes | undefined;

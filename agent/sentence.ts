@@ -90,7 +90,9 @@ function nextOf(
     : 'it was proven clean, and leaves now';
 }
 
-const EXPANSION: Readonly<Record<Exclude<ExpansionState, 'none'>, (message: string) => string>> = {
+const EXPANSION: Readonly<
+  Record<Exclude<ExpansionState, 'none' | 'claim-larger'>, (message: string) => string>
+> = {
   pending: (message) => `it is to be grown${message}`,
   'in-progress': () => 'it is being grown',
   held: (message) => `it is not grown: ${message}`,
@@ -103,6 +105,8 @@ const EXPANSION: Readonly<Record<Exclude<ExpansionState, 'none'>, (message: stri
 export function expansionSentence({ size, expansion }: VolumeStatus): string | undefined {
   const { state, message } = expansion;
   if (state === 'none') return undefined;
+  if (state === 'claim-larger')
+    return `${message}; it is grown when its storage was, and the PersistentVolume says so`;
   const [from, to] = [size.current, size.wanted].map((one) => (one === null ? 'less' : sizeText(one)));
   const told = state === 'held' ? (message ?? '') : message === null ? '' : ` (${message})`;
   return `it has ${from} of ${to}: ${EXPANSION[state](told)}`;

@@ -23,7 +23,10 @@ export function expansionOf({ wanted, actual }: VolumePair, ofVolume: readonly O
   const size = wanted?.size;
   if (size === undefined) return NO_EXPANSION;
   const current = actual?.sizeBytes ?? size.knownBytes;
-  if (current === undefined || !isMoreThan(size.bytes, current)) return NO_EXPANSION;
+  if (current === undefined || !isMoreThan(size.bytes, current)) {
+    const { claimLarger } = size;
+    return claimLarger === undefined ? NO_EXPANSION : { state: 'claim-larger', message: shown(claimLarger) };
+  }
   const refused = actual?.refusedExpansion;
   if (refused?.because === 'in-use' || (refused !== undefined && refused.toBytes === size.bytes))
     return { state: refused.because, message: shown(refused.message) };

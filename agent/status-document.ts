@@ -50,9 +50,16 @@ export interface QuarantineStatus {
 /**
  * `none`: as large as it should be, or nobody knows. `pending`: will be grown by itself. `in-progress`: being grown.
  * `held`: the wish says why not. `infeasible`: the driver never makes it this large. `in-use`: not before nothing of it
- * is published any more.
+ * is published any more. `claim-larger`: as large as its PersistentVolume says, and a claim asks for more.
  */
-export type ExpansionState = 'none' | 'pending' | 'in-progress' | 'held' | 'infeasible' | 'in-use';
+export type ExpansionState =
+  | 'none'
+  | 'pending'
+  | 'in-progress'
+  | 'held'
+  | 'infeasible'
+  | 'in-use'
+  | 'claim-larger';
 
 export interface ExpansionStatus {
   readonly state: ExpansionState;

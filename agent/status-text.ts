@@ -189,7 +189,7 @@ function wideCellsOf(
 function sizeOf(volume: VolumeStatus | undefined): string {
   const { current = null, wanted = null } = volume?.size ?? {};
   if (current === null) return wanted === null ? '-' : sizeText(wanted);
-  const grows = wanted !== null && volume?.expansion.state !== 'none';
+  const grows = wanted !== null && !AS_LARGE_AS_IT_IS.has(volume?.expansion.state);
   return `${sizeText(current)}${grows ? ` of ${sizeText(wanted)}` : ''}`;
 }
 
@@ -214,6 +214,7 @@ function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, lo
   return lines;
 }
 
+const AS_LARGE_AS_IT_IS: ReadonlySet<ExpansionState | undefined> = new Set(['none', 'claim-larger']);
 const GROWS_BY_ITSELF: ReadonlySet<ExpansionState | undefined> = new Set(['pending', 'in-progress']);
 
 function isWorthTelling({ kind, forMs }: Reason): boolean {

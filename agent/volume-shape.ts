@@ -138,6 +138,7 @@ export function readClaim(place: Place): PersistentVolumeClaim {
     volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
     leaving: deleted && !finalizers.includes(CLAIM_PROTECTION),
     ownerPodUid,
+    requestedBytes: readSize(spec.key('resources').key('requests').key('storage')),
     statusBytes: readSize(status.key('capacity').key('storage')),
     allocatedBytes: readSize(status.key('allocatedResources').key('storage')),
     resizeStatus:

@@ -1,7 +1,8 @@
 /** How large a volume should be on this node, and why it is not to be grown yet (KEP-531, KEP-1790). */
 import type { WantedSize } from '../reconciler/desired-state.ts';
 import { isMoreThan } from '../plugins/volume.ts';
-import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
+import { objectKey, type PersistentVolume, type PersistentVolumeClaim } from './objects.ts';
+import { sizeText } from './size-text.ts';
 
 /** Nothing here may be written, so nothing can be grown. */
 export const HELD_READ_ONLY = 'read-only';
@@ -18,7 +19,24 @@ export function wantedSize(
     bytes: isNodesTurn ? (claim.allocatedBytes ?? volume.capacityBytes) : volume.capacityBytes,
     knownBytes: claim.statusBytes,
     held: isReadOnly(volume) ? HELD_READ_ONLY : (heldByClaim(volume, claim) ?? expandSecretMissing),
+    claimLarger: claimLarger(volume, claim),
   };
+}
+
+/**
+ * A cluster does not bind such a claim unless the volume names it (`checkVolumeSatisfyClaim`), but one that is bound
+ * may ask for more at any time: that is how a volume is grown. Here nobody remembers which it is, so it is told only.
+ */
+function claimLarger(
+  { name, capacityBytes }: PersistentVolume,
+  { requestedBytes, ...claim }: PersistentVolumeClaim,
+): string | undefined {
+  if (capacityBytes === undefined || requestedBytes === undefined) return undefined;
+  if (!isMoreThan(requestedBytes, capacityBytes)) return undefined;
+  return (
+    `PersistentVolumeClaim ${objectKey(claim)} asks for ${sizeText(requestedBytes)}, ` +
+    `and its PersistentVolume ${name} has ${sizeText(capacityBytes)}`
+  );
 }
 
 function isReadOnly({ source, accessModes }: PersistentVolume): boolean {

@@ -28,6 +28,8 @@ export interface WantedSize {
   readonly knownBytes: Bytes | undefined;
   /** Why it is not grown although it could be: read-only, refused by the cluster, not needed on the node. */
   readonly held: string | undefined;
+  /** That a claim asks for more than that, for people; undefined when none does. */
+  readonly claimLarger?: string | undefined;
 }
 
 export interface DesiredVolume {

@@ -40,6 +40,25 @@ test('F1: what is wanted is the capacity of the PersistentVolume, what is known 
   assert.equal(sizeOf({ capacity: '0' }), undefined);
 });
 
+test('a claim that asks for more than its volume has is told, and holds nothing', () => {
+  const asking = (storage: string): string | undefined => {
+    const claim = `{volumeName: pv-data, resources: {requests: {storage: ${storage}}}}`;
+    const { size } = volumeOf(
+      desired(
+        podYaml('web', { v: claimSource('data') }),
+        claimYaml('data', claim),
+        volumeYaml('pv-data', { spec: 'capacity: {storage: 2Gi}' }),
+      ),
+      DATA,
+    );
+    assert.equal(size?.held, undefined);
+    return size?.claimLarger;
+  };
+  const told =
+    'PersistentVolumeClaim default/data asks for 3 GiB, and its PersistentVolume pv-data has 2 GiB';
+  assert.deepEqual([asking('3Gi'), asking('2Gi'), asking('1Gi')], [told, undefined, undefined]);
+});
+
 test('F5, A-072: growing waits for the word of the cluster, goes to what was allotted, and ends at infeasible', () => {
   const controller = sizeOf({ status: at('1Gi', '2Gi', 'ControllerResizeInProgress') });
   assert.match(controller?.held ?? '', /cluster is not done .*ControllerResizeInProgress/);

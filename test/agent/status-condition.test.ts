@@ -238,6 +238,15 @@ test('A-071: an expansion is pending, under way, held, or refused, and says so',
   assert.deepEqual(state(cannot), ['none', 'the driver grows nothing on the node']);
 });
 
+test('explain tells of a claim that asks for more than its volume has', () => {
+  const claimLarger =
+    'PersistentVolumeClaim default/data asks for 3 GiB, and its PersistentVolume data has 2 GiB';
+  const given = sized({ bytes: gib(10), claimLarger }, {});
+  assert.equal(onlyVolume(given).expansion.state, 'claim-larger');
+  const sentence = `${claimLarger}; it is grown when its storage was, and the PersistentVolume says so`;
+  assert.deepEqual(explained('data', given).conditions, [{ kind: 'expansion', volume: DATA.id, sentence }]);
+});
+
 test('sizes are decimal digits, exact beyond what a JavaScript number holds', () => {
   const huge = bytesFrom(9_223_372_036_854_775_807n);
   const volume = onlyVolume(sized({ bytes: huge }, {}));
