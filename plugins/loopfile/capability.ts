@@ -27,7 +27,7 @@ export interface Access {
 /** Unsupported is an answer (`spec-invalid`), because ValidateVolumeCapabilities has to give it as one. */
 export function parseAccess(capability: VolumeCapability): Result<Access> {
   const mode = ACCESS_MODES.find((name) => Mode[name] === capability.accessMode?.mode);
-  if (mode === undefined) return unsupported(`access mode ${capability.accessMode?.mode ?? 'missing'}`);
+  if (mode === undefined) return unsupported(`access mode ${wordFor(capability.accessMode?.mode)}`);
   const type = capability.accessType;
   if (type === undefined) return unsupported('access type missing');
   if (type.$case === 'block') return ok({ kind: 'block', mode, fsType: undefined, options: [] });
@@ -97,6 +97,13 @@ const SAFE_OPTION_VALUE =
  */
 function isSafeOption(option: string): boolean {
   return SAFE_OPTIONS.has(option) || SAFE_OPTION_VALUE.test(option);
+}
+
+/** Of a mode that is not offered, with what is; a number that CSI 1.13 does not know stays a number. */
+function wordFor(mode: Mode | undefined): string {
+  if (mode === undefined) return 'missing';
+  const name = Object.entries(Mode).find(([, number]) => number === mode)?.[0];
+  return `${name ?? mode}: only ${ACCESS_MODES.join(', ')}`;
 }
 
 function unsupported(message: string): Result<never> {

@@ -8,8 +8,7 @@ import {
 import type { GrpcImplementation } from '../csi/grpc.ts';
 import type { Pool } from './pool.ts';
 import { status } from './status.ts';
-
-const VENDOR_VERSION = '0.1.0';
+import { VENDOR_VERSION } from './version.ts';
 
 export function createIdentityService(
   driver: string,
