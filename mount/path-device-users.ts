@@ -278,7 +278,7 @@ function isAlive(directory: string): boolean {
 }
 
 /** Closed again at once; read-only, so that nothing is written and no watcher of device nodes is told. */
-function tryExclusiveOpen({ users }: Scan, device: DeviceNumber): void {
+function tryExclusiveOpen(scan: Scan, device: DeviceNumber): void {
   const node = nodeOf(device);
   if (node === undefined) return;
   const path = parseAbsolutePath(node);
@@ -290,10 +290,37 @@ function tryExclusiveOpen({ users }: Scan, device: DeviceNumber): void {
     closeSync(openSync(node, constants.O_RDONLY | constants.O_EXCL | constants.O_NONBLOCK));
   } catch (error) {
     const errno = errnoOf(error);
-    if (errno === 'EBUSY') users.add('the kernel: a mount that no process sees, or a device on top of it');
+    if (errno === 'EBUSY') addUnseenUsers(scan);
     else if (errno !== 'ENXIO' && errno !== 'ENODEV' && errno !== 'ENOENT' && errno !== 'ENOMEDIUM')
       throw new Unseen(codeOfErrno(errno), `${node} cannot be opened: ${errno}`);
   }
+}
+
+/**
+ * The kernel says that it is used, and nobody was found: a mount in no namespace, with somebody in a directory of it.
+ * Only a name for what is known already, so what cannot be looked at is passed over.
+ */
+function addUnseenUsers(scan: Scan): void {
+  try {
+    for (const task of tasks(scan)) {
+      if (scan.users.size >= USERS_MAX) return;
+      if (isIn(scan, task, 'cwd') || isIn(scan, task, 'root'))
+        scan.users.add(`pid ${task.pid} (${nameOf(task.pid)})`);
+    }
+  } catch (error) {
+    if (!(error instanceof Unseen)) throw error;
+  }
+  if (scan.users.size === 0)
+    scan.users.add('the kernel: a mount that no process sees, or a device on top of it');
+}
+
+/** Is the task in a directory of one of the devices? Not asked where that may take for ever. */
+function isIn(scan: Scan, task: Task, name: 'cwd' | 'root'): boolean {
+  const path = parseAbsolutePath(aboutTask(task, () => readlinkSync(`${task.directory}/${name}`)) ?? '');
+  if (path === undefined || !mountsOver(scan, path).every(({ fsType }) => LOCAL_FILE_SYSTEMS.has(fsType)))
+    return false;
+  const seen = aboutTask(task, () => statSync(`${task.directory}/${name}`));
+  return seen !== undefined && scan.numbers.has(formatDevice(BigInt(seen.dev)));
 }
 
 function namesIn(directory: string): readonly string[] {

@@ -270,6 +270,21 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   assert.fail('it did not come about within five seconds');
 }
 
+test('a process that is only in a directory of a mount that is in no namespace any more is named', {
+  skip,
+}, async (t) => {
+  const { host, root, node, device } = await world(t);
+  run('mkfs.ext4', '-q', node);
+  const target = below(root, 'left');
+  mkdirSync(target);
+  run('mount', node, target);
+  const process = await holder(t, 'sh', '-c', `cd ${target}/lost+found && echo && exec sleep 60`);
+  run('umount', '--lazy', target);
+  assert.deepEqual(value(await host.findDeviceUsers(device)), [`pid ${process.pid} (sleep)`]);
+  await end(process);
+  assert.deepEqual(value(await host.findDeviceUsers(device)), []);
+});
+
 test('a process with a file open on a mount that is in no namespace any more is named', {
   skip,
 }, async (t) => {
