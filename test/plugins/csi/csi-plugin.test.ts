@@ -424,20 +424,35 @@ test('DR-01, DR-02: a deadline and a lost driver are uncertain, and the lost one
   assert.deepEqual(made.suspected, [DRIVER]);
 });
 
-/** A driver that says how many of its calls overlapped most. */
-function counting(delayMs = 10) {
+/** A driver that says how many of its calls overlapped most, and holds its calls while `gate` is closed. */
+function counting() {
   const seen = { now: 0, most: 0 };
+  let open: () => void = () => {};
+  let gate: Promise<void> | undefined;
   const before = async () => {
     seen.now += 1;
     seen.most = Math.max(seen.most, seen.now);
-    await new Promise((resolve) => setTimeout(resolve, delayMs));
+    await (gate ?? new Promise((resolve) => setTimeout(resolve, 10)));
     seen.now -= 1;
   };
-  return { seen, before };
+  return {
+    seen,
+    before,
+    close: () => {
+      gate = new Promise((resolve) => {
+        open = resolve;
+      });
+    },
+    open: () => {
+      open();
+      gate = undefined;
+    },
+  };
 }
 
 test('A-030: one call in flight per volume, whatever is asked at once; other volumes do not wait', async () => {
-  const { seen, before } = counting();
+  const driver = counting();
+  const { seen, before } = driver;
   const made = await world({ before });
   const calls = UIDS.map((_, pod) => call({ pod }));
   for (const result of await Promise.all(calls.map((one) => made.plugin.publish(one)))) accept(result);
@@ -450,21 +465,31 @@ test('A-030: one call in flight per volume, whatever is asked at once; other vol
     volumeHandle,
     id: csiVolumeId(DRIVER, volumeHandle),
   }));
-  for (const result of await Promise.all(others.map((spec) => made.plugin.stage(call({ spec })))))
-    accept(result);
-  assert.equal(seen.most, 3);
+  driver.close();
+  const staged = Promise.all(others.map((spec) => made.plugin.stage(call({ spec }))));
+  await until('three are in the driver at once', () => seen.now === 3);
+  driver.open();
+  for (const result of await staged) accept(result);
 });
 
 test('decision 17: with the option, publish and unpublish of different targets overlap', async () => {
-  const { seen, before } = counting();
+  const { seen, before, close, open } = counting();
   const made = await world({ before }, { parallel: true });
   const calls = UIDS.map((_, pod) => call({ pod }));
-  for (const result of await Promise.all(calls.map((one) => made.plugin.publish(one)))) accept(result);
-  assert.equal(seen.most, 4);
+  close();
+  const published = Promise.all(calls.map((one) => made.plugin.publish(one)));
+  await until('four are published at once', () => seen.now === 4);
+  open();
+  for (const result of await published) accept(result);
+  close();
+  const unpublished = Promise.all(calls.map((one) => made.plugin.unpublish(one)));
+  await until('four are unpublished at once', () => seen.now === 4);
+  open();
+  for (const result of await unpublished) accept(result);
 });
 
 test('A-031, DR-22: on ABORTED the option falls back to one at a time, and all get there', async () => {
-  const { seen, before } = counting(100);
+  const { seen, before, close, open } = counting();
   let overlapping = 0;
   const made = await world(
     {
@@ -479,8 +504,10 @@ test('A-031, DR-22: on ABORTED the option falls back to one at a time, and all g
     { parallel: true },
   );
   const publish = (pod: number) => made.plugin.publish(call({ pod }));
+  close();
   const first = [publish(0), publish(1)];
   await until('two overlapped', () => overlapping === 1);
+  open();
   for (const result of await Promise.all([...first, publish(2), publish(3)])) accept(result);
   assert.equal(overlapping, 1, 'those that came later did not try to overlap again');
   assert.equal(made.host.called.length, 5);
