@@ -14,6 +14,7 @@ import type {
   DesiredVolume,
   UnresolvedVolume,
 } from '../reconciler/desired-state.ts';
+import { type AttachmentWord, attachmentWords } from './attachment.ts';
 import { createBindings } from './bind-claim.ts';
 import type { Pod, Stamped } from './objects.ts';
 import type { Resolved, ResolveOptions } from './resolved.ts';
@@ -71,7 +72,8 @@ export function desire(wish: Wish, options: DesireOptions): DesiredState {
     if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
   }
   const volumes = new Map<VolumeId, DesiredVolume>();
-  for (const [id, volume] of growing) volumes.set(id, finish(volume, unresolved));
+  const attachments = attachmentWords(wish, options.nodeName);
+  for (const [id, volume] of growing) volumes.set(id, finish(volume, attachments.get(id), unresolved));
   return {
     complete: wish.complete,
     volumes,
@@ -142,7 +144,11 @@ function fsGroupOf({ fsGroup }: Pod, spec: VolumeSpec): Pick<PublicationSpec, 'f
  * A volume that no pod has tokens for is blocked; one that some have them for is theirs, and the other pods' is
  * unresolved: one pod without tokens must not hold up its neighbours, nor lose what it has mounted already.
  */
-function finish(growing: Growing, unresolved: UnresolvedVolume[]): DesiredVolume {
+function finish(
+  growing: Growing,
+  attachment: AttachmentWord | undefined,
+  unresolved: UnresolvedVolume[],
+): DesiredVolume {
   const { spec, secrets, size } = growing;
   const places = [...growing.places];
   const served = places.filter(([, { tokenless }]) => tokenless === undefined);
@@ -156,8 +162,8 @@ function finish(growing: Growing, unresolved: UnresolvedVolume[]): DesiredVolume
     spec,
     secrets,
     publications: new Map(kept.map(([key, { publication }]) => [key, publication])),
-    blocked: growing.blocked ?? (served.length === 0 ? tokenless : undefined),
+    blocked: growing.blocked ?? attachment?.blocked ?? (served.length === 0 ? tokenless : undefined),
     size: size === undefined || !isOnlyRead ? size : { ...size, held: HELD_READ_ONLY },
-    attachmentLost: false,
+    attachmentLost: attachment?.lost ?? false,
   };
 }

@@ -63,6 +63,7 @@ function rejectionOf(origin: string, line: number, reading: ShapeReading): reado
     {
       origin,
       ...(reading.subject === undefined ? {} : { subject: reading.subject.identity }),
+      ...(reading.subject?.attachment === undefined ? {} : { attachment: reading.subject.attachment }),
       ...(first === undefined || first.field === '' ? {} : { field: first.field }),
       message: `${first?.message ?? 'refused'}${more}; the document begins on line ${line}`,
     },

@@ -54,6 +54,7 @@ const CLUSTER_WIDE: ReadonlySet<WishObject['kind']> = new Set([
   'StorageClass',
   'CSIDriver',
   'Node',
+  'VolumeAttachment',
 ]);
 
 /** Who an object is, without its kind. */

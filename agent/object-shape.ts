@@ -4,6 +4,7 @@
  */
 import { parsePodUid, type PodUid } from '../plugins/volume.ts';
 import { readConfigMap, readSecret } from './content-shape.ts';
+import { type AttachmentSubject, attachmentSubject, readVolumeAttachment } from './attachment-shape.ts';
 import { identify, readMetadata } from './metadata-shape.ts';
 import { readCsiDriver } from './driver-shape.ts';
 import { API_VERSIONS, type Node, type StorageClass, type WishObject } from './objects.ts';
@@ -17,6 +18,8 @@ export interface Subject {
   readonly identity: string;
   /** Of a pod: the uid it has, or would have. */
   readonly pod: PodUid | undefined;
+  /** Of a VolumeAttachment: what it is about. */
+  readonly attachment?: AttachmentSubject;
 }
 
 /** What became of one document. */
@@ -39,6 +42,7 @@ const READERS: Readonly<Record<WishObject['kind'], Reader>> = {
   StorageClass: readStorageClass,
   CSIDriver: readCsiDriver,
   Node: readNode,
+  VolumeAttachment: readVolumeAttachment,
   Secret: readSecret,
   ConfigMap: readConfigMap,
 };
@@ -109,6 +113,8 @@ function ignored(apiVersion: string, kind: string): string {
 function subjectOf(kind: WishObject['kind'], value: unknown, origin: string): Subject | undefined {
   const identity = identify(kind, value);
   if (identity === undefined) return undefined;
+  if (kind === 'VolumeAttachment')
+    return { identity: identity.text, pod: undefined, attachment: attachmentSubject(value) };
   if (kind !== 'Pod') return { identity: identity.text, pod: undefined };
   const place = new Place(value, '', []);
   if (!place.key('spec').present) return undefined;

@@ -196,6 +196,22 @@ export interface Node {
   readonly outOfService: boolean;
 }
 
+/** What an attach/detach controller says of one PersistentVolume and one node; the volume is named by its object. */
+export interface VolumeAttachment {
+  readonly kind: 'VolumeAttachment';
+  readonly name: string;
+  /** The driver. */
+  readonly attacher: string;
+  readonly nodeName: string;
+  readonly volumeName: string;
+  /** status.attached; undefined without a status: nothing is said yet. */
+  readonly attached: boolean | undefined;
+  /** status.attachError.message; undefined when it is not written. */
+  readonly attachError: string | undefined;
+  /** Deletion has been asked for: it is being detached. */
+  readonly deleted: boolean;
+}
+
 /** A Secret, its data decoded, and sealed from the moment of parsing. */
 export interface Secret {
   readonly kind: 'Secret';
@@ -220,6 +236,7 @@ export type WishObject =
   | StorageClass
   | CsiDriver
   | Node
+  | VolumeAttachment
   | Secret
   | ConfigMap;
 
@@ -234,6 +251,7 @@ export const API_VERSIONS = {
   StorageClass: ['storage.k8s.io/v1'],
   CSIDriver: ['storage.k8s.io/v1'],
   Node: ['v1'],
+  VolumeAttachment: ['storage.k8s.io/v1'],
   Secret: ['v1'],
   ConfigMap: ['v1'],
 } as const satisfies Record<WishObject['kind'], readonly string[]>;

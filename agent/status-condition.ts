@@ -4,6 +4,7 @@ import { FOUND_ON_DISK, isMoreThan } from '../plugins/volume.ts';
 import { isOnTheGround } from '../reconciler/actual-state.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { QuarantineReason } from '../reconciler/quarantine.ts';
+import { canLose } from '../reconciler/ward.ts';
 import { printable } from './printable.ts';
 import type { VolumeReading } from './statistics-collector.ts';
 import type {
@@ -40,12 +41,12 @@ export function expansionOf({ wanted, actual }: VolumePair, ofVolume: readonly O
 
 /** Why it must not be used here by the wish alone; only what a cluster can give to another node is meant. */
 export function standingQuarantine(
-  { spec, wanted }: VolumePair,
+  { spec, wanted, actual }: VolumePair,
   outOfService: boolean,
 ): QuarantineReason | undefined {
   if (spec.kind !== 'csi') return undefined;
   if (outOfService) return 'node-out-of-service';
-  return wanted?.attachmentLost === true ? 'attachment-lost' : undefined;
+  return wanted?.attachmentLost === true && canLose(actual) ? 'attachment-lost' : undefined;
 }
 
 export function quarantineOf(

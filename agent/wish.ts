@@ -1,6 +1,8 @@
 /** What is wanted, as the sources say it: objects, what was refused of them, and what is not known. */
 import type { Cancel } from '../mount/host.ts';
 import type { PodUid } from '../plugins/volume.ts';
+import { attachmentRemarks } from './attachment-remark.ts';
+import type { AttachmentSubject } from './attachment-shape.ts';
 import {
   type ConfigMap,
   type CsiDriver,
@@ -14,6 +16,7 @@ import {
   type Secret,
   type Stamped,
   type StorageClass,
+  type VolumeAttachment,
   type WishObject,
 } from './objects.ts';
 import type { Vanishing } from './vanishing.ts';
@@ -27,6 +30,8 @@ export interface Rejection {
   /** `spec.volumes[2].hostPath.type`. */
   readonly field?: string;
   readonly message: string;
+  /** Of a VolumeAttachment that is not taken: of which volume it is not known whether it is attached. */
+  readonly attachment?: AttachmentSubject;
 }
 
 /** Everything that is wanted at one moment; replaced as a whole, never changed in place. */
@@ -39,6 +44,7 @@ export interface Wish {
   readonly storageClasses: ReadonlyMap<ObjectKey, Stamped<StorageClass>>;
   readonly drivers: ReadonlyMap<ObjectKey, Stamped<CsiDriver>>;
   readonly nodes: ReadonlyMap<ObjectKey, Stamped<Node>>;
+  readonly attachments: ReadonlyMap<ObjectKey, Stamped<VolumeAttachment>>;
   readonly secrets: ReadonlyMap<ObjectKey, Stamped<Secret>>;
   readonly configMaps: ReadonlyMap<ObjectKey, Stamped<ConfigMap>>;
   readonly rejected: readonly Rejection[];
@@ -95,6 +101,7 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
       StorageClass: new Map(),
       CSIDriver: new Map(),
       Node: new Map(),
+      VolumeAttachment: new Map(),
       Secret: new Map(),
       ConfigMap: new Map(),
     },
@@ -119,6 +126,8 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
     for (const object of source.objects) add(gathered, object);
   }
   const { pods, byKind, rejected, unknownOrigins, frozenPods } = gathered;
+  for (const { object, field, message } of attachmentRemarks(byKind))
+    rejected.push({ origin: object.place, subject: identityOf(object), field, message });
   return {
     complete,
     pods,
@@ -127,6 +136,7 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
     storageClasses: byKind.StorageClass,
     drivers: byKind.CSIDriver,
     nodes: byKind.Node,
+    attachments: byKind.VolumeAttachment,
     secrets: byKind.Secret,
     configMaps: byKind.ConfigMap,
     rejected,
@@ -145,10 +155,15 @@ export function compareText(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
+function subjectOf({ volumeName, nodeName }: VolumeAttachment): AttachmentSubject {
+  return { volumeName, nodeName };
+}
+
 function add(gathered: Gathered, object: Stamped<WishObject>): void {
   const subject = identityOf(object);
   const refuse = (message: string): void => {
-    gathered.rejected.push({ origin: object.place, subject, message });
+    const attachment = object.kind === 'VolumeAttachment' ? { attachment: subjectOf(object) } : {};
+    gathered.rejected.push({ origin: object.place, subject, message, ...attachment });
     if (object.kind === 'Pod') gathered.frozenPods.add(object.reference.uid);
   };
   const ofKind = gathered.byKind[object.kind] as Map<ObjectKey, Stamped<WishObject>>;

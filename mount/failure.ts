@@ -61,6 +61,7 @@ export const FAILURE_RETRY = {
   'kind-unsupported': 'on-change',
   'reference-missing': 'on-change',
   'claim-not-bound': 'on-change',
+  'not-attached': 'on-change',
   'claim-mismatch': 'on-change',
   'host-path-check': 'later',
   'volume-in-use': 'later',

@@ -40,7 +40,10 @@ export interface DesiredVolume {
   readonly blocked: Failure | undefined;
   /** Undefined for a volume of no known size. */
   readonly size: WantedSize | undefined;
-  /** The cluster took the attachment away while this node had it: the volume goes into quarantine (B-2). */
+  /**
+   * The cluster says that it is not attached to this node: if something of it stands here, it goes into quarantine
+   * (B-2). `blocked` keeps it from being set up where nothing does.
+   */
   readonly attachmentLost: boolean;
 }
 

@@ -6,7 +6,13 @@ import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import { type ActualVolume, isForgettable, isOnTheGround, onTheGround } from './actual-state.ts';
 import type { DesiredState } from './desired-state.ts';
 import type { Log } from './log.ts';
-import { enterQuarantine, leaveQuarantine, mayLeave, type QuarantineReason } from './quarantine.ts';
+import {
+  enterQuarantine,
+  leaveQuarantine,
+  mayLeave,
+  type Quarantine,
+  type QuarantineReason,
+} from './quarantine.ts';
 import type { RecordStore } from './record.ts';
 
 export interface WardParts {
@@ -40,10 +46,17 @@ export function createWards(parts: WardParts): Wards {
   function standing(volume: VolumeId): QuarantineReason | undefined {
     const desired = parts.desired();
     const wanted = desired.volumes.get(volume);
-    const spec = wanted?.spec ?? actual.get(volume)?.spec;
+    const known = actual.get(volume);
+    const spec = wanted?.spec ?? known?.spec;
     if (spec === undefined || !parts.canBeProvenClean(spec)) return undefined;
     if (desired.outOfService) return 'node-out-of-service';
-    return wanted?.attachmentLost === true ? 'attachment-lost' : undefined;
+    return wanted?.attachmentLost === true && canLose(known) ? 'attachment-lost' : undefined;
+  }
+
+  /** Unknown is not unwanted: after a start, whoever said so may be in a source that cannot be read now. */
+  function mayStillBeSaid(quarantine: Quarantine | undefined): boolean {
+    const { complete, unknownOrigins } = parts.desired();
+    return quarantine?.reason !== 'operator' && (!complete || unknownOrigins.size > 0);
   }
 
   /** Believed at once; a crash before it is written finds the same reason again, unless an operator was the reason. */
@@ -75,7 +88,7 @@ export function createWards(parts: WardParts): Wards {
       const reason = standing(id);
       if (volume.quarantine === undefined && reason !== undefined && !isOnTheGround(volume)) {
         void enter(volume, reason);
-      } else if (mayLeave(volume, reason)) {
+      } else if (mayLeave(volume, reason) && !mayStillBeSaid(volume.quarantine)) {
         void leave(volume);
       } else return;
       parts.onChanged(id);
@@ -110,6 +123,11 @@ export function createWards(parts: WardParts): Wards {
       return saved;
     },
   };
+}
+
+/** What is not attached and never was here cannot be lost; the wish has it blocked. */
+export function canLose(volume: ActualVolume | undefined): boolean {
+  return volume !== undefined && (volume.quarantine !== undefined || !isOnTheGround(volume));
 }
 
 function missing(message: string): Result<never> {

@@ -100,6 +100,33 @@ export function nodeYaml(name: string, taints: string): string {
   return `apiVersion: v1\nkind: Node\nmetadata: {name: ${name}}\nspec: {taints: ${taints}}\n`;
 }
 
+export interface AttachmentParts {
+  readonly volume?: string;
+  readonly attacher?: string;
+  readonly node?: string;
+  readonly metadata?: string;
+  readonly source?: string;
+}
+
+/** For `volumeYaml`, on the node of `STAND_ALONE`, the source in flow style. */
+export function attachmentYaml(
+  name: string,
+  status: string,
+  {
+    volume = 'pv-data',
+    attacher = 'test.csi.example',
+    node = 'node-1',
+    metadata = '',
+    source = `persistentVolumeName: ${volume}`,
+  }: AttachmentParts = {},
+): string {
+  return `apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: {name: ${name}, ${metadata}}
+spec: {attacher: ${attacher}, nodeName: ${node}, source: {${source}}}
+${status === '' ? '' : `status: ${status}\n`}`;
+}
+
 export function secretYaml(name: string, stringData: Readonly<Record<string, string>>): string {
   const lines = Object.entries(stringData)
     .map(([key, value]) => `  ${key}: ${JSON.stringify(value)}\n`)

@@ -551,6 +551,40 @@ test('a lost attachment means quarantine, and afterwards it is attached again be
   ]);
 });
 
+test('a volume that was never here is not in quarantine because it is not attached', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  const blocked = { code: 'not-attached', message: 'said', effect: 'none' } as const;
+  const want = wanted('data', ['web']);
+  reconciler.setDesired(wish([{ ...want, attachmentLost: true, blocked }]));
+  await host.advance(1_000);
+  assert.deepEqual([plugins.calls, reconciler.actual().size], [[], 0]);
+  assert.deepEqual(
+    reconciler.obstacles().map(({ kind, code }) => [kind, code]),
+    [['blocked', 'not-attached']],
+  );
+  reconciler.setDesired(wish([want]));
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls, ['attach data', 'stage data', 'publish web/pv-data']);
+});
+
+test('a quarantine by the wish is not left while a source that may still say so cannot be read', async () => {
+  const { host, reconciler } = bench();
+  const want = wanted('data', ['web']);
+  const inQuarantine = () => reconciler.actual().get(csi('data').id)?.quarantine;
+  reconciler.setDesired(wish([want]));
+  await settled();
+  reconciler.setDesired(wish([{ ...want, attachmentLost: true }]));
+  await host.advance(5_000);
+  assert.equal(inQuarantine()?.verified, true);
+  reconciler.setDesired(wish([want], { unknownOrigins: new Set(['attachment.yaml']) }));
+  await host.advance(5_000);
+  assert.equal(inQuarantine()?.reason, 'attachment-lost');
+  reconciler.setDesired(wish([want]));
+  await host.advance(1_000);
+  assert.equal(inQuarantine(), undefined);
+});
+
 test('a quarantine outlives a crash, and ends with the boot', async () => {
   const quarantine = { reason: 'operator', sinceWallMs: 1, devices: [], verified: false } as const;
   const record = recordOf({ ...actual('data', { staged: 'present' }), quarantine }, 'boot-1');

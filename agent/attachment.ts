@@ -1,0 +1,69 @@
+/** What attach/detach controllers say of this node's volumes (VolumeAttachment, storage.k8s.io/v1). Pure. */
+import type { Failure } from '../mount/failure.ts';
+import { csiVolumeId, type VolumeId } from '../plugins/volume.ts';
+import { needsNoAttach } from './attachment-remark.ts';
+import { identityOf, type Stamped, type VolumeAttachment } from './objects.ts';
+import { refuse } from './refuse.ts';
+import type { Rejection, Wish } from './wish.ts';
+
+/** Of one volume on this node. */
+export interface AttachmentWord {
+  /** It is not attached: what stands of it here is in quarantine. */
+  readonly lost: boolean;
+  /** Why nothing of it is to be set up, by `not-attached`; as the kubelet, what stands is left alone by this. */
+  readonly blocked: Failure;
+}
+
+type Said = Pick<Wish, 'attachments' | 'volumes' | 'drivers' | 'rejected'>;
+
+/**
+ * Only volumes of which something is said that keeps them down. Of several words on one volume `attached: false` wins,
+ * whatever order they come in; one that was refused is not known, and not known is not attached.
+ */
+export function attachmentWords(wish: Said, nodeName: string): ReadonlyMap<VolumeId, AttachmentWord> {
+  const words = new Map<VolumeId, AttachmentWord>();
+  const say = (id: VolumeId | undefined, word: AttachmentWord | undefined): void => {
+    if (id === undefined || word === undefined) return;
+    const known = words.get(id);
+    if (known === undefined || (word.lost && !known.lost)) words.set(id, word);
+  };
+  for (const attachment of wish.attachments.values()) {
+    if (attachment.nodeName === nodeName)
+      say(volumeOf(wish, attachment.volumeName, attachment.attacher), wordOf(attachment));
+  }
+  for (const rejection of wish.rejected) {
+    const { attachment } = rejection;
+    if (attachment?.volumeName === undefined || (attachment.nodeName ?? nodeName) !== nodeName) continue;
+    say(volumeOf(wish, attachment.volumeName), unknown(rejection));
+  }
+  return words;
+}
+
+/** Undefined when it is not ours, or of another driver, or of one that attaches nothing. */
+function volumeOf({ volumes, drivers }: Said, name: string, attacher?: string): VolumeId | undefined {
+  const source = volumes.get(name)?.source;
+  if (source?.kind !== 'csi' || source.driver !== (attacher ?? source.driver)) return undefined;
+  return needsNoAttach(drivers, source.driver) ? undefined : csiVolumeId(source.driver, source.volumeHandle);
+}
+
+function wordOf(attachment: Stamped<VolumeAttachment>): AttachmentWord | undefined {
+  const { attached, attachError, deleted, place } = attachment;
+  const title = `${identityOf(attachment)} (${place})`;
+  if (attached === false) {
+    const why = attachError === undefined ? '' : `: ${attachError}`;
+    return { lost: true, blocked: notAttached(`${title} says that it is not attached to this node${why}`) };
+  }
+  // On its way off this node: the kubelet begins nothing then (WaitForAttach), and takes nothing down.
+  return deleted ? { lost: false, blocked: notAttached(`${title} is being deleted`) } : undefined;
+}
+
+function unknown({ subject, origin, field, message }: Rejection): AttachmentWord {
+  const why = field === undefined ? message : `${field}: ${message}`;
+  const title = subject ?? 'a VolumeAttachment';
+  const text = `${title} was refused (${origin}, ${why}), so it is not known whether the volume is attached`;
+  return { lost: false, blocked: notAttached(text) };
+}
+
+function notAttached(message: string): Failure {
+  return refuse('not-attached', message).failure;
+}
