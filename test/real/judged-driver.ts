@@ -30,6 +30,8 @@ export interface JudgedDriverOptions {
   readonly nodeName: string;
   /** The wish only comes and goes: the same call always has the same arguments. */
   readonly steadyWish?: boolean;
+  /** It has to be attached before it is staged. */
+  readonly attach?: boolean;
 }
 
 export interface JudgedDriver {
@@ -67,6 +69,7 @@ export async function startJudgedDriver(options: JudgedDriverOptions): Promise<J
   for (const directory of [pool, dirname(front), registry])
     mkdirSync(directory, { recursive: true, mode: 0o750 });
   const argv = [program, '--pool', pool, '--endpoint', `unix://${behind}`, '--node-id', nodeName];
+  if (options.attach === true) argv.push('--attach');
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', process.execPath, ...argv], {
     stdio: ['ignore', 'ignore', process.env['SWEEP_LOG'] === '1' ? 'inherit' : 'ignore'],
   });

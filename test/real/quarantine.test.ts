@@ -11,6 +11,7 @@ import { test } from 'node:test';
 import { quarantineDocument } from '../../agent/quarantine-document.ts';
 import type { StatusDocument } from '../../agent/status-document.ts';
 import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
+import { DRIVER } from './judged-driver.ts';
 import { inPrivateProcesses } from './namespace.ts';
 import { NODE, onRealNode, podWith, type RealNode, targetOf, volumeOf } from './real-node.ts';
 
@@ -141,4 +142,63 @@ test(
       node.remove('raw');
       await node.untilEmpty();
     }),
+);
+
+/** The word of an attach/detach controller. */
+const attachment = (attached: boolean): string => `apiVersion: storage.k8s.io/v1
+kind: VolumeAttachment
+metadata: { name: csi-data }
+spec: { attacher: ${DRIVER}, nodeName: ${NODE}, source: { persistentVolumeName: data } }
+status: { attached: ${attached} }
+`;
+
+test(
+  'S4: an attachment lost while a pod has the volume takes it down, and attached again the pod has it back',
+  {
+    skip,
+  },
+  () =>
+    onRealNode(
+      async (node) => {
+        const handle = await mounted(node);
+        assert.ok(node.driver.newCalls().includes('ControllerPublishVolume'), 'Mooring is the attacher');
+        const container = await holder([], OPEN_A_FILE, targetOf(node, 'data'));
+        const inQuarantine = (status: StatusDocument) => volumeOf(status, handle)?.quarantine;
+        try {
+          node.put('attachment', attachment(false));
+          const entered = await node.until('the pod to be named', (one) => saysWho(one, handle, container));
+          const { reason, verified, standing } = inQuarantine(entered) ?? assert.fail('no quarantine');
+          assert.deepEqual([reason, verified, standing], ['attachment-lost', false, true]);
+          assert.equal(readFileSync(join(targetOf(node, 'data'), 'note'), 'utf8'), 'precious');
+        } finally {
+          await endOf(container);
+        }
+        const isClean = (status: StatusDocument) => inQuarantine(status)?.verified === true;
+        const before = inQuarantine(await node.until('it to be proven clean', isClean));
+        const isNothingThere = () =>
+          assert.deepEqual([...mountsBelow(node.root), ...loopDevicesBelow(node.scratch)], []);
+        isNothingThere();
+        const isSettingUp = (method: string) => /Stage|Publish/.test(method) && !method.includes('Un');
+        assert.ok(!node.driver.newCalls().some(isSettingUp), 'not attached, staged or published meanwhile');
+        await node.killAgent();
+        await node.startAgent();
+        const again = await node.until('the driver to be back', ({ drivers, summary }) => {
+          return drivers.length === 1 && summary.operationsRunning + summary.operationsQueued === 0;
+        });
+        assert.deepEqual(inQuarantine(again), before, 'still the same quarantine');
+        isNothingThere();
+        assert.deepEqual(node.driver.newCalls(), [], 'and it stays down');
+        node.put('attachment', attachment(true));
+        assert.equal(inQuarantine(await node.untilMounted(1)), null);
+        assert.deepEqual(node.driver.newCalls(), [
+          'ControllerPublishVolume',
+          'NodeStageVolume',
+          'NodePublishVolume',
+        ]);
+        assert.equal(readFileSync(join(targetOf(node, 'data'), 'note'), 'utf8'), 'precious');
+        node.remove('pod');
+        await node.untilEmpty();
+      },
+      { attach: true },
+    ),
 );

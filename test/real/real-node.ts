@@ -55,7 +55,10 @@ export interface RealNode {
 }
 
 /** Runs a test on a node of its own; the driver is judged at the end. */
-export async function onRealNode(tell: (node: RealNode) => Promise<void>): Promise<void> {
+export async function onRealNode(
+  tell: (node: RealNode) => Promise<void>,
+  { attach = false }: { readonly attach?: boolean } = {},
+): Promise<void> {
   const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'mooring-real-'));
   const root = join(scratch, 'r');
   const manifests = join(scratch, 'm');
@@ -64,7 +67,7 @@ export async function onRealNode(tell: (node: RealNode) => Promise<void>): Promi
     bundle(scratch, 'agent/main.ts', 'mooring.mjs'),
     bundle(scratch, 'plugins/loopfile/main.ts', 'driver.mjs'),
   ]);
-  const driver = await startJudgedDriver({ program, scratch, root, nodeName: NODE });
+  const driver = await startJudgedDriver({ program, scratch, root, nodeName: NODE, attach });
   const socket = join(scratch, 'agent.sock');
   const logFile = join(scratch, 'agent.log');
   const { signal } = new AbortController();
