@@ -36,12 +36,19 @@ export const NO_FEATURES: Features = {
 
 type NovelEvents = Pick<
   EventWeights,
-  'volumeGrows' | 'nodeMarked' | 'quarantined' | 'quarantineEnded' | 'deviceOpened' | 'diskUnplugged'
+  | 'volumeGrows'
+  | 'nodeMarked'
+  | 'attachmentLost'
+  | 'quarantined'
+  | 'quarantineEnded'
+  | 'deviceOpened'
+  | 'diskUnplugged'
 >;
 
 export const NO_NOVEL_EVENTS: NovelEvents = {
   volumeGrows: 0,
   nodeMarked: 0,
+  attachmentLost: 0,
   quarantined: 0,
   quarantineEnded: 0,
   deviceOpened: 0,
@@ -89,7 +96,7 @@ function drawWeather(random: Random): Features['weather'] {
   return effects;
 }
 
-export function novelEvents({ blockShare }: Features, random: Random): NovelEvents {
+export function novelEvents({ blockShare }: Features, random: Random): Omit<NovelEvents, 'attachmentLost'> {
   const maybe = (probability: number, weight: number): number => (random.chance(probability) ? weight : 0);
   const quarantined = maybe(0.3, 1.5);
   return {

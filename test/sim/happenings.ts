@@ -54,6 +54,8 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
       return world.growVolume();
     case 'nodeMarked':
       return world.markNode();
+    case 'attachmentLost':
+      return world.loseAttachment();
     case 'quarantined':
       return command(sim, 'quarantine');
     case 'quarantineEnded':

@@ -105,7 +105,8 @@ function isInQuarantine(sim: Simulation, path: string, handle: string | undefine
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);
   for (const { spec, quarantine, publications } of view.reconciler.actual().values()) {
-    if (spec.kind !== 'csi' || (quarantine === undefined && !outOfService)) continue;
+    const isLost = volumes.get(spec.id)?.attachmentLost === true;
+    if (spec.kind !== 'csi' || (quarantine === undefined && !outOfService && !isLost)) continue;
     // What nobody explains, where it is wanted, comes down with it.
     const wanted = volumes.get(spec.id)?.publications ?? new Map();
     if (handle === spec.volumeHandle || isAt(spec, publications) || isAt(spec, wanted)) return true;
@@ -243,7 +244,8 @@ function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: O
 
 /** By the wish alone, before it was noted. */
 function isStanding({ reconciler }: AgentView, volume: VolumeId): boolean {
-  return volume.startsWith(SPEC_PLUGIN.csi) && reconciler.desired().outOfService;
+  const { outOfService, volumes } = reconciler.desired();
+  return volume.startsWith(SPEC_PLUGIN.csi) && (outOfService || volumes.get(volume)?.attachmentLost === true);
 }
 
 function isTeardown(kind: string): boolean {

@@ -212,6 +212,40 @@ export function nodeObject(marked: boolean): object {
   };
 }
 
+/** What a controller says of a disk and this machine; `attached` is undefined while it attaches. */
+export interface AttachmentWord {
+  readonly disk: Disk;
+  readonly attached: boolean | undefined;
+  readonly going: boolean;
+}
+
+/** Two of them for one disk differ by `index`. */
+export function attachmentObject({ disk, attached, going }: AttachmentWord, index: number): object {
+  return {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'VolumeAttachment',
+    metadata: {
+      name: `${disk.specName}-${index}`,
+      ...(going ? { deletionTimestamp: '2026-11-21T10:00:00Z' } : {}),
+    },
+    spec: {
+      attacher: disk.driver,
+      nodeName: NODE_NAME,
+      source: { persistentVolumeName: disk.specName },
+    },
+    ...(attached === undefined ? {} : { status: { attached } }),
+  };
+}
+
+/** Of another machine: a file without any object says nothing at all. */
+export const ELSEWHERE: object = {
+  apiVersion: 'storage.k8s.io/v1',
+  kind: 'VolumeAttachment',
+  metadata: { name: 'elsewhere' },
+  spec: { attacher: 'none', nodeName: 'another', source: { persistentVolumeName: 'none' } },
+  status: { attached: false },
+};
+
 /** One file of any number of objects. JSON is YAML, and a cut piece of it is never a valid file. */
 export function manifestText(objects: readonly object[]): string {
   return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });

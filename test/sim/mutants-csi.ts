@@ -77,6 +77,15 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
     make: () => planning((input) => ({ ...input, quarantine: undefined })),
   },
   {
+    name: 'sets up volumes that are said to be not attached',
+    caughtBy: ['B-3'],
+    make: () =>
+      planning((input) => {
+        const { desired } = input;
+        return desired === undefined ? input : { ...input, desired: { ...desired, blocked: undefined } };
+      }),
+  },
+  {
     name: 'leaves a quarantine without looking who uses the device',
     caughtBy: ['B-3', 'B-4'],
     make: () => withHost(() => ({ findDeviceUsers: async () => ok([]) })),

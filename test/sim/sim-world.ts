@@ -7,6 +7,9 @@ import { DriverOracle } from './driver-oracle.ts';
 import { plant } from './file-tree.ts';
 import { type FileState, ManifestFiles } from './manifest-files.ts';
 import {
+  attachmentObject,
+  ELSEWHERE,
+  type AttachmentWord,
   type Content,
   contentObject,
   type Disk,
@@ -45,6 +48,9 @@ export interface SimWorldParts {
 
 const STORAGE_FILE = 'storage.json';
 const NODE_FILE = 'node.json';
+const ATTACHMENT_FILE = 'attachments.json';
+/** What they say is healed, too. */
+const REWRITTEN: ReadonlySet<string> = new Set([NODE_FILE, ATTACHMENT_FILE]);
 
 export class SimWorld {
   readonly layout: Layout = createLayout(ROOT);
@@ -65,6 +71,8 @@ export class SimWorld {
   readonly #maker: PodMaker;
   #manifestDisk: ReturnType<SimKernel['makeFileSystem']> | undefined;
   #nodeIsMarked = false;
+  /** The later words on a disk stand beside the earlier ones. */
+  #attachments: readonly AttachmentWord[] = [];
   #uids = 0;
 
   constructor(parts: SimWorldParts) {
@@ -102,6 +110,8 @@ export class SimWorld {
       ...this.storage.sharedDisks.flatMap(diskObjects),
     ]);
     if (plan.events.nodeMarked > 0) this.#files.add(NODE_FILE, () => [nodeObject(this.#nodeIsMarked)]);
+    if (plan.events.attachmentLost > 0)
+      this.#files.add(ATTACHMENT_FILE, () => [ELSEWHERE, ...this.#attachments.map(attachmentObject)]);
     for (const file of this.#files.all()) this.#files.write(file);
   }
 
@@ -201,6 +211,32 @@ export class SimWorld {
     this.#setState(NODE_FILE, 'whole');
   }
 
+  /** A controller detaches a disk from this machine, and after a while says something else, or nothing. */
+  loseAttachment(): void {
+    const { random, time, trace } = this.#parts;
+    const disks = [...this.pods.values()].flatMap(({ volumes }) => volumes.flatMap(wantedDiskOf));
+    if (disks.length === 0) return;
+    const disk = random.pick(disks);
+    const word: AttachmentWord = { disk, attached: false, going: random.chance(0.3) };
+    const after = random.pick<readonly AttachmentWord[]>([
+      [],
+      [{ ...word, attached: true, going: random.chance(0.3) }],
+      [{ ...word, attached: undefined, going: false }],
+    ]);
+    trace.add(`a controller says that ${disk.specName} is not attached`);
+    this.#setAttachments([...this.#attachments, word]);
+    time.after(random.between(500, 40_000), () => {
+      if (!this.#attachments.includes(word)) return;
+      trace.add(`a controller takes back that ${disk.specName} is not attached`);
+      this.#setAttachments(this.#attachments.flatMap((one) => (one === word ? after : one)));
+    });
+  }
+
+  #setAttachments(words: readonly AttachmentWord[]): void {
+    this.#attachments = words;
+    this.#setState(ATTACHMENT_FILE, 'whole');
+  }
+
   /** Pods add to the counter on their disks and keep something in their emptyDirs. */
   writeFromPods(isPublished: (key: string) => boolean): void {
     const { kernel } = this.#parts;
@@ -260,8 +296,9 @@ export class SimWorld {
   /** Everything is put right; what is wished stays as it is now. */
   heal(): void {
     this.#nodeIsMarked = false;
+    this.#attachments = [];
     for (const file of this.#files.all()) {
-      if (file.state !== 'whole' || file.name === NODE_FILE) this.#setState(file.name, 'whole');
+      if (file.state !== 'whole' || REWRITTEN.has(file.name)) this.#setState(file.name, 'whole');
     }
     this.trouble.heal();
   }
@@ -341,6 +378,10 @@ export class SimWorld {
 
 function diskOf(volume: PodVolume): readonly Disk[] {
   return volume.kind === 'csi' && volume.disk.owner !== undefined ? [volume.disk] : [];
+}
+
+function wantedDiskOf(volume: PodVolume): readonly Disk[] {
+  return volume.kind === 'csi' ? [volume.disk] : [];
 }
 
 function podFile(name: string): string {

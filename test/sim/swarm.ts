@@ -59,6 +59,7 @@ export interface EventWeights {
   readonly podWrites: number;
   readonly volumeGrows: number;
   readonly nodeMarked: number;
+  readonly attachmentLost: number;
   readonly quarantined: number;
   readonly quarantineEnded: number;
   readonly deviceOpened: number;
@@ -90,18 +91,21 @@ const EVENTS_MAX = 80;
 
 /** Half of the seeds are stories of file systems alone, as they were before devices, growth and quarantine. */
 const FEATURES_SHARE = 0.5;
+const ATTACHMENT_LOST_SHARE = 0.25;
 
 /** `extra` is a stream of its own, so that what is new does not make other stories of the old ones. */
 export function swarm(random: Random, extra: Random): Plan {
   const plan = drawPlan(random);
   if (!extra.chance(FEATURES_SHARE)) return plan;
   const features = drawFeatures(extra);
+  const events = { ...plan.events, ...novelEvents(features, extra) };
+  const drivers = plan.drivers.map((driver) => withNovelties(driver, extra));
   return {
     ...plan,
     features,
     weather: { ...plan.weather, effects: new Map([...plan.weather.effects, ...features.weather]) },
-    events: { ...plan.events, ...novelEvents(features, extra) },
-    drivers: plan.drivers.map((driver) => withNovelties(driver, extra)),
+    events: { ...events, attachmentLost: extra.chance(ATTACHMENT_LOST_SHARE) ? 3 : 0 },
+    drivers,
   };
 }
 
