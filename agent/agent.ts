@@ -116,6 +116,8 @@ export function createAgent(parts: AgentParts): Agent {
       clock: host,
       actual: reconciler.actual,
       plugins,
+      secretsOf: ({ spec }) =>
+        reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(source.current(), spec),
       periodMs: config.statisticsIntervalMs,
       storage: {
         drivers: () => drivers.list().map(({ name }) => name),

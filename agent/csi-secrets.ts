@@ -2,7 +2,7 @@
 import { type Failure, fail, ok, type Result } from '../mount/failure.ts';
 import { NO_SECRETS, type VolumeSecrets } from '../plugins/plugin.ts';
 import { type SecretData, Sensitive } from '../plugins/sensitive.ts';
-import type { VolumeSpec } from '../plugins/volume.ts';
+import { csiVolumeId, type VolumeSpec } from '../plugins/volume.ts';
 import { type CsiSource, type NamedReference, type ObjectKey, objectKey, type Secret } from './objects.ts';
 import { refuseMissing } from './missing.ts';
 import type { Wish } from './wish.ts';
@@ -15,6 +15,9 @@ export interface ResolvedSecrets {
   /** What is missing, if anything is: the volume must not climb without it, and goes on as soon as it is there. */
   readonly blocked: Failure | undefined;
 }
+
+/** None at hand, and the volume may have been set up with some. */
+const UNKNOWN_SECRETS: VolumeSecrets = { ...NO_SECRETS, mayBeMore: true };
 
 /** Of a PersistentVolume. */
 export interface ResolvedVolumeSecrets extends ResolvedSecrets {
@@ -36,7 +39,7 @@ export function resolveSecrets(wish: SecretsOfWish, source: CsiSource): Resolved
   const expand = resolve(wish, source.expandSecret);
   const expandMissing = expand.ok ? undefined : expand.failure;
   for (const one of [controllerPublish, stage, publish]) {
-    if (!one.ok) return { secrets: NO_SECRETS, blocked: one.failure, expandMissing };
+    if (!one.ok) return { secrets: UNKNOWN_SECRETS, blocked: one.failure, expandMissing };
   }
   const secrets: VolumeSecrets = {
     controllerPublish: dataOf(controllerPublish),
@@ -53,17 +56,27 @@ export function resolvePublishSecret(
   reference: NamedReference | undefined,
 ): ResolvedSecrets {
   const publish = resolve(wish, reference);
-  if (!publish.ok) return { secrets: NO_SECRETS, blocked: publish.failure };
+  if (!publish.ok) return { secrets: UNKNOWN_SECRETS, blocked: publish.failure };
   return { secrets: { ...NO_SECRETS, publish: publish.value }, blocked: undefined };
 }
 
 /**
  * What the teardown of a volume that nobody wants any more may take: the secret it was attached with, as it is now
- * (CSI ControllerUnpublishVolume; A-040). One that is gone is left out: teardown goes on without (A-039).
+ * (CSI ControllerUnpublishVolume; A-040). One that is gone is left out: teardown goes on without (A-039). The others
+ * are there to be taken out of what the driver says; with its PersistentVolume gone nobody knows which they were.
  */
-export function unwantedSecrets(wish: SecretsOfWish, spec: VolumeSpec): VolumeSecrets {
+export function unwantedSecrets(
+  wish: SecretsOfWish & Pick<Wish, 'volumes'>,
+  spec: VolumeSpec,
+): VolumeSecrets {
   if (spec.kind !== 'csi') return NO_SECRETS;
-  return { ...NO_SECRETS, controllerPublish: dataOf(resolve(wish, spec.controllerPublishSecret)) };
+  const controllerPublish = dataOf(resolve(wish, spec.controllerPublishSecret));
+  const source = wish.volumes.get(spec.specName as ObjectKey)?.source;
+  if (source?.kind !== 'csi' || csiVolumeId(source.driver, source.volumeHandle) !== spec.id)
+    return { ...UNKNOWN_SECRETS, controllerPublish };
+  const { secrets, expandMissing } = resolveSecrets(wish, source);
+  const known = { ...secrets, controllerPublish };
+  return expandMissing === undefined ? known : { ...known, mayBeMore: true };
 }
 
 function dataOf(result: Result<SecretData | undefined>): SecretData | undefined {

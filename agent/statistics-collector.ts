@@ -1,7 +1,13 @@
 /** Asks the drivers now and then how full their volumes are and how they are, and remembers what they said. */
 import type { Failure, Result } from '../mount/failure.ts';
 import type { Cancel, Clock } from '../mount/host.ts';
-import type { HealthStatement, PluginRegistry, StatisticsCall, VolumeStatistics } from '../plugins/plugin.ts';
+import type {
+  HealthStatement,
+  PluginRegistry,
+  StatisticsCall,
+  VolumeSecrets,
+  VolumeStatistics,
+} from '../plugins/plugin.ts';
 import type { PublicationSpec, VolumeId } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../reconciler/actual-state.ts';
 
@@ -9,6 +15,8 @@ export interface StatisticsCollectorParts {
   readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
   readonly actual: () => ActualState;
   readonly plugins: PluginRegistry;
+  /** Those of a volume, wanted or not. */
+  readonly secretsOf: (volume: ActualVolume) => VolumeSecrets;
   /** Each volume is asked once in it; 0: nothing is ever asked. */
   readonly periodMs: number;
   /** For the health of the storage behind the drivers. */
@@ -100,8 +108,9 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
 
   async function ask(id: VolumeId): Promise<void> {
     const volume = parts.actual().get(id);
-    const call = volume === undefined ? undefined : callAbout(volume);
-    if (call === undefined) return;
+    const about = volume === undefined ? undefined : callAbout(volume);
+    if (volume === undefined || about === undefined) return;
+    const call: StatisticsCall = { ...about, secrets: parts.secretsOf(volume) };
     const plugin = plugins.of(call.spec);
     const lane = plugin.lane(call.spec);
     const entry = entryOf(id);
@@ -182,8 +191,7 @@ function callAbout({ spec, needs, publishContext, stagedMount, staged, publicati
   const place = places.find(({ presence }) => presence.kind === 'present') ?? places[0];
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
-  const call: StatisticsCall = { spec, facts: { needs, publishContext, stagedMount }, publication };
-  return call;
+  return { spec, facts: { needs, publishContext, stagedMount }, publication };
 }
 
 /** Nothing said and nothing wrong are the same here: otherwise every first answer would be news. */

@@ -37,6 +37,8 @@ export interface VolumeSecrets {
   readonly stage: SecretData | undefined;
   readonly publish: SecretData | undefined;
   readonly expand: SecretData | undefined;
+  /** The volume may have been set up with others, which nobody knows any more. */
+  readonly mayBeMore?: true;
 }
 
 export const NO_SECRETS: VolumeSecrets = {
@@ -90,6 +92,8 @@ export interface StatisticsCall {
   readonly facts: VolumeFacts;
   /** A place where it is published or was tried to be; undefined: only staged, or tried to be. */
   readonly publication: PublicationSpec | undefined;
+  /** Not sent: taken out of what the driver says. */
+  readonly secrets: VolumeSecrets;
 }
 
 /** One line of `NodeGetVolumeStats`: undefined where the driver does not say. */

@@ -29,6 +29,7 @@ import {
   publishRequest,
   stageRequest,
 } from './request.ts';
+import { createSecretMemory } from './secret-memory.ts';
 import { tokenSecrets } from './service-account-tokens.ts';
 import { createStatistics, type Statistics } from './statistics.ts';
 import { reachableFrom } from './topology.ts';
@@ -39,13 +40,7 @@ import {
   type Prepared,
   type VolumeDirectory,
 } from './volume-directory.ts';
-import {
-  createVolumeRpc,
-  mayBeGone,
-  noLongerWanted,
-  notRegistered,
-  secretMountOptions,
-} from './volume-rpc.ts';
+import { createVolumeRpc, mayBeGone, noLongerWanted, notRegistered } from './volume-rpc.ts';
 
 /** The kubelet's csiTimeout; per call here, per step there. */
 const CALL_DEADLINE_MS = 120_000;
@@ -73,9 +68,10 @@ export type CsiPlugin = VolumePlugin & Pick<Statistics, 'storageHealth'>;
 export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const { host, layout, drivers, nodeName } = parts;
   const lanes = createCallLanes();
-  const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs: parts.deadlineMs ?? CALL_DEADLINE_MS });
-  const secretsOf = secretMountOptions;
-  const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, secretsOf });
+  const memory = createSecretMemory();
+  const deadlineMs = parts.deadlineMs ?? CALL_DEADLINE_MS;
+  const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs, memory });
+  const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory });
   const blockPlaces = createBlockPlaces(host, layout, nodeName);
   const block = createBlockPublication(host, layout, createMounter(host, layout.root));
 
@@ -329,7 +325,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     };
   }
 
-  return {
+  return memory.remembering({
     name: SPEC_PLUGIN.csi,
     needs: (spec) => needs(csi(spec)),
     lane: (spec) => csi(spec).driver,
@@ -343,7 +339,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     statistics,
     storageHealth,
     verifyClean: (devices) => verifyClean(host, devices),
-  };
+  });
 }
 
 function attaches(driver: DriverInstance): boolean {

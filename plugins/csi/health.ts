@@ -26,10 +26,13 @@ const STORAGE_WORDS: ReadonlyMap<number, string> = new Map([
   [StorageHealthErrorType.STORAGE_UNREACHABLE, 'storage-unreachable'],
 ]);
 
-/** Empty: all is well. `driver-answer-invalid`: it speaks of another volume. */
+const asSaid = (text: string): string => text;
+
+/** Empty: all is well. `driver-answer-invalid`: it speaks of another volume. `say`: without secrets. */
 export function volumeHealth(
   { volumeHealth }: NodeGetVolumeHealthResponse,
   volumeHandle: string,
+  say: (text: string) => string = asSaid,
 ): Result<readonly HealthStatement[]> {
   const entries = volumeHealth?.healthStatuses ?? [];
   if (volumeHealth === undefined || entries.length === 0) return ok([]);
@@ -38,7 +41,12 @@ export function volumeHealth(
     const message = `NodeGetVolumeHealth was asked about one volume and answered about "${other}"`;
     return fail({ code: 'driver-answer-invalid', message, effect: 'none' });
   }
-  return ok(statements(entries, VOLUME_WORDS));
+  return ok(
+    statements(
+      entries.map((one) => ({ ...one, reason: say(one.reason), message: say(one.message) })),
+      VOLUME_WORDS,
+    ),
+  );
 }
 
 /** Of all the storage behind the driver. Empty: all is well. */
@@ -49,9 +57,12 @@ export function storageHealth({ backendHealth }: NodeGetStorageHealthResponse): 
 /** The 1.12 condition, which 1.13 has no field for any more. Undefined: the driver sent none. */
 export function conditionHealth(
   condition: VolumeCondition | undefined,
+  say: (text: string) => string = asSaid,
 ): readonly HealthStatement[] | undefined {
   if (condition === undefined) return undefined;
-  return condition.abnormal ? [{ status: 'abnormal', reason: '', message: shown(condition.message) }] : [];
+  return condition.abnormal
+    ? [{ status: 'abnormal', reason: '', message: shown(say(condition.message)) }]
+    : [];
 }
 
 interface Entry {

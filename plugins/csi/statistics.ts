@@ -3,7 +3,6 @@ import { assert, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, RemoteMethod } from '../../mount/host.ts';
 import type { Layout } from '../layout.ts';
 import type { HealthStatement, StatisticsCall, UsageNumbers, VolumeStatistics } from '../plugin.ts';
-import type { SecretData } from '../sensitive.ts';
 import { bytesFrom, type CsiVolumeSpec, type PublicationSpec } from '../volume.ts';
 import type { CallLanes } from './call-lane.ts';
 import type { DriverInstance, DriverRegistry } from './driver.ts';
@@ -15,8 +14,9 @@ import {
   VolumeUsage_Unit as Unit,
 } from './generated/csi.ts';
 import { conditionHealth, storageHealth, volumeHealth } from './health.ts';
-import { failureOf, isUnreachable, methodName } from './status.ts';
-import { notRegistered } from './volume-rpc.ts';
+import type { SecretMemory } from './secret-memory.ts';
+import { type CallContext, failureOf, isUnreachable, methodName, sayable } from './status.ts';
+import { notRegistered, secretMountOptions, secretsIn } from './volume-rpc.ts';
 
 /**
  * Both questions together: so long may they keep a call waiting that changes the volume. CSI has one call in flight per
@@ -34,8 +34,8 @@ export interface StatisticsParts {
   readonly drivers: Pick<DriverRegistry, 'get'> & { suspect(driver: string): void };
   /** Those of the calls that change volumes. */
   readonly lanes: Pick<CallLanes, 'tryRun'>;
-  /** What must not be shown of what the driver says: secrets among the mount options. */
-  readonly secretsOf: (spec: CsiVolumeSpec) => SecretData | undefined;
+  /** What the driver was given in calls that change volumes: it must not be shown. */
+  readonly memory: Pick<SecretMemory, 'of' | 'knows'>;
 }
 
 export interface Statistics {
@@ -61,16 +61,22 @@ interface Places {
 interface Question extends Places {
   readonly spec: CsiVolumeSpec;
   readonly driver: DriverInstance;
+  readonly hidden: Hidden;
 }
+
+/** What is taken out of the driver's words. */
+type Hidden = Pick<CallContext, 'secrets' | 'mayHoldOthers'>;
+
+const NOTHING: Hidden = { secrets: [] };
 
 const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, health: undefined };
 
 /** See `Statistics`. Both questions of a volume together take at most QUESTION_DEADLINE_MS. */
 export function createStatistics(parts: StatisticsParts): Statistics {
-  const { host, layout, drivers, lanes, secretsOf } = parts;
+  const { host, layout, drivers, lanes, memory } = parts;
 
   async function ask<Request, Reply>(
-    { spec, driver }: Pick<Question, 'driver'> & { readonly spec: CsiVolumeSpec | undefined },
+    { driver, hidden }: Pick<Question, 'driver' | 'hidden'>,
     method: RemoteMethod<Request, Reply>,
     request: Request,
     withinMs: number,
@@ -78,13 +84,12 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const reply = await host.call({ socket: driver.endpoint, method, request, deadlineMs: withinMs });
     if (reply.kind === 'ok') return ok(reply.reply);
     if (isUnreachable(reply)) drivers.suspect(driver.name);
-    const secrets = spec === undefined ? [] : [secretsOf(spec)];
     const name = methodName(method.path);
-    return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', secrets }));
+    return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', ...hidden }));
   }
 
   async function askHealth(question: Question, withinMs: number) {
-    const { spec, driver, published, staging } = question;
+    const { spec, driver, published, staging, hidden } = question;
     if (!driver.nodeCapabilities.has(NodeCapability.GET_VOLUME_HEALTH)) return ok(undefined);
     const request = {
       volumeId: spec.volumeHandle,
@@ -92,7 +97,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
       stagingTargetPath: staging,
     };
     const reply = await ask(question, NodeService.nodeGetVolumeHealth, request, withinMs);
-    if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle);
+    if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle, (text) => sayable(text, hidden));
     // It does not have what it said it had: as good as no capability.
     return reply.failure.code === 'driver-unimplemented' ? ok(undefined) : reply;
   }
@@ -102,7 +107,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     question: Question,
     withinMs: number,
   ): Promise<Result<VolumeStatistics | undefined>> {
-    const { spec, driver, published, staging } = question;
+    const { spec, driver, published, staging, hidden } = question;
     if (!answersNumbers(driver)) return ok(undefined);
     const mountId = await host.mountIdOf(question.mountPoint);
     if (!mountId.ok) return mountId;
@@ -110,7 +115,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const volumePath = published ?? question.mountPoint;
     const request = { volumeId: spec.volumeHandle, volumePath, stagingTargetPath: staging };
     const reply = await ask(question, NodeService.nodeGetVolumeStats, request, withinMs);
-    return reply.ok ? numbersOf(reply.value, driver) : reply;
+    return reply.ok ? numbersOf(reply.value, driver, (text) => sayable(text, hidden)) : reply;
   }
 
   /** Health first, and in half of the time: it is what explains why the numbers cannot be had. */
@@ -144,21 +149,25 @@ export function createStatistics(parts: StatisticsParts): Statistics {
   }
 
   return {
-    async statistics({ spec, facts, publication }) {
+    async statistics({ spec, facts, publication, secrets }) {
       assert(spec.kind === 'csi', 'the CSI plugin is given CSI volumes');
       const driver = drivers.get(spec.driver);
       if (driver === undefined) return notRegistered(spec.driver);
       if (!answersAnything(driver)) return ok(NO_NUMBERS);
       const places = placesOf(spec, facts.needs.stage, publication);
       if (places === undefined) return ok(NO_NUMBERS);
-      const answered = await lanes.tryRun(spec.id, () => answer({ spec, driver, ...places }));
+      const hidden = {
+        secrets: [...secretsIn(secrets), ...memory.of(spec.id), secretMountOptions(spec)],
+        mayHoldOthers: secrets.mayBeMore === true && !memory.knows(spec.id),
+      };
+      const answered = await lanes.tryRun(spec.id, () => answer({ spec, driver, hidden, ...places }));
       return answered === 'busy' ? ok(answered) : answered;
     },
     async storageHealth(name) {
       const driver = drivers.get(name);
       if (driver === undefined) return notRegistered(name);
       if (!driver.nodeCapabilities.has(NodeCapability.GET_STORAGE_HEALTH)) return ok(undefined);
-      const about = { spec: undefined, driver };
+      const about = { driver, hidden: NOTHING };
       const reply = await ask(about, NodeService.nodeGetStorageHealth, { secrets: {} }, STORAGE_DEADLINE_MS);
       return reply.ok ? ok(storageHealth(reply.value)) : reply;
     },
@@ -176,6 +185,7 @@ function answersAnything(driver: DriverInstance): boolean {
 function numbersOf(
   { usage, volumeCondition }: NodeGetVolumeStatsResponse,
   { name, nodeCapabilities }: DriverInstance,
+  say: (text: string) => string,
 ): Result<VolumeStatistics> {
   if (usage.some(({ total, used, available }) => total < 0n || used < 0n || available < 0n)) {
     const message = `${name} NodeGetVolumeStats: a negative number`;
@@ -188,7 +198,7 @@ function numbersOf(
   return ok({
     bytes: ofUnit(Unit.BYTES),
     inodes: ofUnit(Unit.INODES),
-    health: nodeCapabilities.has(VOLUME_CONDITION) ? conditionHealth(volumeCondition) : undefined,
+    health: nodeCapabilities.has(VOLUME_CONDITION) ? conditionHealth(volumeCondition, say) : undefined,
   });
 }
 

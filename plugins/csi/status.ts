@@ -12,6 +12,8 @@ export interface CallContext {
   readonly direction: 'climbing' | 'teardown';
   /** All secrets the call carried; their values are taken out of the message. */
   readonly secrets: readonly (SecretData | undefined)[];
+  /** The driver may know others, that cannot be taken out: of what it says nothing is shown. By default not. */
+  readonly mayHoldOthers?: boolean;
 }
 
 interface Meaning {
@@ -62,13 +64,30 @@ export function methodName(path: string): string {
 /** The failure of a call that was not OK. Its message holds no secret of the call, no control byte, at most 1 KiB. */
 export function failureOf(reply: NotOk, context: CallContext): Failure {
   const meaning = meaningOf(reply);
-  const said = redacted(reply.message, context.secrets);
+  const said = mayBeShown(reply, context) ? redacted(reply.message, context.secrets) : NOT_SHOWN;
   return {
     code: meaning.code,
     message: shown(`${context.driver} ${context.method}: ${meaning.name}${said === '' ? '' : `: ${said}`}`),
     effect: context.direction === 'teardown' ? 'unknown' : meaning.effect,
     blocker: context.driver,
   };
+}
+
+/** What a driver said in an answer that is OK, without the secrets that it may know. */
+export function sayable(
+  text: string,
+  { secrets, mayHoldOthers = false }: Pick<CallContext, 'secrets' | 'mayHoldOthers'>,
+): string {
+  if (text === '') return text;
+  return mayHoldOthers ? NOT_SHOWN : redacted(text, secrets);
+}
+
+const NOT_SHOWN =
+  "(not shown: it may hold a secret that is not known any more since the agent's restart; the driver's log has it)";
+
+/** What broke is told in our own words. */
+function mayBeShown(reply: NotOk, { mayHoldOthers = false }: CallContext): boolean {
+  return !mayHoldOthers || reply.kind === 'broken' || reply.message === '';
 }
 
 function meaningOf(reply: NotOk): Meaning {

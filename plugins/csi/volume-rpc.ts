@@ -1,12 +1,13 @@
 /** One RPC about one volume: made when its turn comes, and its answer put in our words. */
 import { type Failure, type FailureCode, fail, ok, type Result } from '../../mount/failure.ts';
 import type { Host, RemoteMethod } from '../../mount/host.ts';
-import type { VolumeCall } from '../plugin.ts';
+import type { VolumeCall, VolumeSecrets } from '../plugin.ts';
 import { type SecretData, Sensitive } from '../sensitive.ts';
 import { doubtful } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
 import type { CallLanes, Sharing } from './call-lane.ts';
 import type { DriverInstance, DriverRegistry } from './driver.ts';
+import type { SecretMemory } from './secret-memory.ts';
 import { type CallContext, failureOf, isUnreachable, methodName } from './status.ts';
 
 export interface VolumeRpcParts {
@@ -14,6 +15,8 @@ export interface VolumeRpcParts {
   readonly drivers: Pick<DriverRegistry, 'get'> & { suspect(driver: string): void };
   readonly lanes: CallLanes;
   readonly deadlineMs: number;
+  /** What the driver was given in earlier calls. */
+  readonly memory: Pick<SecretMemory, 'of' | 'knows'>;
 }
 
 /** The request is built when the call is made, from the driver as it is then. */
@@ -38,7 +41,7 @@ export type VolumeRpc = <Request, Reply>(
 ) => Promise<Result<Reply>>;
 
 /** Guarantees: one call in flight per volume, with nothing of ours between the end of one and the start of the next. */
-export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcParts): VolumeRpc {
+export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: VolumeRpcParts): VolumeRpc {
   /** In the lane. Assumes: nothing the answer depends on was read before. */
   async function ask<Request, Reply>(
     spec: CsiVolumeSpec,
@@ -59,7 +62,8 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcP
       method: methodName(method.path),
       direction: rpc.direction,
       // A driver keeps what it was given: the answer to a publish or an unstage may tell the secret of the stage.
-      secrets: [...rpc.secrets, ...Object.values(call.secrets), secretMountOptions(spec)],
+      secrets: [...rpc.secrets, ...secretsIn(call.secrets), ...memory.of(spec.id), secretMountOptions(spec)],
+      mayHoldOthers: call.secrets.mayBeMore === true && !memory.knows(spec.id),
     });
     const code = reply.kind === 'status' ? rpc.codes?.get(reply.status) : undefined;
     return fail(code === undefined ? failure : { ...failure, code });
@@ -83,6 +87,12 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs }: VolumeRpcP
     // call says, the first one may still take effect.
     return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc)));
   };
+}
+
+/** All there are among them. */
+export function secretsIn(secrets: VolumeSecrets): readonly SecretData[] {
+  const { controllerPublish, stage, publish, expand } = secrets;
+  return [controllerPublish, stage, publish, expand].filter((one) => one !== undefined);
 }
 
 const OPTION_WITH_VALUE = /^([^=]*)=(.+)$/;

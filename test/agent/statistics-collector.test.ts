@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStatisticsCollector } from '../../agent/statistics-collector.ts';
 import { fail, ok, type Result } from '../../mount/failure.ts';
-import type {
-  HealthStatement,
-  PluginRegistry,
-  StatisticsCall,
-  VolumePlugin,
-  VolumeStatistics,
+import {
+  type HealthStatement,
+  NO_SECRETS,
+  type PluginRegistry,
+  type StatisticsCall,
+  type VolumePlugin,
+  type VolumeStatistics,
 } from '../../plugins/plugin.ts';
 import {
   type CsiVolumeSpec,
@@ -108,6 +109,7 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
     },
     actual: () => actual,
     plugins,
+    secretsOf: () => NO_SECRETS,
     periodMs,
     storage,
   });

@@ -507,8 +507,14 @@ test('A-031, DR-22: on ABORTED the option falls back to one at a time, and all g
   close();
   const first = [publish(0), publish(1)];
   await until('two overlapped', () => overlapping === 1);
+  const later = [publish(2), publish(3)];
+  const isPrepared = (pod: number) =>
+    existsSync(layoutOf(made).volumeDirectory(SPEC, call({ pod }).publication));
+  await until('two more have come', () => isPrepared(2) && isPrepared(3));
+  // From there to the lane it is a few steps, which nobody can see: without this the lane may be empty too early.
+  await new Promise((resolve) => setTimeout(resolve, 200));
   open();
-  for (const result of await Promise.all([...first, publish(2), publish(3)])) accept(result);
+  for (const result of await Promise.all([...first, ...later])) accept(result);
   assert.equal(overlapping, 1, 'those that came later did not try to overlap again');
   assert.equal(made.host.called.length, 5);
   assert.equal(made.host.mounts.size, 4);

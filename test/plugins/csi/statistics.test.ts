@@ -15,7 +15,7 @@ import {
 import { createStatistics, QUESTION_DEADLINE_MS } from '../../../plugins/csi/statistics.ts';
 import { methodName } from '../../../plugins/csi/status.ts';
 import { createLayout } from '../../../plugins/layout.ts';
-import type { StatisticsCall, VolumeStatistics } from '../../../plugins/plugin.ts';
+import { NO_SECRETS, type StatisticsCall, type VolumeStatistics } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/sensitive.ts';
 import {
   type CsiVolumeSpec,
@@ -97,7 +97,7 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
     layout,
     drivers: { get: () => registered, suspect: (name) => suspected.push(name) },
     lanes,
-    secretsOf: () => new Sensitive({ option: 'hunter22' }),
+    memory: { of: () => [new Sensitive({ option: 'hunter22' })], knows: () => true },
   });
   return {
     sent,
@@ -118,6 +118,7 @@ function call(changes: Partial<StatisticsCall> = {}, stage = true): StatisticsCa
     spec: SPEC,
     facts: { needs, publishContext: undefined, stagedMount: undefined },
     publication: PUBLICATION,
+    secrets: NO_SECRETS,
     ...changes,
   };
 }
@@ -376,6 +377,14 @@ test('A-021: secrets of mount options are taken out of what a driver says', asyn
   });
   const { message } = refuse(await statistics.statistics(call()));
   assert.doesNotMatch(message, /hunter22/);
+});
+
+test('A-021: a secret in what a driver says of the health of a volume is taken out', async () => {
+  const { statistics } = world([HEALTH], {
+    NodeGetVolumeHealth: health(HANDLE, [2, 'NoPath', 'login hunter22 was refused']),
+  });
+  const { health: said } = numbers(await statistics.statistics(call()));
+  assert.equal(said?.[0]?.message, 'login [redacted] was refused');
 });
 
 test('storage health: only with the capability; its two types in words', async () => {
