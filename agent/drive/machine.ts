@@ -50,16 +50,28 @@ export type Attempt<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly errno: string };
 
-async function attempt<T>(work: () => Promise<T>): Promise<Attempt<T>> {
+/**
+ * The work has `msMax`. A system call that hangs cannot be ended, but what it gives afterwards is of no use: `late` is
+ * aborted, and work of several steps looks at it before each step that writes. One step harms nobody when it is late:
+ * it is in the scratch directory, or on a file that was opened in time, and what it leaves there is told at the end.
+ */
+export async function attempt<T>(
+  work: (late: AbortSignal) => Promise<T>,
+  msMax: number = FILE_MS_MAX,
+): Promise<Attempt<T>> {
+  const controller = new AbortController();
   let cancel = (): void => {};
-  const late = new Promise<Attempt<T>>((resolve) => {
-    cancel = CLOCK.timer(FILE_MS_MAX, () => resolve({ ok: false, errno: 'ETIMEDOUT' }));
+  const tooLate = new Promise<Attempt<T>>((resolve) => {
+    cancel = CLOCK.timer(msMax, () => {
+      controller.abort();
+      resolve({ ok: false, errno: 'ETIMEDOUT' });
+    });
   });
-  const done = work().then(
+  const done = work(controller.signal).then(
     (value): Attempt<T> => ({ ok: true, value }),
     (error: unknown): Attempt<T> => ({ ok: false, errno: errnoOf(error) }),
   );
-  const result = await Promise.race([done, late]);
+  const result = await Promise.race([done, tooLate]);
   cancel();
   return result;
 }
@@ -134,9 +146,10 @@ export async function removeFile(path: string): Promise<void> {
 
 /** Writes a file through to the disk; undefined, or the errno. */
 export async function writeProbe(path: string, text: string): Promise<string | undefined> {
-  const written = await attempt(async () => {
+  const written = await attempt(async (late) => {
     const file = await open(path, 'w', 0o600);
     try {
+      late.throwIfAborted();
       await file.writeFile(text);
       await file.sync();
     } finally {
@@ -195,11 +208,12 @@ const BLOCK_BYTES = 4_096;
 
 /** Writes one block at the start of a device, through to it; undefined, or the errno. */
 export async function writeBlock(path: string, text: string): Promise<string | undefined> {
-  const written = await attempt(async () => {
+  const written = await attempt(async (late) => {
     const device = await open(path, constants.O_WRONLY | constants.O_SYNC);
     try {
       const block = Buffer.alloc(BLOCK_BYTES);
       block.write(text);
+      late.throwIfAborted();
       await device.write(block, 0, BLOCK_BYTES, 0);
     } finally {
       await device.close();

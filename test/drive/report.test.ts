@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DriveReport } from '../../agent/drive/drive.ts';
 import type { DriverClient } from '../../agent/drive/driver-client.ts';
+import { attempt } from '../../agent/drive/machine.ts';
 import { type DriveFlags, readOptions } from '../../agent/drive/read-options.ts';
 import { withoutSecrets } from '../../agent/drive/recorded-call.ts';
 import { announcedEndpoint } from '../../agent/drive/registration.ts';
@@ -132,6 +133,27 @@ test('a registration with an endpoint that is no absolute path is refused, and s
   const socket = '/run/reg.sock' as AbsolutePath;
   assert.equal(await announcedEndpoint(client as unknown as DriverClient, socket, notes), undefined);
   assert.deepEqual(notes.failures, ['GetInfo: endpoint "run/csi.sock" must be a plain absolute path']);
+});
+
+test('work that was too late is told so, and does not go on to its next step', async () => {
+  const done: string[] = [];
+  let letGo: () => void = () => {};
+  let ended: Promise<void> = Promise.resolve();
+  const answer = await attempt((late) => {
+    const work = async (): Promise<void> => {
+      await new Promise<void>((resolve) => {
+        letGo = resolve;
+      });
+      late.throwIfAborted();
+      done.push('written');
+    };
+    ended = work();
+    return ended;
+  }, 1);
+  assert.deepEqual(answer, { ok: false, errno: 'ETIMEDOUT' });
+  letGo();
+  await assert.rejects(ended);
+  assert.deepEqual(done, []);
 });
 
 test('a secrets file is refused without a word of it', () => {
