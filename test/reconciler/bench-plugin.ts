@@ -1,12 +1,21 @@
 /** A plugin whose world is a set of rungs; every verb can be held open or made to fail. */
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { Needs, PluginRegistry, VolumeCall, VolumePlugin } from '../../plugins/plugin.ts';
+import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { climbs, type Operation } from '../../reconciler/operation.ts';
+
+/** A verb with the specifications it was called with. */
+export interface MadeCall {
+  readonly kind: Operation['kind'];
+  readonly spec: VolumeSpec;
+  readonly publication: PublicationSpec | undefined;
+}
 
 export interface BenchPlugin extends PluginRegistry {
   /** What stands: `attached <handle>`, `staged <handle>`, `<publication>`. */
   readonly world: Set<string>;
   readonly calls: string[];
+  readonly made: MadeCall[];
   needs: Needs | undefined;
   /** Asked before each verb; a failure with effect unknown is answered after the effect. */
   fault: (kind: Operation['kind'], subject: string) => Failure | undefined;
@@ -17,16 +26,18 @@ export interface BenchPlugin extends PluginRegistry {
 export function createBenchPlugin(): BenchPlugin {
   const world = new Set<string>();
   const calls: string[] = [];
-  const subject = (call: VolumeCall & { publication?: { key: string } }): string => {
+  const made: MadeCall[] = [];
+  const subject = (call: VolumeCall & { publication?: PublicationSpec }): string => {
     return call.publication?.key ?? (call.spec.kind === 'csi' ? call.spec.volumeHandle : call.spec.id);
   };
   async function act<T>(
     kind: Operation['kind'],
-    call: VolumeCall,
+    call: VolumeCall & { publication?: PublicationSpec },
     rung: string,
     value: T,
   ): Promise<Result<T>> {
     calls.push(`${kind} ${subject(call)}`);
+    made.push({ kind, spec: call.spec, publication: call.publication });
     if (bench.gate !== undefined) await bench.gate;
     const failure = bench.fault(kind, subject(call));
     if (failure?.effect !== 'none') {
@@ -57,6 +68,7 @@ export function createBenchPlugin(): BenchPlugin {
   const bench: BenchPlugin = {
     world,
     calls,
+    made,
     needs: { attach: false, stage: true, expand: false },
     fault: () => undefined,
     gate: undefined,
