@@ -1,19 +1,10 @@
 /** What stands, and what of it is wanted otherwise by now: a volume is not set up anew under its pods. Pure. */
 import { isDeepStrictEqual } from 'node:util';
-import type { CsiVolumeSpec, PublicationSpec, VolumeSpec } from '../plugins/volume.ts';
+import type { PublicationSpec, VolumeSpec } from '../plugins/volume.ts';
 import { isOnTheGround } from '../reconciler/actual-state.ts';
-import { isGuessed } from '../reconciler/adopt.ts';
+import { fieldsWantedOtherwise } from '../reconciler/standing.ts';
 import type { PodPlace, VolumePair } from './status-places.ts';
 
-/** All that a driver is told when it stages or publishes, but what comes from the pod. */
-const OF_VOLUME = [
-  'mode',
-  'fsType',
-  'mountOptions',
-  'volumeAttributes',
-  'accessModes',
-  'seLinuxContext',
-] as const satisfies readonly (keyof CsiVolumeSpec)[];
 const OF_PLACE = ['readOnly', 'fsGroup'] as const satisfies readonly (keyof PublicationSpec)[];
 
 /** The volume as it stands; as it is wanted where nothing of it does. */
@@ -29,16 +20,14 @@ export function standingPlace({ spec, actual }: PodPlace): PublicationSpec {
 /** Names of fields, never their values. Empty where nobody knows how it was set up. */
 export function changedFields({ wanted, actual }: VolumePair): readonly string[] {
   if (wanted?.spec.kind !== 'csi' || actual?.spec.kind !== 'csi') return [];
-  if (isOnTheGround(actual) || isGuessed(actual)) return [];
-  const [now, then] = [wanted.spec, actual.spec];
-  const ofVolume = OF_VOLUME.filter((field) => !isSame(now[field], then[field]));
+  if (isOnTheGround(actual)) return [];
   const ofPlaces = OF_PLACE.filter((field) =>
     [...wanted.publications].some(([key, { spec }]) => {
       const there = actual.publications.get(key);
       return there?.presence.kind === 'present' && !isSame(spec[field], there.spec[field]);
     }),
   );
-  return [...ofVolume, ...ofPlaces];
+  return [...new Set([...fieldsWantedOtherwise(actual, wanted.spec), ...ofPlaces])];
 }
 
 /** Thousands of volumes are compared for each status, and nearly all fields are words. */

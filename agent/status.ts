@@ -201,6 +201,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
     },
     volume(volume) {
       const { spec, wanted, actual } = volume;
+      const there = standingSpec(volume);
       const ofVolume = obstacles.get(spec.id) ?? [];
       const own = ofVolume.filter(({ publication }) => publication === undefined);
       const published = [...(actual?.publications.values() ?? [])];
@@ -212,11 +213,11 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         name: nameOf(volume),
         wanted: wanted !== undefined,
         stranger: isStranger(volume),
-        mode: modeOf(standingSpec(volume)),
+        mode: modeOf(there),
         lifecycle: spec.kind === 'csi' ? spec.lifecycle : null,
-        accessModes: spec.kind === 'csi' ? spec.accessModes : [],
+        accessModes: there.kind === 'csi' ? there.accessModes : [],
         rungs: rungsOf(volume),
-        stagingPath: spec.kind === 'csi' && actual?.needs.stage === true ? layout.stagingPath(spec) : null,
+        stagingPath: there.kind === 'csi' && actual?.needs.stage === true ? layout.stagingPath(there) : null,
         wantedBy: [...(wanted?.publications.values() ?? [])].map(({ spec: { pod } }) => podName(pod)).sort(),
         publishedTo: published.map(({ spec: { pod } }) => podName(pod)).sort(),
         running: (running.get(spec.id) ?? []).map(({ operation, phase, sinceMs, progress }) => ({

@@ -11,8 +11,9 @@ import {
   type VolumeId,
   type VolumeSpec,
 } from '../plugins/volume.ts';
-import { type Operation, publicationOf } from './operation.ts';
+import { climbs, type Operation, publicationOf } from './operation.ts';
 import { noteDevices, type Quarantine } from './quarantine.ts';
+import { placeToClimbBy } from './standing.ts';
 
 /**
  * `unsure` is neither `present`, so climbing repeats the verb, nor `absent`, so descending undoes it: no special case
@@ -40,6 +41,11 @@ export interface ActualPublication {
    * goes before the place is set up again. Of a persistent volume it would be the right one still.
    */
   readonly ended?: true;
+  /**
+   * Begun in this life and never yet answered OK: no pod was ever told that it is there, so it may go although it is
+   * wanted. Not recorded: what a crash hides may have been told.
+   */
+  readonly untold?: true;
 }
 
 /** An expansion that is not to be tried again by itself. */
@@ -51,7 +57,10 @@ export interface RefusedExpansion {
 }
 
 export interface ActualVolume {
+  /** As its driver was told, while anything of it stands. */
   readonly spec: VolumeSpec;
+  /** Found on disk, and nothing was asked for since: of the spec only identity and places are known. */
+  readonly guessed?: true | undefined;
   /** As they were when the volume was set up: teardown never asks today's driver (DR-16). */
   readonly needs: Needs;
   readonly attached: Presence;
@@ -139,10 +148,12 @@ export function presenceOf(volume: ActualVolume, operation: Operation): Presence
  * `unsure` before the first effect, and so it is in the record (decision 7: record first).
  */
 export function begin(
-  volume: ActualVolume,
+  known: ActualVolume,
   operation: Operation,
   publication: PublicationSpec | undefined,
 ): ActualVolume {
+  // From now on its driver has been told, and of what the spec says.
+  const volume = climbs(operation.kind) && known.guessed === true ? { ...known, guessed: undefined } : known;
   switch (operation.kind) {
     case 'expand':
     case 'clean':
@@ -153,11 +164,11 @@ export function begin(
       return volume.staged.kind === 'absent' ? { ...volume, staged: BEGUN } : volume;
     case 'publish': {
       assert(publication !== undefined, 'a publish operation names its publication');
-      const known = volume.publications.get(operation.publication);
+      const there = volume.publications.get(operation.publication);
       const entry: ActualPublication =
-        known === undefined
-          ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined }
-          : { ...known, spec: publication };
+        there === undefined
+          ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined, untold: true }
+          : { ...there, spec: volume.spec.kind === 'csi' ? placeToClimbBy(there, publication) : publication };
       return withPublication(volume, entry);
     }
     case 'unstage':
@@ -165,9 +176,9 @@ export function begin(
     case 'detach':
       return volume.attached.kind === 'present' ? { ...volume, attached: BEGUN } : volume;
     case 'unpublish': {
-      const known = volume.publications.get(operation.publication);
-      return known?.presence.kind === 'present'
-        ? withPublication(volume, { ...known, presence: BEGUN })
+      const there = volume.publications.get(operation.publication);
+      return there?.presence.kind === 'present'
+        ? withPublication(volume, { ...there, presence: BEGUN })
         : volume;
     }
   }
@@ -184,7 +195,10 @@ export function learn(
   operation: Operation,
   outcome: Outcome,
 ): ActualVolume {
-  const now = outcome.kind === 'failed' ? doubtBelow(believed, operation, outcome.failure) : believed;
+  const now =
+    outcome.kind === 'failed'
+      ? doubtBelow(guessedAgain(believed, before, outcome.failure), operation, outcome.failure)
+      : believed;
   const reached =
     outcome.kind === 'failed'
       ? afterFailure(before, believed, operation, outcome.failure)
@@ -253,6 +267,14 @@ function sizeForgotten(volume: ActualVolume): ActualVolume {
   return { ...volume, refusedExpansion, sizeBytes };
 }
 
+/** Found on disk and only ever refused: its driver was told nothing that it would hold us to. */
+function guessedAgain(now: ActualVolume, before: ActualVolume, failure: Failure): ActualVolume {
+  if (before.guessed !== true || failure.effect !== 'none') return now;
+  const rungs = [now.attached, now.staged, ...[...now.publications.values()].map(({ presence }) => presence)];
+  const isTold = rungs.some((one) => one.kind !== 'absent' && !isRestarted(one) && !isBegun(one));
+  return isTold ? now : { ...now, guessed: true };
+}
+
 /** What the kernel (first two) or the driver (CSI: FAILED_PRECONDITION) holds against the rung below. */
 const SHAKES_BELOW: ReadonlySet<FailureCode> = new Set([
   'staged-not-mounted',
@@ -285,7 +307,8 @@ function learnPublication(
   }
   if (outcome.kind === 'done') {
     const { generation, mount, sizeBytes } = outcome.learnt;
-    const published = withPublication(now, { ...known, presence: reached, generation, mount });
+    const { untold: _, ...place } = known;
+    const published = withPublication(now, { ...place, presence: reached, generation, mount });
     return noteDevices({ ...published, sizeBytes: now.sizeBytes ?? sizeBytes });
   }
   const isInline = now.spec.kind === 'csi' && now.spec.lifecycle === 'Ephemeral';

@@ -11,7 +11,6 @@ import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
 import { removeEmptyDeviceDirectory } from '../plugins/device-directory.ts';
 import { removeEmptyPodDirectories } from '../plugins/pod-directory.ts';
 import {
-  FOUND_ON_DISK,
   isDriverName,
   isObjectName,
   parsePodUid,
@@ -233,15 +232,11 @@ export function mergeFound(known: ActualVolume | undefined, found: ActualVolume)
     const believed = known.publications.get(key);
     if (believed === undefined) return [[key, place]];
     // What was begun meanwhile was there before, and is not gone when the operation does nothing.
-    return isBegun(believed.presence) ? [[key, { ...believed, presence: RESTARTED }]] : [];
+    const { untold: _, ...begun } = believed;
+    return isBegun(begun.presence) ? [[key, { ...begun, presence: RESTARTED }]] : [];
   });
   const isNews = known.staged.kind === 'absent' || isBegun(known.staged);
   const staged = isNews && found.staged.kind !== 'absent' ? found.staged : known.staged;
   if (news.length === 0 && staged === known.staged) return undefined;
   return { ...known, staged, publications: new Map([...known.publications, ...news]) };
-}
-
-/** Found on disk, without a record: of such a volume only identity and place are known. */
-export function isGuessed(volume: ActualVolume): boolean {
-  return [...volume.publications.values()].every(({ spec }) => spec.origin === FOUND_ON_DISK);
 }

@@ -47,6 +47,7 @@ export function createFinds(known: ActualState): Finds {
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
     found.get(spec.id) ?? {
       spec: known.get(spec.id)?.spec ?? spec,
+      guessed: known.has(spec.id) ? undefined : true,
       needs: { attach: false, stage, expand: false },
       // Only the driver could tell; one that does not attach says so at once. An inline volume never is.
       attached: spec.kind === 'csi' && spec.lifecycle === 'Persistent' ? RESTARTED : ABSENT,

@@ -20,6 +20,7 @@ import type { Operation, OperationKind } from './operation.ts';
 import { type QuarantineReason, quarantineFailure } from './quarantine.ts';
 import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
+import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailure } from './standing.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
 export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'> {
@@ -81,15 +82,17 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
     const suspicion = publication === undefined && gate.complete ? gate.suspicion : undefined;
     waits.push({ kind, operation, publication, failure: kind === 'frozen' ? claim : suspicion });
   };
-  for (const [publication, { spec, ended }] of actual.publications) {
-    if (desired?.publications.has(publication) && ended !== true) continue;
+  for (const [publication, { spec }] of actual.publications) {
+    const isKept = desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication);
+    if (isKept) continue;
     const held = heldBack(gate, spec);
     if (held !== undefined) wait(held, 'unpublish', publication);
     else if (input.needs === undefined) wait('waiting-driver', 'unpublish', publication);
     else operations.push({ kind: 'unpublish', volume, publication });
   }
   const kind = actual.staged.kind !== 'absent' ? 'unstage' : 'detach';
-  if (desired !== undefined || actual.publications.size > 0 || isOnTheGround(actual)) return;
+  const isWanted = desired !== undefined && !isToBeRenewed(desired, actual);
+  if (isWanted || actual.publications.size > 0 || isOnTheGround(actual)) return;
   if (!gate.complete || !gate.layoutRead) wait('gate-closed', kind);
   else if (input.needs === undefined) wait('waiting-driver', kind);
   else operations.push({ kind, volume });
@@ -129,6 +132,13 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
   const { actual } = input;
+  if (actual !== undefined && input.quarantine === undefined && isToBeRenewed(desired, actual)) {
+    const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
+    const failure = renewalFailure(desired, actual);
+    for (const publication of places)
+      waits.push({ kind: 'blocked', operation: 'publish', publication, failure });
+    return;
+  }
   // Without its driver the rungs of the last time tell what would come next.
   const { next, refused } = nextClimb(input, input.needs ?? actual?.needs, desired);
   waits.push(...refused);
@@ -142,7 +152,7 @@ function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[]
 
 interface Climb {
   readonly next: readonly Operation[];
-  /** Of a volume for one pod alone: the pods that come after it. */
+  /** Of a volume for one pod alone, or that stands otherwise than it is wanted: the pods that come after it. */
   readonly refused: readonly Wait[];
 }
 
@@ -152,10 +162,14 @@ function nextClimb(
   desired: DesiredVolume,
 ): Climb {
   const missing = [...desired.publications.values()].filter((wanted) => {
-    const known = actual?.publications.get(wanted.spec.key);
-    return !isThere(wanted, known) && known?.ended !== true;
+    const { key } = wanted.spec;
+    const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key);
+    return !isThere(wanted, actual?.publications.get(key)) && !isGivenBack;
   });
-  const mustWait = podsThatMustWait(desired, actual, gate.placesRead);
+  const cannotBeServed = placesThatCannotBeServed(desired, actual);
+  const comesLater = podsThatMustWait(desired, actual, gate.placesRead);
+  const mustWait = (place: PublicationSpec): Failure | undefined =>
+    cannotBeServed(place) ?? comesLater(place);
   const refused = missing.flatMap(({ spec }): readonly Wait[] => {
     const failure = mustWait(spec);
     return failure === undefined
@@ -163,6 +177,8 @@ function nextClimb(
       : [{ kind: 'blocked', operation: 'publish', publication: spec.key, failure }];
   });
   const arriving = missing.filter(({ spec }) => mustWait(spec) === undefined);
+  // Found on disk as what it is not wanted as: nobody knows how it would be set up again.
+  if (actual?.guessed === true && arriving.length === 0 && refused.length > 0) return { next: [], refused };
   const isDue = (needed: boolean | undefined, presence: Presence | undefined): boolean => {
     return (
       needed === true &&

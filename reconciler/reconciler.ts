@@ -15,7 +15,7 @@ import {
   type Outcome,
 } from './actual-state.ts';
 import { createForgiveness } from './forgiveness.ts';
-import { isGuessed, type LayoutFinds } from './adopt.ts';
+import type { LayoutFinds } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
@@ -33,6 +33,7 @@ import { createWards } from './ward.ts';
 import { planVolume, type VolumePlan } from './plan.ts';
 import type { RecordStore } from './record.ts';
 import { createResync } from './resync.ts';
+import { specToClimbBy } from './standing.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
 export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };
@@ -118,14 +119,16 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   });
 
   function planOf(volume: VolumeId): VolumePlan {
-    const spec = desired.volumes.get(volume)?.spec ?? actual.get(volume)?.spec;
+    const wanted = desired.volumes.get(volume)?.spec;
+    const known = actual.get(volume);
+    const spec = wanted === undefined ? known?.spec : specToClimbBy(known, wanted);
     return policy.planVolume({
       volume,
       desired: desired.volumes.get(volume),
-      actual: actual.get(volume),
+      actual: known,
       needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
       gate: { ...desired, ...onDisk.gateOf(volume) },
-      quarantine: actual.get(volume)?.quarantine?.reason ?? wards.standing(volume),
+      quarantine: known?.quarantine?.reason ?? wards.standing(volume),
     });
   }
 
@@ -272,19 +275,19 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     return outcome;
   }
 
-  /** What was believed when the operation began, with today's wish for a CSI volume that climbs (same id). */
+  /** What was believed when the operation began; what is wholly down climbs by today's wish. */
   function startingPoint(operation: Operation, wanted: DesiredVolume | undefined): ActualVolume {
     const known = actual.get(operation.volume);
     if (wanted === undefined || !climbs(operation.kind)) {
       assert(known !== undefined, 'only a known volume descends');
       return known;
     }
-    const needs = plugins.of(wanted.spec).needs(wanted.spec);
+    const spec = specToClimbBy(known, wanted.spec);
+    const needs = plugins.of(spec).needs(spec);
     assert(needs !== undefined, 'an operation is planned only when its needs are known');
     // Written down before it is set up: after a crash a growth wished meanwhile must not be taken for what it has.
     const sizeBytes = known?.sizeBytes ?? knownSize(wanted);
-    if (known === undefined || isForgettable(known)) return { ...onTheGround(wanted.spec, needs), sizeBytes };
-    const spec = wanted.spec.kind === 'csi' || isGuessed(known) ? wanted.spec : known.spec;
+    if (known === undefined || isForgettable(known)) return { ...onTheGround(spec, needs), sizeBytes };
     return { ...known, spec, needs: bothNeeds(known.needs, needs), sizeBytes };
   }
 

@@ -12,6 +12,7 @@ import type { Needs, PublishContext } from '../plugins/plugin.ts';
 import {
   type Bytes,
   CSI_DEFAULTS,
+  FOUND_ON_DISK,
   parsePodUid,
   type PublicationSpec,
   type VolumeId,
@@ -30,6 +31,8 @@ export type RecordedPresence = 'absent' | 'present' | 'unsure';
 export interface VolumeRecord {
   readonly bootId: string;
   readonly spec: VolumeSpec;
+  /** Absent in records of 0.1. */
+  readonly guessed?: boolean;
   readonly needs: Needs;
   readonly attached: RecordedPresence;
   readonly staged: RecordedPresence;
@@ -71,6 +74,7 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
   return {
     bootId,
     spec: volume.spec,
+    guessed: volume.guessed === true,
     needs: volume.needs,
     attached: volume.attached.kind,
     staged: volume.staged.kind,
@@ -132,7 +136,14 @@ function completed(record: VolumeRecord): VolumeRecord {
     ...record,
     spec: spec.kind === 'csi' ? { ...spec, ...Object.fromEntries(missing) } : spec,
     needs: { ...needs, expand: needs.expand ?? false },
+    guessed: record.guessed ?? wasGuessed(record),
   };
+}
+
+/** 0.1 told what it found on disk by its places alone. */
+function wasGuessed({ spec, publications }: VolumeRecord): boolean {
+  if (publications.length === 0) return spec.kind === 'csi' && spec.specName === '';
+  return publications.every((one) => one.spec.origin === FOUND_ON_DISK);
 }
 
 export function createRecordStore(host: Host, layout: Layout): RecordStore {

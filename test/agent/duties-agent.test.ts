@@ -289,12 +289,7 @@ test('A-074, A-075: whatever a driver says of a volume’s health, people are to
   assert.deepEqual([pods[0]?.ready, summary.unhealthy, summary.quarantined], [true, 1, 0]);
 });
 
-/** reconciler.ts:startingPoint takes the wish of today for what climbs, and the record forgets what is there. */
-const NOT_MENDED = 'the capability of a volume that stands follows the wish';
-
-test('A-062, A-057: what is staged keeps its capability until it is unstaged, whatever the wish says', {
-  todo: NOT_MENDED,
-}, async () => {
+test('A-062, A-057: what is staged keeps its capability until it is unstaged, whatever the wish says', async () => {
   const world = await agentWorld(PLAIN);
   await untilSettled(world);
   const changed = { ...PLAIN, 'volume.yaml': volumeYaml('pv-data', { spec: 'mountOptions: [noatime]' }) };
@@ -310,21 +305,30 @@ test('A-062, A-057: what is staged keeps its capability until it is unstaged, wh
     assert.deepEqual(publish.volumeCapability, stage?.volumeCapability);
 });
 
-test('A-055, A-058: a volume whose wish turns from files to a device is unstaged where it was staged', {
-  todo: NOT_MENDED,
-}, async () => {
-  const world = await agentWorld(PLAIN);
-  await untilSettled(world);
-  const asked = world.asked().length;
-  world.write({
+test('A-055, A-058: a volume whose wish turns from files to a device is unstaged where it was staged', async () => {
+  const before = await agentWorld(PLAIN);
+  await untilSettled(before);
+  before.write({
     'volume.yaml': volumeYaml('pv-data', { spec: 'volumeMode: Block' }),
     'claim.yaml': claimYaml('data', '{volumeName: pv-data, volumeMode: Block}'),
     'pod.yaml': withDevices(WEB),
     'more.yaml': withDevices(podYaml('more', { data: claimSource('data') })),
   });
-  await until('something was asked', () => world.asked().length > asked);
+  const placeOf = (world: AgentWorld, pod: string) =>
+    world.status().pods.find(({ name }) => name === pod)?.volumes[0];
+  await until('the second pod waits', () => placeOf(before, 'more')?.reason !== null);
+  const world = await before.restart();
+  await until('it waits still', () => placeOf(world, 'more')?.reason?.code === 'volume-in-use');
+  assert.match(
+    placeOf(world, 'more')?.reason?.message ?? '',
+    /stands with volumeMode Filesystem, and volumeMode Block is wanted: delete the pods that use it first/,
+  );
+  const [volume] = world.status().volumes;
+  assert.deepEqual([volume?.mode, volume?.changed], ['Filesystem', ['mode']]);
+  assert.equal(placeOf(world, 'web')?.state, 'mounted');
+  assert.deepEqual(world.asked(), ['NodeStageVolume', 'NodePublishVolume']);
   world.write({});
-  await until('unstaged', () => count(world, 'NodeUnstageVolume') > 0);
+  await until('down', () => world.agent.view().reconciler.actual().size === 0);
   const [stage] = sent(world, 'NodeStageVolume', NodeStageVolumeRequest);
   const [unstage] = sent(world, 'NodeUnstageVolume', NodeUnstageVolumeRequest);
   assert.equal(unstage?.stagingTargetPath, stage?.stagingTargetPath);

@@ -5,26 +5,23 @@ import { explain } from '../../agent/explain.ts';
 import { statusOf } from '../../agent/status.ts';
 import type { StatusFacts } from '../../agent/status-facts.ts';
 import { statusText } from '../../agent/status-text.ts';
-import { type CsiVolumeSpec, FOUND_ON_DISK, type PublicationSpec } from '../../plugins/volume.ts';
+import type { CsiVolumeSpec, PublicationSpec } from '../../plugins/volume.ts';
 import { PRESENT } from '../../reconciler/actual-state.ts';
 import { actual, csi, desired, facts, LAYOUT, wanted, WEB } from './status-fixture.ts';
 
 const DATA = csi('data', 'vol-data');
 
 /** Stands as `DATA`, for WEB to write; wanted as given. */
-function changed(spec: Partial<CsiVolumeSpec>, place: Partial<PublicationSpec> = {}, origin = 'web.yaml') {
+function changed(spec: Partial<CsiVolumeSpec>, place: Partial<PublicationSpec> = {}, guessed?: true) {
   const want = wanted({ ...DATA, ...spec }, WEB);
   const [entry] = want.publications.values();
   assert.ok(entry);
   const publications = new Map([[entry.spec.key, { ...entry, spec: { ...entry.spec, ...place } }]]);
   const here = actual(DATA, PRESENT, PRESENT, WEB);
-  const standing = new Map(
-    [...here.publications].map(([key, one]) => [key, { ...one, spec: { ...one.spec, origin } }]),
-  );
   const given: Partial<StatusFacts> = {
     desired: desired([{ ...want, publications }]),
     pods: [WEB],
-    actual: new Map([[DATA.id, { ...here, publications: standing }]]),
+    actual: new Map([[DATA.id, { ...here, guessed }]]),
   };
   return statusOf(facts(given), LAYOUT, '1');
 }
@@ -64,5 +61,5 @@ test('explain and status name the fields, never what is in them, and the cure', 
 
 test('what is the same is no change, and of what was found on disk nobody knows how it was set up', () => {
   assert.deepEqual(changed({}).volumes[0]?.changed, []);
-  assert.deepEqual(changed({ fsType: 'xfs' }, {}, FOUND_ON_DISK).volumes[0]?.changed, []);
+  assert.deepEqual(changed({ fsType: 'xfs' }, {}, true).volumes[0]?.changed, []);
 });

@@ -248,6 +248,11 @@ test('an expansion refused because the volume was in use is not repeated, whatev
   assert.deepEqual(plan(wantedOfSize('data', ['web'], 30), impossible, GROWS).operations, [expand]);
 });
 
+/** Staged as it is wanted. */
+function standingFor({ spec }: DesiredVolume): ActualVolume {
+  return { ...actual('data', { staged: 'present' }), spec };
+}
+
 test('a volume for one pod waits for the pod that has it, even if that is uncertain or unwanted (INV-9, A-063)', () => {
   const only = (pods: readonly string[]) => wantedAs('ReadWriteOncePod', 'data', pods);
   for (const kind of ['present', 'unsure'] as const) {
@@ -261,17 +266,18 @@ test('a volume for one pod waits for the pod that has it, even if that is uncert
       [['blocked', 'volume-in-use', 'default/early']],
     );
   }
-  const first = plan(only(['a', 'b']), actual('data', { staged: 'present' }));
+  const first = plan(only(['a', 'b']), standingFor(only([])));
   assert.deepEqual(first.operations, [publish('a')]);
   assert.equal(first.waits.length, 1);
-  const shared = plan(wantedAs('ReadWriteMany', 'data', ['a', 'b']), actual('data', { staged: 'present' }));
+  const many = wantedAs('ReadWriteMany', 'data', ['a', 'b']);
+  const shared = plan(many, standingFor(many));
   assert.deepEqual(shared.operations, [publish('a'), publish('b')]);
 });
 
 test('a volume for one pod goes to nobody before the places in the pods were read (INV-9)', () => {
   const gate = { ...OPEN, placesRead: false };
   const want = wantedAs('ReadWriteOncePod', 'data', ['a']);
-  const { operations, waits } = plan(want, actual('data', { staged: 'present' }), undefined, gate);
+  const { operations, waits } = plan(want, standingFor(want), undefined, gate);
   assert.deepEqual(operations, []);
   assert.deepEqual(
     waits.map((wait) => [wait.kind, wait.failure?.code]),

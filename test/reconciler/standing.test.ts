@@ -17,7 +17,6 @@ import { actual, csi, place, wanted, wish } from './world.ts';
 const root = parseAbsolutePath('/state');
 assert.ok(root);
 const layout = createLayout(root);
-const NOT_MENDED = 'what stands follows the wish';
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const timedOut: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown' };
 const refused: Failure = { code: 'driver-refused', message: 'no', effect: 'none' };
@@ -53,9 +52,7 @@ const EVERYTHING: Partial<CsiVolumeSpec> = {
   readOnly: true,
 };
 
-test('A-062: a second pod is published to, and all is taken down, as the first was', {
-  todo: NOT_MENDED,
-}, async () => {
+test('A-062: a second pod is published to, and all is taken down, as the first was', async () => {
   const { plugins, reconciler } = bench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -73,9 +70,7 @@ test('A-062: a second pod is published to, and all is taken down, as the first w
   for (const { spec } of plugins.made) assert.deepEqual(spec, csi('data'));
 });
 
-test('A-062: files where a device is wanted: who has them keeps them, who comes waits and is told why', {
-  todo: NOT_MENDED,
-}, async () => {
+test('A-062: files where a device is wanted: who has them keeps them, who comes waits and is told why', async () => {
   const { plugins, reconciler } = bench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -108,9 +103,8 @@ for (const [field, was, now] of [
   ['accessModes', { accessModes: ['ReadWriteMany'] }, { accessModes: ['ReadWriteOncePod'] }],
   ['seLinuxContext', { seLinuxContext: 'a' }, { seLinuxContext: 'b' }],
 ] as const) {
-  test(`A-062: ${field} that turn from ${JSON.stringify(was)} to ${JSON.stringify(now)} make a second pod wait`, {
-    todo: NOT_MENDED,
-  }, async () => {
+  const turn = `${JSON.stringify(was)} to ${JSON.stringify(now)}`;
+  test(`A-062: ${field} that turn from ${turn} make a second pod wait`, async () => {
     const { plugins, reconciler } = bench();
     reconciler.setDesired(wish([changed(was as Partial<CsiVolumeSpec>, ['web'])]));
     await settled();
@@ -124,9 +118,7 @@ for (const [field, was, now] of [
   });
 }
 
-test('A-057: the record has what stands, so a restart stages it again as it was and takes it down as it was', {
-  todo: NOT_MENDED,
-}, async () => {
+test('A-057: the record has what stands: after a restart it is staged and taken down as it was', async () => {
   const { host, plugins, reconciler } = bench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -154,9 +146,7 @@ test('A-057: the record has what stands, so a restart stages it again as it was 
   for (const { spec } of second.plugins.made) assert.deepEqual(spec, csi('data'));
 });
 
-test('A-062: what nobody has is taken down and set up again as it is wanted', {
-  todo: NOT_MENDED,
-}, async () => {
+test('A-062: what nobody has is taken down and set up again as it is wanted', async () => {
   const { plugins, reconciler } = bench();
   plugins.fault = (kind) => (kind === 'publish' ? refused : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
@@ -172,9 +162,7 @@ test('A-062: what nobody has is taken down and set up again as it is wanted', {
   assert.deepEqual(reconciler.obstacles(), []);
 });
 
-test('a mended wish mends a volume that could never be published, though nobody knows what the tries did', {
-  todo: NOT_MENDED,
-}, async () => {
+test('a mended wish mends a volume that could never be published, whatever the tries did', async () => {
   const { host, plugins, reconciler } = bench();
   plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
@@ -195,9 +183,7 @@ test('a mended wish mends a volume that could never be published, though nobody 
   );
 });
 
-test('a volume that a pod may have is not taken down for a new wish, however often it fails', {
-  todo: NOT_MENDED,
-}, async () => {
+test('a volume that a pod may have is not taken down for a new wish, however often it fails', async () => {
   const before = actual('data', { staged: 'unsure', pods: { web: 'unsure' } });
   const { host, plugins, reconciler } = bench(new Map([[before.spec.id, before]]));
   plugins.fault = () => timedOut;
@@ -211,9 +197,7 @@ test('a volume that a pod may have is not taken down for a new wish, however oft
   for (const { spec } of plugins.made) assert.deepEqual(spec, csi('data'));
 });
 
-test('a place keeps what it was published with, when it is published again and when it goes', {
-  todo: NOT_MENDED,
-}, async () => {
+test('a place keeps what it was published with, when it is published again and when it goes', async () => {
   const { plugins, reconciler } = bench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -238,9 +222,7 @@ test('a place keeps what it was published with, when it is published again and w
   ]);
 });
 
-test('of a volume found on disk the wish tells the rest, but not whether it is files or a device', {
-  todo: NOT_MENDED,
-}, async () => {
+test('of a volume found on disk the wish tells the rest, but not whether it is files or a device', async () => {
   const found = {
     ...actual('data', { staged: 'unsure' }),
     spec: { ...csi('data'), volumeAttributes: {} },

@@ -75,7 +75,8 @@ function checkWalk(sim: Simulation, path: string): void {
 
 /**
  * INV-15 and INV-3: nothing is taken down before every source is listed, nor of a pod that is wanted or unknown; but
- * what is in quarantine is, wanted or not (B-3), and what is left of an inline volume that its driver has ended.
+ * what is in quarantine is, wanted or not (B-3), what is left of an inline volume that its driver has ended, and what
+ * was set up otherwise than it is wanted and no pod was told of.
  */
 export function checkTeardown(sim: Simulation, what: string, path: string, handle?: string): void {
   const life = sim.life;
@@ -84,6 +85,8 @@ export function checkTeardown(sim: Simulation, what: string, path: string, handl
   if (handle !== undefined && sim.world.oracle.hasEnded(handle, path)) return;
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
+  // Never there for the pod, it may go to be set up as it is wished by now.
+  if (sim.world.storage.isChanged() && !sim.world.told.has(path)) return;
   const nowMs = sim.time.nowMs();
   const recent = life.listings.filter(({ atMs }, index) => {
     const replacedAtMs = life.listings[index + 1]?.atMs ?? nowMs;
@@ -121,6 +124,8 @@ type Running = ReturnType<AgentView['reconciler']['running']>;
 
 export function checkStep(sim: Simulation): void {
   sim.world.quarantine.look();
+  const actual = sim.earlyView()?.reconciler.actual();
+  if (actual !== undefined) sim.world.told.look(actual);
   const view = sim.view();
   if (view === undefined) return;
   const running = view.reconciler.running();
@@ -226,7 +231,11 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     if (operation.kind === 'clean' && !isQuarantined)
       sim.violate('B-4', `${operation.volume} is searched for users, and it is not in quarantine`);
     if (operation.kind === 'clean') continue;
-    if (isTeardown(operation.kind) && !unwanted && !isQuarantined && !hasEnded(sim, known, operation))
+    const mayGo =
+      isQuarantined ||
+      hasEnded(sim, known, operation) ||
+      (wanted !== undefined && sim.world.told.isRenewal(operation, known, wanted));
+    if (isTeardown(operation.kind) && !unwanted && !mayGo)
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);
     if (!isTeardown(operation.kind) && isQuarantined)
       sim.violate('B-3', `${operation.kind} begins of ${operation.volume}, which is in quarantine`);

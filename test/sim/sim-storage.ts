@@ -194,6 +194,11 @@ export class SimStorage {
     this.#secretVersions(content).add(sortedJson(content.data));
   }
 
+  /** Was anything of a disk ever wished otherwise than before? */
+  isChanged(): boolean {
+    return [...this.#versions.values()].some(({ attributes }) => attributes.size > 1);
+  }
+
   noteDisk(disk: Disk): void {
     const versions = this.#versions.get(disk.handle);
     versions?.attributes.add(sortedJson(disk.attributes));

@@ -30,6 +30,7 @@ import { HOST_DATA, MANIFESTS, ROOT } from './sim-paths.ts';
 import { SimStorage } from './sim-storage.ts';
 import { SimTrouble } from './sim-trouble.ts';
 import type { Plan } from './swarm.ts';
+import { ToldPlaces } from './told-places.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -58,6 +59,7 @@ export class SimWorld {
   readonly storage: SimStorage;
   readonly trouble: SimTrouble;
   readonly quarantine: QuarantineWatch;
+  readonly told: ToldPlaces = new ToldPlaces(this.layout);
   /** By name; at most one pod of a name at a time. */
   readonly pods = new Map<string, SimPod>();
   /** What the pods wrote, by volume handle; read back at the end. */
