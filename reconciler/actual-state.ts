@@ -42,8 +42,8 @@ export interface ActualPublication {
    */
   readonly ended?: true;
   /**
-   * Begun in this life and never yet answered OK: no pod was ever told that it is there, so it may go although it is
-   * wanted. Not recorded: what a crash hides may have been told.
+   * Begun and never yet answered OK: no pod was ever told that it is there, so it may go although it is wanted. Not
+   * recorded: an OK may be as young as the crash, so after a restart the kernel must show nothing there.
    */
   readonly untold?: true;
 }

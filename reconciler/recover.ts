@@ -9,7 +9,13 @@
 import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { PublicationKey, PublicationSpec, VolumeId } from '../plugins/volume.ts';
+import {
+  FOUND_ON_DISK,
+  type PublicationKey,
+  type PublicationSpec,
+  type VolumeId,
+  type VolumeSpec,
+} from '../plugins/volume.ts';
 import {
   ABSENT,
   type ActualPublication,
@@ -66,6 +72,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
       // What it was mounted from is searched for users in quarantine, proven or not.
       mount: sameBoot ? mount : undefined,
       ...(sameBoot && ended === true ? { ended } : {}),
+      ...(isUntold(input, spec, { spec: publication, presence, mount }) ? { untold: true } : {}),
     });
   }
   const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');
@@ -87,6 +94,17 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     // A reboot ends every mount and every dirty page: the node is clean (shelf: csi-and-peers B-4).
     quarantine: sameBoot ? record.quarantine : undefined,
   };
+}
+
+/** Begun, never noted as answered, and nothing is there to be seen: as if it had begun in this life. */
+function isUntold(
+  { table, layout }: RecoveryInput,
+  spec: VolumeSpec,
+  { spec: place, presence, mount }: Pick<VolumeRecord['publications'][number], 'spec' | 'presence' | 'mount'>,
+): boolean {
+  if (spec.kind !== 'csi' || presence !== 'unsure' || mount !== undefined || table === undefined)
+    return false;
+  return place.origin !== FOUND_ON_DISK && table.at(layout.mountPoint(spec, place)).length === 0;
 }
 
 function isShown(

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
 import { parseAbsolutePath } from '../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../../plugins/volume.ts';
 import { type ActualState, RESTARTED } from '../../reconciler/actual-state.ts';
@@ -182,6 +183,41 @@ test('a mended wish mends a volume that could never be published, whatever the t
     [csi('data').fsType, csi('data').fsType, 'xfs', 'xfs'],
   );
 });
+
+test('a restart does not keep a mended wish from a volume that could never be published', async () => {
+  for (const mounted of [false, true]) {
+    const { host, plugins, reconciler } = bench();
+    plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
+    reconciler.setDesired(wish([wanted('data', ['web'])]));
+    await settled();
+    await host.advance(100);
+    const record = parseRecord([...host.files.values()][0] ?? '');
+    assert.ok(record.ok);
+    const target = layout.mountPoint(csi('data'), place('web', 'data'));
+    const table = createMountTable(mounted ? [mountAt(target)] : []);
+    const recovered = recover({ records: [record.value], table, shown: new Map(), bootId: 'boot-1', layout });
+    const second = bench(recovered);
+    second.reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
+    await settled();
+    const renewed = ['unpublish web/pv-data', 'unstage data', 'stage data', 'publish web/pv-data'];
+    assert.deepEqual(second.plugins.calls, mounted ? ['stage data', 'publish web/pv-data'] : renewed);
+  }
+});
+
+function mountAt(target: MountEntry['target']): MountEntry {
+  return {
+    mountId: 8,
+    parentId: 1,
+    device: '7:1',
+    root: '/',
+    target,
+    options: ['rw'],
+    propagation: [],
+    fsType: 'ext4',
+    source: '/dev/loop1',
+    superOptions: ['rw'],
+  } as MountEntry;
+}
 
 test('a volume that a pod may have is not taken down for a new wish, however often it fails', async () => {
   const before = actual('data', { staged: 'unsure', pods: { web: 'unsure' } });
