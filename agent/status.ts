@@ -157,7 +157,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
       state,
       rungs: { ...rungsOf(volume), published },
       readOnly: standingPlace(one).readOnly,
-      path: shown(layout.target(standingSpec(volume), spec)),
+      path: shown(layout.target(actual === undefined ? volume.spec : standingSpec(volume), spec)),
       supplementalGid: supplementalGid(volume.spec),
       origin: spec.origin === FOUND_ON_DISK ? null : shown(spec.origin),
       reason: state === 'mounted' && obstacle?.publication === undefined ? null : reasonOf(obstacle),

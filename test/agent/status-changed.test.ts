@@ -6,13 +6,18 @@ import { statusOf } from '../../agent/status.ts';
 import type { StatusFacts } from '../../agent/status-facts.ts';
 import { statusText } from '../../agent/status-text.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../../plugins/volume.ts';
-import { PRESENT } from '../../reconciler/actual-state.ts';
+import { type ActualVolume, PRESENT } from '../../reconciler/actual-state.ts';
 import { actual, csi, desired, facts, LAYOUT, wanted, WEB } from './status-fixture.ts';
 
 const DATA = csi('data', 'vol-data');
 
 /** Stands as `DATA`, for WEB to write; wanted as given. */
-function changed(spec: Partial<CsiVolumeSpec>, place: Partial<PublicationSpec> = {}, guessed?: true) {
+function changed(
+  spec: Partial<CsiVolumeSpec>,
+  place: Partial<PublicationSpec> = {},
+  guessed?: true,
+  there?: ActualVolume['publications'],
+) {
   const want = wanted({ ...DATA, ...spec }, WEB);
   const [entry] = want.publications.values();
   assert.ok(entry);
@@ -21,7 +26,7 @@ function changed(spec: Partial<CsiVolumeSpec>, place: Partial<PublicationSpec> =
   const given: Partial<StatusFacts> = {
     desired: desired([{ ...want, publications }]),
     pods: [WEB],
-    actual: new Map([[DATA.id, { ...here, guessed }]]),
+    actual: new Map([[DATA.id, { ...here, guessed, publications: there ?? here.publications }]]),
   };
   return statusOf(facts(given), LAYOUT, '1');
 }
@@ -32,6 +37,12 @@ test('A-062: a volume that turns into a device is told as the files it still is,
   const place = status.pods[0]?.volumes[0];
   assert.equal(place?.path, changed({}).pods[0]?.volumes[0]?.path);
   assert.equal(place?.state, 'mounted');
+});
+
+test('the path of a place that is not there yet is where it will be, in the volume that is wanted', () => {
+  const status = changed({ mode: 'Block' }, {}, undefined, new Map());
+  assert.match(status.pods[0]?.volumes[0]?.path ?? '', /\/volumeDevices\//);
+  assert.equal(status.volumes[0]?.mode, 'Filesystem');
 });
 
 test('what a pod may do with it is what it was published for, and that is said', () => {
