@@ -6,7 +6,8 @@ import type { FileSystem } from './file-tree.ts';
 export interface Backing {
   readonly handle: string;
   readonly fileSystem: FileSystem;
-  readonly block: boolean;
+  /** What it is set up as, or was last. */
+  block: boolean;
   /** Made by the publication of an inline volume, gone with it. */
   readonly ephemeral: boolean;
   /** Of a block volume: its number while it is on this machine. */

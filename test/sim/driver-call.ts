@@ -75,6 +75,7 @@ export function placeOf({ request }: VolumeCallRecord): string {
 export const STATUS = {
   invalidArgument: 3,
   notFound: 5,
+  alreadyExists: 6,
   failedPrecondition: 9,
   aborted: 10,
   outOfRange: 11,

@@ -196,7 +196,7 @@ export class DriverOracle {
       case 'NodePublishVolume':
         if (nature.stages && wish?.ephemeral !== true)
           this.#judgeStaged(volumeId, call.request.stagingTargetPath, history);
-        if (wish?.accessMode === 'ReadWriteOncePod') this.#judgeOnePod(call, history);
+        if (wish?.accessModes.has('ReadWriteOncePod')) this.#judgeOnePod(call, history);
         return;
       case 'NodeUnstageVolume':
         for (const [target, rung] of history.published) {

@@ -43,6 +43,7 @@ type NovelEvents = Pick<
   | 'quarantineEnded'
   | 'deviceOpened'
   | 'diskUnplugged'
+  | 'diskChanges'
 >;
 
 export const NO_NOVEL_EVENTS: NovelEvents = {
@@ -53,6 +54,7 @@ export const NO_NOVEL_EVENTS: NovelEvents = {
   quarantineEnded: 0,
   deviceOpened: 0,
   diskUnplugged: 0,
+  diskChanges: 0,
 };
 
 export const NOVEL_EFFECTS: ReadonlySet<EffectKind> = new Set([
@@ -106,5 +108,6 @@ export function novelEvents({ blockShare }: Features, random: Random): Omit<Nove
     quarantineEnded: quarantined > 0 ? maybe(0.4, 0.7) : 0,
     deviceOpened: maybe(0.3, 1.5),
     diskUnplugged: blockShare > 0 ? maybe(0.4, 1) : 0,
+    diskChanges: 0,
   };
 }

@@ -128,6 +128,7 @@ function isApplied(
   const plan = sim.plan.drivers.find(({ name }) => name === driverName);
   if (pod.fsGroup === undefined || plan === undefined) return false;
   if (plan.nature.mountGroup) return true;
+  if (volume.kind === 'csi' && sim.world.storage.wishHistory(volume.disk.handle)?.isChanged) return false;
   // Published while its CSIDriver object could not be read, a pod's own disk was under another policy.
   const mayHaveBeenOther = volume.kind === 'csi' && volume.disk.owner !== undefined;
   if (mayHaveBeenOther && sim.plan.events.storageVanishes > 0) return false;

@@ -43,10 +43,14 @@ export function wantedPlaces(sim: Simulation): Wanted {
   return { places, stages, volumeIds, waiting };
 }
 
-/** Another pod has what only one may have; the machine says which. If none has it, all are asked for it. */
+/**
+ * Another pod has what only one may have, or has as files what is wished as a device; the machine says which. If none
+ * has it, all are asked for it.
+ */
 function mustWait(sim: Simulation, pod: SimPod, volume: PodVolume): boolean {
-  if (volume.kind !== 'csi' || volume.disk.accessMode !== 'ReadWriteOncePod') return false;
+  if (volume.kind !== 'csi') return false;
   const { disk } = volume;
+  if (disk.accessMode !== 'ReadWriteOncePod' && disk.block === disk.wishedBlock) return false;
   const rivals = [...sim.world.pods.values()].filter((other) => {
     return other !== pod && other.volumes.some((one) => one.kind === 'csi' && one.disk === disk);
   });

@@ -27,6 +27,8 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
       return world.changeContent();
     case 'attributesChange':
       return world.changeAttributes();
+    case 'diskChanges':
+      return world.changeDisk();
     case 'driverStops':
       return trouble.stopDriver();
     case 'driverRestarts':

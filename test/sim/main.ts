@@ -1,5 +1,6 @@
 /**
- * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES]`: simulates N seeds, the first one FIRST.
+ * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES] [--about STORY]`: simulates N seeds, the first
+ * one FIRST; all made to be about one thing when a story of stories.ts is named.
  * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
  * Seeds that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
  */
@@ -8,6 +9,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { OPEN_SEEDS } from './open-seeds.ts';
+import { STORIES } from './stories.ts';
 import { addTally, NO_TALLY, tallyText } from './tally.ts';
 import { EFFECTS } from './weather.ts';
 import { type Batch, type BatchReport, simulateBatch } from './worker.ts';
@@ -22,6 +24,7 @@ interface Options {
   readonly first: number;
   readonly workers: number;
   readonly traceLines: number;
+  readonly about: string | undefined;
 }
 
 function optionsFrom(argv: readonly string[]): Options {
@@ -32,8 +35,12 @@ function optionsFrom(argv: readonly string[]): Options {
       seed: { type: 'string', default: '1' },
       workers: { type: 'string', default: String(Math.min(2, availableParallelism())) },
       trace: { type: 'string', default: TAIL_LINES },
+      about: { type: 'string' },
     },
   });
+  const { about } = values;
+  if (about !== undefined && STORIES[about] === undefined)
+    throw new Error(`--about: not one of ${Object.keys(STORIES).join(', ')}: ${about}`);
   const number = (key: 'seeds' | 'seed' | 'workers' | 'trace'): number => {
     const value = Number(values[key]);
     if (!Number.isSafeInteger(value) || value < 0)
@@ -45,6 +52,7 @@ function optionsFrom(argv: readonly string[]): Options {
     first: number('seed'),
     workers: number('workers'),
     traceLines: number('trace'),
+    about,
   };
 }
 
@@ -80,7 +88,7 @@ async function simulateAll(options: Options, onReport: (report: BatchReport) => 
   const batches: Batch[] = [];
   for (let done = 0; done < options.seeds; done += BATCH_SEEDS) {
     const count = Math.min(BATCH_SEEDS, options.seeds - done);
-    batches.push({ first: options.first + done, count, tailLines: options.traceLines });
+    batches.push({ first: options.first + done, count, tailLines: options.traceLines, about: options.about });
   }
   if (options.workers < 2 || batches.length < 2) {
     for (const batch of batches) onReport(await simulateBatch(batch));
@@ -124,6 +132,7 @@ function summary(tally: Tally, ms: number): string {
 
 function describeFailure({ failed, failure }: Tally): string {
   if (failure === undefined) return '';
+  const about = options.about === undefined ? '' : ` --about ${options.about}`;
   return [
     ...failure.tail,
     '',
@@ -132,7 +141,7 @@ function describeFailure({ failed, failure }: Tally): string {
       .slice(0, 20)
       .join(' ')}`,
     `seed ${failure.seed}: ${failure.violation?.invariant}: ${failure.violation?.text}`,
-    `again: npm run sim -- --seeds 1 --seed ${failure.seed} --trace 300`,
+    `again: npm run sim -- --seeds 1 --seed ${failure.seed} --trace 300${about}`,
   ].join('\n');
 }
 

@@ -42,9 +42,12 @@ export interface Disk {
   readonly claimName: string;
   /** A generic ephemeral volume: the pod whose claim it is. */
   readonly owner: { readonly name: string; readonly uid: string } | undefined;
+  /** A device, as it is set up on this machine, or was last. */
   readonly block: boolean;
-  readonly accessMode: SimAccessMode;
-  readonly fsType: string;
+  wishedBlock: boolean;
+  accessMode: SimAccessMode;
+  fsType: string;
+  mountOptions: readonly string[];
   bytes: bigint;
   /** What the claim's status says it has. */
   readonly statusBytes: bigint | undefined;
@@ -72,7 +75,7 @@ export function podObjects(pod: SimPod): readonly object[] {
 }
 
 function podObject(pod: SimPod): object {
-  const isDevice = (volume: PodVolume): boolean => volume.kind === 'csi' && volume.disk.block;
+  const isDevice = (volume: PodVolume): boolean => volume.kind === 'csi' && volume.disk.wishedBlock;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -128,7 +131,7 @@ function volumeSource(volume: PodVolume): object {
 function claimSpec(disk: Disk): object {
   return {
     accessModes: [disk.accessMode],
-    ...(disk.block ? { volumeMode: 'Block' } : {}),
+    ...(disk.wishedBlock ? { volumeMode: 'Block' } : {}),
     resources: { requests: { storage: String(disk.bytes) } },
   };
 }
@@ -144,7 +147,8 @@ export function diskObjects(disk: Disk): readonly object[] {
     spec: {
       capacity: { storage: String(disk.bytes) },
       accessModes: [disk.accessMode],
-      ...(disk.block ? { volumeMode: 'Block' } : {}),
+      ...(disk.wishedBlock ? { volumeMode: 'Block' } : {}),
+      ...(disk.mountOptions.length === 0 ? {} : { mountOptions: disk.mountOptions }),
       claimRef: { namespace: NAMESPACE, name: disk.claimName },
       csi: {
         driver: disk.driver,

@@ -11,6 +11,7 @@ type Violate = (invariant: string, text: string) => void;
 export interface Judge {
   readonly violate: Violate;
   readonly isMounted: (path: string) => boolean;
+  readonly recordsDamaged: () => boolean;
 }
 
 type Setup = Extract<VolumeCallRecord, { method: 'NodeStageVolume' | 'NodePublishVolume' }>;
@@ -38,6 +39,7 @@ export function judgeArguments(
   if (wish === undefined) return;
   judgeCapability(call, nature, wish, violate);
   judgeStagingPath(call, nature, wish, violate);
+  if (!isQuestion(call) && !judge.recordsDamaged()) judgeStanding(call, history, violate);
   if (isQuestion(call)) return judgeQuestion(call, history, nature, judge);
   if (method === 'NodeStageVolume') judgeSecrets(method, secrets, wish.stageSecrets, violate);
   else if (method === 'NodePublishVolume') judgeSecrets(method, secrets, wish.publishSecrets, violate);
@@ -45,6 +47,33 @@ export function judgeArguments(
   if (method === 'NodeExpandVolume') return judgeSize(call, wish, violate);
   if (method === 'NodeStageVolume' || method === 'NodePublishVolume')
     judgeSetup(call, jsonOf(stableOf(plain, call.request)), history, wish, violate);
+}
+
+/**
+ * A-055, A-057, A-062: while anything of it may stand, one staging path, one capability and one volume context. The
+ * group is the pod's (A-022), and the controller may name the access mode otherwise (A-064).
+ */
+function judgeStanding(call: Exclude<VolumeCallRecord, Question>, history: History, violate: Violate): void {
+  const { method, request } = call;
+  const isDown = history.attached === 'none' && history.staged === 'none' && history.published.size === 0;
+  if (isDown) history.standing.clear();
+  const told = new Map<string, string>();
+  if ('volumeCapability' in request && request.volumeCapability !== undefined) {
+    const { accessType, accessMode } = request.volumeCapability;
+    const files = accessType?.$case === 'mount' ? { ...accessType.value, volumeMountGroup: '' } : undefined;
+    told.set('access type', jsonOf({ type: accessType?.$case, files }));
+    const who = method === 'ControllerPublishVolume' ? 'controller' : 'node';
+    told.set(`access mode for the ${who}`, String(accessMode?.mode));
+  }
+  if ('volumeContext' in request) told.set('context', jsonOf(withoutPodInfo(request.volumeContext)));
+  if ('stagingTargetPath' in request && request.stagingTargetPath !== '')
+    told.set('staging path', request.stagingTargetPath);
+  for (const [what, text] of told) {
+    const before = history.standing.get(what);
+    if (before === undefined) history.standing.set(what, text);
+    else if (before !== text)
+      violate('A-062', `${method} of ${request.volumeId}, which stands with ${what} ${before}, with ${text}`);
+  }
 }
 
 function judgeSetup(
@@ -61,9 +90,9 @@ function judgeSetup(
   const access = request.volumeCapability?.accessType;
   if (request.volumeCapability?.accessMode === undefined || access === undefined)
     violate('order', `${method} of ${request.volumeId} without a capability`);
-  if (access !== undefined && (access.$case === 'block') !== wish.block)
+  if (access !== undefined && !wish.blocks.has(access.$case === 'block'))
     violate('order', `${method} of ${request.volumeId} as ${access.$case}`);
-  if (wish.attributes.size > 1 || wish.groups.size > 1) return;
+  if (wish.isChanged || wish.groups.size > 1) return;
   const key = `${method} ${placeOf(call)}`;
   const before = history.argumentsSeen.get(key);
   history.argumentsSeen.set(key, stable);
@@ -82,9 +111,10 @@ function judgeCapability(
     'volumeCapability' in request ? request.volumeCapability : undefined;
   if (capability === undefined) return;
   const isController = method === 'ControllerPublishVolume';
-  const right = modeOf(wish.accessMode, isController ? nature.controllerMultiWriter : nature.multiWriter);
+  const multiWriter = isController ? nature.controllerMultiWriter : nature.multiWriter;
+  const right = [...wish.accessModes].map((one) => modeOf(one, multiWriter));
   const { accessMode, accessType } = capability;
-  if (accessMode?.mode !== right)
+  if (accessMode === undefined || !right.includes(accessMode.mode))
     violate('A-064', `${method} of ${request.volumeId} with access mode ${accessMode?.mode}, not ${right}`);
   const group = accessType?.$case === 'mount' ? accessType.value.volumeMountGroup : '';
   const mayHave = nature.mountGroup && !isController && wish.groups.has(group);

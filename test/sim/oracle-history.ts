@@ -10,6 +10,8 @@ export interface History extends Ladder<Rung> {
   readonly standing: Set<string>;
   /** Targets where the driver has said, and was heard, that nothing is published any more; nothing was since. */
   readonly ended: Set<string>;
+  /** What was told of it since it was wholly down. */
+  readonly standing: Map<string, string>;
   readonly argumentsSeen: Map<string, string>;
   /** When each call was begun lately, by method and place. */
   readonly begunMs: Map<string, number[]>;
@@ -30,6 +32,7 @@ export function createHistory(): History {
     published: new Map(),
     standing: new Set(),
     ended: new Set(),
+    standing: new Map(),
     argumentsSeen: new Map(),
     begunMs: new Map(),
     inUse: false,

@@ -31,12 +31,15 @@ interface Versions {
   readonly attributes: Set<string>;
   readonly stageSecrets: Set<string> | undefined;
   readonly publishSecrets: Set<string> | undefined;
-  readonly accessMode: SimAccessMode;
-  readonly block: boolean;
+  readonly accessModes: Set<SimAccessMode>;
+  readonly blocks: Set<boolean>;
+  isChanged: boolean;
   readonly ephemeral: boolean;
   readonly groups: Set<string>;
   readonly sizes: Set<bigint>;
 }
+
+export type ChangedField = 'attributes' | 'mode' | 'fsType' | 'mountOptions' | 'accessMode';
 
 /** So much, and not more, can some disks become. */
 const SMALL_LIMIT_BYTES = 2n * GIB;
@@ -124,7 +127,8 @@ export class SimStorage {
       if (random.chance(onePodShare)) return 'ReadWriteOncePod';
       return random.chance(oneNodeShare) ? 'ReadWriteOnce' : 'ReadWriteMany';
     };
-    const disk: Disk = {
+    const isSmall = (): boolean => plan.events.volumeGrows > 0 && random.chance(0.2);
+    const wished = {
       driver: driver.name,
       handle,
       specName,
@@ -133,23 +137,27 @@ export class SimStorage {
       attributes: { size: '1' },
       stageSecret: secret(),
       publishSecret: secret(),
-      block: random.chance(blockShare),
+      wishedBlock: random.chance(blockShare),
       accessMode: accessMode(),
       fsType: fsGroupShare > 0 && random.chance(0.7) ? 'ext4' : '',
+      mountOptions: [],
       bytes: GIB,
       statusBytes: claimsHaveStatus ? GIB : undefined,
     };
-    const isSmall = plan.events.volumeGrows > 0 && random.chance(0.2);
-    const limitBytes = isSmall ? SMALL_LIMIT_BYTES : PLAIN_BACKING.limitBytes;
-    driver.addVolume(handle, { block: disk.block, limitBytes });
+    const limitBytes = isSmall() ? SMALL_LIMIT_BYTES : PLAIN_BACKING.limitBytes;
+    const backing = driver.addVolume(handle, { block: wished.wishedBlock, limitBytes });
+    const disk: Disk = Object.defineProperty({ ...wished, block: false }, 'block', {
+      get: () => backing.block,
+    });
     this.disks.push(disk);
     this.#versions.set(handle, {
       attributes: new Set(),
       // Of any age: what a secret's file said last stays wished while it cannot be read.
       stageSecrets: disk.stageSecret === undefined ? undefined : this.#secretVersions(disk.stageSecret),
       publishSecrets: disk.publishSecret === undefined ? undefined : this.#secretVersions(disk.publishSecret),
-      accessMode: disk.accessMode,
-      block: disk.block,
+      accessModes: new Set(),
+      blocks: new Set(),
+      isChanged: false,
       ephemeral: false,
       groups: new Set(),
       sizes: new Set(),
@@ -196,13 +204,29 @@ export class SimStorage {
 
   /** Was anything of a disk ever wished otherwise than before? */
   isChanged(): boolean {
-    return [...this.#versions.values()].some(({ attributes }) => attributes.size > 1);
+    return [...this.#versions.values()].some(({ isChanged }) => isChanged);
   }
 
   noteDisk(disk: Disk): void {
     const versions = this.#versions.get(disk.handle);
     versions?.attributes.add(sortedJson(disk.attributes));
     versions?.sizes.add(disk.bytes);
+    versions?.accessModes.add(disk.accessMode);
+    versions?.blocks.add(disk.wishedBlock);
+  }
+
+  /** One of the fields that a driver is told when the disk is set up. */
+  change(disk: Disk, field: ChangedField): void {
+    const { random } = this.#parts;
+    if (field === 'attributes') disk.attributes = { ...disk.attributes, tier: `t${this.nextValue()}` };
+    else if (field === 'mode') disk.wishedBlock = !disk.wishedBlock;
+    else if (field === 'fsType') disk.fsType = random.pick(['', 'ext4', 'xfs']);
+    else if (field === 'mountOptions') disk.mountOptions = random.pick([[], ['noatime'], ['ro', 'nodev']]);
+    else if (disk.accessMode !== 'ReadWriteOncePod')
+      disk.accessMode = disk.accessMode === 'ReadWriteOnce' ? 'ReadWriteMany' : 'ReadWriteOnce';
+    const versions = this.#versions.get(disk.handle);
+    if (versions !== undefined) versions.isChanged = true;
+    this.noteDisk(disk);
   }
 
   notePod(pod: SimPod): void {
@@ -220,8 +244,9 @@ export class SimStorage {
       attributes: new Set([sortedJson(volume.attributes)]),
       stageSecrets: undefined,
       publishSecrets: volume.secret === undefined ? undefined : this.#secretVersions(volume.secret),
-      accessMode: 'ReadWriteOnce',
-      block: false,
+      accessModes: new Set(['ReadWriteOnce']),
+      blocks: new Set([false]),
+      isChanged: false,
       ephemeral: true,
       groups: new Set(pod.fsGroup === undefined ? [] : [String(pod.fsGroup.gid)]),
       sizes: new Set(),

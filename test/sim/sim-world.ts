@@ -184,10 +184,30 @@ export class SimWorld {
   changeAttributes(): void {
     const { random, trace } = this.#parts;
     const disk = random.pick(this.storage.sharedDisks);
-    disk.attributes = { ...disk.attributes, tier: `t${this.storage.nextValue()}` };
+    this.storage.change(disk, 'attributes');
     trace.add(`user changes ${disk.specName}`);
-    this.storage.noteDisk(disk);
     this.#setState(STORAGE_FILE, 'whole');
+  }
+
+  /** What a driver was told of the disk, wished otherwise while pods may have it; pods are written to go with it. */
+  changeDisk(): void {
+    const { random, trace } = this.#parts;
+    const disk = random.pick(this.storage.sharedDisks);
+    const field = random.pick([
+      'attributes',
+      'mode',
+      'mode',
+      'fsType',
+      'mountOptions',
+      'accessMode',
+    ] as const);
+    this.storage.change(disk, field);
+    trace.add(`user changes ${field} of ${disk.specName}`);
+    this.#setState(STORAGE_FILE, 'whole');
+    if (field !== 'mode') return;
+    for (const { name, volumes } of this.pods.values())
+      if (volumes.some((one) => one.kind === 'csi' && one.disk === disk))
+        this.#setState(podFile(name), 'whole');
   }
 
   growVolume(): void {
@@ -292,6 +312,7 @@ export class SimWorld {
     this.keepsakes.clear();
     this.oracle.forgetNode();
     this.quarantine.forgetAll();
+    this.told.forgetAll();
     this.trouble.losePower();
   }
 

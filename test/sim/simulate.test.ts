@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { REGRESSIONS } from './regressions.ts';
 import { simulate } from './simulate.ts';
+import { aboutChangedDisks } from './stories.ts';
 
 test('the same seed gives the same trace', async () => {
   for (let seed = 1; seed <= 25; seed += 1) {
@@ -18,6 +19,16 @@ for (const { seed, sentence, plan } of REGRESSIONS) {
     assert.equal(violation && `${violation.invariant}: ${violation.text}`, undefined);
   });
 }
+
+test('A-055, A-057, A-062: fifty seeds of disks that are wished otherwise while pods have them converge', async () => {
+  const failed: string[] = [];
+  for (let seed = 1; seed <= 50; seed += 1) {
+    const { violation } = await simulate(seed, { plan: aboutChangedDisks });
+    if (violation !== undefined)
+      failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
+  }
+  assert.deepEqual(failed, []);
+});
 
 test('a hundred seeds hold every invariant and converge', async () => {
   const failed: string[] = [];

@@ -2,6 +2,20 @@
 import type { Plan } from './swarm.ts';
 
 /**
+ * Disks that are wished otherwise while pods have them, as devices too. Drivers take one call of a volume at a time:
+ * one that does not may set up late what nobody waits for any more, as something else than it is by then. A record is
+ * all that tells what stands, so none is damaged.
+ */
+export function aboutChangedDisks(plan: Plan): Plan {
+  return {
+    ...plan,
+    podsMax: Math.max(plan.podsMax, 3),
+    drivers: plan.drivers.map((driver) => ({ ...driver, locks: true })),
+    events: { ...plan.events, diskChanges: 3, recordDamaged: 0 },
+  };
+}
+
+/**
  * Inline volumes of a driver that lies, in pods whose files come and go and whose mounts are in use. That a volume was
  * ended is in its record, so no records are damaged.
  */
@@ -18,3 +32,9 @@ export function aboutInlineVolumes(plan: Plan): Plan {
     events: { ...plan.events, podComes: 4, podGoes: 0, fileDamaged: 8, mountHeld: 4, recordDamaged: 0 },
   };
 }
+
+/** By the name that a run of many is told with `--about`. */
+export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
+  'changed-disks': aboutChangedDisks,
+  'inline-volumes': aboutInlineVolumes,
+};

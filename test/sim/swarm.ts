@@ -64,6 +64,7 @@ export interface EventWeights {
   readonly quarantineEnded: number;
   readonly deviceOpened: number;
   readonly diskUnplugged: number;
+  readonly diskChanges: number;
 }
 
 export interface Plan {

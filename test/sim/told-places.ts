@@ -38,6 +38,12 @@ export class ToldPlaces {
     }
   }
 
+  /** No container outlives the power. */
+  forgetAll(): void {
+    this.#told.clear();
+    this.#seen.clear();
+  }
+
   has(path: string): boolean {
     return [...this.#told.values()].some((places) =>
       [...places.values()].some((paths) => paths.some((one) => one === path)),

@@ -1,6 +1,10 @@
 /** What a simulated driver does when it is asked, correct by the specification (csi.v1, 1.13) and idempotent. */
 import { type AbsolutePath, parentOf } from '../../mount/host.ts';
-import type { NodeExpandVolumeRequest, NodePublishVolumeRequest } from '../../plugins/csi/generated/csi.ts';
+import type {
+  NodeExpandVolumeRequest,
+  NodePublishVolumeRequest,
+  NodeStageVolumeRequest,
+} from '../../plugins/csi/generated/csi.ts';
 import { type Backing, type BackingOptions, EPHEMERAL_KEY, PLAIN_BACKING } from './backing.ts';
 import { missingFrom, STATUS, type VolumeCallRecord } from './driver-call.ts';
 import { DriverDevices } from './driver-devices.ts';
@@ -83,11 +87,15 @@ export class VolumeService {
         return EMPTY;
       case 'NodeStageVolume': {
         const { stagingTargetPath, publishContext } = call.request;
+        if (!this.#takeAs(call.request, backing))
+          return refuse(STATUS.alreadyExists, 'it is set up otherwise');
         return this.#stage(stagingTargetPath as AbsolutePath, publishContext, backing, fate);
       }
       case 'NodeUnstageVolume':
         return this.#unstage(call.request.stagingTargetPath as AbsolutePath, backing);
       case 'NodePublishVolume':
+        if (!this.#takeAs(call.request, backing))
+          return refuse(STATUS.alreadyExists, 'it is set up otherwise');
         return this.#publish(call.request, backing ?? this.#makeEphemeral(call.request), fate);
       case 'NodeUnpublishVolume':
         return this.#unpublish(call.request.targetPath as AbsolutePath, backing);
@@ -143,6 +151,21 @@ export class VolumeService {
       backing.attachment = `lun-${this.#attachments}`;
     }
     return { status: 0, reply: { publishContext: { device: backing.attachment } } };
+  }
+
+  /** Nothing of it stands: it becomes what is asked for; else it is that, or not to be had. */
+  #takeAs(
+    { volumeCapability }: NodeStageVolumeRequest | NodePublishVolumeRequest,
+    backing?: Backing,
+  ): boolean {
+    if (backing === undefined) return true;
+    const block = volumeCapability?.accessType?.$case === 'block';
+    const isUsed =
+      backing.stagedAt.size > 0 ||
+      backing.resources.size > 0 ||
+      this.#kernel.mounts().some(({ fileSystem }) => fileSystem === backing.fileSystem);
+    if (!isUsed) backing.block = block;
+    return backing.block === block;
   }
 
   #stage(

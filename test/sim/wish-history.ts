@@ -6,8 +6,11 @@ export interface WishHistory {
   /** JSON of each version of the secret of a call, or undefined when the volume never named one. */
   readonly stageSecrets: ReadonlySet<string> | undefined;
   readonly publishSecrets: ReadonlySet<string> | undefined;
-  readonly accessMode: SimAccessMode;
-  readonly block: boolean;
+  /** All that were ever wished, the first first. */
+  readonly accessModes: ReadonlySet<SimAccessMode>;
+  readonly blocks: ReadonlySet<boolean>;
+  /** Anything but its size and its secrets was wished otherwise once. */
+  readonly isChanged: boolean;
   /** Written inline in a pod: never attached, staged or grown. */
   readonly ephemeral: boolean;
   /** fsGroups of all pods that ever wanted it. */

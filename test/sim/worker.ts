@@ -1,11 +1,14 @@
 /** A process that simulates the seeds it is sent and answers with what it saw. */
 import { type Report, simulate } from './simulate.ts';
+import { STORIES } from './stories.ts';
 import { addTally, NO_TALLY, type Tally } from './tally.ts';
 
 export interface Batch {
   readonly first: number;
   readonly count: number;
   readonly tailLines: number;
+  /** A name in STORIES: what the seeds are made to be about. */
+  readonly about: string | undefined;
 }
 
 /** The sum of a batch; only the first failure is told whole. */
@@ -20,14 +23,15 @@ export interface BatchReport {
   readonly failure: Pick<Report, 'seed' | 'violation' | 'tail' | 'traceHash'> | undefined;
 }
 
-export async function simulateBatch({ first, count, tailLines }: Batch): Promise<BatchReport> {
+export async function simulateBatch({ first, count, tailLines, about }: Batch): Promise<BatchReport> {
   const crashedAt = new Set<string>();
   const failed: number[] = [];
   const tally: Tally = { ...NO_TALLY };
+  const plan = about === undefined ? undefined : STORIES[about];
   let failure: BatchReport['failure'];
   let [steps, crashes, driverCalls] = [0, 0, 0];
   for (let seed = first; seed < first + count; seed += 1) {
-    const report = await simulate(seed);
+    const report = await simulate(seed, plan === undefined ? {} : { plan });
     steps += report.steps;
     crashes += report.crashes;
     driverCalls += report.driverCalls;
