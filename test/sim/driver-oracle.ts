@@ -84,6 +84,7 @@ export class DriverOracle {
       history.open.clear();
       history.staged = 'none';
       history.published.clear();
+      history.answered.clear();
       history.standing.clear();
       history.ended.clear();
       history.inUse = false;
@@ -177,7 +178,7 @@ export class DriverOracle {
     const { volumeId } = request;
     const bytes = request.capacityRange?.requiredBytes ?? 0n;
     if (nature.expands === 'no') violate('A-069', `${volumeId} is grown by a driver that cannot`);
-    const isThere = nature.stages ? history.staged === 'yes' : history.standing.size > 0;
+    const isThere = nature.stages ? history.staged === 'yes' : history.answered.size > 0;
     if (!isThere && waiting()) violate('A-069', `${volumeId} is grown before it is set up`);
     if (history.inUse && history.published.size > 0)
       violate('A-071', `${volumeId} is in use, the driver has said, and it is asked to grow it again`);

@@ -7,7 +7,7 @@ export interface History extends Ladder<Rung> {
   /** Something was mounted when Stage was answered OK: the caller could see it, and see it go. */
   stageMounted: boolean;
   /** Answered to be published, and nobody asked to unpublish since: to publish again takes nothing away. */
-  readonly standing: Set<string>;
+  readonly answered: Set<string>;
   /** Targets where the driver has said, and was heard, that nothing is published any more; nothing was since. */
   readonly ended: Set<string>;
   /** What was told of it since it was wholly down. */
@@ -30,7 +30,7 @@ export function createHistory(): History {
     staged: 'none',
     stageMounted: false,
     published: new Map(),
-    standing: new Set(),
+    answered: new Set(),
     ended: new Set(),
     standing: new Map(),
     argumentsSeen: new Map(),
@@ -55,7 +55,7 @@ export function doubt(
     return (status) => noteExpansion(history, call.request.capacityRange?.requiredBytes ?? 0n, status);
   const takeBack = doubtRung(call, history, () => 'unsure');
   if (call.method === 'NodePublishVolume') history.ended.delete(call.request.targetPath);
-  if (call.method === 'NodeUnpublishVolume') history.standing.delete(call.request.targetPath);
+  if (call.method === 'NodeUnpublishVolume') history.answered.delete(call.request.targetPath);
   return (status) => {
     if (call.method === 'NodeUnpublishVolume' && (status === 0 || status === STATUS.notFound))
       history.ended.add(call.request.targetPath);
@@ -102,7 +102,7 @@ function believe(call: RungCall, history: History, isMounted: (path: string) => 
       return;
     case 'NodePublishVolume':
       history.published.set(call.request.targetPath, 'yes');
-      history.standing.add(call.request.targetPath);
+      history.answered.add(call.request.targetPath);
       return;
     case 'NodeUnpublishVolume':
       history.published.delete(call.request.targetPath);
