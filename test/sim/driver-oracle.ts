@@ -85,7 +85,6 @@ export class DriverOracle {
       history.staged = 'none';
       history.published.clear();
       history.answered.clear();
-      history.standing.clear();
       history.ended.clear();
       history.inUse = false;
     }
