@@ -75,7 +75,8 @@ test('a walk tells how far it is, stops when nobody wants it, and goes on later'
     ownershipRequest(volume, {
       onProgress: (seen) => {
         told.push(seen);
-        cancelled = true;
+        // On a busy machine the first word may come before the first file.
+        cancelled = seen > 0;
       },
       isCancelled: () => cancelled,
     }),
@@ -84,7 +85,7 @@ test('a walk tells how far it is, stops when nobody wants it, and goes on later'
     'no-longer-wanted',
     'unknown',
   ]);
-  assert.ok((told[0] ?? 0) > 0, `told ${told.join()}`);
+  assert.ok((told.at(-1) ?? 0) > 0, `told ${told.join()}`);
   const before = countWrong(volume);
   const all = DIRECTORIES * (FILES_EACH + 1) + FILES_WIDE + 1;
   assert.ok(before > 0 && before < all, `${before} of ${all} left`);

@@ -182,8 +182,10 @@ test(
         assert.ok(!node.driver.newCalls().some(isSettingUp), 'not attached, staged or published meanwhile');
         await node.killAgent();
         await node.startAgent();
-        const again = await node.until('the driver to be back', ({ drivers, summary }) => {
-          return drivers.length === 1 && summary.operationsRunning + summary.operationsQueued === 0;
+        const again = await node.until('the driver to be back, and it proven clean again', (status) => {
+          const { drivers, summary } = status;
+          const isQuiet = summary.operationsRunning + summary.operationsQueued === 0;
+          return drivers.length === 1 && isQuiet && isClean(status);
         });
         assert.deepEqual(inQuarantine(again), before, 'still the same quarantine');
         isNothingThere();
