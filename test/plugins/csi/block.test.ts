@@ -170,6 +170,18 @@ test('k/k#34437: another device at the target than the pod was given is named, a
   assert.deepEqual(world.describe(), before);
 });
 
+test('a device that cannot be held was never the pod’s: the next one may be another', async () => {
+  const world = createBlockWorld('mknod');
+  const { published, held } = places(world);
+  world.memory.failNext('holdDevice', 'input-output');
+  const first = await world.plugin().publish(world.call());
+  assert.deepEqual(refuse(first), { code: 'input-output', effect: 'unknown' });
+  world.newDisk();
+  await world.memory.removeFile(published);
+  accept(await world.plugin().publish(world.call()));
+  assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
+});
+
 test('DR-08: what the driver bound was unmounted: published again, the pod has the device it always had', async () => {
   const world = createBlockWorld();
   const before = world.describe();
