@@ -104,11 +104,15 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
         if (bound.failure.code === 'device-changed') await removeLink(host, link);
         return doubtful<never>(bound);
       }
-      const shown = await inOrder(
-        () => host.holdDevice(held),
-        () => setLink(host, link, published),
-      );
-      return shown.ok ? bound : doubtful<never>(shown);
+      const hold = await host.holdDevice(held);
+      if (!hold.ok) {
+        // No pod was shown it, and the next one may be another: a driver says OK over a node of before a reboot, too.
+        // What is held after all, or was before, is busy and stays.
+        await mounter.unmount(held);
+        return doubtful<never>(hold);
+      }
+      const linked = await setLink(host, link, published);
+      return linked.ok ? bound : doubtful<never>(linked);
     },
     takeBack(publication) {
       const { held, link } = layout.blockPublication(publication);
