@@ -86,7 +86,7 @@ export function checkTeardown(sim: Simulation, what: string, path: string, handl
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
   // Never there for the pod, it may go to be set up as it is wished by now.
-  if (sim.world.storage.isChanged() && !sim.world.told.has(path)) return;
+  if (!sim.world.told.has(path) && (sim.world.storage.isChanged() || isRenewing(sim, uid))) return;
   const nowMs = sim.time.nowMs();
   const recent = life.listings.filter(({ atMs }, index) => {
     const replacedAtMs = life.listings[index + 1]?.atMs ?? nowMs;
@@ -95,6 +95,17 @@ export function checkTeardown(sim: Simulation, what: string, path: string, handl
   if (recent.length > 0 && recent.every(({ kept }) => kept.has(uid))) {
     sim.violate('INV-3', `${what}, though every listing said that the pod is wanted or unknown`);
   }
+}
+
+/** An operation takes down what the pod was not told of, by the wish of the agent: a CSIDriver object may come late. */
+function isRenewing(sim: Simulation, uid: string): boolean {
+  const reconciler = sim.earlyView()?.reconciler;
+  return (reconciler?.running() ?? []).some(({ operation }) => {
+    if (!('publication' in operation) || !operation.publication.startsWith(`${uid}/`)) return false;
+    const wanted = reconciler?.desired().volumes.get(operation.volume);
+    const known = reconciler?.actual().get(operation.volume);
+    return wanted !== undefined && sim.world.told.isRenewal(operation, known, wanted);
+  });
 }
 
 const POD_PATH = /\/pods\/([^/]+)\//;
