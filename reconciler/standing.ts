@@ -46,9 +46,10 @@ export function specToClimbBy(known: ActualVolume | undefined, wanted: VolumeSpe
 /** The place of a CSI volume that is to be published again: it keeps what the driver was told of it. */
 export function placeToClimbBy({ spec }: ActualPublication, wanted: PublicationSpec): PublicationSpec {
   if (spec.origin === FOUND_ON_DISK) return wanted;
-  const { fsGroup: _, ...rest } = wanted;
   const { readOnly, fsGroup } = spec;
-  return { ...rest, readOnly, ...(fsGroup === undefined ? {} : { fsGroup }) };
+  if (fsGroup !== undefined) return { ...wanted, readOnly, fsGroup };
+  const { fsGroup: _, ...rest } = wanted;
+  return { ...rest, readOnly };
 }
 
 /** What stands otherwise than it is wanted now; empty when nothing stands. */
