@@ -43,7 +43,7 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
     published: AbsolutePath,
     held: AbsolutePath,
     device: DeviceNumber,
-  ): Promise<Result<MountIdentity>> {
+  ): Promise<Result<Bound>> {
     const before = await boundAt(held);
     if (!before.ok) return before;
     if (before.value !== undefined) {
@@ -51,13 +51,16 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
       const isGone = same.ok ? ok(false) : await isReplaced(before.value.blockDevice, device);
       if (!isGone.ok) return isGone;
       // What is gone stays bound and held below: the pod may have its number still, and nobody else gets that.
-      if (!isGone.value) return same;
+      if (!isGone.value) return same.ok ? ok({ mount: same.value, isNew: false }) : same;
     }
     const mounted = await host.mount({ fsType: 'bind', source: published, target: held, options: [] });
     // The kernel is the judge: a mount that failed or was killed may be there.
     const after = await boundAt(held);
     if (!after.ok) return after;
-    if (after.value !== undefined) return sameDevice(after.value, held, device);
+    if (after.value !== undefined) {
+      const same = sameDevice(after.value, held, device);
+      return same.ok ? ok({ mount: same.value, isNew: before.value === undefined }) : same;
+    }
     const message = `mount said done, but nothing is mounted at ${held}`;
     return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
   }
@@ -107,12 +110,12 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
       const hold = await host.holdDevice(held);
       if (!hold.ok) {
         // No pod was shown it, and the next one may be another: a driver says OK over a node of before a reboot, too.
-        // What is held after all, or was before, is busy and stays.
-        await mounter.unmount(held);
+        // What is held after all is busy and stays.
+        if (bound.value.isNew) await mounter.unmount(held);
         return doubtful<never>(hold);
       }
       const linked = await setLink(host, link, published);
-      return linked.ok ? bound : doubtful<never>(linked);
+      return linked.ok ? ok(bound.value.mount) : doubtful<never>(linked);
     },
     takeBack(publication) {
       const { held, link } = layout.blockPublication(publication);
@@ -124,6 +127,12 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
       );
     },
   };
+}
+
+interface Bound {
+  readonly mount: MountIdentity;
+  /** Nothing was bound there before. */
+  readonly isNew: boolean;
 }
 
 function sameDevice(bound: MountIdentity, held: AbsolutePath, device: DeviceNumber): Result<MountIdentity> {

@@ -85,8 +85,10 @@ export function checkTeardown(sim: Simulation, what: string, path: string, handl
   if (handle !== undefined && sim.world.oracle.hasEnded(handle, path)) return;
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
-  // Never there for the pod, it may go to be set up as it is wished by now.
-  if (!sim.world.told.has(path) && (sim.world.storage.isChanged() || isRenewing(sim, uid))) return;
+  // Never there for the pod, it may go to be set up as it is wished by now, or because its device cannot be held.
+  const isOurBind = POD_PATH.exec(path) === null && what.startsWith('unmount');
+  if (!sim.world.told.has(path) && (isOurBind || sim.world.storage.isChanged() || isRenewing(sim, uid)))
+    return;
   const nowMs = sim.time.nowMs();
   const recent = life.listings.filter(({ atMs }, index) => {
     const replacedAtMs = life.listings[index + 1]?.atMs ?? nowMs;
