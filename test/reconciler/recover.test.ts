@@ -125,3 +125,17 @@ test('that a driver has ended an inline volume is known after a restart, and not
   assert.equal(known('boot-1'), true);
   assert.equal(known('boot-2'), undefined);
 });
+
+test('INV-3: a place that a pod was told of stays one, though nothing is there after a restart', () => {
+  const volume = actual('data', { pods: { web: 'unsure' } });
+  const entry = volume.publications.get(place('web', 'data').key) ?? assert.fail();
+  for (const untold of [undefined, true] as const) {
+    const told = { ...entry, mount: undefined, ...(untold === undefined ? {} : { untold }) };
+    const left = { ...volume, publications: new Map([[entry.spec.key, told]]) };
+    const written = parseRecord(formatRecord(recordOf(left, 'boot-1')));
+    assert.ok(written.ok);
+    const table = createMountTable([]);
+    const state = recover({ records: [written.value], table, shown: new Map(), bootId: 'boot-1', layout });
+    assert.equal(state.get(csi('data').id)?.publications.get(entry.spec.key)?.untold, untold);
+  }
+});
