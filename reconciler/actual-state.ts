@@ -42,8 +42,8 @@ export interface ActualPublication {
    */
   readonly ended?: true;
   /**
-   * Begun and never yet answered OK: no pod was ever told that it is there, so it may go although it is wanted. Not
-   * recorded: an OK may be as young as the crash, so after a restart the kernel must show nothing there.
+   * Begun and never yet answered OK: no pod was ever told that it is there, so it may go although it is wanted. An OK
+   * may be younger than the record, so after a restart the kernel must show nothing there, too.
    */
   readonly untold?: true;
 }

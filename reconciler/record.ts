@@ -44,6 +44,7 @@ export interface VolumeRecord {
     readonly presence: RecordedPresence;
     readonly mount: MountIdentity | undefined;
     readonly ended?: true | undefined;
+    readonly untold?: true | undefined;
   }[];
   readonly sizeBytes: Bytes | undefined;
   readonly refusedExpansion: RefusedExpansion | undefined;
@@ -81,8 +82,8 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     publishContext: volume.publishContext,
     attachedNode: volume.attachedNode,
     stagedMount: volume.stagedMount,
-    publications: [...volume.publications.values()].map(({ spec, presence, mount, ended }) => {
-      return { spec, presence: presence.kind, mount, ended };
+    publications: [...volume.publications.values()].map(({ spec, presence, mount, ended, untold }) => {
+      return { spec, presence: presence.kind, mount, ended, untold };
     }),
     sizeBytes: volume.sizeBytes,
     refusedExpansion: volume.refusedExpansion,

@@ -9,13 +9,7 @@
 import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
-import {
-  FOUND_ON_DISK,
-  type PublicationKey,
-  type PublicationSpec,
-  type VolumeId,
-  type VolumeSpec,
-} from '../plugins/volume.ts';
+import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
   ABSENT,
   type ActualPublication,
@@ -59,7 +53,8 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
   };
   const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec) : undefined;
   const publications = new Map<PublicationKey, ActualPublication>();
-  for (const { spec: publication, presence, mount, ended } of record.publications) {
+  for (const entry of record.publications) {
+    const { spec: publication, presence, mount, ended } = entry;
     const held = proven(presence, input.layout.mountPoint(spec, publication), mount);
     const now = held.kind === 'present' && !isShown(input, record, publication, mount) ? RESTARTED : held;
     if (now.kind === 'absent') continue;
@@ -72,7 +67,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
       // What it was mounted from is searched for users in quarantine, proven or not.
       mount: sameBoot ? mount : undefined,
       ...(sameBoot && ended === true ? { ended } : {}),
-      ...(isUntold(input, spec, { spec: publication, presence, mount }) ? { untold: true } : {}),
+      ...(isUntold(input, spec, entry) ? { untold: true } : {}),
     });
   }
   const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');
@@ -96,15 +91,13 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
   };
 }
 
-/** Begun, never noted as answered, and nothing is there to be seen: as if it had begun in this life. */
+/** Never noted as answered OK, and nothing is there to be seen: an OK may be younger than the record. */
 function isUntold(
   { table, layout }: RecoveryInput,
   spec: VolumeSpec,
-  { spec: place, presence, mount }: Pick<VolumeRecord['publications'][number], 'spec' | 'presence' | 'mount'>,
+  { spec: place, untold }: VolumeRecord['publications'][number],
 ): boolean {
-  if (spec.kind !== 'csi' || presence !== 'unsure' || mount !== undefined || table === undefined)
-    return false;
-  return place.origin !== FOUND_ON_DISK && table.at(layout.mountPoint(spec, place)).length === 0;
+  return untold === true && table?.at(layout.mountPoint(spec, place)).length === 0;
 }
 
 function isShown(
