@@ -65,7 +65,7 @@ export function usersOf(kernel: SimKernel, backing: Backing, devices: readonly D
     .filter(({ fileSystem, root }) => fileSystem === backing.fileSystem || isOwn(root.block));
   const holds = kernel.devices.holds().filter(({ device }) => isOwn(device));
   const isFree = (device: DeviceNumber): boolean => {
-    const owner = kernel.devices.labelOf(device) ?? backing.handle;
+    const owner = kernel.devices.lastLabelOf(device) ?? backing.handle;
     return (
       owner === backing.handle && kernel.mounts().every(({ fileSystem }) => fileSystem.device !== device)
     );
