@@ -112,7 +112,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       },
       direction: 'climbing',
       sharing: 'alone',
-      secrets: [call.secrets.controllerPublish],
     });
     if (!attached.ok) return attached;
     const { publishContext } = attached.value;
@@ -131,7 +130,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       build: (driver) => controllerUnpublishRequest(spec, call, driver),
       direction: 'teardown',
       sharing: 'alone',
-      secrets: [call.secrets.controllerPublish],
     });
     return detached.ok ? ok(undefined) : detached;
   }
@@ -146,7 +144,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       build: (driver) => stageRequest(spec, call, driver, place.path),
       direction: 'climbing',
       sharing: 'alone',
-      secrets: [call.secrets.stage],
     });
     if (!staged.ok) return refused(prepared.value, staged.failure);
     const wasMounted = prepared.value.standing || call.facts.stagedMount !== undefined;
@@ -181,7 +178,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       },
       direction: 'climbing',
       sharing: sharingOf(spec),
-      secrets: [call.secrets.publish, tokenSecrets(call)],
+      tokens: tokenSecrets(call),
       recheck: () => stagedMountHolds(call, staging),
     });
     if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
@@ -215,7 +212,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       build: () => ok({ volumeId: spec.volumeHandle, targetPath: place.path }),
       direction: 'teardown',
       sharing: sharingOf(spec),
-      secrets: [],
     });
     if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldBy(place, unpublished.failure);
     const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
@@ -235,7 +231,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       build: () => ok({ volumeId: spec.volumeHandle, stagingTargetPath: place.path }),
       direction: 'teardown',
       sharing: 'alone',
-      secrets: [],
     });
     // A driver that came back without staging has nothing to unstage; the kernel still has the last word.
     const canStage =

@@ -33,7 +33,6 @@ export async function expandVolume(
     build: (driver) => expandRequest(spec, call, driver, { staging, volumePath }),
     direction: 'climbing',
     sharing: 'alone',
-    secrets: [call.secrets.expand],
     codes: CODES,
   });
   if (!expanded.ok) return expanded;

@@ -25,8 +25,8 @@ export interface Rpc<Request, Reply> {
   readonly build: (driver: DriverInstance) => Result<Request>;
   readonly direction: CallContext['direction'];
   readonly sharing: Sharing;
-  /** What the request carries beside the secrets of the volume; taken out of what the driver says, as those are. */
-  readonly secrets: readonly (SecretData | undefined)[];
+  /** Of a publish, beside the secrets of the volume; taken out of what the driver says, as those are. */
+  readonly tokens?: SecretData | undefined;
   /** Asked again when a call that went before in the lane failed: does the rung below still hold? */
   readonly recheck?: () => Promise<Result<void>>;
   /** gRPC status numbers that mean something else for this method than for others. */
@@ -62,7 +62,7 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
       method: methodName(method.path),
       direction: rpc.direction,
       // A driver keeps what it was given: the answer to a publish or an unstage may tell the secret of the stage.
-      secrets: [...rpc.secrets, ...secretsIn(call.secrets), ...memory.of(spec.id), secretMountOptions(spec)],
+      secrets: [rpc.tokens, ...secretsIn(call.secrets), ...memory.of(spec.id), secretMountOptions(spec)],
       mayHoldOthers: call.secrets.mayBeMore === true && !memory.knows(spec.id),
     });
     const code = reply.kind === 'status' ? rpc.codes?.get(reply.status) : undefined;
