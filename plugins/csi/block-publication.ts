@@ -47,20 +47,18 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
     const before = await boundAt(held);
     if (!before.ok) return before;
     if (before.value !== undefined) {
-      const same = sameDevice(before.value, held, device);
+      const same = sameDevice({ mount: before.value, isNew: false }, held, device);
       const isGone = same.ok ? ok(false) : await isReplaced(before.value.blockDevice, device);
       if (!isGone.ok) return isGone;
       // What is gone stays bound and held below: the pod may have its number still, and nobody else gets that.
-      if (!isGone.value) return same.ok ? ok({ mount: same.value, isNew: false }) : same;
+      if (!isGone.value) return same;
     }
     const mounted = await host.mount({ fsType: 'bind', source: published, target: held, options: [] });
     // The kernel is the judge: a mount that failed or was killed may be there.
     const after = await boundAt(held);
     if (!after.ok) return after;
-    if (after.value !== undefined) {
-      const same = sameDevice(after.value, held, device);
-      return same.ok ? ok({ mount: same.value, isNew: before.value === undefined }) : same;
-    }
+    if (after.value !== undefined)
+      return sameDevice({ mount: after.value, isNew: before.value === undefined }, held, device);
     const message = `mount said done, but nothing is mounted at ${held}`;
     return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
   }
@@ -135,9 +133,10 @@ interface Bound {
   readonly isNew: boolean;
 }
 
-function sameDevice(bound: MountIdentity, held: AbsolutePath, device: DeviceNumber): Result<MountIdentity> {
-  if (bound.blockDevice === device) return ok(bound);
-  const theirs = bound.blockDevice ?? 'no device';
+function sameDevice(bound: Bound, held: AbsolutePath, device: DeviceNumber): Result<Bound> {
+  const { blockDevice } = bound.mount;
+  if (blockDevice === device) return ok(bound);
+  const theirs = blockDevice ?? 'no device';
   const message = `the driver published device ${device}, but the pod has ${theirs} at ${held}`;
   return fail({ code: 'device-changed', message, effect: 'unknown', blocker: held });
 }
