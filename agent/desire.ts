@@ -94,9 +94,11 @@ function ownersOf(
     if (!resolved.ok) continue;
     const { spec } = resolved.value;
     const owner = owners.get(spec.id);
-    const holders = holdersOf(spec.id);
-    if (owner === undefined || (!holders.has(owner.pod.uid) && holders.has(pod.reference.uid)))
-      owners.set(spec.id, { spec, pod: pod.reference });
+    if (owner !== undefined) {
+      const holders = holdersOf(spec.id);
+      if (holders.has(owner.pod.uid) || !holders.has(pod.reference.uid)) continue;
+    }
+    owners.set(spec.id, { spec, pod: pod.reference });
   }
   return owners;
 }
