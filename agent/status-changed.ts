@@ -1,8 +1,7 @@
 /** What stands, and what of it is wanted otherwise by now: a volume is not set up anew under its pods. Pure. */
-import { isDeepStrictEqual } from 'node:util';
 import type { PublicationSpec, VolumeSpec } from '../plugins/volume.ts';
 import { isOnTheGround } from '../reconciler/actual-state.ts';
-import { fieldsWantedOtherwise } from '../reconciler/standing.ts';
+import { fieldsWantedOtherwise, isSame } from '../reconciler/standing.ts';
 import type { PodPlace, VolumePair } from './status-places.ts';
 
 const OF_PLACE = ['readOnly', 'fsGroup'] as const satisfies readonly (keyof PublicationSpec)[];
@@ -20,7 +19,6 @@ export function standingPlace({ spec, actual }: PodPlace): PublicationSpec {
 /** Names of fields, never their values. Empty where nobody knows how it was set up. */
 export function changedFields({ wanted, actual }: VolumePair): readonly string[] {
   if (wanted?.spec.kind !== 'csi' || actual?.spec.kind !== 'csi') return [];
-  if (isOnTheGround(actual)) return [];
   const ofPlaces = OF_PLACE.filter((field) =>
     [...wanted.publications].some(([key, { spec }]) => {
       const there = actual.publications.get(key);
@@ -28,9 +26,4 @@ export function changedFields({ wanted, actual }: VolumePair): readonly string[]
     }),
   );
   return [...new Set([...fieldsWantedOtherwise(actual, wanted.spec), ...ofPlaces])];
-}
-
-/** Thousands of volumes are compared for each status, and nearly all fields are words. */
-function isSame(a: unknown, b: unknown): boolean {
-  return a === b || (typeof a === 'object' && isDeepStrictEqual(a, b));
 }
