@@ -2,6 +2,7 @@
 import type { Failure } from '../mount/failure.ts';
 import { csiVolumeId, type VolumeId } from '../plugins/volume.ts';
 import { needsNoAttach } from './attachment-remark.ts';
+import { whyRefused } from './missing.ts';
 import { identityOf, type Stamped, type VolumeAttachment } from './objects.ts';
 import { refuse } from './refuse.ts';
 import type { Rejection, Wish } from './wish.ts';
@@ -57,10 +58,9 @@ function wordOf(attachment: Stamped<VolumeAttachment>): AttachmentWord | undefin
   return deleted ? { lost: false, blocked: notAttached(`${title} is being deleted`) } : undefined;
 }
 
-function unknown({ subject, origin, field, message }: Rejection): AttachmentWord {
-  const why = field === undefined ? message : `${field}: ${message}`;
-  const title = subject ?? 'a VolumeAttachment';
-  const text = `${title} was refused (${origin}, ${why}), so it is not known whether the volume is attached`;
+function unknown(rejection: Rejection): AttachmentWord {
+  const title = rejection.subject ?? 'a VolumeAttachment';
+  const text = `${title} was refused (${whyRefused(rejection)}), so it is not known whether the volume is attached`;
   return { lost: false, blocked: notAttached(text) };
 }
 

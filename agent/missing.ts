@@ -16,9 +16,12 @@ export function refuseMissing(
   const title = `${identity}${whose}`;
   if (rejection === undefined)
     return refuse('reference-missing', `${title} does not exist${advice}`, blocker);
-  const { origin, field, message } = rejection;
-  const why = field === undefined || field === '' ? message : `${field}: ${message}`;
-  return refuse('reference-missing', `${title} was refused (${origin}, ${why})`, blocker);
+  return refuse('reference-missing', `${title} was refused (${whyRefused(rejection)})`, blocker);
+}
+
+/** Where, which field, and what is wrong with it. */
+export function whyRefused({ origin, field, message }: Rejection): string {
+  return `${origin}, ${field === undefined || field === '' ? message : `${field}: ${message}`}`;
 }
 
 /** Whether an object of that identity was refused. */
