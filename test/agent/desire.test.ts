@@ -207,44 +207,38 @@ test('pods that share a volume are one volume with a publication each', () => {
   assert.deepEqual([...volumeOf(state, DATA).publications.keys()], ['uid-api/pv-data', 'uid-web/pv-data']);
 });
 
+/** Two pods that want one volume differently, the one with the higher uid first. */
+const CONTENDERS = [
+  podYaml('z', { v: claimSource('a') }, 'uid-2'),
+  podYaml('a', { v: claimSource('b') }, 'uid-1'),
+  claimYaml('a'),
+  claimYaml('b'),
+  volumeYaml('pv-a', { handle: 'same', csi: 'fsType: ext4' }),
+  volumeYaml('pv-b', { handle: 'same', csi: 'fsType: xfs' }),
+];
+
 test('of two pods that want one volume differently the lower uid is served, whatever the order of the files', () => {
-  const documents = [
-    podYaml('z', { v: claimSource('a') }, 'uid-2'),
-    podYaml('a', { v: claimSource('b') }, 'uid-1'),
-    claimYaml('a'),
-    claimYaml('b'),
-    volumeYaml('pv-a', { handle: 'same', csi: 'fsType: ext4' }),
-    volumeYaml('pv-b', { handle: 'same', csi: 'fsType: xfs' }),
-  ];
-  const state = desired(...documents);
+  const state = desired(...CONTENDERS);
   const volume = volumeOf(state, csiVolumeId('test.csi.example', 'same'));
   assert.deepEqual([...volume.publications.keys()], ['uid-1/pv-b']);
   assert.match(
     unresolvedIn(state),
     /^spec-invalid: PersistentVolume pv-a is the volume of pv-b, .* another fsType$/,
   );
-  const reversed = volumeOf(desired(...documents.toReversed()), volume.spec.id);
+  const reversed = volumeOf(desired(...CONTENDERS.toReversed()), volume.spec.id);
   assert.deepEqual([...reversed.publications.keys()], ['uid-1/pv-b']);
 });
 
 test('who has the volume already is served before a lower uid, and loses it only by going', () => {
-  const documents = [
-    podYaml('z', { v: claimSource('a') }, 'uid-2'),
-    podYaml('a', { v: claimSource('b') }, 'uid-1'),
-    claimYaml('a'),
-    claimYaml('b'),
-    volumeYaml('pv-a', { handle: 'same', csi: 'fsType: ext4' }),
-    volumeYaml('pv-b', { handle: 'same', csi: 'fsType: xfs' }),
-  ];
   const id = csiVolumeId('test.csi.example', 'same');
   const holdersOf = (volume: VolumeId) =>
     new Set(volume === id ? [parsePodUid('uid-2') ?? assert.fail()] : []);
   const served = (state: DesiredState) => [...volumeOf(state, id).publications.keys()];
-  const state = desiredWith({ holdersOf }, ...documents);
+  const state = desiredWith({ holdersOf }, ...CONTENDERS);
   assert.deepEqual(served(state), ['uid-2/pv-a']);
   assert.equal(csiSpecOf(state).fsType, 'ext4');
   assert.match(unresolvedIn(state), /^spec-invalid: PersistentVolume pv-b is the volume of pv-a,/);
-  assert.deepEqual(served(desiredWith({ holdersOf }, ...documents.slice(1))), ['uid-1/pv-b']);
+  assert.deepEqual(served(desiredWith({ holdersOf }, ...CONTENDERS.slice(1))), ['uid-1/pv-b']);
 });
 
 test('two pods whose uid and volume name run together have a volume each', () => {
