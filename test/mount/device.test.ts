@@ -192,6 +192,28 @@ test('a mount in a namespace that no process is in is a user all the same', { sk
   await until(async () => value(await host.findDeviceUsers(device)).length === 0);
 });
 
+test('a loop device over a path that is gone is a user of its own device, and of no other of that size', {
+  skip,
+}, async (t) => {
+  const { host, root, node, device } = await world(t);
+  const alike = value(await host.deviceOf(addDevice(t, root)));
+  assert.ok(alike !== undefined && alike !== device);
+  const target = below(root, 'published');
+  writeFileSync(target, '');
+  // The namespace ends with the shell, and of the path of the bind in it nothing but `/` remains.
+  const script = `mount --bind ${node} ${target} && losetup --find --show --read-only ${target}`;
+  const loop = run('unshare', '--mount', '--propagation', 'private', 'sh', '-c', script);
+  t.after(() => {
+    spawnSync('losetup', ['--detach', loop]);
+  });
+  const file = `/sys/block/${loop.slice('/dev/'.length)}/loop/backing_file`;
+  await until(async () => readFileSync(file, 'utf8') === '/\n');
+  assert.deepEqual(value(await host.findDeviceUsers(device)), [`${loop.slice('/dev/'.length)} (holds /)`]);
+  assert.deepEqual(value(await host.findDeviceUsers(alike)), []);
+  run('losetup', '--detach', loop);
+  assert.deepEqual(value(await host.findDeviceUsers(device)), []);
+});
+
 test('a process with a node of its own making is a user', { skip }, async (t) => {
   const { host, root, device } = await world(t);
   const [major = '', minor = ''] = device.split(':');
