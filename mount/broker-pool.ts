@@ -321,5 +321,6 @@ const WHAT_HAPPENED: Partial<Record<FailureCode, string>> = {
 function aboutOf(args: PathCall['args']): string {
   if ('path' in args) return args.path;
   if ('target' in args) return args.target;
-  return 'device' in args ? args.device : args.from;
+  if ('device' in args) return args.device;
+  return 'from' in args ? args.from : `inode ${args.inode} of ${args.fileSystem}`;
 }

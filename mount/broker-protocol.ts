@@ -2,7 +2,8 @@
 import type { Result } from './failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from './file-ownership.ts';
 import type { AbsolutePath, DeviceNumber, FileEntry, MountLookup, PathFacts, WriteOptions } from './host.ts';
-import type { DeviceNode } from './path-device.ts';
+import type { DeviceNode, NodeIdentity } from './path-device.ts';
+import type { DeviceUsers } from './path-device-users.ts';
 import type { ToolReport, ToolRequest } from './tool.ts';
 
 /** `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. */
@@ -33,7 +34,8 @@ export interface PathCalls {
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
   findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
-  findDeviceUsers: { args: { device: DeviceNumber }; result: Result<readonly string[]> };
+  findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
+  scanForDeviceUsers: { args: { device: DeviceNumber }; result: Result<DeviceUsers> };
   /** Gives signs of life: it may take any time. */
   changeOwnershipPart: { args: OwnershipPart; result: Result<OwnershipPartReport> };
 }
@@ -63,7 +65,8 @@ export const CHANGES_THE_WORLD = {
   findHolders: false,
   deviceNodeOf: false,
   findLoopsOf: false,
-  findDeviceUsers: false,
+  findDeviceByNode: false,
+  scanForDeviceUsers: false,
   changeOwnershipPart: true,
 } as const satisfies Record<PathCallKind, boolean>;
 

@@ -1,15 +1,13 @@
 /** Holding a block device open through a loop device, with the kernel as judge before and after. */
 import { done, type Failure, fail, ok, type Result } from './failure.ts';
 import type { AbsolutePath, Clock, Host } from './host.ts';
+import { inodeBehind, type LoopDeviceParts } from './loop-device.ts';
 import type { DeviceNode } from './path-device.ts';
-import type { ToolReport, ToolRequest } from './tool.ts';
 
-export interface DeviceHoldParts {
+export interface DeviceHoldParts extends LoopDeviceParts {
   readonly clock: Clock;
-  readonly runTool: (request: ToolRequest) => Promise<Result<ToolReport>>;
   readonly nodeOf: (path: AbsolutePath) => Promise<Result<DeviceNode | undefined>>;
   readonly loopsOf: (path: AbsolutePath) => Promise<Result<readonly string[]>>;
-  readonly deadlineMs: number;
 }
 
 /** util-linux looks for a free loop device again when another has taken it, but not for ever. */
@@ -59,11 +57,9 @@ async function isHeld(
   const loops = await parts.loopsOf(path);
   if (!loops.ok) return loops;
   for (const name of loops.value) {
-    const argv = ['--list', '--noheadings', '--output', 'BACK-MAJ:MIN,BACK-INO', `/dev/${name}`];
-    const report = await parts.runTool({ tool: 'losetup', argv, deadlineMs: parts.deadlineMs });
-    if (!report.ok) return report;
-    const [, fileSystem, inode] = /^\s*([0-9]+:[0-9]+)\s+([0-9]+)\s*$/.exec(report.value.stdout) ?? [];
-    if (inode === undefined) {
+    const inode = await inodeBehind(parts, name);
+    if (!inode.ok) return inode;
+    if (inode.value === undefined) {
       // Of one that has just gone it says nothing, and then the next look does not find it either.
       const gone = await parts.loopsOf(path);
       if (gone.ok && !gone.value.includes(name)) continue;
@@ -73,7 +69,7 @@ async function isHeld(
         effect: 'none',
       });
     }
-    if (fileSystem === node.fileSystem && inode === node.inode) return ok(true);
+    if (inode.value.fileSystem === node.fileSystem && inode.value.inode === node.inode) return ok(true);
   }
   return ok(false);
 }

@@ -5,8 +5,10 @@ import { performance } from 'node:perf_hooks';
 import { createBrokerPool } from './broker-pool.ts';
 import type { PathCallKind, PathCalls } from './broker-protocol.ts';
 import { createDeviceHold } from './device-hold.ts';
+import { type DeviceUsersParts, findDeviceUsers } from './device-users.ts';
 import { done, fail, type Failure, ok, type Result } from './failure.ts';
 import type { AbsolutePath, Clock, Host, MountRequest } from './host.ts';
+import type { LoopDeviceParts } from './loop-device.ts';
 import { createOwnership } from './ownership.ts';
 import { readMountInfo } from './path-mount.ts';
 import { parseMountTable, type MountTable } from './mount-table.ts';
@@ -214,13 +216,21 @@ type DeviceCalls = Pick<Host, 'deviceOf' | 'holdDevice' | 'releaseDevice' | 'fin
 function createDeviceCalls(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines): DeviceCalls {
   const inTurn = createTurns();
   const nodeOf = (path: AbsolutePath) => ask('deviceNodeOf', { path });
-  const { holdDevice, releaseDevice } = createDeviceHold({
-    clock: CLOCK,
+  const losetup: LoopDeviceParts = {
     runTool: (request) => tools.run(request),
+    deadlineMs: deadlines.loop,
+  };
+  const { holdDevice, releaseDevice } = createDeviceHold({
+    ...losetup,
+    clock: CLOCK,
     nodeOf,
     loopsOf: (path) => ask('findLoopsOf', { path }),
-    deadlineMs: deadlines.loop,
   });
+  const userParts: DeviceUsersParts = {
+    ...losetup,
+    scan: (device) => ask('scanForDeviceUsers', { device }),
+    deviceByNode: (node) => ask('findDeviceByNode', node),
+  };
   return {
     deviceOf: async (path) => {
       const node = await nodeOf(path);
@@ -228,7 +238,7 @@ function createDeviceCalls(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines
     },
     holdDevice: (path) => inTurn(path, () => holdDevice(path)),
     releaseDevice: (path) => inTurn(path, () => releaseDevice(path)),
-    findDeviceUsers: (device) => ask('findDeviceUsers', { device }),
+    findDeviceUsers: (device) => findDeviceUsers(userParts, device),
   };
 }
 

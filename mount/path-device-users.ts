@@ -35,6 +35,23 @@ const NODE_FILE_SYSTEMS: ReadonlySet<string> = new Set(['devtmpfs', 'tmpfs', 'ra
 /** What reading about a process says when the process has ended. */
 const ENDED: ReadonlySet<string> = new Set(['ENOENT', 'ESRCH', 'EINVAL']);
 
+/** A loop device as large as the device, of whose file no name remains: what it has open, only it can tell. */
+export interface PossibleUser {
+  /** `loop3` */
+  readonly loop: string;
+  /** As it is told when it is one. */
+  readonly user: string;
+}
+
+export interface DeviceUsers {
+  /** At most 32. */
+  readonly users: readonly string[];
+  /** At most 32. */
+  readonly possible: readonly PossibleUser[];
+  /** The device and its partitions. */
+  readonly numbers: readonly string[];
+}
+
 interface Scan {
   readonly untilMs: number;
   /** The device and its partitions. */
@@ -42,6 +59,7 @@ interface Scan {
   /** The names that the kernel gives them below /dev. */
   readonly nodes: ReadonlySet<string>;
   readonly users: Set<string>;
+  readonly possible: PossibleUser[];
   /** All mounts of all namespaces: a mount id is unique on the machine. */
   readonly mounts: Map<number, MountEntry>;
   /** Files that processes have mapped, by file system and inode: is it one of the devices? */
@@ -59,12 +77,12 @@ class Unseen extends Error {
 }
 
 /**
- * As `Host.findDeviceUsers`: at most 32, found within 10 s or `deadline-passed`. Two things are taken for granted: a
+ * What `Host.findDeviceUsers` asks for, within 10 s or `deadline-passed`. Two things are taken for granted: a
  * thread whose open descriptors have the same numbers as those of its process shares them, and no device node is on a
  * network file system. What no process can show (a mount in a namespace without processes) the kernel's exclusive open
  * tells, which every mount, swap and device on top holds.
  */
-export function findDeviceUsers(device: DeviceNumber): Result<readonly string[]> {
+export function scanForDeviceUsers(device: DeviceNumber): Result<DeviceUsers> {
   try {
     const scan = beginScan(device);
     findHoldersOnTop(scan);
@@ -73,7 +91,11 @@ export function findDeviceUsers(device: DeviceNumber): Result<readonly string[]>
     findLoopDevices(scan);
     findDescriptors(scan);
     if (scan.users.size === 0) tryExclusiveOpen(scan, device);
-    return ok([...scan.users].slice(0, USERS_MAX));
+    return ok({
+      users: [...scan.users].slice(0, USERS_MAX),
+      possible: scan.possible.slice(0, USERS_MAX),
+      numbers: [...scan.numbers],
+    });
   } catch (error) {
     if (!(error instanceof Unseen)) return failErrno(error, `look for users of device ${device}`, 'none');
     return fail({ code: error.code, message: error.message.slice(0, MESSAGE_LENGTH_MAX), effect: 'none' });
@@ -90,7 +112,7 @@ function beginScan(device: DeviceNumber): Scan {
   }
   const nodes = new Set([...numbers].flatMap((number) => nodeOf(number) ?? []));
   const untilMs = performance.now() + SCAN_MS_MAX;
-  return { untilMs, numbers, nodes, users: new Set(), mounts: new Map(), mapped: new Map() };
+  return { untilMs, numbers, nodes, users: new Set(), possible: [], mounts: new Map(), mapped: new Map() };
 }
 
 function sysDirectory(number: string): string {
@@ -150,26 +172,32 @@ function addMounts({ numbers, nodes, users, mounts }: Scan, of: string, pid: str
 function findLoopDevices(scan: Scan): void {
   const loops = findLoops();
   if (!loops.ok) throw new Unseen(loops.failure.code, loops.failure.message);
-  for (const loop of loops.value)
-    if (isBehind(scan, loop)) scan.users.add(`${loop.name} (holds ${loop.backingFile.slice(0, 256)})`);
+  for (const loop of loops.value) {
+    const user = `${loop.name} (holds ${loop.backingFile.slice(0, 256)})`;
+    const behind = isBehind(scan, loop);
+    if (behind === 'by-name') scan.users.add(user);
+    else if (behind === 'by-size') scan.possible.push({ loop: loop.name, user });
+  }
 }
 
-/** Has a loop device one of these devices open? Where its name leads nowhere any more, its size decides. */
-function isBehind(scan: Scan, loop: LoopDevice): boolean {
+/** Has a loop device one of these devices open? Where its name leads nowhere any more, its size makes it possible. */
+function isBehind(scan: Scan, loop: LoopDevice): 'by-name' | 'by-size' | 'no' {
+  const bySize = () => (hasSizeOf(scan, loop) ? 'by-size' : 'no');
   const { backingFile } = loop;
   const isDeleted = backingFile.endsWith(DELETED_MARK);
   const path = parseAbsolutePath(isDeleted ? backingFile.slice(0, -DELETED_MARK.length) : backingFile);
-  if (path === undefined) return hasSizeOf(scan, loop);
+  if (path === undefined) return bySize();
   const over = mountsOver(scan, path);
   const types = over.map(({ fsType }) => fsType);
   // What is deleted from a disk was an image; a node is deleted with its device, or with its container.
-  if (isDeleted) return types.some((type) => NODE_FILE_SYSTEMS.has(type)) && hasSizeOf(scan, loop);
-  if (over.some(({ fsType, root }) => fsType === 'devtmpfs' && scan.nodes.has(`/dev${root}`))) return true;
-  if (!types.every((type) => LOCAL_FILE_SYSTEMS.has(type))) return false;
+  if (isDeleted) return types.some((type) => NODE_FILE_SYSTEMS.has(type)) ? bySize() : 'no';
+  if (over.some(({ fsType, root }) => fsType === 'devtmpfs' && scan.nodes.has(`/dev${root}`)))
+    return 'by-name';
+  if (!types.every((type) => LOCAL_FILE_SYSTEMS.has(type))) return 'no';
   const node = deviceNodeOf(path);
-  if (node.ok && node.value !== undefined) return scan.numbers.has(node.value.device);
+  if (node.ok && node.value !== undefined) return scan.numbers.has(node.value.device) ? 'by-name' : 'no';
   // `/` is what remains of a path when the namespace it was in has gone.
-  return lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true && hasSizeOf(scan, loop);
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true ? 'no' : bySize();
 }
 
 /** The mounts at the longest target that the path is at or below; of several on one target it may be on any. */

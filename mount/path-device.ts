@@ -6,12 +6,16 @@ import type { AbsolutePath, DeviceNumber } from './host.ts';
 import { formatDevice } from './path-mount.ts';
 import { DELETED_MARK, withSpot } from './path-walk.ts';
 
-/** A device node is a name for a device: which device, and which inode of which file system the name is. */
-export interface DeviceNode {
-  readonly device: DeviceNumber;
+/** Which inode of which file system a device node is. */
+export interface NodeIdentity {
   /** `major:minor` of the file system that has the node. */
   readonly fileSystem: string;
   readonly inode: string;
+}
+
+/** A device node is a name for a device. */
+export interface DeviceNode extends NodeIdentity {
+  readonly device: DeviceNumber;
 }
 
 export interface LoopDevice {
@@ -22,6 +26,8 @@ export interface LoopDevice {
 }
 
 const BLOCK_DIRECTORY = '/sys/block';
+const DEVICES = '/dev';
+const NODES_MAX = 16_384;
 const LOOP_NAME = /^loop[0-9]+$/;
 
 /** As `Host.deviceOf`, with the identity of the node itself. Opens nothing: a dead device cannot hold up lstat. */
@@ -34,6 +40,35 @@ export function deviceNodeOf(path: AbsolutePath): Result<DeviceNode | undefined>
     return ok({ device, fileSystem: formatDevice(seen.dev), inode: String(seen.ino) });
   });
   return !node.ok && node.failure.code === 'path-missing' ? ok(undefined) : node;
+}
+
+/**
+ * The device that a node of /dev stands for. Undefined when it has no such node: one that was deleted, or that is of
+ * another file system. At most 16,384 names are looked at.
+ */
+export function findDeviceByNode(node: NodeIdentity): Result<DeviceNumber | undefined> {
+  try {
+    const root = lstatSync(DEVICES, { bigint: true });
+    if (formatDevice(root.dev) !== node.fileSystem) return ok(undefined);
+    const waiting: string[] = [DEVICES];
+    let looks = 0;
+    for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
+      for (const name of readdirSync(directory)) {
+        looks += 1;
+        if (looks > NODES_MAX) return ok(undefined);
+        const path = `${directory}/${name}`;
+        const seen = lstatSync(path, { throwIfNoEntry: false, bigint: true });
+        // What is mounted below it has inodes of its own.
+        if (seen === undefined || seen.dev !== root.dev) continue;
+        if (seen.isDirectory()) waiting.push(path);
+        else if (seen.isBlockDevice() && String(seen.ino) === node.inode)
+          return ok(formatDevice(seen.rdev) as DeviceNumber);
+      }
+    }
+    return ok(undefined);
+  } catch (error) {
+    return failErrno(error, `read ${DEVICES}`, 'none');
+  }
 }
 
 /** Every loop device that has a file. Read from sysfs: an ioctl would ask a file system that may be dead. */

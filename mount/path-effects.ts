@@ -18,8 +18,8 @@ import {
   writeFile,
 } from './file-effects.ts';
 import { findHolders } from './holders.ts';
-import { deviceNodeOf, findLoopsOf } from './path-device.ts';
-import { findDeviceUsers } from './path-device-users.ts';
+import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './path-device.ts';
+import { scanForDeviceUsers } from './path-device-users.ts';
 import { lookUpMount, mountIdOfPath } from './path-mount.ts';
 
 /**
@@ -70,8 +70,10 @@ function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Resul
       return deviceNodeOf(args.path);
     case 'findLoopsOf':
       return findLoopsOf(args.path);
-    case 'findDeviceUsers':
-      return findDeviceUsers(args.device);
+    case 'scanForDeviceUsers':
+      return scanForDeviceUsers(args.device);
+    case 'findDeviceByNode':
+      return findDeviceByNode(args);
     case 'changeOwnershipPart':
       return changeOwnershipPart(args, sign);
   }
