@@ -45,10 +45,12 @@ export function createResync(parts: ResyncParts): Resync {
     const changed = new Set<VolumeId>();
     changedWhileReading = changed;
     const table = await host.readMountTable();
-    const shown = await lookAtDevices(host, layout, believedPresent());
+    if (!table.ok) log.warn('mount table unreadable', { code: table.failure.code });
+    else {
+      const shown = await lookAtDevices(host, layout, believedPresent());
+      if (!stopped) distrustLost(table.value, shown, changed);
+    }
     if (stopped) return;
-    if (table.ok) distrustLost(table.value, shown, changed);
-    else log.warn('mount table unreadable', { code: table.failure.code });
     parts.onEnd();
   }
 

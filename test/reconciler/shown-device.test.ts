@@ -143,4 +143,15 @@ test('DR-08: at the next resync what the driver published is put back, by the sa
   assert.ok(plugins.calls.every((call) => call.startsWith('publish')));
   await host.advance(120_000);
   assert.equal(asked.length, 2);
+  const { readLink } = host;
+  let looks = 0;
+  host.readLink = (path) => {
+    looks += 1;
+    return readLink(path);
+  };
+  await host.advance(60_000);
+  assert.equal(looks, 1);
+  host.readMountTable = async () => fail({ code: 'input-output', message: '', effect: 'none' });
+  await host.advance(60_000);
+  assert.equal(looks, 1, 'no device is looked at when there is no table to judge it by');
 });

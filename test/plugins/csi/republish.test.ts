@@ -12,11 +12,18 @@ test('C17: a republish that fails in the driver has no effect as long as the pod
   const made = await world();
   await up(made);
   const before = accept(await made.host.mountIdOf(targetOf(made)));
+  const removals: string[] = [];
+  const { removeEmptyDirectory } = made.host;
+  made.host.removeEmptyDirectory = (path) => {
+    removals.push(path);
+    return removeEmptyDirectory(path);
+  };
   made.plan.before = refusing('NodePublishVolume', INTERNAL);
   assert.deepEqual(refuse(await made.plugin.publish(call({ refresh: true }))), {
     code: 'driver-failed',
     effect: 'none',
   });
+  assert.deepEqual(removals, [], "the pod's directories are in use");
   assert.equal(accept(await made.host.mountIdOf(targetOf(made))), before);
   assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-failed', effect: 'unknown' });
 });
