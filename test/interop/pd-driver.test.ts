@@ -54,6 +54,11 @@ function assertGone(world: World, { cloud }: Pd, ...changes: readonly string[]):
   assert.deepEqual(cloud.changes, changes);
 }
 
+/** Takes the pods of these manifests away, and waits until nothing of them is left to be done. */
+async function takeDown(world: World, ...names: readonly string[]): Promise<void> {
+  await takeDown(world, ...names);
+}
+
 /**
  * As the external resizer does, which Mooring is not: the controller of the driver grows the disk. Behind the witness,
  * because nobody tells Mooring when it calls, so Mooring cannot keep its statistics apart from it.
@@ -114,8 +119,7 @@ test('a disk is attached, formatted, mounted and written; taken down, it keeps t
       assert.equal(mounts.length, 1);
       if (round === 'first') writeFileSync(join(target, 'greeting'), 'ahoy');
       assert.equal(readFileSync(join(target, 'greeting'), 'utf8'), 'ahoy');
-      world.removeManifest('web.yaml');
-      await world.untilEmpty();
+      await takeDown(world, 'web');
     }
     assertGone(world, pd, 'attachDisk one', 'detachDisk one', 'attachDisk one', 'detachDisk one');
   }),
@@ -161,8 +165,7 @@ test('xfs: the driver grows it while it is mounted, and the statistics say so', 
       });
       const line = `kubelet_volume_stats_capacity_bytes{namespace="default",persistentvolumeclaim="one"} ${after}`;
       assert.ok((await readMetrics(world.socket)).split('\n').includes(line));
-      world.removeManifest('web.yaml');
-      await world.untilEmpty();
+      await takeDown(world, 'web');
       assertGone(world, pd, 'attachDisk one', 'resize one', 'detachDisk one');
     },
     { config: ['statistics_interval_ms: 1000'] },
@@ -178,16 +181,14 @@ test('a disk that grew while nobody used it is grown by the driver when it is mo
     await world.untilReady('web');
     const target = targetOf(world, UID, 'one');
     writeFileSync(join(target, 'greeting'), 'ahoy');
-    world.removeManifest('web.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'web');
     await growDisk(pd, 'one', 3);
     world.putManifest('web.yaml', manifest('3Gi'));
     await world.untilReady('web');
     const { blocks, bsize } = statfsSync(target);
     assert.ok(blocks * bsize > 2.9 * GIB, `${blocks * bsize}`);
     assert.equal(readFileSync(join(target, 'greeting'), 'utf8'), 'ahoy');
-    world.removeManifest('web.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'web');
     assertGone(
       world,
       pd,
@@ -213,8 +214,7 @@ test('what the driver cannot grow is named, and costs the pod nothing', { skip }
       });
       assert.equal(status.summary.podsReady, 1);
       writeFileSync(join(target, 'greeting'), 'ahoy');
-      world.removeManifest('web.yaml');
-      await world.untilEmpty();
+      await takeDown(world, 'web');
       assertGone(world, pd, 'attachDisk one', 'resize one', 'detachDisk one');
     },
     // What resize2fs needs to grow an ext4 that is mounted.
@@ -245,8 +245,7 @@ test('a block volume is the disk itself: written through the pod, read on the di
           return volume?.statistics?.bytes?.total === `${GIB}`;
         });
         writeFileSync(link, text, { flag: 'r+', flush: true });
-        world.removeManifest('web.yaml');
-        await world.untilEmpty();
+        await takeDown(world, 'web');
         assert.equal(readStart(disk.image, text.length), text);
       }
       assertGone(world, pd, 'attachDisk raw', 'detachDisk raw', 'attachDisk raw', 'detachDisk raw');
@@ -283,8 +282,7 @@ test('two pods of the node share a disk, one of them read-only: one stage, two p
     await world.until('the writer to be gone', ({ pods }) => pods.every(({ name }) => name !== 'one'));
     assert.ok(isMounted(reader));
     assert.equal(stagesOf(world).length, 1, 'staged as long as one pod has it');
-    world.removeManifest('two.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'two');
     assertGone(world, pd, 'attachDisk one', 'detachDisk one');
   }),
 );
@@ -296,8 +294,7 @@ test('ReadOnlyMany: attached read-only, staged read-only, and nobody can write t
     await world.untilReady('web');
     const target = targetOf(world, UID, 'one');
     writeFileSync(join(target, 'book'), 'read me');
-    world.removeManifest('web.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'web');
 
     pd.witness.excuse({
       duty: 'A-032',
@@ -317,9 +314,7 @@ test('ReadOnlyMany: attached read-only, staged read-only, and nobody can write t
       assert.equal(readFileSync(book, 'utf8'), 'read me');
       assert.throws(() => writeFileSync(book, 'no'), { code: 'EROFS' });
     }
-    world.removeManifest('one.yaml');
-    world.removeManifest('two.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'one', 'two');
     assertGone(world, pd, 'attachDisk one', 'detachDisk one', 'attachDisk one', 'detachDisk one');
   }),
 );
@@ -341,8 +336,7 @@ test('several disks at once: each pod gets its own', { skip }, () =>
       assert.equal(mountsBelow(targetOf(world, uidOf(name), name))[0]?.device, numbersOf(disk));
     }
     assert.equal(stagesOf(world).length, names.length);
-    for (const name of names) world.removeManifest(`${name}.yaml`);
-    await world.untilEmpty();
+    await takeDown(world, ...names);
     const changes = ['attachDisk', 'detachDisk'].flatMap((what) => names.map((name) => `${what} ${name}`));
     assert.deepEqual(pd.cloud.changes.toSorted(), changes);
     assertGone(world, pd, ...pd.cloud.changes);
@@ -355,8 +349,7 @@ test('a disk that is not there is named, and when it comes the pod gets it', { s
     await world.until('the disk to be missed', ({ pods }) => reasonsOf(pods).includes('driver-not-found'));
     await pd.cloud.createDisk('late');
     await world.untilReady('web');
-    world.removeManifest('web.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'web');
     assertGone(world, pd, 'attachDisk late', 'detachDisk late');
   }),
 );
@@ -374,15 +367,13 @@ test("fsGroup is Mooring's to apply, because the driver has no VOLUME_MOUNT_GROU
     mkdirSync(join(target, 'deep'));
     writeFileSync(join(target, 'deep/file'), 'mine');
     chownSync(join(target, 'deep/file'), 0, 0);
-    world.removeManifest('web.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'web');
     world.putManifest('web.yaml', asGroup(777));
     await world.untilReady('web');
     for (const path of [target, join(target, 'deep'), join(target, 'deep/file')])
       assert.equal(statSync(path).gid, 777, path);
     assert.equal(statSync(join(target, 'deep/file')).mode & 0o060, 0o060);
-    world.removeManifest('web.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'web');
     assertGone(world, pd, 'attachDisk one', 'detachDisk one', 'attachDisk one', 'detachDisk one');
   }),
 );
@@ -409,8 +400,7 @@ test(
       await world.untilReady('two');
       assert.equal(mountsBelow(target)[0]?.mountId, mountId, 'the first pod saw nothing');
       assert.equal(readFileSync(join(target, 'greeting'), 'utf8'), 'ahoy');
-      for (const name of ['one', 'two']) world.removeManifest(`${name}.yaml`);
-      await world.untilEmpty();
+      await takeDown(world, 'one', 'two');
       assert.deepEqual(pd.cloud.changes.toSorted(), [
         'attachDisk one',
         'attachDisk two',
@@ -433,8 +423,7 @@ test('the driver killed while it formats: the disk is formatted anew, mounted an
     const target = targetOf(world, UID, 'one');
     assert.equal(mountsBelow(target).length, 1);
     writeFileSync(join(target, 'greeting'), 'ahoy');
-    world.removeManifest('web.yaml');
-    await world.untilEmpty();
+    await takeDown(world, 'web');
     assertGone(world, pd, 'attachDisk one', 'detachDisk one');
   }),
 );
@@ -453,8 +442,7 @@ for (const method of ['ControllerPublishVolume', 'NodeStageVolume', 'NodePublish
       assert.equal(mountsBelow(target).length, 1);
       assert.equal(stagesOf(world).length, 1);
       writeFileSync(join(target, 'greeting'), 'ahoy');
-      world.removeManifest('web.yaml');
-      await world.untilEmpty();
+      await takeDown(world, 'web');
       assertGone(world, pd, 'attachDisk one', 'detachDisk one');
     }),
   );
