@@ -153,8 +153,8 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
 
   async function publish(call: PublicationCall) {
     const published = await tryPublish(call);
-    // Promised: nothing changed. The pod's directories made on the way are no volume, so no unpublish would come. What a
-    // republish finds is in them already.
+    // Promised: nothing changed. The pod's directories made on the way are no volume, so no unpublish would come. A
+    // republish finds them made, and in use.
     if (!published.ok && published.failure.effect === 'none' && !call.refresh) {
       await removeEmptyPodDirectories(host, layout, call.publication.pod.uid);
     }
