@@ -149,19 +149,19 @@ test('a JSON value means the same read as JSON and read as YAML', () => {
   );
 });
 
-test('an alias bomb of a megabyte, and everything nested a megabyte deep, costs less than a few seconds', () => {
+test('what is nested a megabyte deep, an alias bomb too, is refused at its first line; what is wide is read', () => {
   const megabyte = LIMITS.fileBytesMax;
   const bombs = ['[', '{', '- ', '? ', ': ', '{"a":', 'a: [', '- - &a [*a, '].map((one) => {
     return one.repeat(Math.floor(megabyte / one.length));
   });
   const wide = `a:\n${Array.from({ length: 60_000 }, (_, index) => `  k${index}: v\n`).join('')}`;
   const wideJson = `{${Array.from({ length: 60_000 }, (_, index) => `"k${index}":"v"`).join(',')}}`;
-  for (const bomb of [...bombs, wide, wideJson]) {
-    const began = performance.now();
-    parseManifest(bomb, LIMITS);
-    const tookMs = performance.now() - began;
-    assert.ok(tookMs < 5_000, `${bomb.slice(0, 20)} took ${tookMs} ms`);
+  for (const bomb of bombs) {
+    assert.equal(failed(parseManifest(bomb, LIMITS)).message, 'line 1: nested deeper than 64 levels');
   }
+  // At a cost that grows with the square of the keys this would be minutes.
+  for (const text of [wide, wideJson])
+    assert.equal(JSON.stringify(valuesOf(text)).split(':"v"').length, 60_001);
 });
 
 test('a file beyond its bounds is unreadable as a whole', () => {

@@ -101,15 +101,14 @@ test('an agent that hangs is ended by the watchdog, a healthy one is not', async
   await on.until('mooring status', /1 of 1 pods ready/);
 });
 
-test('stopping takes less than 5 s with every helper hung, and unmounts nothing', async (t) => {
+test('systemd need not wait more than 5 s for a stop with every helper hung, and nothing is unmounted', async (t) => {
   const on = node(t);
   if (on === undefined) return;
   const mounts = on.mounts('/var/lib/mooring/');
   await on.until('systemctl show -P ActiveState mooring', /^active$/m);
+  configure(on, 'TimeoutStopSec=5');
   on.run(`pkill -STOP -P ${show(on, 'MainPID')}`);
-  const began = performance.now();
   on.run('systemctl stop mooring');
-  assert.equal(performance.now() - began < 5_000, true);
   assert.deepEqual([show(on, 'ActiveState'), show(on, 'Result')], ['inactive', 'success']);
   assert.deepEqual(on.mounts('/var/lib/mooring/'), mounts);
   on.run("pkill -KILL 'mooring-(path|tool)'");

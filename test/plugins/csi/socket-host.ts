@@ -33,6 +33,8 @@ export interface SocketHost extends Host {
   watches(): number;
   /** Timers that are set now. */
   timers(): number;
+  /** The delays of the timers that went off. */
+  readonly waitedMs: number[];
   close(): void;
 }
 
@@ -48,6 +50,7 @@ export function createSocketHost(): SocketHost {
   const walks: string[] = [];
   const watchers = new Set<FSWatcher>();
   const timers = new Set<NodeJS.Timeout>();
+  const waitedMs: number[] = [];
   const never = () => Promise.reject(new Error('not part of this host'));
 
   return {
@@ -63,6 +66,7 @@ export function createSocketHost(): SocketHost {
     },
     watches: () => watchers.size,
     timers: () => timers.size,
+    waitedMs,
     close() {
       remote.close();
       for (const watcher of watchers) watcher.close();
@@ -76,6 +80,7 @@ export function createSocketHost(): SocketHost {
     timer(delayMs, fire) {
       const timer = setTimeout(() => {
         timers.delete(timer);
+        waitedMs.push(delayMs);
         fire();
       }, delayMs);
       timers.add(timer);
@@ -182,11 +187,11 @@ async function attempt<T>(act: () => Promise<T>): Promise<Result<Exclude<T, stri
   }
 }
 
-/** Settles when `condition` holds; fails with `what` after five seconds. */
+/** Settles when `condition` holds; fails with `what` after thirty seconds. */
 export async function until(what: string, condition: () => boolean): Promise<void> {
   const started = performance.now();
   while (!condition()) {
-    if (performance.now() - started > 5_000) throw new Error(`did not happen: ${what}`);
+    if (performance.now() - started > 30_000) throw new Error(`did not happen: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
