@@ -135,7 +135,7 @@ async function list(): Promise<QuarantineDocument> {
   const answer = await getFromAgent<QuarantineDocument>({
     socket,
     path: '/v1/quarantine',
-    timeoutMs: 5_000,
+    timeoutMs: 30_000,
     kind: 'Quarantine',
   });
   assert(answer.kind === 'ok', JSON.stringify(answer));
@@ -319,7 +319,7 @@ test('a change that is not answered is not taken for done', async () => {
   const answer = await changeAtAgent({
     socket: join(folder, 'none'),
     path: '/v1/quarantine',
-    timeoutMs: 1_000,
+    timeoutMs: 30_000,
     kind: 'QuarantineChange',
     method: 'POST',
     body: { volume: 'data' },

@@ -222,7 +222,7 @@ test('no more than 32 may wait, and those who hang up make room', async () => {
     watcher.end();
   }
   let refusals = 0;
-  for (let tries = 0; tries < 20 && refusals === 0; tries += 1) {
+  for (let tries = 0; tries < 150 && refusals === 0; tries += 1) {
     const answer = await getFromAgent({ socket, path: url, timeoutMs: 200, kind: 'Status' });
     if (answer.kind === 'refused') refusals += 1;
     assert.equal(answer.kind === 'refused' ? answer.code : 'too-many-watchers', 'too-many-watchers');
@@ -233,7 +233,7 @@ test('no more than 32 may wait, and those who hang up make room', async () => {
     const answer = await getFromAgent({
       socket,
       path: '/v1/status?after=abc-0&waitMs=1',
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
       kind: 'Status',
     });
     if (answer.kind === 'ok') break;
@@ -292,7 +292,7 @@ test('a path that the kernel would cut is refused, at both ends', async () => {
   socket = join(folder, 's'.repeat(110));
   const refused = await server().listen();
   assert.equal(!refused.ok && refused.failure.code, 'too-large');
-  const asked = await getFromAgent({ socket, path: '/v1/version', timeoutMs: 1_000, kind: 'Version' });
+  const asked = await getFromAgent({ socket, path: '/v1/version', timeoutMs: 30_000, kind: 'Version' });
   assert.match(asked.kind === 'unreachable' ? asked.message : '', /longer than 107 bytes/);
   servers.pop();
 });

@@ -10,7 +10,7 @@ import { createDirectoryWatcher } from '../../agent/directory-watcher.ts';
 import type { Cancel } from '../../mount/host.ts';
 import { path } from './manifests.ts';
 
-const HINT_MS_MAX = 5_000;
+const HINT_MS_MAX = 30_000;
 
 const clock = {
   timer(delayMs: number, fire: () => void): Cancel {

@@ -115,7 +115,7 @@ function namespaceOf(pid: number): string | undefined {
   }
 }
 
-const GONE_MS = 2_000;
+const GONE_MS = 15_000;
 /** /proc has no event for a process that is not our child. */
 const LOOK_EVERY_MS = 10;
 

@@ -26,7 +26,7 @@ const SECRET = 'tell-nobody';
 const MOUNT_FLAG = 'password=in-a-flag';
 const INTERNAL = 13;
 const UNAVAILABLE = 14;
-const DEADLINE_MS = 5_000;
+const DEADLINE_MS = 30_000;
 
 const directory = realpathSync(mkdtempSync(join(tmpdir(), 'mooring-proxy-')));
 const behind = join(directory, 'driver.sock');

@@ -298,11 +298,11 @@ function findPython(): string | false {
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 100; tries += 1) {
+  for (let tries = 0; tries < 600; tries += 1) {
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  assert.fail('it did not come about within five seconds');
+  assert.fail('it did not come about within thirty seconds');
 }
 
 test('a process that is only in a directory of a mount that is in no namespace any more is named', {

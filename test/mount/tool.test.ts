@@ -72,12 +72,14 @@ test('what is left behind with the pipes open is not waited for', async (t) => {
 
 test('at its deadline a tool is killed with all that it started, and the report says so', async (t) => {
   const file = `${scratchDirectory(t)}/pid`;
-  const seen = await report({ ...shell(`sleep 30 & echo $! >${file}; trap '' TERM; wait`), deadlineMs: 300 });
+  const seen = await report({
+    ...shell(`sleep 600 & echo $! >${file}; trap '' TERM; wait`),
+    deadlineMs: 2_000,
+  });
   assert.deepEqual([seen.signal, seen.exitCode, seen.deadlinePassed], ['SIGKILL', undefined, true]);
   const pid = Number(readFileSync(file, 'utf8'));
-  for (let tries = 0; isAlive(pid) && tries < 200; tries += 1)
-    await new Promise((resolve) => setImmediate(resolve));
-  assert.ok(!isAlive(pid));
+  // Killed in the same moment; who collects the dead is not us.
+  while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 5));
 });
 
 test('output is cut at 64 KiB, and its writer is not held up', async () => {

@@ -412,7 +412,7 @@ test('DR-12: a staged mount that went away or became another device is not publi
 });
 
 test('DR-01, DR-02: a deadline and a lost driver are uncertain, and the lost one is looked for', async () => {
-  const made = await world({}, { deadlineMs: 50 });
+  const made = await world({}, { deadlineMs: 500 });
   made.plan.before = () => new Promise(() => {});
   assert.deepEqual(refuse(await made.plugin.stage(call())), { code: 'driver-deadline', effect: 'unknown' });
   assert.deepEqual(made.suspected, []);
@@ -648,7 +648,7 @@ test('DR-02: a node that stays registered while a driver is replaced calls the n
 });
 
 test('A-033, A-056, A-065: what never said OK may be there, and is undone by its negation', async () => {
-  const made = await world({}, { deadlineMs: 40 });
+  const made = await world({}, { deadlineMs: 500 });
   made.plan.before = (method) =>
     method === 'NodeStageVolume' || method === 'NodePublishVolume' ? new Promise(() => {}) : undefined;
   assert.equal(refuse(await made.plugin.stage(call())).effect, 'unknown');

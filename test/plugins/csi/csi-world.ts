@@ -60,7 +60,7 @@ export async function world(
     host,
     layout: createLayout(host.root),
     nodeName: 'node-a',
-    deadlineMs: options.deadlineMs ?? 5_000,
+    deadlineMs: options.deadlineMs ?? 30_000,
     drivers: {
       get: (name) => (made.instance?.name === name ? made.instance : undefined),
       suspect: (name) => suspected.push(name),

@@ -35,7 +35,7 @@ function ask(path: AbsolutePath, options: { deadlineMs?: number; inode?: number;
         }
       : method.responseDeserialize;
   const call = { socket: { path, inode }, method: { ...method, responseDeserialize }, request: {} };
-  return remote.call({ ...call, deadlineMs: options.deadlineMs ?? 5_000 });
+  return remote.call({ ...call, deadlineMs: options.deadlineMs ?? 30_000 });
 }
 
 function serve(path: AbsolutePath, getPluginInfo: () => Promise<ReturnType<typeof info>>) {
@@ -68,7 +68,7 @@ test('a method without an implementation answers UNIMPLEMENTED', async () => {
   const path = freshPath();
   const server = await serve(path, async () => info('x'));
   const call = { socket: { path, inode: lstatSync(path).ino }, method: NodeService.nodeGetInfo, request: {} };
-  const reply = await remote.call({ ...call, deadlineMs: 5_000 });
+  const reply = await remote.call({ ...call, deadlineMs: 30_000 });
   assert.equal(reply.kind === 'status' && reply.status, 12);
   await server.close();
 });

@@ -29,7 +29,7 @@ test('C17: a republish that fails in the driver has no effect as long as the pod
 });
 
 test('C17: one that was never answered, or found nobody there, has none either, and walks nothing', async () => {
-  const made = await world({}, { deadlineMs: 300 });
+  const made = await world({}, { deadlineMs: 500 });
   await up(made);
   const before = accept(await made.host.mountIdOf(targetOf(made)));
   const walks: string[] = [];

@@ -207,7 +207,7 @@ test('G7: a volume whose group could not be set is published, perhaps, and must 
 });
 
 test('9.2 (1): a publish that ends without a verdict leaves the volume uncertain, never forgotten', async () => {
-  const made = await world({}, { deadlineMs: 40 });
+  const made = await world({}, { deadlineMs: 500 });
   await up(made);
   for (const status of [1, 4, 8, 10, 14]) {
     made.plan.before = refusing('NodePublishVolume', status);
