@@ -109,6 +109,13 @@ test('lines, files and exports keep to the house', () => {
   }
 });
 
+test('no test asserts how long something took', () => {
+  for (const { path, text } of sourcesBelow('test')) {
+    const asserted = /\bassert\b[^;]*?\b(?:performance|Date)\.now\(\)[^;]*;/.exec(text);
+    assert.equal(asserted, null, `${path}: ${asserted?.[0]}`);
+  }
+});
+
 test('nothing in the product imports a test', () => {
   for (const source of product) {
     for (const name of source.imports)
