@@ -81,6 +81,7 @@ export function desire(wish: Wish, options: DesireOptions): DesiredState {
     unknownOrigins: wish.unknownOrigins,
     unresolved,
     outOfService: wish.nodes.get(options.nodeName)?.outOfService ?? false,
+    lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),
   };
 }
 
@@ -166,6 +167,5 @@ function finish(
     publications: new Map(kept.map(([key, { publication }]) => [key, publication])),
     blocked: growing.blocked ?? attachment?.blocked ?? (served.length === 0 ? tokenless : undefined),
     size: size === undefined || !isOnlyRead ? size : { ...size, held: HELD_READ_ONLY },
-    attachmentLost: attachment?.lost ?? false,
   };
 }

@@ -2,6 +2,7 @@
 import type { HealthStatement, UsageNumbers } from '../plugins/plugin.ts';
 import { FOUND_ON_DISK, isMoreThan } from '../plugins/volume.ts';
 import { isOnTheGround } from '../reconciler/actual-state.ts';
+import type { DesiredState } from '../reconciler/desired-state.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { QuarantineReason } from '../reconciler/quarantine.ts';
 import { canLose } from '../reconciler/ward.ts';
@@ -42,11 +43,12 @@ export function expansionOf({ wanted, actual }: VolumePair, ofVolume: readonly O
 /** Why it must not be used here by the wish alone; only what a cluster can give to another node is meant. */
 export function standingQuarantine(
   { spec, wanted, actual }: VolumePair,
-  outOfService: boolean,
+  { outOfService, lostAttachments }: Pick<DesiredState, 'outOfService' | 'lostAttachments'>,
 ): QuarantineReason | undefined {
   if (spec.kind !== 'csi') return undefined;
   if (outOfService) return 'node-out-of-service';
-  return wanted?.attachmentLost === true && canLose(actual) ? 'attachment-lost' : undefined;
+  const isLost = wanted !== undefined && lostAttachments.has(spec.id);
+  return isLost && canLose(actual) ? 'attachment-lost' : undefined;
 }
 
 export function quarantineOf(

@@ -139,7 +139,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
   }
 
   function standing(volume: VolumePair): ReturnType<typeof standingQuarantine> {
-    return standingQuarantine(volume, view.desired.outOfService);
+    return standingQuarantine(volume, view.desired);
   }
 
   function place(one: PodPlace): PodVolumeStatus {

@@ -40,11 +40,6 @@ export interface DesiredVolume {
   readonly blocked: Failure | undefined;
   /** Undefined for a volume of no known size. */
   readonly size: WantedSize | undefined;
-  /**
-   * The cluster says that it is not attached to this node: if something of it stands here, it goes into quarantine
-   * (B-2). `blocked` keeps it from being set up where nothing does.
-   */
-  readonly attachmentLost: boolean;
 }
 
 /** A volume of a pod that could not be resolved to a VolumeSpec. */
@@ -65,6 +60,11 @@ export interface DesiredState {
   readonly unresolved: readonly UnresolvedVolume[];
   /** The node carries the mark `node.kubernetes.io/out-of-service`: its CSI volumes were given to others (KEP-2268). */
   readonly outOfService: boolean;
+  /**
+   * Of these the cluster says that they are not attached to this node: one of which something stands here goes into
+   * quarantine (B-2). What is wanted of them is `blocked`, so that nothing is set up where nothing stands.
+   */
+  readonly lostAttachments: ReadonlySet<VolumeId>;
 }
 
 export const NOTHING_KNOWN: DesiredState = {
@@ -74,4 +74,5 @@ export const NOTHING_KNOWN: DesiredState = {
   unknownOrigins: new Set(),
   unresolved: [],
   outOfService: false,
+  lostAttachments: new Set(),
 };

@@ -50,7 +50,8 @@ export function createWards(parts: WardParts): Wards {
     const spec = wanted?.spec ?? known?.spec;
     if (spec === undefined || !parts.canBeProvenClean(spec)) return undefined;
     if (desired.outOfService) return 'node-out-of-service';
-    return wanted?.attachmentLost === true && canLose(known) ? 'attachment-lost' : undefined;
+    const isLost = wanted !== undefined && desired.lostAttachments.has(volume);
+    return isLost && canLose(known) ? 'attachment-lost' : undefined;
   }
 
   /** Unknown is not unwanted: after a start, whoever said so may be in a source that cannot be read now. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { desire } from '../../agent/desire.ts';
 import { csiVolumeId } from '../../plugins/volume.ts';
-import type { DesiredVolume } from '../../reconciler/desired-state.ts';
+import type { Failure } from '../../mount/failure.ts';
 import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
 import { blockedIn, DATA, STAND_ALONE, volumeOf } from './desired.ts';
 import { agentWorld, until, untilSettled } from './duties-world.ts';
@@ -31,13 +31,14 @@ function stateOf(files: Readonly<Record<string, string>>) {
 }
 
 /** What is said of the one volume, by these documents together. */
-function saidBy(...documents: readonly string[]): Pick<DesiredVolume, 'attachmentLost' | 'blocked'> {
+function saidBy(...documents: readonly string[]): { readonly lost: boolean; readonly blocked?: Failure } {
   const files = Object.fromEntries(documents.map((text, index) => [`z${index}.yaml`, text]));
-  const { attachmentLost, blocked } = volumeOf(stateOf(files), DATA);
-  return { attachmentLost, blocked };
+  const state = stateOf(files);
+  const { blocked } = volumeOf(state, DATA);
+  return { lost: state.lostAttachments.has(DATA), ...(blocked === undefined ? {} : { blocked }) };
 }
 
-const NOTHING = { attachmentLost: false, blocked: undefined };
+const NOTHING = { lost: false };
 
 test('a VolumeAttachment is its driver, node, PersistentVolume and what its status says', () => {
   const read = (yaml: string) => {
@@ -91,8 +92,8 @@ test('a refused field of a VolumeAttachment is named, with what would be right',
 });
 
 test('B-2: attached: false for this node, its volume and its driver means that the attachment is lost', () => {
-  const { attachmentLost, blocked } = saidBy(LOST);
-  assert.equal(attachmentLost, true);
+  const { lost, blocked } = saidBy(LOST);
+  assert.equal(lost, true);
   assert.equal(blocked?.code, 'not-attached');
   assert.match(
     saidBy(attachmentYaml('a', '{attached: false, attachError: {message: no path}}')).blocked?.message ?? '',
@@ -117,7 +118,7 @@ test('of several for one volume and node any attached: false wins, in whatever o
     [no, yes, going],
     [going, yes, no],
   ])
-    assert.equal(saidBy(...documents).attachmentLost, true);
+    assert.equal(saidBy(...documents).lost, true);
 });
 
 test('AP-09: while one is being deleted nothing is set up, and what stands is left alone', () => {
@@ -126,7 +127,7 @@ test('AP-09: while one is being deleted nothing is set up, and what stands is le
     blockedIn(stateOf({ 'a.yaml': going })),
     /^not-attached: VolumeAttachment a \(a\.yaml#1\) is being deleted$/,
   );
-  assert.equal(saidBy(going).attachmentLost, false);
+  assert.equal(saidBy(going).lost, false);
 });
 
 test('a refused one is not known, and not known is not attached; the rest goes on', () => {
@@ -144,8 +145,8 @@ test('a refused one is not known, and not known is not attached; the rest goes o
     /^VolumeAttachment a was refused \(a\.yaml#1, status\.attached: expected/,
   );
   assert.deepEqual(
-    [data.blocked?.code, data.attachmentLost, other.blocked],
-    ['not-attached', false, undefined],
+    [data.blocked?.code, state.lostAttachments.size, other.blocked],
+    ['not-attached', 0, undefined],
   );
   assert.deepEqual(saidBy(attachmentYaml('a', '{attached: maybe}', { node: 'node-2' })), NOTHING);
   const namesake = { 'a.yaml': attachmentYaml('a', '{attached: true}'), 'b.yaml': LOST };

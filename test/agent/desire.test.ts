@@ -86,7 +86,7 @@ test('a pod reaches its CSI volume through claim and PersistentVolume', () => {
       },
     ],
   );
-  assert.deepEqual([volume.size, volume.attachmentLost, state.outOfService], [undefined, false, false]);
+  assert.deepEqual([volume.size, state.lostAttachments.size, state.outOfService], [undefined, 0, false]);
   assert.deepEqual([volume.blocked, state.unresolved, state.frozenPods.size], [undefined, [], 0]);
 });
 

@@ -62,7 +62,6 @@ function wanted(one: CsiVolumeSpec): DesiredVolume {
     publications: new Map([[place.key, { spec: place, generation: '', files: undefined, tokens }]]),
     blocked: undefined,
     size: undefined,
-    attachmentLost: false,
   };
 }
 

@@ -180,10 +180,10 @@ test('a quarantine by the wish stands although the volume is clean, or was never
   const clean = { ...actual(DATA, ABSENT, PRESENT), quarantine: quarantine({ verified: true }) };
   const sentence = explained('data', { ...marked, ...known(clean) }).conditions[0]?.sentence ?? '';
   assert.match(sentence, /; it was proven clean, and leaves when the wish no longer says so$/);
-  const lost = { ...wanted(DATA, WEB), attachmentLost: true };
-  const here = { desired: desired([lost]), ...known(actual(DATA, PRESENT, PRESENT, WEB)) };
+  const lost = { ...desired([wanted(DATA, WEB)]), lostAttachments: new Set([DATA.id]) };
+  const here = { desired: lost, ...known(actual(DATA, PRESENT, PRESENT, WEB)) };
   assert.equal(onlyVolume(here).quarantine?.reason, 'attachment-lost');
-  assert.equal(onlyVolume({ desired: desired([lost]) }).quarantine, null, 'what never was here is not lost');
+  assert.equal(onlyVolume({ desired: lost }).quarantine, null, 'what never was here is not lost');
 });
 
 test('the table makes a quarantine stand out, also of a volume that is in no pod any more', () => {

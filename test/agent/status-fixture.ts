@@ -99,7 +99,6 @@ export function wanted(spec: VolumeSpec, ...owners: readonly PodReference[]): De
       }),
     ),
     size: undefined,
-    attachmentLost: false,
   };
 }
 
@@ -153,6 +152,7 @@ export function desired(volumes: readonly DesiredVolume[], rest: Partial<Desired
     unknownOrigins: new Set(),
     unresolved: [],
     outOfService: false,
+    lostAttachments: new Set(),
     ...rest,
   };
 }

@@ -537,7 +537,7 @@ test('a lost attachment means quarantine, and afterwards it is attached again be
   const want = wanted('data', ['web']);
   reconciler.setDesired(wish([want]));
   await settled();
-  reconciler.setDesired(wish([{ ...want, attachmentLost: true }]));
+  reconciler.setDesired(wish([want], { lostAttachments: new Set([want.spec.id]) }));
   await host.advance(100);
   reconciler.setDesired(wish([want]));
   await host.advance(5_000);
@@ -556,7 +556,7 @@ test('a volume that was never here is not in quarantine because it is not attach
   plugins.needs = { attach: true, stage: true, expand: false };
   const blocked = { code: 'not-attached', message: 'said', effect: 'none' } as const;
   const want = wanted('data', ['web']);
-  reconciler.setDesired(wish([{ ...want, attachmentLost: true, blocked }]));
+  reconciler.setDesired(wish([{ ...want, blocked }], { lostAttachments: new Set([want.spec.id]) }));
   await host.advance(1_000);
   assert.deepEqual([plugins.calls, reconciler.actual().size], [[], 0]);
   assert.deepEqual(
@@ -574,7 +574,7 @@ test('a quarantine by the wish is not left while a source that may still say so 
   const inQuarantine = () => reconciler.actual().get(csi('data').id)?.quarantine;
   reconciler.setDesired(wish([want]));
   await settled();
-  reconciler.setDesired(wish([{ ...want, attachmentLost: true }]));
+  reconciler.setDesired(wish([want], { lostAttachments: new Set([want.spec.id]) }));
   await host.advance(5_000);
   assert.equal(inQuarantine()?.verified, true);
   reconciler.setDesired(wish([want], { unknownOrigins: new Set(['attachment.yaml']) }));

@@ -98,7 +98,6 @@ export function wanted(handle: string, pods: readonly string[], blocked?: Failur
     publications,
     blocked,
     size: undefined,
-    attachmentLost: false,
   };
 }
 
@@ -110,6 +109,7 @@ export function wish(volumes: readonly DesiredVolume[], more: Partial<DesiredSta
     unknownOrigins: new Set(),
     unresolved: [],
     outOfService: false,
+    lostAttachments: new Set(),
     ...more,
   };
 }

@@ -117,11 +117,11 @@ function isInQuarantine(sim: Simulation, path: string, handle: string | undefine
   const view = sim.earlyView();
   if (view === undefined) return false;
   if (sim.world.quarantine.hasJustEnded(sim.time.nowMs())) return true;
-  const { outOfService, volumes } = view.reconciler.desired();
+  const { outOfService, volumes, lostAttachments } = view.reconciler.desired();
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);
   for (const { spec, quarantine, publications } of view.reconciler.actual().values()) {
-    const isLost = volumes.get(spec.id)?.attachmentLost === true;
+    const isLost = volumes.has(spec.id) && lostAttachments.has(spec.id);
     if (spec.kind !== 'csi' || (quarantine === undefined && !outOfService && !isLost)) continue;
     // What nobody explains, where it is wanted, comes down with it.
     const wanted = volumes.get(spec.id)?.publications ?? new Map();
@@ -266,8 +266,9 @@ function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: O
 
 /** By the wish alone, before it was noted. */
 function isStanding({ reconciler }: AgentView, volume: VolumeId): boolean {
-  const { outOfService, volumes } = reconciler.desired();
-  return volume.startsWith(SPEC_PLUGIN.csi) && (outOfService || volumes.get(volume)?.attachmentLost === true);
+  const { outOfService, volumes, lostAttachments } = reconciler.desired();
+  const isLost = volumes.has(volume) && lostAttachments.has(volume);
+  return volume.startsWith(SPEC_PLUGIN.csi) && (outOfService || isLost);
 }
 
 function isTeardown(kind: string): boolean {
