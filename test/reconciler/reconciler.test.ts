@@ -551,6 +551,29 @@ test('a lost attachment means quarantine, and afterwards it is attached again be
   ]);
 });
 
+test('a volume that no pod wants any more, and that does not come down, is lost as any other', async () => {
+  const { host, plugins, reconciler } = bench();
+  const want = wanted('data', ['web']);
+  const { id } = want.spec;
+  reconciler.setDesired(wish([want]));
+  await settled();
+  plugins.fault = (kind) =>
+    kind === 'unpublish' ? { code: 'mount-busy', message: '', effect: 'none' } : undefined;
+  reconciler.setDesired(wish([]));
+  await host.advance(100);
+  const lostAttachments = new Set([id]);
+  reconciler.setDesired(wish([], { lostAttachments }));
+  await host.advance(100);
+  assert.equal(reconciler.actual().get(id)?.quarantine?.reason, 'attachment-lost');
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([want], { lostAttachments }));
+  await host.advance(60_000);
+  assert.deepEqual(plugins.calls.slice(-2), ['unstage data', 'clean 7:1'], 'the pod that comes back waits');
+  reconciler.setDesired(wish([want]));
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls.slice(-2), ['stage data', 'publish web/pv-data']);
+});
+
 test('a volume that was never here is not in quarantine because it is not attached', async () => {
   const { host, plugins, reconciler } = bench();
   plugins.needs = { attach: true, stage: true, expand: false };
