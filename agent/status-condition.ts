@@ -42,13 +42,12 @@ export function expansionOf({ wanted, actual }: VolumePair, ofVolume: readonly O
 
 /** Why it must not be used here by the wish alone; only what a cluster can give to another node is meant. */
 export function standingQuarantine(
-  { spec, wanted, actual }: VolumePair,
+  { spec, actual }: VolumePair,
   { outOfService, lostAttachments }: Pick<DesiredState, 'outOfService' | 'lostAttachments'>,
 ): QuarantineReason | undefined {
   if (spec.kind !== 'csi') return undefined;
   if (outOfService) return 'node-out-of-service';
-  const isLost = wanted !== undefined && lostAttachments.has(spec.id);
-  return isLost && canLose(actual) ? 'attachment-lost' : undefined;
+  return lostAttachments.has(spec.id) && canLose(actual) ? 'attachment-lost' : undefined;
 }
 
 export function quarantineOf(

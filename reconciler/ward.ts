@@ -50,8 +50,7 @@ export function createWards(parts: WardParts): Wards {
     const spec = wanted?.spec ?? known?.spec;
     if (spec === undefined || !parts.canBeProvenClean(spec)) return undefined;
     if (desired.outOfService) return 'node-out-of-service';
-    const isLost = wanted !== undefined && desired.lostAttachments.has(volume);
-    return isLost && canLose(known) ? 'attachment-lost' : undefined;
+    return desired.lostAttachments.has(volume) && canLose(known) ? 'attachment-lost' : undefined;
   }
 
   /** Unknown is not unwanted: after a start, whoever said so may be in a source that cannot be read now. */

@@ -121,7 +121,7 @@ function isInQuarantine(sim: Simulation, path: string, handle: string | undefine
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);
   for (const { spec, quarantine, publications } of view.reconciler.actual().values()) {
-    const isLost = volumes.has(spec.id) && lostAttachments.has(spec.id);
+    const isLost = lostAttachments.has(spec.id);
     if (spec.kind !== 'csi' || (quarantine === undefined && !outOfService && !isLost)) continue;
     // What nobody explains, where it is wanted, comes down with it.
     const wanted = volumes.get(spec.id)?.publications ?? new Map();
@@ -266,9 +266,8 @@ function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: O
 
 /** By the wish alone, before it was noted. */
 function isStanding({ reconciler }: AgentView, volume: VolumeId): boolean {
-  const { outOfService, volumes, lostAttachments } = reconciler.desired();
-  const isLost = volumes.has(volume) && lostAttachments.has(volume);
-  return volume.startsWith(SPEC_PLUGIN.csi) && (outOfService || isLost);
+  const { outOfService, lostAttachments } = reconciler.desired();
+  return volume.startsWith(SPEC_PLUGIN.csi) && (outOfService || lostAttachments.has(volume));
 }
 
 function isTeardown(kind: string): boolean {

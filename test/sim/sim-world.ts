@@ -236,7 +236,9 @@ export class SimWorld {
   /** A controller detaches a disk from this machine, and after a while says something else, or nothing. */
   loseAttachment(): void {
     const { random, time, trace } = this.#parts;
-    const disks = [...this.pods.values()].flatMap(({ volumes }) => volumes.flatMap(wantedDiskOf));
+    const wanted = [...this.pods.values()].flatMap(({ volumes }) => volumes.flatMap(wantedDiskOf));
+    // One that no pod wants may be on its way down here, or may not come down (B-2).
+    const disks = [...wanted, ...this.storage.sharedDisks];
     if (disks.length === 0) return;
     const disk = random.pick(disks);
     const word: AttachmentWord = { disk, attached: false, going: random.chance(0.3) };
