@@ -439,3 +439,27 @@ test('a place found while its publish was under way is not forgotten when that p
   assert.equal(learnt(merged)?.presence.kind, 'unsure');
   assert.equal(learnt(begun), undefined, 'what nobody found was made by us, and is gone');
 });
+
+test('a place or a stage that is looked at while its operation begins is found all the same (INV-1)', async () => {
+  const { id } = csi('data');
+  const publish = { kind: 'publish', volume: id, publication: place('web', 'data').key } as const;
+  const stage = { kind: 'stage', volume: id } as const;
+  const staging = `${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`;
+  const papers = published.replace(/mount$/, 'vol_data.json');
+  for (const [path, begun] of [
+    [papers, begin(actual('data', { staged: 'present' }), publish, place('web', 'data'))],
+    [staging, begin(actual('data', {}), stage, undefined)],
+  ] as const) {
+    const before = actual('data', { staged: path === papers ? 'present' : 'absent' });
+    assert.notDeepEqual(await found(disk({ [path]: data }), new Map([[id, begun]])), [], 'begun before');
+    const known = new Map([[id, before]]);
+    const host = disk({ [path]: data });
+    const { readFile } = host;
+    host.readFile = (file, bytesMax) => {
+      if (file === path) known.set(id, begun);
+      return readFile(file, bytesMax);
+    };
+    const [volume] = await scan(host, known);
+    assert.ok(volume !== undefined && mergeFound(known.get(id), volume) !== undefined, path);
+  }
+});

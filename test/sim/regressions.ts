@@ -90,4 +90,9 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 41785,
     sentence: 'a volume of whose stage only the directory is left is unstaged before it is detached',
   },
+  {
+    seed: 67810,
+    sentence:
+      'a publication that is found while it is begun again is not forgotten when nothing comes of that',
+  },
 ];
