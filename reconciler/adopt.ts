@@ -200,7 +200,8 @@ async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds, tid
 function stagedHashes(known: ActualState, driver: string): ReadonlySet<string> {
   const hashes = new Set<string>();
   for (const { spec, staged } of known.values()) {
-    if (spec.kind !== 'csi' || spec.driver !== driver || staged.kind === 'absent') continue;
+    if (spec.kind !== 'csi' || spec.driver !== driver || staged.kind === 'absent' || isBegun(staged))
+      continue;
     hashes.add(sha256Hex(spec.volumeHandle));
   }
   return hashes;

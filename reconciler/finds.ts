@@ -20,13 +20,14 @@ import {
   type ActualPublication,
   type ActualState,
   type ActualVolume,
+  isBegun,
   RESTARTED,
 } from './actual-state.ts';
 import type { VolumeData } from './disk-reader.ts';
 
 /** What was found so far, with what is known already. */
 export interface Finds {
-  /** Adds a place unless it is known. */
+  /** Adds a place unless it is known. That it is being set up says nothing of what was there before. */
   place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
   staged(spec: VolumeSpec): void;
   isKnownPlace(publication: PublicationKey): boolean;
@@ -42,7 +43,8 @@ export interface Finds {
 export function createFinds(known: ActualState): Finds {
   const found = new Map<VolumeId, ActualVolume>();
   const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
-  const places = new Set(publications.map(({ spec }) => spec.key));
+  const isSure = ({ presence }: ActualPublication): boolean => !isBegun(presence);
+  const places = new Set(publications.filter(isSure).map(({ spec }) => spec.key));
   const pods = new Set(publications.map(({ spec }) => spec.pod.uid));
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
     found.get(spec.id) ?? {
@@ -61,7 +63,8 @@ export function createFinds(known: ActualState): Finds {
     };
   return {
     place(spec, stage, publication) {
-      if (known.get(spec.id)?.publications.has(publication.key)) return;
+      const believed = known.get(spec.id)?.publications.get(publication.key);
+      if (believed !== undefined && isSure(believed)) return;
       const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
       const now = volume(spec, stage);
       pods.add(publication.pod.uid);
@@ -70,7 +73,7 @@ export function createFinds(known: ActualState): Finds {
     },
     staged(spec) {
       const before = known.get(spec.id);
-      if (before !== undefined && before.staged.kind !== 'absent') return;
+      if (before !== undefined && before.staged.kind !== 'absent' && !isBegun(before.staged)) return;
       found.set(spec.id, {
         ...volume(spec, true),
         needs: { attach: false, stage: true, expand: false },
