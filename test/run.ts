@@ -1,7 +1,7 @@
 /**
  * `npm test`: every test file under node's own runner, inside a private mount namespace when we are root, and a look
  * at the machine afterwards: the tests must leave no mount, loop device, process or scratch directory behind.
- * `npm test -- test/reconciler` runs the files below a folder; `test/interop` runs only when it is named.
+ * `npm test -- test/reconciler` runs the files below a folder; `test/interop` and `test/vm` only when they are named.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -20,12 +20,14 @@ function testFiles(wanted: readonly string[]): string[] {
     .map((name) => relative(process.cwd(), join(HERE, name)))
     .sort();
   return wanted.length === 0
-    ? all.filter((name) => !name.startsWith(APART))
+    ? all.filter((name) => !APART.some((one) => name.startsWith(one)))
     : all.filter((name) => wanted.some((one) => name.startsWith(one.replace(/^\.\//, ''))));
 }
 
-/** Builds Go programs, for minutes on a bare machine: a suite of its own. */
-const APART = 'test/interop/';
+/** One builds Go programs, the other machines, for minutes: suites of their own. */
+const APART = ['test/interop/', 'test/vm/'];
+/** A machine under emulation wants all processors, and its image is made once. */
+const ONE_BY_ONE = 'test/vm/';
 
 /** What a test may not leave behind, by name. */
 function traces(): Set<string> {
@@ -63,7 +65,7 @@ function run(files: readonly string[]): Promise<number> {
     '--import',
     'tsx',
     '--test',
-    `--test-concurrency=${CONCURRENCY}`,
+    `--test-concurrency=${files.some((name) => name.startsWith(ONE_BY_ONE)) ? 1 : CONCURRENCY}`,
     `--test-timeout=${FILE_MS_MAX}`,
     ...files,
   ];

@@ -1,0 +1,89 @@
+/** What is left of a node's volumes after a reboot and after a power cut; nobody helps. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { documents, podWith } from '../interop/manifests.ts';
+import { claimed, onVmNode, ROOT, targetOf, type VmNode } from './vm-node.ts';
+
+const SHELF = `${ROOT}/pods/web-1/volumes/kubernetes.io~empty-dir`;
+const WEB = targetOf('web-1', 'data');
+
+/** A pod with a file system of the driver, a memory and a disk emptyDir. */
+async function putWeb(node: VmNode): Promise<void> {
+  const more = `    - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }\n    - { name: disk, emptyDir: {} }\n`;
+  const pod = `${podWith('web', 'web-1', claimed('data'))}${more}`;
+  const mounts = ['data', 'memory', 'disk'].map((name) => `{ name: ${name}, mountPath: /${name} }`);
+  const volume = await node.create('data', '64Mi', { fsType: 'ext4' });
+  await node.put(
+    'web',
+    documents(volume, pod.replace(/volumeMounts: .*/, `volumeMounts: [${mounts.join(', ')}]`)),
+  );
+}
+
+async function putRaw(node: VmNode): Promise<string> {
+  const volume = await node.create('raw', '4Mi', { mode: 'Block' });
+  await node.put('raw', documents(volume, podWith('raw', 'raw-1', claimed('raw'), 'volumeDevices')));
+  return `${ROOT}/pods/raw-1/volumeDevices/kubernetes.io~csi/raw`;
+}
+
+/** Where something is mounted, and what sort. The numbers of loop devices change. */
+async function placesOf(node: VmNode): Promise<readonly string[]> {
+  const lines = (await node.mounts()).map((line) => line.split(' '));
+  return lines.map((fields) => `${fields[4]} ${fields[fields.indexOf('-') + 1]}`).sort();
+}
+
+test('after a reboot everything is there again by itself, with its data, and nothing is stale', (t) =>
+  onVmNode(t, async (node) => {
+    await putWeb(node);
+    const raw = await putRaw(node);
+    await node.untilReady(2);
+    await node.must(`for d in ${WEB} ${SHELF}/memory ${SHELF}/disk; do printf precious > $d/note; done`);
+    await node.must(`printf precious | dd of=${raw} conv=notrunc`);
+    const places = await placesOf(node);
+    assert.equal(places.length, 5, places.join('\n'));
+    await node.reboot();
+    await node.untilReady(2);
+    assert.deepEqual(await placesOf(node), places);
+    assert.equal(await node.must(`cat ${WEB}/note ${SHELF}/disk/note`), 'preciousprecious');
+    assert.equal(await node.must(`head -c 8 ${raw}`), 'precious');
+    assert.equal(await node.must(`ls -A ${SHELF}/memory`), '', 'memory does not outlive the boot');
+    assert.equal(await node.must('systemctl show -P NRestarts mooring mooring-loopfile | tr -d "\\n"'), '00');
+    await node.remove('web', 'raw');
+  }));
+
+const LATER = ['one', 'two', 'three', 'four'] as const;
+
+async function putLater(node: VmNode): Promise<void> {
+  const volumes: string[] = [];
+  for (const name of LATER) volumes.push(await node.create(name, '32Mi', { fsType: 'ext4' }));
+  const pods = LATER.map((name) => podWith(name, `${name}-1`, claimed(name)));
+  await node.put('later', documents(...volumes, ...pods));
+}
+
+test('after a power cut, pods that stood and pods that were on their way are ready, and what was synced is there', (t) =>
+  onVmNode(t, async (node) => {
+    await putWeb(node);
+    const raw = await putRaw(node);
+    await node.untilReady(2);
+    await node.must(
+      `printf precious > ${WEB}/note; sync ${WEB}/note; printf precious | dd of=${raw} conv=notrunc,fsync`,
+    );
+    await node.must(`printf lost > ${WEB}/late`);
+    await putLater(node);
+    // Once in the middle of the first ones, once as soon as the node is at it again.
+    await node.until(`ls ${ROOT}/plugins/kubernetes.io/csi/*/*/ ${ROOT}/pods`, /^one-1$|^two-1$/m);
+    for (const moment of ['on the way up', 'on the way back']) {
+      await node.powerCut();
+      await node.powerOn();
+      if (moment === 'on the way up') await node.until(`ls ${ROOT}/pods/*/volumes/*/*`, /./);
+    }
+    const status = await node.untilReady(2 + LATER.length);
+    assert.deepEqual(status.unreadableRecords, []);
+    assert.equal(await node.must(`cat ${WEB}/note; head -c 8 ${raw}`), 'preciousprecious');
+    for (const name of LATER) {
+      const target = targetOf(`${name}-1`, name);
+      const mounted = (await placesOf(node)).filter((place) => place === `${target} ext4`);
+      assert.equal(mounted.length, 1, name);
+      await node.must(`printf more > ${target}/note; sync ${target}/note`);
+    }
+    await node.remove('web', 'raw', 'later');
+  }));
