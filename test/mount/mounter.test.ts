@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { type TestContext, test } from 'node:test';
 import { done, fail, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
@@ -140,6 +141,29 @@ test('another mount namespace that still has the mount is named', { skip }, asyn
   );
   await end(copy);
   value(await mounter.unmount(target));
+});
+
+test('a namespace that follows ours holds nothing; who uses the mount in it does', { skip }, async (t) => {
+  const { host, mounter, target: tree } = await world(t);
+  execFileSync('mount', ['--bind', tree, tree]);
+  execFileSync('mount', ['--make-shared', tree]);
+  const target = below(tree, 'inner');
+  value(await host.makeDirectory(target, 0o750));
+  value(await mounter.mountTmpfs({ target, options: [] }));
+  // As systemd gives services with PrivateTmp= and the like.
+  const following = ['unshare', '-m', '--propagation', 'slave', 'sh', '-c'] as const;
+  await holder(t, ...following, 'echo && exec sleep 60');
+  const busy = await holder(t, ...following, `exec 7>${target}/file && echo && exec sleep 60`);
+  const refused = await mounter.unmount(target);
+  refuses(refused, 'mount-busy', 'none');
+  assert.match(
+    refused.ok ? '' : String(refused.failure.blocker),
+    new RegExp(`^pid ${busy.pid} \\((sh|sleep)\\) in its own mount namespace$`),
+  );
+  await end(busy);
+  assert.deepEqual(value(await host.findHolders(target)), []);
+  value(await mounter.unmount(target));
+  execFileSync('umount', [tree]);
 });
 
 /** The host with a tool that lies: the kernel is the judge, not the tool's word. */
