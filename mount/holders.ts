@@ -5,15 +5,16 @@ import { errnoOf } from './errno.ts';
 import { ok, type Result } from './failure.ts';
 import { type AbsolutePath, isBelow } from './host.ts';
 import { lookUpMount, readMountInfo, readMountTable } from './path-mount.ts';
-import { type MountEntry, parseMountTable } from './mount-table.ts';
+import { type MountEntry, type MountTable, parseMountTable } from './mount-table.ts';
 
 const HOLDERS_MAX = 8;
 const SCAN_MS_MAX = 2_000;
 const OWN_NAMESPACE = '/proc/self/ns/mnt';
 
 /**
- * At most 8 of: mounts below it, processes of this mount namespace that use a path below it, and other mount
- * namespaces that hold the same file system (test-bed.md §1: then umount succeeds here and the device stays busy).
+ * At most 8 of: mounts below it, processes that use a path below it, and other mount namespaces that hold the same file
+ * system (test-bed.md §1: then umount succeeds here and the device stays busy). A namespace whose copy goes with ours,
+ * as systemd gives to most services, holds nothing by itself: only who uses it in there does (mount_namespaces(7)).
  * Empty when nothing is mounted there. Never fails for one process that cannot be read.
  */
 export function findHolders(target: AbsolutePath): Result<readonly string[]> {
@@ -24,21 +25,28 @@ export function findHolders(target: AbsolutePath): Result<readonly string[]> {
   const { mountId } = mount.value;
   const table = readMountTable();
   if (!table.ok) return table;
-  const entry = table.value.entries.find((one) => one.mountId === mountId);
+  const mounts = chainOf(table.value, mountId);
   const holders = table.value.entries
     .filter((one) => one.parentId === mountId)
     .map((one) => `mount ${one.target}`);
-  const namespaces = new Set([readLinkOrNothing(OWN_NAMESPACE)]);
+  const own = readLinkOrNothing(OWN_NAMESPACE);
+  const copies = new Map<string, Copy>();
   for (const pid of processes()) {
     if (holders.length >= HOLDERS_MAX || performance.now() > untilMs) break;
     const namespace = readLinkOrNothing(`/proc/${pid}/ns/mnt`);
-    if (namespace === readLinkOrNothing(OWN_NAMESPACE)) {
+    if (namespace === undefined) continue;
+    if (namespace === own) {
       if (uses(pid, target)) holders.push(`pid ${pid} (${nameOf(pid)})`);
-    } else if (namespace !== undefined && !namespaces.has(namespace)) {
-      namespaces.add(namespace);
-      if (entry !== undefined && hasCopyOf(pid, entry))
-        holders.push(`pid ${pid} (${nameOf(pid)}) in its own mount namespace`);
+      continue;
     }
+    const known = copies.get(namespace);
+    const copy = known ?? copyIn(pid, mounts);
+    copies.set(namespace, copy);
+    const holds =
+      copy.kind === 'follows'
+        ? copy.targets.some((one) => uses(pid, one))
+        : copy.kind === 'stays' && known === undefined;
+    if (holds) holders.push(`pid ${pid} (${nameOf(pid)}) in its own mount namespace`);
   }
   return ok(holders.slice(0, HOLDERS_MAX));
 }
@@ -55,13 +63,40 @@ function uses(pid: string, target: AbsolutePath): boolean {
   });
 }
 
-/** The same part of the same file system, mounted in the namespace of another process. */
-function hasCopyOf(pid: string, entry: MountEntry): boolean {
+/** A mount, and the one that it lies on. */
+interface Chain {
+  readonly mount: MountEntry;
+  readonly parent: MountEntry | undefined;
+}
+
+function chainOf({ entries }: MountTable, mountId: number): Chain | undefined {
+  const mount = entries.find((one) => one.mountId === mountId);
+  if (mount === undefined) return undefined;
+  return { mount, parent: entries.find((one) => one.mountId === mount.parentId) };
+}
+
+/** In another namespace. `follows`: it is unmounted there when it is here. */
+type Copy =
+  | { readonly kind: 'none' | 'stays' }
+  | { readonly kind: 'follows'; readonly targets: readonly AbsolutePath[] };
+
+/** The same part of the same file system, mounted in the namespace of another process; one that stays comes first. */
+function copyIn(pid: string, ours: Chain | undefined): Copy {
   const text = readMountInfo(`/proc/${pid}/mountinfo`);
   const table = text.ok ? parseMountTable(text.value) : text;
-  return (
-    table.ok && table.value.entries.some(({ device, root }) => device === entry.device && root === entry.root)
-  );
+  if (!table.ok || ours === undefined) return { kind: 'none' };
+  const { device, root } = ours.mount;
+  const found = table.value.entries.filter((one) => one.device === device && one.root === root);
+  if (found.length === 0) return { kind: 'none' };
+  const stays = found.some((one) => !isFollowing(chainOf(table.value, one.mountId)?.parent, ours.parent));
+  return stays ? { kind: 'stays' } : { kind: 'follows', targets: found.map(({ target }) => target) };
+}
+
+/** What is unmounted on our mount is unmounted on theirs: a peer or a slave of it. */
+function isFollowing(theirs: MountEntry | undefined, ours: MountEntry | undefined): boolean {
+  const group = ours?.propagation.find((one) => one.startsWith('shared:'));
+  if (group === undefined || theirs === undefined) return false;
+  return theirs.propagation.some((one) => one === group || one === group.replace('shared', 'master'));
 }
 
 /** Only letters, digits and a few signs, at most 32: a process chooses its own name. Empty when it has ended. */
