@@ -45,6 +45,8 @@ const PACKAGES = [
   'qemu-guest-agent',
   'libstdc++6',
 ];
+/** A shell that is not of a login may have a path without the administrator's tools. */
+const ENVIRONMENT = { PATH: `${process.env['PATH']}:/usr/sbin:/sbin`, LC_ALL: 'C.UTF-8' };
 /** Each costs a boot under emulation a part of a second, and no test asks for it. */
 const MASKED = [
   'systemd-logind.service',
@@ -101,7 +103,9 @@ rm -rf root
 export function machineImageSkip(): string | undefined {
   if (process.getuid?.() !== 0) return 'needs root';
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'needs Linux on x86-64';
-  const missing = TOOLS.find((tool) => spawnSync(tool, ['--version']).error !== undefined);
+  const missing = TOOLS.find(
+    (tool) => spawnSync(tool, ['--version'], { env: ENVIRONMENT }).error !== undefined,
+  );
   if (missing !== undefined) return `${missing} is not installed`;
   if (debianRelease() === undefined) return 'needs Debian: its package sources and its release';
   return undefined;
@@ -172,7 +176,7 @@ function runScript(
   ];
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...alone, ...bound], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', KERNEL_HOOK },
+    env: { ...ENVIRONMENT, KERNEL_HOOK },
   });
   let said = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += String(chunk)));
