@@ -9,7 +9,8 @@ const WEB = targetOf('web-1', 'data');
 
 /** A pod with a file system of the driver, a memory and a disk emptyDir. */
 async function putWeb(node: VmNode): Promise<void> {
-  const more = `    - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }\n    - { name: disk, emptyDir: {} }\n`;
+  const memory = '    - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }\n';
+  const more = `${memory}    - { name: disk, emptyDir: {} }\n`;
   const pod = `${podWith('web', 'web-1', claimed('data'))}${more}`;
   const mounts = ['data', 'memory', 'disk'].map((name) => `{ name: ${name}, mountPath: /${name} }`);
   const volume = await node.create('data', '64Mi', { fsType: 'ext4' });
@@ -64,7 +65,7 @@ async function putLater(node: VmNode): Promise<void> {
   await node.put('later', documents(...volumes, ...pods));
 }
 
-test('after a power cut, pods that stood and pods that were on their way are ready, and what was synced is there', (t) =>
+test('after a power cut, pods that stood or were on their way are ready, and what was synced is there', (t) =>
   onVmNode(t, async (node) => {
     await putWeb(node);
     const raw = await putRaw(node);
