@@ -56,7 +56,8 @@ function assertGone(world: World, { cloud }: Pd, ...changes: readonly string[]):
 
 /** Takes the pods of these manifests away, and waits until nothing of them is left to be done. */
 async function takeDown(world: World, ...names: readonly string[]): Promise<void> {
-  await takeDown(world, ...names);
+  for (const name of names) world.removeManifest(`${name}.yaml`);
+  await world.untilEmpty();
 }
 
 /**
