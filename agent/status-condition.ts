@@ -5,7 +5,7 @@ import { isOnTheGround } from '../reconciler/actual-state.ts';
 import type { DesiredState } from '../reconciler/desired-state.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { QuarantineReason } from '../reconciler/quarantine.ts';
-import { canLose } from '../reconciler/ward.ts';
+import { reasonInWish } from '../reconciler/ward.ts';
 import { printable } from './printable.ts';
 import type { VolumeReading } from './statistics-collector.ts';
 import type {
@@ -43,11 +43,9 @@ export function expansionOf({ wanted, actual }: VolumePair, ofVolume: readonly O
 /** Why it must not be used here by the wish alone; only what a cluster can give to another node is meant. */
 export function standingQuarantine(
   { spec, actual }: VolumePair,
-  { outOfService, lostAttachments }: Pick<DesiredState, 'outOfService' | 'lostAttachments'>,
+  desired: DesiredState,
 ): QuarantineReason | undefined {
-  if (spec.kind !== 'csi') return undefined;
-  if (outOfService) return 'node-out-of-service';
-  return lostAttachments.has(spec.id) && canLose(actual) ? 'attachment-lost' : undefined;
+  return spec.kind === 'csi' ? reasonInWish(desired, spec.id, actual) : undefined;
 }
 
 export function quarantineOf(

@@ -271,7 +271,7 @@ function sizeForgotten(volume: ActualVolume): ActualVolume {
 function guessedAgain(now: ActualVolume, before: ActualVolume, failure: Failure): ActualVolume {
   if (before.guessed !== true || failure.effect !== 'none') return now;
   const rungs = [now.attached, now.staged, ...[...now.publications.values()].map(({ presence }) => presence)];
-  const isTold = rungs.some((one) => one.kind !== 'absent' && !isRestarted(one) && !isBegun(one));
+  const isTold = rungs.some((one) => !wasAbsent(one) && !isRestarted(one));
   return isTold ? now : { ...now, guessed: true };
 }
 
@@ -342,6 +342,11 @@ function isRestarted(presence: Presence): boolean {
 /** About to be climbed, and not known before. */
 export function isBegun(presence: Presence): boolean {
   return presence.kind === 'unsure' && presence.because === 'begun';
+}
+
+/** Not there, as far as was known before whatever is being done now. */
+export function wasAbsent(presence: Presence): boolean {
+  return presence.kind === 'absent' || isBegun(presence);
 }
 
 function withPublication(volume: ActualVolume, entry: ActualPublication): ActualVolume {

@@ -29,6 +29,7 @@ import {
   isBegun,
   podsOf,
   RESTARTED,
+  wasAbsent,
 } from './actual-state.ts';
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './adopt-block.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './adopt-orphan.ts';
@@ -200,8 +201,7 @@ async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds, tid
 function stagedHashes(known: ActualState, driver: string): ReadonlySet<string> {
   const hashes = new Set<string>();
   for (const { spec, staged } of known.values()) {
-    if (spec.kind !== 'csi' || spec.driver !== driver || staged.kind === 'absent' || isBegun(staged))
-      continue;
+    if (spec.kind !== 'csi' || spec.driver !== driver || wasAbsent(staged)) continue;
     hashes.add(sha256Hex(spec.volumeHandle));
   }
   return hashes;
@@ -236,8 +236,7 @@ export function mergeFound(known: ActualVolume | undefined, found: ActualVolume)
     const { untold: _, ...begun } = believed;
     return isBegun(begun.presence) ? [[key, { ...begun, presence: RESTARTED }]] : [];
   });
-  const isNews = known.staged.kind === 'absent' || isBegun(known.staged);
-  const staged = isNews && found.staged.kind !== 'absent' ? found.staged : known.staged;
+  const staged = wasAbsent(known.staged) && found.staged.kind !== 'absent' ? found.staged : known.staged;
   if (news.length === 0 && staged === known.staged) return undefined;
   return { ...known, staged, publications: new Map([...known.publications, ...news]) };
 }

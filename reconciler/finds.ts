@@ -20,8 +20,8 @@ import {
   type ActualPublication,
   type ActualState,
   type ActualVolume,
-  isBegun,
   RESTARTED,
+  wasAbsent,
 } from './actual-state.ts';
 import type { VolumeData } from './disk-reader.ts';
 
@@ -43,7 +43,7 @@ export interface Finds {
 export function createFinds(known: ActualState): Finds {
   const found = new Map<VolumeId, ActualVolume>();
   const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
-  const isSure = ({ presence }: ActualPublication): boolean => !isBegun(presence);
+  const isSure = ({ presence }: ActualPublication): boolean => !wasAbsent(presence);
   const places = new Set(publications.filter(isSure).map(({ spec }) => spec.key));
   const pods = new Set(publications.map(({ spec }) => spec.pod.uid));
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
@@ -73,7 +73,7 @@ export function createFinds(known: ActualState): Finds {
     },
     staged(spec) {
       const before = known.get(spec.id);
-      if (before !== undefined && before.staged.kind !== 'absent' && !isBegun(before.staged)) return;
+      if (before !== undefined && !wasAbsent(before.staged)) return;
       found.set(spec.id, {
         ...volume(spec, true),
         needs: { attach: false, stage: true, expand: false },

@@ -45,12 +45,11 @@ export function createResync(parts: ResyncParts): Resync {
     const changed = new Set<VolumeId>();
     changedWhileReading = changed;
     const table = await host.readMountTable();
-    if (!table.ok) log.warn('mount table unreadable', { code: table.failure.code });
-    else {
-      const shown = await lookAtDevices(host, layout, believedPresent());
-      if (!stopped) distrustLost(table.value, shown, changed);
-    }
+    // Without a table there is nothing to judge a device by.
+    const shown = await lookAtDevices(host, layout, table.ok ? believedPresent() : []);
     if (stopped) return;
+    if (table.ok) distrustLost(table.value, shown, changed);
+    else log.warn('mount table unreadable', { code: table.failure.code });
     parts.onEnd();
   }
 

@@ -49,8 +49,7 @@ export function createWards(parts: WardParts): Wards {
     const known = actual.get(volume);
     const spec = wanted?.spec ?? known?.spec;
     if (spec === undefined || !parts.canBeProvenClean(spec)) return undefined;
-    if (desired.outOfService) return 'node-out-of-service';
-    return desired.lostAttachments.has(volume) && canLose(known) ? 'attachment-lost' : undefined;
+    return reasonInWish(desired, volume, known);
   }
 
   /** Unknown is not unwanted: after a start, whoever said so may be in a source that cannot be read now. */
@@ -125,8 +124,18 @@ export function createWards(parts: WardParts): Wards {
   };
 }
 
+/** What the wish alone has against the use of a volume here; asked of those that a cluster can give to another node. */
+export function reasonInWish(
+  { outOfService, lostAttachments }: Pick<DesiredState, 'outOfService' | 'lostAttachments'>,
+  id: VolumeId,
+  known: ActualVolume | undefined,
+): QuarantineReason | undefined {
+  if (outOfService) return 'node-out-of-service';
+  return lostAttachments.has(id) && canLose(known) ? 'attachment-lost' : undefined;
+}
+
 /** What is not attached and never was here cannot be lost; the wish has it blocked. */
-export function canLose(volume: ActualVolume | undefined): boolean {
+function canLose(volume: ActualVolume | undefined): boolean {
   return volume !== undefined && (volume.quarantine !== undefined || !isOnTheGround(volume));
 }
 
