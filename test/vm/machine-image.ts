@@ -100,7 +100,7 @@ rm -rf root
 `;
 
 /** Why this machine cannot have one, or undefined. */
-export function machineImageSkip(): string | undefined {
+function machineImageSkip(): string | undefined {
   if (process.getuid?.() !== 0) return 'needs root';
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'needs Linux on x86-64';
   const missing = TOOLS.find(

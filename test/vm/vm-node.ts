@@ -56,7 +56,7 @@ systemctl daemon-reload && systemctl enable --now mooring mooring-loopfile
 sync`;
 
 /** The one of this test file: a start takes as long as all its tests together. */
-let running: { readonly node: VmNode; readonly machine: VirtualMachine } | undefined;
+let running: VmNode | undefined;
 
 after(endRunning);
 
@@ -72,11 +72,11 @@ export async function onVmNode(t: TestContext, tell: (node: VmNode) => Promise<v
     return;
   }
   try {
-    const node = running?.node ?? (await installed(image));
+    const node = running ?? (await installed(image));
     await tell(node);
     await node.untilEmpty();
   } catch (error) {
-    if (running !== undefined) await showJournal(running.machine);
+    if (running !== undefined) await showJournal(running);
     await endRunning();
     throw error;
   }
@@ -87,7 +87,7 @@ async function installed(image: MachineImage): Promise<VmNode> {
   try {
     const machine = await startVirtualMachine(image, builtProduct(scratch));
     const node = nodeOn(machine);
-    running = { node, machine };
+    running = node;
     await machine.must(INSTALL, STATUS_MS_MAX);
     await node.untilStatus('the driver', ({ drivers }) =>
       drivers.some(({ state }) => state === 'registered'),
@@ -99,9 +99,9 @@ async function installed(image: MachineImage): Promise<VmNode> {
 }
 
 async function endRunning(): Promise<void> {
-  const { machine } = running ?? {};
+  const node = running;
   running = undefined;
-  await machine?.end();
+  await node?.end();
 }
 
 function builtProduct(scratch: string): string {
