@@ -100,7 +100,15 @@ test('every kind of obstacle makes a sentence of its own', () => {
     const given = facts({ desired: desired([wanted(DATA, WEB)]), obstacles: [obstacle(DATA, rest)] });
     return found('volume:data', given).obstacles[0]?.sentence ?? '';
   };
-  assert.equal(sentence({ kind: 'running', sinceMs: 999_500 }), 'stage has been running for 500ms');
+  assert.equal(
+    sentence({ kind: 'running', attempts: 0, sinceMs: 999_500 }),
+    'stage has been running for 500ms',
+  );
+  const lastFailure = { code: 'driver-busy', message: 'busy', effect: 'none', blocker: 'pid 7' } as const;
+  assert.equal(
+    sentence({ kind: 'running', sinceMs: 999_500, lastFailure }),
+    'stage has been running for 500ms; before that it failed 3 times (driver-busy): busy, blocked by pid 7',
+  );
   assert.equal(
     sentence({ kind: 'waiting-retry', attempts: 1, nextRetryMs: 900_000 }),
     'stage failed once (driver-busy) for 41s: the driver is busy; the next try is due now',

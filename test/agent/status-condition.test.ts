@@ -440,6 +440,19 @@ test('a running walk over the files of a volume tells how far it is', () => {
   assert.match(table(given), /└ publish has been running for 10s: changing the group/);
 });
 
+test('the table tells why it is tried again, however short the retry has been running', () => {
+  const lastFailure = { code: 'driver-busy', message: 'busy', effect: 'none' } as const;
+  const retry = { kind: 'running', code: undefined, sinceMs: 999_999 } as const;
+  assert.doesNotMatch(
+    table({ ...WANTED, obstacles: [obstacle(DATA, { ...retry, attempts: 0 })] }),
+    /running/,
+  );
+  assert.match(
+    table({ ...WANTED, obstacles: [obstacle(DATA, { ...retry, lastFailure })] }),
+    /└ stage has been running for 1ms; before that it failed 3 times \(driver-busy\): busy/,
+  );
+});
+
 test('the supplemental group of the PersistentVolume is told for each pod; an inline volume has none', () => {
   const volume = { kind: 'PersistentVolume', name: 'data', supplementalGid: 5_000 };
   const persistentVolumes = new Map([['data', volume as unknown as Stamped<PersistentVolume>]]);

@@ -126,8 +126,12 @@ test('a reason carries since, how long, and when the next try is', () => {
     forMs: 41_000,
     nextRetryInMs: 12_000,
     attempts: 3,
+    lastFailure: null,
     progress: null,
   });
+  const lastFailure = { code: 'driver-busy', message: 'busy', effect: 'none' } as const;
+  const again = onlyPlace({ ...WANTED, obstacles: [obstacle(DATA, { kind: 'running', lastFailure })] });
+  assert.deepEqual(again.reason?.lastFailure, { code: 'driver-busy', message: 'busy', blocker: null });
   const overdue = onlyPlace({ ...WANTED, obstacles: [obstacle(DATA, { nextRetryMs: 1 })] });
   assert.equal(overdue.reason?.nextRetryInMs, 0);
 });

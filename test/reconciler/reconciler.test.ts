@@ -116,6 +116,31 @@ test('a refusal without effect teaches nothing: the volume stays on the ground a
   assert.ok(plugins.world.has('staged data'));
 });
 
+test('while it is tried again, what the tries before ran into is still told, until one ends well', async () => {
+  const { host, plugins, reconciler } = bench();
+  const busy: Failure = { code: 'driver-busy', message: 'another has it', effect: 'none', blocker: 'pid 7' };
+  plugins.fault = (kind) => (kind === 'stage' ? busy : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  let open = (): void => {};
+  plugins.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  await host.advance(1_000);
+  const [retry, ...others] = reconciler.obstacles();
+  assert.deepEqual(others, []);
+  assert.deepEqual(
+    [retry?.kind, retry?.attempts, retry?.lastFailure?.code, retry?.lastFailure?.blocker],
+    ['running', 1, 'driver-busy', 'pid 7'],
+  );
+  plugins.fault = () => undefined;
+  plugins.gate = undefined;
+  open();
+  await settled();
+  assert.deepEqual(reconciler.obstacles(), []);
+  assert.ok(plugins.world.has(place('web', 'data').key));
+});
+
 test('a driver that returns wakes its volumes at once, not after the back-off (ST-21)', async () => {
   const { host, plugins, reconciler } = bench();
   plugins.fault = () => timedOut;
