@@ -13,15 +13,17 @@ import type {
 /** `stage failed 3 times (driver-busy) for 41s: …; blocked by …; next try in 12s`. */
 export function reasonSentence(reason: Reason, driver: string | null): string {
   const since = reason.forMs === null ? '' : ` for ${spanText(reason.forMs)}`;
-  const named = reason.blocker === null || reason.blocker === '' || reason.message.includes(reason.blocker);
-  const blocker = named ? '' : `, blocked by ${reason.blocker}`;
+  const blocker = blockerOf(reason);
   const verb = reason.operation ?? 'the next step';
   switch (reason.kind) {
     case 'running':
-      return `${verb} has been running${since}${reason.progress === null ? '' : `: ${reason.progress}`}`;
+      return (
+        `${verb} has been running${since}${reason.progress === null ? '' : `: ${reason.progress}`}` +
+        triesBefore(reason)
+      );
     case 'waiting-retry': {
-      const tries = reason.attempts === 1 ? 'once' : `${reason.attempts} times`;
-      return `${verb} failed ${tries} (${reason.code})${since}: ${reason.message}${blocker}; ${nextTry(reason)}`;
+      const failed = `${verb} failed ${times(reason.attempts)} (${reason.code})`;
+      return `${failed}${since}: ${reason.message}${blocker}; ${nextTry(reason)}`;
     }
     case 'waiting-change':
       return (
@@ -34,7 +36,7 @@ export function reasonSentence(reason: Reason, driver: string | null): string {
         'it goes on by itself as soon as it does'
       );
     case 'waiting-turn':
-      return `${verb} waits${since} for its turn: ${reason.message}${blocker}`;
+      return `${verb} waits${since} for its turn: ${reason.message}${blocker}${triesBefore(reason)}`;
     case 'blocked':
       return blockedSentence(reason, since, blocker);
     case 'gate-closed':
@@ -43,6 +45,22 @@ export function reasonSentence(reason: Reason, driver: string | null): string {
     case 'quarantined':
       return `${verb} is held back${since}: the volume is in quarantine`;
   }
+}
+
+/** Told while it is tried again, too: a retry may take long, and says nothing of its own. */
+function triesBefore({ attempts, lastFailure }: Reason): string {
+  if (lastFailure === null) return '';
+  const { code, message } = lastFailure;
+  return `; before that it failed ${times(attempts)} (${code}): ${message}${blockerOf(lastFailure)}`;
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}
+
+/** Nothing when the message names it already. */
+function blockerOf({ message, blocker }: Pick<Reason, 'message' | 'blocker'>): string {
+  return blocker === null || blocker === '' || message.includes(blocker) ? '' : `, blocked by ${blocker}`;
 }
 
 function blockedSentence({ code, message }: Reason, since: string, blocker: string): string {

@@ -2,6 +2,7 @@
  * The shape of the status document, version mooring/v1, as docs/API.md describes it: every key is always there, what
  * is not known is null. Keys may be added within v1; none changes its meaning or goes.
  */
+import type { FailureCode } from '../mount/failure.ts';
 import type { AccessMode, CsiVolumeSpec, VolumeMode } from '../plugins/volume.ts';
 import type { OperationKind } from '../reconciler/operation.ts';
 import type { ObstacleKind } from '../reconciler/obstacle.ts';
@@ -17,6 +18,13 @@ export type VolumeState = 'mounted' | 'mounting' | 'waiting' | 'blocked' | 'unmo
 /** `unsure`: may or may not be there; done again if wanted, undone if not. */
 export type RungState = 'present' | 'absent' | 'unsure' | 'not-needed';
 
+/** What a try ran into that is over. */
+export interface PastFailure {
+  readonly code: FailureCode;
+  readonly message: string;
+  readonly blocker: string | null;
+}
+
 export interface Reason {
   readonly kind: ObstacleKind;
   /** A failure code of docs/OPERATING.md, or the kind where nothing failed. */
@@ -31,7 +39,10 @@ export interface Reason {
   readonly forMs: number | null;
   /** Null: not by time, only when its cause changes. */
   readonly nextRetryInMs: number | null;
+  /** Failures in a row. */
   readonly attempts: number;
+  /** Of one that is under way again: what the try before ran into. */
+  readonly lastFailure: PastFailure | null;
   /** What a long operation is doing now, as far as it says. */
   readonly progress: string | null;
 }

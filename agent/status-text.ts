@@ -217,8 +217,8 @@ function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, lo
 const AS_LARGE_AS_IT_IS: ReadonlySet<ExpansionState | undefined> = new Set(['none', 'claim-larger']);
 const GROWS_BY_ITSELF: ReadonlySet<ExpansionState | undefined> = new Set(['pending', 'in-progress']);
 
-function isWorthTelling({ kind, forMs }: Reason): boolean {
-  return kind !== 'running' || (forMs ?? 0) >= RUNNING_WORTH_TELLING_MS;
+function isWorthTelling({ kind, forMs, lastFailure }: Reason): boolean {
+  return kind !== 'running' || lastFailure !== null || (forMs ?? 0) >= RUNNING_WORTH_TELLING_MS;
 }
 
 function kindOf({ driver, plugin }: PodVolumeStatus): string {

@@ -1,5 +1,6 @@
 /** What the agent knows as one document: the base of `mooring status`, `explain` and the API. Pure; without secrets. */
 import { controllerCapabilityNames, nodeCapabilityNames } from '../plugins/csi/capability-name.ts';
+import type { Failure } from '../mount/failure.ts';
 import type { DriverInstance, RefusedDriver } from '../plugins/csi/driver.ts';
 import type { Layout } from '../plugins/layout.ts';
 import {
@@ -25,6 +26,7 @@ import {
 } from './status-condition.ts';
 import type {
   DriverStatus,
+  PastFailure,
   PodStatus,
   PodVolumeStatus,
   Reason,
@@ -114,6 +116,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
       ...sinceAndFor(obstacle.sinceMs),
       nextRetryInMs: nextRetryMs === undefined ? null : Math.max(0, Math.round(nextRetryMs - view.nowMs)),
       attempts: obstacle.attempts,
+      lastFailure: pastFailure(obstacle.lastFailure),
       progress: obstacle.kind === 'running' ? progressOf(obstacle) : null,
     };
   }
@@ -179,6 +182,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         ...sinceAndFor(view.unresolvedSinceMs(one)),
         nextRetryInMs: null,
         attempts: 0,
+        lastFailure: null,
         progress: null,
       },
     };
@@ -373,6 +377,11 @@ function summaryOf(
     unhealthy: volumes.filter(({ health }) => health !== null && health.length > 0).length,
     strangers: volumes.filter(({ stranger }) => stranger).length,
   };
+}
+
+function pastFailure(failure: Failure | undefined): PastFailure | null {
+  if (failure === undefined) return null;
+  return { code: failure.code, message: shown(failure.message), blocker: shownOrNull(failure.blocker) };
 }
 
 function shownOrNull(text: string | undefined): string | null {

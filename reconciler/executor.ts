@@ -28,6 +28,8 @@ export interface InFlight {
   readonly sinceMs: number;
   /** What a long operation is doing now, for people; undefined when it has not said. */
   readonly progress: string | undefined;
+  /** Of the tries before this one; undefined on the first. */
+  readonly setback: Setback | undefined;
 }
 
 /** `skipped`: when its turn came it was no longer wanted, and nothing was done. */
@@ -69,6 +71,7 @@ interface Entry {
   /** Forgiven while it ran: what a failure proves may be about another wish or driver already. */
   forgiven: boolean;
   progress: string | undefined;
+  readonly setback: Setback | undefined;
 }
 
 /**
@@ -171,6 +174,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
         phase: 'queued',
         forgiven: false,
         progress: undefined,
+        setback,
       };
       running.set(operation.volume, (entries ?? new Set()).add(entry));
       // A rejection would be a broken invariant; unhandledRejection is left fatal on purpose.

@@ -129,7 +129,7 @@ function describe(blockade: Blockade, nowMs: number): Entry[] {
     const message = `waits for ${submission.with.kind} of the same volume to end`;
     const blocker = submission.with.kind;
     return [
-      { ...common, kind: 'waiting-turn', code: undefined, message, blocker, ...NO_RETRY, sinceMs: nowMs },
+      { ...common, kind: 'waiting-turn', code: undefined, message, blocker, ...FIRST_TRY, sinceMs: nowMs },
     ];
   }
   const { failure, attempts, sinceMs, retryAtMs } = submission;
@@ -143,11 +143,12 @@ function describe(blockade: Blockade, nowMs: number): Entry[] {
       sinceMs,
       nextRetryMs: retryAtMs,
       attempts,
+      lastFailure: undefined,
     },
   ];
 }
 
-const NO_RETRY = { nextRetryMs: undefined, attempts: 0 } as const;
+const FIRST_TRY = { nextRetryMs: undefined, attempts: 0, lastFailure: undefined } as const;
 
 function describeWait(wait: Wait, nowMs: number): Entry {
   return {
@@ -158,7 +159,7 @@ function describeWait(wait: Wait, nowMs: number): Entry {
     message: wait.failure?.message ?? waitMessage(wait.kind),
     blocker: wait.failure?.blocker,
     sinceMs: nowMs,
-    ...NO_RETRY,
+    ...FIRST_TRY,
   };
 }
 
@@ -179,7 +180,7 @@ function waitMessage(kind: Wait['kind']): string {
   }
 }
 
-function describeInFlight({ operation, phase, lane, sinceMs, progress }: InFlight): Obstacle {
+function describeInFlight({ operation, phase, lane, sinceMs, progress, setback }: InFlight): Obstacle {
   const publication: PublicationKey | undefined = publicationOf(operation);
   const running = phase === 'running';
   return {
@@ -193,6 +194,8 @@ function describeInFlight({ operation, phase, lane, sinceMs, progress }: InFligh
       : `${operation.kind} waits for a free place in lane ${lane}`,
     blocker: running ? undefined : lane,
     sinceMs,
-    ...NO_RETRY,
+    nextRetryMs: undefined,
+    attempts: setback?.attempts ?? 0,
+    lastFailure: setback?.failure,
   };
 }

@@ -1,5 +1,5 @@
 /** Every wait has a reason: the one current obstacle of each publication or volume that is not where it should be. */
-import type { FailureCode } from '../mount/failure.ts';
+import type { Failure, FailureCode } from '../mount/failure.ts';
 import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
 import type { OperationKind } from './operation.ts';
 
@@ -36,5 +36,8 @@ export interface Obstacle {
   readonly sinceMs: number;
   /** Host clock; undefined when no time-driven retry is planned. */
   readonly nextRetryMs: number | undefined;
+  /** Failures in a row. */
   readonly attempts: number;
+  /** Of one that is under way again: what the try before ran into. */
+  readonly lastFailure: Failure | undefined;
 }

@@ -164,6 +164,7 @@ test('one who waits for a turn is told who is at work', () => {
         phase: 'running',
         sinceMs: 990_000,
         progress: undefined,
+        setback: undefined,
       },
     ],
   });

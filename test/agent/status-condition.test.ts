@@ -420,6 +420,7 @@ test('a running walk over the files of a volume tells how far it is', () => {
         phase: 'running',
         sinceMs: 990_000,
         progress,
+        setback: undefined,
       },
     ],
     obstacles: [
@@ -485,6 +486,7 @@ test('a status of 5,000 volumes in quarantine is made and told in a moment', () 
       phase: 'queued',
       sinceMs: 0,
       progress: undefined,
+      setback: undefined,
     })),
   } satisfies Partial<StatusFacts>;
   const count = { reads: 0 };

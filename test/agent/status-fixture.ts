@@ -140,6 +140,7 @@ export function obstacle(volume: VolumeSpec, rest: Partial<Obstacle>): Obstacle 
     sinceMs: 959_000,
     nextRetryMs: 1_012_000,
     attempts: 3,
+    lastFailure: undefined,
     ...rest,
   };
 }
