@@ -24,7 +24,7 @@ interface Stage {
   /** Lets the timer that is set fire, and what it starts settle. */
   fire(): Promise<void>;
   timers(): number;
-  world: { turned: boolean; answers: boolean; notifies: boolean };
+  world: { turned: boolean; answers: boolean; notifies: boolean; slow: Promise<void> | undefined };
 }
 
 function stage(rest: Partial<NotifierParts> = {}): Stage {
@@ -32,7 +32,7 @@ function stage(rest: Partial<NotifierParts> = {}): Stage {
   const logged: string[] = [];
   const delays: number[] = [];
   const timers = new Set<() => void>();
-  const world = { turned: true, answers: true, notifies: true };
+  const world: Stage['world'] = { turned: true, answers: true, notifies: true, slow: undefined };
   const write = (event: string): void => {
     logged.push(event);
   };
@@ -41,6 +41,7 @@ function stage(rest: Partial<NotifierParts> = {}): Stage {
     host: {
       notify: async (state) => {
         told.push(state);
+        await world.slow;
         return world.notifies ? done : LOST;
       },
       inspect: async () => (world.answers ? ok(ROOT_FACTS) : LOST),
@@ -137,6 +138,35 @@ test('a status is told when it is another one, in one line', async () => {
   assert.deepEqual(told.slice(1), ['STATUS=1 waits\\u000aREADY=0']);
 });
 
+test('ready is told again until it was: nobody else would, and the start would be given up', async () => {
+  const { notifier, told, logged, fire, world, timers } = stage({ watchdogMs: undefined });
+  world.notifies = false;
+  await notifier.ready('up');
+  notifier.status('1 waits');
+  await fire();
+  assert.deepEqual(told, ['READY=1\nSTATUS=up', 'READY=1\nSTATUS=1 waits']);
+  assert.deepEqual(logged, ['service manager not told'], 'once');
+  world.notifies = true;
+  await fire();
+  assert.deepEqual(told.slice(2), ['READY=1\nSTATUS=1 waits']);
+  assert.deepEqual(logged.slice(1), ['service manager told']);
+  assert.equal(timers(), 0);
+});
+
+test('of statuses that come while one is being told, the last one is told after it', async () => {
+  const { notifier, told, world } = stage();
+  await notifier.ready('up');
+  let end = (): void => {};
+  world.slow = new Promise((resolve) => {
+    end = resolve;
+  });
+  for (const text of ['1 waits', '2 wait', '3 wait']) notifier.status(text);
+  assert.deepEqual(told.slice(1), ['STATUS=1 waits']);
+  end();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(told.slice(1), ['STATUS=1 waits', 'STATUS=3 wait']);
+});
+
 test('stopping is told, and then nothing more', async () => {
   const { notifier, told, timers } = stage();
   await notifier.ready('up');
@@ -151,5 +181,5 @@ test('a service manager that cannot be told is logged and stops nothing', async 
   world.notifies = false;
   await notifier.ready('up');
   assert.deepEqual(logged, ['service manager not told']);
-  assert.equal(timers(), 1);
+  assert.equal(timers(), 2, 'the next try, and the watchdog');
 });
