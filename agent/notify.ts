@@ -1,4 +1,5 @@
 /** Tells systemd how we are: READY, STATUS, STOPPING and the watchdog's ping (sd_notify(3)). */
+import { assert } from '../mount/failure.ts';
 import type { AbsolutePath, Cancel, Host } from '../mount/host.ts';
 import type { Log } from '../reconciler/log.ts';
 import { printable } from './printable.ts';
@@ -13,15 +14,16 @@ export interface NotifierParts {
 }
 
 export interface Notifier {
-  /** Up: from now on the watchdog is fed. */
+  /** Up: from now on the watchdog is fed. Settles after the first try; a ready that got lost is told until it was. */
   ready(status: string): Promise<void>;
-  /** One line for `systemctl status`; the same line twice is told once. */
+  /** One line for `systemctl status`; the same line twice is told once, and of many in a row the last. */
   status(text: string): void;
   stopping(): Promise<void>;
 }
 
 /** Pings in one watchdog period: one may be lost or late without harm. */
 const PINGS_PER_PERIOD = 3;
+const RETRY_MS = 2_000;
 const STATUS_BYTES_MAX = 256;
 
 /**
@@ -30,15 +32,43 @@ const STATUS_BYTES_MAX = 256;
  */
 export function createNotifier(parts: NotifierParts): Notifier {
   const { host, log } = parts;
-  let told = '';
+  let isReadyTold = false;
+  let line: string | undefined;
+  let told: string | undefined;
+  let isTelling = false;
+  let heardBefore = true;
   let wellBefore = true;
   let cancelPing: Cancel = () => {};
+  let cancelRetry: Cancel = () => {};
   let stopped = false;
 
-  async function send(state: string): Promise<void> {
+  async function send(state: string): Promise<boolean> {
     const sent = await host.notify(state);
-    if (!sent.ok)
+    if (!sent.ok && heardBefore)
       log.warn('service manager not told', { code: sent.failure.code, message: sent.failure.message });
+    if (sent.ok && !heardBefore) log.info('service manager told');
+    heardBefore = sent.ok;
+    return sent.ok;
+  }
+
+  /** One at a time: of two that overtake each other the older one would stand. */
+  async function tell(): Promise<void> {
+    if (isTelling) return;
+    isTelling = true;
+    while (line !== told && !stopped) {
+      const next = line;
+      if (await send(isReadyTold ? `STATUS=${next}` : `READY=1\nSTATUS=${next}`)) {
+        isReadyTold = true;
+        told = next;
+      } else if (!stopped) {
+        cancelRetry = host.timer(RETRY_MS, () => {
+          isTelling = false;
+          void tell();
+        });
+        return;
+      }
+    }
+    isTelling = false;
   }
 
   function schedule(watchdogMs: number): void {
@@ -60,19 +90,19 @@ export function createNotifier(parts: NotifierParts): Notifier {
 
   return {
     async ready(status) {
-      told = oneLine(status);
-      await send(`READY=1\nSTATUS=${told}`);
+      line = oneLine(status);
+      await tell();
       if (parts.watchdogMs !== undefined && !stopped) schedule(parts.watchdogMs);
     },
     status(text) {
-      const line = oneLine(text);
-      if (line === told || stopped) return;
-      told = line;
-      void send(`STATUS=${line}`);
+      assert(line !== undefined, 'ready is told first');
+      line = oneLine(text);
+      void tell();
     },
     async stopping() {
       stopped = true;
       cancelPing();
+      cancelRetry();
       await send('STOPPING=1\nSTATUS=stopping; volumes stay mounted');
     },
   };

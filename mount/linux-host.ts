@@ -53,7 +53,8 @@ const DEADLINES_MS: HostDeadlines = {
   removeTree: 300_000,
   mount: 60_000,
   unmount: 60_000,
-  notify: 10_000,
+  // A ping every 10 s that takes this long still feeds the shipped unit's watchdog, which waits for 30 s.
+  notify: 15_000,
   loop: 30_000,
 };
 const WALK_BROKERS_MAX = 4;
