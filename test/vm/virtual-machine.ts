@@ -28,11 +28,11 @@ export interface VirtualMachine {
   end(): Promise<void>;
 }
 
-/** Ten times what they take on a machine that has nothing else to do. */
-const BOOT_MS_MAX = 120_000;
-const COMMAND_MS_MAX = 60_000;
-const REBOOT_MS_MAX = 180_000;
-const PROBE_MS_MAX = 3_000;
+/** Twenty times what they take on a machine that has nothing else to do. */
+const BOOT_MS_MAX = 300_000;
+const COMMAND_MS_MAX = 180_000;
+const REBOOT_MS_MAX = 300_000;
+const PROBE_MS_MAX = 10_000;
 const POLL_MS = 200;
 const SOCKET_MS_MAX = 10_000;
 const CONSOLE_LINES_SHOWN = 20;

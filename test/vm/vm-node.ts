@@ -45,7 +45,7 @@ export interface VmNode extends VirtualMachine {
 
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 const UNPACKED = '/srv/mooring';
-const STATUS_MS_MAX = 120_000;
+const STATUS_MS_MAX = 300_000;
 /** The commands of the README, and no more; written through, for a power cut later. */
 const INSTALL = `set -e; cd ${UNPACKED}
 install -D -m 0755 dist/mooring.mjs /usr/local/bin/mooring

@@ -142,11 +142,11 @@ test('in quarantine a volume names who still has it in a namespace of its own, a
     assert.equal(blockersOf(held), `device-in-use: pid ${pid} (sleep)`);
     assert.equal(held.volumes[0]?.quarantine?.verified, false);
     assert.deepEqual(await node.mounts(), [], 'here it is down');
-    assert.equal((await node.run('mooring quarantine list')).out.includes(`pid ${pid} (sleep)`), true);
+    assert.match(await node.must('mooring quarantine list'), new RegExp(`pid ${pid} \\(sleep\\)`));
     await node.must('systemctl stop user');
     const clean = await node.untilReady(1);
     assert.equal(clean.volumes[0]?.quarantine, null);
-    assert.match(await node.must('journalctl -o cat -u mooring'), /"event":"volume proven clean"/);
+    await node.until('journalctl -o cat -u mooring', /"event":"volume proven clean"/);
     assert.equal(await node.must(`cat ${target}/note`), 'precious');
 
     // Not systemd-udevd, whose namespace has the mount as well.
