@@ -7,6 +7,7 @@
  * cannot be understood says nothing at all: its last good objects stay.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { assert } from '../mount/failure.ts';
 import type { FileEntry } from '../mount/host.ts';
 import { Sensitive } from '../plugins/sensitive.ts';
 import type { PodUid } from '../plugins/volume.ts';
@@ -108,10 +109,14 @@ function nothingKnown(name: string): ManifestFile {
   return { name, wish, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
 }
 
-/** The last sight again, the very same one, when nothing has changed: the content is compared, not its times. */
+/** The last sight again, the very same one, when nothing has changed. */
 function look(file: ManifestFile, entry: FileEntry | undefined, limits: ManifestLimits): Seen {
   const { seen } = file;
   if (entry === undefined) return seen.kind === 'missing' ? seen : { kind: 'missing' };
+  if (entry.facts.kind === 'file' && entry.content === undefined) {
+    assert(seen.kind === 'content', 'only a file whose content is there is not read again');
+    return seen;
+  }
   const message = whyUnreadable(entry);
   if (message === undefined && entry.content?.ok === true) {
     const bytes = entry.content.value;

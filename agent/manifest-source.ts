@@ -1,6 +1,6 @@
 /** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (decision 9). */
 import type { Failure, Result } from '../mount/failure.ts';
-import type { AbsolutePath, Cancel, FileEntry, Host } from '../mount/host.ts';
+import type { AbsolutePath, Cancel, ContentStamp, FileEntry, Host } from '../mount/host.ts';
 import { dueMs, type Listing, type ManifestFile, observe, settle } from './manifest-file.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
 import { guard, isSameVanishing, vanishing, type Vanishing } from './vanishing.ts';
@@ -11,7 +11,7 @@ export interface ManifestSourceParts {
   readonly host: Pick<Host, 'nowMs' | 'timer' | 'random' | 'watch' | 'readDirectoryFiles'>;
   readonly directory: AbsolutePath;
   readonly limits?: ManifestLimits;
-  /** Between listings when nothing hints at a change. */
+  /** How often every file is read, hinted at or not. */
   readonly resyncMs?: number;
   /** How long a disappearance or a change must last before it counts. */
   readonly settleMs?: number;
@@ -27,7 +27,9 @@ const FIRST_REVISION_MAX = 2 ** 40;
 
 /**
  * Guarantees: one listing at a time, and after every hint one that began later; a listing that fails changes nothing
- * that is wanted; `current()` is replaced as a whole and never changed in place.
+ * that is wanted; `current()` is replaced as a whole and never changed in place. After a hint only those files are read
+ * that have other times than before; what changed behind its times (mapped memory, a file server's clock) is seen by
+ * the next resync.
  */
 export function createManifestSource(parts: ManifestSourceParts): WishSource {
   const {
@@ -39,6 +41,7 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
   } = parts;
   const listeners = new Set<() => void>();
   let files: ReadonlyMap<string, ManifestFile> = new Map();
+  let stamps: ReadonlyMap<string, ContentStamp> = new Map();
   let trouble: Failure | undefined;
   let leaving: Vanishing | undefined;
   let wish: Wish = EMPTY_WISH;
@@ -46,7 +49,9 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
   let retryMs = RETRY_MS;
   let state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
   let cancelWatch: Cancel = () => {};
-  let cancelTimer: Cancel = () => {};
+  let cancelLook: Cancel = () => {};
+  let isResyncDue = true;
+  let cancelResync: Cancel = () => {};
 
   function nextRevision(): number {
     revision += 1;
@@ -61,13 +66,16 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
       return;
     }
     state = 'listing';
+    const isResync = isResyncDue;
     const listed = await host.readDirectoryFiles(directory, {
       entriesMax: limits.filesMax,
       fileBytesMax: limits.fileBytesMax,
+      ...(isResync ? {} : { known: stamps }),
     });
     if (isStopped()) return;
     const again = hintedMeanwhile();
     state = 'idle';
+    if (listed.ok && isResync) planResync();
     take(listed);
     if (again) void list();
   }
@@ -86,12 +94,14 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     const before = files;
     const troubleBefore = trouble;
     const leavingBefore = leaving;
-    if (listed.ok)
+    if (listed.ok) {
       files = afterListing(files, manifestsOf(listed.value), { nowMs, settleMs, limits, nextRevision });
+      stamps = stampsOf(listed.value);
+    }
     leaving = vanishing(files.values(), { settleMs });
     trouble = listed.ok ? undefined : listed.failure;
     retryMs = listed.ok ? RETRY_MS : Math.min(retryMs * 2, resyncMs);
-    plan(listed.ok ? nextLookMs(files, nowMs, resyncMs) : Math.min(retryMs, resyncMs));
+    planLook(listed.ok ? nextLookMs(files, nowMs) : Math.min(retryMs, resyncMs));
     const complete = wish.complete || listed.ok;
     const isNews = trouble?.message !== troubleBefore?.message || !isSameVanishing(leavingBefore, leaving);
     if (complete !== wish.complete || isNews || differ(before, files)) {
@@ -113,9 +123,17 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     };
   }
 
-  function plan(delayMs: number): void {
-    cancelTimer();
-    cancelTimer = host.timer(delayMs, () => void list());
+  function planLook(delayMs: number | undefined): void {
+    cancelLook();
+    if (delayMs !== undefined) cancelLook = host.timer(delayMs, () => void list());
+  }
+
+  function planResync(): void {
+    isResyncDue = false;
+    cancelResync = host.timer(resyncMs, () => {
+      isResyncDue = true;
+      void list();
+    });
   }
 
   return {
@@ -130,7 +148,8 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     stop() {
       state = 'stopped';
       cancelWatch();
-      cancelTimer();
+      cancelLook();
+      cancelResync();
       listeners.clear();
     },
     current: () => wish,
@@ -145,6 +164,10 @@ function manifestsOf(entries: readonly FileEntry[]): ReadonlyMap<string, FileEnt
   return new Map(entries.filter(({ name }) => MANIFEST_NAME.test(name)).map((one) => [one.name, one]));
 }
 
+function stampsOf(entries: readonly FileEntry[]): ReadonlyMap<string, ContentStamp> {
+  return new Map(entries.flatMap(({ name, stamp }) => (stamp === undefined ? [] : [[name, stamp]])));
+}
+
 function afterListing(
   before: ReadonlyMap<string, ManifestFile>,
   entries: ReadonlyMap<string, FileEntry>,
@@ -156,10 +179,10 @@ function afterListing(
   return new Map(settled.map((one) => [one.name, one]));
 }
 
-function nextLookMs(files: ReadonlyMap<string, ManifestFile>, nowMs: number, resyncMs: number): number {
-  let next = resyncMs;
-  for (const file of files.values()) next = Math.min(next, (dueMs(file) ?? Number.POSITIVE_INFINITY) - nowMs);
-  return Math.max(next, 1);
+/** Undefined when no file waits for another look. */
+function nextLookMs(files: ReadonlyMap<string, ManifestFile>, nowMs: number): number | undefined {
+  const dues = [...files.values()].flatMap((file) => dueMs(file) ?? []);
+  return dues.length === 0 ? undefined : Math.max(1, Math.min(...dues) - nowMs);
 }
 
 function differ(

@@ -1,7 +1,15 @@
 /** What the agent and its broker children say to each other over node's IPC channel (serialization `advanced`). */
 import type { Result } from './failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from './file-ownership.ts';
-import type { AbsolutePath, DeviceNumber, FileEntry, MountLookup, PathFacts, WriteOptions } from './host.ts';
+import type {
+  AbsolutePath,
+  DeviceNumber,
+  DirectoryReading,
+  FileEntry,
+  MountLookup,
+  PathFacts,
+  WriteOptions,
+} from './host.ts';
 import type { DeviceNode, NodeIdentity } from './path-device.ts';
 import type { DeviceUsers } from './path-device-users.ts';
 import type { ToolReport, ToolRequest } from './tool.ts';
@@ -17,7 +25,7 @@ export interface PathCalls {
   removeTree: { args: { path: AbsolutePath }; result: Result<void> };
   listDirectory: { args: { path: AbsolutePath; entriesMax: number }; result: Result<readonly string[]> };
   readDirectoryFiles: {
-    args: { path: AbsolutePath; entriesMax: number; fileBytesMax: number };
+    args: { path: AbsolutePath; stampAgeMs: number } & DirectoryReading;
     result: Result<readonly FileEntry[]>;
   };
   readFile: { args: { path: AbsolutePath; bytesMax: number }; result: Result<Uint8Array> };

@@ -1,6 +1,7 @@
 /** The file calls of `Host`, done synchronously. Path brokers only: any of them may hang for ever. */
 import { createHash } from 'node:crypto';
 import {
+  type BigIntStats,
   chmodSync,
   closeSync,
   constants,
@@ -26,6 +27,8 @@ import { done, type Effect, fail, ok, type Result } from './failure.ts';
 import {
   type AbsolutePath,
   below,
+  type ContentStamp,
+  type DirectoryReading,
   type FileEntry,
   type PathFacts,
   type PathKind,
@@ -113,8 +116,8 @@ function namesIn(place: Place, path: AbsolutePath, entriesMax: number): Result<r
 
 export function readDirectoryFiles(
   path: AbsolutePath,
-  entriesMax: number,
-  fileBytesMax: number,
+  { entriesMax, fileBytesMax, known }: DirectoryReading,
+  stampAgeMs: number,
 ): Result<readonly FileEntry[]> {
   return withDirectory(path, (place) => {
     const names = namesIn(place, path, entriesMax);
@@ -122,14 +125,28 @@ export function readDirectoryFiles(
     const entries: FileEntry[] = [];
     for (const name of names.value) {
       const spot = spotIn(place, name);
-      const facts = factsAt(spot);
+      const stats = lstatSync(spot.path, { throwIfNoEntry: false, bigint: true });
       // Gone since it was listed: not there.
-      if (facts.kind === 'absent') continue;
-      const content = facts.kind === 'file' ? readSpot(spot, fileBytesMax) : undefined;
-      entries.push({ name, facts, content });
+      if (stats === undefined) continue;
+      const facts = factsOf(stats);
+      // Of before it is read: written meanwhile, it has another one the next time.
+      const stamp = facts.kind === 'file' ? stampOf(stats, stampAgeMs) : undefined;
+      const isRead = facts.kind === 'file' && (stamp === undefined || stamp !== known?.get(name));
+      const content = isRead ? readSpot(spot, fileBytesMax) : undefined;
+      entries.push({ name, facts, content, stamp: content?.ok === false ? undefined : stamp });
     }
     return ok(entries);
   });
+}
+
+/**
+ * The change time moves with every write, whatever is done to the time of modification; but a write in the same tick of
+ * the clock moves nothing, so a file that is young has none. Nor has one from the future.
+ */
+function stampOf(stats: BigIntStats, ageMs: number): ContentStamp | undefined {
+  if (Date.now() - Number(stats.ctimeMs) < ageMs) return undefined;
+  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
+  return [dev, ino, size, mtimeNs, ctimeNs].join(' ') as ContentStamp;
 }
 
 export function readFile(path: AbsolutePath, bytesMax: number): Result<Uint8Array> {
@@ -290,19 +307,19 @@ function factsAt(spot: Spot): PathFacts {
   return stats === undefined ? ABSENT : factsOf(stats);
 }
 
-function factsOf(stats: Stats): PathFacts {
+function factsOf(stats: Stats | BigIntStats): PathFacts {
   return {
     kind: kindOf(stats),
-    mode: stats.mode & MODE_BITS,
-    uid: stats.uid,
-    gid: stats.gid,
-    inode: stats.ino,
-    sizeBytes: stats.size,
-    modifiedMs: stats.mtimeMs,
+    mode: Number(stats.mode) & MODE_BITS,
+    uid: Number(stats.uid),
+    gid: Number(stats.gid),
+    inode: Number(stats.ino),
+    sizeBytes: Number(stats.size),
+    modifiedMs: Number(stats.mtimeMs),
   };
 }
 
-function kindOf(stats: Stats): PathKind {
+function kindOf(stats: Stats | BigIntStats): PathKind {
   if (stats.isDirectory()) return 'directory';
   if (stats.isFile()) return 'file';
   if (stats.isSymbolicLink()) return 'symlink';

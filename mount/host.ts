@@ -95,11 +95,27 @@ export interface MountRequest {
   readonly options: readonly string[];
 }
 
+/** Names one content of one file: while the file has it, nothing was written. To be compared, not to be read. */
+export type ContentStamp = Brand<string, 'ContentStamp'>;
+
+/** What is read of a directory. */
+export interface DirectoryReading {
+  readonly entriesMax: number;
+  readonly fileBytesMax: number;
+  /** By name: contents that the caller has, and that are not read again. */
+  readonly known?: ReadonlyMap<string, ContentStamp>;
+}
+
 export interface FileEntry {
   readonly name: string;
   readonly facts: PathFacts;
-  /** The content, or why it could not be read; directories and special files have none. */
+  /**
+   * The content, or why it could not be read. Undefined for directories and special files, and for a file whose content
+   * is the known one.
+   */
   readonly content: Result<Uint8Array> | undefined;
+  /** Of the content; undefined where a later write could leave the same one. */
+  readonly stamp: ContentStamp | undefined;
 }
 
 /** A socket file and the inode it had: a new inode is a new server behind the same name. */
@@ -161,10 +177,7 @@ export interface Host extends Clock {
   /** Names in no order, at most `entriesMax`; more is `too-large`. A missing directory is `path-missing`. */
   listDirectory(path: AbsolutePath, entriesMax: number): Promise<Result<readonly string[]>>;
   /** One directory with the facts and contents of its regular files, each of at most `fileBytesMax`. */
-  readDirectoryFiles(
-    path: AbsolutePath,
-    limits: { readonly entriesMax: number; readonly fileBytesMax: number },
-  ): Promise<Result<readonly FileEntry[]>>;
+  readDirectoryFiles(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>>;
   /** A regular file of at most `bytesMax`. */
   readFile(path: AbsolutePath, bytesMax: number): Promise<Result<Uint8Array>>;
   /** Replaces the file by temporary file and rename; with `durable`, fsync of file and directory before it settles. */

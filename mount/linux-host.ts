@@ -24,6 +24,8 @@ export interface LinuxHostParts {
   readonly brokerCommand: readonly string[];
   readonly deadlinesMs?: Partial<HostDeadlines>;
   readonly pathBrokersMax?: number;
+  /** How long ago a file was last written, at least, before its times tell a later write from this one. */
+  readonly stampAgeMs?: number;
   /** The lock of waitForHelpers, which every broker and tool then holds. */
   readonly helpersDescriptor?: number;
 }
@@ -57,6 +59,8 @@ const DEADLINES_MS: HostDeadlines = {
   notify: 15_000,
   loop: 30_000,
 };
+/** The coarsest clocks of file systems count in two seconds. */
+const STAMP_AGE_MS = 3_000;
 const WALK_BROKERS_MAX = 4;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
@@ -85,6 +89,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
   });
   const ask = <Kind extends PathCallKind>(kind: Kind, args: PathCalls[Kind]['args']) =>
     paths.call(kind, args);
+  const stampAgeMs = parts.stampAgeMs ?? STAMP_AGE_MS;
   const inTurn = createTurns();
   const effects = createMountEffects(tools, ask, deadlines);
   return {
@@ -96,7 +101,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     removeEmptyDirectory: (path) => ask('removeEmptyDirectory', { path }),
     removeTree: (path) => ask('removeTree', { path }),
     listDirectory: (path, entriesMax) => ask('listDirectory', { path, entriesMax }),
-    readDirectoryFiles: (path, limits) => ask('readDirectoryFiles', { path, ...limits }),
+    readDirectoryFiles: (path, reading) => ask('readDirectoryFiles', { path, stampAgeMs, ...reading }),
     readFile: (path, bytesMax) => ask('readFile', { path, bytesMax }),
     writeFile: (path, content, options) => inTurn(path, () => ask('writeFile', { path, content, options })),
     removeFile: (path) => ask('removeFile', { path }),

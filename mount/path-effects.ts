@@ -47,7 +47,7 @@ function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Resul
     case 'listDirectory':
       return listDirectory(args.path, args.entriesMax);
     case 'readDirectoryFiles':
-      return readDirectoryFiles(args.path, args.entriesMax, args.fileBytesMax);
+      return readDirectoryFiles(args.path, args, args.stampAgeMs);
     case 'readFile':
       return readFile(args.path, args.bytesMax);
     case 'writeFile':

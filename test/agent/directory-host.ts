@@ -1,11 +1,13 @@
 /** The part of a Host that a manifest source needs: one directory in memory, and time that moves when told to. */
 import { fail, type FailureCode, ok, type Result } from '../../mount/failure.ts';
-import type { Cancel, FileEntry, Host, PathKind } from '../../mount/host.ts';
+import type { Cancel, ContentStamp, DirectoryReading, FileEntry, Host, PathKind } from '../../mount/host.ts';
 
 interface Timer {
   readonly atMs: number;
   readonly fire: () => void;
 }
+
+const STAMP_AGE_MS = 3_000;
 
 export class DirectoryHost
   implements Pick<Host, 'nowMs' | 'timer' | 'random' | 'watch' | 'readDirectoryFiles'>
@@ -18,6 +20,7 @@ export class DirectoryHost
   /** The directory cannot be listed while this is set. */
   trouble: FailureCode | undefined;
   listings = 0;
+  #read: string[] = [];
 
   write(name: string, content: string | Uint8Array, kind: PathKind = 'file'): void {
     const bytes = typeof content === 'string' ? Buffer.from(content) : content;
@@ -34,13 +37,30 @@ export class DirectoryHost
         modifiedMs: this.#nowMs,
       },
       content: kind === 'file' ? ok(bytes) : undefined,
+      stamp: kind === 'file' ? (`${this.#inode}` as ContentStamp) : undefined,
     });
   }
 
-  makeUnreadable(name: string, code: FailureCode, message: string): void {
+  /** Other bytes with the times of before: what nobody sees who looks at the times. */
+  writeBehindItsTimes(name: string, content: string): void {
+    const entry = this.#entry(name);
+    this.#files.set(name, { ...entry, content: ok(Buffer.from(content)) });
+  }
+
+  #entry(name: string): FileEntry {
     const entry = this.#files.get(name);
     if (entry === undefined) throw new Error(`no file ${name}`);
-    this.#files.set(name, { ...entry, content: fail({ code, message, effect: 'none' }) });
+    return entry;
+  }
+
+  makeUnreadable(name: string, code: FailureCode, message: string): void {
+    const content = fail({ code, message, effect: 'none' });
+    this.#files.set(name, { ...this.#entry(name), content, stamp: undefined });
+  }
+
+  /** Names of the files that were read since this was asked last. */
+  readSince(): readonly string[] {
+    return this.#read.splice(0);
   }
 
   remove(name: string): void {
@@ -91,11 +111,22 @@ export class DirectoryHost
     return () => this.#hints.delete(hint);
   }
 
-  async readDirectoryFiles(): Promise<Result<readonly FileEntry[]>> {
+  async readDirectoryFiles(
+    _directory: string,
+    { known }: DirectoryReading,
+  ): Promise<Result<readonly FileEntry[]>> {
     this.listings += 1;
     if (this.trouble !== undefined)
       return fail({ code: this.trouble, message: 'not to be listed', effect: 'none' });
-    return ok([...this.#files.values()]);
+    const isRead = (one: FileEntry): boolean => {
+      return one.facts.kind === 'file' && (one.stamp === undefined || one.stamp !== known?.get(one.name));
+    };
+    const entries = [...this.#files.values()].map((one) => {
+      const isYoung = this.#nowMs - one.facts.modifiedMs < STAMP_AGE_MS;
+      return isYoung ? { ...one, stamp: undefined } : one;
+    });
+    this.#read.push(...entries.filter(isRead).map(({ name }) => name));
+    return ok(entries.map((one) => (isRead(one) ? one : { ...one, content: undefined })));
   }
 }
 

@@ -210,7 +210,12 @@ function wholeHost(host: SocketHost, answers: Answers): Host {
           facts.value.kind === 'file' ? await readFile(file).catch(() => 'gone' as const) : undefined;
         // It went between two looks, as files do.
         if (bytes === 'gone') continue;
-        entries.push({ name, facts: facts.value, content: bytes && ok(new Uint8Array(bytes)) });
+        entries.push({
+          name,
+          facts: facts.value,
+          content: bytes && ok(new Uint8Array(bytes)),
+          stamp: undefined,
+        });
       }
       return ok(entries);
     },

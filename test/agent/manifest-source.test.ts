@@ -86,6 +86,49 @@ test('a listing that says the same again is not a change, and keeps every revisi
   assert.ok(host.listings >= 3);
 });
 
+test('after a hint only what was written since is read; the resync reads everything', async () => {
+  const { host, source } = await bench({ 'web.yaml': podYaml('web'), 'db.yaml': podYaml('db') });
+  assert.deepEqual(host.readSince(), ['web.yaml', 'db.yaml']);
+  await host.advance(4_000);
+  await host.hint();
+  assert.deepEqual(host.readSince(), ['web.yaml', 'db.yaml'], 'they were young before');
+  await host.hint();
+  assert.deepEqual(host.readSince(), []);
+  host.write('new.yaml', podYaml('new'));
+  await host.hint();
+  assert.deepEqual(
+    [host.readSince(), podsOf(source.current())],
+    [['new.yaml'], ['uid-db', 'uid-new', 'uid-web']],
+  );
+  host.writeBehindItsTimes('web.yaml', podYaml('other'));
+  await host.hint();
+  assert.deepEqual(podsOf(source.current()), ['uid-db', 'uid-new', 'uid-web']);
+  host.readSince();
+  await host.advance(60_000);
+  assert.deepEqual(host.readSince(), ['web.yaml', 'db.yaml', 'new.yaml']);
+  assert.ok(podsOf(source.current()).includes('uid-other'));
+  source.stop();
+  assert.equal(host.pendingTimers, 0);
+});
+
+test('hints do not put the resync off, and neither does a listing that fails', async () => {
+  const { host, source } = await bench({ 'web.yaml': podYaml('web') });
+  await host.advance(4_000);
+  await host.hint();
+  host.readSince();
+  for (let second = 0; second < 50; second += 1) {
+    await host.advance(1_000);
+    await host.hint();
+  }
+  assert.deepEqual(host.readSince(), []);
+  host.trouble = 'input-output';
+  host.writeBehindItsTimes('web.yaml', podYaml('other'));
+  await host.advance(10_000);
+  host.trouble = undefined;
+  await host.advance(60_000);
+  assert.deepEqual([host.readSince(), podsOf(source.current())], [['web.yaml'], ['uid-other']]);
+});
+
 test('a file that vanished is unwanted only after it was missing in two listings that lie apart', async () => {
   const { host, source } = await bench({ 'web.yaml': podYaml('web') });
   host.remove('web.yaml');

@@ -161,7 +161,7 @@ export function wishOf(files: Readonly<Record<string, string>>): Wish {
       limits: DEFAULT_MANIFEST_LIMITS,
       nextRevision: () => (revision += 1),
     };
-    return observe(name, undefined, { name, facts, content: ok(bytes) }, listing).wish;
+    return observe(name, undefined, { name, facts, content: ok(bytes), stamp: undefined }, listing).wish;
   });
   return assembleWish(true, sources, DEFAULT_MANIFEST_LIMITS.objectsMax);
 }

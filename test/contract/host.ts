@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { FailureCode, Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host, type MountLookup } from '../../mount/host.ts';
+import {
+  type AbsolutePath,
+  below,
+  type ContentStamp,
+  type Host,
+  type MountLookup,
+} from '../../mount/host.ts';
 import { value } from '../value.ts';
 import { ownershipContract } from './ownership.ts';
 
@@ -16,6 +22,7 @@ export interface HostWorld {
 export type MakeHostWorld = (t: TestContext) => Promise<HostWorld>;
 
 const LIMITS = { entriesMax: 100, fileBytesMax: 1_000 };
+const STAMPS_MS_MAX = 60_000;
 const PLAIN = { mode: 0o640, durable: false };
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -52,6 +59,7 @@ export function hostContract(name: string, make: MakeHostWorld): void {
     test(`${name}: ${words}`, async (t) => check(await make(t)));
   };
   directorySentences(sentence);
+  stampSentences(sentence);
   fileSentences(sentence);
   linkSentences(sentence);
   mountSentences(sentence);
@@ -150,8 +158,48 @@ function directorySentences(sentence: Sentence): void {
     refuses(large.content, 'too-large');
     assert.equal(directory?.content, undefined);
     assert.equal(link?.content, undefined);
+    assert.deepEqual([large.stamp, directory?.stamp, link?.stamp], [undefined, undefined, undefined]);
     refuses(await host.readDirectoryFiles(root, { ...LIMITS, entriesMax: 3 }), 'too-large');
     refuses(await host.readDirectoryFiles(below(root, 'x'), LIMITS), 'path-missing');
+  });
+}
+
+/** The contents that are read where those of `known` are known, and then what is known. */
+async function readOthers(host: Host, root: AbsolutePath, known: ReadonlyMap<string, ContentStamp>) {
+  const entries = value(await host.readDirectoryFiles(root, { ...LIMITS, known }));
+  const stamps = new Map(entries.flatMap(({ name, stamp }) => (stamp === undefined ? [] : [[name, stamp]])));
+  const texts = entries.flatMap(({ name, content }) =>
+    content?.ok === true ? [`${name}: ${new TextDecoder().decode(content.value)}`] : [],
+  );
+  return { texts: texts.sort(), stamps };
+}
+
+/** Until each of so many files is old enough for a stamp. */
+async function stampsOf(host: Host, root: AbsolutePath, files: number) {
+  const endMs = performance.now() + STAMPS_MS_MAX;
+  for (;;) {
+    const { stamps } = await readOthers(host, root, new Map());
+    if (stamps.size === files) return stamps;
+    if (performance.now() > endMs) throw new Error(`${stamps.size} of ${files} stamps`);
+  }
+}
+
+function stampSentences(sentence: Sentence): void {
+  sentence('what is known of a directory is not read again before it is written', async ({ host, root }) => {
+    for (const name of ['a', 'b', 'c']) await write(host, below(root, name), 'same');
+    const known = await stampsOf(host, root, 3);
+    assert.deepEqual(await readOthers(host, root, known), { texts: [], stamps: known });
+    assert.deepEqual((await readOthers(host, root, new Map())).texts, ['a: same', 'b: same', 'c: same']);
+    await write(host, below(root, 'a'), 'else');
+    value(await host.rename(below(root, 'b'), below(root, 'd')));
+    const { texts } = await readOthers(host, root, known);
+    assert.deepEqual(texts, ['a: else', 'd: same']);
+  });
+  sentence('a file in the place of another is not taken for it', async ({ host, root }) => {
+    for (const name of ['a', 'b']) await write(host, below(root, name), name);
+    const known = await stampsOf(host, root, 2);
+    value(await host.rename(below(root, 'b'), below(root, 'a')));
+    assert.deepEqual((await readOthers(host, root, known)).texts, ['a: b']);
   });
 }
 

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below } from '../../mount/host.ts';
+import { value } from '../value.ts';
 import { hostContract } from '../contract/host.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
@@ -11,7 +13,10 @@ import { realHost, scratchDirectory } from './scratch.ts';
 const skip = inPrivateNamespace();
 
 if (skip === false)
-  hostContract('LinuxHost', async (t) => ({ host: await realHost(t), root: scratchDirectory(t) }));
+  hostContract('LinuxHost', async (t) => ({
+    host: await realHost(t, { stampAgeMs: 50 }),
+    root: scratchDirectory(t),
+  }));
 else test('LinuxHost keeps the sentences of Host', { skip }, () => {});
 
 /** An ext4 of its own to freeze: who writes to it then sleeps in the kernel, SIGKILL or not. Ends thawed and gone. */
@@ -43,6 +48,34 @@ async function withFreezable(
 const thaw = (target: AbsolutePath): void =>
   void spawnSync('fsfreeze', ['--unfreeze', target], { stdio: 'ignore' });
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+test('a write that leaves no other time of modification and no other size is seen', { skip }, async (t) => {
+  const host = await realHost(t, { stampAgeMs: 0 });
+  const root = scratchDirectory(t);
+  const file = join(root, 'f');
+  const writeBackdated = (content: string): void => {
+    writeFileSync(file, content);
+    utimesSync(file, 1_000_000_000, 1_000_000_000);
+  };
+  writeBackdated('before');
+  const writtenMs = statSync(file).ctimeMs;
+  const reading = { entriesMax: 10, fileBytesMax: 100 };
+  const [before] = value(await host.readDirectoryFiles(root, reading));
+  assert.ok(before?.stamp !== undefined);
+  // The clock of a file system ticks, at the slowest, a hundred times a second.
+  while (statSync(file).ctimeMs === writtenMs) writeBackdated('behind');
+  const known = new Map([['f', before.stamp]]);
+  const [after] = value(await host.readDirectoryFiles(root, { ...reading, known }));
+  assert.deepEqual(after?.content?.ok === true && Buffer.from(after.content.value).toString(), 'behind');
+});
+
+test('a file that was written a moment ago has no stamp', { skip }, async (t) => {
+  const host = await realHost(t);
+  const root = scratchDirectory(t);
+  writeFileSync(join(root, 'f'), 'young');
+  const [entry] = value(await host.readDirectoryFiles(root, { entriesMax: 10, fileBytesMax: 100 }));
+  assert.deepEqual([entry?.content?.ok, entry?.stamp], [true, undefined]);
+});
 
 test('a call that the kernel holds on to stays open, is counted, and holds up nothing else', {
   skip,

@@ -277,7 +277,12 @@ export function createMemoryHost(): MemoryHost {
         const seen = atTop(`${path}/${name}`, child);
         const tooLarge = seen.content.byteLength > limits.fileBytesMax;
         const content = tooLarge ? problem('too-large', name) : ok(seen.content);
-        return { name, facts: factsOf(seen), content: seen.kind === 'file' ? content : undefined };
+        return {
+          name,
+          facts: factsOf(seen),
+          content: seen.kind === 'file' ? content : undefined,
+          stamp: undefined,
+        };
       }),
     );
   }

@@ -86,6 +86,7 @@ export function createBenchHost(): BenchHost {
             name: path.slice(directory.length + 1),
             facts,
             content: ok(Buffer.from(files.get(path) ?? '')),
+            stamp: undefined,
           };
         }),
       );

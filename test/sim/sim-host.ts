@@ -11,6 +11,8 @@ import {
   below,
   type Cancel,
   type DeviceNumber,
+  type ContentStamp,
+  type DirectoryReading,
   type FileEntry,
   type Host,
   type MountLookup,
@@ -169,20 +171,22 @@ export class SimHost implements Host {
 
   readDirectoryFiles(
     path: AbsolutePath,
-    limits: { readonly entriesMax: number; readonly fileBytesMax: number },
+    { entriesMax, fileBytesMax, known }: DirectoryReading,
   ): Promise<Result<readonly FileEntry[]>> {
     const apply = (): Result<readonly FileEntry[]> => {
       const directory = this.#directory(path);
       if (typeof directory === 'string') return fail(failureOf(directory, path));
-      if (directory.entries.size > limits.entriesMax) return tooLarge(path);
+      if (directory.entries.size > entriesMax) return tooLarge(path);
       this.#parts.onListing(path);
       return ok(
-        [...directory.entries].map(([name, inode]) => ({
-          name,
-          facts: factsOf(inode),
-          content:
-            inode.kind === 'file' ? contentOf(inode, `${path}/${name}`, limits.fileBytesMax) : undefined,
-        })),
+        [...directory.entries].map(([name, inode]) => {
+          const facts = factsOf(inode);
+          if (inode.kind !== 'file') return { name, facts, content: undefined, stamp: undefined };
+          const stamp = stampOf(inode);
+          if (known?.get(name) === stamp) return { name, facts, content: undefined, stamp };
+          const content = contentOf(inode, `${path}/${name}`, fileBytesMax);
+          return { name, facts, content, stamp: content.ok ? stamp : undefined };
+        }),
       );
     };
     return this.#act({ kind: 'readDirectoryFiles', what: path, readOnly: true, apply });
@@ -518,6 +522,18 @@ function contentOf(inode: Inode, path: string, bytesMax: number): Result<Uint8Ar
   if (inode.kind !== 'file') return fail(failureOf(inode.kind === 'symlink' ? 'ELOOP' : 'EISDIR', path));
   if ((inode.mode & 0o400) === 0) return fail({ code: 'input-output', message: path, effect: 'none' });
   return inode.content.length > bytesMax ? tooLarge(path) : ok(inode.content);
+}
+
+const contents = new WeakMap<Uint8Array, number>();
+let contentsSeen = 0;
+
+/** Of the bytes as such: a write puts others in their place, and a power cut the old ones. */
+function stampOf({ number, mode, content }: Inode): ContentStamp {
+  if (!contents.has(content)) {
+    contentsSeen += 1;
+    contents.set(content, contentsSeen);
+  }
+  return `${number} ${mode} ${contents.get(content)}` as ContentStamp;
 }
 
 function tooLarge(path: string): { readonly ok: false; readonly failure: Failure } {
