@@ -29,6 +29,20 @@ test('a second mount on one target stacks, and umount takes the top one', () => 
   );
 });
 
+test('a number that somebody holds is not given to the disk that had it before (seed 3362)', () => {
+  const { devices } = machine();
+  const number = devices.add('first');
+  devices.remove(number);
+  assert.equal(devices.add('second'), number);
+  assert.ok(devices.hold('/held', number, undefined));
+  devices.remove(number);
+  assert.equal(devices.addAgain(number, 'first'), false);
+  assert.ok(devices.addAgain(number, 'second'), 'it is that disk that is held');
+  devices.remove(number);
+  devices.release('/held');
+  assert.ok(devices.addAgain(number, 'first'));
+});
+
 test('mount ids and device numbers are used again as soon as they are free', () => {
   const kernel = machine();
   kernel.mountTmpfs('one', path('/a'), []);
