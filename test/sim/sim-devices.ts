@@ -37,9 +37,10 @@ export class SimDevices {
     }
   }
 
-  /** The disk that had this number is there again; false when another disk has it now. */
+  /** The disk that had this number is there again; false when another disk has it now, or is still held under it. */
   addAgain(device: DeviceNumber, label: string): boolean {
     if (this.#present.has(device)) return this.#present.get(device) === label;
+    if (this.#last.get(device) !== label && this.usersOf(device).length > 0) return false;
     this.#present.set(device, label);
     this.changes += 1;
     return true;
