@@ -50,6 +50,7 @@ export class VolumeService {
       device: undefined,
       attachment: undefined,
       stagedAt: new Set(),
+      stageLied: false,
       resources: new Set(),
       storageBytes: bytes,
       nodeBytes: bytes,
@@ -121,6 +122,8 @@ export class VolumeService {
         if (backing !== undefined) this.#devices.unplug(backing);
         return EMPTY;
       case 'NodeStageVolume':
+        if (backing !== undefined) backing.stageLied = true;
+        return EMPTY;
       case 'NodePublishVolume':
         return EMPTY;
       default:
