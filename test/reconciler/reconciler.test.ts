@@ -661,6 +661,30 @@ test('an operator may end a quarantine without proof, but not one that the wish 
   assert.ok(!(await reconciler.quarantine('kubernetes.io/csi/none^x' as VolumeId)).ok);
 });
 
+test('a quarantine that ends while its proof waits for a turn leaves nothing behind (seed 48165)', async () => {
+  const { host, plugins, reconciler } = bench();
+  const id = csi('data').id;
+  const others = ['a', 'b', 'c', 'd'].map((handle) => wanted(handle, ['web']));
+  let open = (): void => {};
+  plugins.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  reconciler.setDesired(wish([...others, wanted('data', ['web'], refused)]));
+  await settled();
+  assert.ok((await reconciler.quarantine(id)).ok);
+  await settled();
+  assert.ok(
+    reconciler.running().some(({ operation, phase }) => operation.kind === 'clean' && phase === 'queued'),
+  );
+  reconciler.setDesired(wish(others));
+  assert.ok((await reconciler.endQuarantine(id)).ok);
+  plugins.gate = undefined;
+  open();
+  await host.advance(1_000);
+  assert.equal(reconciler.actual().get(id), undefined);
+  assert.equal(host.files.size, others.length);
+});
+
 test('a quarantine that has ended on the disk has ended, though its record could not be erased', async () => {
   const { host, plugins, records, reconciler } = bench();
   const id = csi('data').id;
