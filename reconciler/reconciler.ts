@@ -231,6 +231,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   function reconcileVolume(volume: VolumeId): void {
     onDisk.visit(volume);
     wards.visit(volume);
+    const known = actual.get(volume);
+    // A quarantine was all there was to remember, and a reboot ended it, or an operator while its proof had not begun.
+    if (known !== undefined && isForgettable(known) && !isBusy(volume)) void forget(volume);
     const { operations, waits } = planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
     for (const operation of operations) {
@@ -329,10 +332,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     for (const listener of listeners) listener();
   }
 
-  for (const [id, volume] of actual) {
-    // A quarantine that a reboot ended was all there was to remember.
-    if (isForgettable(volume)) void forget(id);
-  }
   resync.start();
   for (const volume of dirty) touch(volume);
 

@@ -31,6 +31,7 @@ export const REGRESSIONS: readonly Regression[] = [
   { seed: 981, sentence: 'a wanted volume found on disk is attached when its driver asks for it' },
   { seed: 155, sentence: 'a disk emptyDir found on disk is neither mounted over nor emptied' },
   { seed: 1651, sentence: 'an aborted publish stays doubtful though the second try was not wanted any more' },
+  { seed: 48165, sentence: 'a quarantine that ends while its proof waits for a turn leaves no record' },
   {
     seed: 45340,
     sentence: 'a growth refused as in use holds up no pod once a quarantine has taken the volume down',
