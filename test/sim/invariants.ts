@@ -229,9 +229,13 @@ function checkOperations(sim: Simulation, running: Running): void {
 }
 
 const begun = new WeakSet<object>();
+/** What an agent knew after the event before. */
+const knownBefore = new WeakMap<AgentView['reconciler'], ReadonlyMap<VolumeId, ActualVolume>>();
 
 /** INV-3 at the moment an operation begins, by the agent's own wish: decided late means decided now. */
 function checkBeginnings(sim: Simulation, view: AgentView, running: Running): void {
+  const before = knownBefore.get(view.reconciler);
+  knownBefore.set(view.reconciler, new Map(view.reconciler.actual()));
   for (const entry of running) {
     if (entry.phase !== 'running' || begun.has(entry)) continue;
     begun.add(entry);
@@ -239,7 +243,8 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     const wanted = view.reconciler.desired().volumes.get(operation.volume);
     const unwanted =
       'publication' in operation ? !wanted?.publications.has(operation.publication) : wanted === undefined;
-    const known = view.reconciler.actual().get(operation.volume);
+    // One that needs no call has begun, and its volume may be forgotten, within one event (seed 49711).
+    const known = view.reconciler.actual().get(operation.volume) ?? before?.get(operation.volume);
     const isQuarantined = known?.quarantine !== undefined || isStanding(view, operation.volume);
     if (operation.kind === 'clean' && !isQuarantined)
       sim.violate('B-4', `${operation.volume} is searched for users, and it is not in quarantine`);
