@@ -5,6 +5,7 @@ import type { VolumeId } from '../../plugins/volume.ts';
 import type { Outcome } from '../../reconciler/actual-state.ts';
 import { backOffMs } from '../../reconciler/back-off.ts';
 import { createExecutor, type Finished } from '../../reconciler/executor.ts';
+import { createObstacleBook } from '../../reconciler/obstacle-book.ts';
 import { conflicts, type Operation } from '../../reconciler/operation.ts';
 import { createBenchHost, settled } from './bench-host.ts';
 import { place } from './world.ts';
@@ -51,7 +52,24 @@ test('a conflicting operation is refused as busy while the first one runs', asyn
   const { executor } = bench(() => new Promise(() => {}));
   assert.equal(executor.submit(stage).kind, 'started');
   await settled();
-  assert.deepEqual(executor.submit(publish('a')), { kind: 'busy', with: stage });
+  const { kind, ...rest } = executor.submit(publish('a'));
+  assert.deepEqual([kind, 'with' in rest && rest.with], ['busy', stage]);
+});
+
+test('one that has failed and waits behind another now tells what it ran into', async () => {
+  const { host, executor } = bench(({ kind }) => (kind === 'publish' ? failed : new Promise(() => {})));
+  executor.submit(publish('a'));
+  await settled();
+  executor.submit(stage);
+  const submission = executor.submit(publish('a'));
+  assert.ok(submission.kind === 'busy');
+  const book = createObstacleBook(host);
+  book.replace(volume, [{ from: 'executor', operation: publish('a'), submission }]);
+  const [waiting] = book.list([]);
+  assert.deepEqual(
+    [waiting?.kind, waiting?.attempts, waiting?.lastFailure?.code],
+    ['waiting-turn', 1, 'driver-failed'],
+  );
 });
 
 test('a hung lane does not hold another lane (S0-1)', async () => {
