@@ -10,7 +10,7 @@ import { climbs, conflicts, type Operation, publicationOf } from './operation.ts
 /** Expected refusals are answers, not errors. */
 export type Submission =
   | { readonly kind: 'started' }
-  | { readonly kind: 'busy'; readonly with: Operation }
+  | { readonly kind: 'busy'; readonly with: Operation; readonly setback: Setback | undefined }
   | ({ readonly kind: 'backing-off' } & Setback);
 
 /** The last failure of a key and when it will be tried again (undefined: only when its cause changes). */
@@ -156,10 +156,10 @@ export function createExecutor(parts: ExecutorParts): Executor {
   return {
     submit(operation) {
       const entries = running.get(operation.volume);
-      for (const other of entries ?? []) {
-        if (conflicts(other.operation, operation)) return { kind: 'busy', with: other.operation };
-      }
       const setback = setbacks.get(operation.volume)?.get(setbackKey(operation))?.setback;
+      for (const other of entries ?? []) {
+        if (conflicts(other.operation, operation)) return { kind: 'busy', with: other.operation, setback };
+      }
       if (
         setback !== undefined &&
         (setback.retryAtMs === undefined || setback.retryAtMs > parts.clock.nowMs())

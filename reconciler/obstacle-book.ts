@@ -2,7 +2,7 @@
 import { assertNever, type Failure, FAILURE_RETRY } from '../mount/failure.ts';
 import type { Clock } from '../mount/host.ts';
 import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
-import type { InFlight, Submission } from './executor.ts';
+import type { InFlight, Setback, Submission } from './executor.ts';
 import type { Obstacle } from './obstacle.ts';
 import { type Operation, publicationOf } from './operation.ts';
 import type { Wait } from './plan.ts';
@@ -129,7 +129,15 @@ function describe(blockade: Blockade, nowMs: number): Entry[] {
     const message = `waits for ${submission.with.kind} of the same volume to end`;
     const blocker = submission.with.kind;
     return [
-      { ...common, kind: 'waiting-turn', code: undefined, message, blocker, ...FIRST_TRY, sinceMs: nowMs },
+      {
+        ...common,
+        kind: 'waiting-turn',
+        code: undefined,
+        message,
+        blocker,
+        ...triesBefore(submission.setback),
+        sinceMs: nowMs,
+      },
     ];
   }
   const { failure, attempts, sinceMs, retryAtMs } = submission;
@@ -148,7 +156,12 @@ function describe(blockade: Blockade, nowMs: number): Entry[] {
   ];
 }
 
-const FIRST_TRY = { nextRetryMs: undefined, attempts: 0, lastFailure: undefined } as const;
+/** Of one that is not waiting for a next try, as far as time goes. */
+function triesBefore(
+  setback: Setback | undefined,
+): Pick<Obstacle, 'nextRetryMs' | 'attempts' | 'lastFailure'> {
+  return { nextRetryMs: undefined, attempts: setback?.attempts ?? 0, lastFailure: setback?.failure };
+}
 
 function describeWait(wait: Wait, nowMs: number): Entry {
   return {
@@ -159,7 +172,7 @@ function describeWait(wait: Wait, nowMs: number): Entry {
     message: wait.failure?.message ?? waitMessage(wait.kind),
     blocker: wait.failure?.blocker,
     sinceMs: nowMs,
-    ...FIRST_TRY,
+    ...triesBefore(undefined),
   };
 }
 
@@ -194,8 +207,6 @@ function describeInFlight({ operation, phase, lane, sinceMs, progress, setback }
       : `${operation.kind} waits for a free place in lane ${lane}`,
     blocker: running ? undefined : lane,
     sinceMs,
-    nextRetryMs: undefined,
-    attempts: setback?.attempts ?? 0,
-    lastFailure: setback?.failure,
+    ...triesBefore(setback),
   };
 }
