@@ -32,8 +32,8 @@ const STATUS_BYTES_MAX = 256;
  */
 export function createNotifier(parts: NotifierParts): Notifier {
   const { host, log } = parts;
-  let isReadyTold = false;
   let line: string | undefined;
+  /** Undefined until a ready has arrived. */
   let told: string | undefined;
   let isTelling = false;
   let heardBefore = true;
@@ -57,8 +57,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
     isTelling = true;
     while (line !== told && !stopped) {
       const next = line;
-      if (await send(isReadyTold ? `STATUS=${next}` : `READY=1\nSTATUS=${next}`)) {
-        isReadyTold = true;
+      if (await send(told === undefined ? `READY=1\nSTATUS=${next}` : `STATUS=${next}`)) {
         told = next;
       } else if (!stopped) {
         cancelRetry = host.timer(RETRY_MS, () => {
