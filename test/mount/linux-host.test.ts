@@ -70,7 +70,7 @@ test('a write that leaves no other time of modification and no other size is see
 });
 
 test('a file that was written a moment ago has no stamp', { skip }, async (t) => {
-  const host = await realHost(t);
+  const host = await realHost(t, { stampAgeMs: 3_600_000 });
   const root = scratchDirectory(t);
   writeFileSync(join(root, 'f'), 'young');
   const [entry] = value(await host.readDirectoryFiles(root, { entriesMax: 10, fileBytesMax: 100 }));
