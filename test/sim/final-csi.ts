@@ -1,5 +1,6 @@
 /** What drivers and storage hold when all is healed: nothing more than the wish, nothing less. */
 import { csiVolumeId } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import type { Backing } from './backing.ts';
 import type { Wanted } from './final-places.ts';
 import type { Disk, SimPod } from './manifests.ts';
@@ -90,10 +91,15 @@ function sizesDiffer(sim: Simulation, { places }: Wanted): string | undefined {
   return undefined;
 }
 
+/** What the agent believes of it. */
+export function knownOf(sim: Simulation, volume: Pick<Disk, 'driver' | 'handle'>): ActualVolume | undefined {
+  return sim.view()?.reconciler.actual().get(csiVolumeId(volume.driver, volume.handle));
+}
+
 /** The agent remembers that it was refused, and it was. */
-function isRefused(sim: Simulation, { driver, handle, bytes }: Disk): boolean {
-  const known = sim.view()?.reconciler.actual().get(csiVolumeId(driver, handle));
-  return known?.refusedExpansion !== undefined && sim.world.oracle.wasRefused(handle, bytes);
+function isRefused(sim: Simulation, disk: Disk): boolean {
+  const isRemembered = knownOf(sim, disk)?.refusedExpansion !== undefined;
+  return isRemembered && sim.world.oracle.wasRefused(disk.handle, disk.bytes);
 }
 
 function isOnlyRead(sim: Simulation, disk: Disk): boolean {

@@ -1,10 +1,10 @@
 /** Is the machine what the user wishes, and nothing else? Asked when all faults are healed (INV-17, INV-18). */
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout.ts';
-import { csiVolumeId, type PublicationKey, type VolumeId } from '../../plugins/volume.ts';
+import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import { parseRecord } from '../../reconciler/record.ts';
 import type { Inode } from './file-tree.ts';
-import { volumesDiffer } from './final-csi.ts';
+import { knownOf, volumesDiffer } from './final-csi.ts';
 import { leftOver } from './final-files.ts';
 import { type Place, type Wanted, wantedPlaces } from './final-places.ts';
 import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
@@ -118,8 +118,8 @@ function stagesDiffer(sim: Simulation, { stages }: Wanted): string | undefined {
  * and went the same way between two looks, is nobody's to miss (seed 23612).
  */
 function isBelieved(sim: Simulation, volume: DriverVolume): boolean {
-  const known = sim.view()?.reconciler.actual().get(csiVolumeId(volume.driver, volume.handle));
-  return sim.world.storage.backingOf(volume)?.stageLied === true && known?.stagedMount === undefined;
+  const isLiedAbout = sim.world.storage.backingOf(volume)?.stageLied === true;
+  return isLiedAbout && knownOf(sim, volume)?.stagedMount === undefined;
 }
 
 /** A driver that has mounted twice is not to be healed by its caller; taking it down has to work (ST-16). */
