@@ -1,0 +1,254 @@
+/**
+ * A node to which everything happens: the shipped agent in a process of its own, a driver with moods, disks that die,
+ * and somebody who mounts over everything. What is true is known here and nowhere in the agent.
+ */
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import type { StatusDocument } from '../../agent/status-document.ts';
+import { readStatus, untilHealthy } from '../demo/agent-status.ts';
+import { type ChildProcess, startProcess } from '../demo/child-process.ts';
+import { bundle } from '../real/bundle.ts';
+import type { Random } from '../sim/random.ts';
+import { must, run } from './command.ts';
+import { Disk, type DiskKind } from './disk.ts';
+import { HostileDriver } from './hostile-driver.ts';
+import { isMountPoint, kernelMounts, mountShownAt } from './kernel.ts';
+import { type HostilePod, podObject, volumeObjects } from './pods.ts';
+
+/** A mount that somebody made over something of ours. */
+export interface Foreign {
+  readonly path: string;
+  readonly mountId: number;
+  readonly sinceMs: number;
+  /** It lies over the manifests: what is wished cannot be known while it is there. */
+  readonly hidesManifests: boolean;
+}
+
+/** A pod that somebody wants, whatever the manifests say at this moment. */
+export interface WantedPod extends HostilePod {
+  readonly sinceMs: number;
+  /** Ready at least once: it runs, and what it wrote must stay. */
+  ran: boolean;
+}
+
+export interface WorldParts {
+  readonly scratch: string;
+  readonly random: Random;
+  readonly tell: (line: string) => void;
+  readonly interrupted: AbortSignal;
+}
+
+const DISKS: readonly DiskKind[] = ['ext4', 'ext4', 'xfs', 'fuse', 'fuse'];
+/** What the agent is given: everything that is slow by default is quick here, and nothing else is changed. */
+const SETTINGS = {
+  csi_deadline_ms: 3_000,
+  path_deadline_ms: 3_000,
+  resync_ms: 2_000,
+  statistics_interval_ms: 3_000,
+  back_off: { first_ms: 50, max_ms: 1_000 },
+  allow_private_mount_namespace: true,
+  node_name: 'hostile',
+};
+
+export class HostileWorld {
+  readonly random: Random;
+  readonly tell: (line: string) => void;
+  readonly scratch: string;
+  readonly root: string;
+  readonly manifests: string;
+  readonly disks: readonly Disk[];
+  readonly driver: HostileDriver;
+  readonly wanted = new Map<string, WantedPod>();
+  readonly foreign: Foreign[] = [];
+  /** What was written and synced through a pod, by volume. */
+  readonly written = new Map<string, Set<string>>();
+  /** The manifests are elsewhere, and nobody removed a pod. */
+  areManifestsAway = false;
+  startedMs = 0;
+  #agent: ChildProcess | undefined;
+  #program = '';
+  #pods = 0;
+  readonly #socket: string;
+  readonly #interrupted: AbortSignal;
+
+  constructor({ scratch, random, tell, interrupted }: WorldParts) {
+    this.random = random;
+    this.tell = tell;
+    this.scratch = scratch;
+    this.root = join(scratch, 'r');
+    this.manifests = join(scratch, 'm');
+    this.#socket = join(scratch, 'agent.sock');
+    this.#interrupted = interrupted;
+    const pool = join(scratch, 'pool');
+    for (const directory of [this.root, this.manifests, pool]) mkdirSync(directory, { mode: 0o750 });
+    this.disks = DISKS.map((kind, index) => new Disk(kind, `${kind}-${index}`, pool));
+    this.driver = new HostileDriver(this.disks, tell);
+  }
+
+  async build(): Promise<void> {
+    this.#program = await bundle(this.scratch, 'agent/main.ts', 'mooring.mjs');
+    // As on a node: a mount made in one place is seen by its peers.
+    await must(['mount', '--bind', '--', this.root, this.root]);
+    await must(['mount', '--make-shared', '--', this.root]);
+    await this.driver.serve(this.root);
+    this.#put('volumes.json', volumeObjects(this.disks.map(({ handle }) => handle)));
+    await this.startAgent();
+  }
+
+  get isAgentUp(): boolean {
+    return this.#agent?.running() ?? false;
+  }
+
+  async startAgent(): Promise<void> {
+    if (this.isAgentUp) return;
+    rmSync(this.#socket, { force: true });
+    const config = { root: this.root, manifests: this.manifests, socket: this.#socket, ...SETTINGS };
+    writeFileSync(join(this.scratch, 'config.yaml'), JSON.stringify(config));
+    const argv = [this.#program, 'agent', '--config', join(this.scratch, 'config.yaml')];
+    this.#agent = startProcess({ name: 'agent', argv, log: join(this.scratch, 'agent.log') });
+    await untilHealthy(this.#socket, this.#agent, this.#interrupted);
+    this.startedMs = performance.now();
+    this.tell('agent started');
+  }
+
+  async endAgent(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
+    await this.#agent?.end(signal);
+    this.tell(`agent ended by ${signal}`);
+  }
+
+  /** Undefined while no agent answers. */
+  async status(): Promise<StatusDocument | undefined> {
+    if (!this.isAgentUp) return undefined;
+    try {
+      return await readStatus(this.#socket);
+    } catch {
+      return undefined;
+    }
+  }
+
+  log(lines: number): string {
+    const file = join(this.scratch, 'agent.log');
+    return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n') : '';
+  }
+
+  podComes(): string {
+    this.#pods += 1;
+    const pod: WantedPod = {
+      uid: `pod-${this.#pods}`,
+      handle: this.random.pick(this.disks).handle,
+      sinceMs: performance.now(),
+      ran: false,
+    };
+    this.wanted.set(pod.uid, pod);
+    this.#put(`${pod.uid}.json`, podObject(pod));
+    return `${pod.uid} comes, with ${pod.handle}`;
+  }
+
+  podGoes(uid: string): void {
+    rmSync(join(this.#manifestsNow(), `${uid}.json`), { force: true });
+    this.wanted.delete(uid);
+  }
+
+  diskOf(handle: string): Disk {
+    const disk = this.disks.find((one) => one.handle === handle);
+    if (disk === undefined) throw new Error(`no disk ${handle}`);
+    return disk;
+  }
+
+  targetOf({ uid, handle }: HostilePod): string {
+    return join(this.root, 'pods', uid, 'volumes/kubernetes.io~csi', handle, 'mount');
+  }
+
+  emptyDirectoryOf(uid: string): string {
+    return join(this.root, 'pods', uid, 'volumes/kubernetes.io~empty-dir/scratch');
+  }
+
+  /** Staging paths that are mounted now. */
+  stagingPaths(): readonly string[] {
+    return kernelMounts()
+      .map(({ target }) => target)
+      .filter((target) => target.startsWith(`${this.root}/plugins/`) && target.endsWith('/globalmount'));
+  }
+
+  async mountForeign(path: string): Promise<string | undefined> {
+    if (!existsSync(path) || this.foreign.some((one) => one.path === path)) return undefined;
+    const mounted = await run([
+      'mount',
+      '-t',
+      'tmpfs',
+      '-o',
+      'size=1m',
+      '--',
+      `foreign-${this.foreign.length}`,
+      path,
+    ]);
+    const mount = mountShownAt(path);
+    if (mounted.code !== 0 || mount === undefined) return undefined;
+    const hidesManifests = path === this.manifests;
+    this.foreign.push({ path, mountId: mount.id, sinceMs: performance.now(), hidesManifests });
+    return `somebody mounts a tmpfs (mount ${mount.id}) at ${path.slice(this.scratch.length)}`;
+  }
+
+  /** Lazily where the agent works on top of it: whoever mounted it does not ask. */
+  async unmountForeign(foreign: Foreign): Promise<void> {
+    this.foreign.splice(this.foreign.indexOf(foreign), 1);
+    if (mountShownAt(foreign.path)?.id === foreign.mountId) {
+      const plain = await run(['umount', '--', foreign.path]);
+      if (plain.code !== 0) await must(['umount', '--lazy', '--', foreign.path]);
+    }
+    this.tell(`somebody takes mount ${foreign.mountId} from ${foreign.path.slice(this.scratch.length)}`);
+  }
+
+  /** All files are somewhere else, as after a check-out that went wrong. */
+  takeManifestsAway(): void {
+    const aside = this.#aside();
+    mkdirSync(aside);
+    for (const name of readdirSync(this.manifests)) renameSync(join(this.manifests, name), join(aside, name));
+    this.areManifestsAway = true;
+  }
+
+  bringManifestsBack(): void {
+    const aside = this.#aside();
+    for (const name of readdirSync(aside)) renameSync(join(aside, name), join(this.manifests, name));
+    rmdirSync(aside);
+    this.areManifestsAway = false;
+  }
+
+  async close(): Promise<void> {
+    await this.endAgent('SIGTERM');
+    await this.driver.close();
+    for (const disk of this.disks) for (const fuse of disk.fuses) await fuse.kill();
+  }
+
+  #aside(): string {
+    return join(this.scratch, 'aside');
+  }
+
+  #manifestsNow(): string {
+    return this.areManifestsAway ? this.#aside() : this.manifests;
+  }
+
+  #put(name: string, content: string): void {
+    const hidden = join(this.scratch, '.new');
+    writeFileSync(hidden, content, { mode: 0o600 });
+    renameSync(hidden, join(this.#manifestsNow(), name));
+  }
+
+  /** What of the world can be mounted over: places of pods, staging paths, what they lie in, the manifests. */
+  coverable(): readonly string[] {
+    const targets = [...this.wanted.values()].flatMap((pod) => {
+      const target = this.targetOf(pod);
+      return isMountPoint(target) ? [target] : [];
+    });
+    return [...targets, ...this.stagingPaths()];
+  }
+}
