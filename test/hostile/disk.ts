@@ -1,4 +1,4 @@
-/** What is behind a volume: a file system on a loop device, or one in user space. It can die, and be cured by a new mount. */
+/** What is behind a volume: a file system on a loop device, or one in user space. It can die; a new mount cures it. */
 import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { must, run } from './command.ts';

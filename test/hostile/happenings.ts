@@ -1,4 +1,4 @@
-/** What happens to a node, one thing at a time, drawn by chance. Each says what it did, or nothing when it could not. */
+/** What happens to a node, one thing at a time, drawn by chance. Each says what it did, or nothing if it could not. */
 import { join } from 'node:path';
 import type { CallMood } from './hostile-driver.ts';
 import type { HostileWorld } from './hostile-world.ts';

@@ -1,7 +1,7 @@
 /**
- * A CSI driver as they are met: naive ("something is mounted there, so it is done"), and in the mood that a call finds
- * it in. It busy-answers, loses answers, gives up waiting and works on: what was asked comes minutes later, whatever was
- * asked since. It keeps books of what it must believe is in use.
+ * A CSI driver as they are met: naive ("something is mounted there, so it is done"), and moody. It is busy, loses
+ * answers, gives up waiting and works on: what was asked comes minutes later, whatever was asked since. It keeps books
+ * of what it must believe is in use.
  */
 import { mkdirSync, rmdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -93,7 +93,9 @@ export class HostileOracle {
     if (!isRight) {
       const forMs = nowMs - Math.max(changedMs, this.#untoldSinceMs.get(pod.uid) ?? nowMs);
       if (!this.#untoldSinceMs.has(pod.uid)) this.#untoldSinceMs.set(pod.uid, nowMs);
-      const what = `${pod.uid} is called mounted, but ${target.slice(world.root.length)} shows ${shown?.fsType} ${shown?.source} (mount ${shown?.id})`;
+      const place = target.slice(world.root.length);
+      const other = `${shown?.fsType} ${shown?.source} (mount ${shown?.id})`;
+      const what = `${pod.uid} is called mounted, but ${place} shows ${other}`;
       if (isNew && nowMs - changedMs > KNOWN_AFTER_MS)
         this.#find('foreign-believed', `${what}, and it is new to it`);
       else if (data.reason === null && forMs > TOLD_AFTER_MS) this.#find('foreign-untold', what);
