@@ -12,6 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Metafile } from 'esbuild';
+import { PROGRAM_FIRST_LINE } from './mount/node-start.ts';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const DIST = join(ROOT, 'dist');
@@ -26,7 +27,7 @@ const EXECUTABLE_MODE = 0o755;
  * packages call `require` for Node's own modules.
  */
 const BANNER = [
-  '#!/usr/bin/env node',
+  PROGRAM_FIRST_LINE,
   "import { createRequire as createRequireForBundle } from 'node:module';",
   'const require = createRequireForBundle(import.meta.url);',
 ].join('\n');

@@ -1,0 +1,147 @@
+/**
+ * Processes of ours as they are shipped, on the real kernel: whatever signal they get, at whatever moment, and whatever
+ * the environment of the agent says, nobody can come in by a debugger.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type BrokerProcess, startBroker } from '../../mount/broker-process.ts';
+import type { BrokerKind } from '../../mount/broker-protocol.ts';
+import { descendantsOf, untilGone } from '../demo/machine.ts';
+import { bundle } from './bundle.ts';
+import { inPrivateNamespace } from './namespace.ts';
+import { isTakenInHand, listeningAt, signalFromTheStart, untilUnprotectedNodeListens } from './open-door.ts';
+import { type ShippedAgent, startShippedAgent } from './shipped-agent.ts';
+
+const skip = inPrivateNamespace();
+const scratch = mkdtempSync(join(tmpdir(), 'mooring-doors-'));
+const programs = { agent: '', driver: '' };
+const SIGNALS_AT_START = 200;
+
+before(async () => {
+  [programs.agent, programs.driver] = await Promise.all([
+    bundle(scratch, 'agent/main.ts', 'mooring.mjs'),
+    bundle(scratch, 'plugins/loopfile/main.ts', 'mooring-loopfile.mjs'),
+  ]);
+});
+
+after(() => rmSync(scratch, { recursive: true, force: true }));
+
+/** Everything that an agent can be told; these two no process is asked about. */
+const SIGNALS = [...new Set(Object.values(constants.signals)), 34, 50, 64].filter(
+  (one) => one !== constants.signals.SIGKILL && one !== constants.signals.SIGSTOP,
+);
+const STOPPING: ReadonlySet<number> = new Set([
+  constants.signals.SIGTSTP,
+  constants.signals.SIGTTIN,
+  constants.signals.SIGTTOU,
+]);
+
+/** Node.js has them in hand: to stop in order, and to tell its own faults from those of others. */
+const HANDLED_TO_THE_END: ReadonlySet<number> = new Set([
+  constants.signals.SIGTERM,
+  constants.signals.SIGINT,
+  constants.signals.SIGHUP,
+  constants.signals.SIGSEGV,
+]);
+/** signal(7) */
+const NOTHING_BY_DEFAULT: ReadonlySet<number> = new Set([
+  constants.signals.SIGCHLD,
+  constants.signals.SIGCONT,
+  constants.signals.SIGURG,
+  constants.signals.SIGWINCH,
+  ...STOPPING,
+]);
+
+function ends(pid: number, signal: number): boolean {
+  if (HANDLED_TO_THE_END.has(signal)) return true;
+  return !NOTHING_BY_DEFAULT.has(signal) && !isTakenInHand(pid, signal);
+}
+
+function send(pid: number, signal: number): void {
+  try {
+    process.kill(pid, signal);
+    if (STOPPING.has(signal)) process.kill(pid, 'SIGCONT');
+  } catch {
+    // The signal before has ended it.
+  }
+}
+
+/** Settles with it when it listens or has ended. */
+function start(kind: BrokerKind, onStart: (pid: number) => void): Promise<BrokerProcess> {
+  const command = [process.execPath, programs.agent, 'broker'];
+  return new Promise((resolve) => {
+    const settle = (): void => resolve(broker);
+    const events = { onReady: settle, onSettled: () => {}, onEnded: settle };
+    const broker = startBroker(kind, { command }, events);
+    broker.keepAgentAlive(true);
+    onStart(broker.pid ?? assert.fail('it did not start'));
+  });
+}
+
+for (const kind of ['path', 'tool'] as const) {
+  test(`a ${kind} broker that is told to open its debugger from its first instruction on does not`, {
+    skip,
+  }, async () => {
+    const broker = await start(kind, (started) => {
+      assert.ok(signalFromTheStart(started, 'SIGUSR1', SIGNALS_AT_START), 'it lives');
+    });
+    const pid = broker.pid ?? -1;
+    try {
+      process.kill(pid, 'SIGUSR1');
+      await untilUnprotectedNodeListens();
+      assert.deepEqual(listeningAt(pid), []);
+    } finally {
+      broker.kill();
+      await untilGone([pid]);
+    }
+  });
+}
+
+for (const program of ['agent', 'driver'] as const) {
+  test(`the ${program}, too, is deaf from its first instruction on, whatever NODE_OPTIONS says`, {
+    skip,
+  }, async (t) => {
+    const agent = await startShippedAgent({
+      t,
+      programs,
+      scratch,
+      environment: { NODE_OPTIONS: '--inspect=127.0.0.1:0' },
+      onStart: (started) => {
+        if (started.program === program) signalFromTheStart(started.pid, 'SIGUSR1', SIGNALS_AT_START);
+      },
+    });
+    await agent.untilMounted();
+    process.kill(agent.pid(program), 'SIGUSR1');
+    await untilUnprotectedNodeListens();
+    for (const { pid, command } of processesOf(agent)) assert.deepEqual(listeningAt(pid), [], command);
+  });
+}
+
+function processesOf(agent: ShippedAgent) {
+  return [agent.pid('agent'), agent.pid('driver')].flatMap((pid) => [
+    { pid, command: `process ${pid}` },
+    ...descendantsOf(pid),
+  ]);
+}
+
+test('every process of agent and driver gets every signal: nobody listens, and those that ended come again', {
+  skip,
+}, async (t) => {
+  const agent = await startShippedAgent({ t, programs, scratch });
+  for (const signal of SIGNALS) {
+    await agent.untilMounted();
+    const processes = processesOf(agent);
+    assert.ok(processes.length >= 3, 'agent, driver, and a broker');
+    const ending = (['agent', 'driver'] as const).filter((program) => ends(agent.pid(program), signal));
+    for (const { pid } of processes) send(pid, signal);
+    for (const program of ending) await agent.ended(program);
+    if (signal === constants.signals.SIGUSR1) await untilUnprotectedNodeListens();
+    await agent.start();
+    for (const { pid, command } of [...processes, ...processesOf(agent)])
+      assert.deepEqual(listeningAt(pid), [], `signal ${signal}: ${command}`);
+  }
+  await agent.untilMounted();
+});
