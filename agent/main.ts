@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import type { Command, Option } from 'commander';
 import { done, fail, ok, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
+import { withoutDebugger } from '../mount/node-start.ts';
+import { openDebugger, sealProcess } from '../mount/process-seal.ts';
 import type { Log } from '../reconciler/log.ts';
 import type { Config, ConfigFlags, ConfigReading } from './config.ts';
 import { EXIT_CODES } from './exit-code.ts';
@@ -183,8 +185,11 @@ function versionLine(): string {
 async function runAgentCommand(configFile: string | undefined, flags: ConfigFlags): Promise<number> {
   // Nothing the agent makes is open to others unless it says so; the brokers set modes exactly.
   process.umask(0o077);
-  // Node opens its inspector on this signal, to anyone who may connect to the port.
-  process.on('SIGUSR1', () => {});
+  const open = openDebugger();
+  if (open !== undefined) {
+    process.stderr.write(`mooring: ${open}\n`);
+    return EXIT_CODES.configuration;
+  }
   const { describeProblem } = await import('./config.ts');
   const reading = await readConfig(configFile, flags);
   if (!reading.ok) {
@@ -307,10 +312,9 @@ async function createProcessLog({ format, level }: Config['log']): Promise<Log> 
   });
 }
 
-/** This very program again, without a debugger, which would fight over the port. */
+/** This very program again. */
 function brokerCommand(): readonly string[] {
-  const options = process.execArgv.filter((option) => !option.startsWith('--inspect'));
-  return [process.execPath, ...options, fileURLToPath(import.meta.url), 'broker'];
+  return [process.execPath, ...withoutDebugger(process.execArgv), fileURLToPath(import.meta.url), 'broker'];
 }
 
 /** sd_watchdog_enabled(3). */
@@ -354,6 +358,7 @@ function errorCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : String(error);
 }
 
+sealProcess();
 // A broker is started for every few mounts and must be small: it loads nothing of what follows.
 if (process.argv[2] === 'broker') {
   const { runBroker } = await import('../mount/broker.ts');

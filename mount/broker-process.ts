@@ -3,11 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { BrokerKind, FromBroker, ToBroker } from './broker-protocol.ts';
 import { assert, type Result } from './failure.ts';
+import { DEAF_NODE_FLAGS } from './node-start.ts';
 
 export interface BrokerStart {
   /**
    * How a broker is started, without its kind: `[process.execPath, bundle, 'broker']`. The first entry is node; flags
-   * that keep it small are put behind it.
+   * that keep it small and deaf are put behind it.
    */
   readonly command: readonly string[];
   /** The helpers lock of instance-lock.ts: held until the last broker and the last tool have ended. */
@@ -46,7 +47,7 @@ const NODE_FLAGS = ['--max-semi-space-size=1', '--max-old-space-size=128', '--v8
 export function startBroker(kind: BrokerKind, start: BrokerStart, events: BrokerEvents): BrokerProcess {
   const [node, ...rest] = start.command;
   assert(node !== undefined, 'a broker command has at least one word');
-  const child = spawn(node, [...NODE_FLAGS, ...rest, kind], {
+  const child = spawn(node, [...DEAF_NODE_FLAGS, ...NODE_FLAGS, ...rest, kind], {
     cwd: '/',
     // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
     env: BROKER_ENVIRONMENT,

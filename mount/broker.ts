@@ -5,6 +5,7 @@
 import { BROKER_DESCRIPTOR, type BrokerKind, type FromBroker, type ToBroker } from './broker-protocol.ts';
 import { assert } from './failure.ts';
 import { performPathCall } from './path-effects.ts';
+import { sealProcess } from './process-seal.ts';
 
 const SIGN_MS = 250;
 
@@ -13,6 +14,7 @@ const SIGN_MS = 250;
  * The kind is the last argument of the command line; the parent must have opened an IPC channel.
  */
 export async function runBroker(): Promise<void> {
+  sealProcess();
   const kind = parseKind(process.argv.at(-1));
   assert(process.send !== undefined, 'a broker is started with an IPC channel');
   // The agent may have gone while this file was loading.

@@ -77,7 +77,7 @@ test('each third-party package is imported in exactly one place', () => {
 const EFFECT_MODULES =
   /^node:(fs|fs\/promises|child_process|net|http|https|dgram|timers.*|worker_threads|cluster|process)$/;
 const EFFECT_FILES =
-  /^(mount\/(linux-host|broker.*|tool|file-.*|path-.*|holders|instance-lock|.*-effects?|.*-broker)\.ts|plugins\/loopfile\/.*|plugins\/csi\/grpc\.ts|agent\/(main|metrics-server|api-server|api-client|journal-log|process-.*|directory-watcher|drive\/(machine|namespace|driver-child)|.*-command|.*-checks?)\.ts)$/;
+  /^(mount\/(linux-host|broker.*|tool|file-.*|path-.*|process-.*|holders|instance-lock|.*-effects?|.*-broker)\.ts|plugins\/loopfile\/.*|plugins\/csi\/grpc\.ts|agent\/(main|metrics-server|api-server|api-client|journal-log|process-.*|directory-watcher|drive\/(machine|namespace|driver-child)|.*-command|.*-checks?)\.ts)$/;
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 

@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readlinkSync } from 'node:fs';
+import { DEAF_NODE_FLAGS, withoutDebugger } from '../../mount/node-start.ts';
 import { findTool } from '../../mount/path-tool.ts';
 import { makeScratch, pause, removeScratch } from './machine.ts';
 
@@ -49,7 +50,8 @@ export async function runInside(propagation: Propagation, base: string | undefin
 
 async function runAgain(propagation: Propagation, scratch: string): Promise<number> {
   const unshare = [findTool('unshare') ?? 'unshare', '--mount', '--propagation', propagation];
-  const program = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  const node = [process.execPath, ...DEAF_NODE_FLAGS, ...withoutDebugger(process.execArgv)];
+  const program = [...node, ...process.argv.slice(1)];
   const argv = ['--pdeathsig', 'TERM', ...unshare, ...program];
   const outer = ownNamespace();
   const child = spawn(findTool('setpriv') ?? 'setpriv', argv, {

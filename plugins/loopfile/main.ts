@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { parseAbsolutePath } from '../../mount/host.ts';
+import { openDebugger, sealProcess } from '../../mount/process-seal.ts';
 import { startDriver } from './driver.ts';
 import { reportOnStderr as report } from './events.ts';
 import { FS_TYPES, type FsType } from './file-system.ts';
@@ -64,6 +65,7 @@ function readFlags() {
 type Flags = ReturnType<typeof readFlags>['values'];
 
 async function main(): Promise<void> {
+  sealProcess();
   const { values: flags, positionals } = readFlags();
   if (flags.help) {
     process.stdout.write(USAGE);
@@ -88,6 +90,8 @@ async function runCommand(command: string, flags: Flags): Promise<string> {
 }
 
 async function serve(flags: Flags): Promise<void> {
+  const open = openDebugger();
+  if (open !== undefined) throw status('FAILED_PRECONDITION', open);
   const options = {
     endpoint: readPath('endpoint', flags.endpoint?.replace(/^unix:\/\//, '')),
     registry: flags.registry === undefined ? undefined : readPath('registry', flags.registry),

@@ -368,6 +368,13 @@ test('an agent serves, refuses a second one, opens no debugger, and leaves in ti
   assert.equal(existsSync(place.socket), false);
 });
 
+test('an agent with an open debugger does not start', async () => {
+  const place = makePlace('debugger');
+  const { code, err } = await ended(start(place.words, { NODE_OPTIONS: '--inspect=127.0.0.1:0' }));
+  assert.equal(code, 78);
+  assert.match(err, /mooring: a debugger is open at ws:.* without NODE_OPTIONS/);
+});
+
 test('an agent that is told to stop while it starts leaves too', async (t) => {
   if (cannotUnshare(t)) return;
   const place = makePlace('early');

@@ -65,7 +65,7 @@ export function isTakenInHand(pid: number, signal: number): boolean {
 }
 
 /**
- * Sends the signal again and again from the moment at which it no longer ends the process, because Node.js holds it back
+ * Sends the signal again and again from the moment at which it no longer ends the process, because Node.js holds it
  * or has taken it in hand, `times` over. Synchronous: nothing of this process comes between. False when it ended.
  */
 export function signalFromTheStart(pid: number, name: 'SIGUSR1', times: number): boolean {

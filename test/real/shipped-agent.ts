@@ -1,4 +1,4 @@
-/** Agent and bundled driver, each started by its own name as an operator or systemd does it, with a pod that has a volume. */
+/** Agent and bundled driver, each started by its own name as an operator or systemd does, and a pod with a volume. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
