@@ -10,7 +10,7 @@ import { done, fail, type Failure, ok, type Result } from './failure.ts';
 import type { AbsolutePath, Clock, Host, MountRequest } from './host.ts';
 import type { LoopDeviceParts } from './loop-device.ts';
 import { createOwnership } from './ownership.ts';
-import { readMountInfo } from './path-mount.ts';
+import { mountIdOfRoot, readMountInfo } from './path-mount.ts';
 import { parseMountTable, type MountTable } from './mount-table.ts';
 import type { ToolRequest } from './tool.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
@@ -160,7 +160,7 @@ function readMountTable(): Result<MountTable> {
       text = again;
     }
   }
-  return text.ok ? parseMountTable(text.value) : text;
+  return text.ok ? parseMountTable(text.value, mountIdOfRoot()) : text;
 }
 
 function isTableSteady(kernel: string): boolean {

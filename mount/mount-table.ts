@@ -20,27 +20,104 @@ export interface MountEntry {
   readonly superOptions: readonly string[];
 }
 
+/**
+ * The mounts of a namespace as a walk from our root directory meets them (path_resolution(7)): at each directory
+ * that is a mount point of the mount one is in, one goes on at the root of the mount on it, and of the mount on that
+ * one, and so on. The chain of parents decides, never the order of the lines nor the text of a target alone: one of
+ * two with the same text is hidden when something lies over it, or over a directory above it, or when it hangs on
+ * another mount of the root than ours (the root bound onto itself on a shared `/` doubles every line).
+ */
 export interface MountTable {
-  /** All entries, in the kernel's order: of two on one target the later one is visible. */
+  /** All entries, in the kernel's order, which says nothing of what one sees. */
   readonly entries: readonly MountEntry[];
-  /** The stack at a target, lowest first; empty when nothing is mounted there. */
+  /** What is stacked at a path, lowest first: the last one is what one sees. Empty when one sees no mount point. */
   at(target: AbsolutePath): readonly MountEntry[];
+  /** The mounts that a walk to the path goes through, in that order: the last one is the mount that one is in there. */
+  way(path: AbsolutePath): readonly MountEntry[];
+  /** All with this target, seen or hidden: is anything mounted there at all, however little of it one sees? */
+  named(target: AbsolutePath): readonly MountEntry[];
+  byId(mountId: number): MountEntry | undefined;
+}
+
+/** Stands for the mount that our root directory is inside of, when the table does not show it (chroot(2)). */
+const UNLISTED_ROOT = -1;
+
+/** `rootId`: the mount of this process's root directory; guessed when it is left out (right but for odd chroots). */
+export function createMountTable(entries: readonly MountEntry[], rootId?: number): MountTable {
+  const byId = new Map(entries.map((entry) => [entry.mountId, entry]));
+  const parentOf = ({ mountId, parentId }: MountEntry): number =>
+    parentId !== mountId && byId.has(parentId) ? parentId : UNLISTED_ROOT;
+  const root =
+    rootId === undefined
+      ? entries.find((entry) => entry.target === '/' && parentOf(entry) === UNLISTED_ROOT)
+      : byId.get(rootId);
+  const children = new Map<number, Map<string, MountEntry>>();
+  for (const entry of entries) {
+    if (entry === root) continue;
+    const parent = parentOf(entry);
+    const siblings = children.get(parent) ?? new Map<string, MountEntry>();
+    // What hangs beside the root where the table ends hangs on the root, as far as anybody can see.
+    children.set(parent, siblings.set(entry.target, entry));
+  }
+  if (root !== undefined) adopt(children, root.mountId);
+  let named: Map<string, MountEntry[]> | undefined;
+
+  function way(path: AbsolutePath): readonly MountEntry[] {
+    const mounts: MountEntry[] = root === undefined ? [] : [root];
+    let mount = root?.mountId ?? UNLISTED_ROOT;
+    // The walk begins in the root directory itself: what is mounted on it is not gone into.
+    for (let end = nextEnd(path, 0); end > 0; end = nextEnd(path, end)) {
+      const prefix = path.slice(0, end);
+      // Lines of a table that changed while it was read may make a ring.
+      for (let on = children.get(mount)?.get(prefix); on !== undefined && mounts.length <= entries.length; ) {
+        mounts.push(on);
+        mount = on.mountId;
+        on = children.get(mount)?.get(prefix);
+      }
+    }
+    return mounts;
+  }
+
+  return {
+    entries,
+    way,
+    at: (target) => way(target).filter((entry) => entry.target === target),
+    named: (target) => {
+      named ??= groupByTarget(entries);
+      return named.get(target) ?? NOTHING;
+    },
+    byId: (mountId) => byId.get(mountId),
+  };
 }
 
 const NOTHING: readonly MountEntry[] = [];
 
-export function createMountTable(entries: readonly MountEntry[]): MountTable {
-  const byTarget = new Map<string, MountEntry[]>();
+function adopt(children: Map<number, Map<string, MountEntry>>, rootId: number): void {
+  const stray = children.get(UNLISTED_ROOT);
+  if (stray === undefined) return;
+  children.set(rootId, new Map([...stray, ...(children.get(rootId) ?? [])]));
+  children.delete(UNLISTED_ROOT);
+}
+
+/** Where the next component of the path ends; 0 after the last one. */
+function nextEnd(path: string, end: number): number {
+  if (end + 1 >= path.length) return 0;
+  const next = path.indexOf('/', end + 1);
+  return next < 0 ? path.length : next;
+}
+
+function groupByTarget(entries: readonly MountEntry[]): Map<string, MountEntry[]> {
+  const groups = new Map<string, MountEntry[]>();
   for (const entry of entries) {
-    const stack = byTarget.get(entry.target);
-    if (stack === undefined) byTarget.set(entry.target, [entry]);
-    else stack.push(entry);
+    const group = groups.get(entry.target);
+    if (group === undefined) groups.set(entry.target, [entry]);
+    else group.push(entry);
   }
-  return { entries, at: (target) => byTarget.get(target) ?? NOTHING };
+  return groups;
 }
 
 /** Pure and total: any bytes in, a table or a failure that shows the line. Undoes the kernel's octal escapes. */
-export function parseMountTable(text: string): Result<MountTable> {
+export function parseMountTable(text: string, rootId?: number): Result<MountTable> {
   const entries: MountEntry[] = [];
   for (const line of text.split('\n')) {
     if (line === '') continue;
@@ -48,7 +125,7 @@ export function parseMountTable(text: string): Result<MountTable> {
     if (!entry.ok) return entry;
     entries.push(entry.value);
   }
-  return ok(createMountTable(entries));
+  return ok(createMountTable(entries, rootId));
 }
 
 const MOUNT_ID = /^[0-9]{1,10}$/;

@@ -4,7 +4,7 @@ import { codeOfErrno, errnoOf, failErrno } from './errno.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { AbsolutePath, MountLookup } from './host.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from './mount-table.ts';
-import { mountIdOf, openPlace, placeOf, type Spot, withSpot } from './path-walk.ts';
+import { mountIdOf, O_PATH, openPlace, placeOf, type Spot, withSpot } from './path-walk.ts';
 
 const MOUNTINFO = '/proc/self/mountinfo';
 /** `fs.mount-max` is 100,000 mounts of at most some 8 KiB a line; a real table of that size has 15 MiB. */
@@ -53,8 +53,9 @@ export function mountIdAt(spot: Spot): Result<number | undefined> {
   }
 }
 
-function mountIdOfRoot(): number {
-  const descriptor = openSync('/', 'r');
+/** Of this process's root directory, where every walk begins; it is no mount point then, whatever is mounted on it. */
+export function mountIdOfRoot(): number {
+  const descriptor = openSync('/', O_PATH);
   try {
     return mountIdOf(placeOf(descriptor));
   } finally {
@@ -117,7 +118,7 @@ function findMount(mountId: number): Result<MountEntry> {
 
 export function readMountTable(): Result<MountTable> {
   const text = readMountInfo();
-  return text.ok ? parseMountTable(text.value) : text;
+  return text.ok ? parseMountTable(text.value, mountIdOfRoot()) : text;
 }
 
 /**

@@ -70,7 +70,7 @@ async function isAnythingAt(
   table: MountTable,
   disk: DiskReader,
 ): Promise<boolean> {
-  for (const path of paths) if (table.at(path).length > 0 || (await disk.exists(path))) return true;
+  for (const path of paths) if (table.named(path).length > 0 || (await disk.exists(path))) return true;
   return false;
 }
 

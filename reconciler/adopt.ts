@@ -125,7 +125,7 @@ const NOTHING_FOUND: LayoutFinds = {
 /** One that nobody knows is found in any pod, as all mounts are. */
 function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
   const { held, published } = layout.blockPublication(place);
-  return table.at(held).length > 0 || table.at(published).length > 0;
+  return table.named(held).length > 0 || table.named(published).length > 0;
 }
 
 async function scanPod(
@@ -143,7 +143,7 @@ async function scanPod(
       if (!isObjectName(specName)) continue;
       const publication = foundPublication(pod, specName);
       if (kind !== 'csi') {
-        const isMounted = table.at(below(volumes, plugin, specName)).length > 0;
+        const isMounted = table.named(below(volumes, plugin, specName)).length > 0;
         finds.place(localSpec(kind, pod, specName, isMounted), false, publication);
         continue;
       }

@@ -97,7 +97,7 @@ function isUntold(
   spec: VolumeSpec,
   { spec: place, untold }: VolumeRecord['publications'][number],
 ): boolean {
-  return untold === true && table?.at(layout.mountPoint(spec, place)).length === 0;
+  return untold === true && table?.named(layout.mountPoint(spec, place)).length === 0;
 }
 
 function isShown(

@@ -26,7 +26,7 @@ export interface UnknownPlaces {
 export function stagedDevices(volume: ActualVolume, table: MountTable, layout: Layout): readonly string[] {
   const { spec, stagedMount } = volume;
   if (spec.kind !== 'csi' || spec.mode === 'Block') return [];
-  const mounted = table.at(layout.stagingPath(spec)).map(({ device }) => device);
+  const mounted = table.named(layout.stagingPath(spec)).map(({ device }) => device);
   return stagedMount === undefined ? mounted : [stagedMount.device, ...mounted];
 }
 

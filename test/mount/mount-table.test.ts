@@ -111,6 +111,47 @@ test('two mounts on one target are a stack, the lower one first', () => {
   );
 });
 
+const ROOT_LINE = '10 1 98:0 / / rw shared:1 - ext4 /dev/sda1 rw';
+
+function lineAt(mountId: number, parentId: number, target: string): string {
+  return lineOf({ ...PLAIN, target }).replace('36 35', `${mountId} ${parentId}`);
+}
+
+function idsIn(seen: MountTable, target: string): { at: number[]; named: number[]; way: number[] } {
+  const path = target as AbsolutePath;
+  const ids = (entries: readonly MountEntry[]) => entries.map(({ mountId }) => mountId);
+  return { at: ids(seen.at(path)), named: ids(seen.named(path)), way: ids(seen.way(path)) };
+}
+
+test('what lies under a mount over a directory above it is not seen, and known by its name', () => {
+  const lines = [ROOT_LINE, lineAt(20, 10, '/a/b'), lineAt(21, 10, '/a'), lineAt(22, 21, '/a/c')];
+  const seen = table(parseMountTable(`${lines.join('\n')}\n`));
+  assert.deepEqual(idsIn(seen, '/a/b'), { at: [], named: [20], way: [10, 21] });
+  assert.deepEqual(idsIn(seen, '/a/c'), { at: [22], named: [22], way: [10, 21, 22] });
+  assert.deepEqual(idsIn(seen, '/a'), { at: [21], named: [21], way: [10, 21] });
+});
+
+test('the order of the lines decides nothing: one that was moved away and back has the older line', () => {
+  const lines = [ROOT_LINE, lineAt(20, 21, '/a'), lineAt(21, 10, '/a')];
+  const seen = table(parseMountTable(`${lines.join('\n')}\n`));
+  assert.deepEqual(idsIn(seen, '/a').at, [21, 20]);
+});
+
+test('with the root bound onto itself one sees what hangs on the root that one is in', () => {
+  const lines = [ROOT_LINE, lineAt(11, 10, '/'), lineAt(20, 10, '/a'), lineAt(21, 11, '/a')];
+  const text = `${lines.join('\n')}\n`;
+  assert.deepEqual(idsIn(table(parseMountTable(text)), '/a'), { at: [20], named: [20, 21], way: [10, 20] });
+  assert.deepEqual(idsIn(table(parseMountTable(text, 11)), '/a').at, [21]);
+  // A process whose root directory is inside a mount sees no line of that mount (chroot).
+  const inside = lines.filter((line) => line !== ROOT_LINE).join('\n');
+  assert.deepEqual(idsIn(table(parseMountTable(`${inside}\n`, 10)), '/a').at, [20]);
+});
+
+test('a ring of parents, as a table read while it changed may have, ends the walk', () => {
+  const lines = [ROOT_LINE, lineAt(20, 10, '/a'), lineAt(20, 21, '/a'), lineAt(21, 20, '/a')];
+  assert.ok(table(parseMountTable(`${lines.join('\n')}\n`)).at('/a' as AbsolutePath).length > 0);
+});
+
 test('a line that is none is a failure that shows it', () => {
   const bad = [
     'x',
@@ -168,7 +209,7 @@ test('any text is a table or a failure, never an exception', () => {
 
 test('5,000 lines keep their number, their order and their targets', () => {
   const lines = Array.from({ length: 5_000 }, (_, n) =>
-    lineOf({ ...PLAIN, target: `/var/lib/mooring/pods/${n}/volumes/a b` }).replace(/^36/, String(n)),
+    lineOf({ ...PLAIN, target: `/var/lib/mooring/pods/${n}/volumes/a b` }).replace(/^36 35/, `${n} 9999`),
   );
   const seen = table(parseMountTable(`${lines.join('\n')}\n`));
   assert.equal(seen.entries.length, 5_000);
