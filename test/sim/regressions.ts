@@ -2,7 +2,7 @@
  * Seeds that once failed, each with what was wrong. A change of the generator makes other stories of them: then
  * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
  */
-import { aboutInlineVolumes } from './stories.ts';
+import { aboutFullDisks, aboutInlineVolumes } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 export interface Regression {
@@ -95,5 +95,27 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 67810,
     sentence:
       'a publication that is found while it is begun again is not forgotten when nothing comes of that',
+  },
+  {
+    seed: 108440,
+    sentence:
+      'on a full disk an unstage that hangs was written down: the next agent does not publish from it',
+  },
+  {
+    seed: 700157,
+    sentence: 'on a full disk an unstage that is late was written down, though its agent is killed',
+  },
+  {
+    seed: 703918,
+    sentence: 'what an unstage of three lives ago left in doubt is not believed because the disk was full',
+  },
+  {
+    seed: 709057,
+    sentence: 'on a full disk an unstage that was a lie is in doubt for the next agent, too',
+  },
+  {
+    seed: 80,
+    sentence: 'beginning to undo is written down on a full disk, however often its agent is killed',
+    plan: aboutFullDisks,
   },
 ];

@@ -33,8 +33,32 @@ export function aboutInlineVolumes(plan: Plan): Plan {
   };
 }
 
+/**
+ * A disk that is full at every third write, drivers that take calls and do not answer, and an agent that is killed
+ * meanwhile: what was begun must be known to the next one. No mount is taken by others, and records are not damaged.
+ */
+export function aboutFullDisks(plan: Plan): Plan {
+  const effects = new Map(plan.weather.effects);
+  effects.set('writeFile', { refused: 0.4, doubtful: 0, slow: 0, hung: 0 });
+  return {
+    ...plan,
+    weather: { ...plan.weather, effects },
+    // Of a few disks, which pods want again and again.
+    disksMax: 2,
+    csiDeadlineMs: 120_000,
+    drivers: plan.drivers.map((driver) => ({
+      ...driver,
+      locks: true,
+      nature: { ...driver.nature, stages: true, stageMounts: true },
+      fates: { late: 0.5 },
+    })),
+    events: { ...plan.events, podComes: 4, podGoes: 6, agentCrashes: 4, mountTaken: 0, recordDamaged: 0 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
+  'full-disk': aboutFullDisks,
   'inline-volumes': aboutInlineVolumes,
 };
