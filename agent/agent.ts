@@ -185,6 +185,8 @@ export function createAgent(parts: AgentParts): Agent {
       seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
       for (const { file, failure } of loaded.value.unreadable)
         log.warn('record unreadable', { file, ...explained(failure) });
+      for (const { file, failure } of loaded.value.roomless)
+        log.warn('record has no room beside it', { file, ...explained(failure) });
       const { records: recorded } = loaded.value;
       const volumes = recorded.map(({ spec, publications }) => {
         return { spec, places: publications.map((one) => one.spec) };

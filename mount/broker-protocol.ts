@@ -33,6 +33,10 @@ export interface PathCalls {
     args: { path: AbsolutePath; content: Uint8Array; options: WriteOptions };
     result: Result<void>;
   };
+  overwriteFile: {
+    args: { path: AbsolutePath; offsetBytes: number; content: Uint8Array };
+    result: Result<void>;
+  };
   removeFile: { args: { path: AbsolutePath }; result: Result<void> };
   rename: { args: { from: AbsolutePath; to: AbsolutePath }; result: Result<void> };
   makeLink: { args: { path: AbsolutePath; text: string }; result: Result<void> };
@@ -64,6 +68,7 @@ export const CHANGES_THE_WORLD = {
   readDirectoryFiles: false,
   readFile: false,
   writeFile: true,
+  overwriteFile: true,
   removeFile: true,
   rename: true,
   makeLink: true,

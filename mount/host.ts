@@ -182,6 +182,13 @@ export interface Host extends Clock {
   readFile(path: AbsolutePath, bytesMax: number): Promise<Result<Uint8Array>>;
   /** Replaces the file by temporary file and rename; with `durable`, fsync of file and directory before it settles. */
   writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Promise<Result<void>>;
+  /**
+   * Writes over bytes that the file has already, and settles when they are on the disk. In place: where the file system
+   * writes in place (ext4, XFS, tmpfs) it takes no block and no inode, so it does not fail because the disk is full, if
+   * the bytes were written before (not a hole). Not atomic: one that failed or was cut short leaves any part of it, but
+   * nothing outside of it is changed. Beyond the end is `too-large`.
+   */
+  overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Promise<Result<void>>;
   /** unlink of a file, link or socket; never a directory. Absent is success. */
   removeFile(path: AbsolutePath): Promise<Result<void>>;
   /** rename(2): replaces a file or link, never a directory that has entries. */

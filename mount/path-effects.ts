@@ -17,6 +17,7 @@ import {
   rename,
   writeFile,
 } from './file-effects.ts';
+import { overwriteFile } from './file-overwrite.ts';
 import { findHolders } from './holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './path-device.ts';
 import { scanForDeviceUsers } from './path-device-users.ts';
@@ -52,6 +53,8 @@ function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Resul
       return readFile(args.path, args.bytesMax);
     case 'writeFile':
       return writeFile(args.path, args.content, args.options);
+    case 'overwriteFile':
+      return overwriteFile(args.path, args.offsetBytes, args.content);
     case 'removeFile':
       return removeFile(args.path);
     case 'rename':

@@ -32,6 +32,7 @@ import { knownSize, performVerb } from './perform.ts';
 import { createWards } from './ward.ts';
 import { planVolume, type VolumePlan } from './plan.ts';
 import type { RecordStore } from './record.ts';
+import { createRecordDuty, mayBegin } from './record-duty.ts';
 import { createResync } from './resync.ts';
 import { specToClimbBy } from './standing.ts';
 
@@ -43,6 +44,7 @@ export interface Policy {
   readonly planVolume: typeof planVolume;
   readonly begin: typeof begin;
   readonly learn: typeof learn;
+  readonly mayBegin: typeof mayBegin;
 }
 
 export interface ReconcilerParts {
@@ -93,7 +95,7 @@ export interface Reconciler {
 
 export function createReconciler(parts: ReconcilerParts): Reconciler {
   const { host, layout, plugins, records, log } = parts;
-  const policy: Policy = { planVolume, begin, learn, ...parts.policy };
+  const policy: Policy = { planVolume, begin, learn, mayBegin, ...parts.policy };
   const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
   const dirty = new Set<VolumeId>(actual.keys());
   const obstacles = createObstacleBook(host);
@@ -140,6 +142,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     isRunning: (volume) => executor.inFlightOf(volume).some(({ phase }) => phase === 'running'),
     onNoted: notify,
   });
+
+  const writeDown = createRecordDuty({ host, records, log, mayBegin: policy.mayBegin });
 
   const resync = createResync({
     host,
@@ -252,12 +256,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const begun = policy.begin(before, operation, target?.spec);
     actual.set(operation.volume, begun);
     notify();
-    const saved = await records.save(begun);
+    const written = await writeDown(operation, begun);
     const stillWanted = (): boolean => !stopped && isStillWanted(operation);
     const needs = climbs(operation.kind) ? plugins.of(begun.spec).needs(begun.spec) : begun.needs;
-    // On the way down the record of before will do: a full disk must not keep a volume mounted (MT-08).
-    const mayAct = saved.ok || !climbs(operation.kind);
-    const outcome: Outcome = mayAct
+    const outcome: Outcome = written.ok
       ? await performVerb(plugins.of(begun.spec), operation, {
           volume: begun,
           actual,
@@ -270,7 +272,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
             notify();
           },
         })
-      : { kind: 'failed', failure: saved.failure };
+      : { kind: 'failed', failure: written.failure };
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
     const learnt = policy.learn(now, before, operation, outcome);

@@ -2,11 +2,11 @@
  * What the kernel cannot remember for us: one durable file per volume that may be anything but absent, written before
  * the first effect and erased after the last (decision 7).
  *
- * A record is the believed ActualVolume, so a restart continues from it; it holds no secret. Format: one header line
- * `mooring-record <version> <sha256 of the body>`, then the body as JSON.
+ * A record is the believed ActualVolume, as JSON, so a restart continues from it; it holds no secret.
+ * record-file.ts has the format.
  */
-import { fail, type Failure, ok, type Result } from '../mount/failure.ts';
-import { below, type Host, type MountIdentity } from '../mount/host.ts';
+import { done, fail, type Failure, ok, type Result } from '../mount/failure.ts';
+import type { Host, MountIdentity } from '../mount/host.ts';
 import { type Layout, sha256Hex } from '../plugins/layout.ts';
 import type { Needs, PublishContext } from '../plugins/plugin.ts';
 import {
@@ -20,10 +20,8 @@ import {
 } from '../plugins/volume.ts';
 import type { ActualVolume, Presence, RefusedExpansion } from './actual-state.ts';
 import type { Quarantine } from './quarantine.ts';
-
-const RECORD_VERSION = 1;
-const RECORD_BYTES_MAX = 1_048_576;
-const RECORDS_MAX = 100_000;
+import { createRecordDisk, type Written } from './record-disk.ts';
+import { formatFile, type FoundRecord, readRecordFile, slotBytesFor } from './record-file.ts';
 
 /** Presence as recorded: a reason does not outlive the process that knew it. */
 export type RecordedPresence = 'absent' | 'present' | 'unsure';
@@ -59,15 +57,22 @@ export interface UnreadableRecord {
 export interface LoadedRecords {
   readonly records: readonly VolumeRecord[];
   readonly unreadable: readonly UnreadableRecord[];
+  /** Of 0.1, good, and with no room beside them: taking their volumes down may need room that a full disk has not. */
+  readonly roomless: readonly UnreadableRecord[];
 }
 
 export interface RecordStore {
   load(): Promise<Result<LoadedRecords>>;
   /** Durable when it settles `ok`. Concurrent saves of one volume share a write. */
   save(volume: ActualVolume): Promise<Result<void>>;
+  /**
+   * As `save`, and there is room now for the records that taking the volume down needs: a full disk fails none of them
+   * where the file system writes in place. For what is set up: without the room it is `record-write`.
+   */
+  saveWithRoom(volume: ActualVolume): Promise<Result<void>>;
   /** Not durable on purpose: a record that a power cut brings back only makes the next start more careful. */
   erase(volume: VolumeId): Promise<Result<void>>;
-  /** Tries again what could not be erased. */
+  /** Tries again what could not be erased, and to get room for records that have none. */
   sweep(): void;
 }
 
@@ -91,29 +96,42 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
   };
 }
 
+/** A new file with the record in its first slot. */
 export function formatRecord(record: VolumeRecord): string {
   const body = JSON.stringify(record);
-  return `mooring-record ${RECORD_VERSION} ${sha256Hex(body)}\n${body}\n`;
+  const slotBytes = slotBytesFor(Buffer.byteLength(body));
+  return Buffer.from(formatFile(body, { slotBytes, sequence: 1 })).toString('utf8');
 }
 
 /** Total: any bytes in; a record that was once written whole, or the reason why it cannot be believed (INV-20). */
-export function parseRecord(text: string): Result<VolumeRecord> {
-  const unreadable = (message: string): Result<never> =>
-    fail({ code: 'record-unreadable', message, effect: 'none' });
-  const [header, body, end, ...rest] = text.split('\n');
-  const [name, version, checksum, ...more] = header?.split(' ') ?? [];
-  if (name !== 'mooring-record' || body === undefined || end !== '' || rest.length > 0 || more.length > 0) {
-    return unreadable('not a record, or cut short');
-  }
-  if (version !== String(RECORD_VERSION))
-    return unreadable(`record version ${version?.slice(0, 16)}; this build reads 1`);
-  if (checksum !== sha256Hex(body)) return unreadable('checksum does not match');
+export function parseRecord(content: string | Uint8Array): Result<VolumeRecord> {
+  const found = readRecordFile(typeof content === 'string' ? Buffer.from(content) : content);
+  return found.ok ? parseBody(found.value) : found;
+}
+
+function parseBody({ body, isDoubtful }: FoundRecord): Result<VolumeRecord> {
   try {
     const record = JSON.parse(body) as VolumeRecord;
-    return isSane(record) ? ok(completed(record)) : unreadable('fields are missing or malformed');
+    if (!isSane(record)) return unreadable('fields are missing or malformed');
+    return ok(isDoubtful ? doubted(completed(record)) : completed(record));
   } catch {
     return unreadable('body is not JSON');
   }
+}
+
+function unreadable(message: string): Result<never> {
+  return fail({ code: 'record-unreadable', message, effect: 'none' });
+}
+
+/** A later record may have said that something of it was begun to be undone. */
+function doubted(record: VolumeRecord): VolumeRecord {
+  const unsure = (one: RecordedPresence): RecordedPresence => (one === 'present' ? 'unsure' : one);
+  return {
+    ...record,
+    attached: unsure(record.attached),
+    staged: unsure(record.staged),
+    publications: record.publications.map((one) => ({ ...one, presence: unsure(one.presence) })),
+  };
 }
 
 /** The checksum says that we wrote it; this says that it can be acted on without leaving the layout. */
@@ -148,26 +166,21 @@ function wasGuessed({ spec, publications }: VolumeRecord): boolean {
 }
 
 export function createRecordStore(host: Host, layout: Layout): RecordStore {
-  /** Checksums of what is on disk. */
-  const written = new Map<VolumeId, string>();
-  const turns = new Map<VolumeId, Turn>();
-  const unerased = new Set<VolumeId>();
-  /** Temporary files of an earlier life that could not be removed. */
-  const leftovers = new Set<string>();
-  /** Volumes whose last write failed and may have left its temporary file. */
-  const halfWritten = new Set<VolumeId>();
+  const disk = createRecordDisk(host, layout.records);
+  /** By the names of their files. */
+  const turns = new Map<string, Turn>();
 
   /** One file operation of a volume at a time; of several waiting, the last text wins and all share its result. */
-  function enqueue(volume: VolumeId, text: string | undefined): Promise<Result<void>> {
-    const current = turns.get(volume);
+  function enqueue(name: string, text: string | undefined): Promise<Result<Written>> {
+    const current = turns.get(name);
     if (current === undefined) {
-      const turn: Turn = { next: undefined, running: write(volume, text) };
-      turns.set(volume, turn);
-      void turn.running.then(() => advance(volume, turn));
+      const turn: Turn = { next: undefined, running: write(name, text) };
+      turns.set(name, turn);
+      void turn.running.then(() => advance(name, turn));
       return turn.running;
     }
     if (current.next === undefined) {
-      const { promise, resolve } = withResolver<Result<void>>();
+      const { promise, resolve } = withResolver<Result<Written>>();
       current.next = { text, promise, resolve };
     } else {
       current.next.text = text;
@@ -175,85 +188,66 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
     return current.next.promise;
   }
 
-  function advance(volume: VolumeId, turn: Turn): void {
+  function advance(name: string, turn: Turn): void {
     const { next } = turn;
     if (next === undefined) {
-      turns.delete(volume);
+      turns.delete(name);
       return;
     }
     turn.next = undefined;
-    turn.running = write(volume, next.text);
+    turn.running = write(name, next.text);
     void turn.running.then((result) => {
       next.resolve(result);
-      advance(volume, turn);
+      advance(name, turn);
     });
   }
 
-  async function write(volume: VolumeId, text: string | undefined): Promise<Result<void>> {
-    const checksum = text === undefined ? undefined : sha256Hex(text);
-    if (checksum !== undefined && checksum === written.get(volume)) return ok(undefined);
-    written.delete(volume);
-    const path = below(layout.records, fileNameOf(volume));
-    unerased.delete(volume);
-    if (text === undefined) return erase(volume);
-    const result = await host.writeFile(path, Buffer.from(text), { mode: 0o600, durable: true });
-    if (result.ok) {
-      if (checksum !== undefined) written.set(volume, checksum);
-      halfWritten.delete(volume);
-      return result;
-    }
-    halfWritten.add(volume);
-    return fail({ ...result.failure, code: 'record-write', effect: 'none' });
+  function write(name: string, text: string | undefined): Promise<Result<Written>> {
+    return text === undefined ? disk.erase(name) : disk.write(name, text);
   }
 
-  async function removeLeftover(name: string): Promise<void> {
-    const removed = await host.removeFile(below(layout.records, name));
-    if (removed.ok) leftovers.delete(name);
-    else leftovers.add(name);
-  }
-
-  async function erase(volume: VolumeId): Promise<Result<void>> {
-    const { records } = layout;
-    const name = fileNameOf(volume);
-    const removed = await host.removeFile(below(records, name));
-    const leftover = halfWritten.has(volume)
-      ? await host.removeFile(below(records, `.${name}.tmp`))
-      : removed;
-    const failed = [removed, leftover].find((result) => !result.ok);
-    if (failed === undefined) halfWritten.delete(volume);
-    else unerased.add(volume);
-    return failed ?? removed;
-  }
+  const saveText = (volume: ActualVolume): Promise<Result<Written>> =>
+    enqueue(fileNameOf(volume.spec.id), JSON.stringify(recordOf(volume, host.bootId)));
 
   return {
     async load() {
-      const made = await host.makeDirectory(layout.records, 0o700);
-      if (!made.ok) return made;
-      const files = await host.readDirectoryFiles(layout.records, {
-        entriesMax: RECORDS_MAX,
-        fileBytesMax: RECORD_BYTES_MAX,
-      });
+      const files = await disk.load();
       if (!files.ok) return files;
       const records: VolumeRecord[] = [];
       const unreadable: UnreadableRecord[] = [];
-      for (const { name, content } of files.value) {
-        // What a power cut left of a write that never counted.
-        if (name.startsWith('.')) await removeLeftover(name);
-        if (!name.endsWith('.json') || name.startsWith('.') || content === undefined) continue;
-        const text = content.ok ? Buffer.from(content.value).toString('utf8') : '';
-        const parsed = content.ok ? parseRecord(text) : content;
-        if (parsed.ok) {
-          records.push(parsed.value);
-          written.set(parsed.value.spec.id, sha256Hex(text));
-        } else unreadable.push({ file: name, failure: parsed.failure });
+      const roomless: UnreadableRecord[] = [];
+      for (const { name, found } of files.value) {
+        const parsed = found.ok ? parseBody(found.value) : found;
+        if (!parsed.ok) {
+          unreadable.push({ file: name, failure: parsed.failure });
+          continue;
+        }
+        records.push(parsed.value);
+        if (!found.ok || found.value.slots !== undefined) continue;
+        // Of 0.1, with no room beside it for the next one.
+        const written = await disk.write(name, JSON.stringify(parsed.value));
+        const failure = written.ok ? written.value.noRoom : written.failure;
+        if (failure !== undefined) roomless.push({ file: name, failure });
       }
-      return ok({ records, unreadable });
+      return ok({ records, unreadable, roomless });
     },
-    save: (volume) => enqueue(volume.spec.id, formatRecord(recordOf(volume, host.bootId))),
-    erase: (volume) => enqueue(volume, undefined),
+    async save(volume) {
+      const written = await saveText(volume);
+      return written.ok ? done : written;
+    },
+    async saveWithRoom(volume) {
+      const written = await saveText(volume);
+      if (!written.ok) return written;
+      return written.value.noRoom === undefined ? done : fail(written.value.noRoom);
+    },
+    async erase(volume) {
+      const erased = await enqueue(fileNameOf(volume), undefined);
+      return erased.ok ? done : erased;
+    },
     sweep() {
-      for (const name of leftovers) void removeLeftover(name);
-      for (const volume of unerased) if (!turns.has(volume)) void enqueue(volume, undefined);
+      disk.sweep();
+      for (const name of disk.unerased()) if (!turns.has(name)) void enqueue(name, undefined);
+      for (const [name, text] of disk.roomless()) if (!turns.has(name)) void enqueue(name, text);
     },
   };
 }
@@ -263,9 +257,13 @@ function fileNameOf(volume: VolumeId): string {
 }
 
 interface Turn {
-  running: Promise<Result<void>>;
+  running: Promise<Result<Written>>;
   next:
-    | { text: string | undefined; promise: Promise<Result<void>>; resolve: (result: Result<void>) => void }
+    | {
+        text: string | undefined;
+        promise: Promise<Result<Written>>;
+        resolve: (result: Result<Written>) => void;
+      }
     | undefined;
 }
 

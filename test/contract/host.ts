@@ -227,6 +227,31 @@ function fileSentences(sentence: Sentence): void {
     refuses(await host.writeFile(below(root, 'x', 'f'), bytes('x'), PLAIN), 'path-missing');
     assert.deepEqual(await names(host, root), ['d']);
   });
+  sentence('bytes of a file are written over in place, and nothing else of it', async ({ host, root }) => {
+    const path = below(root, 'f');
+    value(await host.writeFile(path, bytes('one two three'), { mode: 0o640, durable: true }));
+    const before = value(await host.inspect(path));
+    value(await host.overwriteFile(path, 4, bytes('TWO')));
+    assert.equal(await text(host, path), 'one TWO three');
+    value(await host.overwriteFile(path, 0, bytes('ONE TWO THREE')));
+    value(await host.overwriteFile(path, 13, bytes('')));
+    assert.equal(await text(host, path), 'ONE TWO THREE');
+    const { inode, mode, sizeBytes } = value(await host.inspect(path));
+    assert.deepEqual([inode, mode, sizeBytes], [before.inode, 0o640, 13]);
+    assert.deepEqual(await names(host, root), ['f']);
+  });
+  sentence('a file is never made or made longer by writing over it', async ({ host, root }) => {
+    const path = below(root, 'f');
+    await write(host, path, '12345');
+    value(await host.makeDirectory(below(root, 'd'), 0o755));
+    value(await host.makeLink(below(root, 'l'), 'f'));
+    refuses(await host.overwriteFile(path, 3, bytes('abc')), 'too-large');
+    refuses(await host.overwriteFile(below(root, 'd'), 0, bytes('a')), 'path-wrong-kind');
+    refuses(await host.overwriteFile(below(root, 'l'), 0, bytes('a')), 'path-unsafe');
+    refuses(await host.overwriteFile(below(root, 'x'), 0, bytes('a')), 'path-missing');
+    assert.equal(await text(host, path), '12345');
+    assert.deepEqual(await names(host, root), ['d', 'f', 'l']);
+  });
   sentence('only a regular file of the allowed size is read', async ({ host, root }) => {
     await write(host, below(root, 'f'), '12345');
     value(await host.makeDirectory(below(root, 'd'), 0o755));
@@ -302,6 +327,7 @@ function linkSentences(sentence: Sentence): void {
       await host.readDirectoryFiles(directory, LIMITS),
       await host.readFile(file, 100),
       await host.writeFile(fresh, bytes('x'), PLAIN),
+      await host.overwriteFile(file, 0, bytes('x')),
       await host.removeFile(file),
       await host.rename(file, below(root, 'moved')),
       await host.rename(below(real, 'f'), fresh),

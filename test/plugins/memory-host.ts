@@ -457,6 +457,21 @@ export function createMemoryHost(): MemoryHost {
         return node.value.content.byteLength > bytesMax ? problem('too-large', path) : ok(node.value.content);
       }),
     writeFile: (path, content, options) => asked('writeFile', () => writeFile(path, content, options)),
+    overwriteFile: (path, offsetBytes, content) =>
+      asked('overwriteFile', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        if (node.value === undefined) return problem('path-missing', path);
+        const file = node.value;
+        if (file.kind !== 'file')
+          return problem(file.kind === 'symlink' ? 'path-unsafe' : 'path-wrong-kind', path);
+        if (offsetBytes + content.byteLength > file.content.byteLength) return problem('too-large', path);
+        change(() => {
+          file.content = Uint8Array.from(file.content);
+          file.content.set(content, offsetBytes);
+        });
+        return done;
+      }),
     removeFile: (path) =>
       asked('removeFile', () => {
         const node = walk(path);

@@ -10,6 +10,7 @@ const EFFECTS = new Set([
   'removeEmptyDirectory',
   'removeTree',
   'writeFile',
+  'overwriteFile',
   'removeFile',
   'rename',
   'makeLink',

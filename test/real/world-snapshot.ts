@@ -1,6 +1,7 @@
 /** The world as it can be compared: what an outside observer sees of a state root and a driver's pool. */
 import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseRecord } from '../../reconciler/record.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 
 /** Names that differ from run to run get one name. */
@@ -73,8 +74,8 @@ function records(root: string): string[] {
   return readdirSync(directory)
     .filter((name) => !name.startsWith('.'))
     .map((name) => {
-      const body = readFileSync(join(directory, name), 'utf8').split('\n')[1] ?? '';
-      const shape = body
+      const record = parseRecord(readFileSync(join(directory, name)));
+      const shape = JSON.stringify(record.ok ? record.value : record.failure)
         .replaceAll(/"mountId":\d+/g, '"mountId":N')
         .replaceAll(/"(device|blockDevice)":"[\d:]+"/g, '"$1":"D"');
       return `record ${name} ${shape}`;

@@ -10,6 +10,7 @@ export interface BenchHost extends Host {
   readonly links: Map<AbsolutePath, string>;
   readonly nodes: Map<AbsolutePath, DeviceNumber>;
   failWrites: Failure | undefined;
+  failOverwrites: Failure | undefined;
   failRemovals: Failure | undefined;
   /** Timers fire this much before their time, as those of Node.js do. */
   earlyMs: number;
@@ -31,6 +32,7 @@ export function createBenchHost(): BenchHost {
     links,
     nodes,
     failWrites: undefined as Failure | undefined,
+    failOverwrites: undefined as Failure | undefined,
     failRemovals: undefined as Failure | undefined,
     earlyMs: 0,
     nowMs: () => nowMs,
@@ -62,6 +64,23 @@ export function createBenchHost(): BenchHost {
     async writeFile(path: AbsolutePath, content: Uint8Array) {
       if (host.failWrites !== undefined) return fail(host.failWrites);
       files.set(path, Buffer.from(content).toString('utf8'));
+      return done;
+    },
+    async readFile(path: AbsolutePath) {
+      const text = files.get(path);
+      return text === undefined
+        ? fail({ code: 'path-missing', message: path, effect: 'none' })
+        : ok(Buffer.from(text));
+    },
+    /** Takes no room: `failWrites` with `disk-full` is not about it. */
+    async overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array) {
+      const failure = host.failOverwrites ?? host.failWrites;
+      if (failure !== undefined && failure.code !== 'disk-full') return fail(failure);
+      const bytes = Buffer.from(files.get(path) ?? '');
+      if (offsetBytes + content.length > bytes.length)
+        return fail({ code: 'too-large', message: path, effect: 'none' });
+      bytes.set(content, offsetBytes);
+      files.set(path, bytes.toString('utf8'));
       return done;
     },
     async removeFile(path: AbsolutePath) {

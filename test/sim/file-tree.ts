@@ -126,6 +126,15 @@ export function unlink(directory: Inode, name: string, nowMs: number): void {
   });
 }
 
+/** Other bytes in a file that stays the one it is. */
+export function setContent(inode: Inode, content: Uint8Array): void {
+  const before = inode.content;
+  inode.content = content;
+  remember(inode.fileSystem, () => {
+    inode.content = before;
+  });
+}
+
 export function setMode(inode: Inode, mode: number): void {
   const before = inode.mode;
   if (before === mode) return;

@@ -202,7 +202,7 @@ function recordsDiffer(sim: Simulation, { volumeIds }: Wanted): string | undefin
   for (const [name, inode] of directory.inode.entries) {
     const id = expected.get(name);
     expected.delete(name);
-    const parsed = parseRecord(Buffer.from(inode.content).toString());
+    const parsed = parseRecord(inode.content);
     // Half a replacement: the next write, or the next start, takes it away.
     if (name.startsWith('.') && directory.inode.entries.has(name.slice(1, -'.tmp'.length))) continue;
     if (reported.has(name) && (id === undefined || !parsed.ok)) continue;

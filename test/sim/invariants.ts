@@ -31,6 +31,7 @@ const CHANGING: ReadonlySet<EffectKind> = new Set([
   'removeEmptyDirectory',
   'removeTree',
   'writeFile',
+  'overwriteFile',
   'removeFile',
   'rename',
   'makeLink',

@@ -1,10 +1,12 @@
 /**
  * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES] [--about STORY]`: simulates N seeds, the first
- * one FIRST; all made to be about one thing when a story of stories.ts is named.
+ * one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes N` instead of `--seeds`:
+ * as many as there is time for, the first one drawn by chance, and told.
  * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
  * Seeds that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
  */
 import { type ChildProcess, fork } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -14,13 +16,19 @@ import { addTally, NO_TALLY, tallyText } from './tally.ts';
 import { EFFECTS } from './weather.ts';
 import { type Batch, type BatchReport, simulateBatch } from './worker.ts';
 
-const BATCH_SEEDS = 25;
+const BATCH_SEEDS = 10;
+const MINUTE_MS = 60_000;
+/** Drawn seeds are none that a fixed run has, and whole numbers of 32 bits with all that is made of them. */
+const DRAWN_MIN = 10_000_000;
+const DRAWN_MAX = 1_000_000_000;
 const TAIL_LINES = '30';
 const PROGRESS_MS = 10_000;
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
 interface Options {
+  /** Infinity: until the minutes are over. */
   readonly seeds: number;
+  readonly minutes: number | undefined;
   readonly first: number;
   readonly workers: number;
   readonly traceLines: number;
@@ -32,8 +40,9 @@ function optionsFrom(argv: readonly string[]): Options {
     args: [...argv],
     options: {
       seeds: { type: 'string', default: '1' },
-      seed: { type: 'string', default: '1' },
-      workers: { type: 'string', default: String(Math.min(2, availableParallelism())) },
+      minutes: { type: 'string' },
+      seed: { type: 'string' },
+      workers: { type: 'string', default: String(availableParallelism()) },
       trace: { type: 'string', default: TAIL_LINES },
       about: { type: 'string' },
     },
@@ -41,15 +50,18 @@ function optionsFrom(argv: readonly string[]): Options {
   const { about } = values;
   if (about !== undefined && STORIES[about] === undefined)
     throw new Error(`--about: not one of ${Object.keys(STORIES).join(', ')}: ${about}`);
-  const number = (key: 'seeds' | 'seed' | 'workers' | 'trace'): number => {
+  const number = (key: 'seeds' | 'minutes' | 'seed' | 'workers' | 'trace'): number => {
     const value = Number(values[key]);
     if (!Number.isSafeInteger(value) || value < 0)
       throw new Error(`--${key}: not a whole number: ${values[key]}`);
     return value;
   };
+  const minutes = values.minutes === undefined ? undefined : number('minutes');
+  const drawn = minutes === undefined ? 1 : randomInt(DRAWN_MIN, DRAWN_MAX);
   return {
-    seeds: number('seeds'),
-    first: number('seed'),
+    seeds: minutes === undefined ? number('seeds') : Number.POSITIVE_INFINITY,
+    minutes,
+    first: values.seed === undefined ? drawn : number('seed'),
     workers: number('workers'),
     traceLines: number('trace'),
     about,
@@ -85,23 +97,32 @@ class Tally {
 
 /** Hands batches to worker processes until none is left; with one worker, or few seeds, it does them itself. */
 async function simulateAll(options: Options, onReport: (report: BatchReport) => void): Promise<void> {
-  const batches: Batch[] = [];
-  for (let done = 0; done < options.seeds; done += BATCH_SEEDS) {
-    const count = Math.min(BATCH_SEEDS, options.seeds - done);
-    batches.push({ first: options.first + done, count, tailLines: options.traceLines, about: options.about });
-  }
-  if (options.workers < 2 || batches.length < 2) {
-    for (const batch of batches) onReport(await simulateBatch(batch));
+  const next = batchesOf(options);
+  if (options.workers < 2 || options.seeds <= BATCH_SEEDS) {
+    for (let batch = next(); batch !== undefined; batch = next()) onReport(await simulateBatch(batch));
     return;
   }
-  await Promise.all(Array.from({ length: options.workers }, () => work(batches, onReport)));
+  await Promise.all(Array.from({ length: options.workers }, () => work(next, onReport)));
 }
 
-function work(batches: Batch[], onReport: (report: BatchReport) => void): Promise<void> {
+/** The next batch each time, until all are handed out or the time is over. */
+function batchesOf({ seeds, minutes, first, traceLines, about }: Options): () => Batch | undefined {
+  const endMs = performance.now() + (minutes ?? Number.POSITIVE_INFINITY) * MINUTE_MS;
+  let done = 0;
+  return () => {
+    const count = Math.min(BATCH_SEEDS, seeds - done);
+    if (count <= 0 || performance.now() > endMs) return undefined;
+    const batch = { first: first + done, count, tailLines: traceLines, about };
+    done += count;
+    return batch;
+  };
+}
+
+function work(nextBatch: () => Batch | undefined, onReport: (report: BatchReport) => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const child: ChildProcess = fork(WORKER, { stdio: 'inherit' });
     const next = (): void => {
-      const batch = batches.shift();
+      const batch = nextBatch();
       if (batch !== undefined) child.send(batch);
       else child.disconnect();
     };
@@ -146,11 +167,14 @@ function describeFailure({ failed, failure }: Tally): string {
 }
 
 const options = optionsFrom(process.argv.slice(2));
+if (options.minutes !== undefined)
+  process.stdout.write(`${options.minutes} minutes of seeds from ${options.first}\n`);
 const tally = new Tally();
 const startedMs = performance.now();
 const progress = setInterval(() => {
   const failed = tally.failed.length === 0 ? '' : `: ${tally.failed.slice(0, 20).join(' ')}`;
-  process.stderr.write(`${tally.seeds} of ${options.seeds} seeds, ${tally.failed.length} failed${failed}\n`);
+  const of = Number.isFinite(options.seeds) ? ` of ${options.seeds}` : '';
+  process.stderr.write(`${tally.seeds}${of} seeds, ${tally.failed.length} failed${failed}\n`);
 }, PROGRESS_MS);
 await simulateAll(options, (report) => tally.add(report));
 clearInterval(progress);

@@ -4,6 +4,7 @@ import type { MountLookup } from '../../mount/host.ts';
 import { learn } from '../../reconciler/actual-state.ts';
 import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
+import { DISK_MUTANTS } from './mutants-disk.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
@@ -142,4 +143,4 @@ const LADDER_MUTANTS: readonly Mutant[] = [
   { name: 'mounts twice', caughtBy: ['INV-12'], make: () => mountsTwice },
 ];
 
-export const MUTANTS: readonly Mutant[] = [...LADDER_MUTANTS, ...NOVEL_MUTANTS];
+export const MUTANTS: readonly Mutant[] = [...LADDER_MUTANTS, ...NOVEL_MUTANTS, ...DISK_MUTANTS];

@@ -2,10 +2,4 @@
  * Seeds that fail and are not solved yet, with what is known of them. A run of many tells them loudly and fails on any
  * other; one that no longer fails is told, too, and is to be taken out. Solved, a seed moves to regressions.ts.
  */
-export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
-  [
-    108440,
-    'the disk is full when an unstage begins, the driver hangs, the agent is restarted: by the record of before ' +
-      'and the mount that is still there it is staged (INV-2). A limit, told in docs/ARCHITECTURE.md',
-  ],
-]);
+export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map();

@@ -11,6 +11,6 @@ export function hasRecordedRefusal({ world, kernel }: Simulation, handle: string
   if (typeof directory === 'string') return false;
   const file = directory.inode.entries.get(`${sha256Hex(csiVolumeId(driver.name, handle))}.json`);
   if (file === undefined) return false;
-  const record = parseRecord(Buffer.from(file.content).toString());
+  const record = parseRecord(file.content);
   return record.ok && record.value.refusedExpansion !== undefined;
 }

@@ -228,6 +228,23 @@ export class SimHost implements Host {
     return this.#act({ kind: 'writeFile', what: path, apply, applyHalf });
   }
 
+  overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Promise<Result<void>> {
+    const { kernel, onWrite } = this.#parts;
+    const writeOver = (bytes: Uint8Array): Result<void> => {
+      onWrite(path, content);
+      const written = kernel.writeOver(path, offsetBytes, bytes);
+      if (written === false) return tooLarge(path);
+      return finished(written === true ? undefined : written, path);
+    };
+    const apply = (): Result<void> => {
+      const written = writeOver(content);
+      kernel.synchronise(parentOf(path));
+      return written;
+    };
+    const applyHalf = () => void writeOver(content.subarray(0, this.#parts.random.below(content.length + 1)));
+    return this.#act({ kind: 'overwriteFile', what: path, apply, applyHalf });
+  }
+
   removeFile(path: AbsolutePath): Promise<Result<void>> {
     const apply = () => finished(unlessAbsent(this.#parts.kernel.removeFile(path)), path);
     return this.#act({ kind: 'removeFile', what: path, apply });
@@ -426,7 +443,7 @@ export class SimHost implements Host {
       trace.add(`> ${act.kind} ${act.what}`);
       this.#parts.onEffect(act.kind, act.path ?? act.what);
       if (boundary(act.kind, 'before')) return;
-      const faults = weather().effects.get(act.kind);
+      const faults = faultsOf(weather(), act.kind);
       const land = (): Result<T> => this.#land(act, faults);
       const pending: Pending = { land, landHalf: act.applyHalf };
       this.#pending.add(pending);
@@ -436,7 +453,7 @@ export class SimHost implements Host {
       };
       const arrive = (): void => {
         if (!this.#alive) return;
-        if (hangs && weather().effects.has(act.kind)) {
+        if (hangs && faultsOf(weather(), act.kind) !== undefined) {
           time.after(HUNG_LOOK_MS, arrive);
           return;
         }
@@ -459,7 +476,9 @@ export class SimHost implements Host {
 
   #land<T>(act: Act<T>, faults: EffectFaults | undefined): Result<T> {
     const { random } = this.#parts;
-    if (random.chance(faults?.refused ?? 0)) return fail(refusalOf(act.kind, act.what));
+    const refused = random.chance(faults?.refused ?? 0);
+    // What a full disk refuses is what takes room on it.
+    if (refused && !takesNoRoom(act.kind, this.#parts.weather())) return fail(refusalOf(act.kind, act.what));
     if (!random.chance(faults?.doubtful ?? 0)) return act.apply();
     const fate = random.next();
     if (act.readOnly === true) return fail(refusalOf(act.kind, act.what));
@@ -499,6 +518,16 @@ export class SimHost implements Host {
     if (at.inode.kind === 'symlink') return 'ELOOP';
     return at.inode.kind === 'directory' ? at.inode : 'ENOTDIR';
   }
+}
+
+/** The disk of a file that is written over is the one that files are written on. */
+function faultsOf({ effects }: Weather, kind: EffectKind): EffectFaults | undefined {
+  return effects.get(kind) ?? (kind === 'overwriteFile' ? effects.get('writeFile') : undefined);
+}
+
+/** Refused as other writes are, it would be because the disk is full. */
+function takesNoRoom(kind: EffectKind, { effects }: Weather): boolean {
+  return kind === 'overwriteFile' && !effects.has(kind);
 }
 
 function answered<T extends object>(outcome: T | Errno, what: string): Result<T> {

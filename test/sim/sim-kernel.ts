@@ -18,6 +18,7 @@ import {
   link,
   losePower,
   pathInside,
+  setContent,
   setGroup,
   setMode,
   sizeOf,
@@ -173,6 +174,19 @@ export class SimKernel {
     return this.#create(path, 'file', mode, (inode) => {
       inode.content = content;
     });
+  }
+
+  /** pwrite(2) within a file; false: it ends before. */
+  writeOver(path: AbsolutePath, offset: number, bytes: Uint8Array): Errno | boolean {
+    const at = this.walk(path);
+    if (typeof at === 'string') return at;
+    if (at.inode.kind !== 'file') return at.inode.kind === 'symlink' ? 'ELOOP' : 'EISDIR';
+    if (at.mount.options.includes('ro')) return 'EROFS';
+    if (offset + bytes.length > at.inode.content.length) return false;
+    const content = Uint8Array.from(at.inode.content);
+    content.set(bytes, offset);
+    setContent(at.inode, content);
+    return true;
   }
 
   /** mknod(2) of a block device; `removeFile` takes it away. The number need not be that of a device that exists. */

@@ -56,9 +56,18 @@ export function aboutFullDisks(plan: Plan): Plan {
   };
 }
 
+/** As above, and what needs no room fails as often: the disk is sick, not full. */
+export function aboutSickDisks(plan: Plan): Plan {
+  const full = aboutFullDisks(plan);
+  const effects = new Map(full.weather.effects);
+  effects.set('overwriteFile', { refused: 0.5, doubtful: 0, slow: 0, hung: 0 });
+  return { ...full, weather: { ...full.weather, effects } };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
   'full-disk': aboutFullDisks,
+  'sick-disk': aboutSickDisks,
   'inline-volumes': aboutInlineVolumes,
 };

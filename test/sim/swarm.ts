@@ -156,7 +156,7 @@ function drawWeather(random: Random): Weather {
   const effects = new Map<EffectKind, EffectFaults>();
   const calm = random.chance(0.35);
   for (const kind of EFFECTS) {
-    if (NOVEL_EFFECTS.has(kind)) continue;
+    if (NOVEL_EFFECTS.has(kind) || kind === 'overwriteFile') continue;
     if (calm || !random.chance(0.3)) continue;
     const rate = () => (random.chance(0.4) ? random.pick([0.02, 0.1, 0.3]) : 0);
     effects.set(kind, {

@@ -10,6 +10,7 @@ export const EFFECTS = [
   'readDirectoryFiles',
   'readFile',
   'writeFile',
+  'overwriteFile',
   'removeFile',
   'rename',
   'makeLink',
@@ -28,6 +29,7 @@ export const EFFECTS = [
   'notify',
 ] as const;
 
+/** `overwriteFile` has the faults of `writeFile`, but that a full disk does not refuse it, unless it has its own. */
 export type EffectKind = (typeof EFFECTS)[number];
 
 /** Probabilities for one effect. */

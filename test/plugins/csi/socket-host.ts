@@ -96,6 +96,9 @@ export function createSocketHost(): SocketHost {
         ? Promise.resolve(fail({ code: 'mount-busy', message: path, effect: 'none' }))
         : attempt(() => rmdir(path)),
     removeFile: (path) => attempt(() => unlink(path)),
+    overwriteFile: async () => {
+      throw new Error('broken invariant: no driver call writes over a file');
+    },
     writeFile: (path, content, { mode }) => attempt(() => writeFile(path, content, { mode })),
     readFile: (path) => attempt(() => readFile(path)),
     async listDirectory(path, entriesMax) {
