@@ -1,7 +1,7 @@
 /**
  * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES] [--about STORY]`: simulates N seeds, the first
- * one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes N` instead of `--seeds`:
- * as many as there is time for, the first one drawn by chance, and told.
+ * one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes N` instead of
+ * `--seeds`: as many as there is time for, the first one drawn by chance, and told.
  * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
  * Seeds that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
  */

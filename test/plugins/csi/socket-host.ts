@@ -1,6 +1,6 @@
 /** A host with real sockets and files below a scratch directory; mounts are a table that drivers in tests write. */
 import { type FSWatcher, lstatSync, mkdtempSync, rmSync, watch } from 'node:fs';
-import { mkdir, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { done, fail, type FailureCode, ok, type Result } from '../../../mount/failure.ts';
@@ -96,9 +96,12 @@ export function createSocketHost(): SocketHost {
         ? Promise.resolve(fail({ code: 'mount-busy', message: path, effect: 'none' }))
         : attempt(() => rmdir(path)),
     removeFile: (path) => attempt(() => unlink(path)),
-    overwriteFile: async () => {
-      throw new Error('broken invariant: no driver call writes over a file');
-    },
+    overwriteFile: (path, offsetBytes, content) =>
+      attempt(async () => {
+        const file = await open(path, 'r+');
+        await file.write(content, 0, content.length, offsetBytes);
+        await file.close();
+      }),
     writeFile: (path, content, { mode }) => attempt(() => writeFile(path, content, { mode })),
     readFile: (path) => attempt(() => readFile(path)),
     async listDirectory(path, entriesMax) {
