@@ -12,12 +12,13 @@ export interface AttachmentSubject {
 
 /** What is wrong with it is left in the place's problems. A status without `attached` says neither, and is refused. */
 export function readVolumeAttachment(place: Place): VolumeAttachment {
-  const { name, deleted } = readMetadata(place);
+  const { name, uid, deleted } = readMetadata(place);
   const spec = place.key('spec');
   const status = place.key('status');
   return {
     kind: 'VolumeAttachment',
     name,
+    uid,
     attacher: spec.key('attacher').requiredText(...DRIVER_NAME),
     nodeName: spec.key('nodeName').requiredText(...OBJECT_NAME),
     volumeName: readVolumeName(spec.key('source')),

@@ -200,6 +200,8 @@ export interface Node {
 export interface VolumeAttachment {
   readonly kind: 'VolumeAttachment';
   readonly name: string;
+  /** The API server gives every object its own; one written by hand may have none. */
+  readonly uid: string | undefined;
   /** The driver. */
   readonly attacher: string;
   readonly nodeName: string;
