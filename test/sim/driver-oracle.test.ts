@@ -38,6 +38,7 @@ function bench(ephemeral = true) {
     recordsDamaged: () => false,
     mountsTaken: () => false,
     onTeardown: () => {},
+    onClimb: () => {},
     isRepublished: () => false,
     isDirty: () => false,
   });

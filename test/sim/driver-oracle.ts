@@ -24,6 +24,8 @@ export interface OracleParts {
   readonly mountsTaken: () => boolean;
   /** A living agent asks for this path to be taken down. */
   readonly onTeardown: (what: string, path: string, handle: string) => void;
+  /** A living agent asks for it to be staged or published; was it wholly down before? */
+  readonly onClimb: (what: string, handle: string, wasDown: boolean) => void;
   /** Its driver wishes to be asked to publish again, now and then. */
   readonly isRepublished: (handle: string) => boolean;
   /** It may have been given to another node, and something of it is still in use on this one. */
@@ -62,6 +64,10 @@ export class DriverOracle {
     const isAgain = call.method === 'NodePublishVolume' && history.published.has(placeOf(call));
     if (isAgain && this.#parts.isRepublished(call.request.volumeId)) this.republished += 1;
     if (waiting()) this.#judgeTeardown(call);
+    if (waiting() && (call.method === 'NodeStageVolume' || call.method === 'NodePublishVolume')) {
+      const wasDown = history.staged === 'none' && history.published.size === 0;
+      this.#parts.onClimb(call.method, call.request.volumeId, wasDown);
+    }
     this.#judgePace(call, history);
     this.#judgeOverlap(call, history, nature);
     if (!isQuestion(call)) this.#judgeQuarantine(call);

@@ -39,6 +39,7 @@ type NovelEvents = Pick<
   | 'volumeGrows'
   | 'nodeMarked'
   | 'attachmentLost'
+  | 'attachmentReplaced'
   | 'quarantined'
   | 'quarantineEnded'
   | 'deviceOpened'
@@ -50,6 +51,7 @@ export const NO_NOVEL_EVENTS: NovelEvents = {
   volumeGrows: 0,
   nodeMarked: 0,
   attachmentLost: 0,
+  attachmentReplaced: 0,
   quarantined: 0,
   quarantineEnded: 0,
   deviceOpened: 0,
@@ -98,7 +100,10 @@ function drawWeather(random: Random): Features['weather'] {
   return effects;
 }
 
-export function novelEvents({ blockShare }: Features, random: Random): Omit<NovelEvents, 'attachmentLost'> {
+export function novelEvents(
+  { blockShare }: Features,
+  random: Random,
+): Omit<NovelEvents, 'attachmentLost' | 'attachmentReplaced'> {
   const maybe = (probability: number, weight: number): number => (random.chance(probability) ? weight : 0);
   const quarantined = maybe(0.3, 1.5);
   return {

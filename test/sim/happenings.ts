@@ -58,6 +58,8 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
       return world.markNode();
     case 'attachmentLost':
       return world.loseAttachment();
+    case 'attachmentReplaced':
+      return world.replaceAttachment();
     case 'quarantined':
       return command(sim, 'quarantine');
     case 'quarantineEnded':
@@ -98,7 +100,10 @@ function command(sim: Simulation, verb: 'quarantine' | 'endQuarantine'): void {
     sim.tally.quarantines += 1;
     const devices = reconciler.actual().get(spec.id)?.quarantine?.devices ?? [];
     if (verb === 'quarantine') world.quarantine.begin(backing, time.nowMs(), devices);
-    else world.quarantine.end(backing, time.nowMs());
+    else {
+      world.quarantine.end(backing, time.nowMs());
+      world.attachmentWatch.forget(handle);
+    }
   });
 }
 

@@ -141,6 +141,7 @@ export function checkStep(sim: Simulation): void {
   const actual = sim.earlyView()?.reconciler.actual();
   if (actual !== undefined) sim.world.told.look(actual);
   const view = sim.view();
+  sim.world.attachmentWatch.look(view, sim.time.nowMs());
   if (view === undefined) return;
   const running = view.reconciler.running();
   const { drivers } = sim.plan;

@@ -221,15 +221,16 @@ export interface AttachmentWord {
   readonly disk: Disk;
   readonly attached: boolean | undefined;
   readonly going: boolean;
+  readonly uid?: string | undefined;
 }
 
-/** Two of them for one disk differ by `index`. */
-export function attachmentObject({ disk, attached, going }: AttachmentWord, index: number): object {
+export function attachmentObject({ disk, attached, going, uid }: AttachmentWord, name: string): object {
   return {
     apiVersion: 'storage.k8s.io/v1',
     kind: 'VolumeAttachment',
     metadata: {
-      name: `${disk.specName}-${index}`,
+      name,
+      ...(uid === undefined ? {} : { uid }),
       ...(going ? { deletionTimestamp: '2026-11-21T10:00:00Z' } : {}),
     },
     spec: {

@@ -42,6 +42,7 @@ async function driverBench(
     recordsDamaged: () => false,
     mountsTaken: () => false,
     onTeardown: () => {},
+    onClimb: () => {},
     isRepublished: () => false,
     isDirty: () => false,
   });

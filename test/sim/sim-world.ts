@@ -2,6 +2,7 @@
 import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
 import { createLayout, type Layout } from '../../plugins/layout.ts';
 import { type PodUid, publicationKey } from '../../plugins/volume.ts';
+import { AttachmentWatch } from './attachment-watch.ts';
 import type { Backing } from './backing.ts';
 import { DriverOracle } from './driver-oracle.ts';
 import { plant } from './file-tree.ts';
@@ -27,6 +28,7 @@ import { QuarantineWatch } from './quarantine-watch.ts';
 import type { Random } from './random.ts';
 import type { SimKernel } from './sim-kernel.ts';
 import { HOST_DATA, MANIFESTS, ROOT } from './sim-paths.ts';
+import { SimAttachments } from './sim-attachments.ts';
 import { SimStorage } from './sim-storage.ts';
 import { SimTrouble } from './sim-trouble.ts';
 import type { Plan } from './swarm.ts';
@@ -59,6 +61,8 @@ export class SimWorld {
   readonly storage: SimStorage;
   readonly trouble: SimTrouble;
   readonly quarantine: QuarantineWatch;
+  readonly attached: SimAttachments;
+  readonly attachmentWatch: AttachmentWatch;
   readonly told: ToldPlaces = new ToldPlaces(this.layout);
   /** By name; at most one pod of a name at a time. */
   readonly pods = new Map<string, SimPod>();
@@ -83,6 +87,11 @@ export class SimWorld {
     kernel.knowsNoswap = plan.knowsNoswap;
     this.#files = new ManifestFiles(kernel, random);
     this.quarantine = new QuarantineWatch(kernel);
+    this.attachmentWatch = new AttachmentWatch(violate);
+    this.attached = new SimAttachments({
+      ...parts,
+      onChange: () => this.#setState(ATTACHMENT_FILE, 'whole'),
+    });
     this.oracle = new DriverOracle({
       nowMs: () => parts.time.nowMs(),
       violate,
@@ -92,6 +101,7 @@ export class SimWorld {
       recordsDamaged: () => this.trouble.recordsDamaged,
       mountsTaken: () => this.trouble.mountsTaken,
       onTeardown,
+      onClimb: (call, handle, wasDown) => this.#judgeAttachment(call, handle, wasDown),
       isRepublished: (handle) => this.isRepublished(handle),
       isDirty: (handle) => this.quarantine.isDirty(this.backingOfHandle(handle), parts.time.nowMs()),
     });
@@ -112,8 +122,12 @@ export class SimWorld {
       ...this.storage.sharedDisks.flatMap(diskObjects),
     ]);
     if (plan.events.nodeMarked > 0) this.#files.add(NODE_FILE, () => [nodeObject(this.#nodeIsMarked)]);
-    if (plan.events.attachmentLost > 0)
-      this.#files.add(ATTACHMENT_FILE, () => [ELSEWHERE, ...this.#attachments.map(attachmentObject)]);
+    if (plan.events.attachmentLost + plan.events.attachmentReplaced > 0)
+      this.#files.add(ATTACHMENT_FILE, () => [
+        ELSEWHERE,
+        ...this.#lostAttachments(),
+        ...this.attached.objects(),
+      ]);
     for (const file of this.#files.all()) this.#files.write(file);
   }
 
@@ -256,6 +270,18 @@ export class SimWorld {
     });
   }
 
+  /** A disk is attached, or becomes another attachment. */
+  replaceAttachment(): void {
+    const wanted = [...this.pods.values()].flatMap(({ volumes }) => volumes.flatMap(wantedDiskOf));
+    const disks = [...wanted, ...this.storage.sharedDisks];
+    if (disks.length > 0) this.attached.replace(this.#parts.random.pick(disks));
+  }
+
+  /** Two of them for one disk differ by their number. */
+  #lostAttachments(): object[] {
+    return this.#attachments.map((word, index) => attachmentObject(word, `${word.disk.specName}-${index}`));
+  }
+
   #setAttachments(words: readonly AttachmentWord[]): void {
     this.#attachments = words;
     this.#setState(ATTACHMENT_FILE, 'whole');
@@ -314,6 +340,7 @@ export class SimWorld {
     this.keepsakes.clear();
     this.oracle.forgetNode();
     this.quarantine.forgetAll();
+    this.attachmentWatch.forgetAll();
     this.told.forgetAll();
     this.trouble.losePower();
   }
@@ -322,6 +349,7 @@ export class SimWorld {
   heal(): void {
     this.#nodeIsMarked = false;
     this.#attachments = [];
+    this.attached.heal();
     for (const file of this.#files.all()) {
       if (file.state !== 'whole' || REWRITTEN.has(file.name)) this.#setState(file.name, 'whole');
     }
@@ -345,6 +373,16 @@ export class SimWorld {
   isRepublished(handle: string): boolean {
     const driver = this.storage.drivers.find((one) => one.backing(handle) !== undefined)?.name;
     return this.#parts.plan.drivers.some(({ name, republishes }) => name === driver && republishes);
+  }
+
+  /** What damaged records knew nobody knows; a driver that changes its ways is taken down by the old ones. */
+  #judgeAttachment(call: string, handle: string, wasDown: boolean): void {
+    const { plan, time } = this.#parts;
+    const disk = this.storage.disks.find((one) => one.handle === handle);
+    const driver = plan.drivers.find(({ name }) => name === disk?.driver);
+    const isAttached = driver?.nature.attaches === true || driver?.described === false;
+    if (disk === undefined || !isAttached || driver.flips || this.trouble.recordsDamaged) return;
+    this.attachmentWatch.judge(call, handle, disk.specName, wasDown, time.nowMs());
   }
 
   #isUsed(path: AbsolutePath): boolean {

@@ -74,6 +74,7 @@ const STOP_MS = 5_000;
 const TAIL_LINES = 20_000;
 /** Far from the seeds people use. */
 const EXTRA_SEED = 1_000_000_007;
+const LATE_SEED = 2_000_000_011;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -102,7 +103,7 @@ export class Simulation {
     this.seed = seed;
     this.#mutation = mutation;
     const random = createRandom(seed);
-    const plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED));
+    const plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
     this.plan = mutation.plan?.(plan) ?? plan;
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());

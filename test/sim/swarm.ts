@@ -12,6 +12,7 @@ import {
   novelEvents,
 } from './features.ts';
 import type { FsGroupPolicy } from '../../plugins/volume.ts';
+import { withLateness } from './late-plan.ts';
 import type { Random } from './random.ts';
 import { type EffectFaults, type EffectKind, EFFECTS, type Weather } from './weather.ts';
 
@@ -60,6 +61,7 @@ export interface EventWeights {
   readonly volumeGrows: number;
   readonly nodeMarked: number;
   readonly attachmentLost: number;
+  readonly attachmentReplaced: number;
   readonly quarantined: number;
   readonly quarantineEnded: number;
   readonly deviceOpened: number;
@@ -94,9 +96,12 @@ const EVENTS_MAX = 80;
 const FEATURES_SHARE = 0.5;
 const ATTACHMENT_LOST_SHARE = 0.25;
 
-/** `extra` is a stream of its own, so that what is new does not make other stories of the old ones. */
-export function swarm(random: Random, extra: Random): Plan {
-  const plan = drawPlan(random);
+/** `extra` and `late` are streams of their own, so that what is new does not make other stories of the old ones. */
+export function swarm(random: Random, extra: Random, late: Random): Plan {
+  return withLateness(withFeatures(drawPlan(random), extra), late);
+}
+
+function withFeatures(plan: Plan, extra: Random): Plan {
   if (!extra.chance(FEATURES_SHARE)) return plan;
   const features = drawFeatures(extra);
   const events = { ...plan.events, ...novelEvents(features, extra) };
