@@ -5,7 +5,7 @@ import { needsNoAttach } from './attachment-remark.ts';
 import { whyRefused } from './missing.ts';
 import { identityOf, type Stamped, type VolumeAttachment } from './objects.ts';
 import { refuse } from './refuse.ts';
-import type { Rejection, Wish } from './wish.ts';
+import { compareText, type Rejection, type Wish } from './wish.ts';
 
 /** Of one volume on this node. */
 export interface AttachmentWord {
@@ -13,6 +13,22 @@ export interface AttachmentWord {
   readonly lost: boolean;
   /** Why nothing of it is to be set up, by `not-attached`; as the kubelet, what stands is left alone by this. */
   readonly blocked: Failure;
+}
+
+/**
+ * By which attachments the volumes are here: their uids, in the order in which a volume is to be set up under them: not
+ * one that is on its way off this node, if there is another. Objects without a uid are told by their name alone, and
+ * say nothing here.
+ */
+export function attachmentUids(wish: Said, nodeName: string): ReadonlyMap<VolumeId, readonly string[]> {
+  const uids = new Map<VolumeId, readonly string[]>();
+  const here = [...wish.attachments.values()].filter((one) => one.nodeName === nodeName);
+  here.sort((a, b) => Number(a.deleted) - Number(b.deleted) || compareText(a.uid ?? '', b.uid ?? ''));
+  for (const { volumeName, attacher, uid } of here) {
+    const id = volumeOf(wish, volumeName, attacher);
+    if (id !== undefined && uid !== undefined) uids.set(id, [...(uids.get(id) ?? []), uid]);
+  }
+  return uids;
 }
 
 type Said = Pick<Wish, 'attachments' | 'volumes' | 'drivers' | 'rejected'>;

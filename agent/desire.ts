@@ -14,7 +14,7 @@ import type {
   DesiredVolume,
   UnresolvedVolume,
 } from '../reconciler/desired-state.ts';
-import { type AttachmentWord, attachmentWords } from './attachment.ts';
+import { attachmentUids, type AttachmentWord, attachmentWords } from './attachment.ts';
 import { createBindings } from './bind-claim.ts';
 import type { Pod, Stamped } from './objects.ts';
 import type { Resolved, ResolveOptions } from './resolved.ts';
@@ -82,6 +82,7 @@ export function desire(wish: Wish, options: DesireOptions): DesiredState {
     unresolved,
     outOfService: wish.nodes.get(options.nodeName)?.outOfService ?? false,
     lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),
+    attachmentUids: attachmentUids(wish, options.nodeName),
   };
 }
 

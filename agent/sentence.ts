@@ -76,6 +76,7 @@ function nextTry({ nextRetryInMs }: Reason): string {
 
 const QUARANTINE_BECAUSE: Readonly<Record<QuarantineStatus['reason'], string>> = {
   'attachment-lost': 'its attachment was taken away while this node had it',
+  'attachment-replaced': 'its attachment was deleted and made anew while this node had it',
   'node-out-of-service': 'this node is marked node.kubernetes.io/out-of-service',
   operator: 'an operator put it there',
 };

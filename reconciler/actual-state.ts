@@ -68,6 +68,8 @@ export interface ActualVolume {
   readonly publishContext: PublishContext | undefined;
   /** The node id it was attached under. */
   readonly attachedNode?: string | undefined;
+  /** Of the attachment under which its rungs were climbed; undefined while nobody said. */
+  readonly attachmentUid?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
   /** No entry is `absent`: an absent publication is left out. */
   readonly publications: ReadonlyMap<PublicationKey, ActualPublication>;

@@ -65,6 +65,11 @@ export interface DesiredState {
    * quarantine (B-2). What is wanted of them is `blocked`, so that nothing is set up where nothing stands.
    */
   readonly lostAttachments: ReadonlySet<VolumeId>;
+  /**
+   * The uids of the attachments by which they are here, the one to set up under first; those of which nobody says one
+   * are missing. Something stands and was set up under another: quarantine (FN-01).
+   */
+  readonly attachmentUids: ReadonlyMap<VolumeId, readonly string[]>;
 }
 
 export const NOTHING_KNOWN: DesiredState = {
@@ -75,4 +80,5 @@ export const NOTHING_KNOWN: DesiredState = {
   unresolved: [],
   outOfService: false,
   lostAttachments: new Set(),
+  attachmentUids: new Map(),
 };

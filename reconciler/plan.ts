@@ -14,6 +14,7 @@ import {
   type VolumeId,
 } from '../plugins/volume.ts';
 import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
+import { whyAttachmentUnknown } from './attachment-identity.ts';
 import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
 import type { ObstacleKind } from './obstacle.ts';
 import type { Operation, OperationKind } from './operation.ts';
@@ -23,7 +24,9 @@ import { podsThatMustWait } from './single-pod.ts';
 import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailure } from './standing.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
-export interface Gate extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'> {
+export interface Gate
+  extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'>,
+    Partial<Pick<DesiredState, 'attachmentUids'>> {
   /**
    * The layout on disk has been read since the start, and this volume is surely published nowhere that nobody knows of:
    * it must not be unstaged under such a publication (INV-1).
@@ -143,9 +146,10 @@ function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[]
   const { next, refused } = nextClimb(input, input.needs ?? actual?.needs, desired);
   waits.push(...refused);
   if (next.length === 0) return;
+  const blocked = desired.blocked ?? whyAttachmentUnknown(input.gate, actual);
   if (input.quarantine !== undefined)
     waits.push(...waitingFor(next, 'quarantined', quarantineFailure(input.quarantine)));
-  else if (desired.blocked !== undefined) waits.push(...waitingFor(next, 'blocked', desired.blocked));
+  else if (blocked !== undefined) waits.push(...waitingFor(next, 'blocked', blocked));
   else if (input.needs === undefined) waits.push(...waitingFor(next, 'waiting-driver', undefined));
   else operations.push(...next);
 }

@@ -10,10 +10,11 @@ import type { DeviceNumber, MountIdentity } from '../mount/host.ts';
 import type { ActualVolume, Presence } from './actual-state.ts';
 
 /**
- * `attachment-lost`: the cluster detached it while it was here. `node-out-of-service`: all of this node's volumes were
+ * `attachment-lost`: the cluster detached it while it was here. `attachment-replaced`: and attached it anew, while what
+ * stands was set up under the old attachment. `node-out-of-service`: all of this node's volumes were
  * given away. `operator`: somebody said so.
  */
-export type QuarantineReason = 'attachment-lost' | 'node-out-of-service' | 'operator';
+export type QuarantineReason = 'attachment-lost' | 'attachment-replaced' | 'node-out-of-service' | 'operator';
 
 export interface Quarantine {
   readonly reason: QuarantineReason;
@@ -45,11 +46,14 @@ export function noteDevices(volume: ActualVolume): ActualVolume {
   return { ...volume, quarantine: { ...quarantine, devices } };
 }
 
-/** The volume with its quarantine ended: that it is attached here is only believed again when it was asked for. */
+/**
+ * The volume with its quarantine ended: that it is attached here is only believed again when it was asked for, and
+ * under which attachment is noted anew.
+ */
 export function leaveQuarantine(volume: ActualVolume): ActualVolume {
   const attached: Presence =
     volume.attached.kind === 'absent' ? volume.attached : { kind: 'unsure', because: AFTER_QUARANTINE };
-  return { ...volume, attached, quarantine: undefined };
+  return { ...volume, attached, attachmentUid: undefined, quarantine: undefined };
 }
 
 /** Verified clean, and nothing stands any more for what it was put there for. */
@@ -84,6 +88,7 @@ const AFTER_QUARANTINE: Failure = {
 
 const MEANING: Readonly<Record<QuarantineReason, string>> = {
   'attachment-lost': 'its attachment was taken away while it was mounted here',
+  'attachment-replaced': 'its attachment was deleted and made anew while it was mounted here',
   'node-out-of-service': 'this node is marked node.kubernetes.io/out-of-service',
   operator: 'an operator put it there',
 };

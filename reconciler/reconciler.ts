@@ -2,7 +2,7 @@
 import { assert, type Failure, type Result } from '../mount/failure.ts';
 import type { Cancel, Host } from '../mount/host.ts';
 import type { Layout } from '../plugins/layout.ts';
-import { type Needs, NO_SECRETS, type PluginRegistry, type VolumeSecrets } from '../plugins/plugin.ts';
+import { NO_SECRETS, type PluginRegistry, type VolumeSecrets } from '../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
   type ActualState,
@@ -11,13 +11,13 @@ import {
   isForgettable,
   isToldOnce,
   learn,
-  onTheGround,
   type Outcome,
 } from './actual-state.ts';
+import { attachmentUidNow } from './attachment-identity.ts';
 import { createForgiveness } from './forgiveness.ts';
 import type { LayoutFinds } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
-import { type DesiredState, type DesiredVolume, NOTHING_KNOWN } from './desired-state.ts';
+import { type DesiredState, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
 import { createLayoutKnowledge } from './layout-knowledge.ts';
 import type { Log } from './log.ts';
@@ -28,13 +28,14 @@ import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
-import { knownSize, performVerb } from './perform.ts';
+import { performVerb } from './perform.ts';
 import { createWards } from './ward.ts';
 import { planVolume, type VolumePlan } from './plan.ts';
 import type { RecordStore } from './record.ts';
 import { createRecordDuty, mayBegin } from './record-duty.ts';
 import { createResync } from './resync.ts';
 import { specToClimbBy } from './standing.ts';
+import { startingPoint } from './starting-point.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
 export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };
@@ -250,7 +251,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   async function perform(operation: Operation, progress: (text: string) => void): Promise<Outcome> {
     const wanted = desired.volumes.get(operation.volume);
-    const before = startingPoint(operation, wanted);
+    const before = startingPoint(actual.get(operation.volume), operation, wanted, {
+      needsOf: (spec) => plugins.of(spec).needs(spec),
+      attachmentUid: attachmentUidNow(desired, operation.volume),
+    });
     const publication = publicationOf(operation);
     const target = publication === undefined ? undefined : wanted?.publications.get(publication);
     const begun = policy.begin(before, operation, target?.spec);
@@ -278,22 +282,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const learnt = policy.learn(now, before, operation, outcome);
     await settle(learnt, isToldOnce(now, learnt));
     return outcome;
-  }
-
-  /** What was believed when the operation began; what is wholly down climbs by today's wish. */
-  function startingPoint(operation: Operation, wanted: DesiredVolume | undefined): ActualVolume {
-    const known = actual.get(operation.volume);
-    if (wanted === undefined || !climbs(operation.kind)) {
-      assert(known !== undefined, 'only a known volume descends');
-      return known;
-    }
-    const spec = specToClimbBy(known, wanted.spec);
-    const needs = plugins.of(spec).needs(spec);
-    assert(needs !== undefined, 'an operation is planned only when its needs are known');
-    // Written down before it is set up: after a crash a growth wished meanwhile must not be taken for what it has.
-    const sizeBytes = known?.sizeBytes ?? knownSize(wanted);
-    if (known === undefined || isForgettable(known)) return { ...onTheGround(spec, needs), sizeBytes };
-    return { ...known, spec, needs: bothNeeds(known.needs, needs), sizeBytes };
   }
 
   /** Believes what was learnt, and writes it down; a write that fails costs certainty after a crash, nothing else. */
@@ -384,9 +372,4 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       });
     },
   };
-}
-
-/** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */
-function bothNeeds(a: Needs, b: Needs): Needs {
-  return { attach: a.attach || b.attach, stage: a.stage || b.stage, expand: b.expand };
 }

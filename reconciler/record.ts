@@ -36,6 +36,8 @@ export interface VolumeRecord {
   readonly staged: RecordedPresence;
   readonly publishContext: PublishContext | undefined;
   readonly attachedNode?: string | undefined;
+  /** Absent in records of 0.2. */
+  readonly attachmentUid?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
   readonly publications: readonly {
     readonly spec: PublicationSpec;
@@ -86,6 +88,7 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     staged: volume.staged.kind,
     publishContext: volume.publishContext,
     attachedNode: volume.attachedNode,
+    attachmentUid: volume.attachmentUid,
     stagedMount: volume.stagedMount,
     publications: [...volume.publications.values()].map(({ spec, presence, mount, ended, untold }) => {
       return { spec, presence: presence.kind, mount, ended, untold };

@@ -81,6 +81,8 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     staged: isShownStaged ? PRESENT : proven(record.staged, staging, record.stagedMount),
     publishContext: record.publishContext,
     attachedNode: record.attachedNode,
+    // A reboot ends all that was set up under it.
+    attachmentUid: sameBoot ? record.attachmentUid : undefined,
     // Of another boot it says nothing of what a driver mounts today.
     stagedMount: sameBoot ? record.stagedMount : undefined,
     publications,

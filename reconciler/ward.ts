@@ -4,6 +4,7 @@ import type { Clock } from '../mount/host.ts';
 import type { Needs } from '../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import { type ActualVolume, isForgettable, isOnTheGround, onTheGround } from './actual-state.ts';
+import { attachmentUidNow, isAttachmentReplaced, isAttachmentToBeNoted } from './attachment-identity.ts';
 import type { DesiredState } from './desired-state.ts';
 import type { Log } from './log.ts';
 import {
@@ -74,6 +75,12 @@ export function createWards(parts: WardParts): Wards {
     return set(enterQuarantine(volume, reason, parts.host.wallMs()));
   }
 
+  function noteAttachment(volume: ActualVolume): void {
+    const desired = parts.desired();
+    if (!isAttachmentToBeNoted(desired, volume)) return;
+    void set({ ...volume, attachmentUid: attachmentUidNow(desired, volume.spec.id) });
+  }
+
   function leave(volume: ActualVolume): Promise<Result<void>> {
     log.info('volume out of quarantine', { volume: volume.spec.id });
     return set(leaveQuarantine(volume));
@@ -89,7 +96,10 @@ export function createWards(parts: WardParts): Wards {
         void enter(volume, reason);
       } else if (mayLeave(volume, reason) && !mayStillBeSaid(volume.quarantine)) {
         void leave(volume);
-      } else return;
+      } else {
+        noteAttachment(volume);
+        return;
+      }
       parts.onChanged(id);
     },
     async admit(id) {
@@ -126,12 +136,13 @@ export function createWards(parts: WardParts): Wards {
 
 /** What the wish alone has against the use of a volume here; asked of those that a cluster can give to another node. */
 export function reasonInWish(
-  { outOfService, lostAttachments }: Pick<DesiredState, 'outOfService' | 'lostAttachments'>,
+  desired: Pick<DesiredState, 'outOfService' | 'lostAttachments' | 'attachmentUids'>,
   id: VolumeId,
   known: ActualVolume | undefined,
 ): QuarantineReason | undefined {
-  if (outOfService) return 'node-out-of-service';
-  return lostAttachments.has(id) && canLose(known) ? 'attachment-lost' : undefined;
+  if (desired.outOfService) return 'node-out-of-service';
+  if (desired.lostAttachments.has(id) && canLose(known)) return 'attachment-lost';
+  return known !== undefined && isAttachmentReplaced(desired, known) ? 'attachment-replaced' : undefined;
 }
 
 /** What is not attached and never was here cannot be lost; the wish has it blocked. */

@@ -173,6 +173,45 @@ test('one that says nothing here is remarked upon, and of a driver that attaches
   );
 });
 
+test('FN-01: an attachment is told by its uid; one that is leaving comes last, one without a uid says none', () => {
+  const uidsOf = (...documents: readonly string[]) =>
+    stateOf(Object.fromEntries(documents.map((text, index) => [`z${index}.yaml`, text]))).attachmentUids.get(
+      DATA,
+    );
+  const one = (uid: string, more = '') =>
+    attachmentYaml(uid, '{attached: true}', { metadata: `uid: ${uid}, ${more}` });
+  assert.deepEqual(uidsOf(one('b')), ['b']);
+  assert.deepEqual(uidsOf(one('b'), one('a', 'deletionTimestamp: "2026-11-21T10:00:00Z"')), ['b', 'a']);
+  assert.deepEqual(uidsOf(one('b'), one('a'), attachmentYaml('none', '')), ['a', 'b']);
+  assert.equal(uidsOf(attachmentYaml('none', '{attached: true}')), undefined);
+  const elsewhere = attachmentYaml('a', '', { metadata: 'uid: a', node: 'node-2' });
+  assert.equal(
+    uidsOf(elsewhere, attachmentYaml('b', '', { metadata: 'uid: b', attacher: 'x.y' })),
+    undefined,
+  );
+});
+
+test('FN-01: made anew while the pod has it, the volume is taken down, proven clean and set up again', async () => {
+  const onNodeAs = (uid: string) => ({
+    ...BASE,
+    'attachment.yaml': attachmentYaml('a', '{attached: true}', { node: 'node-a', metadata: `uid: ${uid}` }),
+  });
+  const world = await agentWorld(onNodeAs('one'), ATTACHES);
+  await untilSettled(world);
+  const before = world.asked().length;
+  world.write(onNodeAs('two'));
+  await until('all is set up again', () => world.asked().length === before + 5);
+  await untilSettled(world);
+  assert.deepEqual(world.asked().slice(before), [
+    'NodeUnpublishVolume',
+    'NodeUnstageVolume',
+    'ControllerPublishVolume',
+    'NodeStageVolume',
+    'NodePublishVolume',
+  ]);
+  assert.match(world.seen(), /attachment-replaced/);
+});
+
 const ATTACHES = { controllerCapabilities: [CAPABILITY.controller.PUBLISH_UNPUBLISH_VOLUME] };
 
 /** What the agent world's node says, of `BASE`. */

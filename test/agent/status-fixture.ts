@@ -154,6 +154,7 @@ export function desired(volumes: readonly DesiredVolume[], rest: Partial<Desired
     unresolved: [],
     outOfService: false,
     lostAttachments: new Set(),
+    attachmentUids: new Map(),
     ...rest,
   };
 }

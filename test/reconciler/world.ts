@@ -110,6 +110,7 @@ export function wish(volumes: readonly DesiredVolume[], more: Partial<DesiredSta
     unresolved: [],
     outOfService: false,
     lostAttachments: new Set(),
+    attachmentUids: new Map(),
     ...more,
   };
 }

@@ -58,7 +58,7 @@ export class AttachmentWatch {
     if (isOther && nowMs > said.sinceMs + ON_ITS_WAY_MS)
       this.#violate(
         'FN-01',
-        `${call} of ${handle}, which was set up under ${[...under].join()}, and its attachment is ${[...said.uids].join()}`,
+        `${call} of ${handle}, set up under ${[...under].join()}, and its attachment is ${[...said.uids].join()}`,
       );
   }
 

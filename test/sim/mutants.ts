@@ -5,6 +5,7 @@ import { learn } from '../../reconciler/actual-state.ts';
 import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import { DISK_MUTANTS } from './mutants-disk.ts';
+import { LATE_MUTANTS } from './mutants-late.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
@@ -143,4 +144,9 @@ const LADDER_MUTANTS: readonly Mutant[] = [
   { name: 'mounts twice', caughtBy: ['INV-12'], make: () => mountsTwice },
 ];
 
-export const MUTANTS: readonly Mutant[] = [...LADDER_MUTANTS, ...NOVEL_MUTANTS, ...DISK_MUTANTS];
+export const MUTANTS: readonly Mutant[] = [
+  ...LADDER_MUTANTS,
+  ...NOVEL_MUTANTS,
+  ...DISK_MUTANTS,
+  ...LATE_MUTANTS,
+];

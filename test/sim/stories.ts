@@ -64,10 +64,25 @@ export function aboutSickDisks(plan: Plan): Plan {
   return { ...full, weather: { ...full.weather, effects } };
 }
 
+/** Attachments that are made anew all the time, of drivers of which they count. */
+export function aboutReplacedAttachments(plan: Plan): Plan {
+  return {
+    ...plan,
+    drivers: plan.drivers.map((driver) => ({
+      ...driver,
+      described: false,
+      inline: false,
+      republishes: false,
+    })),
+    events: { ...plan.events, attachmentReplaced: 6, recordDamaged: 0 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
   'full-disk': aboutFullDisks,
   'sick-disk': aboutSickDisks,
   'inline-volumes': aboutInlineVolumes,
+  'replaced-attachments': aboutReplacedAttachments,
 };
