@@ -8,6 +8,8 @@ export interface BrokerPoolOptions extends BrokerStart {
   readonly deadlineMs: number;
   /** For removeTree, whose work has no bound. */
   readonly removeTreeDeadlineMs: number;
+  /** Of kinds of calls that have their own; also their longest wait for a broker. */
+  readonly deadlinesMs?: Partial<Record<PathCallKind, number>>;
   readonly pathBrokersMax?: number;
   /** Without it a call waits at most `deadlineMs` for a broker. */
   readonly waitsForEver?: boolean;
@@ -98,7 +100,8 @@ class PathBrokers implements BrokerPool {
     const call = { kind, args } as PathCall;
     if (this.#closing !== undefined) return Promise.resolve(failCall(call, 'broker-lost', 'none'));
     if (company?.signal.aborted) return Promise.resolve(failCall(call, 'no-longer-wanted', 'none'));
-    const { deadlineMs, removeTreeDeadlineMs, waitsForEver } = this.#options;
+    const { removeTreeDeadlineMs, waitsForEver } = this.#options;
+    const deadlineMs = this.#options.deadlinesMs?.[kind] ?? this.#options.deadlineMs;
     return new Promise((resolve) => {
       this.#lastId += 1;
       const onAbort = (): void => this.#abort(pending);

@@ -86,6 +86,11 @@ export interface Failure {
   readonly effect: Effect;
   /** Who or what stands in the way, when known: a pid, a path, a driver, an object name. */
   readonly blocker?: string;
+  /**
+   * The mount that somebody seems to keep busy. Who that is is looked for when the answer was told already
+   * (`Host.findHolders`): it is only a reason, and what is held may hang.
+   */
+  readonly heldAt?: string;
   /** Of an unpublish: the driver has said that the volume is not published there any more. What failed came after. */
   readonly ended?: true;
 }

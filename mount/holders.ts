@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { errnoOf } from './errno.ts';
 import { ok, type Result } from './failure.ts';
 import { type AbsolutePath, isBelow } from './host.ts';
-import { lookUpMount, readMountInfo, readMountTable } from './path-mount.ts';
+import { mountIdOfPath, readMountInfo, readMountTable } from './path-mount.ts';
 import { type MountEntry, type MountTable, parseMountTable } from './mount-table.ts';
 
 const HOLDERS_MAX = 8;
@@ -15,14 +15,15 @@ const OWN_NAMESPACE = '/proc/self/ns/mnt';
  * At most 8 of: mounts below it, processes that use a path below it, and other mount namespaces that hold the same file
  * system (test-bed.md §1: then umount succeeds here and the device stays busy). A namespace whose copy goes with ours,
  * as systemd gives to most services, holds nothing by itself: only who uses it in there does (mount_namespaces(7)).
- * Empty when nothing is mounted there. Never fails for one process that cannot be read.
+ * Empty when nothing is mounted there. Never fails for one process that cannot be read. Never asks the mounted file
+ * system: what is held may hang, and then it is asked for most.
  */
 export function findHolders(target: AbsolutePath): Result<readonly string[]> {
   const untilMs = performance.now() + SCAN_MS_MAX;
-  const mount = lookUpMount(target);
-  if (!mount.ok) return mount;
-  if (!mount.value.mounted) return ok([]);
-  const { mountId } = mount.value;
+  const found = mountIdOfPath(target);
+  if (!found.ok) return found;
+  const mountId = found.value;
+  if (mountId === undefined) return ok([]);
   const table = readMountTable();
   if (!table.ok) return table;
   const mounts = chainOf(table.value, mountId);

@@ -218,6 +218,7 @@ export interface Host extends Clock {
   /**
    * Who keeps the mount at `target` busy: for people, at most 8 strings such as `pid 123 (bash)`, found within 2 s.
    * A hint: it may be incomplete and out of date, and it is empty when nobody was found or nothing is mounted there.
+   * Never asks the mounted file system. No answer may wait for it: reading about a stuck process may itself hang.
    */
   findHolders(target: AbsolutePath): Promise<Result<readonly string[]>>;
 

@@ -39,6 +39,8 @@ export interface HostDeadlines {
   readonly notify: number;
   /** One run of losetup(8). */
   readonly loop: number;
+  /** For findHolders, which only finds a reason: nothing is done later for it. */
+  readonly holders: number;
 }
 
 export interface LinuxHost extends Host {
@@ -58,6 +60,7 @@ const DEADLINES_MS: HostDeadlines = {
   // A ping every 10 s that takes this long still feeds the shipped unit's watchdog, which waits for 30 s.
   notify: 15_000,
   loop: 30_000,
+  holders: 5_000,
 };
 /** The coarsest clocks of file systems count in two seconds. */
 const STAMP_AGE_MS = 3_000;
@@ -76,6 +79,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     ...start,
     deadlineMs: deadlines.path,
     removeTreeDeadlineMs: deadlines.removeTree,
+    deadlinesMs: { findHolders: deadlines.holders },
     ...(parts.pathBrokersMax === undefined ? {} : { pathBrokersMax: parts.pathBrokersMax }),
   });
   // Of their own: a walk takes as long as the volume is large, and other calls do not wait for it.

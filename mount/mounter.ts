@@ -19,8 +19,8 @@ export interface Mounter {
    */
   mountTmpfs(request: TmpfsRequest): Promise<Result<MountIdentity>>;
   /**
-   * Until nothing is mounted at the target, at most 16 layers. `mount-busy` names its holder as blocker when one is
-   * found. Never lazy, never forced. Nothing mounted, or nothing there, is success.
+   * Until nothing is mounted at the target, at most 16 layers. `mount-busy` says where it is held (`heldAt`), not by
+   * whom. Never lazy, never forced. Nothing mounted, or nothing there, is success.
    */
   unmount(target: AbsolutePath): Promise<Result<void>>;
   /** As `unmount`, if what is mounted is one tmpfs of ours; otherwise `mount-foreign` or `mount-stacked`, untouched. */
@@ -107,7 +107,7 @@ async function unmountAll(host: Host, target: AbsolutePath): Promise<Result<void
     const after = await host.mountIdOf(target);
     if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
     if (after.value === mountId) {
-      const failure = await explain(host, target, unmounted);
+      const failure = explain(target, unmounted);
       return fail({ ...failure, effect: layers === 0 ? 'none' : 'unknown' });
     }
     mountId = after.value;
@@ -117,8 +117,8 @@ async function unmountAll(host: Host, target: AbsolutePath): Promise<Result<void
   return fail({ code: 'mount-stacked', message, effect: 'unknown', blocker: target });
 }
 
-/** umount(8) exits alike for busy, unknown and not allowed: still mounted is what counts, and who holds it. */
-async function explain(host: Host, target: AbsolutePath, unmounted: Result<void>): Promise<Failure> {
+/** umount(8) exits alike for busy, unknown and not allowed: still mounted is what counts. */
+function explain(target: AbsolutePath, unmounted: Result<void>): Failure {
   if (unmounted.ok) {
     return {
       code: 'unmount-failed',
@@ -127,11 +127,8 @@ async function explain(host: Host, target: AbsolutePath, unmounted: Result<void>
     };
   }
   if (unmounted.failure.code !== 'unmount-failed') return unmounted.failure;
-  const holders = await host.findHolders(target);
-  const names = holders.ok ? holders.value.join(', ') : '';
   const message = `${target} is busy: ${unmounted.failure.message}`.slice(0, 1_024);
-  const busy = { code: 'mount-busy', message, effect: 'none' } as const;
-  return names === '' ? busy : { ...busy, blocker: names.slice(0, 512) };
+  return { code: 'mount-busy', message, effect: 'none', heldAt: target };
 }
 
 function identityOf({ mountId, device }: MountIdentity): MountIdentity {

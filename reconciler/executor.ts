@@ -59,6 +59,11 @@ export interface Executor {
   inFlightOf(volume: VolumeId): readonly InFlight[];
   /** The cause of its failures has changed: forget the back-off of the volume, or of its way up only. */
   forgive(volume: VolumeId, extent?: 'all' | 'climbs'): void;
+  /**
+   * Who stands in the way, found after the failure was told. False when it is not the last one of its key any more, or
+   * the same was said before.
+   */
+  blame(operation: Operation, failure: Failure, blocker: string): boolean;
   /** Starts nothing any more; what runs goes on. */
   close(): void;
 }
@@ -71,7 +76,7 @@ interface Entry {
   /** Forgiven while it ran: what a failure proves may be about another wish or driver already. */
   forgiven: boolean;
   progress: string | undefined;
-  readonly setback: Setback | undefined;
+  setback: Setback | undefined;
 }
 
 /**
@@ -139,7 +144,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
     };
     // The timer decides, not the clock: Node.js fires timers up to a tenth of a millisecond early.
     const due = (): void => {
-      setbacks.get(operation.volume)?.set(key, { setback: { ...setback, retryAtMs: 0 }, cancel: undefined });
+      const blamed = setbacks.get(operation.volume)?.get(key)?.setback ?? setback;
+      setbacks.get(operation.volume)?.set(key, { setback: { ...blamed, retryAtMs: 0 }, cancel: undefined });
       parts.onRetry(operation.volume);
     };
     const cancel = waitMs === undefined ? undefined : parts.clock.timer(waitMs, due);
@@ -191,6 +197,18 @@ export function createExecutor(parts: ExecutorParts): Executor {
         cancel?.();
         forget(volume, key);
       }
+    },
+    blame(operation, failure, blocker) {
+      const key = setbackKey(operation);
+      const known = setbacks.get(operation.volume)?.get(key);
+      if (known === undefined || known.setback.failure !== failure || failure.blocker === blocker)
+        return false;
+      const setback: Setback = { ...known.setback, failure: { ...failure, blocker } };
+      for (const entry of running.get(operation.volume) ?? [])
+        if (entry.setback?.failure === failure)
+          entry.setback = { ...entry.setback, failure: setback.failure };
+      setbacks.get(operation.volume)?.set(key, { ...known, setback });
+      return true;
     },
     close() {
       closed = true;

@@ -26,12 +26,15 @@ export interface ObstacleBook {
    * when a retry ended well, or the operation is planned no more.
    */
   isNews(operation: Operation, failure: Failure): boolean;
+  /** Were others found the last time, or none, since the failure of the operation was news? */
+  isNewHolder(operation: Operation, holder: string): boolean;
 }
 
 /** The last failure of an operation, and how many passes in a row have found nothing in its way since. */
 interface LastCode {
   readonly text: string;
   freePasses: number;
+  holder: string | undefined;
 }
 
 /** One is a retry that has just started. While it runs it is in its own way, so a second one is told of its end. */
@@ -82,9 +85,16 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
       lastCodes.set(operation.volume, codes);
       const key = keyOfPlace(operation.kind, publicationOf(operation));
       const text = `${failure.code} ${failure.effect}`;
-      const news = codes.get(key)?.text !== text;
-      codes.set(key, { text, freePasses: 0 });
+      const known = codes.get(key);
+      const news = known?.text !== text;
+      codes.set(key, { text, freePasses: 0, holder: news ? undefined : known?.holder });
       return news;
+    },
+    isNewHolder(operation, holder) {
+      const last = lastCodes.get(operation.volume)?.get(keyOfPlace(operation.kind, publicationOf(operation)));
+      if (last === undefined || last.holder === holder) return false;
+      last.holder = holder;
+      return true;
     },
   };
 }

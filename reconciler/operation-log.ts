@@ -18,6 +18,12 @@ export function logDone(log: Log, operation: Operation): void {
   log.info(DONE_EVENT[operation.kind], { volume: operation.volume, publication: publicationOf(operation) });
 }
 
+/** Found after the failure was told. */
+export function logHeld(log: Log, operation: Operation, blocker: string): void {
+  const { kind, volume } = operation;
+  log.info('volume held', { operation: kind, volume, publication: publicationOf(operation), blocker });
+}
+
 export function logFailure(log: Log, operation: Operation, failure: Failure): void {
   log.warn('operation failed', {
     operation: operation.kind,

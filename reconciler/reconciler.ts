@@ -15,6 +15,7 @@ import {
 } from './actual-state.ts';
 import { attachmentUidNow } from './attachment-identity.ts';
 import { createForgiveness } from './forgiveness.ts';
+import { createHolderSearch } from './holder-search.ts';
 import type { LayoutFinds } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, NOTHING_KNOWN } from './desired-state.ts';
@@ -22,7 +23,7 @@ import { createExecutor, type Executor, type Finished, type InFlight } from './e
 import { createLayoutKnowledge } from './layout-knowledge.ts';
 import type { Log } from './log.ts';
 import { createNotebook } from './notebook.ts';
-import { logDone, logFailure } from './operation-log.ts';
+import { logDone, logFailure, logHeld } from './operation-log.ts';
 import { isOf, specs } from './specs.ts';
 import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
@@ -186,6 +187,15 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     forget: (volume) => void forget(volume),
   });
 
+  const holders = createHolderSearch({
+    host,
+    onFound(operation, failure, blocker) {
+      if (!executor.blame(operation, failure, blocker)) return;
+      if (obstacles.isNewHolder(operation, blocker)) logHeld(log, operation, blocker);
+      touch(operation.volume);
+    },
+  });
+
   const forgiveness = createForgiveness(host, (driver) => {
     forgiveAll((spec) => isOf(spec, driver));
   });
@@ -308,6 +318,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     else if (outcome.kind === 'failed' && isWorthALine(operation, outcome.failure)) {
       logFailure(log, operation, outcome.failure);
     }
+    if (outcome.kind === 'failed') holders.begin(operation, outcome.failure);
     resync.changed(operation.volume);
     touch(operation.volume);
     onDisk.ended();
@@ -360,6 +371,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       resync.stop();
       notebook.close();
       forgiveness.close();
+      holders.stop();
       executor.close();
       return new Promise((resolve) => {
         const cancel = host.timer(waitMs, resolve);

@@ -214,7 +214,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       direction: 'teardown',
       sharing: sharingOf(spec),
     });
-    if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldBy(place, unpublished.failure);
+    if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldAt(place, unpublished.failure);
     const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
     const tidied = removed.ok
       ? doubtful(await removeEmptyPodDirectories(host, layout, call.publication.pod.uid))
@@ -238,7 +238,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       drivers.get(spec.driver)?.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME) ?? true;
     const isUnknownThere = !unstaged.ok && !canStage && unstaged.failure.code === 'driver-unimplemented';
     if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure))
-      return heldBy(place, unstaged.failure);
+      return heldAt(place, unstaged.failure);
     return takeAway(spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
   }
 
@@ -299,14 +299,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
         : fail({ ...removed.failure, code });
     }
     const message = `${method} was answered, but ${place.path} is still mounted`;
-    return heldBy(place, { code, message, effect: 'unknown', blocker: spec.driver });
-  }
-
-  /** A driver says "busy" at best; who keeps it busy is in /proc. */
-  async function heldBy(place: Place, failure: Failure): Promise<Result<never>> {
-    const holders = await host.findHolders(place.path);
-    if (!holders.ok || holders.value.length === 0) return fail(failure);
-    return fail({ ...failure, blocker: holders.value.join(', ') });
+    return heldAt(place, { code, message, effect: 'unknown', blocker: spec.driver });
   }
 
   function needs(spec: CsiVolumeSpec): Needs | undefined {
@@ -336,6 +329,11 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     storageHealth,
     verifyClean: (devices) => verifyClean(host, devices),
   });
+}
+
+/** A driver says "busy" at best; who keeps it busy is in /proc. */
+function heldAt(place: Place, failure: Failure): Result<never> {
+  return fail({ ...failure, heldAt: place.path });
 }
 
 function attaches(driver: DriverInstance): boolean {

@@ -118,6 +118,7 @@ export function createBenchHost(): BenchHost {
     deviceOf: async (path: AbsolutePath) => ok(nodes.get(path)),
     holdDevice: async () => done,
     releaseDevice: async () => done,
+    findHolders: async () => ok([]),
     findDeviceUsers: async () => ok([]),
     changeOwnership: async () => ok({ seen: 1, changed: 0, refused: 0 }),
   };

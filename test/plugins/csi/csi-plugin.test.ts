@@ -239,7 +239,7 @@ test('9.2 (8), DR-10: an unpublish and an unstage that say OK and leave the moun
   made.plan.lies = true;
   const unpublished = await made.plugin.unpublish(call());
   assert.deepEqual(refuse(unpublished), { code: 'unpublished-still-mounted', effect: 'unknown' });
-  assert.equal(!unpublished.ok && unpublished.failure.blocker, 'pid 7 (test)');
+  assert.equal(!unpublished.ok && unpublished.failure.heldAt, targetOf(made));
   assert.deepEqual(refuse(await made.plugin.unstage(call())), {
     code: 'unstaged-still-mounted',
     effect: 'unknown',
@@ -696,11 +696,11 @@ test('C14, k/k#69699: a volume is given to the group when it was published, and 
   assert.equal(made.host.walks.length, 2, 'a place that is not known to be whole is walked again');
 });
 
-test('k/k#122342: a teardown that the driver refuses names who holds the mount, not the driver', async () => {
+test('k/k#122342: a teardown that the driver refuses says where it is held, for somebody to look by whom', async () => {
   const made = await world();
   await up(made);
   made.plan.before = refusing('NodeUnpublishVolume', 13);
   const unpublished = await made.plugin.unpublish(call());
   assert.deepEqual(refuse(unpublished), { code: 'driver-failed', effect: 'unknown' });
-  assert.equal(!unpublished.ok && unpublished.failure.blocker, 'pid 7 (test)');
+  assert.equal(!unpublished.ok && unpublished.failure.heldAt, targetOf(made));
 });
