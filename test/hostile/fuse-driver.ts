@@ -1,6 +1,6 @@
 /**
- * A CSI driver in this process whose volumes are file systems in user space: a test hangs them, makes the driver refuse,
- * and keeps its questions open. It registers as a driver does, in `plugins_registry`.
+ * A CSI driver in this process whose volumes are file systems in user space: a test hangs them, makes the driver
+ * refuse, and keeps its questions open. It registers as a driver does, in `plugins_registry`.
  */
 import { spawnSync } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
