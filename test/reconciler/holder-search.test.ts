@@ -43,7 +43,7 @@ async function held(...handles: readonly string[]) {
   return { host, plugins, reconciler, searches, told, reason };
 }
 
-test('HANG-B: while it is looked for who holds a mount, for ever, the refused call is tried again on time', async () => {
+test('HANG-B: while it is looked for who holds a mount, for ever, a refused call is tried again on time', async () => {
   const { host, plugins, searches, reason } = await held('data');
   const tries = () => plugins.calls.filter((call) => call.startsWith('unpublish')).length;
   assert.deepEqual([tries(), reason()?.kind, reason()?.code], [1, 'waiting-retry', 'driver-failed']);
