@@ -116,26 +116,36 @@ function namesIn(place: Place, path: AbsolutePath, entriesMax: number): Result<r
 
 export function readDirectoryFiles(
   path: AbsolutePath,
-  { entriesMax, fileBytesMax, known }: DirectoryReading,
+  { entriesMax, fileBytesMax, known, contentBytesMax = Number.POSITIVE_INFINITY, only }: DirectoryReading,
   stampAgeMs: number,
 ): Result<readonly FileEntry[]> {
   return withDirectory(path, (place) => {
-    const names = namesIn(place, path, entriesMax);
+    const names = only === undefined ? namesIn(place, path, entriesMax) : ok([only]);
     if (!names.ok) return names;
-    const entries: FileEntry[] = [];
-    for (const name of names.value) {
-      const spot = spotIn(place, name);
-      const stats = lstatSync(spot.path, { throwIfNoEntry: false, bigint: true });
+    const seen = names.value.flatMap((name): Omit<FileEntry, 'content'>[] => {
+      const stats = lstatSync(spotIn(place, name).path, { throwIfNoEntry: false, bigint: true });
       // Gone since it was listed: not there.
-      if (stats === undefined) continue;
+      if (stats === undefined) return [];
       const facts = factsOf(stats);
       // Of before it is read: written meanwhile, it has another one the next time.
-      const stamp = facts.kind === 'file' ? stampOf(stats, stampAgeMs) : undefined;
-      const isRead = facts.kind === 'file' && (stamp === undefined || stamp !== known?.get(name));
-      const content = isRead ? readSpot(spot, fileBytesMax) : undefined;
-      entries.push({ name, facts, content, stamp: content?.ok === false ? undefined : stamp });
-    }
-    return ok(entries);
+      return [{ name, facts, stamp: facts.kind === 'file' ? stampOf(stats, stampAgeMs) : undefined }];
+    });
+    let left = contentBytesMax;
+    return ok(
+      seen
+        .sort((a, b) => a.facts.sizeBytes - b.facts.sizeBytes)
+        .map(({ name, facts, stamp }): FileEntry => {
+          const isRead = facts.kind === 'file' && (stamp === undefined || stamp !== known?.get(name));
+          if (!isRead) return { name, facts, content: undefined, stamp };
+          // What is too long for one answer is refused by its own length, which the caller wants to know.
+          const isTooLong = facts.sizeBytes > fileBytesMax;
+          if (!isTooLong && facts.sizeBytes > left)
+            return { name, facts, content: undefined, stamp: undefined, unread: true };
+          const content = readSpot(spotIn(place, name), fileBytesMax);
+          if (content.ok) left -= content.value.length;
+          return { name, facts, content, stamp: content.ok ? stamp : undefined };
+        }),
+    );
   });
 }
 

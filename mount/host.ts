@@ -104,6 +104,10 @@ export interface DirectoryReading {
   readonly fileBytesMax: number;
   /** By name: contents that the caller has, and that are not read again. */
   readonly known?: ReadonlyMap<string, ContentStamp>;
+  /** Of all contents together, the smaller files first; those beyond are `unread`. */
+  readonly contentBytesMax?: number;
+  /** The one entry that is looked at. */
+  readonly only?: string;
 }
 
 export interface FileEntry {
@@ -116,6 +120,8 @@ export interface FileEntry {
   readonly content: Result<Uint8Array> | undefined;
   /** Of the content; undefined where a later write could leave the same one. */
   readonly stamp: ContentStamp | undefined;
+  /** The answer would have been too long with its content. */
+  readonly unread?: true;
 }
 
 /** A socket file and the inode it had: a new inode is a new server behind the same name. */

@@ -59,6 +59,7 @@ export function hostContract(name: string, make: MakeHostWorld): void {
     test(`${name}: ${words}`, async (t) => check(await make(t)));
   };
   directorySentences(sentence);
+  roomSentences(sentence);
   stampSentences(sentence);
   fileSentences(sentence);
   linkSentences(sentence);
@@ -162,6 +163,33 @@ function directorySentences(sentence: Sentence): void {
     refuses(await host.readDirectoryFiles(root, { ...LIMITS, entriesMax: 3 }), 'too-large');
     refuses(await host.readDirectoryFiles(below(root, 'x'), LIMITS), 'path-missing');
   });
+}
+
+function roomSentences(sentence: Sentence): void {
+  sentence(
+    'of contents that have no room in one answer the smaller are read first',
+    async ({ host, root }) => {
+      for (const [name, length] of [
+        ['a', 6],
+        ['b', 2],
+        ['c', 5],
+        ['d', 30_000],
+      ] as const)
+        await write(host, below(root, name), 'x'.repeat(length));
+      value(await host.makeDirectory(below(root, 'e'), 0o755));
+      const entries = value(await host.readDirectoryFiles(root, { ...LIMITS, contentBytesMax: 7 }));
+      const seen = entries.map(({ name, content, unread, stamp }) => {
+        return `${name} ${content?.ok === true ? content.value.length : content?.failure.code} ${unread ?? stamp}`;
+      });
+      assert.deepEqual(
+        seen.sort().map((one) => one.replace(/ (?!true)[^ ]+$/, '')),
+        ['a undefined true', 'b 2', 'c 5', 'd too-large', 'e undefined'],
+      );
+      const [only, ...others] = value(await host.readDirectoryFiles(root, { ...LIMITS, only: 'a' }));
+      assert.deepEqual([only?.name, only?.content?.ok, only?.unread, others], ['a', true, undefined, []]);
+      assert.deepEqual(value(await host.readDirectoryFiles(root, { ...LIMITS, only: 'z' })), []);
+    },
+  );
 }
 
 /** The contents that are read where those of `known` are known, and then what is known. */

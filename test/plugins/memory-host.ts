@@ -4,11 +4,13 @@
  * Every single change of the tree is one effect, so a call such as removeTree or makeDirectory can be cut in its
  * middle. It is not the simulator's host: no drivers, no watches, no concurrency of its own.
  */
+import { withinRoom } from '../contract/content-room.ts';
 import { done, type Failure, type FailureCode, fail, ok, type Result } from '../../mount/failure.ts';
 import {
   type AbsolutePath,
   below,
   type DeviceNumber,
+  type DirectoryReading,
   type FileEntry,
   type Host,
   isBelow,
@@ -265,25 +267,25 @@ export function createMemoryHost(): MemoryHost {
     return ok(report);
   }
 
-  function entriesOf(
-    path: AbsolutePath,
-    limits: { entriesMax: number; fileBytesMax: number },
-  ): Result<readonly FileEntry[]> {
+  function entriesOf(path: AbsolutePath, limits: DirectoryReading): Result<readonly FileEntry[]> {
     const node = directoryOf(path);
     if (!node.ok) return node;
     if (node.value.children.size > limits.entriesMax) return problem('too-large', path);
     return ok(
-      [...node.value.children].map(([name, child]) => {
-        const seen = atTop(`${path}/${name}`, child);
-        const tooLarge = seen.content.byteLength > limits.fileBytesMax;
-        const content = tooLarge ? problem('too-large', name) : ok(seen.content);
-        return {
-          name,
-          facts: factsOf(seen),
-          content: seen.kind === 'file' ? content : undefined,
-          stamp: undefined,
-        };
-      }),
+      withinRoom(
+        [...node.value.children].map(([name, child]) => {
+          const seen = atTop(`${path}/${name}`, child);
+          const tooLarge = seen.content.byteLength > limits.fileBytesMax;
+          const content = tooLarge ? problem('too-large', name) : ok(seen.content);
+          return {
+            name,
+            facts: factsOf(seen),
+            content: seen.kind === 'file' ? content : undefined,
+            stamp: undefined,
+          };
+        }),
+        limits,
+      ),
     );
   }
 

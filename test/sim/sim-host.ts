@@ -26,6 +26,7 @@ import {
   type WriteOptions,
 } from '../../mount/host.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
+import { withinRoom } from '../contract/content-room.ts';
 import type { Errno, Inode } from './file-tree.ts';
 import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
 import type { Neighbours } from './neighbours.ts';
@@ -169,24 +170,25 @@ export class SimHost implements Host {
     return this.#act({ kind: 'listDirectory', what: path, readOnly: true, apply });
   }
 
-  readDirectoryFiles(
-    path: AbsolutePath,
-    { entriesMax, fileBytesMax, known }: DirectoryReading,
-  ): Promise<Result<readonly FileEntry[]>> {
+  readDirectoryFiles(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>> {
+    const { entriesMax, fileBytesMax, known } = reading;
     const apply = (): Result<readonly FileEntry[]> => {
       const directory = this.#directory(path);
       if (typeof directory === 'string') return fail(failureOf(directory, path));
       if (directory.entries.size > entriesMax) return tooLarge(path);
       this.#parts.onListing(path);
       return ok(
-        [...directory.entries].map(([name, inode]) => {
-          const facts = factsOf(inode);
-          if (inode.kind !== 'file') return { name, facts, content: undefined, stamp: undefined };
-          const stamp = stampOf(inode);
-          if (known?.get(name) === stamp) return { name, facts, content: undefined, stamp };
-          const content = contentOf(inode, `${path}/${name}`, fileBytesMax);
-          return { name, facts, content, stamp: content.ok ? stamp : undefined };
-        }),
+        withinRoom(
+          [...directory.entries].map(([name, inode]) => {
+            const facts = factsOf(inode);
+            if (inode.kind !== 'file') return { name, facts, content: undefined, stamp: undefined };
+            const stamp = stampOf(inode);
+            if (known?.get(name) === stamp) return { name, facts, content: undefined, stamp };
+            const content = contentOf(inode, `${path}/${name}`, fileBytesMax);
+            return { name, facts, content, stamp: content.ok ? stamp : undefined };
+          }),
+          reading,
+        ),
       );
     };
     return this.#act({ kind: 'readDirectoryFiles', what: path, readOnly: true, apply });
