@@ -22,6 +22,7 @@ import { lookAtDevices } from '../reconciler/shown-device.ts';
 import type { Config } from './config.ts';
 import { unwantedSecrets } from './csi-secrets.ts';
 import { desire } from './desire.ts';
+import type { ManifestParser } from './manifest-parser.ts';
 import { createManifestSource } from './manifest-source.ts';
 import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
@@ -32,6 +33,7 @@ import type { Wish } from './wish.ts';
 
 export interface AgentParts {
   readonly host: Host;
+  readonly parser: ManifestParser;
   readonly config: Config;
   readonly log: Log;
   /** For tests that plant a bug; the product never passes it. */
@@ -85,6 +87,7 @@ export function createAgent(parts: AgentParts): Agent {
   const source = createManifestSource({
     host,
     directory: config.manifests,
+    parser: parts.parser,
     resyncMs: config.resyncMs,
     settleMs: config.settleMs,
   });

@@ -25,6 +25,7 @@ import type { OutputFormat } from './show.ts';
 import { BUILD } from './version.ts';
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
+const CONFIG_LINES_MAX = 10_000;
 /** The whole exit takes less than 5 s (G10), whatever hangs. */
 const EXIT_MS_MAX = 4_500;
 /** A start that is stopped may still come to its end, so that the stop is an orderly one. */
@@ -268,6 +269,7 @@ async function readConfig(file: string | undefined, flags: ConfigFlags): Promise
   const { parseManifest } = await import('./manifest.ts');
   const documents = parseManifest(text.value, {
     fileBytesMax: CONFIG_BYTES_MAX,
+    linesMax: CONFIG_LINES_MAX,
     depthMax: 16,
     documentsMax: 1,
   });
@@ -362,7 +364,7 @@ sealProcess();
 // A broker is started for every few mounts and must be small: it loads nothing of what follows.
 if (process.argv[2] === 'broker') {
   const { runBroker } = await import('../mount/broker.ts');
-  await runBroker();
+  await runBroker(async () => (await import('./manifest-child.ts')).parseManifestParts);
 } else {
   process.exitCode = await runCommandLine();
 }

@@ -8,23 +8,41 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../mount/failure.ts';
-import type { FileEntry } from '../mount/host.ts';
-import { Sensitive } from '../plugins/sensitive.ts';
+import type { Sensitive } from '../plugins/sensitive.ts';
 import type { PodUid } from '../plugins/volume.ts';
-import type { ManifestLimits } from './manifest-limits.ts';
-import { type FileReading, type ReadObject, readManifestFile } from './manifest-reading.ts';
-import { identityOf, sameContent, type Stamped, type WishObject } from './objects.ts';
+import type { FileReading, ReadObject } from './file-reading.ts';
+import { identityOf, type Stamped, type WishObject } from './objects.ts';
 import type { Rejection, SourceWish } from './wish.ts';
 
-/** What the last listing showed. */
-type Seen =
+/** What a look at the file showed. */
+export type Look =
   | { readonly kind: 'missing' }
   | { readonly kind: 'unreadable'; readonly message: string }
-  | { readonly kind: 'content'; readonly bytes: Sensitive<Uint8Array>; readonly reading: FileReading };
+  /** It is there, and what it says will be known when it was read. */
+  | { readonly kind: 'waiting' }
+  /** The content of the look before. */
+  | { readonly kind: 'same' }
+  | {
+      readonly kind: 'content';
+      readonly bytes: Sensitive<Uint8Array>;
+      /** Of the bytes. */
+      readonly digest: string;
+      readonly reading: FileReading;
+    };
+
+/** What was seen of it last. */
+type Seen =
+  | Exclude<Look, { kind: 'same' | 'content' }>
+  | {
+      readonly kind: 'content';
+      /** Kept only where something could be read from them. */
+      readonly bytes: Sensitive<Uint8Array> | undefined;
+      readonly digest: string;
+      readonly reading: FileReading;
+    };
 
 interface Known {
-  /** As read, for comparing; `stamped` is the same object as wanted. */
-  readonly bare: WishObject;
+  readonly digest: string;
   readonly stamped: Stamped<WishObject>;
 }
 
@@ -49,31 +67,55 @@ interface Pending {
   readonly losing: ReadonlySet<PodUid>;
 }
 
-/** What one listing of the directory brings with it for each of its files. */
+/** What one look at the directory, or at some of it, brings with it for each of its files. */
 export interface Listing {
   readonly nowMs: number;
   readonly settleMs: number;
-  readonly limits: ManifestLimits;
+  /** Host clock: since when the file that waits longest has been waiting to be read; infinite when none is. */
+  readonly readingSinceMs: number;
   /** Each answer is greater than the one before, and none is ever given twice. */
   readonly nextRevision: () => number;
 }
 
-/** The file after a listing; nothing that waits is believed yet (see `settle`). `entry` is undefined if it is gone. */
+/** The file after a look; nothing that waits is believed yet (see `settle`). */
 export function observe(
   name: string,
   before: ManifestFile | undefined,
-  entry: FileEntry | undefined,
+  look: Look,
   listing: Listing,
 ): ManifestFile {
   const file = before ?? nothingKnown(name);
-  const seen = look(file, entry, listing.limits);
-  if (before !== undefined && seen === file.seen) return file;
-  if (seen.kind === 'unreadable') return unknown(file, seen, seen.message);
-  if (seen.kind === 'missing') return wait({ ...file, seen }, new Set(podsOf(file.known)), listing);
-  if (looksCut(file, seen)) return unknown(file, seen, 'it ends in the middle of what it said before');
-  const next = believe({ ...file, seen }, seen.reading, seen.bytes, listing);
+  const { seen } = file;
+  switch (look.kind) {
+    case 'waiting':
+      return before === undefined ? notReadYet(file) : file;
+    case 'same':
+      assert(seen.kind === 'content', 'only a content is the same again');
+      return file;
+    case 'missing':
+      if (seen.kind === 'missing') return file;
+      return wait({ ...file, seen: look }, new Set(podsOf(file.known)), listing);
+    case 'unreadable':
+      if (seen.kind === 'unreadable' && seen.message === look.message) return file;
+      return unknown(file, look, look.message);
+    case 'content':
+      return observeContent(file, look, listing);
+  }
+}
+
+function observeContent(
+  file: ManifestFile,
+  look: Extract<Look, { kind: 'content' }>,
+  listing: Listing,
+): ManifestFile {
+  const { bytes, digest, reading } = look;
+  const isOfUse = reading.unreadable === undefined;
+  const seen: Seen = { kind: 'content', bytes: isOfUse ? bytes : undefined, digest, reading };
+  if (looksCut(file, bytes.reveal()))
+    return unknown(file, seen, 'it ends in the middle of what it said before');
+  const next = believe({ ...file, seen }, seen, listing);
   const lost = lostObjects(file.known, next.known);
-  const finished = before !== undefined && file.good !== undefined ? true : seen.reading.finished;
+  const finished = file.good !== undefined || reading.finished;
   if (lost.length === 0 && finished) return next;
   const kept = new Set(podsOf(next.known));
   const waiting = wait({ ...file, seen }, new Set(podsOf(lost).filter((pod) => !kept.has(pod))), listing);
@@ -83,9 +125,8 @@ export function observe(
 
 /** The file once what it waited for is due: undefined when it is believed to be gone. */
 export function settle(file: ManifestFile, listing: Listing): ManifestFile | undefined {
-  if (!isDue(file, listing.nowMs)) return file;
-  if (file.seen.kind !== 'content') return undefined;
-  return believe(file, file.seen.reading, file.seen.bytes, listing);
+  if (!isDue(file, listing)) return file;
+  return file.seen.kind === 'content' ? believe(file, file.seen, listing) : undefined;
 }
 
 /** Host clock: when the file should be looked at again; undefined when nothing waits. */
@@ -99,9 +140,11 @@ export function waitLonger(file: ManifestFile, settleMs: number): ManifestFile {
   return { ...file, pending: { ...file.pending, settleMs } };
 }
 
-function isDue(file: ManifestFile, nowMs: number): boolean {
-  const due = dueMs(file);
-  return due !== undefined && due <= nowMs && file.pending?.sinceMs !== nowMs;
+/** What one file does not say any more another may say that is not read yet. */
+function isDue(file: ManifestFile, { nowMs, readingSinceMs }: Listing): boolean {
+  const { pending } = file;
+  if (pending === undefined || pending.sinceMs >= Math.min(nowMs, readingSinceMs)) return false;
+  return pending.sinceMs + pending.settleMs <= nowMs;
 }
 
 function nothingKnown(name: string): ManifestFile {
@@ -109,46 +152,16 @@ function nothingKnown(name: string): ManifestFile {
   return { name, wish, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
 }
 
-/** The last sight again, the very same one, when nothing has changed. */
-function look(file: ManifestFile, entry: FileEntry | undefined, limits: ManifestLimits): Seen {
-  const { seen } = file;
-  if (entry === undefined) return seen.kind === 'missing' ? seen : { kind: 'missing' };
-  if (entry.facts.kind === 'file' && entry.content === undefined) {
-    assert(seen.kind === 'content', 'only a file whose content is there is not read again');
-    return seen;
-  }
-  const message = whyUnreadable(entry);
-  if (message === undefined && entry.content?.ok === true) {
-    const bytes = entry.content.value;
-    if (seen.kind === 'content' && Buffer.compare(seen.bytes.reveal(), bytes) === 0) return seen;
-    return {
-      kind: 'content',
-      bytes: new Sensitive(bytes),
-      reading: readManifestFile(file.name, bytes, limits),
-    };
-  }
-  const why = message ?? 'it cannot be read';
-  return seen.kind === 'unreadable' && seen.message === why ? seen : { kind: 'unreadable', message: why };
-}
-
-function whyUnreadable({ facts, content }: FileEntry): string | undefined {
-  if (facts.kind === 'symlink') {
-    return (
-      'it is a symbolic link, and only regular files are read (so a mounted ConfigMap, made of links into ' +
-      '..data, cannot be the manifest directory: copy the files)'
-    );
-  }
-  if (facts.kind !== 'file') return `it is of kind ${facts.kind}, and only regular files are read`;
-  return content === undefined || content.ok ? undefined : content.failure.message;
+function notReadYet(file: ManifestFile): ManifestFile {
+  return unknown(file, { kind: 'waiting' }, 'it is waiting to be read');
 }
 
 /**
  * The beginning of what the file said before, and no end of a line where there was one: a write that was cut short, by
  * a full disk, say, and that no waiting will complete.
  */
-function looksCut(file: ManifestFile, seen: Extract<Seen, { kind: 'content' }>): boolean {
+function looksCut(file: ManifestFile, bytes: Uint8Array): boolean {
   const good = file.good?.reveal();
-  const bytes = seen.bytes.reveal();
   if (good === undefined || good.at(-1) !== NEWLINE || bytes.at(-1) === NEWLINE) return false;
   return bytes.length < good.length && Buffer.compare(good.subarray(0, bytes.length), bytes) === 0;
 }
@@ -167,19 +180,18 @@ function wait(file: ManifestFile, losing: ReadonlySet<PodUid>, listing: Listing)
 /** Takes a reading as what the file says. One that cannot be understood takes nothing. */
 function believe(
   file: ManifestFile,
-  reading: FileReading,
-  bytes: Sensitive<Uint8Array>,
+  { reading, bytes }: Extract<Seen, { kind: 'content' }>,
   listing: Listing,
 ): ManifestFile {
   if (reading.unreadable !== undefined) return unknown(file, file.seen, reading.unreadable);
-  const before = new Map(file.known.map((one) => [identityOf(one.bare), one]));
+  const before = new Map(file.known.map((one) => [identityOf(one.stamped), one]));
   const read = reading.objects.map((one) =>
     know(file.name, one, before.get(identityOf(one.object)), listing),
   );
-  const shown = new Set(read.map((one) => identityOf(one.bare)));
+  const shown = new Set(read.map((one) => identityOf(one.stamped)));
   // With a part refused, an object that is not there may be that part: it stays as it was.
   const kept =
-    reading.refused.length === 0 ? [] : file.known.filter((one) => !shown.has(identityOf(one.bare)));
+    reading.refused.length === 0 ? [] : file.known.filter((one) => !shown.has(identityOf(one.stamped)));
   const known = [...read, ...kept];
   const frozenPods = new Set([
     ...podsOf(kept),
@@ -207,19 +219,19 @@ function saysTheSame(a: SourceWish, b: SourceWish): boolean {
 }
 
 function know(origin: string, read: ReadObject, before: Known | undefined, listing: Listing): Known {
-  const { object: bare, place } = read;
-  const same = before !== undefined && sameContent(before.bare, bare);
+  const { object, place, digest } = read;
+  const same = before?.digest === digest;
   if (same && before.stamped.place === place) return before;
   const revision = same ? before.stamped.revision : listing.nextRevision();
-  return { bare, stamped: { ...bare, origin, place, revision } };
+  return { digest, stamped: { ...object, origin, place, revision } };
 }
 
 /** What was known and is not known so any more. */
 function lostObjects(before: readonly Known[], after: readonly Known[]): readonly Known[] {
-  const revisions = new Map(after.map((one) => [identityOf(one.bare), one.stamped.revision]));
-  return before.filter((one) => revisions.get(identityOf(one.bare)) !== one.stamped.revision);
+  const revisions = new Map(after.map(({ stamped }) => [identityOf(stamped), stamped.revision]));
+  return before.filter(({ stamped }) => revisions.get(identityOf(stamped)) !== stamped.revision);
 }
 
 function podsOf(known: readonly Known[]): readonly PodUid[] {
-  return known.flatMap(({ bare }) => (bare.kind === 'Pod' ? [bare.reference.uid] : []));
+  return known.flatMap(({ stamped }) => (stamped.kind === 'Pod' ? [stamped.reference.uid] : []));
 }

@@ -1,29 +1,13 @@
 /** The bytes of one manifest file as objects, refusals and notices. */
+import { contentDigest } from './content-digest.ts';
 import { parseManifest, type ManifestDocument } from './manifest.ts';
 import type { ManifestLimits } from './manifest-limits.ts';
-import { readObject, type ShapeReading, type Subject } from './object-shape.ts';
-import type { WishObject } from './objects.ts';
+import { type FileReading, unreadable } from './file-reading.ts';
+import { readObject, type ShapeReading } from './object-shape.ts';
 import type { Rejection } from './wish.ts';
 
-/** An object and the document it stands in. */
-export interface ReadObject {
-  readonly object: WishObject;
-  /** `web.yaml#2` */
-  readonly place: string;
-}
-
-/** What one content of a file says. */
-export interface FileReading {
-  /** Why the file as a whole says nothing; the rest is empty then. */
-  readonly unreadable: string | undefined;
-  readonly objects: readonly ReadObject[];
-  /** Documents that should have been objects of ours. */
-  readonly refused: readonly { readonly subject: Subject | undefined }[];
-  /** One for each refused document, and one for each that is not for us. */
-  readonly rejected: readonly Rejection[];
-  /** Ends where a file ends: with a line end, or the closing brace of JSON. */
-  readonly finished: boolean;
-}
+/** Rejections of one file that are told one by one. */
+const REJECTED_MAX = 64;
 
 /** Pure and total: any bytes in. Nothing in the answer but the objects' own secrets is secret. */
 export function readManifestFile(origin: string, bytes: Uint8Array, limits: ManifestLimits): FileReading {
@@ -35,23 +19,54 @@ export function readManifestFile(origin: string, bytes: Uint8Array, limits: Mani
   if (documents.value.length === 0) {
     return unreadable('it is empty; delete it to say that nothing of it is wanted any more');
   }
+  if (documents.value.length > limits.fileObjectsMax)
+    return unreadable(`it has more than ${limits.fileObjectsMax} objects`);
   const readings = documents.value.map((document) => {
-    return { document, reading: readObject(document.value, origin, document.field, document.problems) };
+    const problems = isTooRich(document.value, limits.valuesMax)
+      ? [...document.problems, { field: '', message: `it has more than ${limits.valuesMax} values` }]
+      : document.problems;
+    return { document, reading: readObject(document.value, origin, document.field, problems) };
   });
   const place = ({ number }: ManifestDocument): string => `${origin}#${number}`;
   return {
     unreadable: undefined,
     objects: readings.flatMap(({ document, reading }) => {
-      return reading.kind === 'object' ? [{ object: reading.object, place: place(document) }] : [];
+      if (reading.kind !== 'object') return [];
+      const { object } = reading;
+      return [{ object, place: place(document), digest: contentDigest(object) }];
     }),
     refused: readings.flatMap(({ reading }) =>
       reading.kind === 'refused' ? [{ subject: reading.subject }] : [],
     ),
-    rejected: readings.flatMap(({ document, reading }) =>
-      rejectionOf(place(document), document.line, reading),
+    rejected: cut(
+      origin,
+      readings.flatMap(({ document, reading }) => rejectionOf(place(document), document.line, reading)),
     ),
     finished: /[\n}]\s*$/.test(text.slice(-64)),
   };
+}
+
+/** Those that decide about attachments are all needed. */
+function cut(origin: string, rejections: readonly Rejection[]): readonly Rejection[] {
+  if (rejections.length <= REJECTED_MAX) return rejections;
+  const kept = rejections.filter(({ attachment }, index) => index < REJECTED_MAX || attachment !== undefined);
+  const more = rejections.length - kept.length;
+  return more === 0 ? kept : [...kept, { origin, message: `and ${more} more objects are not taken` }];
+}
+
+/** Assumes a value of bounded depth; stops counting at the bound. */
+function isTooRich(value: unknown, valuesMax: number): boolean {
+  let left = valuesMax;
+  const count = (one: unknown): void => {
+    left -= 1;
+    if (typeof one !== 'object' || one === null) return;
+    for (const key in one) {
+      if (left < 0) return;
+      count((one as Record<string, unknown>)[key]);
+    }
+  };
+  count(value);
+  return left < 0;
 }
 
 function rejectionOf(origin: string, line: number, reading: ShapeReading): readonly Rejection[] {
@@ -77,8 +92,4 @@ function decode(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function unreadable(message: string): FileReading {
-  return { unreadable: message, objects: [], refused: [], rejected: [], finished: true };
 }

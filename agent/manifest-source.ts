@@ -1,8 +1,10 @@
 /** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (decision 9). */
 import type { Failure, Result } from '../mount/failure.ts';
-import type { AbsolutePath, Cancel, ContentStamp, FileEntry, Host } from '../mount/host.ts';
-import { dueMs, type Listing, type ManifestFile, observe, settle } from './manifest-file.ts';
+import type { AbsolutePath, Cancel, FileEntry, Host } from '../mount/host.ts';
+import { createManifestDesk } from './manifest-desk.ts';
+import { dueMs, type Listing, type Look, type ManifestFile, observe, settle } from './manifest-file.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
+import type { ManifestParser } from './manifest-parser.ts';
 import { guard, isSameVanishing, vanishing, type Vanishing } from './vanishing.ts';
 import { assembleWish, compareText, EMPTY_WISH, type Rejection, type Wish, type WishSource } from './wish.ts';
 
@@ -10,6 +12,7 @@ import { assembleWish, compareText, EMPTY_WISH, type Rejection, type Wish, type 
 export interface ManifestSourceParts {
   readonly host: Pick<Host, 'nowMs' | 'timer' | 'random' | 'watch' | 'readDirectoryFiles'>;
   readonly directory: AbsolutePath;
+  readonly parser: ManifestParser;
   readonly limits?: ManifestLimits;
   /** How often every file is read, hinted at or not. */
   readonly resyncMs?: number;
@@ -29,19 +32,38 @@ const FIRST_REVISION_MAX = 2 ** 40;
  * Guarantees: one listing at a time, and after every hint one that began later; a listing that fails changes nothing
  * that is wanted; `current()` is replaced as a whole and never changed in place. After a hint only those files are read
  * that have other times than before; what changed behind its times (mapped memory, a file server's clock) is seen by
- * the next resync.
+ * the next resync. A file that is yet to be read is unknown, and as long as one is that was there when another dropped
+ * something, what was dropped stays wanted.
  */
 export function createManifestSource(parts: ManifestSourceParts): WishSource {
   const {
     host,
     directory,
+    parser,
     limits = DEFAULT_MANIFEST_LIMITS,
     resyncMs = RESYNC_MS,
     settleMs = SETTLE_MS,
   } = parts;
   const listeners = new Set<() => void>();
   let files: ReadonlyMap<string, ManifestFile> = new Map();
-  let stamps: ReadonlyMap<string, ContentStamp> = new Map();
+  const desk = createManifestDesk({
+    host,
+    directory,
+    parser,
+    limits,
+    digestOf: (name) => {
+      const seen = files.get(name)?.seen;
+      return seen?.kind === 'content' ? seen.digest : undefined;
+    },
+    onRead: (looks) => {
+      if (isStopped()) return;
+      files = afterLooks(files, looks, listing());
+      told();
+    },
+  });
+  /** Host clock: of the first listing that succeeded. */
+  let listedMs = Number.POSITIVE_INFINITY;
+  let toldFiles = files;
   let trouble: Failure | undefined;
   let leaving: Vanishing | undefined;
   let wish: Wish = EMPTY_WISH;
@@ -67,11 +89,7 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     }
     state = 'listing';
     const isResync = isResyncDue;
-    const listed = await host.readDirectoryFiles(directory, {
-      entriesMax: limits.filesMax,
-      fileBytesMax: limits.fileBytesMax,
-      ...(isResync ? {} : { known: stamps }),
-    });
+    const listed = await host.readDirectoryFiles(directory, desk.reading(isResync));
     if (isStopped()) return;
     const again = hintedMeanwhile();
     state = 'idle';
@@ -89,22 +107,35 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     return state === 'stale';
   }
 
+  function listing(nowMs = host.nowMs()): Listing {
+    return { nowMs, settleMs, readingSinceMs: desk.readingSinceMs(), nextRevision };
+  }
+
   function take(listed: Result<readonly FileEntry[]>): void {
-    const nowMs = host.nowMs();
-    const before = files;
     const troubleBefore = trouble;
-    const leavingBefore = leaving;
     if (listed.ok) {
-      files = afterListing(files, manifestsOf(listed.value), { nowMs, settleMs, limits, nextRevision });
-      stamps = stampsOf(listed.value);
+      const nowMs = host.nowMs();
+      listedMs = Math.min(listedMs, nowMs);
+      const manifests = listed.value.filter(({ name }) => MANIFEST_NAME.test(name));
+      const looks = desk.look(manifests, nowMs);
+      const gone = [...files.keys()].filter((name) => !looks.has(name));
+      files = afterLooks(files, new Map([...gone.map(missing), ...looks]), listing(nowMs));
     }
-    leaving = vanishing(files.values(), { settleMs });
     trouble = listed.ok ? undefined : listed.failure;
     retryMs = listed.ok ? RETRY_MS : Math.min(retryMs * 2, resyncMs);
-    planLook(listed.ok ? nextLookMs(files, nowMs) : Math.min(retryMs, resyncMs));
-    const complete = wish.complete || listed.ok;
-    const isNews = trouble?.message !== troubleBefore?.message || !isSameVanishing(leavingBefore, leaving);
-    if (complete !== wish.complete || isNews || differ(before, files)) {
+    // What was listed is read in a moment, and then there is more to tell.
+    told(trouble?.message !== troubleBefore?.message, true);
+  }
+
+  /** After every change of `files`: what is wanted now, and when to look again. */
+  function told(isTroubleNew = false, soonMore = false): void {
+    const leavingBefore = leaving;
+    leaving = vanishing(files.values(), { settleMs });
+    planLook(trouble === undefined ? nextLookMs(files, listing()) : Math.min(retryMs, resyncMs));
+    const complete = wish.complete || desk.readingSinceMs() > listedMs;
+    const isNews = isTroubleNew || !isSameVanishing(leavingBefore, leaving);
+    if (complete !== wish.complete || isNews || differ(toldFiles, files, soonMore)) {
+      toldFiles = files;
       wish = assemble(complete);
       for (const listener of listeners) listener();
     }
@@ -144,9 +175,11 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
       });
       state = 'idle';
       await list();
+      await desk.quiet();
     },
     stop() {
       state = 'stopped';
+      desk.stop();
       cancelWatch();
       cancelLook();
       cancelResync();
@@ -160,36 +193,49 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
   };
 }
 
-function manifestsOf(entries: readonly FileEntry[]): ReadonlyMap<string, FileEntry> {
-  return new Map(entries.filter(({ name }) => MANIFEST_NAME.test(name)).map((one) => [one.name, one]));
+function missing(name: string): [string, Look] {
+  return [name, { kind: 'missing' }];
 }
 
-function stampsOf(entries: readonly FileEntry[]): ReadonlyMap<string, ContentStamp> {
-  return new Map(entries.flatMap(({ name, stamp }) => (stamp === undefined ? [] : [[name, stamp]])));
-}
-
-function afterListing(
+/** Only those that were looked at can have settled. */
+function afterLooks(
   before: ReadonlyMap<string, ManifestFile>,
-  entries: ReadonlyMap<string, FileEntry>,
+  looks: ReadonlyMap<string, Look>,
   listing: Listing,
 ): ReadonlyMap<string, ManifestFile> {
-  const names = [...new Set([...before.keys(), ...entries.keys()])].sort(compareText);
-  const observed = names.map((name) => observe(name, before.get(name), entries.get(name), listing));
-  const settled = guard(observed).flatMap((one) => settle(one, listing) ?? []);
+  const names = [...new Set([...before.keys(), ...looks.keys()])].sort(compareText);
+  const observed = names.flatMap((name) => {
+    const file = before.get(name);
+    const look = looks.get(name);
+    return look === undefined ? (file ?? []) : observe(name, file, look, listing);
+  });
+  const settled = guard(observed).flatMap((one) => {
+    const look = looks.get(one.name)?.kind ?? 'waiting';
+    return look === 'waiting' ? one : (settle(one, listing) ?? []);
+  });
   return new Map(settled.map((one) => [one.name, one]));
 }
 
 /** Undefined when no file waits for another look. */
-function nextLookMs(files: ReadonlyMap<string, ManifestFile>, nowMs: number): number | undefined {
-  const dues = [...files.values()].flatMap((file) => dueMs(file) ?? []);
+function nextLookMs(
+  files: ReadonlyMap<string, ManifestFile>,
+  { nowMs, readingSinceMs }: Listing,
+): number | undefined {
+  // What waits for another file to be read is looked at when that has been.
+  const waiting = [...files.values()].filter(({ pending }) => (pending?.sinceMs ?? 0) < readingSinceMs);
+  const dues = waiting.flatMap((file) => dueMs(file) ?? []);
   return dues.length === 0 ? undefined : Math.max(1, Math.min(...dues) - nowMs);
 }
 
 function differ(
   before: ReadonlyMap<string, ManifestFile>,
   after: ReadonlyMap<string, ManifestFile>,
+  exceptWaiting: boolean,
 ): boolean {
-  if (before.size !== after.size) return true;
-  for (const [name, { wish }] of after) if (before.get(name)?.wish !== wish) return true;
+  for (const name of before.keys()) if (!after.has(name)) return true;
+  for (const [name, { wish, seen }] of after) {
+    if (exceptWaiting && seen.kind === 'waiting') continue;
+    if (before.get(name)?.wish !== wish) return true;
+  }
   return false;
 }

@@ -37,7 +37,7 @@ const POLLUTING_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor',
  */
 export function parseManifest(
   text: string,
-  limits: Pick<ManifestLimits, 'fileBytesMax' | 'depthMax' | 'documentsMax'>,
+  limits: Pick<ManifestLimits, 'fileBytesMax' | 'linesMax' | 'depthMax' | 'documentsMax'>,
 ): Result<readonly ManifestDocument[]> {
   if (text.length > limits.fileBytesMax) return unreadable(`it is longer than ${limits.fileBytesMax} bytes`);
   const strange = NOT_TEXT.exec(text);
@@ -74,8 +74,10 @@ const POLLUTING = 'this key is not accepted, because programs mistake it for a p
 
 function parseYaml(
   text: string,
-  limits: Pick<ManifestLimits, 'depthMax' | 'documentsMax'>,
+  limits: Pick<ManifestLimits, 'linesMax' | 'depthMax' | 'documentsMax'>,
 ): Result<readonly ManifestDocument[]> {
+  const heaped = heapProblem(text, limits);
+  if (heaped !== undefined) return unreadable(heaped);
   const tokens = tokenize(text, limits.depthMax);
   if (!tokens.ok) return tokens;
   const documents: ManifestDocument[] = [];
@@ -99,6 +101,23 @@ function parseYaml(
     documents.push(...expandList(yamlDocument(document, number, lineOf)));
   }
   return ok(documents.filter((one) => one.value !== null || one.problems.length > 0));
+}
+
+/** What can be counted before anything is understood: a line that begins with `---` is a marker wherever it stands. */
+function heapProblem(
+  text: string,
+  { linesMax, documentsMax }: Pick<ManifestLimits, 'linesMax' | 'documentsMax'>,
+): string | undefined {
+  let lines = 0;
+  let markers = 0;
+  for (let at = 0; at >= 0; at = text.indexOf('\n', at) + 1 || -1) {
+    lines += 1;
+    if (text.startsWith('---', at) && /^\s?$/.test(text.charAt(at + 3))) markers += 1;
+    if (lines > linesMax) return `it has more than ${linesMax} lines`;
+    // One more than documents: the first may be preceded by an empty one.
+    if (markers > documentsMax + 1) return `it has more than ${documentsMax} documents`;
+  }
+  return undefined;
 }
 
 /** Stops at the first sign of a bomb, before any tree is built. */

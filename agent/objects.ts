@@ -1,5 +1,4 @@
 /** The objects of the wish: of each Kubernetes kind only the fields that decide about volumes. */
-import { isDeepStrictEqual } from 'node:util';
 import type { AbsolutePath } from '../mount/host.ts';
 import type { Sensitive } from '../plugins/sensitive.ts';
 import type {
@@ -272,12 +271,4 @@ export function identityOf(object: WishObject): string {
 export function keyOf(object: WishObject): ObjectKey {
   if (object.kind === 'Pod') return objectKey(object.reference);
   return 'namespace' in object ? objectKey(object) : object.name;
-}
-
-/** Do the two, without their stamps, say the same? Opens secrets to compare them, and keeps nothing of what it saw. */
-export function sameContent(a: WishObject, b: WishObject): boolean {
-  if (a.kind === 'Secret' && b.kind === 'Secret') {
-    return identityOf(a) === identityOf(b) && isDeepStrictEqual(a.data.reveal(), b.data.reveal());
-  }
-  return isDeepStrictEqual(a, b);
 }

@@ -3,13 +3,16 @@ import { done, fail, type Failure, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, below, type Cancel } from '../mount/host.ts';
 import { takeInstanceLock, waitForHelpers } from '../mount/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../mount/linux-host.ts';
+import { createParserBroker } from '../mount/parser-broker.ts';
 import { createGrpcRemote } from '../plugins/csi/grpc.ts';
 import type { Log } from '../reconciler/log.ts';
 import { type Agent, type AgentView, createAgent } from './agent.ts';
 import { createApiServer } from './api-server.ts';
+import { createChildParser } from './child-parser.ts';
 import type { Config } from './config.ts';
 import { createDirectoryWatcher } from './directory-watcher.ts';
 import { EXIT_CODES } from './exit-code.ts';
+import type { ManifestParser } from './manifest-parser.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from './metrics.ts';
 import { createMetricsServer, type MetricsServer } from './metrics-server.ts';
@@ -66,9 +69,9 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const helpers = await waitForHelpers(below(own, 'helpers.lock'));
   if (!helpers.ok) return refused(helpers.failure, EXIT_CODES.failure);
   if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
-  const { host, closeHost } = await createHost(launch, helpers.value.descriptor);
+  const { host, parser, closeHost } = await createHost(launch, helpers.value.descriptor);
   const checked = await checkHost(launch, host);
-  const agent = createAgent({ host, config, log });
+  const agent = createAgent({ host, parser, config, log });
   const started = checked.ok ? await agent.start() : checked;
   if (!started.ok) {
     await closeHost();
@@ -92,7 +95,11 @@ function refused(failure: Failure, exitCode: number): LaunchOutcome {
 async function createHost(
   { config, brokerCommand }: Launch,
   helpersDescriptor: number,
-): Promise<{ readonly host: LinuxHost; readonly closeHost: () => Promise<void> }> {
+): Promise<{
+  readonly host: LinuxHost;
+  readonly parser: ManifestParser;
+  readonly closeHost: () => Promise<void>;
+}> {
   const remote = createGrpcRemote();
   // The watcher wants the host's timer and the host the watcher; nothing watches before both are there.
   const watcher = createDirectoryWatcher({ timer: (delayMs, fire) => host.timer(delayMs, fire) });
@@ -104,11 +111,13 @@ async function createHost(
     helpersDescriptor,
     deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
   });
+  // It touches nothing of the machine, so the next agent need not wait for it: no helpers lock.
+  const parserBroker = createParserBroker({ command: brokerCommand });
   const closeHost = async (): Promise<void> => {
     remote.close();
-    await Promise.all([watcher.close(), host.close()]);
+    await Promise.all([watcher.close(), parserBroker.close(), host.close()]);
   };
-  return { host, closeHost };
+  return { host, parser: createChildParser(parserBroker), closeHost };
 }
 
 async function checkHost({ config, log, mountNamespace }: Launch, host: LinuxHost): Promise<Result<void>> {

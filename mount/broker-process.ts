@@ -13,6 +13,8 @@ export interface BrokerStart {
   readonly command: readonly string[];
   /** The helpers lock of instance-lock.ts: held until the last broker and the last tool have ended. */
   readonly helpersDescriptor?: number | undefined;
+  /** Of its JavaScript heap; it dies of SIGABRT when it needs more. */
+  readonly heapMbMax?: number;
 }
 
 export interface BrokerEvents {
@@ -21,8 +23,10 @@ export interface BrokerEvents {
   readonly onSettled: (id: number, result: Result<unknown>) => void;
   /** A sign of life of a long call. */
   readonly onSign?: (id: number, seen: number) => void;
-  /** Once, when the process is gone; tools that it started may still run. */
-  readonly onDeath?: () => void;
+  /** A part of the answer of a parser. */
+  readonly onPart?: (id: number, part: unknown, last: boolean) => void;
+  /** Once, when the process is gone, by which signal; tools that it started may still run. */
+  readonly onDeath?: (signal: NodeJS.Signals | null) => void;
   /** Once, after onDeath: every answer it gave has been delivered, and every tool it started has ended too. */
   readonly onEnded: () => void;
 }
@@ -41,20 +45,23 @@ export interface BrokerProcess {
 
 const BROKER_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' } as const;
 /** A broker handles one small message at a time: a small young generation costs nothing and saves memory. */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--max-old-space-size=128', '--v8-pool-size=1'] as const;
+const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
+const HEAP_MB_MAX = 128;
 
 /** Starts a child; failing to start is an end like any other. */
 export function startBroker(kind: BrokerKind, start: BrokerStart, events: BrokerEvents): BrokerProcess {
   const [node, ...rest] = start.command;
   assert(node !== undefined, 'a broker command has at least one word');
-  const child = spawn(node, [...DEAF_NODE_FLAGS, ...NODE_FLAGS, ...rest, kind], {
+  const heap = `--max-old-space-size=${start.heapMbMax ?? HEAP_MB_MAX}`;
+  const child = spawn(node, [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...rest, kind], {
     cwd: '/',
     // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
     env: BROKER_ENVIRONMENT,
     stdio: [
       'ignore',
       'ignore',
-      'inherit',
+      // A parser that runs out of memory says what it was doing: with a secret, it may be.
+      kind === 'parser' ? 'ignore' : 'inherit',
       'ipc',
       kind === 'tool' ? 'pipe' : 'ignore',
       start.helpersDescriptor ?? 'ignore',
@@ -66,6 +73,7 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
     const said = message as FromBroker;
     if (said.kind === 'ready') events.onReady();
     else if (said.kind === 'sign') events.onSign?.(said.id, said.seen);
+    else if (said.kind === 'part') events.onPart?.(said.id, said.part, said.last);
     else events.onSettled(said.id, said.result);
   });
   watchEnd(child, lifeline, events);
@@ -101,7 +109,7 @@ function hold(child: ChildProcess, lifeline: Socket | null, keep: boolean): void
 function watchEnd(child: ChildProcess, lifeline: Socket | null, { onDeath, onEnded }: BrokerEvents): void {
   if (child.pid === undefined) {
     child.once('error', () => {
-      onDeath?.();
+      onDeath?.(null);
       onEnded();
     });
     return;
@@ -111,7 +119,7 @@ function watchEnd(child: ChildProcess, lifeline: Socket | null, { onDeath, onEnd
     open -= 1;
     if (open === 0) onEnded();
   };
-  child.once('exit', () => onDeath?.());
+  child.once('exit', (_code, signal) => onDeath?.(signal));
   child.on('error', () => {
     // A kill that came too late, or a message to a broker that is ending: its end is reported by itself.
   });

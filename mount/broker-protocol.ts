@@ -14,8 +14,11 @@ import type { DeviceNode, NodeIdentity } from './path-device.ts';
 import type { DeviceUsers } from './path-device-users.ts';
 import type { ToolReport, ToolRequest } from './tool.ts';
 
-/** `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. */
-export type BrokerKind = 'path' | 'tool';
+/**
+ * `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. `parser`: one text at a
+ * time, killed when it costs more than it may.
+ */
+export type BrokerKind = 'path' | 'tool' | 'parser';
 
 /** The path calls: their arguments and what they answer. The sentences about them are those of `Host`. */
 export interface PathCalls {
@@ -85,14 +88,22 @@ export const CHANGES_THE_WORLD = {
 
 export type ToBroker =
   | { readonly kind: 'path'; readonly id: number; readonly call: PathCall }
-  | { readonly kind: 'tool'; readonly id: number; readonly request: ToolRequest };
+  | { readonly kind: 'tool'; readonly id: number; readonly request: ToolRequest }
+  | { readonly kind: 'parse'; readonly id: number; readonly request: unknown }
+  /** The next part of the answer. */
+  | { readonly kind: 'more'; readonly id: number };
 
 export type FromBroker =
   /** Sent once, when it listens; a broker that dies before has begun nothing. */
   | { readonly kind: 'ready' }
   /** The call goes on, and has seen so many entries: its deadline begins anew. */
   | { readonly kind: 'sign'; readonly id: number; readonly seen: number }
-  | { readonly kind: 'settled'; readonly id: number; readonly result: Result<unknown> };
+  | { readonly kind: 'settled'; readonly id: number; readonly result: Result<unknown> }
+  /** Of the answer of a parser, which comes in parts so that none takes the agent long to decode. */
+  | { readonly kind: 'part'; readonly id: number; readonly part: unknown; readonly last: boolean };
+
+/** Any text as an answer in parts, each of them small; never throws. Made on a floor above. */
+export type Parse = (request: unknown) => readonly [unknown, ...unknown[]];
 
 /** What a `tool` broker answers. */
 export type ToolAnswer = Result<ToolReport>;

@@ -2,7 +2,13 @@
  * The child process that touches the machine for the agent: it may hang or be killed, the agent may not
  * (reliability.md F5).
  */
-import { BROKER_DESCRIPTOR, type BrokerKind, type FromBroker, type ToBroker } from './broker-protocol.ts';
+import {
+  BROKER_DESCRIPTOR,
+  type BrokerKind,
+  type FromBroker,
+  type Parse,
+  type ToBroker,
+} from './broker-protocol.ts';
 import { assert } from './failure.ts';
 import { performPathCall } from './path-effects.ts';
 import { sealProcess } from './process-seal.ts';
@@ -11,9 +17,10 @@ const SIGN_MS = 250;
 
 /**
  * Serves until the agent closes the channel or dies; then ends, a tool broker once its tools have ended.
- * The kind is the last argument of the command line; the parent must have opened an IPC channel.
+ * The kind is the last argument of the command line; the parent must have opened an IPC channel. Only a parser broker
+ * asks `loadParse`.
  */
-export async function runBroker(): Promise<void> {
+export async function runBroker(loadParse?: () => Promise<Parse>): Promise<void> {
   sealProcess();
   const kind = parseKind(process.argv.at(-1));
   assert(process.send !== undefined, 'a broker is started with an IPC channel');
@@ -26,14 +33,15 @@ export async function runBroker(): Promise<void> {
   // The terminal of a hand-started agent signals its whole process group; what runs must end by itself.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   if (kind === 'path') servePaths();
-  else await serveTools();
+  else if (kind === 'tool') await serveTools();
+  else serveParser(await loadParse?.());
   say({ kind: 'ready' });
 }
 
 function parseKind(text: string | undefined): BrokerKind {
   assert(
-    text === 'path' || text === 'tool',
-    `a broker is a path or a tool broker, not ${JSON.stringify(text)}`,
+    text === 'path' || text === 'tool' || text === 'parser',
+    `a broker is a path, tool or parser broker, not ${JSON.stringify(text)}`,
   );
   return text;
 }
@@ -73,6 +81,26 @@ async function serveTools(): Promise<void> {
       say({ kind: 'settled', id: message.id, result });
       if (running === 0 && !process.connected) process.exit(0);
     });
+  });
+}
+
+function serveParser(parse: Parse | undefined): void {
+  assert(parse !== undefined, 'this program can parse');
+  let answer: readonly unknown[] = [];
+  let next = 0;
+  process.on('disconnect', () => process.exit(0));
+  process.on('message', (message: ToBroker) => {
+    assert(message.kind === 'parse' || message.kind === 'more', 'a parser broker gets texts');
+    if (message.kind === 'parse') {
+      answer = parse(message.request);
+      next = 0;
+    }
+    const part = answer[next];
+    next += 1;
+    const last = next >= answer.length;
+    // Nothing of a text is kept when it was answered.
+    if (last) answer = [];
+    say({ kind: 'part', id: message.id, part, last });
   });
 }
 

@@ -5,10 +5,12 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
+import { createParserBroker } from '../../mount/parser-broker.ts';
 import { createLinuxHost } from '../../mount/linux-host.ts';
 import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
 import type { Log } from '../../reconciler/log.ts';
 import { type Agent, createAgent } from '../agent.ts';
+import { createChildParser } from '../child-parser.ts';
 import { type Config, parseConfig } from '../config.ts';
 import { createDirectoryWatcher } from '../directory-watcher.ts';
 import { isSettled } from '../settled.ts';
@@ -165,11 +167,13 @@ async function startAgent(
   const remote = createGrpcRemote();
   const watcher = createDirectoryWatcher({ timer: CLOCK.timer });
   const host = await createLinuxHost({ remote: remote.call, watch: watcher.watch, brokerCommand });
-  const agent = createAgent({ host, config, log: logTo(lines) });
+  const parserBroker = createParserBroker({ command: brokerCommand });
+  const parser = createChildParser(parserBroker);
+  const agent = createAgent({ host, parser, config, log: logTo(lines) });
   const end = async (): Promise<void> => {
     await agent.stop(STOP_MS_MAX);
     remote.close();
-    await Promise.all([watcher.close(), host.close()]);
+    await Promise.all([watcher.close(), parserBroker.close(), host.close()]);
   };
   const started = await agent.start();
   if (started.ok) return ok({ agent, end });

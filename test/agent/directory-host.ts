@@ -1,4 +1,5 @@
 /** The part of a Host that a manifest source needs: one directory in memory, and time that moves when told to. */
+import { withinRoom } from '../contract/content-room.ts';
 import { fail, type FailureCode, ok, type Result } from '../../mount/failure.ts';
 import type { Cancel, ContentStamp, DirectoryReading, FileEntry, Host, PathKind } from '../../mount/host.ts';
 
@@ -58,9 +59,9 @@ export class DirectoryHost
     this.#files.set(name, { ...this.#entry(name), content, stamp: undefined });
   }
 
-  /** Names of the files that were read since this was asked last. */
+  /** Names of the files that were read since this was asked last, sorted. */
   readSince(): readonly string[] {
-    return this.#read.splice(0);
+    return this.#read.splice(0).sort();
   }
 
   remove(name: string): void {
@@ -113,9 +114,10 @@ export class DirectoryHost
 
   async readDirectoryFiles(
     _directory: string,
-    { known }: DirectoryReading,
+    reading: DirectoryReading,
   ): Promise<Result<readonly FileEntry[]>> {
-    this.listings += 1;
+    const { known, only } = reading;
+    if (only === undefined) this.listings += 1;
     if (this.trouble !== undefined)
       return fail({ code: this.trouble, message: 'not to be listed', effect: 'none' });
     const isRead = (one: FileEntry): boolean => {
@@ -125,8 +127,12 @@ export class DirectoryHost
       const isYoung = this.#nowMs - one.facts.modifiedMs < STAMP_AGE_MS;
       return isYoung ? { ...one, stamp: undefined } : one;
     });
-    this.#read.push(...entries.filter(isRead).map(({ name }) => name));
-    return ok(entries.map((one) => (isRead(one) ? one : { ...one, content: undefined })));
+    const given = withinRoom(
+      entries.map((one) => (isRead(one) ? one : { ...one, content: undefined })),
+      reading,
+    );
+    this.#read.push(...given.flatMap(({ name, content }) => (content === undefined ? [] : [name])));
+    return ok(given);
   }
 }
 

@@ -1,4 +1,5 @@
 /** A whole agent, as main composes it, with a driver that does as it is told: real sockets, files and manifests. */
+import { IN_PROCESS_PARSER } from './in-process-parser.ts';
 import assert from 'node:assert/strict';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -123,6 +124,7 @@ async function startAgent(parts: AgentWorldParts): Promise<AgentWorld> {
     };
   const agent = createAgent({
     host: wholeHost(host, answers),
+    parser: IN_PROCESS_PARSER,
     config: reading.value,
     log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
   });

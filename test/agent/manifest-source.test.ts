@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { createManifestSource } from '../../agent/manifest-source.ts';
 import type { Wish, WishSource } from '../../agent/wish.ts';
 import { DirectoryHost } from './directory-host.ts';
+import { IN_PROCESS_PARSER } from './in-process-parser.ts';
 import {
   claimSource,
   claimYaml,
@@ -28,7 +29,12 @@ interface Bench {
 async function bench(files: Readonly<Record<string, string>> = {}, settleMs = SETTLE_MS): Promise<Bench> {
   const host = new DirectoryHost();
   for (const [name, text] of Object.entries(files)) host.write(name, text);
-  const source = createManifestSource({ host, directory: path('/etc/manifests'), settleMs });
+  const source = createManifestSource({
+    host,
+    directory: path('/etc/manifests'),
+    parser: IN_PROCESS_PARSER,
+    settleMs,
+  });
   let changes = 0;
   source.onChange(() => (changes += 1));
   await source.start();
@@ -88,10 +94,10 @@ test('a listing that says the same again is not a change, and keeps every revisi
 
 test('after a hint only what was written since is read; the resync reads everything', async () => {
   const { host, source } = await bench({ 'web.yaml': podYaml('web'), 'db.yaml': podYaml('db') });
-  assert.deepEqual(host.readSince(), ['web.yaml', 'db.yaml']);
+  assert.deepEqual(host.readSince(), ['db.yaml', 'web.yaml']);
   await host.advance(4_000);
   await host.hint();
-  assert.deepEqual(host.readSince(), ['web.yaml', 'db.yaml'], 'they were young before');
+  assert.deepEqual(host.readSince(), ['db.yaml', 'web.yaml'], 'they were young before');
   await host.hint();
   assert.deepEqual(host.readSince(), []);
   host.write('new.yaml', podYaml('new'));
@@ -105,7 +111,7 @@ test('after a hint only what was written since is read; the resync reads everyth
   assert.deepEqual(podsOf(source.current()), ['uid-db', 'uid-new', 'uid-web']);
   host.readSince();
   await host.advance(60_000);
-  assert.deepEqual(host.readSince(), ['web.yaml', 'db.yaml', 'new.yaml']);
+  assert.deepEqual(host.readSince(), ['db.yaml', 'new.yaml', 'web.yaml']);
   assert.ok(podsOf(source.current()).includes('uid-other'));
   source.stop();
   assert.equal(host.pendingTimers, 0);
@@ -307,7 +313,11 @@ test('a new file without an end of line waits until it is still', async () => {
 test('a directory that cannot be listed is unknown: nothing complete before, nothing lost after', async () => {
   const host = new DirectoryHost();
   host.trouble = 'path-missing';
-  const source = createManifestSource({ host, directory: path('/etc/manifests') });
+  const source = createManifestSource({
+    host,
+    directory: path('/etc/manifests'),
+    parser: IN_PROCESS_PARSER,
+  });
   await source.start();
   assert.deepEqual([source.current().complete, source.current().rejected.length], [false, 1]);
   host.trouble = undefined;

@@ -1,9 +1,11 @@
 /** Builders of manifests: what a person would have written. */
-import { type fail, ok, type Result } from '../../mount/failure.ts';
+import type { fail, Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import { Sensitive } from '../../plugins/sensitive.ts';
 import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
 import { DEFAULT_MANIFEST_LIMITS } from '../../agent/manifest-limits.ts';
 import { observe } from '../../agent/manifest-file.ts';
+import { readManifestFile } from '../../agent/manifest-reading.ts';
 import { assembleWish, type Wish } from '../../agent/wish.ts';
 
 export function podUid(text: string): PodUid {
@@ -146,22 +148,15 @@ export function wishOf(files: Readonly<Record<string, string>>): Wish {
   let revision = 0;
   const sources = Object.entries(files).map(([name, text]) => {
     const bytes = Buffer.from(text);
-    const facts = {
-      kind: 'file',
-      mode: 0o644,
-      uid: 0,
-      gid: 0,
-      inode: 1,
-      sizeBytes: bytes.length,
-      modifiedMs: 0,
-    } as const;
+    const reading = readManifestFile(name, bytes, DEFAULT_MANIFEST_LIMITS);
+    const look = { kind: 'content', bytes: new Sensitive(bytes), digest: text, reading } as const;
     const listing = {
       nowMs: 0,
       settleMs: 0,
-      limits: DEFAULT_MANIFEST_LIMITS,
+      readingSinceMs: Number.POSITIVE_INFINITY,
       nextRevision: () => (revision += 1),
     };
-    return observe(name, undefined, { name, facts, content: ok(bytes), stamp: undefined }, listing).wish;
+    return observe(name, undefined, look, listing).wish;
   });
   return assembleWish(true, sources, DEFAULT_MANIFEST_LIMITS.objectsMax);
 }

@@ -14,6 +14,7 @@ import { below } from '../../mount/host.ts';
 import { waitForHelpers } from '../../mount/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/linux-host.ts';
 import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
+import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import { isMoreThan } from '../../plugins/volume.ts';
 import type { LogFields } from '../../reconciler/log.ts';
 import { type CrashPoint, crashingHost } from './crashing-host.ts';
@@ -56,6 +57,7 @@ const log = (level: string) => (event: string, fields?: LogFields) => {
 };
 const agent = createAgent({
   host,
+  parser: IN_PROCESS_PARSER,
   config: reading.value,
   log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
 });

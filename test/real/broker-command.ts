@@ -7,3 +7,12 @@ export const BROKER_COMMAND: readonly string[] = [
   import.meta.resolve('tsx'),
   fileURLToPath(new URL('../../mount/broker-main.ts', import.meta.url)),
 ];
+
+/** The parser knows manifests, which the floor of the other brokers does not. */
+export const PARSER_COMMAND: readonly string[] = [
+  process.execPath,
+  '--import',
+  import.meta.resolve('tsx'),
+  fileURLToPath(new URL('../../agent/main.ts', import.meta.url)),
+  'broker',
+];

@@ -8,6 +8,7 @@
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/agent.ts';
 import type { Config } from '../../agent/config.ts';
 import type { Log, LogFields } from '../../reconciler/log.ts';
+import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import { differenceFromWish } from './final-state.ts';
 import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
@@ -274,6 +275,7 @@ export class Simulation {
     const { policy, wrapHost } = this.#mutation;
     const agent = createAgent({
       host: wrapHost?.(host) ?? host,
+      parser: IN_PROCESS_PARSER,
       config: this.config,
       log: this.#log(host),
       ...(policy === undefined ? {} : { policy }),
