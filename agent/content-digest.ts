@@ -1,4 +1,4 @@
-/** What makes two objects the same: a digest of all that they say, in no order of keys. Never shown, never kept on disk. */
+/** What makes two objects the same: a digest of all they say, in any order of keys. Never shown, never on disk. */
 import { createHash, type Hash } from 'node:crypto';
 import { Sensitive } from '../plugins/sensitive.ts';
 

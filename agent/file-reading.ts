@@ -19,7 +19,7 @@ export interface FileReading {
   readonly objects: readonly ReadObject[];
   /** Documents that should have been objects of ours. */
   readonly refused: readonly { readonly subject: Subject | undefined }[];
-  /** One for each refused document, and one for each that is not for us; beyond a bound only how many more. */
+  /** One for each refused document and each that is not for us; beyond a bound only how many more. */
   readonly rejected: readonly Rejection[];
   /** Ends where a file ends: with a line end, or the closing brace of JSON. */
   readonly finished: boolean;
