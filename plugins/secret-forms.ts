@@ -1,30 +1,97 @@
 /** The ways in which a secret comes back in the words of a driver, or of the tool below it. */
+import { createSecretSearch, type Span } from './secret-search.ts';
+import { isSpace } from './text-reading.ts';
 
 /** Shorter values occur in ordinary words; taking them out would only garble the message. */
 const SECRET_LENGTH_MIN = 4;
 const SECRET_LINE_LENGTH_MIN = 8;
+/** What a driver says beyond it is not shown: a message is a sentence or two. */
+export const TEXT_LENGTH_MAX = 2_048;
+const REDACTED = '[redacted]';
 
-/** The text with `[redacted]` for every form of every value; the same text when it holds none. */
-export function withoutSecretValues(text: string, values: Iterable<string>): string {
-  const forms = new Set<string>();
-  for (const value of values) addForms(forms, value);
-  // Longest first, so that one value inside another leaves no rest.
-  const longestFirst = [...forms].sort((a, b) => b.length - a.length);
-  return longestFirst.reduce((rest, form) => rest.replaceAll(form, '[redacted]'), text);
+/** What has to be met for a secret to be there: characters, digits or bytes; what may stand between is no matter. */
+export interface SecretForm {
+  readonly alphabet: 'characters' | 'base64' | 'hex' | 'numbers';
+  /** The first of them, to look whether it can be at all. */
+  readonly head: readonly number[];
+  readonly values: () => readonly number[];
 }
 
-/** As it is, trimmed, by line, quoted, or encoded. */
-function addForms(forms: Set<string>, value: string): void {
-  const lines = value.split(/\r?\n/).filter((line) => line.length >= SECRET_LINE_LENGTH_MIN);
-  for (const plain of [value, value.trim(), ...lines]) {
-    if (plain.length < SECRET_LENGTH_MIN) continue;
-    const bytes = Buffer.from(plain);
-    const base64 = bytes.toString('base64');
-    forms.add(plain).add(JSON.stringify(plain).slice(1, -1)).add(encodeURIComponent(bytes.toString()));
-    forms
-      .add(base64)
-      .add(base64.replace(/=+$/, ''))
-      .add(bytes.toString('base64url'))
-      .add(bytes.toString('hex'));
+/**
+ * The text with `[redacted]` for every value: as it is, escaped or quoted by any usual language to any depth, as
+ * numbers of its bytes, in hexadecimal or base64, alone or within a longer text, and wherever lines end in it. The same
+ * text when it holds none. At most `TEXT_LENGTH_MAX` of it is read, in time linear in text and values; a text that is
+ * made to take longer is not shown.
+ */
+export function withoutSecretValues(text: string, values: Iterable<string>): string {
+  const read = text.slice(0, TEXT_LENGTH_MAX);
+  const search = createSecretSearch(read, read.length < text.length);
+  const seen = new Set<string>();
+  for (const value of values) {
+    for (const part of partsOf(value)) {
+      if (seen.has(part)) continue;
+      seen.add(part);
+      for (const form of formsOf(part)) search.look(form);
+    }
   }
+  const spans = search.found();
+  if (spans === undefined) return REDACTED;
+  return replaced(read, spans) + (read.length < text.length ? '…' : '');
+}
+
+function replaced(text: string, spans: readonly Span[]): string {
+  let shown = '';
+  let at = 0;
+  for (const { from, to } of spans) {
+    shown += text.slice(at, from) + REDACTED;
+    at = to;
+  }
+  return shown + text.slice(at);
+}
+
+/** The whole, and each line, which may be told alone. */
+function* partsOf(value: string): Iterable<string> {
+  const trimmed = value.trim();
+  if (trimmed.length >= SECRET_LENGTH_MIN) yield trimmed;
+  for (const line of trimmed.split(/\r?\n/)) if (line.length >= SECRET_LINE_LENGTH_MIN) yield line.trim();
+}
+
+/** Characters of which the first two values of each form can be told, unless they are mostly space. */
+const HEAD_LENGTH = 16;
+
+const FORMS: readonly (readonly [SecretForm['alphabet'], (secret: string) => readonly number[]])[] = [
+  ['characters', charactersOf],
+  ['numbers', (secret) => [...Buffer.from(secret)]],
+  ['hex', (secret) => codesOf(Buffer.from(secret).toString('hex'))],
+  ['base64', (secret) => codesOf(base64At(0, Buffer.from(secret)))],
+  ['base64', (secret) => codesOf(base64At(1, Buffer.from(secret)))],
+  ['base64', (secret) => codesOf(base64At(2, Buffer.from(secret)))],
+];
+
+function formsOf(secret: string): readonly SecretForm[] {
+  const start = secret.slice(0, HEAD_LENGTH);
+  const few = start.replace(/\s/gu, '').length < SECRET_LENGTH_MIN ? secret : start;
+  return FORMS.map(([alphabet, valuesOf]) => {
+    return { alphabet, head: valuesOf(few), values: () => valuesOf(secret) };
+  });
+}
+
+/** White space does not count, unless there is hardly anything else. */
+function charactersOf(secret: string): readonly number[] {
+  const codes = [...secret].map((one) => one.codePointAt(0) ?? 0);
+  const dense = codes.filter((code) => !isSpace(code));
+  return dense.length >= SECRET_LENGTH_MIN ? dense : codes;
+}
+
+/**
+ * The digits of base64 that hang on nothing but these bytes when `offset` others are before them (three are as
+ * none). A digit is 6 bits; those at the ends hold bits of what is beside.
+ */
+function base64At(offset: number, bytes: Uint8Array): string {
+  const digits = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64');
+  return digits.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
+}
+
+function codesOf(digits: string): readonly number[] {
+  return [...digits].map((one) => one.charCodeAt(0));
 }

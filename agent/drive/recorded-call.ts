@@ -7,7 +7,7 @@ import {
   type VolumeCapability,
   type VolumeUsage,
 } from '../../plugins/csi/generated/csi.ts';
-import { withoutSecretValues } from '../../plugins/secret-forms.ts';
+import { TEXT_LENGTH_MAX, withoutSecretValues } from '../../plugins/secret-forms.ts';
 
 type StringMap = Readonly<Record<string, string>>;
 
@@ -141,8 +141,9 @@ export function withoutSecrets(
   message: string,
   secrets: readonly string[],
 ): { readonly message: string; readonly found: boolean } {
-  const text = withoutSecretValues(message, secrets);
-  return { message: text, found: text !== message };
+  const said = message.slice(0, TEXT_LENGTH_MAX);
+  const text = withoutSecretValues(said, secrets);
+  return { message: text, found: text !== said };
 }
 
 /** Decoders throw for bytes that are no message. */

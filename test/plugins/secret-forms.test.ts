@@ -18,7 +18,7 @@ const secrets = fc
     maxLength: 60,
   })
   .map((characters) => characters.join(''))
-  .filter((text) => new Set(text.replace(/\s/gu, '')).size >= 6);
+  .filter((text) => text.trim() === text && new Set(text.replace(/\s/gu, '')).size >= 6);
 const contexts = fc.constantFrom(
   ['', ''],
   ['mount failed: pass=', ' (exit 32)'],
@@ -30,7 +30,7 @@ const contexts = fc.constantFrom(
   ['&', ';'],
 );
 /** Characters: `user:` in hex, or the quotes of quotes. */
-const AROUND_MAX = 24;
+const AROUND_MAX = 40;
 const splits = fc.constantFrom('\n', '\r\n', '\n    ', '\r\n\t', '\\\n');
 
 /** The secret itself, and what is left of it when space does not count. */
@@ -49,7 +49,9 @@ for (const [name, told] of Object.entries(TOLD_FORMS)) {
         (secret, [before = '', behind = ''], split) => {
           const form = told(secret);
           const at = split === null ? 0 : split[0] % (form.length + 1);
-          const line = split === null ? '' : split[1];
+          // A shell's line that goes on within an escape of a backslash would mean another one.
+          const isAtBackslash = form.slice(Math.max(0, at - 1), at + 1).includes('\\');
+          const line = split === null || (isAtBackslash && split[1] === '\\\n') ? '' : split[1];
           const text = `${before}${form.slice(0, at)}${line}${form.slice(at)}${behind}`;
           const shown = withoutSecretValues(text, ['other', secret, 'another one']);
           assert.ok(shown.includes('[redacted]'), shown);
@@ -92,5 +94,5 @@ test('a text that is made to take long is not shown; a long one is cut', () => {
   assert.equal(withoutSecretValues('a'.repeat(1_000_000), [secret]), '[redacted]');
   const escaped = '\\n'.repeat(500_000);
   assert.ok(!withoutSecretValues(escaped, ['n'.repeat(4_000)]).includes('n'.repeat(4_000)));
-  assert.ok(withoutSecretValues('x'.repeat(1_000_000), ['unseen']).length < 20_000);
+  assert.ok(withoutSecretValues('x'.repeat(1_000_000), ['unseen']).length < 2_500);
 });
