@@ -2,12 +2,14 @@
  * `npm test`: every test file under node's own runner, inside a private mount namespace when we are root, and a look
  * at the machine afterwards: the tests must leave no mount, loop device, process or scratch directory behind.
  * `npm test -- test/reconciler` runs the files below a folder; `test/interop` and `test/vm` only when they are named.
+ * System tools that are missing are installed first; with `--no-install` they are named, and nothing is run.
  */
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { NO_INSTALL, provideTools } from './machine/system-tools.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const CONCURRENCY = 2;
@@ -80,10 +82,15 @@ function run(files: readonly string[]): Promise<number> {
   return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
 }
 
-const files = testFiles(process.argv.slice(2));
+const files = testFiles(process.argv.slice(2).filter((one) => one !== NO_INSTALL));
 if (files.length === 0) {
   process.stderr.write('no test file matches\n');
   process.exit(2);
+}
+const lacking = provideTools(files.some((name) => name.startsWith(ONE_BY_ONE)) ? 'vm' : 'test');
+if (lacking !== undefined) {
+  process.stderr.write(`${lacking}\n`);
+  process.exit(1);
 }
 const before = traces();
 const code = await run(files);

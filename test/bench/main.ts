@@ -53,14 +53,7 @@ const { values: flags } = parseArgs({
 
 process.exitCode = await runInPrivateNamespace({
   name: 'bench',
-  tools: {
-    mount: 'mount',
-    umount: 'mount',
-    losetup: 'mount',
-    'mkfs.ext4': 'e2fsprogs',
-    flock: 'util-linux',
-    blkid: 'util-linux',
-  },
+  purpose: 'bench',
   prepare: prepareBundles,
   tell: measureAll,
 });

@@ -8,15 +8,7 @@ import { tellStory } from './story.ts';
 
 process.exitCode = await runInPrivateNamespace({
   name: 'demo',
-  tools: {
-    mount: 'mount',
-    umount: 'mount',
-    losetup: 'mount',
-    'mkfs.ext4': 'e2fsprogs',
-    'fsck.ext4': 'e2fsprogs',
-    flock: 'util-linux',
-    blkid: 'util-linux',
-  },
+  purpose: 'demo',
   prepare: prepareBundles,
   tell: tellStory,
 });

@@ -25,20 +25,19 @@ import {
   removedProcesses,
   untilGone,
 } from './machine.ts';
+import { NO_INSTALL, type Purpose, provideTools } from '../machine/system-tools.ts';
 
 export interface Story {
   /** Names the scratch directory: `mooring-<name>-XXXXXX`. */
   readonly name: string;
-  /** System tools it needs and the Debian package of each. */
-  readonly tools: Readonly<Record<string, string>>;
+  /** Its tools are there, or are installed, before it begins. */
+  readonly purpose: Purpose;
   /** As the user who started it and before anything else; a sentence when it cannot go on. */
   readonly prepare: () => Promise<string | undefined>;
   /** `scratch` is an empty directory of root's on a real file system. Answers with the exit status. */
   readonly tell: (scratch: string, interrupted: AbortSignal) => Promise<number>;
 }
 
-/** Also needed by the story's own machinery. */
-const TOOLS = { unshare: 'util-linux', setpriv: 'util-linux', losetup: 'mount', umount: 'mount' } as const;
 const INSIDE = '--inside=';
 const PREPARED = '--prepared';
 /** What differs from user to user and changes how output looks; sudo drops it. */
@@ -50,8 +49,8 @@ const INTERRUPTED = 130;
 export async function runInPrivateNamespace(story: Story): Promise<number> {
   const scratch = process.argv.find((one) => one.startsWith(INSIDE))?.slice(INSIDE.length);
   if (scratch !== undefined) return tell(story, scratch);
-  const missing = missingTools({ ...TOOLS, ...story.tools });
-  if (missing !== undefined) return refuse(missing);
+  const lacking = provideTools(story.purpose);
+  if (lacking !== undefined) return refuse(lacking);
   const sudo = process.getuid?.() === 0 ? undefined : findTool('sudo');
   if (process.getuid?.() !== 0 && sudo === undefined) {
     return refuse(
@@ -67,19 +66,14 @@ export async function runInPrivateNamespace(story: Story): Promise<number> {
 
 /** The arguments that are the story's. */
 export function storyArguments(): readonly string[] {
-  return process.argv.slice(2).filter((one) => one !== PREPARED && !one.startsWith(INSIDE));
+  return process.argv
+    .slice(2)
+    .filter((one) => ![PREPARED, NO_INSTALL].includes(one) && !one.startsWith(INSIDE));
 }
 
 function refuse(message: string): number {
   process.stderr.write(`${message}\n`);
   return 1;
-}
-
-function missingTools(tools: Readonly<Record<string, string>>): string | undefined {
-  const missing = Object.keys(tools).filter((tool) => findTool(tool) === undefined);
-  if (missing.length === 0) return undefined;
-  const packages = [...new Set(missing.map((tool) => tools[tool] ?? tool))].sort().join(' ');
-  return `Not installed: ${missing.join(', ')}. On Debian: apt-get install ${packages}`;
 }
 
 /** This very program once more, with the same loader. */

@@ -34,15 +34,7 @@ const LINES_SHOWN = 80;
 
 process.exitCode = await runInPrivateNamespace({
   name: 'hostile',
-  tools: {
-    mount: 'mount',
-    umount: 'mount',
-    losetup: 'mount',
-    'mkfs.ext4': 'e2fsprogs',
-    e2fsck: 'e2fsprogs',
-    'mkfs.xfs': 'xfsprogs',
-    xfs_io: 'xfsprogs',
-  },
+  purpose: 'hostile',
   prepare: async () => undefined,
   tell: storm,
 });
