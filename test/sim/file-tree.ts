@@ -201,3 +201,15 @@ export function plant(directory: Inode, name: string, content: string): Inode {
   place(directory, name, inode);
   return inode;
 }
+
+/** A directory that was always there. */
+export function plantDirectory(directory: Inode, name: string): Inode {
+  const inode = createInode(directory.fileSystem, 'directory', 0o755, 0);
+  place(directory, name, inode);
+  return inode;
+}
+
+/** The inode and all below it, mounts left aside. */
+export function inodesOf(inode: Inode): Inode[] {
+  return [inode, ...[...inode.entries.values()].flatMap(inodesOf)];
+}

@@ -3,7 +3,8 @@ import { csiVolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import type { Backing } from './backing.ts';
 import type { Wanted } from './final-places.ts';
-import type { Disk, SimPod } from './manifests.ts';
+import type { Disk } from './manifests.ts';
+import { groupsDiffer } from './final-groups.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 
@@ -107,38 +108,4 @@ function isOnlyRead(sim: Simulation, disk: Disk): boolean {
     volumes.flatMap((one) => (one.kind === 'csi' && one.disk === disk ? [one.readOnly] : [])),
   );
   return uses.every((readOnly) => readOnly);
-}
-
-/** The files are the group's of the pods that write them, if all that ever did have the same: else the last set it. */
-function groupsDiffer(sim: Simulation, { places }: Wanted): string | undefined {
-  for (const { pod, volume } of places) {
-    const csi = csiOf(pod, volume);
-    if (csi === undefined || csi.block || csi.readOnly || pod.fsGroup === undefined) continue;
-    const groups = sim.world.storage.wishHistory(csi.handle)?.groups.size;
-    const backing = sim.world.storage.backingOf(csi);
-    if (groups !== 1 || backing === undefined || !isApplied(sim, pod, csi.driver, volume)) continue;
-    const inodes = [backing.fileSystem.root, ...backing.fileSystem.root.entries.values()];
-    const wrong = inodes.find(({ gid }) => gid !== pod.fsGroup?.gid);
-    if (wrong !== undefined)
-      return `${csi.handle}: "${wrong.name}" has the group ${wrong.gid}, not ${pod.fsGroup.gid}`;
-  }
-  return undefined;
-}
-
-function isApplied(
-  sim: Simulation,
-  pod: SimPod,
-  driverName: string,
-  volume: SimPod['volumes'][number],
-): boolean {
-  const plan = sim.plan.drivers.find(({ name }) => name === driverName);
-  if (pod.fsGroup === undefined || plan === undefined) return false;
-  if (plan.nature.mountGroup) return true;
-  if (volume.kind === 'csi' && sim.world.storage.wishHistory(volume.disk.handle)?.isChanged) return false;
-  // Published while its CSIDriver object could not be read, a pod's own disk was under another policy.
-  const mayHaveBeenOther = volume.kind === 'csi' && volume.disk.owner !== undefined;
-  if (mayHaveBeenOther && sim.plan.events.storageVanishes > 0) return false;
-  const policy = plan.described ? plan.fsGroupPolicy : 'ReadWriteOnceWithFSType';
-  if (policy !== 'ReadWriteOnceWithFSType') return policy === 'File';
-  return volume.kind === 'csi' && volume.disk.fsType !== '' && volume.disk.accessMode !== 'ReadWriteMany';
 }

@@ -5,7 +5,9 @@
  * Guarantees of a dead life: no promise of it ever settles, no timer of it ever fires; an effect that was under way
  * has landed, or half landed, or not, by the seed. A driver call that reached the driver goes on without us.
  */
+import type { CallCompany } from '../../mount/broker-pool.ts';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../../mount/file-ownership.ts';
 import {
   type AbsolutePath,
   below,
@@ -26,6 +28,7 @@ import {
   type WriteOptions,
 } from '../../mount/host.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
+import { createOwnership, type OwnershipParts } from '../../mount/ownership.ts';
 import { withinRoom } from '../contract/content-room.ts';
 import type { Errno, Inode } from './file-tree.ts';
 import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
@@ -33,7 +36,7 @@ import type { Neighbours } from './neighbours.ts';
 import type { Random } from './random.ts';
 import { factsOf, type SimKernel } from './sim-kernel.ts';
 import type { Trace } from './trace.ts';
-import { changeOwnership, removeBelow } from './tree-effects.ts';
+import { changeOwnershipPart, removeBelow } from './tree-effects.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { EffectFaults, EffectKind, Weather } from './weather.ts';
 
@@ -83,6 +86,11 @@ export class SimHost implements Host {
   readonly #parts: SimHostParts;
   readonly #pending = new Set<Pending>();
   #alive = true;
+  /** The walk is the product's own, over parts of ours. */
+  readonly ownershipParts: OwnershipParts = {
+    clock: this,
+    change: (part, company) => this.#changeOwnershipPart(part, company),
+  };
 
   constructor(parts: SimHostParts) {
     this.#parts = parts;
@@ -361,21 +369,37 @@ export class SimHost implements Host {
   }
 
   changeOwnership(request: OwnershipRequest): Promise<Result<OwnershipReport>> {
-    const { path, gid, policy } = request;
-    const half = () => void changeOwnership(this.#parts.kernel, request, 1 + this.#parts.random.below(4));
-    const apply = (): Result<OwnershipReport> => {
-      const cancelled = request.isCancelled();
-      if (cancelled) half();
-      const report = cancelled
-        ? undefined
-        : changeOwnership(this.#parts.kernel, request, Number.MAX_SAFE_INTEGER);
-      if (report === undefined) return fail({ code: 'no-longer-wanted', message: path, effect: 'unknown' });
+    return createOwnership(this.ownershipParts)(request);
+  }
+
+  /** A part of a walk is an effect: it takes its time, others come between, and the process may die in any of them. */
+  #changeOwnershipPart(
+    part: OwnershipPart,
+    { onSign, signal }: CallCompany,
+  ): Promise<Result<OwnershipPartReport>> {
+    const { kernel, random } = this.#parts;
+    const { path, names, scope, gid } = part;
+    const half = () => void changeOwnershipPart(kernel, part, 1 + random.below(4));
+    const apply = (): Result<OwnershipPartReport> => {
+      if (signal.aborted) {
+        half();
+        return fail({ code: 'no-longer-wanted', message: path, effect: 'unknown' });
+      }
+      const report = changeOwnershipPart(kernel, part, Number.MAX_SAFE_INTEGER);
       if (typeof report === 'string') return fail(failureOf(report, path));
-      request.onProgress(report.seen);
+      if (part.mountId !== undefined && part.mountId !== report.mountId)
+        return fail({ code: 'mount-lost', message: path, effect: 'none' });
+      onSign(report.seen);
       return ok(report);
     };
-    const what = `${path} to group ${gid} ${policy}`;
-    return this.#act({ kind: 'changeOwnership', what, path, apply, applyHalf: half });
+    const where = [path, ...names.map((name) => Buffer.from(name).toString())].join('/');
+    return this.#act({
+      kind: 'changeOwnership',
+      what: `${scope} of ${where} to ${gid}`,
+      path,
+      apply,
+      applyHalf: half,
+    });
   }
 
   call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
@@ -469,10 +493,9 @@ export class SimHost implements Host {
       };
       const hangs = random.chance(faults?.hung ?? 0);
       const slow = random.chance(faults?.slow ?? 0);
-      time.after(
-        slow ? random.between(1_000, SLOW_MS_MAX) : random.between(0, weather().latencyMsMax),
-        arrive,
-      );
+      const { latencyMsMax, walkMsMax = 0 } = weather();
+      const usualMsMax = act.kind === 'changeOwnership' ? Math.max(latencyMsMax, walkMsMax) : latencyMsMax;
+      time.after(slow ? random.between(1_000, SLOW_MS_MAX) : random.between(0, usualMsMax), arrive);
     });
   }
 

@@ -320,8 +320,9 @@ export class SimWorld {
     const count = (this.counters.get(disk.handle) ?? 0) + 1;
     this.counters.set(disk.handle, count);
     const { root } = backing.fileSystem;
-    // A directory with setgid gives its group to what is made in it.
-    Object.assign(plant(root, 'counter', String(count)), { gid: root.gid, mode: 0o664 });
+    // A directory with setgid gives its group to what is made in it; in another the file is written where it is.
+    const gid = (root.mode & 0o2000) === 0 ? (root.entries.get('counter')?.gid ?? 0) : root.gid;
+    Object.assign(plant(root, 'counter', String(count)), { gid, mode: 0o664 });
   }
 
   /** Whose device a pod has that follows this link; undefined: nobody's. */

@@ -10,6 +10,7 @@ import type { Config } from '../../agent/config.ts';
 import type { Log, LogFields } from '../../reconciler/log.ts';
 import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import { differenceFromWish } from './final-state.ts';
+import { checkRoots } from './final-groups.ts';
 import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
 import { hasRecordedRefusal } from './recorded-refusal.ts';
@@ -21,6 +22,7 @@ import { configOf } from './sim-config.ts';
 import { MANIFESTS } from './sim-paths.ts';
 import { SimWorld } from './sim-world.ts';
 import { type EventWeights, type Plan, swarm } from './swarm.ts';
+import { withWalkTimes } from './walk-times.ts';
 import { NO_TALLY, type Tally } from './tally.ts';
 import { CANARY, createTrace, type Trace } from './trace.ts';
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts';
@@ -76,6 +78,7 @@ const TAIL_LINES = 20_000;
 /** Far from the seeds people use. */
 const EXTRA_SEED = 1_000_000_007;
 const LATE_SEED = 2_000_000_011;
+const WALKS_SEED = 3_000_000_019;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -105,7 +108,8 @@ export class Simulation {
     this.#mutation = mutation;
     const random = createRandom(seed);
     const plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
-    this.plan = mutation.plan?.(plan) ?? plan;
+    const timed = withWalkTimes(plan, createRandom(seed + WALKS_SEED));
+    this.plan = mutation.plan?.(timed) ?? timed;
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
     this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
@@ -241,6 +245,7 @@ export class Simulation {
         return this.violate('assert', describe(error));
       }
       checkStep(this);
+      checkRoots(this);
       if (done()) return;
     }
   }
@@ -255,7 +260,8 @@ export class Simulation {
       random: this.#random.fork(),
       neighbours: this.#neighbours,
       trace: this.trace,
-      weather: () => (this.stormy ? this.plan.weather : FAIR),
+      weather: () =>
+        this.stormy ? this.plan.weather : { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 },
       boundary: (kind, moment) => this.#diesAt(kind, moment),
       onEffect: (kind, what) => checkEffect(this, kind, what),
       onWrite: (path, content) => {

@@ -78,11 +78,31 @@ export function aboutReplacedAttachments(plan: Plan): Plan {
   };
 }
 
+/** Pods of several groups that come and go on disks that we give away, by walks that take their time. */
+export function aboutGroups(plan: Plan): Plan {
+  return {
+    ...plan,
+    podsMax: Math.max(plan.podsMax, 3),
+    disksMax: Math.min(plan.disksMax, 2),
+    crashAtBoundary: plan.crashAtBoundary / 4,
+    features: { ...plan.features, fsGroupShare: 1, blockShare: 0, onePodShare: 0 },
+    weather: { ...plan.weather, walkMsMax: 2_000 },
+    drivers: plan.drivers.map((driver) => ({
+      ...driver,
+      described: true,
+      fsGroupPolicy: 'File',
+      nature: { ...driver.nature, mountGroup: false },
+    })),
+    events: { ...plan.events, podComes: 4, podGoes: 2, podWrites: 1, storageVanishes: 0, recordDamaged: 0 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
   'full-disk': aboutFullDisks,
   'sick-disk': aboutSickDisks,
+  groups: aboutGroups,
   'inline-volumes': aboutInlineVolumes,
   'replaced-attachments': aboutReplacedAttachments,
 };

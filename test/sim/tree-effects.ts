@@ -1,33 +1,63 @@
 /** What the simulated host does to whole trees, so far or all of it: a kill can leave any part behind. */
-import { type AbsolutePath, below, type OwnershipReport, type OwnershipRequest } from '../../mount/host.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../../mount/file-ownership.ts';
+import { type AbsolutePath, below } from '../../mount/host.ts';
 import type { Errno, Inode } from './file-tree.ts';
 import type { SimKernel } from './sim-kernel.ts';
 import { isOwned, modeAfterChown, ownedMode } from './tree-ownership.ts';
 
-/** Changes at most `budget` entries, the root last; stays on its mount. */
-export function changeOwnership(
+/** One part of a walk; changes at most `budget` entries, a directory after what is in it; stays on the mount. */
+export function changeOwnershipPart(
   kernel: SimKernel,
-  request: OwnershipRequest,
+  part: OwnershipPart,
   budget: number,
-): OwnershipReport | Errno {
-  const root = kernel.walk(request.path);
+): OwnershipPartReport | Errno {
+  const root = kernel.walk(part.path);
   if (typeof root === 'string') return root;
   if (root.inode.kind !== 'directory') return root.inode.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
-  const report = { seen: 0, changed: 0, refused: 0 };
-  if (request.policy === 'on-root-mismatch' && isOwned(root.inode, request)) return { ...report, seen: 1 };
+  const { mount } = root;
+  const report = { seen: 0, changed: 0, refused: 0, mountId: mount.id, right: true };
+  const top = follow(root.inode, part.names);
+  if (top === undefined) return { ...report, directories: [] };
   let left = budget;
-  const visit = (inode: Inode): Errno | undefined => {
-    for (const child of inode.entries.values()) if (child.mountsOn === 0) visit(child);
+  const change = (inode: Inode): void => {
     report.seen += 1;
-    if (isOwned(inode, request) || left <= 0) return undefined;
+    if (isOwned(inode, part) || left <= 0) return;
     left -= 1;
-    const mode = ownedMode({ ...inode, mode: modeAfterChown(inode, request.gid) }, request);
-    const denied = kernel.changeGroup(root.mount, inode, request.gid, mode);
+    const mode = ownedMode({ ...inode, mode: modeAfterChown(inode, part.gid) }, part);
+    const denied = kernel.changeGroup(mount, inode, part.gid, mode);
     if (denied === undefined) report.changed += 1;
     else report.refused += 1;
-    return denied;
   };
-  return visit(root.inode) ?? report;
+  const children = [...top.entries.values()].filter(({ mountsOn }) => mountsOn === 0);
+  switch (part.scope) {
+    case 'look':
+      return { ...report, right: isOwned(top, part), directories: [] };
+    case 'level': {
+      const isDirectory = ({ kind }: Inode) => kind === 'directory';
+      children.filter((child) => !isDirectory(child)).forEach(change);
+      return { ...report, directories: children.filter(isDirectory).map(({ name }) => Buffer.from(name)) };
+    }
+    case 'tree':
+      for (const child of children) visit(child, change);
+      change(top);
+      return { ...report, directories: [] };
+    case 'self':
+      // As on the real host: nothing below a root that is read-only can have been changed.
+      if (part.names.length === 0 && mount.options.includes('ro') && !isOwned(top, part)) return 'EROFS';
+      change(top);
+      return { ...report, directories: [] };
+  }
+}
+
+function follow(root: Inode, names: readonly Uint8Array[]): Inode | undefined {
+  let at: Inode | undefined = root;
+  for (const name of names) at = at?.entries.get(Buffer.from(name).toString());
+  return at?.kind === 'directory' ? at : undefined;
+}
+
+function visit(inode: Inode, change: (inode: Inode) => void): void {
+  for (const child of inode.entries.values()) if (child.mountsOn === 0) visit(child, change);
+  change(inode);
 }
 
 /** Deletes at most `budget` entries, deepest first; nothing at all where a mount is below. */

@@ -1,6 +1,9 @@
 /** What the ownership walk does to a tree in memory, one entry after the other, so that it can be cut short. */
 import type { OwnershipRequest, PathKind } from '../../mount/host.ts';
 
+/** What it is to be given to, and how. */
+export type OwnershipTerms = Pick<OwnershipRequest, 'gid' | 'readOnly'>;
+
 export interface OwnedEntry {
   readonly kind: Exclude<PathKind, 'absent'>;
   readonly mode: number;
@@ -8,12 +11,12 @@ export interface OwnedEntry {
 }
 
 /** The mode it has to have, its group being right: `Host.changeOwnership`. */
-export function ownedMode(entry: OwnedEntry, { readOnly }: OwnershipRequest): number {
+export function ownedMode(entry: OwnedEntry, { readOnly }: OwnershipTerms): number {
   if (entry.kind === 'symlink') return entry.mode;
   return entry.mode | (readOnly ? 0o440 : 0o660) | (entry.kind === 'directory' ? 0o2110 : 0);
 }
 
-export function isOwned(entry: OwnedEntry, request: OwnershipRequest): boolean {
+export function isOwned(entry: OwnedEntry, request: OwnershipTerms): boolean {
   return entry.gid === request.gid && ownedMode(entry, request) === entry.mode;
 }
 

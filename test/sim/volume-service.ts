@@ -10,9 +10,12 @@ import { missingFrom, STATUS, type VolumeCallRecord } from './driver-call.ts';
 import { DriverDevices } from './driver-devices.ts';
 import type { Fate } from './driver-fates.ts';
 import type { DriverNature } from './driver-nature.ts';
-import { plant } from './file-tree.ts';
+import { type Inode, inodesOf, plant, plantDirectory } from './file-tree.ts';
 import type { SimKernel } from './sim-kernel.ts';
 import { answerQuestion } from './volume-questions.ts';
+
+/** The directory that every volume is born with. */
+export const TREE = 'tree';
 
 export type Outcome =
   | { readonly status: 0; readonly reply: unknown }
@@ -42,6 +45,7 @@ export class VolumeService {
     const fileSystem = this.#kernel.makeFileSystem('ext4', `/dev/sim/${handle}`, false);
     plant(fileSystem.root, 'identity', handle);
     plant(fileSystem.root, 'counter', '0');
+    plantTree(fileSystem.root);
     const backing: Backing = {
       handle,
       fileSystem,
@@ -302,6 +306,16 @@ export class VolumeService {
   }
 }
 
+/** Something to walk: directories in each other, with files. */
+function plantTree(root: Inode): void {
+  const tree = plantDirectory(root, TREE);
+  for (const name of ['a', 'b']) {
+    const directory = plantDirectory(tree, name);
+    plant(directory, 'file', name);
+    plant(plantDirectory(directory, 'deeper'), 'file', name);
+  }
+}
+
 function outcomeOf(denied: string | undefined): Outcome {
   return denied === undefined ? EMPTY : refuse(STATUS.internal, denied);
 }
@@ -311,6 +325,5 @@ function applyMountGroup({ volumeCapability }: NodePublishVolumeRequest, { fileS
   const access = volumeCapability?.accessType;
   if (access?.$case !== 'mount' || access.value.volumeMountGroup === '') return;
   const gid = Number(access.value.volumeMountGroup);
-  fileSystem.root.gid = gid;
-  for (const file of fileSystem.root.entries.values()) file.gid = gid;
+  for (const inode of inodesOf(fileSystem.root)) inode.gid = gid;
 }

@@ -51,6 +51,8 @@ export interface Weather {
   /** A directory change is not told, or told twice. */
   readonly hintLost: number;
   readonly hintDoubled: number;
+  /** Upper bound of one part of an ownership walk, where it is more than `latencyMsMax`. */
+  readonly walkMsMax?: number;
 }
 
 export const FAIR: Weather = { effects: new Map(), latencyMsMax: 4, hintLost: 0, hintDoubled: 0 };

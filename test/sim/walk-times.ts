@@ -1,0 +1,8 @@
+/** How long the parts of an ownership walk take: drawn apart, so that no other part of a story changes. */
+import type { Random } from './random.ts';
+import type { Plan } from './swarm.ts';
+
+export function withWalkTimes(plan: Plan, random: Random): Plan {
+  if (plan.features.fsGroupShare === 0 || !random.chance(0.6)) return plan;
+  return { ...plan, weather: { ...plan.weather, walkMsMax: random.pick([300, 2_000, 8_000]) } };
+}
