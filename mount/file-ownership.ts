@@ -27,16 +27,18 @@ export interface OwnershipPart {
   /** From the root to the directory that this part is about; names are bytes. */
   readonly names: readonly Uint8Array[];
   /**
-   * `look`: changes nothing. `level`: the entries of the directory that are no directories. `tree`: all below, then
+   * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the directory that are no directories. `tree`: all below, then
    * the directory. `self`: the directory alone.
    */
-  readonly scope: 'look' | 'level' | 'tree' | 'self';
+  readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self';
   readonly gid: number;
   readonly readOnly: boolean;
 }
 
 export interface OwnershipPartReport extends OwnershipReport {
   readonly mountId: number;
+  /** Of a `look`: device and inode of the directory, by which any path to it is known. */
+  readonly identity?: string;
   /** The directory itself has the group and the bits. */
   readonly right: boolean;
   /** Of a `level`: the directories in it; undefined when there are too many for one answer. */
@@ -47,6 +49,8 @@ const MODE_BITS = 0o7777;
 const WRITABLE_BITS = 0o660;
 const READABLE_BITS = 0o440;
 const DIRECTORY_BITS = 0o2110;
+/** What a root has only when all of its volume is its group's. */
+const SETGID = 0o2000;
 /** Each level has two descriptors open. */
 const DEPTH_MAX = 1_000;
 const DIRECTORIES_MAX = 1_024;
@@ -111,7 +115,10 @@ function perform(walk: Walk, place: Place): Result<OwnershipPartReport> {
   const isRoot = names.length === 0;
   switch (scope) {
     case 'look':
-      return ok(reportOf(walk, isRight(fstatSync(place.descriptor), walk.part), []));
+      return ok(lookAt(walk, place));
+    case 'unmark':
+      unmark(walk, place);
+      return ok(reportOf(walk, true, []));
     case 'level':
       return ok(reportOf(walk, true, changeLevel(walk, place)));
     case 'self':
@@ -121,6 +128,25 @@ function perform(walk: Walk, place: Place): Result<OwnershipPartReport> {
       const deep = changeTree(walk, place, isRoot);
       return deep === undefined ? ok(reportOf(walk, true, [])) : fail(blamed(deep, walk));
     }
+  }
+}
+
+function lookAt(walk: Walk, place: Place): OwnershipPartReport {
+  const { dev, ino } = fstatSync(place.descriptor, { bigint: true });
+  const right = isRight(fstatSync(place.descriptor), walk.part);
+  return { ...reportOf(walk, right, []), identity: `${dev}:${ino}` };
+}
+
+/** Without setgid it is right for no group, for us as for the kubelet. What refuses this refuses the rest, too. */
+function unmark(walk: Walk, place: Place): void {
+  const { gid, mode } = fstatSync(place.descriptor);
+  if (gid === walk.part.gid || (mode & SETGID) === 0) return;
+  try {
+    chmodSync(place.path, mode & MODE_BITS & ~SETGID);
+    walk.changed += 1;
+  } catch (error) {
+    if (errnoOf(error) === 'EROFS') throw error;
+    refuse(walk, error);
   }
 }
 

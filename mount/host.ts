@@ -41,6 +41,8 @@ export type DeviceNumber = Brand<string, 'DeviceNumber'>;
 
 /** Gives what a pod's group must be able to use to that group (kubelet: SetVolumeOwnership; KEP-695). */
 export interface OwnershipRequest {
+  /** Whose walks are never at the same time, whatever their paths. */
+  readonly volume: string;
   /** The root of the volume: walked within this mount only (by mnt_id), never through a link. */
   readonly path: AbsolutePath;
   readonly gid: number;
@@ -50,6 +52,8 @@ export interface OwnershipRequest {
   readonly policy: 'always' | 'on-root-mismatch';
   /** Entries seen so far: at most once a second. */
   readonly onProgress: (entriesSeen: number) => void;
+  /** It waits for the end of another walk of this volume, which gives it to that group. */
+  readonly onWaiting: (gid: number) => void;
   /** Asked about once a second: true ends the walk with `no-longer-wanted`. */
   readonly isCancelled: () => boolean;
 }
@@ -250,8 +254,10 @@ export interface Host extends Clock {
 
   // Ownership.
   /**
-   * Children before their directory and the root last, so that a walk cut short is seen and resumed; entries that are
-   * right are only looked at. It may take any time. An entry that refuses (read-only, immutable, gone) is counted; a
+   * Walks of one volume, and of one root directory, go one after the other, each whole. A root that says that it is
+   * another group's stops saying so (setgid goes) before the first entry is changed; then children before their
+   * directory and the root last, so that a walk cut short is seen and resumed whatever group comes next. Entries that
+   * are right are only looked at. It may take any time. An entry that refuses (read-only, immutable, gone) is counted; a
    * sick file system, or a root that is read-only, is a failure. Setuid goes with the old group, as chown(2) has it.
    */
   changeOwnership(request: OwnershipRequest): Promise<Result<OwnershipReport>>;

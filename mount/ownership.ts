@@ -3,6 +3,7 @@ import type { CallCompany } from './broker-pool.ts';
 import { type Failure, fail, ok, type Result } from './failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from './file-ownership.ts';
 import type { Clock, Host, OwnershipReport, OwnershipRequest } from './host.ts';
+import { createOwnershipTurns, type OwnershipTurns } from './ownership-turns.ts';
 
 export interface OwnershipParts {
   readonly clock: Clock;
@@ -23,7 +24,11 @@ interface Walk {
   readonly request: OwnershipRequest;
   readonly abort: AbortController;
   mountId: number | undefined;
+  /** The group of the walk that it waits for. */
+  waitsFor: number | undefined;
   failure: Failure | undefined;
+  /** The root has lost the mark of another group. */
+  unmarked: boolean;
   seen: number;
   changed: number;
   refused: number;
@@ -32,17 +37,20 @@ interface Walk {
 }
 
 /**
- * As `Host.changeOwnership`. Whoever is cancelled or fails leaves entries that are right and entries that are not, the
- * root being the last: the next walk finds the rest.
+ * As `Host.changeOwnership`. Whoever is cancelled or fails leaves entries that are right and entries that are not, and a
+ * root that is nobody's: its mark went first and comes last, so the next walk finds the rest.
  */
 export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] {
+  const turns = createOwnershipTurns();
   return async (request) => {
     const walk: Walk = {
       parts,
       request,
       abort: new AbortController(),
       mountId: undefined,
+      waitsFor: undefined,
       failure: undefined,
+      unmarked: false,
       seen: 0,
       changed: 0,
       refused: 0,
@@ -51,7 +59,7 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
     if (request.isCancelled()) return fail(notWanted(request));
     const stopLooking = lookEverySecond(walk);
     try {
-      await run(walk);
+      await takeTurns(walk, turns);
     } finally {
       stopLooking();
     }
@@ -62,21 +70,49 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
 function lookEverySecond(walk: Walk): () => void {
   const look = (): void => {
     if (walk.request.isCancelled()) stop(walk, notWanted(walk.request));
-    else walk.request.onProgress([...walk.underWay.values()].reduce((sum, seen) => sum + seen, walk.seen));
+    else if (walk.waitsFor === undefined)
+      walk.request.onProgress([...walk.underWay.values()].reduce((sum, seen) => sum + seen, walk.seen));
     cancel = walk.parts.clock.timer(LOOK_MS, look);
   };
   let cancel = walk.parts.clock.timer(LOOK_MS, look);
   return () => cancel();
 }
 
+/** One walk at a time of a volume, and of a directory that several volumes have as their root. */
+async function takeTurns(walk: Walk, turns: OwnershipTurns): Promise<void> {
+  const { volume, gid, onWaiting } = walk.request;
+  const inTurn = async (key: string, next: () => Promise<void>): Promise<void> => {
+    const turn = {
+      key,
+      gid,
+      signal: walk.abort.signal,
+      onWaiting: (before: number): void => {
+        walk.waitsFor = before;
+        onWaiting(before);
+      },
+    };
+    await turns.run(turn, () => {
+      walk.waitsFor = undefined;
+      return next();
+    });
+  };
+  await inTurn(`volume ${volume}`, async () => {
+    const root = await change(walk, 'look', []);
+    if (root === undefined) return;
+    walk.mountId = root.mountId;
+    await inTurn(`directory ${root.identity}`, () => run(walk));
+  });
+}
+
 async function run(walk: Walk): Promise<void> {
+  // Another walk may have been there since it was looked at.
   const root = await change(walk, 'look', []);
   if (root === undefined) return;
-  walk.mountId = root.mountId;
   if (walk.request.policy === 'on-root-mismatch' && root.right) {
     walk.seen += 1;
     return;
   }
+  walk.unmarked = ((await change(walk, 'unmark', []))?.changed ?? 0) > 0;
   const { taken, shares } = await takeApart(walk);
   if (walk.failure !== undefined) return;
   await Promise.all(Array.from({ length: WALKS_MAX }, () => walkShares(walk, shares)));
@@ -139,8 +175,10 @@ function stop(walk: Walk, failure: Failure): void {
   walk.abort.abort();
 }
 
-function blamed({ changed }: Walk, failure: Failure): Failure {
-  return changed > 0 || failure.code === 'no-longer-wanted' ? { ...failure, effect: 'unknown' } : failure;
+function blamed({ changed, unmarked }: Walk, failure: Failure): Failure {
+  return changed > 0 || unmarked || failure.code === 'no-longer-wanted'
+    ? { ...failure, effect: 'unknown' }
+    : failure;
 }
 
 function notWanted({ path }: OwnershipRequest): Failure {

@@ -74,8 +74,12 @@ function groupOf(host: Host, path: AbsolutePath, call: PublicationCall): Content
   const gid = call.publication.fsGroup?.gid;
   if (gid === undefined) return undefined;
   const { progress, stillWanted } = call;
+  const volume = call.spec.id;
   const fsGroup = { gid, changePolicy: 'Always' } as const;
-  return { gid, give: () => giveToGroup(host, { path, fsGroup, readOnly: true, progress, stillWanted }) };
+  return {
+    gid,
+    give: () => giveToGroup(host, { volume, path, fsGroup, readOnly: true, progress, stillWanted }),
+  };
 }
 
 /** The kubelet wraps an emptyDir of this name. */

@@ -77,7 +77,7 @@ function notOurs(kind: string): Result<never> {
 /** A marked directory is left exactly as it is, its mode and group too: the pod owns it by now. */
 async function placeDirectory(
   host: Host,
-  { target, ready }: Place,
+  { spec, target, ready }: Place,
   { publication, progress, stillWanted }: PublicationCall,
 ): Promise<Result<void>> {
   const alone = await refuseMount(host, target);
@@ -101,7 +101,14 @@ async function placeDirectory(
     if (gid === undefined) return done;
     // As in the kubelet always all of it, whatever the pod's change policy: there is nothing in it yet.
     const fsGroup: FsGroup = { gid, changePolicy: 'Always' };
-    return giveToGroup(host, { path: target, fsGroup, readOnly: false, progress, stillWanted });
+    return giveToGroup(host, {
+      volume: spec.id,
+      path: target,
+      fsGroup,
+      readOnly: false,
+      progress,
+      stillWanted,
+    });
   };
   return inOrder(
     () => host.makeDirectory(target, VOLUME_MODE),

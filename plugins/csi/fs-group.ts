@@ -55,7 +55,7 @@ export async function applyFsGroup(
 ): Promise<Result<void>> {
   const { fsGroup } = publication;
   if (fsGroup === undefined || !isFsGroupOurs(driver, spec, publication)) return done;
-  return giveToGroup(host, { path, fsGroup, readOnly: false, progress, stillWanted });
+  return giveToGroup(host, { volume: spec.id, path, fsGroup, readOnly: false, progress, stillWanted });
 }
 
 function isDelegated({ nodeCapabilities }: Capable): boolean {

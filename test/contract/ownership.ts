@@ -11,11 +11,13 @@ export const GID = 4_242;
 /** All of it, whatever stands there already, and to the end. */
 export function ownershipRequest(path: AbsolutePath, more: Partial<OwnershipRequest> = {}): OwnershipRequest {
   return {
+    volume: path,
     path,
     gid: GID,
     readOnly: false,
     policy: 'always',
     onProgress: () => {},
+    onWaiting: () => {},
     isCancelled: () => false,
     ...more,
   };
@@ -98,6 +100,30 @@ export function ownershipContract(name: string, make: MakeHostWorld): void {
       assert.deepEqual(await owners(host, volume), ['0 755']);
     },
   );
+  for (const [how, paths] of [
+    ['one path of one volume', { first: 'volume', second: 'volume', volumes: ['v', 'v'] }],
+    ['two paths of one volume', { first: 'volume', second: 'again', volumes: ['v', 'v'] }],
+    ['two volumes that are one directory', { first: 'volume', second: 'again', volumes: ['v', 'w'] }],
+  ] as const) {
+    sentence(`of two groups at once the one that came last has all of it: ${how}`, async (host, root) => {
+      const [volume, ...others] = (await plant(host, root)) as [AbsolutePath];
+      const again = below(root, 'again');
+      value(await host.makeDirectory(again, 0o755));
+      value(await host.mount({ fsType: 'bind', source: volume, target: again, options: [] }));
+      const give = async (path: string, of: string, gid: number) => {
+        const request = { volume: of, gid, policy: 'on-root-mismatch' } as const;
+        return value(await host.changeOwnership(ownershipRequest(below(root, path), request)));
+      };
+      const { first, second, volumes } = paths;
+      const reports = await Promise.all([give(first, volumes[0], 4_241), give(second, volumes[1], GID)]);
+      assert.deepEqual(
+        reports.map(({ changed }) => changed),
+        [6, 6],
+      );
+      const groups = await owners(host, volume, ...others, below(volume, 'deep', 'out'));
+      assert.deepEqual(new Set(groups.map((one) => one.split(' ')[0])), new Set(['4242']));
+    });
+  }
   sentence('a mount below is not of this volume', async (host, root) => {
     const [volume] = (await plant(host, root)) as [AbsolutePath];
     const other = below(volume, 'deep', 'er');

@@ -93,6 +93,22 @@ test('a walk tells how far it is, stops when nobody wants it, and goes on later'
   const rest = value(await host.changeOwnership(ownershipRequest(volume, { policy: 'on-root-mismatch' })));
   assert.equal(rest.changed, before + 1);
   assert.equal(countWrong(volume), 0);
+  // Another group comes and goes half-way: the root says no longer that all of it is the first one's.
+  cancelled = false;
+  const other = await host.changeOwnership(
+    ownershipRequest(volume, {
+      gid: GID + 1,
+      policy: 'on-root-mismatch',
+      onProgress: (seen) => {
+        cancelled = seen > 0;
+      },
+      isCancelled: () => cancelled,
+    }),
+  );
+  assert.equal(other.ok ? 'ok' : other.failure.code, 'no-longer-wanted');
+  assert.ok(countWrong(volume) > 0);
+  value(await host.changeOwnership(ownershipRequest(volume, { policy: 'on-root-mismatch' })));
+  assert.equal(countWrong(volume), 0);
   assert.equal(host.abandonedCalls(), 0);
 });
 

@@ -364,7 +364,8 @@ export function createMemoryHost(): MemoryHost {
     const found = directoryOf(target);
     if (!found.ok) return problem('mount-failed', `${target}: ${found.failure.message}`);
     if (options.includes('noswap') && !host.knowsNoswap) return problem('mount-failed', 'unknown option');
-    change(() => addMount(target, fsType, source, options));
+    const shown = bound.ok ? bound.value : undefined;
+    change(() => addMount(target, fsType, source, options, shown));
     return done;
   }
 

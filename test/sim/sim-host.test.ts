@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { below, type DeviceNumber } from '../../mount/host.ts';
 import { deviceContract } from '../contract/device.ts';
 import { hostContract } from '../contract/host.ts';
+import { ownershipRequest } from '../contract/ownership.ts';
 import { createBench } from './bench.ts';
 import { FAIR } from './weather.ts';
 
@@ -127,14 +128,7 @@ test('an ownership walk that was cut short in doubt is finished by the next', as
     const names = ['a', 'b', 'c', 'd', 'e', 'f'];
     bench.kernel.makeDirectory(volume, 0o755);
     for (const name of names) bench.kernel.makeFile(below(volume, name), new Uint8Array(), 0o600);
-    const request = {
-      path: volume,
-      gid: 4_242,
-      readOnly: false,
-      policy: 'on-root-mismatch',
-      onProgress: () => {},
-      isCancelled: () => false,
-    } as const;
+    const request = ownershipRequest(volume, { policy: 'on-root-mismatch' });
     const effects = new Map([['changeOwnership', { refused: 0, doubtful: 1, slow: 0, hung: 0 }]] as const);
     assert.ok(!(await bench.newHost({ ...FAIR, effects }).changeOwnership(request)).ok);
     assert.ok((await bench.newHost().changeOwnership(request)).ok);

@@ -92,6 +92,8 @@ export class SimHost implements Host {
     change: (part, company) => this.#changeOwnershipPart(part, company),
   };
 
+  readonly #ownership = createOwnership(this.ownershipParts);
+
   constructor(parts: SimHostParts) {
     this.#parts = parts;
     this.bootId = parts.kernel.bootId;
@@ -369,7 +371,7 @@ export class SimHost implements Host {
   }
 
   changeOwnership(request: OwnershipRequest): Promise<Result<OwnershipReport>> {
-    return createOwnership(this.ownershipParts)(request);
+    return this.#ownership(request);
   }
 
   /** A part of a walk is an effect: it takes its time, others come between, and the process may die in any of them. */

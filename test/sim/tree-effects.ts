@@ -5,6 +5,8 @@ import type { Errno, Inode } from './file-tree.ts';
 import type { SimKernel } from './sim-kernel.ts';
 import { isOwned, modeAfterChown, ownedMode } from './tree-ownership.ts';
 
+const SETGID = 0o2000;
+
 /** One part of a walk; changes at most `budget` entries, a directory after what is in it; stays on the mount. */
 export function changeOwnershipPart(
   kernel: SimKernel,
@@ -31,7 +33,21 @@ export function changeOwnershipPart(
   const children = [...top.entries.values()].filter(({ mountsOn }) => mountsOn === 0);
   switch (part.scope) {
     case 'look':
-      return { ...report, right: isOwned(top, part), directories: [] };
+      return {
+        ...report,
+        right: isOwned(top, part),
+        identity: `${mount.fileSystem.label} ${top.number}`,
+        directories: [],
+      };
+    case 'unmark':
+      if (top.gid === part.gid || (top.mode & SETGID) === 0) return { ...report, directories: [] };
+      return (
+        kernel.changeGroup(mount, top, top.gid, top.mode & ~SETGID) ?? {
+          ...report,
+          changed: 1,
+          directories: [],
+        }
+      );
     case 'level': {
       const isDirectory = ({ kind }: Inode) => kind === 'directory';
       children.filter((child) => !isDirectory(child)).forEach(change);
