@@ -45,6 +45,7 @@ type NovelEvents = Pick<
   | 'deviceOpened'
   | 'diskUnplugged'
   | 'diskChanges'
+  | 'walkedPodGoes'
 >;
 
 export const NO_NOVEL_EVENTS: NovelEvents = {
@@ -57,6 +58,7 @@ export const NO_NOVEL_EVENTS: NovelEvents = {
   deviceOpened: 0,
   diskUnplugged: 0,
   diskChanges: 0,
+  walkedPodGoes: 0,
 };
 
 export const NOVEL_EFFECTS: ReadonlySet<EffectKind> = new Set([
@@ -114,5 +116,6 @@ export function novelEvents(
     deviceOpened: maybe(0.3, 1.5),
     diskUnplugged: blockShare > 0 ? maybe(0.4, 1) : 0,
     diskChanges: 0,
+    walkedPodGoes: 0,
   };
 }

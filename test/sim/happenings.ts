@@ -3,6 +3,7 @@ import type { Result } from '../../mount/failure.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
+import type { SimPod } from './manifests.ts';
 import { csiOf, keyOf } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 import type { EventWeights } from './swarm.ts';
@@ -17,6 +18,8 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
       return world.addPod();
     case 'podGoes':
       return world.removePod();
+    case 'walkedPodGoes':
+      return world.removePod((pod) => isWalked(sim, pod));
     case 'podReplaced':
       return world.replacePod();
     case 'fileDamaged':
@@ -69,6 +72,23 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
     case 'diskUnplugged':
       return trouble.unplugDisk((backing) => isShown(sim, backing.handle));
   }
+}
+
+/** A volume that another pod has with another group is being given to this pod's. */
+function isWalked(sim: Simulation, pod: SimPod): boolean {
+  const { running = [], actual } = runningIn(sim);
+  const keys = new Set(pod.volumes.map((volume) => keyOf(pod, volume)));
+  return running.some(({ operation, phase }) => {
+    if (phase !== 'running' || operation.kind !== 'publish' || !keys.has(operation.publication)) return false;
+    return [...(actual?.get(operation.volume)?.publications.values() ?? [])].some(({ presence, spec }) => {
+      return presence.kind === 'present' && !spec.readOnly && spec.fsGroup?.gid !== pod.fsGroup?.gid;
+    });
+  });
+}
+
+function runningIn(sim: Simulation) {
+  const reconciler = sim.view()?.reconciler;
+  return { running: reconciler?.running(), actual: reconciler?.actual() };
 }
 
 /** Does a pod have it, and does the agent say so? */

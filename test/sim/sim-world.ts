@@ -153,8 +153,8 @@ export class SimWorld {
     trace.add(`user adds ${name}`);
   }
 
-  removePod(): void {
-    const pod = this.#anyPod();
+  removePod(isMeant: (pod: SimPod) => boolean = () => true): void {
+    const pod = this.#anyPod(isMeant);
     if (pod === undefined) return;
     this.#parts.trace.add(`user removes ${pod.name} ${pod.uid}`);
     this.pods.delete(pod.name);
@@ -416,8 +416,9 @@ export class SimWorld {
     this.#files.write(this.#files.add(podFile(pod.name), () => podObjects(pod)));
   }
 
-  #anyPod(): SimPod | undefined {
-    return this.pods.size === 0 ? undefined : this.#parts.random.pick([...this.pods.values()]);
+  #anyPod(isMeant: (pod: SimPod) => boolean = () => true): SimPod | undefined {
+    const pods = [...this.pods.values()].filter(isMeant);
+    return pods.length === 0 ? undefined : this.#parts.random.pick(pods);
   }
 
   #setState(name: string, state: FileState): void {

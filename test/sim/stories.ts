@@ -82,18 +82,29 @@ export function aboutReplacedAttachments(plan: Plan): Plan {
 export function aboutGroups(plan: Plan): Plan {
   return {
     ...plan,
-    podsMax: Math.max(plan.podsMax, 3),
-    disksMax: Math.min(plan.disksMax, 2),
+    podsMax: 4,
+    disksMax: 1,
     crashAtBoundary: plan.crashAtBoundary / 4,
+    eventEveryMs: 2_000,
+    safetyMs: 60_000,
     features: { ...plan.features, fsGroupShare: 1, blockShare: 0, onePodShare: 0 },
-    weather: { ...plan.weather, walkMsMax: 2_000 },
+    weather: { ...plan.weather, walkMsMax: 500 },
     drivers: plan.drivers.map((driver) => ({
       ...driver,
       described: true,
       fsGroupPolicy: 'File',
       nature: { ...driver.nature, mountGroup: false },
     })),
-    events: { ...plan.events, podComes: 4, podGoes: 2, podWrites: 1, storageVanishes: 0, recordDamaged: 0 },
+    events: {
+      ...plan.events,
+      podComes: 4,
+      podGoes: 0.3,
+      podReplaced: 0,
+      walkedPodGoes: 4,
+      podWrites: 1,
+      storageVanishes: 0,
+      recordDamaged: 0,
+    },
   };
 }
 

@@ -67,6 +67,7 @@ export interface EventWeights {
   readonly deviceOpened: number;
   readonly diskUnplugged: number;
   readonly diskChanges: number;
+  readonly walkedPodGoes: number;
 }
 
 export interface Plan {

@@ -4,5 +4,11 @@ import type { Plan } from './swarm.ts';
 
 export function withWalkTimes(plan: Plan, random: Random): Plan {
   if (plan.features.fsGroupShare === 0 || !random.chance(0.6)) return plan;
-  return { ...plan, weather: { ...plan.weather, walkMsMax: random.pick([300, 2_000, 8_000]) } };
+  const walkMsMax = random.pick([300, 2_000, 8_000]);
+  const walkedPodGoes = random.chance(0.4) ? 2 : 0;
+  return {
+    ...plan,
+    weather: { ...plan.weather, walkMsMax },
+    events: { ...plan.events, walkedPodGoes },
+  };
 }
