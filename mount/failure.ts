@@ -65,6 +65,7 @@ export const FAILURE_RETRY = {
   'claim-mismatch': 'on-change',
   'host-path-check': 'later',
   'volume-in-use': 'later',
+  'group-unfinished': 'later',
   'token-missing': 'on-change',
   quarantined: 'on-change',
   'source-unreadable': 'on-change',

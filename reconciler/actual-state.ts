@@ -11,6 +11,7 @@ import {
   type VolumeId,
   type VolumeSpec,
 } from '../plugins/volume.ts';
+import { doubtGroups } from './group-doubt.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
 import { noteDevices, type Quarantine } from './quarantine.ts';
 import { placeToClimbBy } from './standing.ts';
@@ -241,8 +242,12 @@ export function learn(
         stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
       });
     case 'publish':
-    case 'unpublish':
       return sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
+    case 'unpublish': {
+      const left = sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
+      const gone = reached.kind === 'absent' ? before.publications.get(operation.publication) : undefined;
+      return doubtGroups(left, gone);
+    }
   }
 }
 

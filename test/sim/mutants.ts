@@ -7,6 +7,7 @@ import { type Mutant, withHost } from './mutant.ts';
 import { DISK_MUTANTS } from './mutants-disk.ts';
 import { LATE_MUTANTS } from './mutants-late.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
+import { WALK_MUTANTS } from './mutants-walk.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
 
@@ -149,4 +150,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...NOVEL_MUTANTS,
   ...DISK_MUTANTS,
   ...LATE_MUTANTS,
+  ...WALK_MUTANTS,
 ];
