@@ -27,8 +27,8 @@ export interface OwnershipPart {
   /** From the root to the directory that this part is about; names are bytes. */
   readonly names: readonly Uint8Array[];
   /**
-   * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the directory that are no directories. `tree`: all below, then
-   * the directory. `self`: the directory alone.
+   * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the
+   * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone.
    */
   readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self';
   readonly gid: number;

@@ -255,10 +255,10 @@ export interface Host extends Clock {
   // Ownership.
   /**
    * Walks of one volume, and of one root directory, go one after the other, each whole. A root that says that it is
-   * another group's stops saying so (setgid goes) before the first entry is changed; then children before their
-   * directory and the root last, so that a walk cut short is seen and resumed whatever group comes next. Entries that
-   * are right are only looked at. It may take any time. An entry that refuses (read-only, immutable, gone) is counted; a
-   * sick file system, or a root that is read-only, is a failure. Setuid goes with the old group, as chown(2) has it.
+   * another group's stops saying so (setgid goes) before the first entry is changed; then children come before their
+   * directory and the root last, so that a walk cut short is seen and resumed, whatever group comes next. Entries that
+   * are right are only looked at. It may take any time. An entry that refuses (read-only, immutable, gone) is counted;
+   * a sick file system, or a root that is read-only, is a failure. Setuid goes with the old group, as chown(2) has it.
    */
   changeOwnership(request: OwnershipRequest): Promise<Result<OwnershipReport>>;
 

@@ -37,8 +37,8 @@ interface Walk {
 }
 
 /**
- * As `Host.changeOwnership`. Whoever is cancelled or fails leaves entries that are right and entries that are not, and a
- * root that is nobody's: its mark went first and comes last, so the next walk finds the rest.
+ * As `Host.changeOwnership`. Whoever is cancelled or fails leaves entries that are right and entries that are not, and
+ * a root that is nobody's: its mark went first and comes last, so the next walk finds the rest.
  */
 export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] {
   const turns = createOwnershipTurns();

@@ -34,6 +34,6 @@ export function tallyText({
 }: Tally): string {
   return (
     `${expansions} expansions, ${questions} questions, ${republished} times published again, ` +
-    `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of ownership walks, ${holds} device holds`
+    `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of walks, ${holds} device holds`
   );
 }
