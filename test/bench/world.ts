@@ -32,7 +32,7 @@ export interface World {
   close(): Promise<void>;
 }
 
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 300_000;
 
 /** Settles when the agent is healthy and knows the driver. */
 export async function createWorld(

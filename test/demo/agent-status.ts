@@ -5,7 +5,7 @@ import { type ApiAnswer, getFromAgent } from '../../agent/api-client.ts';
 import type { StatusDocument } from '../../agent/status-document.ts';
 import type { ChildProcess } from './child-process.ts';
 
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 120_000;
 const LONG_POLL_MS = 2_000;
 
 export async function readStatus(socket: string, after?: string): Promise<StatusDocument> {
@@ -75,7 +75,7 @@ function reasonsIn(status: StatusDocument): string {
   return all.length === 0 ? '' : `\n  ${all.join('\n  ')}`;
 }
 
-const START_MS = 60_000;
+const START_MS = 300_000;
 
 /** Settles when the agent says of itself that it is healthy: the socket's appearance is the event, no polling. */
 export async function untilHealthy(socket: string, agent: ChildProcess, signal: AbortSignal): Promise<void> {

@@ -26,7 +26,7 @@ export interface ChildProcessOptions {
   readonly ipc?: (message: unknown) => void;
 }
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 120_000;
 
 /**
  * In a session of its own, so that Ctrl-C reaches only us and we end things in order; and bound to our life by

@@ -49,7 +49,7 @@ export function loopDevicesBelow(directory: string): readonly string[] {
     });
 }
 
-const TOOL_MS = 10_000;
+const TOOL_MS = 120_000;
 
 /** Rejects with the tool's own words when it fails. */
 export async function runToEnd(tool: string, argv: readonly string[]): Promise<void> {
@@ -115,7 +115,7 @@ function namespaceOf(pid: number): string | undefined {
   }
 }
 
-const GONE_MS = 15_000;
+const GONE_MS = 120_000;
 /** /proc has no event for a process that is not our child. */
 const LOOK_EVERY_MS = 10;
 

@@ -75,7 +75,7 @@ export interface NodeUnderDemo {
   lastWords(): string;
 }
 
-const DEADLINE_MS = 20_000;
+const DEADLINE_MS = 300_000;
 const LAST_LINES = 12;
 
 export function createNodeUnderDemo(scratch: string, signal: AbortSignal): NodeUnderDemo {

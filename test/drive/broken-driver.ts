@@ -52,8 +52,8 @@ export const FAULTS = {
 
 export type Fault = keyof typeof FAULTS;
 
-const CALL_MS = 60_000;
-const TOOL_MS = 10_000;
+const CALL_MS = 300_000;
+const TOOL_MS = 120_000;
 const NOT_FOUND = 5;
 const INVALID_ARGUMENT = 3;
 const INTERNAL = 13;

@@ -14,7 +14,7 @@ const DEADLINE_MS = 20_000;
 const SHORT_DEADLINE_MS = 3_000;
 
 for (const [fault, duty] of Object.entries(FAULTS) as readonly (readonly [Fault, string])[]) {
-  test(`a driver with the fault ${fault} is named by ${duty}`, { skip, timeout: 60_000 }, async () => {
+  test(`a driver with the fault ${fault} is named by ${duty}`, { skip, timeout: 600_000 }, async () => {
     const world = createDriveWorld();
     try {
       const only = [...BYSTANDERS, duty];
@@ -30,7 +30,7 @@ for (const [fault, duty] of Object.entries(FAULTS) as readonly (readonly [Fault,
   });
 }
 
-test('without a fault the wrapper passes what it passes on', { skip, timeout: 60_000 }, async () => {
+test('without a fault the wrapper passes what it passes on', { skip, timeout: 600_000 }, async () => {
   const world = createDriveWorld();
   try {
     const only = [...new Set(Object.values(FAULTS))].filter((duty) => duty !== 'attach' && duty !== 'health');
@@ -43,7 +43,7 @@ test('without a fault the wrapper passes what it passes on', { skip, timeout: 60
 
 test('A-075: a driver that claims health and tells it as it should passes', {
   skip,
-  timeout: 60_000,
+  timeout: 600_000,
 }, async () => {
   const world = createDriveWorld();
   try {
@@ -57,7 +57,7 @@ test('A-075: a driver that claims health and tells it as it should passes', {
 
 test('a driver that looks at the form of a handle first is asked with one that it gave out itself', {
   skip,
-  timeout: 60_000,
+  timeout: 600_000,
 }, async () => {
   const world = createDriveWorld();
   try {

@@ -20,7 +20,7 @@ const KILLS = ['restart', 'kill-stage', 'kill-publish', 'kill-unpublish', 'kill-
 const FAULTS = ['fault-delay', 'fault-lost-reply', 'fault-unreached', 'fault-refused', 'fault-aborted'];
 
 function inWorld(title: string, story: (world: DriveWorld) => Promise<void>): void {
-  test(title, { skip, timeout: 120_000 }, async () => {
+  test(title, { skip, timeout: 600_000 }, async () => {
     const world = createDriveWorld();
     try {
       await story(world);
@@ -110,7 +110,10 @@ async function startElsewhere(world: DriveWorld) {
 }
 
 function command(...argv: readonly string[]) {
-  return spawnSync(process.execPath, [...TSX, MAIN, 'drive', ...argv], { encoding: 'utf8', timeout: 60_000 });
+  return spawnSync(process.execPath, [...TSX, MAIN, 'drive', ...argv], {
+    encoding: 'utf8',
+    timeout: 600_000,
+  });
 }
 
 inWorld(

@@ -12,7 +12,7 @@ import { runTool } from '../../mount/tool.ts';
 const DISKS = '/dev/sd';
 const NAMES = '/dev/disk/by-id';
 const LOOP_MAJOR = '7';
-const TOOL_MS = 10_000;
+const TOOL_MS = 120_000;
 
 /**
  * A /dev of our own, as each container has one, because what is made in the machine's is seen by everybody. The tools'

@@ -11,8 +11,8 @@ export interface Program extends ChildProcess {
   line(what: string, holds: (line: string) => boolean): Promise<string>;
 }
 
-const PATIENCE_MS = 15_000;
-const LINE_MS = 30_000;
+const PATIENCE_MS = 120_000;
+const LINE_MS = 300_000;
 
 export function startProgram(name: string, argv: readonly string[], log: string): Program {
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', ...argv], {

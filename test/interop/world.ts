@@ -27,7 +27,7 @@ const FROM_SOURCE = [process.execPath, '--import', import.meta.resolve('tsx')] a
 export const AGENT_COMMAND: readonly string[] = [...FROM_SOURCE, AGENT];
 /** `create`, `list` and `delete` of the bundled driver, for node. */
 export const LOOPFILE_COMMAND: readonly string[] = [...FROM_SOURCE.slice(1), LOOPFILE];
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 300_000;
 const LAST_LINES = 15;
 export const NODE = 'interop-node';
 

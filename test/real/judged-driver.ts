@@ -19,8 +19,8 @@ import { createGrpcRemote, serveGrpc } from '../../plugins/csi/grpc.ts';
 import { createRegistrationService } from '../../plugins/loopfile/registration-service.ts';
 
 export const DRIVER = 'loopfile.mooring.dev';
-const CALL_MS_MAX = 30_000;
-const START_MS_MAX = 15_000;
+const CALL_MS_MAX = 300_000;
+const START_MS_MAX = 300_000;
 
 export interface JudgedDriverOptions {
   /** The bundle of plugins/loopfile/main.ts. */

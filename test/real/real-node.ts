@@ -30,7 +30,7 @@ import { bundle } from './bundle.ts';
 import { type JudgedDriver, startJudgedDriver } from './judged-driver.ts';
 
 export const NODE = 'real-node';
-const DEADLINE_MS = 30_000;
+const DEADLINE_MS = 300_000;
 const LOG_LINES_SHOWN = 25;
 
 export interface RealNode {

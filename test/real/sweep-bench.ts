@@ -10,7 +10,7 @@ import type { CrashPoint } from './crashing-host.ts';
 import { type JudgedDriver, startJudgedDriver } from './judged-driver.ts';
 
 const NODE = 'sweep-node';
-const SETTLE_MS_MAX = 60_000;
+const SETTLE_MS_MAX = 300_000;
 
 export interface AgentRun {
   /** Effects begun, by name, in order. */

@@ -14,7 +14,7 @@ export interface NestedSystemd {
   end(): Promise<void>;
 }
 
-const BOOT_MS_MAX = 60_000;
+const BOOT_MS_MAX = 300_000;
 const CGROUPS = ['systemd', 'unified'].map((name) => `/sys/fs/cgroup/${name}`);
 
 /** Why this machine cannot do it, or undefined. */
@@ -77,10 +77,13 @@ exec setpriv --pdeathsig KILL unshare -m -p -f -i -u -C --kill-child --propagati
   const nested: NestedSystemd = {
     run(command) {
       const words = ['-t', String(first), '-a', '-r', '-w', 'env', 'LC_ALL=C.UTF-8', 'sh', '-c', command];
-      const { status, stdout, stderr } = spawnSync('nsenter', words, { encoding: 'utf8', timeout: 60_000 });
+      const { status, stdout, stderr } = spawnSync('nsenter', words, {
+        encoding: 'utf8',
+        timeout: BOOT_MS_MAX,
+      });
       return { code: status, out: `${stdout}${stderr}` };
     },
-    async until(command, wanted, waitMs = 60_000) {
+    async until(command, wanted, waitMs = BOOT_MS_MAX) {
       const endMs = performance.now() + waitMs;
       for (;;) {
         const { out } = nested.run(command);
@@ -120,7 +123,7 @@ async function removeCgroup(path: string): Promise<void> {
   for (const entry of readdirSync(path, { withFileTypes: true })) {
     if (entry.isDirectory()) await removeCgroup(join(path, entry.name));
   }
-  for (let tries = 0; tries < 600; tries += 1) {
+  for (let tries = 0; tries < 6_000; tries += 1) {
     try {
       rmdirSync(path);
       return;

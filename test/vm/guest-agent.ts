@@ -19,7 +19,7 @@ export interface GuestAgent {
   close(): void;
 }
 
-const ANSWER_MS_MAX = 60_000;
+const ANSWER_MS_MAX = 300_000;
 const PROBE_MS = 2_000;
 const POLL_MS = 25;
 /** Clears what the agent's parser has got of a request that was cut off. */

@@ -34,7 +34,7 @@ const COMMAND_MS_MAX = 180_000;
 const REBOOT_MS_MAX = 300_000;
 const PROBE_MS_MAX = 10_000;
 const POLL_MS = 200;
-const SOCKET_MS_MAX = 10_000;
+const SOCKET_MS_MAX = 120_000;
 const CONSOLE_LINES_SHOWN = 20;
 const BOOT_ID = 'cat /proc/sys/kernel/random/boot_id';
 

@@ -26,7 +26,7 @@ import {
 import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
 
 const MAIN = fileURLToPath(new URL('../../../plugins/loopfile/main.ts', import.meta.url));
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 300_000;
 
 const CODE = {
   INVALID_ARGUMENT: 3,
