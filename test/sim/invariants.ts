@@ -11,6 +11,7 @@ import type { Operation } from '../../reconciler/operation.ts';
 import type { Backing } from './backing.ts';
 import type { Simulation } from './simulate.ts';
 import { usersOf } from './quarantine-watch.ts';
+import { checkReasons } from './reasons.ts';
 import { HOST_DATA, ROOT } from './sim-paths.ts';
 import { csiOf } from './pod-volume.ts';
 import { CANARY } from './trace.ts';
@@ -155,7 +156,10 @@ export function checkStep(sim: Simulation): void {
   }
   checkOperations(sim, running);
   checkBeginnings(sim, view, running);
-  if (sim.life?.stopping === false) checkObstacles(sim, view);
+  if (sim.life?.stopping === false) {
+    checkObstacles(sim, view);
+    checkReasons(sim, view);
+  }
   checkLayers(sim);
 }
 

@@ -8,6 +8,7 @@ import { DISK_MUTANTS } from './mutants-disk.ts';
 import { LATE_MUTANTS } from './mutants-late.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import { WALK_MUTANTS } from './mutants-walk.ts';
+import { REASON_MUTANTS } from './mutants-reasons.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
 
@@ -151,4 +152,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...DISK_MUTANTS,
   ...LATE_MUTANTS,
   ...WALK_MUTANTS,
+  ...REASON_MUTANTS,
 ];

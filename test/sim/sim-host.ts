@@ -33,6 +33,7 @@ import { withinRoom } from '../contract/content-room.ts';
 import type { Errno, Inode } from './file-tree.ts';
 import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
 import type { Neighbours } from './neighbours.ts';
+import { OpenWork } from './open-work.ts';
 import type { Random } from './random.ts';
 import { factsOf, type SimKernel } from './sim-kernel.ts';
 import type { Trace } from './trace.ts';
@@ -85,6 +86,7 @@ export class SimHost implements Host {
   readonly bootId: string;
   readonly #parts: SimHostParts;
   readonly #pending = new Set<Pending>();
+  readonly work = new OpenWork();
   #alive = true;
   /** The walk is the product's own, over parts of ours. */
   readonly ownershipParts: OwnershipParts = {
@@ -411,9 +413,11 @@ export class SimHost implements Host {
       trace.add(`> call ${what}`);
       if (!this.#alive || boundary('call', 'before')) return;
       let open = true;
+      const answered = this.work.beginCall(call as RemoteCall<unknown, unknown>);
       const settle = (reply: RemoteReply<Reply>): boolean => {
         if (!open || !this.#alive) return false;
         open = false;
+        answered();
         cancelDeadline();
         trace.add(`= call ${what}: ${reply.kind === 'broken' ? reply.because : reply.kind}`);
         if (boundary('call', 'after')) return false;
@@ -475,8 +479,10 @@ export class SimHost implements Host {
       const land = (): Result<T> => this.#land(act, faults);
       const pending: Pending = { land, landHalf: act.applyHalf };
       this.#pending.add(pending);
+      const answered = this.work.beginEffect({ kind: act.kind, path: act.path ?? act.what });
       const settle = (result: Result<T>): void => {
         this.#pending.delete(pending);
+        answered();
         if (this.#alive) resolve(result);
       };
       const arrive = (): void => {

@@ -1,0 +1,58 @@
+/** Planted bugs of what is told: reasons that are not so, and looks for a reason that keep the answer waiting. */
+import { tellInFlight } from '../../reconciler/in-flight-text.ts';
+import type { InFlight } from '../../reconciler/executor.ts';
+import { type Mutant, withHost } from './mutant.ts';
+import type { Mutation } from './simulate.ts';
+
+/** What was the first step stays the step. */
+function neverUpdatesTheStep(): Mutation {
+  const first = new WeakMap<InFlight, InFlight['step']>();
+  return {
+    policy: {
+      tellInFlight: (one, nowMs, deadlineMs) => {
+        if (one.phase === 'running' && !first.has(one)) first.set(one, one.step);
+        return tellInFlight({ ...one, step: first.get(one) ?? one.step }, nowMs, deadlineMs);
+      },
+    },
+  };
+}
+
+const tellsQueuedAsCalled: Mutation = {
+  policy: {
+    tellInFlight: (one, nowMs, deadlineMs) => {
+      const { step, operation } = one;
+      if (step.kind !== 'queued') return tellInFlight(one, nowMs, deadlineMs);
+      const called = { ...step, kind: 'called', rpc: operation.kind, deadlineMs } as const;
+      return tellInFlight({ ...one, phase: 'running', step: called }, nowMs, deadlineMs);
+    },
+  },
+};
+
+/** As it was: who holds a mount was asked before the answer of the driver was heard. */
+const looksForHoldersFirst: Mutation = withHost((host) => ({
+  call: async (call) => {
+    const reply = await host.call(call);
+    const { targetPath, stagingTargetPath } = call.request as {
+      readonly targetPath?: never;
+      readonly stagingTargetPath?: never;
+    };
+    const path = targetPath ?? stagingTargetPath;
+    const isTeardown = /\/NodeUn(publish|stage)Volume$/.test(call.method.path);
+    if (isTeardown && reply.kind !== 'ok' && path !== undefined) await host.findHolders(path);
+    return reply;
+  },
+}));
+
+export const REASON_MUTANTS: readonly Mutant[] = [
+  { name: 'tells the first step of an operation for ever', caughtBy: ['reason'], make: neverUpdatesTheStep },
+  {
+    name: 'tells a call that waits for its turn as made',
+    caughtBy: ['reason'],
+    make: () => tellsQueuedAsCalled,
+  },
+  {
+    name: 'looks for who holds a mount before it hears the driver',
+    caughtBy: ['reason'],
+    make: () => looksForHoldersFirst,
+  },
+];

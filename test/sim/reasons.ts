@@ -1,0 +1,162 @@
+/**
+ * Every reason is judged by what is really going on (issue 7, 13): the step that is told of a running operation by the
+ * effects and calls of the agent that are open at this moment, every other wait by the state that it speaks of.
+ */
+import type { AgentView } from '../../agent/agent.ts';
+import type { CsiVolumeSpec, PublicationSpec, VolumeId } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import type { Obstacle } from '../../reconciler/obstacle.ts';
+import type { OpenCall, OpenEffect } from './open-work.ts';
+import type { Simulation } from './simulate.ts';
+
+const EVERY_MS = 1_000;
+/** A try is begun in the turn that its time has come; timers are rounded up. */
+const LATE_MS_MAX = 5;
+
+const RPC_OF: Readonly<Record<string, string | undefined>> = {
+  attach: 'ControllerPublishVolume',
+  detach: 'ControllerUnpublishVolume',
+  stage: 'NodeStageVolume',
+  unstage: 'NodeUnstageVolume',
+  publish: 'NodePublishVolume',
+  unpublish: 'NodeUnpublishVolume',
+  expand: 'NodeExpandVolume',
+};
+
+const lastLook = new WeakMap<Simulation, number>();
+
+export function checkReasons(sim: Simulation, view: AgentView): void {
+  const nowMs = sim.time.nowMs();
+  if (nowMs - (lastLook.get(sim) ?? 0) < EVERY_MS) return;
+  lastLook.set(sim, nowMs);
+  const running = view.reconciler.running();
+  for (const obstacle of view.reconciler.obstacles()) {
+    const isBegun = running.some(
+      (one) =>
+        one.phase === 'running' &&
+        one.operation.volume === obstacle.volume &&
+        one.operation.kind === obstacle.operation &&
+        ('publication' in one.operation ? one.operation.publication : undefined) === obstacle.publication,
+    );
+    const untrue = isBegun ? untrueStep(sim, view, obstacle) : untrueWait(sim, view, obstacle);
+    if (untrue !== undefined)
+      sim.violate('reason', `of ${obstacle.volume} is told "${obstacle.message}", but ${untrue}`);
+  }
+}
+
+/** What is wrong with what is told of an operation that has begun; undefined: it is so. */
+function untrueStep(sim: Simulation, view: AgentView, obstacle: Obstacle): string | undefined {
+  const spec = specOf(view, obstacle.volume);
+  const work = sim.life?.host.work;
+  if (spec?.kind !== 'csi' || work === undefined || obstacle.operation === 'clean') return undefined;
+  const rpc = RPC_OF[obstacle.operation ?? ''] ?? '';
+  const place = placeOf(view, obstacle);
+  const calls = work.calls().filter((one) => one.volumeId === spec.volumeHandle);
+  const own = calls.find((one) => one.method === rpc && isAt(sim, spec, place, one));
+  const told = obstacle.step;
+  if (own !== undefined && (told?.kind !== 'called' || told.rpc !== rpc)) return `${rpc} is not answered yet`;
+  const effects = work.effects().filter((one) => isAbout(sim, spec, place, one));
+  switch (told?.kind) {
+    case 'called':
+      return own === undefined ? `no ${told.rpc} of it is open` : undefined;
+    case 'queued': {
+      const [first] = calls;
+      if (first === undefined) return effects.length > 0 ? undefined : 'nothing of the volume is under way';
+      const isNamed = calls.some(({ method }) => told.behind.includes(method));
+      return isNamed ? undefined : `it is ${first.method} that is open`;
+    }
+    default:
+      return effects.length > 0 ? undefined : 'nothing of it is under way';
+  }
+}
+
+/** What is wrong with what is told of something that has not begun. */
+function untrueWait(sim: Simulation, view: AgentView, obstacle: Obstacle): string | undefined {
+  const { kind, volume, blocker } = obstacle;
+  const { reconciler, drivers } = view;
+  const spec = specOf(view, volume);
+  const isRegistered = drivers.list().some(({ name }) => spec?.kind === 'csi' && name === spec.driver);
+  switch (kind) {
+    case 'waiting-driver':
+      return isRegistered ? 'the driver is registered' : undefined;
+    case 'running':
+      return 'it has not begun';
+    case 'waiting-turn': {
+      const isFirst = reconciler
+        .running()
+        .some(
+          ({ operation, lane }) =>
+            lane === blocker || (operation.volume === volume && operation.kind === blocker),
+        );
+      return isFirst ? undefined : `no ${blocker} is under way`;
+    }
+    case 'waiting-retry': {
+      const dueMs = obstacle.nextRetryMs;
+      return dueMs !== undefined && dueMs + LATE_MS_MAX < sim.time.nowMs()
+        ? 'the next try is due'
+        : undefined;
+    }
+    case 'quarantined': {
+      const { outOfService } = reconciler.desired();
+      const isIn = reconciler.actual().get(volume)?.quarantine !== undefined || outOfService;
+      return isIn || reconciler.desired().lostAttachments.has(volume) || isReplaced(view, volume)
+        ? undefined
+        : 'it is not in quarantine';
+    }
+    case 'blocked':
+      return obstacle.code === 'reference-missing' && isThere(view, obstacle) ? 'it is there' : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** By the wish alone: attached anew since it was set up. */
+function isReplaced(view: AgentView, volume: VolumeId): boolean {
+  return view.reconciler.desired().attachmentUids.has(volume);
+}
+
+/** The secret that is said to be missing. */
+function isThere({ wish }: AgentView, { message, blocker }: Obstacle): boolean {
+  if (blocker === undefined || message !== `Secret ${blocker} does not exist`) return false;
+  return wish.secrets.has(blocker);
+}
+
+function specOf({ reconciler }: AgentView, volume: VolumeId) {
+  return reconciler.actual().get(volume)?.spec ?? reconciler.desired().volumes.get(volume)?.spec;
+}
+
+function placeOf({ reconciler }: AgentView, { volume, publication }: Obstacle): PublicationSpec | undefined {
+  if (publication === undefined) return undefined;
+  const known: ActualVolume | undefined = reconciler.actual().get(volume);
+  return (known ?? reconciler.desired().volumes.get(volume))?.publications.get(publication)?.spec;
+}
+
+function isAt(
+  { world }: Simulation,
+  spec: CsiVolumeSpec,
+  place: PublicationSpec | undefined,
+  { targetPath }: OpenCall,
+): boolean {
+  return (
+    targetPath === undefined || (place !== undefined && world.layout.driverTarget(spec, place) === targetPath)
+  );
+}
+
+/** Who holds a mount is only a reason: nothing waits for that. */
+function isAbout(
+  { world }: Simulation,
+  spec: CsiVolumeSpec,
+  place: PublicationSpec | undefined,
+  { kind, path }: OpenEffect,
+): boolean {
+  if (kind === 'findHolders') return false;
+  const { layout } = world;
+  const roots: readonly string[] = [
+    layout.records,
+    layout.deviceDirectory(spec.driver, spec.volumeHandle),
+    layout.blockDevices,
+    '/sys/dev/block',
+    ...(place === undefined ? [] : [layout.podDirectory(place.pod.uid)]),
+  ];
+  return roots.some((root) => path === root || path.startsWith(`${root}/`));
+}
