@@ -112,6 +112,7 @@ export function createAgent(parts: AgentParts): Agent {
       backOff: config.backOff,
       laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
       resyncMs: config.resyncMs,
+      effectDeadlineMs: config.pathDeadlineMs,
       unwantedSecrets: (spec) => unwantedSecrets(source.current(), spec),
       ...(parts.policy === undefined ? {} : { policy: parts.policy }),
     });

@@ -212,7 +212,7 @@ function othersOf(pod: PodStatus, status: StatusDocument): readonly string[] {
     .filter(({ id }) => waiting.has(id))
     .flatMap(({ name, running }) => {
       return running
-        .filter(({ phase }) => phase === 'running')
+        .filter(({ phase, step }) => phase === 'running' && step.kind !== 'queued')
         .map(({ operation, since }) => {
           return `${operation} of volume ${name} has been running since ${since}`;
         });

@@ -17,6 +17,7 @@ import type { InFlight } from '../reconciler/executor.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { NamedReference } from './objects.ts';
 import type { StatisticsCollector } from './statistics-collector.ts';
+import { countOverdue } from './status-step.ts';
 import type { Wish } from './wish.ts';
 
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -29,7 +30,7 @@ export interface MetricsFacts {
   } & Pick<DesiredState, 'complete'>;
   readonly actual: ActualState;
   readonly running: readonly Pick<InFlight, 'phase'>[];
-  readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code'>[];
+  readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
   /** Names of the drivers that are registered. */
   readonly drivers: readonly string[];
   readonly wish: Pick<Wish, 'claims' | 'volumes'>;
@@ -116,13 +117,18 @@ function agentFamilies(facts: MetricsFacts): readonly Family[] {
     'Operations that wait for a place in the lane of their driver.',
   );
   say(queued, inPhase('queued'));
+  const overdue = family(
+    'mooring_operations_overdue',
+    'Operations whose step takes longer than twice its deadline.',
+  );
+  say(overdue, countOverdue(facts.obstacles));
   const passes = family('mooring_passes_total', 'Planning passes since the start.', 'counter');
   say(passes, facts.passes);
   const complete = family('mooring_wish_complete', '1 when every source of the wish has been listed.');
   say(complete, facts.desired.complete ? 1 : 0);
   const start = family('process_start_time_seconds', 'When the agent started, in seconds since the epoch.');
   say(start, facts.startedWallMs / 1_000);
-  return [obstacles, running, queued, passes, complete, start];
+  return [obstacles, running, queued, overdue, passes, complete, start];
 }
 
 function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Family[] {

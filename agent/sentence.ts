@@ -17,10 +17,7 @@ export function reasonSentence(reason: Reason, driver: string | null): string {
   const verb = reason.operation ?? 'the next step';
   switch (reason.kind) {
     case 'running':
-      return (
-        `${verb} has been running${since}${reason.progress === null ? '' : `: ${reason.progress}`}` +
-        triesBefore(reason)
-      );
+      return `${verb} has been running${since}${stepClause(reason)}${triesBefore(reason)}`;
     case 'waiting-retry': {
       const failed = `${verb} failed ${times(reason.attempts)} (${reason.code})`;
       return `${failed}${since}: ${reason.message}${blocker}; ${nextTry(reason)}`;
@@ -44,6 +41,31 @@ export function reasonSentence(reason: Reason, driver: string | null): string {
       return `${verb} is held back${since}: ${reason.message}${blocker}`;
     case 'quarantined':
       return `${verb} is held back${since}: the volume is in quarantine`;
+  }
+}
+
+/** What it is doing, since when, and that it takes too long. */
+function stepClause({ progress, step, forMs }: Reason): string {
+  const overdue = step?.overdue === true ? '; overdue' : '';
+  if (progress !== null) return `: ${progress}${overdue}`;
+  if (step === null) return '';
+  const forSpan = spanText(step.forMs);
+  switch (step.kind) {
+    case 'called': {
+      const deadline = step.deadlineMs === null ? '' : `, deadline ${spanText(step.deadlineMs)}`;
+      return `: the driver has not answered ${step.of ?? 'its call'} for ${forSpan}${deadline}${overdue}`;
+    }
+    case 'verifying':
+      return `: the driver has answered ${step.of ?? 'its call'}, and the kernel is being asked for ${forSpan}${overdue}`;
+    case 'recording':
+      return `: its record is being written for ${forSpan}${overdue}`;
+    case 'working':
+      // The whole of it: nothing more is known than that it runs.
+      return step.forMs === forMs && overdue === ''
+        ? ''
+        : `: on this machine itself for ${forSpan}${overdue}`;
+    case 'queued':
+      return '';
   }
 }
 

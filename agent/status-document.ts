@@ -25,6 +25,24 @@ export interface PastFailure {
   readonly blocker: string | null;
 }
 
+/** What an operation that was begun, or has its place in a lane, is doing. */
+export interface StepStatus {
+  /**
+   * `queued`: nothing of it is under way. `called`: the driver has not answered. `verifying`: it has, and the kernel is
+   * asked. `working`: our own effects. `recording`: its record is being written.
+   */
+  readonly kind: 'queued' | 'called' | 'verifying' | 'working' | 'recording';
+  /** `queued`: who comes first. `called`, `verifying`: the call, by CSI's name. Otherwise null. */
+  readonly of: string | null;
+  /** ISO 8601, UTC. */
+  readonly since: string;
+  readonly forMs: number;
+  /** Of the call. Null: there is none open. */
+  readonly deadlineMs: number | null;
+  /** It has taken longer than twice its deadline, without a sign of life. */
+  readonly overdue: boolean;
+}
+
 export interface Reason {
   readonly kind: ObstacleKind;
   /** A failure code of docs/OPERATING.md, or the kind where nothing failed. */
@@ -45,6 +63,8 @@ export interface Reason {
   readonly lastFailure: PastFailure | null;
   /** What a long operation is doing now, as far as it says. */
   readonly progress: string | null;
+  /** Null: nothing of it is planned at the moment. */
+  readonly step: StepStatus | null;
 }
 
 /** What keeps the volume from being used on this node: another one may have it. */
@@ -151,6 +171,7 @@ export interface VolumeStatus {
     readonly phase: 'queued' | 'running';
     readonly since: string;
     readonly progress: string | null;
+    readonly step: StepStatus;
   }[];
   /** Fields of the wish that what stands was set up otherwise than: they take effect when it is set up again. */
   readonly changed: readonly string[];
@@ -226,6 +247,8 @@ export interface StatusDocument {
     readonly kept: number;
     readonly operationsRunning: number;
     readonly operationsQueued: number;
+    /** Of the running ones: their step takes longer than twice its deadline. */
+    readonly operationsOverdue: number;
     readonly driversRegistered: number;
     readonly driversRefused: number;
     readonly objectsRejected: number;

@@ -32,14 +32,16 @@ import type {
   Reason,
   RungState,
   StatusDocument,
-  VolumeState,
+  StepStatus,
   VolumeStatus,
 } from './status-document.ts';
 import type { StatusFacts } from './status-facts.ts';
 import { type PodPlace, type PodPlaces, podsOf, volumesOf, type VolumePair } from './status-places.ts';
 import { changedFields, standingPlace, standingSpec } from './status-changed.ts';
 import { sourcesOf } from './status-sources.ts';
+import { isOverdueAsTold, stepStatus } from './status-step.ts';
 import { stateOf } from './status-state.ts';
+import { summaryOf } from './status-summary.ts';
 import { BUILD } from './version.ts';
 
 const MESSAGE_BYTES_MAX = 1_024;
@@ -118,7 +120,12 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
       attempts: obstacle.attempts,
       lastFailure: pastFailure(obstacle.lastFailure),
       progress: obstacle.kind === 'running' ? progressOf(obstacle) : null,
+      step: stepOf(obstacle),
     };
+  }
+
+  function stepOf({ step, overdue }: Pick<Obstacle, 'step' | 'overdue'>): StepStatus | null {
+    return step === undefined ? null : stepStatus(step, overdue, view.nowMs, when);
   }
 
   function sinceAndFor(sinceMs: number): Pick<Reason, 'since' | 'forMs'> {
@@ -184,6 +191,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         attempts: 0,
         lastFailure: null,
         progress: null,
+        step: null,
       },
     };
   }
@@ -224,11 +232,12 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         stagingPath: there.kind === 'csi' && actual?.needs.stage === true ? layout.stagingPath(there) : null,
         wantedBy: [...(wanted?.publications.values() ?? [])].map(({ spec: { pod } }) => podName(pod)).sort(),
         publishedTo: published.map(({ spec: { pod } }) => podName(pod)).sort(),
-        running: (running.get(spec.id) ?? []).map(({ operation, phase, sinceMs, progress }) => ({
-          operation: operation.kind,
-          phase,
-          since: when(sinceMs),
-          progress: shownOrNull(progress),
+        running: (running.get(spec.id) ?? []).map((one) => ({
+          operation: one.operation.kind,
+          phase: one.phase,
+          since: when(one.sinceMs),
+          progress: shownOrNull(one.progress),
+          step: stepStatus(one.step, isOverdueAsTold(one.operation, ofVolume), view.nowMs, when),
         })),
         changed: changedFields(volume),
         size: { wanted: wanted?.size?.bytes ?? null, current: actual?.sizeBytes ?? null },
@@ -345,38 +354,6 @@ function nameOf({ spec }: VolumePair): string {
 /** A pod that was found on disk has only its uid. */
 function podName({ namespace, name, uid }: PodReference): string {
   return name === '' ? uid : `${namespace}/${name}`;
-}
-
-function summaryOf(
-  view: StatusFacts,
-  pods: readonly PodStatus[],
-  volumes: readonly VolumeStatus[],
-): StatusDocument['summary'] {
-  const places = pods.flatMap((pod) => pod.volumes);
-  const count = (state: VolumeState): number => places.filter((place) => place.state === state).length;
-  return {
-    pods: pods.length,
-    podsWanted: pods.filter(({ wanted }) => wanted).length,
-    podsReady: pods.filter(({ ready }) => ready).length,
-    volumes: volumes.length,
-    mounted: count('mounted'),
-    mounting: count('mounting'),
-    waiting: count('waiting'),
-    blocked: count('blocked'),
-    unmounting: count('unmounting'),
-    kept: count('kept'),
-    operationsRunning: view.running.filter(({ phase }) => phase === 'running').length,
-    operationsQueued: view.running.filter(({ phase }) => phase === 'queued').length,
-    driversRegistered: view.drivers.length,
-    driversRefused: view.refusedDrivers.length,
-    objectsRejected: view.rejected.length,
-    sourcesUnknown: view.desired.unknownOrigins.size,
-    unreadableRecords: view.unreadableRecords.length,
-    abandonedCalls: view.abandonedCalls,
-    quarantined: volumes.filter(({ quarantine }) => quarantine !== null).length,
-    unhealthy: volumes.filter(({ health }) => health !== null && health.length > 0).length,
-    strangers: volumes.filter(({ stranger }) => stranger).length,
-  };
 }
 
 function pastFailure(failure: Failure | undefined): PastFailure | null {

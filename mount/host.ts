@@ -128,6 +128,9 @@ export interface FileEntry {
   readonly unread?: true;
 }
 
+/** What `removeTree` may take. */
+export const REMOVE_TREE_DEADLINE_MS = 300_000;
+
 /** A socket file and the inode it had: a new inode is a new server behind the same name. */
 export interface SocketIdentity {
   readonly path: AbsolutePath;

@@ -7,7 +7,7 @@ import type { PathCallKind, PathCalls } from './broker-protocol.ts';
 import { createDeviceHold } from './device-hold.ts';
 import { type DeviceUsersParts, findDeviceUsers } from './device-users.ts';
 import { done, fail, type Failure, ok, type Result } from './failure.ts';
-import type { AbsolutePath, Clock, Host, MountRequest } from './host.ts';
+import { type AbsolutePath, type Clock, type Host, type MountRequest, REMOVE_TREE_DEADLINE_MS } from './host.ts';
 import type { LoopDeviceParts } from './loop-device.ts';
 import { createOwnership } from './ownership.ts';
 import { mountIdOfRoot, readMountInfo } from './path-mount.ts';
@@ -54,7 +54,7 @@ export interface LinuxHost extends Host {
 
 const DEADLINES_MS: HostDeadlines = {
   path: 30_000,
-  removeTree: 300_000,
+  removeTree: REMOVE_TREE_DEADLINE_MS,
   mount: 60_000,
   unmount: 60_000,
   // A ping every 10 s that takes this long still feeds the shipped unit's watchdog, which waits for 30 s.

@@ -1,6 +1,6 @@
 /** emptyDir: a plain directory on disk, or a tmpfs, that is born empty and dies with its pod. */
 import { done, fail, ok, type Result } from '../mount/failure.ts';
-import type { AbsolutePath, Host } from '../mount/host.ts';
+import { type AbsolutePath, type Host, REMOVE_TREE_DEADLINE_MS } from '../mount/host.ts';
 import type { Mounter } from '../mount/mounter.ts';
 import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from './layout.ts';
@@ -57,6 +57,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       const place = placeOf(call);
       if (!place.ok) return place;
       const { spec, target, ready } = place.value;
+      call.step({ kind: 'working', deadlineMs: REMOVE_TREE_DEADLINE_MS });
       const content =
         spec.medium === 'disk'
           ? [() => removeDirectory(host, mounter, target)]

@@ -2,6 +2,7 @@
 import type { Result } from '../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../mount/host.ts';
 import type { SecretData, Sensitive } from './sensitive.ts';
+import type { CallReport } from './step.ts';
 import type { Bytes, FsGroup, PluginName, PublicationSpec, VolumeSpec } from './volume.ts';
 
 /** Which rungs of the ladder a volume has below `publish`. */
@@ -53,8 +54,8 @@ export type VolumeFiles = Sensitive<
   ReadonlyMap<string, { readonly content: Uint8Array; readonly mode: number }>
 >;
 
-/** A call about the whole volume. */
-export interface VolumeCall {
+/** A call about the whole volume; what it does is shown as the reason of the wait. */
+export interface VolumeCall extends CallReport {
   readonly spec: VolumeSpec;
   readonly facts: VolumeFacts;
   readonly secrets: VolumeSecrets;
@@ -62,8 +63,6 @@ export interface VolumeCall {
   readonly stillWanted: () => boolean;
   /** The group of the pod the call is made for; of a stage, of the first pod that wants the volume. */
   readonly fsGroup: FsGroup | undefined;
-  /** What a long call is doing now, for people: shown as the reason of the wait. Holds no secret. */
-  readonly progress: (text: string) => void;
   /** The volume is in quarantine: drivers that were opted in are told to prefer success to data (CSI pull 477). */
   readonly force: boolean;
 }

@@ -2,10 +2,12 @@
 import PQueue from 'p-queue';
 import { assert, FAILURE_RETRY, type Failure } from '../mount/failure.ts';
 import type { Cancel, Clock } from '../mount/host.ts';
+import type { CallReport, Step } from '../plugins/step.ts';
 import type { VolumeId } from '../plugins/volume.ts';
 import type { Outcome } from './actual-state.ts';
 import { type BackOffLimits, backOffMs } from './back-off.ts';
 import { climbs, conflicts, type Operation, publicationOf } from './operation.ts';
+import type { ToldStep } from './told-step.ts';
 
 /** Expected refusals are answers, not errors. */
 export type Submission =
@@ -25,7 +27,11 @@ export interface InFlight {
   readonly operation: Operation;
   readonly lane: string;
   readonly phase: 'queued' | 'running';
+  /** When it was planned. */
   readonly sinceMs: number;
+  /** When its turn came; undefined: not yet. */
+  readonly begunMs: number | undefined;
+  readonly step: ToldStep;
   /** What a long operation is doing now, for people; undefined when it has not said. */
   readonly progress: string | undefined;
   /** Of the tries before this one; undefined on the first. */
@@ -47,8 +53,10 @@ export interface ExecutorParts {
   /** Asked when a slot frees: the world moved while the operation queued. */
   readonly isStillWanted: (operation: Operation) => boolean;
   /** Never rejects; settles only when the effect has ended. */
-  readonly perform: (operation: Operation, progress: (text: string) => void) => Promise<Outcome>;
+  readonly perform: (operation: Operation, report: CallReport) => Promise<Outcome>;
   readonly onFinished: (finished: Finished) => void;
+  /** It does something else now, or has given a sign of life. */
+  readonly onStep: () => void;
   /** A back-off has run out: plan the volume again. */
   readonly onRetry: (volume: VolumeId) => void;
 }
@@ -73,6 +81,8 @@ interface Entry {
   readonly lane: string;
   readonly sinceMs: number;
   phase: InFlight['phase'];
+  begunMs: number | undefined;
+  step: ToldStep;
   /** Forgiven while it ran: what a failure proves may be about another wish or driver already. */
   forgiven: boolean;
   progress: string | undefined;
@@ -113,12 +123,32 @@ export function createExecutor(parts: ExecutorParts): Executor {
       return;
     }
     entry.phase = 'running';
-    const outcome = await parts.perform(operation, (text) => {
-      entry.progress = text;
+    entry.begunMs = parts.clock.nowMs();
+    entry.step = told({ kind: 'working' });
+    const outcome = await parts.perform(operation, {
+      step: (step) => enter(entry, step),
+      progress: (text) => {
+        entry.progress = text;
+        entry.step = { ...entry.step, signMs: parts.clock.nowMs() };
+        parts.onStep();
+      },
     });
     release(entry);
     noteOutcome(entry, outcome);
     parts.onFinished({ operation, outcome });
+  }
+
+  function told(step: Step): ToldStep {
+    const nowMs = parts.clock.nowMs();
+    return { ...step, sinceMs: nowMs, signMs: nowMs };
+  }
+
+  /** Said again it goes on; of who waits it may be another that comes first by now. */
+  function enter(entry: Entry, step: Step): void {
+    const { sinceMs, kind } = entry.step;
+    entry.step = kind === step.kind && kind !== 'called' ? { ...told(step), sinceMs } : told(step);
+    if (kind !== step.kind) entry.progress = undefined;
+    parts.onStep();
   }
 
   function noteOutcome({ operation, forgiven }: Entry, outcome: Outcome): void {
@@ -178,6 +208,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
         lane,
         sinceMs: parts.clock.nowMs(),
         phase: 'queued',
+        begunMs: undefined,
+        step: told({ kind: 'queued', behind: `${parts.laneWidth(lane)} other operations of ${lane}` }),
         forgiven: false,
         progress: undefined,
         setback,

@@ -2,7 +2,8 @@
 import { assertNever, type Failure, FAILURE_RETRY } from '../mount/failure.ts';
 import type { Clock } from '../mount/host.ts';
 import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
-import type { InFlight, Setback, Submission } from './executor.ts';
+import type { InFlight, Submission } from './executor.ts';
+import { triesBefore } from './in-flight-text.ts';
 import type { Obstacle } from './obstacle.ts';
 import { type Operation, publicationOf } from './operation.ts';
 import type { Wait } from './plan.ts';
@@ -40,9 +41,16 @@ interface LastCode {
 /** One is a retry that has just started. While it runs it is in its own way, so a second one is told of its end. */
 const FREE_PASSES_MAX = 1;
 
+/** Nothing of it is under way, so it is in no step. */
+const NOT_BEGUN = { step: undefined, overdue: false } as const;
+
 type Entry = Omit<Obstacle, 'sinceMs' | 'volume'> & { sinceMs: number };
 
-export function createObstacleBook(clock: Clock): ObstacleBook {
+/** `tell`: what is said of an operation that is planned. */
+export function createObstacleBook(
+  clock: Pick<Clock, 'nowMs'>,
+  tell: (inFlight: InFlight) => Obstacle,
+): ObstacleBook {
   const volumes = new Map<VolumeId, readonly Entry[]>();
   const lastCodes = new Map<VolumeId, Map<string, LastCode>>();
 
@@ -76,7 +84,7 @@ export function createObstacleBook(clock: Clock): ObstacleBook {
       const waiting = [...volumes].flatMap(([volume, entries]) =>
         entries.map((entry) => ({ volume, ...entry })),
       );
-      const busy = inFlight.map(describeInFlight);
+      const busy = inFlight.map(tell);
       const taken = new Set(busy.map((one) => `${one.volume} ${one.publication ?? ''}`));
       return [...busy, ...waiting.filter((one) => !taken.has(`${one.volume} ${one.publication ?? ''}`))];
     },
@@ -147,6 +155,7 @@ function describe(blockade: Blockade, nowMs: number): Entry[] {
         blocker,
         ...triesBefore(submission.setback),
         sinceMs: nowMs,
+        ...NOT_BEGUN,
       },
     ];
   }
@@ -162,15 +171,9 @@ function describe(blockade: Blockade, nowMs: number): Entry[] {
       nextRetryMs: retryAtMs,
       attempts,
       lastFailure: undefined,
+      ...NOT_BEGUN,
     },
   ];
-}
-
-/** Of one that is not waiting for a next try, as far as time goes. */
-function triesBefore(
-  setback: Setback | undefined,
-): Pick<Obstacle, 'nextRetryMs' | 'attempts' | 'lastFailure'> {
-  return { nextRetryMs: undefined, attempts: setback?.attempts ?? 0, lastFailure: setback?.failure };
 }
 
 function describeWait(wait: Wait, nowMs: number): Entry {
@@ -183,6 +186,7 @@ function describeWait(wait: Wait, nowMs: number): Entry {
     blocker: wait.failure?.blocker,
     sinceMs: nowMs,
     ...triesBefore(undefined),
+    ...NOT_BEGUN,
   };
 }
 
@@ -201,22 +205,4 @@ function waitMessage(kind: Wait['kind']): string {
     default:
       return assertNever(kind);
   }
-}
-
-function describeInFlight({ operation, phase, lane, sinceMs, progress, setback }: InFlight): Obstacle {
-  const publication: PublicationKey | undefined = publicationOf(operation);
-  const running = phase === 'running';
-  return {
-    kind: running ? 'running' : 'waiting-turn',
-    volume: operation.volume,
-    publication,
-    operation: operation.kind,
-    code: undefined,
-    message: running
-      ? `${operation.kind} is running${progress === undefined ? '' : `: ${progress}`}`
-      : `${operation.kind} waits for a free place in lane ${lane}`,
-    blocker: running ? undefined : lane,
-    sinceMs,
-    ...triesBefore(setback),
-  };
 }

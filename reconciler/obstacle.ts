@@ -2,9 +2,10 @@
 import type { Failure, FailureCode } from '../mount/failure.ts';
 import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
 import type { OperationKind } from './operation.ts';
+import type { ToldStep } from './told-step.ts';
 
 /**
- * `running`: an operation is under way (overdue after twice its deadline). `waiting-retry`: it failed and will be tried
+ * `running`: an operation is under way, in the step that is told. `waiting-retry`: it failed and will be tried
  * again. `waiting-change`: it failed in a way only a change of wish or driver can cure. `waiting-driver`: the driver is
  * not registered. `waiting-turn`: another operation of the same volume, or the driver's lane, comes first. `blocked`:
  * the wish itself lacks something. `gate-closed`: teardown waits until every source has been listed. `frozen`: teardown
@@ -38,6 +39,10 @@ export interface Obstacle {
   readonly nextRetryMs: number | undefined;
   /** Failures in a row. */
   readonly attempts: number;
+  /** Of one that is under way: what it is doing. */
+  readonly step: ToldStep | undefined;
+  /** Of one that is under way: its step has taken longer than twice its deadline. */
+  readonly overdue: boolean;
   /** Of one that is under way again: what the try before ran into. */
   readonly lastFailure: Failure | undefined;
 }

@@ -2,13 +2,14 @@
 import { assert, type Result } from '../mount/failure.ts';
 import type { DeviceNumber } from '../mount/host.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin, VolumeSecrets } from '../plugins/plugin.ts';
+import type { CallReport } from '../plugins/step.ts';
 import { type Bytes, isMoreThan, type PublicationKey, type VolumeSpec } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume, Learnt, Outcome } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
 import type { Operation } from './operation.ts';
 import { presentDevices } from './quarantine.ts';
 
-export interface PerformContext {
+export interface PerformContext extends CallReport {
   /** As begun: what the record says while the effect is under way. */
   readonly volume: ActualVolume;
   /** All that is believed to be on this node. */
@@ -19,7 +20,6 @@ export interface PerformContext {
   /** Of a volume that nobody wants any more: the secrets its teardown may take, if they are still there. */
   readonly unwantedSecrets: (spec: VolumeSpec) => VolumeSecrets;
   readonly stillWanted: () => boolean;
-  readonly progress: (text: string) => void;
 }
 
 /** Never rejects for input or the world; settles when the effect has ended. */
@@ -96,7 +96,7 @@ export function knownSize(wanted: DesiredVolume | undefined): Bytes | undefined 
 }
 
 function volumeCall(context: PerformContext): VolumeCall {
-  const { volume, needs, wanted, stillWanted, progress, unwantedSecrets } = context;
+  const { volume, needs, wanted, stillWanted, step, progress, unwantedSecrets } = context;
   const [first] = wanted?.publications.values() ?? [];
   return {
     spec: volume.spec,
@@ -109,6 +109,7 @@ function volumeCall(context: PerformContext): VolumeCall {
     secrets: wanted?.secrets ?? unwantedSecrets(volume.spec),
     stillWanted,
     fsGroup: first?.spec.fsGroup,
+    step,
     progress,
     force: volume.quarantine !== undefined,
   };

@@ -3,6 +3,7 @@ import { assert, type Failure, type Result } from '../mount/failure.ts';
 import type { Cancel, Host } from '../mount/host.ts';
 import type { Layout } from '../plugins/layout.ts';
 import { NO_SECRETS, type PluginRegistry, type VolumeSecrets } from '../plugins/plugin.ts';
+import type { CallReport } from '../plugins/step.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
   type ActualState,
@@ -25,6 +26,7 @@ import type { Log } from './log.ts';
 import { createNotebook } from './notebook.ts';
 import { logDone, logFailure, logHeld } from './operation-log.ts';
 import { isOf, specs } from './specs.ts';
+import { tellInFlight } from './in-flight-text.ts';
 import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
@@ -46,6 +48,7 @@ export interface Policy {
   readonly planVolume: typeof planVolume;
   readonly begin: typeof begin;
   readonly learn: typeof learn;
+  readonly tellInFlight: typeof tellInFlight;
   readonly mayBegin: typeof mayBegin;
 }
 
@@ -60,6 +63,8 @@ export interface ReconcilerParts {
   readonly laneWidth: (lane: string) => number;
   /** The safety net: how often everything is planned again and belief is compared with the mount table. */
   readonly resyncMs: number;
+  /** What one effect of our own may take; by default what the host gives a path call. */
+  readonly effectDeadlineMs?: number;
   /** Of a volume that nobody wants any more; by default none. */
   readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
   readonly policy?: Partial<Policy>;
@@ -95,12 +100,16 @@ export interface Reconciler {
   stop(waitMs: number): Promise<void>;
 }
 
+const EFFECT_DEADLINE_MS = 30_000;
+
 export function createReconciler(parts: ReconcilerParts): Reconciler {
   const { host, layout, plugins, records, log } = parts;
-  const policy: Policy = { planVolume, begin, learn, mayBegin, ...parts.policy };
+  const policy: Policy = { planVolume, begin, learn, mayBegin, tellInFlight, ...parts.policy };
   const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
   const dirty = new Set<VolumeId>(actual.keys());
-  const obstacles = createObstacleBook(host);
+  const obstacles = createObstacleBook(host, (one) =>
+    policy.tellInFlight(one, host.nowMs(), parts.effectDeadlineMs ?? EFFECT_DEADLINE_MS),
+  );
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
   let passes = 0;
@@ -120,6 +129,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     perform,
     onFinished,
     onRetry: (volume) => touch(volume),
+    onStep: notify,
   });
 
   function planOf(volume: VolumeId): VolumePlan {
@@ -259,7 +269,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     if (!actual.has(volume) && !desired.volumes.has(volume)) executor.forgive(volume);
   }
 
-  async function perform(operation: Operation, progress: (text: string) => void): Promise<Outcome> {
+  async function perform(operation: Operation, report: CallReport): Promise<Outcome> {
     const wanted = desired.volumes.get(operation.volume);
     const before = startingPoint(actual.get(operation.volume), operation, wanted, {
       needsOf: (spec) => plugins.of(spec).needs(spec),
@@ -269,8 +279,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const target = publication === undefined ? undefined : wanted?.publications.get(publication);
     const begun = policy.begin(before, operation, target?.spec);
     actual.set(operation.volume, begun);
-    notify();
+    report.step({ kind: 'recording' });
     const written = await writeDown(operation, begun);
+    report.step({ kind: 'working' });
     const stillWanted = (): boolean => !stopped && isStillWanted(operation);
     const needs = climbs(operation.kind) ? plugins.of(begun.spec).needs(begun.spec) : begun.needs;
     const outcome: Outcome = written.ok
@@ -281,15 +292,13 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
           wanted,
           unwantedSecrets: parts.unwantedSecrets ?? (() => NO_SECRETS),
           stillWanted,
-          progress: (text) => {
-            progress(text);
-            notify();
-          },
+          ...report,
         })
       : { kind: 'failed', failure: written.failure };
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
     const learnt = policy.learn(now, before, operation, outcome);
+    report.step({ kind: 'recording' });
     await settle(learnt, isToldOnce(now, learnt));
     return outcome;
   }

@@ -192,6 +192,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     if (call.refresh) return ok({ mount: mount.value });
     // From here on a failure is a volume that must be unpublished (shelf: kubelet-volume-manager G7).
     const { progress, stillWanted } = call;
+    call.step({ kind: 'working' });
     const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
     const given = await applyFsGroup(host, request);
     return given.ok ? ok({ mount: mount.value }) : given;

@@ -23,6 +23,8 @@ import { notRegistered, secretMountOptions, secretsIn } from './volume-rpc.ts';
  * volume (A-030, A-076), and a driver that hangs on a dead file system must not keep the volume from coming down.
  */
 export const QUESTION_DEADLINE_MS = 10_000;
+/** As they are told to who waits for them. */
+const QUESTIONS = 'NodeGetVolumeHealth or NodeGetVolumeStats';
 /** Of a driver as a whole: no volume waits for it. */
 const STORAGE_DEADLINE_MS = 10_000;
 /** Node capability of CSI 1.12 that 1.13 has reserved: NodeGetVolumeStats carries a condition. */
@@ -160,7 +162,8 @@ export function createStatistics(parts: StatisticsParts): Statistics {
         secrets: [...secretsIn(secrets), ...memory.of(spec.id), secretMountOptions(spec)],
         mayHoldOthers: secrets.mayBeMore === true && !memory.knows(spec.id),
       };
-      const answered = await lanes.tryRun(spec.id, () => answer({ spec, driver, hidden, ...places }));
+      const ask = () => answer({ spec, driver, hidden, ...places });
+      const answered = await lanes.tryRun(spec.id, ask, { name: QUESTIONS });
       return answered === 'busy' ? ok(answered) : answered;
     },
     async storageHealth(name) {

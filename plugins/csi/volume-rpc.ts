@@ -5,7 +5,7 @@ import type { VolumeCall, VolumeSecrets } from '../plugin.ts';
 import { type SecretData, Sensitive } from '../sensitive.ts';
 import { doubtful } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
-import type { CallLanes, Sharing } from './call-lane.ts';
+import type { CallLanes, LaneTurn, Sharing } from './call-lane.ts';
 import type { DriverInstance, DriverRegistry } from './driver.ts';
 import type { SecretMemory } from './secret-memory.ts';
 import { type CallContext, failureOf, isUnreachable, methodName } from './status.ts';
@@ -33,10 +33,12 @@ export interface Rpc<Request, Reply> {
   readonly codes?: ReadonlyMap<number, FailureCode>;
 }
 
+type CallFacts = Pick<VolumeCall, 'stillWanted' | 'secrets' | 'step'>;
+
 /** Makes the call when its turn comes; `no-longer-wanted` when the world has moved on by then. */
 export type VolumeRpc = <Request, Reply>(
   spec: CsiVolumeSpec,
-  call: Pick<VolumeCall, 'stillWanted' | 'secrets'>,
+  call: CallFacts,
   rpc: Rpc<Request, Reply>,
 ) => Promise<Result<Reply>>;
 
@@ -45,7 +47,7 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
   /** In the lane. Assumes: nothing the answer depends on was read before. */
   async function ask<Request, Reply>(
     spec: CsiVolumeSpec,
-    call: Pick<VolumeCall, 'stillWanted' | 'secrets'>,
+    call: CallFacts,
     rpc: Rpc<Request, Reply>,
   ): Promise<Result<Reply>> {
     if (!call.stillWanted()) return noLongerWanted();
@@ -54,12 +56,15 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
     const request = rpc.build(driver);
     if (!request.ok) return request;
     const { method } = rpc;
+    const name = methodName(method.path);
+    call.step({ kind: 'called', rpc: name, deadlineMs });
     const reply = await host.call({ socket: driver.endpoint, method, request: request.value, deadlineMs });
+    call.step({ kind: 'verifying', rpc: name });
     if (reply.kind === 'ok') return ok(reply.reply);
     if (isUnreachable(reply)) drivers.suspect(spec.driver);
     const failure = failureOf(reply, {
       driver: spec.driver,
-      method: methodName(method.path),
+      method: name,
       direction: rpc.direction,
       // A driver keeps what it was given: the answer to a publish or an unstage may tell the secret of the stage.
       secrets: [rpc.tokens, ...secretsIn(call.secrets), ...memory.of(spec.id), secretMountOptions(spec)],
@@ -71,7 +76,12 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
 
   return async (spec, call, rpc) => {
     const ground = lanes.disturbances(spec.id);
-    const first = await lanes.run(spec.id, rpc.sharing, async () => {
+    const turn: LaneTurn = {
+      name: methodName(rpc.method.path),
+      onQueued: (behind) => call.step({ kind: 'queued', behind }),
+    };
+    const once = async () => {
+      call.step({ kind: 'working' });
       // Calls that went well have nothing of ours between them; behind one that failed the ground is looked at again.
       if (rpc.recheck !== undefined && lanes.disturbances(spec.id) !== ground) {
         const holds = await rpc.recheck();
@@ -81,11 +91,12 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
       if (!result.ok) lanes.disturb(spec.id);
       if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
       return result;
-    });
+    };
+    const first = await lanes.run(spec.id, rpc.sharing, once, turn);
     if (rpc.sharing === 'alone' || !isBusy(first)) return first;
     // ABORTED means "another call is pending": alone in the lane there is none of ours (A-031). Whatever the second
     // call says, the first one may still take effect.
-    return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc)));
+    return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc), turn));
   };
 }
 

@@ -163,6 +163,8 @@ test('one who waits for a turn is told who is at work', () => {
         lane: 'l',
         phase: 'running',
         sinceMs: 990_000,
+        begunMs: 0,
+        step: { kind: 'working', sinceMs: 0, signMs: 0 },
         progress: undefined,
         setback: undefined,
       },

@@ -222,9 +222,9 @@ test('waits by kind and code, operations by phase', () => {
   const text = metrics({
     facts: {
       obstacles: [
-        { kind: 'waiting-retry', code: 'driver-busy' },
-        { kind: 'waiting-retry', code: 'driver-busy' },
-        { kind: 'frozen', code: undefined },
+        { kind: 'waiting-retry', code: 'driver-busy', overdue: false },
+        { kind: 'waiting-retry', code: 'driver-busy', overdue: false },
+        { kind: 'frozen', code: undefined, overdue: true },
       ],
       running: [{ phase: 'running' }, { phase: 'queued' }, { phase: 'queued' }],
     },
@@ -235,6 +235,7 @@ test('waits by kind and code, operations by phase', () => {
   ]);
   assert.deepEqual(series(text, 'mooring_operations_running'), ['mooring_operations_running 1']);
   assert.deepEqual(series(text, 'mooring_operations_queued'), ['mooring_operations_queued 2']);
+  assert.deepEqual(series(text, 'mooring_operations_overdue'), ['mooring_operations_overdue 1']);
 });
 
 test('a volume that cannot be resolved is a wait like the others, as it is in the status', () => {
@@ -243,7 +244,7 @@ test('a volume that cannot be resolved is a wait like the others, as it is in th
     volumes: new Map(),
     unresolved: [{ failure: { code: 'reference-missing' } }, { failure: { code: 'reference-missing' } }],
   } as const;
-  const obstacles = [{ kind: 'blocked', code: 'reference-missing' }] as const;
+  const obstacles = [{ kind: 'blocked', code: 'reference-missing', overdue: false }] as const;
   assert.deepEqual(series(metrics({ facts: { desired, obstacles } }), 'mooring_obstacles'), [
     'mooring_obstacles{kind="blocked",code="reference-missing"} 3',
   ]);

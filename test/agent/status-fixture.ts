@@ -141,6 +141,8 @@ export function obstacle(volume: VolumeSpec, rest: Partial<Obstacle>): Obstacle 
     nextRetryMs: 1_012_000,
     attempts: 3,
     lastFailure: undefined,
+    step: undefined,
+    overdue: false,
     ...rest,
   };
 }

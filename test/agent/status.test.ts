@@ -128,6 +128,7 @@ test('a reason carries since, how long, and when the next try is', () => {
     attempts: 3,
     lastFailure: null,
     progress: null,
+    step: null,
   });
   const lastFailure = { code: 'driver-busy', message: 'busy', effect: 'none' } as const;
   const again = onlyPlace({ ...WANTED, obstacles: [obstacle(DATA, { kind: 'running', lastFailure })] });
@@ -166,6 +167,7 @@ test('everything is counted once', () => {
     kept: 0,
     operationsRunning: 0,
     operationsQueued: 0,
+    operationsOverdue: 0,
     driversRegistered: 1,
     driversRefused: 1,
     objectsRejected: 1,

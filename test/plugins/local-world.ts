@@ -51,6 +51,7 @@ export function callOf(spec: VolumeSpec, files?: Files): PublicationCall {
     },
     secrets: NO_SECRETS,
     stillWanted: () => true,
+    step: () => {},
     progress: () => {},
     fsGroup: undefined,
     force: false,

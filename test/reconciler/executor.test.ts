@@ -6,6 +6,7 @@ import type { Outcome } from '../../reconciler/actual-state.ts';
 import { backOffMs } from '../../reconciler/back-off.ts';
 import { createExecutor, type Finished } from '../../reconciler/executor.ts';
 import { createObstacleBook } from '../../reconciler/obstacle-book.ts';
+import { tellInFlight } from '../../reconciler/in-flight-text.ts';
 import { conflicts, type Operation } from '../../reconciler/operation.ts';
 import { createBenchHost, settled } from './bench-host.ts';
 import { place } from './world.ts';
@@ -30,6 +31,7 @@ function bench(outcomeOf: (operation: Operation) => Outcome | Promise<Outcome>, 
     isStillWanted: () => true,
     perform: async (operation) => outcomeOf(operation),
     onFinished: (one) => finished.push(one),
+    onStep: () => {},
     onRetry: (id) => retried.push(id),
   });
   return { host, executor, finished, retried };
@@ -63,7 +65,7 @@ test('one that has failed and waits behind another now tells what it ran into', 
   executor.submit(stage);
   const submission = executor.submit(publish('a'));
   assert.ok(submission.kind === 'busy');
-  const book = createObstacleBook(host);
+  const book = createObstacleBook(host, (one) => tellInFlight(one, host.nowMs(), 30_000));
   book.replace(volume, [{ from: 'executor', operation: publish('a'), submission }]);
   const [waiting] = book.list([]);
   assert.deepEqual(

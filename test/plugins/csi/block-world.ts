@@ -123,6 +123,7 @@ function callOf(pod: string, changes: Partial<PublicationCall>): PublicationCall
     secrets: NO_SECRETS,
     stillWanted: () => true,
     fsGroup: undefined,
+    step: () => {},
     progress: () => undefined,
     force: false,
     publication,

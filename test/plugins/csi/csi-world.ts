@@ -91,6 +91,7 @@ export function call(changes: Partial<PublicationCall> & { pod?: number } = {}):
     secrets: NO_SECRETS,
     stillWanted: () => true,
     fsGroup: undefined,
+    step: () => {},
     progress: () => undefined,
     force: false,
     refresh: false,
