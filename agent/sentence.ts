@@ -55,8 +55,10 @@ function stepClause({ progress, step, forMs }: Reason): string {
       const deadline = step.deadlineMs === null ? '' : `, deadline ${spanText(step.deadlineMs)}`;
       return `: the driver has not answered ${step.of ?? 'its call'} for ${forSpan}${deadline}${overdue}`;
     }
-    case 'verifying':
-      return `: the driver has answered ${step.of ?? 'its call'}, and the kernel is being asked for ${forSpan}${overdue}`;
+    case 'verifying': {
+      const answered = `the driver has answered ${step.of ?? 'its call'}`;
+      return `: ${answered}, and the kernel is being asked for ${forSpan}${overdue}`;
+    }
     case 'recording':
       return `: its record is being written for ${forSpan}${overdue}`;
     case 'working':

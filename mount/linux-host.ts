@@ -7,7 +7,13 @@ import type { PathCallKind, PathCalls } from './broker-protocol.ts';
 import { createDeviceHold } from './device-hold.ts';
 import { type DeviceUsersParts, findDeviceUsers } from './device-users.ts';
 import { done, fail, type Failure, ok, type Result } from './failure.ts';
-import { type AbsolutePath, type Clock, type Host, type MountRequest, REMOVE_TREE_DEADLINE_MS } from './host.ts';
+import {
+  type AbsolutePath,
+  type Clock,
+  type Host,
+  type MountRequest,
+  REMOVE_TREE_DEADLINE_MS,
+} from './host.ts';
 import type { LoopDeviceParts } from './loop-device.ts';
 import { createOwnership } from './ownership.ts';
 import { mountIdOfRoot, readMountInfo } from './path-mount.ts';
