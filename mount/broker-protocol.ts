@@ -6,6 +6,7 @@ import type {
   DeviceNumber,
   DirectoryReading,
   FileEntry,
+  FileSystemProbe,
   MountLookup,
   PathFacts,
   WriteOptions,
@@ -46,6 +47,7 @@ export interface PathCalls {
   readLink: { args: { path: AbsolutePath }; result: Result<string> };
   mountIdOf: { args: { path: AbsolutePath }; result: Result<number | undefined> };
   lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
+  probeFileSystem: { args: { path: AbsolutePath }; result: Result<FileSystemProbe> };
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
   findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
@@ -78,6 +80,7 @@ export const CHANGES_THE_WORLD = {
   readLink: false,
   mountIdOf: false,
   lookUpMount: false,
+  probeFileSystem: false,
   findHolders: false,
   deviceNodeOf: false,
   findLoopsOf: false,

@@ -85,10 +85,38 @@ export interface MountIdentity {
   readonly device: string;
   /** Of a bound device node: the device it is, where `device` is only that of the file system the node lies on. */
   readonly blockDevice?: DeviceNumber;
+  /** It could not be written when it was made: that it cannot be now says nothing. */
+  readonly readOnly?: true;
 }
 
+/**
+ * Why a file system that is mounted can be used no more. `read-only`: it was written before. `input-output`: it fails
+ * what one that is there answers (an XFS that is shut down).
+ */
+export type DeathCause =
+  | 'shut-down'
+  | 'emergency-read-only'
+  | 'read-only'
+  | 'daemon-gone'
+  | 'device-gone'
+  | 'stale'
+  | 'damaged'
+  | 'input-output';
+
+/** How a mounted file system is. `silent`: it has not answered in time, and may still. */
+export type FileSystemProbe =
+  | { readonly kind: 'unmounted' | 'silent' }
+  | { readonly kind: 'alive'; readonly readOnly: boolean }
+  | { readonly kind: 'dead'; readonly cause: DeathCause };
+
 /** Answer of the O(1) question "is this path a mount point, and of what?". */
-export type MountLookup = { readonly mounted: false } | ({ readonly mounted: true } & MountIdentity);
+export type MountLookup =
+  | { readonly mounted: false }
+  | ({
+      readonly mounted: true;
+      /** It is there, and does not answer as a file system that can be used. */
+      readonly death?: DeathCause;
+    } & MountIdentity);
 
 export interface MountRequest {
   readonly fsType: 'tmpfs' | 'bind';
@@ -224,6 +252,11 @@ export interface Host extends Clock {
    * is for a mount that was just made or is about to be used; a dead one keeps the call until its deadline.
    */
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>>;
+  /**
+   * Does the file system mounted at `path` still answer? Nothing is written; it costs the same at any size. Other calls
+   * never wait for it, it settles within 20 s in any case, and one that hangs is not asked again before it has ended.
+   */
+  probeFileSystem(path: AbsolutePath): Promise<Result<FileSystemProbe>>;
   /** mount(8). Failure is judged by the caller against the kernel, never by text. */
   mount(request: MountRequest): Promise<Result<void>>;
   /** umount(8) of one layer; plain: neither lazy nor forced. */

@@ -15,6 +15,7 @@ import {
   REMOVE_TREE_DEADLINE_MS,
 } from './host.ts';
 import type { LoopDeviceParts } from './loop-device.ts';
+import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './ownership.ts';
 import { mountIdOfRoot, readMountInfo } from './path-mount.ts';
 import { parseMountTable, type MountTable } from './mount-table.ts';
@@ -43,6 +44,8 @@ export interface HostDeadlines {
   readonly mount: number;
   readonly unmount: number;
   readonly notify: number;
+  /** Of one look at a file system, once a broker takes it. */
+  readonly probe: number;
   /** One run of losetup(8). */
   readonly loop: number;
   /** For findHolders, which only finds a reason: nothing is done later for it. */
@@ -67,10 +70,13 @@ const DEADLINES_MS: HostDeadlines = {
   notify: 15_000,
   loop: 30_000,
   holders: 5_000,
+  probe: 10_000,
 };
 /** The coarsest clocks of file systems count in two seconds. */
 const STAMP_AGE_MS = 3_000;
 const WALK_BROKERS_MAX = 4;
+/** So many file systems may hang before the look at another one waits. */
+const PROBE_BROKERS_MAX = 16;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 /** Before 5.8 a table that changes while it is read may lose lines (reliability.md F, k/k#103754). */
@@ -94,6 +100,15 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     deadlineMs: deadlines.path,
     removeTreeDeadlineMs: deadlines.removeTree,
     pathBrokersMax: WALK_BROKERS_MAX,
+    waitsForEver: true,
+    idleBrokersMin: 0,
+  });
+  // Of their own, too: whoever hangs here was asked because it may.
+  const probes = createBrokerPool({
+    ...start,
+    deadlineMs: deadlines.probe,
+    removeTreeDeadlineMs: deadlines.probe,
+    pathBrokersMax: PROBE_BROKERS_MAX,
     waitsForEver: true,
     idleBrokersMin: 0,
   });
@@ -123,6 +138,12 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     readMountTable: async () => readMountTable(),
     mountIdOf: (path) => ask('mountIdOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
+    probeFileSystem: createFileSystemQuestion({
+      clock: CLOCK,
+      ask: (path) => probes.call('probeFileSystem', { path }),
+      // The brokers that hang are killed first.
+      deadlineMs: 2 * deadlines.probe,
+    }),
     findHolders: (target) => ask('findHolders', { target }),
     ...createDeviceCalls(tools, ask, deadlines),
     changeOwnership: createOwnership({
@@ -132,10 +153,10 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     ...effects,
     call: parts.remote,
     watch: parts.watch,
-    abandonedCalls: () => paths.abandoned() + walks.abandoned() + tools.abandoned(),
-    brokers: () => [...paths.pids(), ...walks.pids(), ...tools.pids()],
+    abandonedCalls: () => paths.abandoned() + walks.abandoned() + probes.abandoned() + tools.abandoned(),
+    brokers: () => [...paths.pids(), ...walks.pids(), ...probes.pids(), ...tools.pids()],
     close: async () => {
-      await Promise.all([paths.close(), walks.close(), tools.close()]);
+      await Promise.all([paths.close(), walks.close(), probes.close(), tools.close()]);
     },
   };
 }

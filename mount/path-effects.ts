@@ -22,6 +22,7 @@ import { findHolders } from './holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './path-device.ts';
 import { scanForDeviceUsers } from './path-device-users.ts';
 import { lookUpMount, mountIdOfPath } from './path-mount.ts';
+import { probeFileSystem } from './path-probe.ts';
 
 /**
  * Synchronous, and total over errno: an error that no step expected fails the call, not the broker. A long call says
@@ -67,6 +68,8 @@ function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Resul
       return mountIdOfPath(args.path);
     case 'lookUpMount':
       return lookUpMount(args.path);
+    case 'probeFileSystem':
+      return probeFileSystem(args.path);
     case 'findHolders':
       return findHolders(args.target);
     case 'deviceNodeOf':

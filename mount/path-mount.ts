@@ -2,7 +2,8 @@
 import { closeSync, fstatSync, openSync, readSync, statfsSync } from 'node:fs';
 import { codeOfErrno, errnoOf, failErrno } from './errno.ts';
 import { fail, ok, type Result } from './failure.ts';
-import type { AbsolutePath, MountLookup } from './host.ts';
+import { deathOf, isReadOnly } from './file-system-death.ts';
+import type { AbsolutePath, DeathCause, MountLookup } from './host.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from './mount-table.ts';
 import { mountIdOf, O_PATH, openPlace, placeOf, type Spot, withSpot } from './path-walk.ts';
 
@@ -66,15 +67,24 @@ export function mountIdOfRoot(): number {
 const BTRFS_MAGIC = 0x9123683e;
 
 function identify(path: AbsolutePath, mountId: number): Result<MountLookup> {
-  const device = path === '/' ? undefined : deviceOf(path, mountId);
-  if (device !== undefined) return ok({ mounted: true, mountId, device });
+  const seen = path === '/' ? NOTHING_SEEN : look(path, mountId);
+  const { device, ...rest } = seen;
+  if (device !== undefined) return ok({ mounted: true, mountId, device, ...rest });
   const entry = findMount(mountId);
-  return entry.ok ? ok({ mounted: true, mountId, device: entry.value.device }) : entry;
+  return entry.ok ? ok({ mounted: true, mountId, device: entry.value.device, ...rest }) : entry;
 }
 
-/** Undefined when stat(2) does not tell: btrfs, or another mount came between. */
-function deviceOf(path: AbsolutePath, mountId: number): string | undefined {
-  const device = withSpot(path, (spot) => {
+interface Seen {
+  /** Undefined when stat(2) does not tell: btrfs, one that is dead, or another mount came between. */
+  readonly device?: string;
+  readonly death?: DeathCause;
+  readonly readOnly?: true;
+}
+
+const NOTHING_SEEN: Seen = {};
+
+function look(path: AbsolutePath, mountId: number): Seen {
+  const seen = withSpot(path, (spot): Result<Seen> => {
     let place: ReturnType<typeof openPlace>;
     try {
       place = openPlace(spot);
@@ -82,16 +92,19 @@ function deviceOf(path: AbsolutePath, mountId: number): string | undefined {
       return failErrno(error, `look at ${spot.name}`, 'none');
     }
     try {
-      if (mountIdOf(place) !== mountId) return ok(undefined);
-      if (statfsSync(place.path).type === BTRFS_MAGIC) return ok(undefined);
-      return ok(formatDevice(fstatSync(place.descriptor, { bigint: true }).dev));
+      if (mountIdOf(place) !== mountId) return ok(NOTHING_SEEN);
+      const death = deathOf(place);
+      if (death !== undefined) return ok({ death });
+      const mode = isReadOnly(place) ? ({ readOnly: true } as const) : {};
+      if (statfsSync(place.path).type === BTRFS_MAGIC) return ok(mode);
+      return ok({ device: formatDevice(fstatSync(place.descriptor, { bigint: true }).dev), ...mode });
     } catch {
-      return ok(undefined);
+      return ok(NOTHING_SEEN);
     } finally {
       closeSync(place.descriptor);
     }
   });
-  return device.ok ? device.value : undefined;
+  return seen.ok ? seen.value : NOTHING_SEEN;
 }
 
 /** Linux dev_t, as makedev(3) packs it. */
@@ -102,7 +115,7 @@ export function formatDevice(device: bigint): string {
 }
 
 /** The table's line of one mount id. `table-unreadable` when it has none: the mount has just gone. */
-function findMount(mountId: number): Result<MountEntry> {
+export function findMount(mountId: number): Result<MountEntry> {
   const text = readMountInfo();
   if (!text.ok) return text;
   const start = text.value.startsWith(`${mountId} `) ? 0 : text.value.indexOf(`\n${mountId} `) + 1;

@@ -12,6 +12,7 @@ import {
   type DeviceNumber,
   type DirectoryReading,
   type FileEntry,
+  type FileSystemProbe,
   type Host,
   isBelow,
   type MountLookup,
@@ -505,6 +506,10 @@ export function createMemoryHost(): MemoryHost {
         if (found === undefined) return ok({ mounted: false });
         return ok({ mounted: true, mountId: found.mountId, device: found.device });
       }),
+    probeFileSystem: (path) =>
+      asked<FileSystemProbe>('probeFileSystem', () =>
+        ok(mountAt(path) === undefined ? { kind: 'unmounted' } : { kind: 'alive', readOnly: false }),
+      ),
     mount: (request) => asked('mount', () => mount(request)),
     unmount: (target) =>
       asked('unmount', () => {

@@ -115,6 +115,8 @@ export function createSocketHost(): SocketHost {
       const mount = mounts.get(path);
       return ok(mount === undefined ? { mounted: false } : { mounted: true, ...mount });
     },
+    probeFileSystem: async (path) =>
+      ok(mounts.has(path) ? { kind: 'alive', readOnly: false } : { kind: 'unmounted' }),
     findHolders: async (target) => ok(mounts.has(target) ? ['pid 7 (test)'] : []),
     call<Request, Reply>(call: RemoteCall<Request, Reply>) {
       const method = methodName(call.method.path);
