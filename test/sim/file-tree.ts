@@ -1,5 +1,5 @@
 /** Inodes and file systems of the simulated machine; mounts are sim-kernel.ts. */
-import type { DeviceNumber, PathKind } from '../../mount/host.ts';
+import type { DeathCause, DeviceNumber, PathKind } from '../../mount/host.ts';
 
 /** What a system call says when it refuses. */
 export type Errno =
@@ -46,6 +46,8 @@ export interface FileSystem {
   /** `major:minor`; empty while nothing mounts it. */
   device: string;
   mounts: number;
+  /** Until nothing mounts it any more. */
+  death: { readonly cause: DeathCause; readonly sinceMs: number } | undefined;
   /** The block device it is on; without one the number is made up at each first mount. */
   readonly block: DeviceNumber | undefined;
   readonly root: Inode;
@@ -71,7 +73,16 @@ export function createFileSystem(
   block?: DeviceNumber,
 ): FileSystem {
   const undo = journal ? [] : undefined;
-  const fileSystem = { type, label, device: '', mounts: 0, block, undo, numbers } as unknown as FileSystem;
+  const fileSystem = {
+    type,
+    label,
+    device: '',
+    mounts: 0,
+    death: undefined,
+    block,
+    undo,
+    numbers,
+  } as unknown as FileSystem;
   const root = createInode(fileSystem, 'directory', 0o755, 0);
   return Object.assign(fileSystem, { root });
 }

@@ -85,6 +85,7 @@ export function checkTeardown(sim: Simulation, what: string, path: string, handl
   if (life === undefined || isInQuarantine(sim, path, handle)) return;
   if (!life.listings.some(() => true)) sim.violate('INV-15', `${what} before the manifests were listed`);
   if (handle !== undefined && sim.world.oracle.hasEnded(handle, path)) return;
+  if (handle !== undefined && sim.world.deaths.isDead(sim.world.backingOfHandle(handle))) return;
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
   // Never there for the pod, it may go to be set up as it is wished by now, or because its device cannot be held.
@@ -145,6 +146,7 @@ export function checkStep(sim: Simulation): void {
   sim.world.attachmentWatch.look(view, sim.time.nowMs());
   if (view === undefined) return;
   const running = view.reconciler.running();
+  sim.world.deaths.look(view);
   const { drivers } = sim.plan;
   const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);
   const beliefCounts = !sim.world.trouble.mountsTaken && drivers.every(({ locks }) => locks);
@@ -258,6 +260,7 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     const mayGo =
       isQuarantined ||
       hasEnded(sim, known, operation) ||
+      sim.world.deaths.mayGo(operation, known, before?.get(operation.volume)) ||
       (wanted !== undefined && sim.world.told.isRenewal(operation, known, wanted));
     if (isTeardown(operation.kind) && !unwanted && !mayGo)
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);

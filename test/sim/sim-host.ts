@@ -16,6 +16,7 @@ import {
   type ContentStamp,
   type DirectoryReading,
   type FileEntry,
+  type FileSystemProbe,
   type Host,
   type MountLookup,
   type MountRequest,
@@ -299,6 +300,14 @@ export class SimHost implements Host {
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>> {
     const apply = () => answered(this.#parts.kernel.lookUpMount(path), path);
     return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
+  }
+
+  probeFileSystem(path: AbsolutePath): Promise<Result<FileSystemProbe>> {
+    const { kernel } = this.#parts;
+    const apply = () => answered(kernel.probe(path), path);
+    // Where nothing dies the stories are what they were before anybody looked.
+    if (!kernel.fileSystemsDie) return Promise.resolve(apply());
+    return this.#act({ kind: 'probeFileSystem', what: path, readOnly: true, apply });
   }
 
   mount(request: MountRequest): Promise<Result<void>> {

@@ -6,7 +6,14 @@
  * its source; umount of a path takes the top layer and is refused while something is mounted below or held open; a
  * directory that is a mount point can be neither removed nor renamed. One mount namespace, no propagation.
  */
-import type { AbsolutePath, Cancel, DeviceNumber, MountLookup, PathFacts } from '../../mount/host.ts';
+import type {
+  AbsolutePath,
+  Cancel,
+  DeviceNumber,
+  FileSystemProbe,
+  MountLookup,
+  PathFacts,
+} from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import {
   createFileSystem,
@@ -67,6 +74,8 @@ export class SimKernel {
   bootId = '';
   /** Counts changes of the mount table; a cheap "did anything change?". */
   mountChanges = 0;
+  /** A look at them is an effect only where some do. */
+  fileSystemsDie = false;
   /** tmpfs knows the option `noswap` (Linux 6.4). */
   knowsNoswap = true;
 
@@ -110,7 +119,22 @@ export class SimKernel {
     if (at === 'ENOENT') return { mounted: false };
     if (typeof at === 'string') return at;
     if (at.inode !== at.mount.root) return { mounted: false };
-    return { mounted: true, mountId: at.mount.id, device: at.mount.fileSystem.device };
+    const { id, fileSystem, options } = at.mount;
+    const cause = fileSystem.death?.cause;
+    const death = cause === 'input-output' || cause === 'daemon-gone' ? { death: cause } : {};
+    const mode = options.includes('ro') || cause === 'read-only' ? ({ readOnly: true } as const) : {};
+    return { mounted: true, mountId: id, device: fileSystem.device, ...death, ...mode };
+  }
+
+  /** As Host.probeFileSystem has it; it never hangs by itself. */
+  probe(path: AbsolutePath): FileSystemProbe | Errno {
+    const seen = this.lookUpMount(path);
+    if (typeof seen === 'string') return seen;
+    if (!seen.mounted) return { kind: 'unmounted' };
+    const at = this.walk(path);
+    const cause = typeof at === 'string' ? undefined : at.mount.fileSystem.death?.cause;
+    if (cause !== undefined && cause !== 'read-only') return { kind: 'dead', cause };
+    return { kind: 'alive', readOnly: seen.readOnly === true };
   }
 
   /** Would a file of this path be in memory only? */
@@ -223,7 +247,7 @@ export class SimKernel {
   }
 
   changeGroup(mount: Mount, inode: Inode, gid: number, mode: number): Errno | undefined {
-    if (mount.options.includes('ro')) return 'EROFS';
+    if (mount.options.includes('ro') || mount.fileSystem.death !== undefined) return 'EROFS';
     setGroup(inode, gid);
     setMode(inode, mode);
     return undefined;
@@ -413,6 +437,7 @@ export class SimKernel {
     this.#mountIds.delete(mount.id);
     mount.fileSystem.mounts -= 1;
     if (mount.fileSystem.mounts === 0) {
+      mount.fileSystem.death = undefined;
       if (mount.fileSystem.block === undefined)
         this.#minors.delete(Number(mount.fileSystem.device.split(':')[1]));
       mount.fileSystem.device = '';

@@ -5,6 +5,7 @@ import { type PodUid, publicationKey } from '../../plugins/volume.ts';
 import { AttachmentWatch } from './attachment-watch.ts';
 import type { Backing } from './backing.ts';
 import { DriverOracle } from './driver-oracle.ts';
+import { FileSystemDeaths } from './file-system-deaths.ts';
 import { plant } from './file-tree.ts';
 import { type FileState, ManifestFiles } from './manifest-files.ts';
 import {
@@ -47,6 +48,7 @@ export interface SimWorldParts {
   readonly onTeardown: (what: string, path: string, handle: string) => void;
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
+  readonly deathsRandom: Random;
 }
 
 const STORAGE_FILE = 'storage.json';
@@ -61,6 +63,7 @@ export class SimWorld {
   readonly storage: SimStorage;
   readonly trouble: SimTrouble;
   readonly quarantine: QuarantineWatch;
+  readonly deaths: FileSystemDeaths;
   readonly attached: SimAttachments;
   readonly attachmentWatch: AttachmentWatch;
   readonly told: ToldPlaces = new ToldPlaces(this.layout);
@@ -107,6 +110,12 @@ export class SimWorld {
     });
     this.storage = new SimStorage({ ...parts, layout: this.layout, oracle: this.oracle });
     this.trouble = new SimTrouble({ ...parts, layout: this.layout, storage: this.storage });
+    this.deaths = new FileSystemDeaths({
+      ...parts,
+      random: parts.deathsRandom,
+      storage: this.storage,
+      everyMs: plan.deathEveryMs,
+    });
     this.#maker = new PodMaker({ ...parts, storage: this.storage });
     this.#installMachine();
     for (const kind of ['Secret', 'ConfigMap', 'Secret'] as const) {
@@ -155,7 +164,10 @@ export class SimWorld {
 
   removePod(isMeant: (pod: SimPod) => boolean = () => true): void {
     const pod = this.#anyPod(isMeant);
-    if (pod === undefined) return;
+    if (pod !== undefined) this.#remove(pod);
+  }
+
+  #remove(pod: SimPod): void {
     this.#parts.trace.add(`user removes ${pod.name} ${pod.uid}`);
     this.pods.delete(pod.name);
     this.#setState(podFile(pod.name), 'gone');
@@ -316,7 +328,7 @@ export class SimWorld {
     const isThere = disk.block
       ? isPublished && this.backingShown(target) === backing
       : this.#parts.kernel.mountsAt(target).at(-1)?.fileSystem === backing.fileSystem;
-    if (!isThere) return;
+    if (!isThere || backing.fileSystem.death !== undefined) return;
     const count = (this.counters.get(disk.handle) ?? 0) + 1;
     this.counters.set(disk.handle, count);
     const { root } = backing.fileSystem;
@@ -355,6 +367,16 @@ export class SimWorld {
       if (file.state !== 'whole' || REWRITTEN.has(file.name)) this.#setState(file.name, 'whole');
     }
     this.trouble.heal();
+    // Who sees that its files cannot be read any more is deleted; who waits for the volume is not.
+    for (const pod of [...this.pods.values()]) if (this.#hasDead(pod)) this.#remove(pod);
+  }
+
+  #hasDead(pod: SimPod): boolean {
+    return pod.volumes.some((volume) => {
+      const target = this.targetOf(pod, volume);
+      const top = this.#parts.kernel.mountsAt(target).at(-1);
+      return top?.fileSystem.death !== undefined && this.told.has(target);
+    });
   }
 
   // What is true.

@@ -11,6 +11,7 @@ import type { Log, LogFields } from '../../reconciler/log.ts';
 import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import { differenceFromWish } from './final-state.ts';
 import { checkRoots } from './final-groups.ts';
+import { withDeaths } from './file-system-deaths.ts';
 import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
 import { hasRecordedRefusal } from './recorded-refusal.ts';
@@ -79,6 +80,7 @@ const TAIL_LINES = 20_000;
 const EXTRA_SEED = 1_000_000_007;
 const LATE_SEED = 2_000_000_011;
 const WALKS_SEED = 3_000_000_019;
+const DEATHS_SEED = 4_000_000_007;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -107,8 +109,9 @@ export class Simulation {
     this.seed = seed;
     this.#mutation = mutation;
     const random = createRandom(seed);
+    const deathsRandom = createRandom(seed + DEATHS_SEED);
     const plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
-    const timed = withWalkTimes(plan, createRandom(seed + WALKS_SEED));
+    const timed = withDeaths(withWalkTimes(plan, createRandom(seed + WALKS_SEED)), deathsRandom);
     this.plan = mutation.plan?.(timed) ?? timed;
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
@@ -125,6 +128,7 @@ export class Simulation {
       violate: (invariant, text) => this.violate(invariant, text),
       onTeardown: (what, path, handle) => checkTeardown(this, what, path, handle),
       stormy: () => this.stormy,
+      deathsRandom,
     });
     this.config = configOf(this.plan);
   }

@@ -108,9 +108,26 @@ export function aboutGroups(plan: Plan): Plan {
   };
 }
 
+/**
+ * File systems that die under volumes that pods share and that are staged. No mount is taken by others, and nothing is
+ * unplugged: what is gone is not dead.
+ */
+export function aboutDeadFileSystems(plan: Plan): Plan {
+  return {
+    ...plan,
+    deathEveryMs: 3_000,
+    disksMax: 2,
+    podsMax: Math.max(plan.podsMax, 3),
+    features: { ...plan.features, blockShare: 0 },
+    drivers: plan.drivers.map((driver) => ({ ...driver, locks: true })),
+    events: { ...plan.events, podComes: 5, podGoes: 5, podReplaced: 3, mountTaken: 0, diskUnplugged: 0 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
+  'dead-file-systems': aboutDeadFileSystems,
   'full-disk': aboutFullDisks,
   'sick-disk': aboutSickDisks,
   groups: aboutGroups,

@@ -88,6 +88,8 @@ export interface Plan {
   /** Requests and replies go through their bytes. */
   readonly wire: boolean;
   readonly features: Features;
+  /** Mean time between two deaths of file systems; 0: none dies. */
+  readonly deathEveryMs: number;
 }
 
 /** Many short stories find more than few long ones. */
@@ -155,6 +157,7 @@ function drawPlan(random: Random): Plan {
     knowsNoswap: random.chance(0.7),
     wire: random.chance(0.1),
     features: NO_FEATURES,
+    deathEveryMs: 0,
   };
 }
 
@@ -162,7 +165,7 @@ function drawWeather(random: Random): Weather {
   const effects = new Map<EffectKind, EffectFaults>();
   const calm = random.chance(0.35);
   for (const kind of EFFECTS) {
-    if (NOVEL_EFFECTS.has(kind) || kind === 'overwriteFile') continue;
+    if (NOVEL_EFFECTS.has(kind) || kind === 'overwriteFile' || kind === 'probeFileSystem') continue;
     if (calm || !random.chance(0.3)) continue;
     const rate = () => (random.chance(0.4) ? random.pick([0.02, 0.1, 0.3]) : 0);
     effects.set(kind, {

@@ -17,6 +17,7 @@ export const EFFECTS = [
   'readLink',
   'readMountTable',
   'lookUpMount',
+  'probeFileSystem',
   'mount',
   'unmount',
   'findHolders',

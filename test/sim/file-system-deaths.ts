@@ -1,0 +1,145 @@
+/**
+ * File systems that die under volumes that are staged or published, from a stream of chance of its own: shut down,
+ * read-only by an error, or left by their daemon. What is mounted anew is alive again.
+ */
+import type { DeathCause } from '../../mount/host.ts';
+import type { PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import type { Operation } from '../../reconciler/operation.ts';
+import type { AgentView } from '../../agent/agent.ts';
+import type { Backing } from './backing.ts';
+import type { FileSystem } from './file-tree.ts';
+import type { Random } from './random.ts';
+import type { SimKernel } from './sim-kernel.ts';
+import type { SimStorage } from './sim-storage.ts';
+import type { Plan } from './swarm.ts';
+import type { Trace } from './trace.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+export interface DeathParts {
+  readonly random: Random;
+  readonly kernel: SimKernel;
+  readonly storage: Pick<SimStorage, 'backings' | 'backingOf'>;
+  readonly time: VirtualTime;
+  readonly trace: Trace;
+  readonly violate: (invariant: string, text: string) => void;
+  /** Mean time between two deaths; 0: nothing dies. */
+  readonly everyMs: number;
+  readonly stormy: () => boolean;
+}
+
+const DEATHS_SHARE = 0.15;
+/** So long after the death what was decided about it may still be done. */
+const DECIDED_MS_MAX = 200_000;
+
+/** In some seeds. */
+export function withDeaths(plan: Plan, random: Random): Plan {
+  return random.chance(DEATHS_SHARE) ? { ...plan, deathEveryMs: random.pick([3_000, 15_000, 60_000]) } : plan;
+}
+
+const CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'read-only', 'daemon-gone'];
+
+export class FileSystemDeaths {
+  readonly #parts: DeathParts;
+  /** When each publish that is under way began, and who was ready after the event before. */
+  readonly #began = new Map<string, number>();
+  #ready: ReadonlySet<string> = new Set();
+  #reconciler: AgentView['reconciler'] | undefined;
+  readonly #diedMs = new Map<string, number>();
+
+  constructor(parts: DeathParts) {
+    this.#parts = parts;
+    parts.kernel.fileSystemsDie = parts.everyMs > 0;
+    if (parts.everyMs > 0) this.#schedule();
+  }
+
+  #schedule(): void {
+    const { random, time, everyMs, stormy } = this.#parts;
+    time.after(Math.ceil(-Math.log(1 - random.next()) * everyMs), () => {
+      if (!stormy()) return;
+      this.#kill();
+      this.#schedule();
+    });
+  }
+
+  #kill(): void {
+    const { random, storage, trace, time } = this.#parts;
+    const alive = storage
+      .backings()
+      .filter(({ block, fileSystem }) => !block && fileSystem.mounts > 0 && fileSystem.death === undefined);
+    if (alive.length === 0) return;
+    const { handle, fileSystem } = random.pick(alive);
+    fileSystem.death = { cause: random.pick(CAUSES), sinceMs: time.nowMs() };
+    this.#diedMs.set(handle, time.nowMs());
+    trace.add(`the file system of ${handle} dies: ${fileSystem.death.cause}`);
+  }
+
+  /** DR-11: no pod becomes ready from what was dead when its publish began. After every event of a started agent. */
+  look({ reconciler }: AgentView): void {
+    const { everyMs, time } = this.#parts;
+    if (everyMs === 0) return;
+    if (this.#reconciler !== reconciler) {
+      // What a new agent finds present was told by the one before.
+      this.#reconciler = reconciler;
+      this.#began.clear();
+      this.#ready = readyIn(reconciler);
+      return;
+    }
+    const ready = readyIn(reconciler);
+    for (const name of ready) {
+      const beganMs = this.#began.get(name);
+      const death = beganMs === undefined || this.#ready.has(name) ? undefined : this.#deathOf(name);
+      if (death !== undefined && beganMs !== undefined && death.sinceMs < beganMs)
+        this.#parts.violate('DR-11', `${name} is ready, and its file system is dead: ${death.cause}`);
+    }
+    this.#ready = ready;
+    const running = new Set<string>();
+    for (const { operation, phase } of reconciler.running()) {
+      if (operation.kind !== 'publish' || phase !== 'running') continue;
+      const name = nameOf(operation.volume, operation.publication);
+      running.add(name);
+      if (!this.#began.has(name)) this.#began.set(name, time.nowMs());
+    }
+    for (const name of this.#began.keys()) if (!running.has(name)) this.#began.delete(name);
+  }
+
+  /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */
+  isDead(backing: Backing | undefined): boolean {
+    if (backing === undefined) return false;
+    const diedMs = this.#diedMs.get(backing.handle);
+    return (
+      backing.fileSystem.death !== undefined ||
+      (diedMs !== undefined && this.#parts.time.nowMs() - diedMs <= DECIDED_MS_MAX)
+    );
+  }
+
+  /** May it begin though its volume is wanted? What pods surely have stays with them. */
+  mayGo(operation: Operation, known: ActualVolume | undefined, before: ActualVolume | undefined): boolean {
+    if (known === undefined || !this.isDead(this.#backingOf(known.spec))) return false;
+    if (!('publication' in operation)) return true;
+    return before?.publications.get(operation.publication)?.presence.kind !== 'present';
+  }
+
+  #deathOf(name: string): FileSystem['death'] {
+    const [id] = name.split(' ');
+    const volume = this.#reconciler?.actual().get(id as VolumeId);
+    return volume === undefined ? undefined : this.#backingOf(volume.spec)?.fileSystem.death;
+  }
+
+  #backingOf(spec: VolumeSpec): Backing | undefined {
+    if (spec.kind !== 'csi') return undefined;
+    return this.#parts.storage.backingOf({ driver: spec.driver, handle: spec.volumeHandle });
+  }
+}
+
+function nameOf(volume: VolumeId, publication: PublicationKey): string {
+  return `${volume} ${publication}`;
+}
+
+function readyIn(reconciler: AgentView['reconciler']): ReadonlySet<string> {
+  const ready = new Set<string>();
+  for (const [id, { publications }] of reconciler.actual())
+    for (const [key, { presence }] of publications)
+      if (presence.kind === 'present') ready.add(nameOf(id, key));
+  return ready;
+}
