@@ -18,6 +18,7 @@ import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { NamedReference } from './objects.ts';
 import type { StatisticsCollector } from './statistics-collector.ts';
 import { countOverdue } from './status-step.ts';
+import { sickHealth } from './status-condition.ts';
 import type { Wish } from './wish.ts';
 
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -173,11 +174,12 @@ function stateOf(
 function healthFamilies({ actual, drivers, statistics }: MetricsFacts): readonly Family[] {
   const ofVolume = family(
     'mooring_volume_health',
-    '1 for each thing that a driver says is wrong with a volume.',
+    '1 for each thing that a driver, or the kernel (status dead, silent), says is wrong with a volume.',
   );
-  for (const { spec } of actual.values()) {
+  for (const { spec, sickness } of actual.values()) {
     if (spec.kind !== 'csi') continue;
-    for (const { status, reason } of statistics.of(spec.id)?.statistics?.health ?? [])
+    const said = statistics.of(spec.id)?.statistics?.health ?? [];
+    for (const { status, reason } of sickness === undefined ? said : [sickHealth(sickness), ...said])
       say(ofVolume, 1, { driver: spec.driver, volume: spec.volumeHandle, status, reason });
   }
   const ofStorage = family(

@@ -172,9 +172,10 @@ export function vanishingSentence({ pods, believedInMs }: VanishingStatus, podsO
   );
 }
 
-/** As the driver's word, which may be wrong. */
+/** As the driver's word, which may be wrong, or as the kernel's. */
 export function healthSentence(health: HealthStatus, driver: string | null): string {
-  return `driver ${driver ?? ''} says that it is ${healthText(health)}`;
+  const who = health.saidBy === 'kernel' ? 'the kernel' : `driver ${driver ?? ''}`;
+  return `${who} says that it is ${healthText(health)}`;
 }
 
 export function healthText({ status, reason, message }: HealthStatus): string {

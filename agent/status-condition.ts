@@ -2,6 +2,7 @@
 import type { HealthStatement, UsageNumbers } from '../plugins/plugin.ts';
 import { FOUND_ON_DISK, isMoreThan } from '../plugins/volume.ts';
 import { isOnTheGround } from '../reconciler/actual-state.ts';
+import type { Sickness } from '../reconciler/sickness.ts';
 import type { DesiredState } from '../reconciler/desired-state.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { QuarantineReason } from '../reconciler/quarantine.ts';
@@ -72,6 +73,21 @@ function usageOf(numbers: UsageNumbers | undefined): UsageStatus | null {
   if (numbers === undefined) return null;
   const { total = null, used = null, available = null } = numbers;
   return { total, used, available };
+}
+
+/** What the kernel says of its file system, before what the driver says of it. Null: nobody says anything. */
+export function healthOfVolume(
+  sickness: Sickness | undefined,
+  said: readonly HealthStatement[] | undefined,
+): readonly HealthStatus[] | null {
+  const byDriver = healthOf(said);
+  return sickness === undefined ? byDriver : [sickHealth(sickness), ...(byDriver ?? [])];
+}
+
+/** `dead` with its cause, or `silent`. */
+export function sickHealth({ failure: { death, message } }: Sickness): HealthStatus {
+  const status = death === undefined ? 'silent' : 'dead';
+  return { saidBy: 'kernel', status, reason: death ?? '', message };
 }
 
 /** Null: the driver does not say. Empty: all is well. */

@@ -111,8 +111,10 @@ export interface StatisticsStatus {
   readonly ageMs: number;
 }
 
-/** The driver's word, for people: nothing is decided on it. */
+/** The driver's word, for people: nothing is decided on it. The kernel's decides who may come. */
 export interface HealthStatus {
+  /** Left out: the driver. */
+  readonly saidBy?: 'kernel';
   readonly status: string;
   readonly reason: string;
   readonly message: string;

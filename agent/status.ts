@@ -19,6 +19,7 @@ import { printable } from './printable.ts';
 import {
   expansionOf,
   healthOf,
+  healthOfVolume,
   isStranger,
   quarantineOf,
   standingQuarantine,
@@ -244,7 +245,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         expansion: expansionOf(volume, ofVolume),
         quarantine: quarantineOf(volume, standing(volume)),
         statistics: statisticsOf(reading, view.nowMs),
-        health: healthOf(reading?.statistics?.health),
+        health: healthOfVolume(actual?.sickness, reading?.statistics?.health),
         reason: reasonOf(mostTelling(own)),
       };
     },

@@ -19,6 +19,7 @@ export const FAILURE_RETRY = {
   'mount-stacked': 'later',
   'mount-foreign': 'later',
   'mount-lost': 'later',
+  'file-system-dead': 'later',
   'unmount-failed': 'later',
   'table-unreadable': 'later',
   'path-missing': 'later',
@@ -80,6 +81,20 @@ export type FailureCode = keyof typeof FAILURE_RETRY;
 /** May the machine (or the driver) have changed? `none` is a promise; doubt is `unknown`. */
 export type Effect = 'none' | 'unknown';
 
+/**
+ * Why a file system that is mounted can be used no more. `read-only`: it was written before. `input-output`: it fails
+ * what one that is there answers (an XFS that is shut down).
+ */
+export type DeathCause =
+  | 'shut-down'
+  | 'emergency-read-only'
+  | 'read-only'
+  | 'daemon-gone'
+  | 'device-gone'
+  | 'stale'
+  | 'damaged'
+  | 'input-output';
+
 export interface Failure {
   readonly code: FailureCode;
   /** For people; never parsed, never holds a secret, at most 1 KiB. */
@@ -94,6 +109,8 @@ export interface Failure {
   readonly heldAt?: string;
   /** Of an unpublish: the driver has said that the volume is not published there any more. What failed came after. */
   readonly ended?: true;
+  /** Of `file-system-dead`. */
+  readonly death?: DeathCause;
 }
 
 export type Result<T> =

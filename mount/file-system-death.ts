@@ -8,7 +8,7 @@
  */
 import { accessSync, constants, fstatSync, opendirSync, statfsSync } from 'node:fs';
 import { errnoOf } from './errno.ts';
-import type { DeathCause } from './host.ts';
+import type { DeathCause } from './failure.ts';
 import type { Place } from './path-walk.ts';
 
 const DEATH_OF_ERRNO: Readonly<Record<string, DeathCause>> = {

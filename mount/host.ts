@@ -5,7 +5,7 @@
  * the process before or after any effect (INV-36). `createLinuxHost` is the real one; test/sim has the other; both pass
  * test/contract/host.ts.
  */
-import type { Result } from './failure.ts';
+import type { DeathCause, Result } from './failure.ts';
 import type { MountTable } from './mount-table.ts';
 
 declare const brand: unique symbol;
@@ -88,20 +88,6 @@ export interface MountIdentity {
   /** It could not be written when it was made: that it cannot be now says nothing. */
   readonly readOnly?: true;
 }
-
-/**
- * Why a file system that is mounted can be used no more. `read-only`: it was written before. `input-output`: it fails
- * what one that is there answers (an XFS that is shut down).
- */
-export type DeathCause =
-  | 'shut-down'
-  | 'emergency-read-only'
-  | 'read-only'
-  | 'daemon-gone'
-  | 'device-gone'
-  | 'stale'
-  | 'damaged'
-  | 'input-output';
 
 /** How a mounted file system is. `silent`: it has not answered in time, and may still. */
 export type FileSystemProbe =

@@ -1,9 +1,9 @@
 /** The questions "is this a mount point?" and "of what?". Path brokers only. */
 import { closeSync, fstatSync, openSync, readSync, statfsSync } from 'node:fs';
 import { codeOfErrno, errnoOf, failErrno } from './errno.ts';
-import { fail, ok, type Result } from './failure.ts';
+import { type DeathCause, fail, ok, type Result } from './failure.ts';
 import { deathOf, isReadOnly } from './file-system-death.ts';
-import type { AbsolutePath, DeathCause, MountLookup } from './host.ts';
+import type { AbsolutePath, MountLookup } from './host.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from './mount-table.ts';
 import { mountIdOf, O_PATH, openPlace, placeOf, type Spot, withSpot } from './path-walk.ts';
 

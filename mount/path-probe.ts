@@ -1,8 +1,8 @@
 /** `Host.probeFileSystem`: does a mounted file system still answer, and can it be written? Path brokers only. */
 import { closeSync, statfsSync } from 'node:fs';
 import { errnoOf } from './errno.ts';
-import { ok, type Result } from './failure.ts';
-import type { AbsolutePath, DeathCause, FileSystemProbe } from './host.ts';
+import { type DeathCause, ok, type Result } from './failure.ts';
+import type { AbsolutePath, FileSystemProbe } from './host.ts';
 import { deathInOptions, deathOf, deathOfError, isReadOnly } from './file-system-death.ts';
 import { findMount } from './path-mount.ts';
 import { mountIdOf, openPlace, type Place, withSpot } from './path-walk.ts';

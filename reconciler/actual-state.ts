@@ -14,6 +14,7 @@ import {
 import { doubtGroups } from './group-doubt.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
 import { noteDevices, type Quarantine } from './quarantine.ts';
+import type { Sickness } from './sickness.ts';
 import { placeToClimbBy } from './standing.ts';
 
 /**
@@ -78,6 +79,8 @@ export interface ActualVolume {
   readonly sizeBytes: Bytes | undefined;
   readonly refusedExpansion: RefusedExpansion | undefined;
   readonly quarantine: Quarantine | undefined;
+  /** Its file system serves no more; not recorded. */
+  readonly sickness?: Sickness | undefined;
 }
 
 export type ActualState = ReadonlyMap<VolumeId, ActualVolume>;

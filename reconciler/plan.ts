@@ -21,6 +21,7 @@ import type { Operation, OperationKind } from './operation.ts';
 import { type QuarantineReason, quarantineFailure } from './quarantine.ts';
 import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
+import { isStageDead } from './sickness.ts';
 import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailure } from './standing.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
@@ -137,9 +138,10 @@ function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[]
   const { actual } = input;
   if (actual !== undefined && input.quarantine === undefined && isToBeRenewed(desired, actual)) {
     const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
-    const failure = renewalFailure(desired, actual);
-    for (const publication of places)
+    for (const publication of places) {
+      const failure = renewalFailure(desired, actual, publication);
       waits.push({ kind: 'blocked', operation: 'publish', publication, failure });
+    }
     return;
   }
   // Without its driver the rungs of the last time tell what would come next.
@@ -189,13 +191,19 @@ function nextClimb(
       (presence?.kind === 'unsure' || (presence?.kind !== 'present' && arriving.length > 0))
     );
   };
+  // Of a dead one nothing is set up; who has it surely may be refreshed, which takes nothing away.
+  if (isStageDead(actual)) return { next: publishOf(volume, arriving), refused };
   if (isDue(needs?.attach, actual?.attached)) return { next: [{ kind: 'attach', volume }], refused };
   if (isDue(needs?.stage, actual?.staged)) return { next: [{ kind: 'stage', volume }], refused };
-  const publish = arriving.map(({ spec }): Operation => ({ kind: 'publish', volume, publication: spec.key }));
+  const publish = publishOf(volume, arriving);
   const growth = isGrowthDue(needs, desired, actual);
   // Before the first place, a volume too small is grown first; one that is used is grown beside what else there is.
   if (growth === 'first') return { next: [{ kind: 'expand', volume }], refused };
   return { next: growth === 'beside' ? [...publish, { kind: 'expand', volume }] : publish, refused };
+}
+
+function publishOf(volume: VolumeId, places: readonly DesiredPublication[]): readonly Operation[] {
+  return places.map(({ spec }) => ({ kind: 'publish', volume, publication: spec.key }));
 }
 
 function isThere(wanted: DesiredPublication, actual: ActualPublication | undefined): boolean {

@@ -37,6 +37,7 @@ import { planVolume, type VolumePlan } from './plan.ts';
 import type { RecordStore } from './record.ts';
 import { createRecordDuty, mayBegin } from './record-duty.ts';
 import { createResync } from './resync.ts';
+import { noteSickness } from './sickness.ts';
 import { specToClimbBy } from './standing.ts';
 import { startingPoint } from './starting-point.ts';
 
@@ -297,7 +298,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       : { kind: 'failed', failure: written.failure };
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
-    const learnt = policy.learn(now, before, operation, outcome);
+    const learnt = noteSickness(policy.learn(now, before, operation, outcome), operation, outcome);
     report.step({ kind: 'recording' });
     await settle(learnt, isToldOnce(now, learnt));
     return outcome;

@@ -4,6 +4,7 @@ import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { VolumeId } from '../plugins/volume.ts';
 import type { ActualVolume } from './actual-state.ts';
+import { createFileSystemLook } from './file-system-look.ts';
 import type { Log } from './log.ts';
 import { lookAtDevices, type ShownDevices, type ShownVolume } from './shown-device.ts';
 import { verifyMounts } from './verify.ts';
@@ -29,6 +30,14 @@ export interface Resync {
 
 export function createResync(parts: ResyncParts): Resync {
   const { host, layout, log, actual } = parts;
+  const lookAtFileSystems = createFileSystemLook({
+    host,
+    layout,
+    log,
+    actual,
+    isBusy: parts.isBusy,
+    onFound: parts.onDoubt,
+  });
   let changedWhileReading = new Set<VolumeId>();
   let cancel: Cancel = () => {};
   let stopped = false;
@@ -51,6 +60,7 @@ export function createResync(parts: ResyncParts): Resync {
     if (table.ok) distrustLost(table.value, shown, changed);
     else log.warn('mount table unreadable', { code: table.failure.code });
     parts.onEnd();
+    lookAtFileSystems();
   }
 
   function believedPresent(): readonly ShownVolume[] {

@@ -13,6 +13,7 @@ import {
 } from '../plugins/volume.ts';
 import { type ActualPublication, type ActualVolume, isOnTheGround } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
+import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sickness.ts';
 
 /** What the vol_data.json and its place tell of a volume that was found on disk. */
 const OF_PLACE = ['mode', 'lifecycle'] as const satisfies readonly (keyof CsiVolumeSpec)[];
@@ -65,10 +66,11 @@ export function fieldsWantedOtherwise(
 
 /**
  * It stands otherwise than it is wanted, and no pod has it, nor may have it: it goes, and is set up as it is wanted. So
- * a wish that is mended mends a volume that could not be set up.
+ * a wish that is mended mends a volume that could not be set up. As well when it is dead, and no pod surely has it.
  */
 export function isToBeRenewed(desired: DesiredVolume | undefined, known: ActualVolume | undefined): boolean {
   if (desired === undefined || known === undefined || desired.blocked !== undefined) return false;
+  if (isStageDead(known)) return isFreeToRenew(known);
   return (
     [...known.publications.values()].every(({ untold }) => untold === true) &&
     fieldsWantedOtherwise(known, desired.spec).length > 0
@@ -80,7 +82,8 @@ export function isToBeGivenBack(desired: DesiredVolume, known: ActualVolume, key
   const there = known.publications.get(key);
   const wanted = desired.publications.get(key);
   if (there === undefined || wanted === undefined) return false;
-  if (there.ended === true) return true;
+  if (there.ended === true || isDeadPlace(there)) return true;
+  if (isStageDead(known)) return isToBeRenewed(desired, known);
   if (there.untold !== true || desired.blocked !== undefined || known.spec.kind !== 'csi') return false;
   return (
     isToBeRenewed(desired, known) ||
@@ -95,6 +98,7 @@ export function placesThatCannotBeServed(
   desired: DesiredVolume,
   known: ActualVolume | undefined,
 ): (place: PublicationSpec) => Failure | undefined {
+  if (isStageDead(known)) return ({ key }) => deadStageFailure(known, key);
   const field = known === undefined ? undefined : unservedField(desired, known);
   if (known === undefined || field === undefined) return () => undefined;
   const failure = unservedFailure(field, desired.spec as CsiVolumeSpec, known);
@@ -103,7 +107,9 @@ export function placesThatCannotBeServed(
 }
 
 /** While it is renewed: why a place that nothing is at yet is not set up. */
-export function renewalFailure(desired: DesiredVolume, known: ActualVolume): Failure {
+export function renewalFailure(desired: DesiredVolume, known: ActualVolume, key: PublicationKey): Failure {
+  const dead = deadStageFailure(known, key);
+  if (dead !== undefined) return dead;
   const fields = fieldsWantedOtherwise(known, desired.spec).join(', ');
   const message = `the volume was set up with another ${fields}, and no pod has it: it is taken down first`;
   return { code: 'volume-in-use', message, effect: 'none' };

@@ -1,6 +1,6 @@
 /** The ladder of a CSI volume: at most one RPC per rung, and after each the kernel is asked. */
 import { assert, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
+import type { Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import type { Layout } from '../layout.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
@@ -31,6 +31,7 @@ import {
 } from './request.ts';
 import { createSecretMemory } from './secret-memory.ts';
 import { tokenSecrets } from './service-account-tokens.ts';
+import { createStagedMount } from './staged-mount.ts';
 import { createStatistics, type Statistics } from './statistics.ts';
 import { reachableFrom } from './topology.ts';
 import {
@@ -73,6 +74,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs, memory });
   const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory });
   const blockPlaces = createBlockPlaces(host, layout, nodeName);
+  const stagedMount = createStagedMount(host);
   const block = createBlockPublication(host, layout, createMounter(host, layout.root));
 
   function sharingOf(spec: CsiVolumeSpec): Sharing {
@@ -148,7 +150,10 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     if (!staged.ok) return refused(prepared.value, staged.failure);
     const wasMounted = prepared.value.standing || call.facts.stagedMount !== undefined;
     const mount = await stagedMountAt(host, { path: place.path, driver: spec.driver, wasMounted });
-    return mount.ok ? ok({ stagedMount: mount.value }) : mount;
+    if (!mount.ok) return mount;
+    const wasThere = mount.value !== undefined && prepared.value.standing;
+    const serving = await stagedMount.isNew(call, place.path, wasThere);
+    return serving.ok ? ok({ stagedMount: mount.value }) : serving;
   }
 
   async function publish(call: PublicationCall) {
@@ -166,7 +171,9 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const { publication } = call;
     const place = publicationPlace(spec, publication);
     const staging = layout.stagingPath(spec);
-    const reusable = await stagedMountHolds(call, staging);
+    // First, and elsewhere: what hangs on it must not keep others from being looked at.
+    const serving = await stagedMount.serves(call, staging);
+    const reusable = serving.ok ? await stagedMount.holds(call, staging) : serving;
     if (!reusable.ok) return reusable;
     const prepared = await prepareFor(spec, place);
     if (!prepared.ok) return prepared;
@@ -180,13 +187,13 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       direction: 'climbing',
       sharing: sharingOf(spec),
       tokens: tokenSecrets(call),
-      recheck: () => stagedMountHolds(call, staging),
+      recheck: () => stagedMount.holds(call, staging),
     });
     if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
     assert(asked !== undefined, 'a call that was answered was made');
     const mount = await (spec.mode === 'Block'
       ? block.bringOut(publication)
-      : publishedMountAt(host, { path: place.path, driver: spec.driver }));
+      : publishedMountAt(host, { path: place.path, driver: spec.driver, mayBeDead: call.refresh }));
     if (!mount.ok) return mount;
     // A republish, every minute or so, must not walk a million files each time.
     if (call.refresh) return ok({ mount: mount.value });
@@ -252,24 +259,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   async function prepareFor(spec: CsiVolumeSpec, place: Place): Promise<Result<Prepared>> {
     const reachable = reachableHere(spec);
     return reachable.ok ? place.prepare() : reachable;
-  }
-
-  /**
-   * A staged mount that went away leaves an empty directory, and the pod would write to the node's own disk; another
-   * device under it is another volume's data (decision 11).
-   */
-  async function stagedMountHolds(call: VolumeCall, staging: AbsolutePath): Promise<Result<void>> {
-    const { needs, stagedMount } = call.facts;
-    if (!needs.stage || stagedMount === undefined) return ok(undefined);
-    const now = await host.lookUpMount(staging);
-    if (!now.ok) return fail({ ...now.failure, effect: 'none' });
-    if (!now.value.mounted) {
-      const message = `the volume was staged, but nothing is mounted at ${staging} now`;
-      return fail({ code: 'staged-not-mounted', message, effect: 'none', blocker: staging });
-    }
-    if (now.value.device === stagedMount.device) return ok(undefined);
-    const message = `staged as device ${stagedMount.device}, but ${staging} is device ${now.value.device} now`;
-    return fail({ code: 'device-changed', message, effect: 'none', blocker: staging });
   }
 
   /**

@@ -1,6 +1,7 @@
 /** What the kernel shows after a driver said OK: the mount, or why the driver cannot be believed. */
-import { fail, ok, type Result } from '../../mount/failure.ts';
+import { type DeathCause, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
+import { deathFailure } from '../dead-file-system.ts';
 import { doubtful } from '../steps.ts';
 
 /**
@@ -16,25 +17,36 @@ export async function stagedMountAt(
   const { path, driver, wasMounted } = place;
   const mount = await host.lookUpMount(path);
   if (!mount.ok) return doubtful<never>(mount);
-  if (mount.value.mounted) return ok(identityOf(mount.value));
+  if (mount.value.mounted) return living(path, mount.value);
   if (!wasMounted) return ok(undefined);
   const message = `NodeStageVolume said OK, but what was mounted at ${path} is gone`;
   return fail({ code: 'staged-not-mounted', message, effect: 'unknown', blocker: driver });
 }
 
-/** The mount at a target. `published-not-mounted` when there is none. */
+/**
+ * The mount at a target. `published-not-mounted` when there is none, `file-system-dead` when it does not serve, unless
+ * it `mayBeDead`: a refresh takes nothing from a pod.
+ */
 export async function publishedMountAt(
   host: Pick<Host, 'lookUpMount'>,
-  place: { readonly path: AbsolutePath; readonly driver: string },
+  place: { readonly path: AbsolutePath; readonly driver: string; readonly mayBeDead?: boolean },
 ): Promise<Result<MountIdentity>> {
-  const { path, driver } = place;
+  const { path, driver, mayBeDead = false } = place;
   const mount = await host.lookUpMount(path);
   if (!mount.ok) return doubtful<never>(mount);
-  if (mount.value.mounted) return ok(identityOf(mount.value));
+  if (mount.value.mounted) return mayBeDead ? ok(identityOf(mount.value)) : living(path, mount.value);
   const message = `NodePublishVolume said OK, but nothing is mounted at ${path}`;
   return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: driver });
 }
 
-function identityOf({ mountId, device }: MountIdentity): MountIdentity {
-  return { mountId, device };
+/** A driver says OK to what is mounted already, dead or not (DR-11). */
+function living(
+  path: AbsolutePath,
+  mount: MountIdentity & { readonly death?: DeathCause },
+): Result<MountIdentity> {
+  return mount.death === undefined ? ok(identityOf(mount)) : fail(deathFailure(path, mount.death, 'unknown'));
+}
+
+function identityOf({ mountId, device, readOnly }: MountIdentity): MountIdentity {
+  return { mountId, device, ...(readOnly === true ? { readOnly } : {}) };
 }

@@ -1,6 +1,6 @@
 /** The few Host methods the reconciler itself uses: a hand-driven clock, record files, a settable mount table. */
-import { done, fail, type Failure, ok } from '../../mount/failure.ts';
-import type { AbsolutePath, DeviceNumber, Host } from '../../mount/host.ts';
+import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, DeviceNumber, FileSystemProbe, Host } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 
 export interface BenchHost extends Host {
@@ -9,6 +9,8 @@ export interface BenchHost extends Host {
   /** Texts of links and numbers of device nodes, by path. */
   readonly links: Map<AbsolutePath, string>;
   readonly nodes: Map<AbsolutePath, DeviceNumber>;
+  /** Answers of `probeFileSystem`; what is not here is alive. */
+  readonly probes: Map<AbsolutePath, Promise<Result<FileSystemProbe>>>;
   failWrites: Failure | undefined;
   failOverwrites: Failure | undefined;
   failRemovals: Failure | undefined;
@@ -31,6 +33,7 @@ export function createBenchHost(): BenchHost {
     entries,
     links,
     nodes,
+    probes: new Map<AbsolutePath, Promise<Result<FileSystemProbe>>>(),
     failWrites: undefined as Failure | undefined,
     failOverwrites: undefined as Failure | undefined,
     failRemovals: undefined as Failure | undefined,
@@ -110,6 +113,8 @@ export function createBenchHost(): BenchHost {
         }),
       );
     },
+    probeFileSystem: async (path: AbsolutePath) =>
+      host.probes.get(path) ?? ok({ kind: 'alive', readOnly: false } as FileSystemProbe),
     readMountTable: async () => ok(createMountTable(entries)),
     async readLink(path: AbsolutePath) {
       const text = links.get(path);

@@ -2,7 +2,7 @@
  * File systems that die under volumes that are staged or published, from a stream of chance of its own: shut down,
  * read-only by an error, or left by their daemon. What is mounted anew is alive again.
  */
-import type { DeathCause } from '../../mount/host.ts';
+import type { DeathCause } from '../../mount/failure.ts';
 import type { PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import type { Operation } from '../../reconciler/operation.ts';
@@ -28,6 +28,8 @@ export interface DeathParts {
   readonly stormy: () => boolean;
 }
 
+/** A stage is looked at when it is made, and not again for a pod that comes at once. */
+const FRESH_MS = 1_000;
 const DEATHS_SHARE = 0.15;
 /** So long after the death what was decided about it may still be done. */
 const DECIDED_MS_MAX = 200_000;
@@ -38,6 +40,8 @@ export function withDeaths(plan: Plan, random: Random): Plan {
 }
 
 const CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'read-only', 'daemon-gone'];
+/** What a mount shows that was just made. Read-only it may have been made: without a stage nobody knew it before. */
+const PLAIN_CAUSES: readonly DeathCause[] = ['input-output', 'daemon-gone'];
 
 export class FileSystemDeaths {
   readonly #parts: DeathParts;
@@ -63,15 +67,19 @@ export class FileSystemDeaths {
   }
 
   #kill(): void {
-    const { random, storage, trace, time } = this.#parts;
+    const { random, kernel, storage, trace, time } = this.#parts;
     const alive = storage
       .backings()
       .filter(({ block, fileSystem }) => !block && fileSystem.mounts > 0 && fileSystem.death === undefined);
     if (alive.length === 0) return;
     const { handle, fileSystem } = random.pick(alive);
-    fileSystem.death = { cause: random.pick(CAUSES), sinceMs: time.nowMs() };
+    const isStaged = kernel.mounts().some((one) => {
+      return one.fileSystem === fileSystem && one.target.endsWith('/globalmount');
+    });
+    const cause = random.pick(isStaged ? CAUSES : PLAIN_CAUSES);
+    fileSystem.death = { cause, sinceMs: time.nowMs() };
     this.#diedMs.set(handle, time.nowMs());
-    trace.add(`the file system of ${handle} dies: ${fileSystem.death.cause}`);
+    trace.add(`the file system of ${handle} dies: ${cause}`);
   }
 
   /** DR-11: no pod becomes ready from what was dead when its publish began. After every event of a started agent. */
@@ -89,7 +97,7 @@ export class FileSystemDeaths {
     for (const name of ready) {
       const beganMs = this.#began.get(name);
       const death = beganMs === undefined || this.#ready.has(name) ? undefined : this.#deathOf(name);
-      if (death !== undefined && beganMs !== undefined && death.sinceMs < beganMs)
+      if (death !== undefined && beganMs !== undefined && death.sinceMs + FRESH_MS < beganMs)
         this.#parts.violate('DR-11', `${name} is ready, and its file system is dead: ${death.cause}`);
     }
     this.#ready = ready;

@@ -1,5 +1,6 @@
 /** Inodes and file systems of the simulated machine; mounts are sim-kernel.ts. */
-import type { DeathCause, DeviceNumber, PathKind } from '../../mount/host.ts';
+import type { DeathCause } from '../../mount/failure.ts';
+import type { DeviceNumber, PathKind } from '../../mount/host.ts';
 
 /** What a system call says when it refuses. */
 export type Errno =

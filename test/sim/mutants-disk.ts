@@ -1,7 +1,9 @@
-/** Planted bugs of records on a sick disk. */
+/** Planted bugs of records on a sick disk, and of dead file systems. */
 import { climbs } from '../../reconciler/operation.ts';
-import type { Mutant } from './mutant.ts';
-import { aboutSickDisks } from './stories.ts';
+import { ok } from '../../mount/failure.ts';
+import { planVolume } from '../../reconciler/plan.ts';
+import { type Mutant, withHost } from './mutant.ts';
+import { aboutDeadFileSystems, aboutSickDisks } from './stories.ts';
 
 export const DISK_MUTANTS: readonly Mutant[] = [
   {
@@ -10,6 +12,37 @@ export const DISK_MUTANTS: readonly Mutant[] = [
     make: () => ({
       policy: { mayBegin: (operation, saved) => saved.ok || !climbs(operation.kind) },
       plan: aboutSickDisks,
+    }),
+  },
+  {
+    name: 'publishes from a file system without asking whether it serves',
+    caughtBy: ['DR-11'],
+    make: () => ({
+      ...withHost((host) => ({
+        probeFileSystem: async () => ok({ kind: 'alive', readOnly: false }),
+        lookUpMount: async (path) => {
+          const seen = await host.lookUpMount(path);
+          if (!seen.ok || !seen.value.mounted) return seen;
+          const { death: _, readOnly: __, ...mount } = seen.value;
+          return ok(mount);
+        },
+      })),
+      plan: aboutDeadFileSystems,
+    }),
+  },
+  {
+    name: 'stages again over a dead file system instead of taking it down',
+    caughtBy: ['liveness'],
+    make: () => ({
+      policy: {
+        planVolume: (input) => {
+          const { actual } = input;
+          return planVolume(
+            actual === undefined ? input : { ...input, actual: { ...actual, sickness: undefined } },
+          );
+        },
+      },
+      plan: aboutDeadFileSystems,
     }),
   },
 ];

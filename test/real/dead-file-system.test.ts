@@ -1,0 +1,120 @@
+/** What the kernel answers about file systems that died, and that nobody waits for one that hangs. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { test, type TestContext } from 'node:test';
+import { type AbsolutePath, below, type MountIdentity } from '../../mount/host.ts';
+import { deathInOptions } from '../../mount/file-system-death.ts';
+import { parseMountTable } from '../../mount/mount-table.ts';
+import { findDeath } from '../../plugins/dead-file-system.ts';
+import { mountFuse } from '../hostile/fuse-server.ts';
+import { realHost, scratchDirectory } from '../mount/scratch.ts';
+import { csiSpec } from '../plugins/csi-spec.ts';
+import { value } from '../value.ts';
+import { inPrivateNamespace } from './namespace.ts';
+
+const skip = inPrivateNamespace();
+const MIB = 1_024 * 1_024;
+const SPEC = csiSpec('driver.example', 'data', 'pv-data');
+const run = (tool: string, ...argv: readonly string[]): string =>
+  execFileSync(tool, argv, { encoding: 'utf8' }).trim();
+
+/** On a loop device that goes with the test; answers the name of the device. */
+function mountImage(
+  t: TestContext,
+  target: AbsolutePath,
+  mebibytes: number,
+  [tool, ...argv]: readonly [string, ...string[]],
+  ...options: readonly string[]
+): string {
+  const image = `${target}.image`;
+  writeFileSync(image, '');
+  truncateSync(image, mebibytes * MIB);
+  mkdirSync(target);
+  run(tool, ...argv, image);
+  const device = run('losetup', '--find', '--show', image);
+  t.after(() => run('losetup', '--detach', device));
+  run('mount', ...options, device, target);
+  return device.slice('/dev/'.length);
+}
+
+async function world(t: TestContext) {
+  const target = below(scratchDirectory(t), 'volume');
+  const host = await realHost(t);
+  const find = async (mount?: MountIdentity) =>
+    value(await findDeath(host, { path: target, spec: SPEC, mount }));
+  return { target, host, find };
+}
+
+test('MT-07: an XFS that is shut down is dead, though the table shows nothing of it', { skip }, async (t) => {
+  const { target, host, find } = await world(t);
+  mountImage(t, target, 320, ['mkfs.xfs', '-q']);
+  assert.equal(await find(), 'usable');
+  run('xfs_io', '-x', '-c', 'shutdown', target);
+  assert.equal(await find(), 'input-output');
+  const seen = value(await host.lookUpMount(target));
+  assert.deepEqual(seen.mounted && seen.death, 'input-output');
+});
+
+test('MT-06: an ext4 that an error made read-only is dead, though it answers', { skip }, async (t) => {
+  const { target, host, find } = await world(t);
+  const device = mountImage(t, target, 32, ['mkfs.ext4', '-q'], '-o', 'errors=remount-ro');
+  const mount = value(await host.lookUpMount(target));
+  assert.ok(mount.mounted);
+  assert.equal(await find(mount), 'usable');
+  writeFileSync(`/sys/fs/ext4/${device}/trigger_fs_error`, '1');
+  // Before Linux 6.13 the file system itself turns read-only.
+  assert.match(await find(mount), /^(emergency-read-only|read-only)$/);
+  const table = value(parseMountTable(readFileSync('/proc/self/mountinfo', 'utf8')));
+  const options = table.at(target).at(-1)?.superOptions ?? [];
+  assert.ok(deathInOptions(options) !== undefined || options.includes('ro'), options.join());
+});
+
+test('read-only is dead where it was written, and not where it never was', { skip }, async (t) => {
+  const { target, host, find } = await world(t);
+  mountImage(t, target, 32, ['mkfs.ext4', '-q']);
+  const mount = value(await host.lookUpMount(target));
+  assert.ok(mount.mounted && mount.readOnly === undefined);
+  run('mount', '-o', 'remount,ro', target);
+  assert.equal(await find(mount), 'read-only');
+  const now = value(await host.lookUpMount(target));
+  assert.ok(now.mounted && now.readOnly === true);
+  assert.equal(await find(now), 'usable');
+  const probe = { path: target, mount };
+  const reader = { ...SPEC, accessModes: ['ReadOnlyMany' as const] };
+  assert.equal(value(await findDeath(host, { ...probe, spec: reader })), 'usable');
+});
+
+test('DR-11: a FUSE whose daemon is gone is dead', { skip }, async (t) => {
+  const { target, find } = await world(t);
+  mkdirSync(target);
+  const fuse = await mountFuse(target);
+  assert.equal(await find(), 'usable');
+  await fuse.kill();
+  assert.equal(await find(), 'daemon-gone');
+});
+
+test('one that hangs is silent, is asked once, and holds up no other call', { skip }, async (t) => {
+  const root = scratchDirectory(t);
+  const target = below(root, 'volume');
+  const host = await realHost(t, { deadlinesMs: { probe: 1_000 }, pathBrokersMax: 1 });
+  mkdirSync(target);
+  const fuse = await mountFuse(target);
+  t.after(() => fuse.kill());
+  await fuse.set({ kind: 'hang' });
+  const asked = [host.probeFileSystem(target), host.probeFileSystem(target)];
+  assert.deepEqual(value(await host.listDirectory(root, 10)), ['volume']);
+  assert.deepEqual(
+    (await Promise.all(asked)).map((one) => value(one).kind),
+    ['silent', 'silent'],
+  );
+  await fuse.set({ kind: 'serve' });
+  assert.equal(value(await host.probeFileSystem(target)).kind, 'alive');
+});
+
+test('what is no mount, or not there, is neither dead nor alive', { skip }, async (t) => {
+  const { target, host } = await world(t);
+  assert.equal(value(await host.probeFileSystem(target)).kind, 'unmounted');
+  mkdirSync(target);
+  assert.equal(value(await host.probeFileSystem(target)).kind, 'unmounted');
+});
