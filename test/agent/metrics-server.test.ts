@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createServer, type AddressInfo } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { request } from 'node:http';
 import { after, test } from 'node:test';
 import { createMetricsServer, type MetricsServer, parseListenAddress } from '../../agent/metrics-server.ts';
@@ -64,6 +64,53 @@ test('GET /metrics is the text of this moment; nothing else is answered, and not
   assert.equal((await ask(port, 'GET', '/v1/status')).status, 404);
   for (const method of ['POST', 'DELETE', 'PUT'])
     assert.equal((await ask(port, method, '/metrics')).status, 405);
+});
+
+const SLOW_CLIENTS = 200;
+
+/** One that connects and says no more than this; settles with it when the server has it. */
+function slowClient(port: number, said: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port }, () => {
+      socket.write(said, () => resolve(socket));
+    });
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNRESET' || error.code === 'EPIPE') resolve(socket);
+      else reject(error);
+    });
+    socket.resume();
+  });
+}
+
+const untilClosed = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    if (socket.closed) resolve();
+    else socket.once('close', () => resolve());
+  });
+
+test('slow clients, however many, keep nobody from an answer, and are ended', async () => {
+  const port = await serve(() => 'mooring_up 1\n');
+  const slow: Socket[] = [];
+  for (const said of [
+    '',
+    'G',
+    'GET /metrics HTTP/1.1\r\nx: ',
+    'POST /metrics HTTP/1.1\r\ncontent-length: 9\r\nhost: a\r\n\r\nx',
+  ]) {
+    for (let count = 0; count < SLOW_CLIENTS / 4; count += 1) slow.push(await slowClient(port, said));
+    assert.equal((await ask(port, 'GET', '/metrics')).text, 'mooring_up 1\n');
+  }
+  await Promise.all(slow.map(untilClosed));
+});
+
+test('a client that does not read its answer is ended', async () => {
+  const port = await serve(() => 'x'.repeat(30_000_000));
+  const socket = await slowClient(port, 'GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n');
+  socket.pause();
+  // What it says more tells it that nobody listens any more.
+  const more = setInterval(() => socket.write('x'), 500);
+  await untilClosed(socket);
+  clearInterval(more);
 });
 
 test('metrics that cannot be made are an answer, and the agent goes on', async () => {
