@@ -1,6 +1,6 @@
 /** The metrics over TCP, for a Prometheus that does not read unix sockets: GET /metrics, and nothing else. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import { done, fail, type Result } from '../mount/failure.ts';
 import type { Log } from '../reconciler/log.ts';
 import { METRICS_CONTENT_TYPE } from './metrics.ts';
@@ -39,24 +39,44 @@ export function parseListenAddress(text: string): ListenAddress | undefined {
 
 /** Others may connect here: what one of them can take is small. */
 const HEADER_BYTES_MAX = 4_096;
-const CONNECTIONS_MAX = 16;
-const HEADERS_TIMEOUT_MS = 5_000;
-const REQUEST_TIMEOUT_MS = 10_000;
+const CONNECTIONS_MAX = 64;
 const KEEP_ALIVE_MS = 5_000;
+/** From the connection, or the answer before, until the answer was taken: whoever is slower has lost it. */
+const REQUEST_MS_MAX = 10_000;
 
 /** Listens on nothing before `listen`. */
 export function createMetricsServer({ listen, metrics, log }: MetricsServerParts): MetricsServer {
   const limits = {
     maxHeaderSize: HEADER_BYTES_MAX,
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
   };
+  const connections = new Map<Socket, NodeJS.Timeout>();
   const server = createServer(limits, (request, response) => {
     request.resume();
+    response.once('finish', () => begin(request.socket));
     respond(request, response);
   });
-  server.maxConnections = CONNECTIONS_MAX;
+  server.on('connection', (socket: Socket) => {
+    socket.once('close', () => {
+      clearTimeout(connections.get(socket));
+      connections.delete(socket);
+    });
+    begin(socket);
+    // The one that has waited longest goes, so that slow ones, however many, keep nobody out.
+    const [oldest] = connections.keys();
+    if (connections.size > CONNECTIONS_MAX) oldest?.destroy();
+  });
+
+  /** Its time begins now, and it is the youngest. */
+  function begin(socket: Socket): void {
+    clearTimeout(connections.get(socket));
+    connections.delete(socket);
+    if (socket.destroyed) return;
+    connections.set(
+      socket,
+      setTimeout(() => socket.destroy(), REQUEST_MS_MAX),
+    );
+  }
 
   function respond({ method, url = '' }: IncomingMessage, response: ServerResponse): void {
     const isHead = method === 'HEAD';
