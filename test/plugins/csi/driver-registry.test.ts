@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, lstatSync, mkdirSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { createDriverRegistry, type RunningDriverRegistry } from '../../../plugins/csi/driver-registry.ts';
@@ -427,4 +437,46 @@ test('DR-25: two hundred sockets at once are two hundred drivers', async () => {
     await registrar(world, { name: `d${index}.test`, endpoint: socket }, `${index}-reg.sock`);
   }
   await until('all registered', () => world.registry.list().length === 200);
+});
+
+const TOO_MANY = 300;
+
+test('more entries in the registry than are looked at hide neither a known driver nor an older one', async () => {
+  const { world } = await registered();
+  for (let index = 0; index < TOO_MANY; index += 1)
+    writeFileSync(registration(world.host, `a-file-${index}`), '');
+  await until('it is told', () => /entries, and \d+ of them are not looked at/.test(reasons(world)));
+  assert.ok(world.registry.get(DRIVER));
+  const other = 'other.csi.example';
+  await driver(world, { name: other }, inRoot(world.host, 'plugins', 'd', 'other.sock'));
+  await registrar(
+    world,
+    { name: other, endpoint: inRoot(world.host, 'plugins', 'd', 'other.sock') },
+    'z-other-reg.sock',
+  );
+  await until('a socket comes before files', () => world.registry.get(other) !== undefined);
+});
+
+test('after a restart the oldest sockets of too many are looked at first', async (t) => {
+  const servers: GrpcServer[] = [];
+  const junk = createServer();
+  t.after(async () => {
+    junk.close();
+    for (const server of servers) await server.close();
+  });
+  const world = await start({
+    before: async (host) => {
+      mkdirSync(inRoot(host, 'plugins_registry'), { mode: 0o750 });
+      const junk = createServer()
+        .listen(inRoot(host, 'plugins', 'd', 'junk.sock'))
+        .unref();
+      await new Promise((resolve) => junk.once('listening', resolve));
+      for (let index = 0; index < TOO_MANY; index += 1)
+        linkSync(inRoot(host, 'plugins', 'd', 'junk.sock'), registration(host, `a-${index}.sock`));
+      servers.push(await serveDriver(host, endpointOf(host), script({})));
+      servers.push(await serveRegistrar(registration(host), { endpoint: endpointOf(host) }));
+      utimesSync(registration(host), 1, 1);
+    },
+  });
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
 });

@@ -133,8 +133,16 @@ export function createSocketHost(): SocketHost {
         watcher.close();
       };
     },
+    async readDirectoryFiles(path) {
+      const names = await attempt(() => readdir(path));
+      if (!names.ok) return names;
+      return ok(
+        names.value.map((name) => {
+          return { name, facts: facts(`${path}/${name}`, foreign), content: undefined, stamp: undefined };
+        }),
+      );
+    },
     removeTree: never,
-    readDirectoryFiles: never,
     rename: never,
     makeLink: never,
     readLink: never,
