@@ -5,7 +5,6 @@ import {
   type Cancel,
   type Host,
   parentOf,
-  parseAbsolutePath,
   type SocketIdentity,
 } from '../../mount/host.ts';
 import type { Layout } from '../layout.ts';
@@ -21,9 +20,9 @@ import {
   trustDirectory,
 } from './registration.ts';
 import { shown } from './status.ts';
+import { scanRegistry } from './registry-scan.ts';
 import { createWatchList } from './watch-list.ts';
 
-const SOCKETS_MAX = 256;
 const REGISTRY_MODE = 0o750;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 10_000;
@@ -139,13 +138,15 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
 
   async function scanOnce(): Promise<void> {
     const trusted = await trustDirectory(host, layout.registry);
-    const names = trusted.ok ? await host.listDirectory(layout.registry, SOCKETS_MAX) : trusted;
+    const isKnown = (socket: AbsolutePath): boolean => isDriver(entries.get(socket));
+    const scanned = trusted.ok ? await scanRegistry(host, layout.registry, isKnown) : trusted;
     if (stopped) return;
-    directoryRefusal = names.ok ? undefined : names.failure.message;
-    for (const name of names.ok ? names.value : []) {
-      const socket = name.startsWith('.') ? undefined : parseAbsolutePath(`${layout.registry}/${name}`);
-      if (socket !== undefined && !entries.has(socket)) addEntry(socket, false);
-    }
+    directoryRefusal = scanned.ok ? scanned.value.refusal : scanned.failure.message;
+    const sockets = new Set(scanned.ok ? scanned.value.sockets : []);
+    for (const socket of sockets) if (!entries.has(socket)) addEntry(socket, false);
+    const hasLeft = scanned.ok && scanned.value.refusal !== undefined;
+    for (const entry of hasLeft ? [...entries.values()] : [])
+      if (!entry.isStatic && !sockets.has(entry.socket)) forget(entry);
     // Those that are not listed any more, too: each is told by its own lstat.
     for (const entry of entries.values()) void entry.look.ask();
   }
@@ -374,3 +375,8 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
 }
 
 type Refused = { readonly ok: false; readonly failure: Failure };
+
+/** It is one, or was the last time it answered. */
+function isDriver(entry: Entry | undefined): boolean {
+  return entry?.instance !== undefined || entry?.announced !== undefined;
+}
