@@ -36,7 +36,9 @@ export async function scanRegistry(
     .flatMap(({ name }) => socketOf(name))
     .sort((a, b) => Number(isKnown(b)) - Number(isKnown(a)));
   const left = sorted.length - SOCKETS_MAX;
-  const refusal = `has ${entries.value.length} entries, and ${left} of them are not looked at: only ${SOCKETS_MAX} are, the oldest sockets first; remove what is no driver's`;
+  const refusal =
+    `has ${entries.value.length} entries, and ${left} of them are not looked at: only ${SOCKETS_MAX} are, known ` +
+    'drivers first, then the oldest sockets; remove what is no socket of a driver';
   return ok({ sockets: sorted.slice(0, SOCKETS_MAX), refusal: left > 0 ? refusal : undefined });
 }
 
