@@ -7,6 +7,7 @@ import type { AbsolutePath, ContentStamp, DirectoryReading, FileEntry, Host } fr
 import { Sensitive } from '../plugins/sensitive.ts';
 import type { Look } from './manifest-file.ts';
 import type { ManifestLimits } from './manifest-limits.ts';
+import { whyUntrusted } from './manifest-owner.ts';
 import type { ManifestParser } from './manifest-parser.ts';
 import { compareText } from './wish.ts';
 
@@ -229,6 +230,8 @@ function whyUnreadable({ facts, content }: FileEntry): string | undefined {
     );
   }
   if (facts.kind !== 'file') return `it is of kind ${facts.kind}, and only regular files are read`;
+  const untrusted = whyUntrusted(facts);
+  if (untrusted !== undefined) return untrusted;
   return content === undefined || content.ok ? undefined : content.failure.message;
 }
 

@@ -12,6 +12,7 @@ import { createChildParser } from './child-parser.ts';
 import type { Config } from './config.ts';
 import { createDirectoryWatcher } from './directory-watcher.ts';
 import { EXIT_CODES } from './exit-code.ts';
+import { directoryWarnings } from './manifest-owner.ts';
 import type { ManifestParser } from './manifest-parser.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from './metrics.ts';
@@ -71,6 +72,8 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
   const { host, parser, closeHost } = await createHost(launch, helpers.value.descriptor);
   const checked = await checkHost(launch, host);
+  for (const warning of await directoryWarnings(host, config.manifests))
+    log.warn('configuration', { warning });
   const agent = createAgent({ host, parser, config, log });
   const started = checked.ok ? await agent.start() : checked;
   if (!started.ok) {

@@ -48,6 +48,12 @@ export class DirectoryHost
     this.#files.set(name, { ...entry, content: ok(Buffer.from(content)) });
   }
 
+  /** chmod(1) or chown(1). */
+  giveAway(name: string, facts: Partial<Pick<FileEntry['facts'], 'mode' | 'uid'>>): void {
+    const entry = this.#entry(name);
+    this.#files.set(name, { ...entry, facts: { ...entry.facts, ...facts } });
+  }
+
   #entry(name: string): FileEntry {
     const entry = this.#files.get(name);
     if (entry === undefined) throw new Error(`no file ${name}`);

@@ -235,6 +235,27 @@ test('a file that breaks keeps what it said, says that it is unknown, and is wel
   }
 });
 
+test('a file that others can write, or own, says nothing, and nothing of it is taken down', async () => {
+  const wrong = [{ mode: 0o664 }, { mode: 0o646 }, { mode: 0o777 }, { uid: 4_242 }] as const;
+  for (const facts of wrong) {
+    const { host, source } = await bench({ 'web.yaml': podYaml('web') });
+    host.write('new.yaml', podYaml('new'));
+    for (const name of ['web.yaml', 'new.yaml']) host.giveAway(name, facts);
+    await host.hint();
+    await host.advance(60_000);
+    const wish = source.current();
+    assert.deepEqual(
+      [podsOf(wish), [...wish.unknownOrigins].sort()],
+      [['uid-web'], ['new.yaml', 'web.yaml']],
+    );
+    assert.match(wish.rejected[0]?.message ?? '', /can be written by others.*chmod go-w|belongs to uid 4242/);
+    host.write('new.yaml', podYaml('new'));
+    await host.hint();
+    assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-web']);
+    source.stop();
+  }
+});
+
 test('a broken file that is deleted is not unknown any more', async () => {
   const { host, source } = await bench({ 'web.yaml': 'a: [b\n' });
   assert.deepEqual([...source.current().unknownOrigins], ['web.yaml']);
