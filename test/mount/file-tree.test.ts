@@ -1,31 +1,43 @@
 import assert from 'node:assert/strict';
-import { closeSync, constants, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { below } from '../../mount/host.ts';
 import { removeTree } from '../../mount/file-tree.ts';
 import { readFile } from '../../mount/file-effects.ts';
+import { plantDeep } from './deep-tree.ts';
 import { scratchDirectory } from './scratch.ts';
-
-const O_PATH = 0o10000000;
 
 test('a tree far deeper than a path can be long goes, with the names that are no text', (t) => {
   const root = scratchDirectory(t);
   mkdirSync(`${root}/tree`);
-  let descriptor = openSync(`${root}/tree`, O_PATH | constants.O_DIRECTORY);
-  for (let depth = 0; depth < 2_000; depth += 1) {
-    const child = `/proc/self/fd/${descriptor}/dddddddddd`;
-    mkdirSync(child);
-    const next = openSync(child, O_PATH | constants.O_DIRECTORY);
-    closeSync(descriptor);
-    descriptor = next;
-  }
-  writeFileSync(Buffer.concat([Buffer.from(`/proc/self/fd/${descriptor}/`), Buffer.from([0xff, 0xfe])]), 'x');
-  closeSync(descriptor);
+  plantDeep(`${root}/tree`);
   for (let n = 0; n < 500; n += 1) writeFileSync(`${root}/tree/${n}`, 'x');
   const removed = removeTree(below(root, 'tree'));
   assert.ok(removed.ok, removed.ok ? '' : removed.failure.message);
   assert.deepEqual(readdirSync(root), []);
+});
+
+test('each directory is listed once, however many are beside it', (t) => {
+  const root = scratchDirectory(t);
+  const directories = 1_000;
+  for (let n = 0; n < directories; n += 1) mkdirSync(`${root}/tree/${n}`, { recursive: true });
+  for (let n = 0; n < directories; n += 1) writeFileSync(`${root}/tree/${n}/f`, '');
+  const { opendirSync } = fs;
+  t.after(() => {
+    fs.opendirSync = opendirSync;
+    syncBuiltinESMExports();
+  });
+  let listed = 0;
+  fs.opendirSync = ((...all: Parameters<typeof opendirSync>) => {
+    listed += 1;
+    return opendirSync(...all);
+  }) as typeof opendirSync;
+  syncBuiltinESMExports();
+  assert.ok(removeTree(below(root, 'tree')).ok);
+  assert.equal(existsSync(`${root}/tree`), false);
+  assert.equal(listed, directories + 1);
 });
 
 test('what is no directory is refused and kept', (t) => {

@@ -6,6 +6,7 @@ import { type AbsolutePath, below } from '../../mount/host.ts';
 import { GID, ownershipRequest } from '../contract/ownership.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { value } from '../value.ts';
+import { plantDeep } from './deep-tree.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
 const skip = inPrivateNamespace();
@@ -134,7 +135,7 @@ test('neither a link to the root of the machine nor a mount below is gone into',
     assert.equal(lstatSync(path).gid, 0, path);
 });
 
-test('names are bytes, depth has room, and every kind of file is given away unopened', {
+test('names are bytes, and every kind of file is given away unopened, a device node but for its mode', {
   skip,
 }, async (t) => {
   const host = await realHost(t);
@@ -157,8 +158,20 @@ test('names are bytes, depth has room, and every kind of file is given away unop
   assert.equal(lstatSync(Buffer.concat([odd, Buffer.from('/f')])).gid, GID);
   assert.deepEqual(
     ['fifo', 'null'].map((name) => lstatSync(below(volume, name)).mode & 0o777),
-    [0o660, 0o660],
+    [0o660, 0o600],
   );
+});
+
+test('a volume far deeper than descriptors and paths reach is given away', { skip }, async (t) => {
+  const host = await realHost(t);
+  const volume = below(scratchDirectory(t), 'volume');
+  mkdirSync(volume, { mode: 0o755 });
+  const entries = plantDeep(volume);
+  const given = value(await host.changeOwnership(ownershipRequest(volume)));
+  assert.deepEqual(given, { seen: entries + 1, changed: entries + 1, refused: 0 });
+  const again = value(await host.changeOwnership(ownershipRequest(volume)));
+  assert.deepEqual(again, { seen: entries + 1, changed: 0, refused: 0 });
+  value(await host.removeTree(volume));
 });
 
 test('what refuses is counted and kept, and a root that refuses fails the walk', { skip }, async (t) => {

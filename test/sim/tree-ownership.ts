@@ -12,7 +12,7 @@ export interface OwnedEntry {
 
 /** The mode it has to have, its group being right: `Host.changeOwnership`. */
 export function ownedMode(entry: OwnedEntry, { readOnly }: OwnershipTerms): number {
-  if (entry.kind === 'symlink') return entry.mode;
+  if (entry.kind === 'symlink' || entry.kind === 'block' || entry.kind === 'character') return entry.mode;
   return entry.mode | (readOnly ? 0o440 : 0o660) | (entry.kind === 'directory' ? 0o2110 : 0);
 }
 
