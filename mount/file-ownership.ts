@@ -14,9 +14,10 @@ import {
   type Stats,
 } from 'node:fs';
 import { errnoOf, failErrno } from './errno.ts';
-import { type Failure, fail, ok, type Result } from './failure.ts';
+import { done, type Failure, fail, ok, type Result } from './failure.ts';
 import type { AbsolutePath, OwnershipReport } from './host.ts';
 import { mountIdOf, openChild, O_PATH, type Place, placeOf, withDirectory } from './path-walk.ts';
+import { identityOf, walkTree } from './file-walk.ts';
 
 /** What one call does. */
 export interface OwnershipPart {
@@ -51,8 +52,6 @@ const READABLE_BITS = 0o440;
 const DIRECTORY_BITS = 0o2110;
 /** What a root has only when all of its volume is its group's. */
 const SETGID = 0o2000;
-/** Each level has two descriptors open. */
-const DEPTH_MAX = 1_000;
 const DIRECTORIES_MAX = 1_024;
 /** A batch of getdents(2); more gains nothing. */
 const ENTRIES_A_READ = 128;
@@ -125,16 +124,15 @@ function perform(walk: Walk, place: Place): Result<OwnershipPartReport> {
       changeDirectory(walk, place, isRoot);
       return ok(reportOf(walk, true, []));
     case 'tree': {
-      const deep = changeTree(walk, place, isRoot);
-      return deep === undefined ? ok(reportOf(walk, true, [])) : fail(blamed(deep, walk));
+      const walked = changeTree(walk, place, isRoot);
+      return walked.ok ? ok(reportOf(walk, true, [])) : fail(blamed(walked.failure, walk));
     }
   }
 }
 
 function lookAt(walk: Walk, place: Place): OwnershipPartReport {
-  const { dev, ino } = fstatSync(place.descriptor, { bigint: true });
   const right = isRight(fstatSync(place.descriptor), walk.part);
-  return { ...reportOf(walk, right, []), identity: `${dev}:${ino}` };
+  return { ...reportOf(walk, right, []), identity: identityOf(place) };
 }
 
 /** Without setgid it is right for no group, for us as for the kubelet. What refuses this refuses the rest, too. */
@@ -167,51 +165,22 @@ function changeLevel(walk: Walk, place: Place): readonly Uint8Array[] | undefine
   return directories;
 }
 
-interface Frame {
-  readonly place: Place;
-  readonly entries: Dir;
-}
-
-/** Post-order with one open directory for each level: however many entries one has, none is remembered. */
-function changeTree(walk: Walk, top: Place, isRoot: boolean): Failure | undefined {
-  const frames: Frame[] = [];
-  const entries = openEntries(walk, top);
-  if (entries === undefined) return undefined;
-  frames.push({ place: top, entries });
-  try {
-    for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
-      const entry = frame.entries.readSync();
-      if (entry === null) {
-        changeDirectory(walk, frame.place, isRoot && frames.length === 1);
-        leave(frames, top);
-        continue;
-      }
-      const name = nameOf(entry);
-      if (!entry.isDirectory() && !changeEntry(walk, frame.place, name)) continue;
-      if (frames.length === DEPTH_MAX) {
-        const message = `more than ${DEPTH_MAX} directories inside each other in ${walk.part.path}`;
-        return { code: 'too-large', message: message.slice(0, 1_024), effect: 'none' };
-      }
-      enter(walk, frames, frame.place, name);
-    }
-    return undefined;
-  } finally {
-    while (frames.length > 0) leave(frames, top);
-  }
-}
-
-function enter(walk: Walk, frames: Frame[], parent: Place, name: Buffer): void {
-  const place = openDirectory(parent, name, walk);
-  if (place === undefined) return;
-  const entries = openEntries(walk, place);
-  if (entries === undefined) closeSync(place.descriptor);
-  else frames.push({ place, entries });
-}
-
-function leave(frames: Frame[], top: Place): void {
-  const frame = frames.pop();
-  frame?.entries.closeSync();
-  if (frame !== undefined && frame.place !== top) closeSync(frame.place.descriptor);
+/** However deep it is, and however many entries one directory has. */
+function changeTree(walk: Walk, top: Place, isRoot: boolean): Result<void> {
+  return walkTree(top, walk.part.path, {
+    entry: (directory, name) => ok(changeEntry(walk, directory, name)),
+    finish: (directory, depth) => {
+      changeDirectory(walk, directory, isRoot && depth === 0);
+      return done;
+    },
+    left: () => ok(false),
+    mounted: () => done,
+    refused: (error) => {
+      // No directory any more.
+      if (errnoOf(error) !== 'ENOTDIR') refuse(walk, error);
+      return done;
+    },
+  });
 }
 
 /** Undefined when there is nothing for us: gone, no directory any more, or the root of another mount. */
@@ -288,9 +257,12 @@ function isRight(seen: Stats, part: OwnershipPart): boolean {
   return seen.gid === part.gid && (seen.mode & bits) === bits;
 }
 
-/** The mode of a link means nothing, and chmod(2) would go through it. */
+/**
+ * The mode of a link means nothing, and chmod(2) would go through it. That of a device node says who may have the
+ * device, which is no file of the volume.
+ */
 function bitsFor(seen: Stats, { readOnly }: OwnershipPart): number {
-  if (seen.isSymbolicLink()) return 0;
+  if (seen.isSymbolicLink() || seen.isBlockDevice() || seen.isCharacterDevice()) return 0;
   return (readOnly ? READABLE_BITS : WRITABLE_BITS) | (seen.isDirectory() ? DIRECTORY_BITS : 0);
 }
 
