@@ -396,6 +396,19 @@ function mountSentences(sentence: Sentence): void {
     assert.deepEqual(value(await host.lookUpMount(target)), { mounted: false });
     assert.deepEqual(await names(host, target), ['under']);
   });
+  sentence('a mounted file system that is well is alive, and nothing else is', async ({ host, root }) => {
+    const target = below(root, 'm');
+    const kind = async (path: AbsolutePath) => value(await host.probeFileSystem(path)).kind;
+    assert.equal(await kind(target), 'unmounted');
+    await mountTmpfs(host, target);
+    assert.deepEqual(value(await host.probeFileSystem(target)), { kind: 'alive', readOnly: false });
+    assert.equal(await kind(below(target, 'x')), 'unmounted');
+    assert.equal((await mounted(host, target)).readOnly, undefined);
+    value(await host.unmount(target));
+    assert.equal(await kind(target), 'unmounted');
+    value(await host.makeLink(below(root, 'l'), 'm'));
+    refuses(await host.probeFileSystem(below(root, 'l', 'x')), 'path-unsafe');
+  });
   sentence('a lookup and the table agree about a mount', async ({ host, root }) => {
     const target = below(root, 'm');
     await mountTmpfs(host, target);
