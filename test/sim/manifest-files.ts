@@ -18,6 +18,9 @@ export class ManifestFiles {
   readonly #kernel: SimKernel;
   readonly #random: Random;
   readonly #files = new Map<string, ManifestFile>();
+  /** Names of what was written or removed while the directory was out of reach. */
+  readonly #deferred = new Set<string>();
+  #isOutOfReach = false;
 
   constructor(kernel: SimKernel, random: Random) {
     this.#kernel = kernel;
@@ -51,7 +54,28 @@ export class ManifestFiles {
     this.#files.delete(name);
   }
 
+  /** Another directory is in the place of the user's: what the user does to the files comes when it is back. */
+  putOutOfReach(): void {
+    this.#isOutOfReach = true;
+  }
+
+  /** `all`: in a directory that has none of them. */
+  comeInReach(which: 'changed' | 'all'): void {
+    this.#isOutOfReach = false;
+    if (which === 'all') for (const name of this.#files.keys()) this.#deferred.add(name);
+    for (const name of this.#deferred) {
+      const file = this.#files.get(name);
+      if (file === undefined) this.#kernel.removeFile(below(MANIFESTS, name));
+      else this.write(file);
+    }
+    this.#deferred.clear();
+  }
+
   write({ name, objects, state }: ManifestFile): void {
+    if (this.#isOutOfReach) {
+      this.#deferred.add(name);
+      return;
+    }
     const path = below(MANIFESTS, name);
     this.#kernel.removeFile(path);
     if (state === 'gone') return;

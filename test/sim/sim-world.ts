@@ -7,6 +7,7 @@ import type { Backing } from './backing.ts';
 import { DriverOracle } from './driver-oracle.ts';
 import { FileSystemDeaths } from './file-system-deaths.ts';
 import { plant } from './file-tree.ts';
+import { type DirectoryState, ManifestDirectory } from './manifest-directory.ts';
 import { type FileState, ManifestFiles } from './manifest-files.ts';
 import {
   attachmentObject,
@@ -40,6 +41,8 @@ import type { VirtualTime } from './virtual-time.ts';
 export interface SimWorldParts {
   readonly plan: Plan;
   readonly random: Random;
+  /** For what becomes of the directory of manifests. */
+  readonly absence: Random;
   readonly kernel: SimKernel;
   readonly time: VirtualTime;
   readonly trace: Trace;
@@ -75,11 +78,16 @@ export class SimWorld {
   readonly keepsakes = new Map<string, AbsolutePath>();
   /** Pods that were once not wanted: what they wrote may go, whenever the agent gets round to it. */
   readonly #fickle = new Set<string>();
+  /** Of every pod that ever was, by uid. */
+  readonly #names = new Map<string, string>();
   readonly #parts: SimWorldParts;
   readonly #files: ManifestFiles;
+  readonly #directory: ManifestDirectory;
   readonly #maker: PodMaker;
   #manifestDisk: ReturnType<SimKernel['makeFileSystem']> | undefined;
   #nodeIsMarked = false;
+  /** A power cut took it away, and the files are there when their disk is mounted again. */
+  #coverIsGone = false;
   /** The later words on a disk stand beside the earlier ones. */
   #attachments: readonly AttachmentWord[] = [];
   #uids = 0;
@@ -89,6 +97,7 @@ export class SimWorld {
     const { kernel, plan, random, violate, onTeardown } = parts;
     kernel.knowsNoswap = plan.knowsNoswap;
     this.#files = new ManifestFiles(kernel, random);
+    this.#directory = new ManifestDirectory(kernel, parts.absence);
     this.quarantine = new QuarantineWatch(kernel);
     this.attachmentWatch = new AttachmentWatch(violate);
     this.attached = new SimAttachments({
@@ -151,6 +160,13 @@ export class SimWorld {
     return new Set([...this.pods.values()].map(({ uid }) => uid).filter((uid) => this.keeps(uid)));
   }
 
+  /** Is there a pod of the same name and another uid? Then that one is surely gone. */
+  isSucceeded(uid: string): boolean {
+    const name = this.#names.get(uid);
+    const now = name === undefined ? undefined : this.pods.get(name);
+    return now !== undefined && now.uid !== uid;
+  }
+
   // What the user does.
 
   addPod(): void {
@@ -197,6 +213,49 @@ export class SimWorld {
     time.after(random.between(100, 30_000), () => {
       if (this.#files.get(file.name) === file && file.state === state) this.#setState(file.name, 'whole');
     });
+  }
+
+  /** Manifests of pods are not there; answers which. */
+  loseManifests(which: 'one' | 'most' | 'all'): readonly string[] {
+    const { absence, trace } = this.#parts;
+    const names = [...this.pods.values()].map(({ name }) => podFile(name));
+    const whole = absence.shuffled(names.filter((name) => this.#files.get(name)?.state === 'whole'));
+    const counts = { one: 1, most: Math.floor(whole.length / 2) + 1, all: whole.length } as const;
+    const lost = whole.slice(0, counts[which]);
+    trace.add(`manifests are gone: ${lost.join()}`);
+    for (const name of lost) this.#setState(name, 'gone');
+    return lost;
+  }
+
+  returnManifests(names: readonly string[]): void {
+    for (const name of names) if (this.#files.get(name)?.state === 'gone') this.#setState(name, 'whole');
+  }
+
+  get directoryState(): DirectoryState {
+    return this.#directory.state;
+  }
+
+  loseDirectory(how: 'covered' | 'replaced'): void {
+    if (this.#directory.state !== 'own') return;
+    this.#parts.trace.add(`the directory of manifests is ${how}`);
+    this.#files.putOutOfReach();
+    if (how === 'covered') this.#directory.cover();
+    else this.#directory.replace();
+  }
+
+  returnDirectory(): void {
+    if (this.#directory.state !== 'own')
+      this.#parts.trace.add('the directory of manifests is the old one again');
+    this.#directory.restore();
+    this.#files.comeInReach('changed');
+  }
+
+  /** All manifests are put into the new directory, which is to be the right one. */
+  fillNewDirectory(): void {
+    if (this.#directory.state !== 'replaced') return;
+    this.#parts.trace.add('all manifests are in the new directory');
+    this.#files.comeInReach('all');
+    this.#directory.keep();
   }
 
   changeContent(): void {
@@ -356,6 +415,9 @@ export class SimWorld {
     this.attachmentWatch.forgetAll();
     this.told.forgetAll();
     this.trouble.losePower();
+    const wasCovered = this.#directory.state === 'covered';
+    this.#directory.losePower();
+    this.#coverIsGone = wasCovered;
   }
 
   /** Everything is put right; what is wished stays as it is now. */
@@ -363,6 +425,7 @@ export class SimWorld {
     this.#nodeIsMarked = false;
     this.#attachments = [];
     this.attached.heal();
+    this.returnDirectory();
     for (const file of this.#files.all()) {
       if (file.state !== 'whole' || REWRITTEN.has(file.name)) this.#setState(file.name, 'whole');
     }
@@ -430,10 +493,13 @@ export class SimWorld {
     this.#manifestDisk ??= kernel.makeFileSystem('ext4', '/dev/vda2', false);
     kernel.mountFileSystem(this.#manifestDisk, '/etc/mooring' as AbsolutePath, []);
     kernel.makeDirectory(MANIFESTS, 0o750);
+    if (this.#coverIsGone) this.#files.comeInReach('changed');
+    this.#coverIsGone = false;
   }
 
   #putPod(pod: SimPod): void {
     this.pods.set(pod.name, pod);
+    this.#names.set(pod.uid, pod.name);
     this.storage.notePod(pod);
     this.#files.write(this.#files.add(podFile(pod.name), () => podObjects(pod)));
   }

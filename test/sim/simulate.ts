@@ -5,6 +5,8 @@
  * within ten virtual minutes the machine is what the user wishes, nothing runs, and it stays so.
  * A violation ends the run; the same seed gives the same trace.
  */
+import { drawAbsence } from './absence.ts';
+import { Absences } from './absences.ts';
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/agent.ts';
 import type { Config } from '../../agent/config.ts';
 import type { Log, LogFields } from '../../reconciler/log.ts';
@@ -81,6 +83,7 @@ const EXTRA_SEED = 1_000_000_007;
 const LATE_SEED = 2_000_000_011;
 const WALKS_SEED = 3_000_000_019;
 const DEATHS_SEED = 4_000_000_007;
+const ABSENCE_SEED = 5_000_000_029;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -94,6 +97,7 @@ export class Simulation {
   readonly kernel: SimKernel;
   readonly world: SimWorld;
   readonly config: Config;
+  readonly absences: Absences;
   stormy = true;
   life: Life | undefined;
   violation: Violation | undefined;
@@ -110,9 +114,11 @@ export class Simulation {
     this.#mutation = mutation;
     const random = createRandom(seed);
     const deathsRandom = createRandom(seed + DEATHS_SEED);
+    const absence = createRandom(seed + ABSENCE_SEED);
     const plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
     const timed = withDeaths(withWalkTimes(plan, createRandom(seed + WALKS_SEED)), deathsRandom);
-    this.plan = mutation.plan?.(timed) ?? timed;
+    const drawn = { ...timed, absence: drawAbsence(absence.fork()) };
+    this.plan = mutation.plan?.(drawn) ?? drawn;
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
     this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
@@ -121,6 +127,7 @@ export class Simulation {
     this.world = new SimWorld({
       plan: this.plan,
       random: random.fork(),
+      absence: absence.fork(),
       kernel: this.kernel,
       time: this.time,
       trace: this.trace,
@@ -131,6 +138,7 @@ export class Simulation {
       deathsRandom,
     });
     this.config = configOf(this.plan);
+    this.absences = new Absences(this, absence.fork());
   }
 
   violate(invariant: string, text: string): void {
@@ -144,6 +152,7 @@ export class Simulation {
     try {
       this.#boot();
       this.#scheduleEvent();
+      this.absences.begin();
       await this.time.settle();
       await this.#stepUntil(() => this.time.nowMs() >= this.plan.safetyMs);
       await this.#liveness();

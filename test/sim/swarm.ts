@@ -1,6 +1,7 @@
 /**
  * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
  */
+import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
 import type { FateKind, FateRates } from './driver-fates.ts';
 import { type DriverNature, PLAIN_NATURE } from './driver-nature.ts';
 import {
@@ -90,6 +91,7 @@ export interface Plan {
   readonly features: Features;
   /** Mean time between two deaths of file systems; 0: none dies. */
   readonly deathEveryMs: number;
+  readonly absence: AbsencePlan;
 }
 
 /** Many short stories find more than few long ones. */
@@ -158,6 +160,7 @@ function drawPlan(random: Random): Plan {
     wire: random.chance(0.1),
     features: NO_FEATURES,
     deathEveryMs: 0,
+    absence: NO_ABSENCE,
   };
 }
 

@@ -1,0 +1,56 @@
+/** Lets the manifests of a seed be gone for a while, and says what the agent must not take for a wish meanwhile. */
+import { ABSENCES, LASTS_MS_MAX } from './absence.ts';
+import type { Random } from './random.ts';
+import type { Simulation } from './simulate.ts';
+
+export class Absences {
+  readonly #sim: Simulation;
+  readonly #random: Random;
+  #isOn = false;
+
+  constructor(sim: Simulation, random: Random) {
+    this.#sim = sim;
+    this.#random = random;
+  }
+
+  begin(): void {
+    const { everyMs } = this.#sim.plan.absence;
+    if (everyMs === 0) return;
+    const waitMs = Math.ceil(-Math.log(1 - this.#random.next()) * everyMs);
+    this.#sim.time.after(waitMs, () => {
+      if (!this.#sim.stormy) return;
+      if (!this.#isOn) this.#happen();
+      this.begin();
+    });
+  }
+
+  #happen(): void {
+    const { world, time, plan } = this.#sim;
+    const kind = this.#random.pick(ABSENCES);
+    if (this.#random.chance(plan.absence.whileDown)) this.#sim.killAgent('killed before its manifests go');
+    this.#isOn = true;
+    const lastsMs = this.#random.between(1_000, LASTS_MS_MAX);
+    if (kind === 'covered' || kind === 'replaced') world.loseDirectory(kind);
+    const lost = kind === 'covered' || kind === 'replaced' ? [] : world.loseManifests(kind);
+    time.after(lastsMs, () => {
+      this.#isOn = false;
+      if (!this.#sim.stormy) return;
+      world.returnManifests(lost);
+      world.returnDirectory();
+    });
+  }
+
+  /**
+   * RS-02, AP-12: what vanished while nobody looked is kept for its time, for whoever of the wanted it may have been.
+   * One whose name another pod has by now is surely gone.
+   */
+  checkTeardown(what: string, uid: string): void {
+    const { life, plan, time, world } = this.#sim;
+    const [first] = life?.listings ?? [];
+    if (first === undefined || plan.absence.holdMs === 0 || world.isSucceeded(uid)) return;
+    if (life?.listings.some(({ kept }) => kept.has(uid)) === true) return;
+    const sinceMs = time.nowMs() - first.atMs;
+    if (sinceMs < plan.absence.holdMs)
+      this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
+  }
+}
