@@ -4,6 +4,7 @@ import type { OwnershipPart, OwnershipPartReport } from './file-ownership.ts';
 import type {
   AbsolutePath,
   DeviceNumber,
+  DirectoryIdentity,
   DirectoryReading,
   FileEntry,
   FileSystemProbe,
@@ -28,6 +29,7 @@ export interface PathCalls {
   removeEmptyDirectory: { args: { path: AbsolutePath }; result: Result<void> };
   removeTree: { args: { path: AbsolutePath }; result: Result<void> };
   listDirectory: { args: { path: AbsolutePath; entriesMax: number }; result: Result<readonly string[]> };
+  identifyDirectory: { args: { path: AbsolutePath }; result: Result<DirectoryIdentity> };
   readDirectoryFiles: {
     args: { path: AbsolutePath; stampAgeMs: number } & DirectoryReading;
     result: Result<readonly FileEntry[]>;
@@ -70,6 +72,7 @@ export const CHANGES_THE_WORLD = {
   removeEmptyDirectory: true,
   removeTree: true,
   listDirectory: false,
+  identifyDirectory: false,
   readDirectoryFiles: false,
   readFile: false,
   writeFile: true,

@@ -26,6 +26,7 @@ export const FAILURE_RETRY = {
   'path-unsafe': 'later',
   'path-wrong-kind': 'later',
   'directory-not-empty': 'later',
+  'directory-replaced': 'later',
   'permission-denied': 'later',
   'disk-full': 'later',
   'input-output': 'later',
@@ -70,6 +71,8 @@ export const FAILURE_RETRY = {
   'token-missing': 'on-change',
   quarantined: 'on-change',
   'source-unreadable': 'on-change',
+  'manifest-vanished': 'later',
+  'removed-last': 'later',
   'no-longer-wanted': 'later',
   // Our own papers.
   'record-unreadable': 'later',

@@ -21,6 +21,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs';
+import { refuseAnother } from './file-identity.ts';
 import { removeDirectoryAt } from './file-tree.ts';
 import { errnoOf, failErrno } from './errno.ts';
 import { done, type Effect, fail, ok, type Result } from './failure.ts';
@@ -116,10 +117,13 @@ function namesIn(place: Place, path: AbsolutePath, entriesMax: number): Result<r
 
 export function readDirectoryFiles(
   path: AbsolutePath,
-  { entriesMax, fileBytesMax, known, contentBytesMax = Number.POSITIVE_INFINITY, only }: DirectoryReading,
+  reading: DirectoryReading,
   stampAgeMs: number,
 ): Result<readonly FileEntry[]> {
+  const { entriesMax, fileBytesMax, known, contentBytesMax = Number.POSITIVE_INFINITY, only } = reading;
   return withDirectory(path, (place) => {
+    const another = refuseAnother(place, path, reading.identity);
+    if (another !== undefined) return another;
     const names = only === undefined ? namesIn(place, path, entriesMax) : ok([only]);
     if (!names.ok) return names;
     const seen = names.value.flatMap((name): Omit<FileEntry, 'content'>[] => {

@@ -116,10 +116,24 @@ export interface MountRequest {
 /** Names one content of one file: while the file has it, nothing was written. To be compared, not to be read. */
 export type ContentStamp = Brand<string, 'ContentStamp'>;
 
+/** Which directory it is; all of it is equal for the same directory through the same mount. */
+export interface DirectoryIdentity {
+  /** Of the mount that it is seen through; reused by the kernel, and of one boot. */
+  readonly mountId: number;
+  /** `major:minor` by fstat. */
+  readonly device: string;
+  /** Decimal digits. Reused by file systems, so it is compared with the time of birth where there is one. */
+  readonly inode: string;
+  /** Nanoseconds since the epoch, decimal; undefined where the file system keeps none. */
+  readonly bornNs: string | undefined;
+}
+
 /** What is read of a directory. */
 export interface DirectoryReading {
   readonly entriesMax: number;
   readonly fileBytesMax: number;
+  /** Another directory than this one is `directory-replaced`: nothing of it is read. */
+  readonly identity?: DirectoryIdentity;
   /** By name: contents that the caller has, and that are not read again. */
   readonly known?: ReadonlyMap<string, ContentStamp>;
   /** Of all contents together, the smaller files first; those beyond are `unread`. */
@@ -203,6 +217,8 @@ export interface Host extends Clock {
   removeTree(path: AbsolutePath): Promise<Result<void>>;
   /** Names in no order, at most `entriesMax`; more is `too-large`. A missing directory is `path-missing`. */
   listDirectory(path: AbsolutePath, entriesMax: number): Promise<Result<readonly string[]>>;
+  /** Which directory is there now. A link, or a missing one, is a failure as for `listDirectory`. */
+  identifyDirectory(path: AbsolutePath): Promise<Result<DirectoryIdentity>>;
   /** One directory with the facts and contents of its regular files, each of at most `fileBytesMax`. */
   readDirectoryFiles(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>>;
   /** A regular file of at most `bytesMax`. */

@@ -126,6 +126,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     removeEmptyDirectory: (path) => ask('removeEmptyDirectory', { path }),
     removeTree: (path) => ask('removeTree', { path }),
     listDirectory: (path, entriesMax) => ask('listDirectory', { path, entriesMax }),
+    identifyDirectory: (path) => ask('identifyDirectory', { path }),
     readDirectoryFiles: (path, reading) => ask('readDirectoryFiles', { path, stampAgeMs, ...reading }),
     readFile: (path, bytesMax) => ask('readFile', { path, bytesMax }),
     writeFile: (path, content, options) => inTurn(path, () => ask('writeFile', { path, content, options })),

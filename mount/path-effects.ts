@@ -3,6 +3,7 @@ import { CHANGES_THE_WORLD, type PathCall } from './broker-protocol.ts';
 import { removeTree } from './file-tree.ts';
 import { failErrno } from './errno.ts';
 import type { Result } from './failure.ts';
+import { identifyDirectory } from './file-identity.ts';
 import { changeOwnershipPart } from './file-ownership.ts';
 import {
   inspect,
@@ -48,6 +49,8 @@ function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Resul
       return removeTree(args.path);
     case 'listDirectory':
       return listDirectory(args.path, args.entriesMax);
+    case 'identifyDirectory':
+      return identifyDirectory(args.path);
     case 'readDirectoryFiles':
       return readDirectoryFiles(args.path, args, args.stampAgeMs);
     case 'readFile':

@@ -163,6 +163,27 @@ function directorySentences(sentence: Sentence): void {
     refuses(await host.readDirectoryFiles(root, { ...LIMITS, entriesMax: 3 }), 'too-large');
     refuses(await host.readDirectoryFiles(below(root, 'x'), LIMITS), 'path-missing');
   });
+  sentence('a directory is told from one that is put in its place, or over it', async ({ host, root }) => {
+    const path = below(root, 'a');
+    value(await host.makeDirectory(path, 0o755));
+    const identity = value(await host.identifyDirectory(path));
+    await write(host, below(path, 'f'), 'one');
+    assert.deepEqual(value(await host.identifyDirectory(path)), identity);
+    assert.equal(value(await host.readDirectoryFiles(path, { ...LIMITS, identity })).length, 1);
+    await mountTmpfs(host, path);
+    assert.notDeepEqual(value(await host.identifyDirectory(path)), identity);
+    refuses(await host.readDirectoryFiles(path, { ...LIMITS, identity }), 'directory-replaced');
+    value(await host.unmount(path));
+    assert.deepEqual(value(await host.identifyDirectory(path)), identity);
+    value(await host.rename(path, below(root, 'b')));
+    refuses(await host.identifyDirectory(path), 'path-missing');
+    value(await host.makeDirectory(path, 0o755));
+    const other = value(await host.identifyDirectory(path));
+    assert.deepEqual([other.device, other.inode === identity.inode], [identity.device, false]);
+    refuses(await host.readDirectoryFiles(path, { ...LIMITS, identity }), 'directory-replaced');
+    value(await host.makeLink(below(root, 'c'), 'b'));
+    refuses(await host.identifyDirectory(below(root, 'c')), 'path-unsafe');
+  });
 }
 
 function roomSentences(sentence: Sentence): void {

@@ -451,6 +451,13 @@ export function createMemoryHost(): MemoryHost {
           ? problem('too-large', path)
           : ok([...node.value.children.keys()]);
       }),
+    identifyDirectory: (path) =>
+      asked('identifyDirectory', () => {
+        const node = directoryOf(path);
+        if (!node.ok) return node;
+        const { mountId = 1, device = '8:1' } = mountAt(path)?.entry ?? {};
+        return ok({ mountId, device, inode: String(node.value.inode), bornNs: undefined });
+      }),
     readDirectoryFiles: (path, limits) => asked('readDirectoryFiles', () => entriesOf(path, limits)),
     readFile: (path, bytesMax) =>
       asked('readFile', () => {

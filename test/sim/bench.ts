@@ -48,6 +48,7 @@ export function createBench(t: TestContext, seed = 1, wire = false): Bench {
         onEffect: () => {},
         onWrite: () => {},
         onListing: () => {},
+        isQuiet: () => false,
       }),
   };
 }

@@ -1,6 +1,6 @@
 /** A host with real sockets and files below a scratch directory; mounts are a table that drivers in tests write. */
 import { type FSWatcher, lstatSync, mkdtempSync, rmSync, watch } from 'node:fs';
-import { mkdir, open, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { done, fail, type FailureCode, ok, type Result } from '../../../mount/failure.ts';
@@ -110,6 +110,10 @@ export function createSocketHost(): SocketHost {
         return fail({ code: 'too-large', message: path, effect: 'none' });
       return names;
     },
+    async identifyDirectory(path) {
+      const { dev, ino, birthtimeNs } = lstatSync(path, { bigint: true });
+      return ok({ mountId: 0, device: `8:${dev}`, inode: String(ino), bornNs: String(birthtimeNs) });
+    },
     mountIdOf: async (path) => ok(mounts.get(path)?.mountId),
     async lookUpMount(path): Promise<Result<MountLookup>> {
       const mount = mounts.get(path);
@@ -142,7 +146,7 @@ export function createSocketHost(): SocketHost {
         }),
       );
     },
-    removeTree: never,
+    removeTree: (path) => attempt(() => rm(path, { recursive: true, force: true })),
     rename: never,
     makeLink: never,
     readLink: never,
