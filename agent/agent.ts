@@ -12,7 +12,7 @@ import { createOrphanPlugin } from '../plugins/orphan.ts';
 import type { PluginRegistry } from '../plugins/plugin.ts';
 import { createRegistry } from '../plugins/registry.ts';
 import type { PodUid } from '../plugins/volume.ts';
-import { type ActualState, podsOf } from '../reconciler/actual-state.ts';
+import { type ActualState, type ActualVolume, podsOf } from '../reconciler/actual-state.ts';
 import { findUnrecorded } from '../reconciler/adopt.ts';
 import type { Log } from '../reconciler/log.ts';
 import { createReconciler, type Policy, type Reconciler } from '../reconciler/reconciler.ts';
@@ -23,11 +23,15 @@ import type { Config } from './config.ts';
 import { unwantedSecrets } from './csi-secrets.ts';
 import { desire } from './desire.ts';
 import type { ManifestParser } from './manifest-parser.ts';
+import { createDirectoryTrust } from './directory-trust.ts';
+import { createManifestKeeper, type ManifestKeeper, podsStanding, reasonsOf } from './manifest-keeper.ts';
 import { createManifestSource } from './manifest-source.ts';
 import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import { NO_TOKENS } from './token-source.ts';
 import { createUnresolvedBook, type UnresolvedBook } from './unresolved-book.ts';
+import { createVanishedHold } from './vanished-hold.ts';
+import { createVanishedLog } from './vanished-log.ts';
 import { createVanishingLog } from './vanishing-log.ts';
 import type { Wish } from './wish.ts';
 
@@ -48,6 +52,7 @@ export interface AgentView {
     Reconciler,
     'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes' | 'quarantine' | 'endQuarantine'
   >;
+  readonly manifests: ManifestKeeper;
   readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
   readonly unreadableRecords: readonly UnreadableRecord[];
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage'>;
@@ -84,13 +89,31 @@ export function createAgent(parts: AgentParts): Agent {
     staticSockets: config.staticDrivers.map(({ socket }) => socket),
     resyncMs: config.resyncMs,
   });
+  const trust = createDirectoryTrust({
+    host,
+    directory: config.manifests,
+    note: layout.source,
+    isNothingAtStake: () => source.current().pods.size + (running?.reconciler.actual().size ?? 0) === 0,
+    log,
+  });
+  const hold = createVanishedHold({
+    clock: host,
+    holdMs: config.vanishedHoldMs,
+    onDue: () => {
+      if (running !== undefined && !stopped) readWish(running.reconciler);
+    },
+  });
   const source = createManifestSource({
     host,
     directory: config.manifests,
     parser: parts.parser,
     resyncMs: config.resyncMs,
     settleMs: config.settleMs,
+    trust,
+    missing: () => hold.held().size,
+    holdMs: config.vanishedHoldMs,
   });
+  const manifests = createManifestKeeper({ trust, hold, source });
   const { plugins, storageHealth } = createPlugins(host, layout, config, drivers);
   const unresolved = createUnresolvedBook(host);
   const republisher = createRepublisher(host, config.republishIntervalMs);
@@ -136,6 +159,7 @@ export function createAgent(parts: AgentParts): Agent {
         return source.current();
       },
       reconciler,
+      manifests,
       drivers,
       unreadableRecords,
       statistics,
@@ -148,10 +172,14 @@ export function createAgent(parts: AgentParts): Agent {
 
   const records = createRecordStore(host, layout);
   const vanishingLog = createVanishingLog(log, host);
+  const vanishedLog = createVanishedLog(log, host);
 
-  function readWish(reconciler: Reconciler): void {
+  /** `found` is about to join what stands: who is to be kept of it is decided before. */
+  function readWish(reconciler: Reconciler, found: readonly ActualVolume[] = []): void {
     const wish = source.current();
     vanishingLog.note(wish);
+    const held = hold.look(wish, podsStanding([...reconciler.actual().values(), ...found]));
+    vanishedLog.note(wish, held);
     const desired = desire(wish, {
       deniedHostPaths: [layout.root, ...config.hostPathDenied],
       nodeName: config.nodeName,
@@ -164,7 +192,7 @@ export function createAgent(parts: AgentParts): Agent {
       republishEpoch: republisher.epochFor(wish, () => readWish(reconciler)),
     });
     unresolved.note(desired.unresolved);
-    reconciler.setDesired(desired);
+    reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, host) });
     notify();
   }
 
@@ -173,6 +201,7 @@ export function createAgent(parts: AgentParts): Agent {
     const isWanted = (pod: PodUid): boolean => source.current().pods.has(pod);
     const finds = await findUnrecorded({ host, layout, known: reconciler.actual(), isWanted }, extent);
     if (stopped) return;
+    if (finds.volumes.length > 0) readWish(reconciler, finds.volumes);
     reconciler.adopt(finds);
     const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);
     cancelScan = host.timer(waitMs, () => {
@@ -232,6 +261,7 @@ export function createAgent(parts: AgentParts): Agent {
       stopped = true;
       cancelScan();
       republisher.stop();
+      hold.stop();
       running?.stop();
       source.stop();
       drivers.stop();

@@ -8,9 +8,11 @@ import type { Log } from '../reconciler/log.ts';
 import { type ApiAnswer, refusal } from './api-answer.ts';
 import { type ChangesParts, createChanges, WATCHERS_MAX } from './api-changes.ts';
 import { explain } from './explain.ts';
+import { createManifestApi } from './manifest-api.ts';
+import type { ManifestKeeper } from './manifest-keeper.ts';
 import { METRICS_CONTENT_TYPE } from './metrics.ts';
 import { printable } from './printable.ts';
-import { createQuarantineApi, type QuarantineApi, type QuarantineKeeper } from './quarantine-api.ts';
+import { createQuarantineApi, type QuarantineKeeper } from './quarantine-api.ts';
 import { SOCKET_PATH_BYTES_MAX } from './setting.ts';
 import type { StatusDocument } from './status-document.ts';
 import { BUILD } from './version.ts';
@@ -20,6 +22,7 @@ export interface ApiServerParts extends ChangesParts {
   /** The document of this moment under the given revision. */
   readonly status: (revision: string) => StatusDocument;
   readonly quarantine: QuarantineKeeper;
+  readonly manifests: ManifestKeeper;
   /** Prometheus text. */
   readonly metrics: () => string;
   /** Does a broker answer? */
@@ -48,6 +51,7 @@ const PROBE_TIMEOUT_MS = 1_000;
 export function createApiServer(parts: ApiServerParts): ApiServer {
   const changes = createChanges(parts);
   const quarantine = createQuarantineApi(parts.quarantine, () => parts.status(changes.revision()));
+  const manifests = createManifestApi(parts.manifests, () => parts.status(changes.revision()));
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -91,9 +95,8 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
       return { ...refusal(405, 'method-not-allowed', message), allow: methods.join(', ') };
     }
     if (method === 'GET' || method === 'HEAD') return look(url, response);
-    return method === 'POST'
-      ? quarantineFrom(request, quarantine)
-      : quarantine.clear(url.searchParams.get('volume') ?? '');
+    if (method === 'DELETE') return quarantine.clear(url.searchParams.get('volume') ?? '');
+    return answerJson(request, url.pathname === '/v1/manifests' ? manifests.change : quarantine.add);
   }
 
   async function look(url: URL, response: ServerResponse): Promise<ApiAnswer> {
@@ -104,6 +107,8 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
         return answerExplain(url);
       case '/v1/quarantine':
         return quarantine.list();
+      case '/v1/manifests':
+        return manifests.list();
       case '/v1/version':
         return {
           status: 200,
@@ -172,13 +177,17 @@ const METHODS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/v1/status', LOOK],
   ['/v1/explain', LOOK],
   ['/v1/quarantine', [...LOOK, 'POST', 'DELETE']],
+  ['/v1/manifests', [...LOOK, 'POST']],
   ['/v1/version', LOOK],
   ['/v1/health', LOOK],
   ['/metrics', LOOK],
 ]);
 const PATHS = [...METHODS.keys()];
 
-async function quarantineFrom(request: IncomingMessage, quarantine: QuarantineApi): Promise<ApiAnswer> {
+async function answerJson(
+  request: IncomingMessage,
+  answer: (body: unknown) => Promise<ApiAnswer>,
+): Promise<ApiAnswer> {
   const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
   if (type !== 'application/json')
     return refusal(
@@ -189,9 +198,7 @@ async function quarantineFrom(request: IncomingMessage, quarantine: QuarantineAp
   const text = await readBody(request);
   if (text === 'too-large') return refusal(413, 'too-large', `body above ${BODY_BYTES_MAX} bytes`);
   const body = text === 'broken' ? undefined : parseJson(text.toString('utf8'));
-  return body === undefined
-    ? refusal(400, 'bad-request', 'the body is not JSON')
-    : quarantine.add(body.value);
+  return body === undefined ? refusal(400, 'bad-request', 'the body is not JSON') : answer(body.value);
 }
 
 /** Settles at the latest when the server's own limit for a whole request ends it. */

@@ -44,6 +44,8 @@ export interface Config {
   readonly operationsPerDriverMax: number;
   readonly resyncMs: number;
   readonly settleMs: number;
+  /** 0: a pod whose manifest vanished while no agent ran is taken down at once. */
+  readonly vanishedHoldMs: number;
   /** 0: drivers are never asked how full and how healthy a volume is. */
   readonly statisticsIntervalMs: number;
   readonly republishIntervalMs: number;
@@ -189,6 +191,7 @@ function fileSchema(hostName: string) {
     operations_per_driver_max: wholeNumber('operations_per_driver_max'),
     resync_ms: wholeNumber('resync_ms'),
     settle_ms: wholeNumber('settle_ms'),
+    vanished_hold_ms: wholeNumber('vanished_hold_ms'),
     statistics_interval_ms: wholeNumber('statistics_interval_ms'),
     republish_interval_ms: wholeNumber('republish_interval_ms'),
     back_off: v.nullish(BACK_OFF, {}),
@@ -359,6 +362,7 @@ function configOf(file: File): Config {
     operationsPerDriverMax: file.operations_per_driver_max,
     resyncMs: file.resync_ms,
     settleMs: file.settle_ms,
+    vanishedHoldMs: file.vanished_hold_ms,
     statisticsIntervalMs: file.statistics_interval_ms,
     republishIntervalMs: file.republish_interval_ms,
     backOff: { firstMs: file.back_off.first_ms, maxMs: file.back_off.max_ms },

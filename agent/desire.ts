@@ -79,6 +79,7 @@ export function desire(wish: Wish, options: DesireOptions): DesiredState {
     volumes,
     frozenPods: new Set<PodUid>([...wish.frozenPods, ...unresolved.map(({ pod }) => pod.uid)]),
     unknownOrigins: wish.unknownOrigins,
+    doubt: wish.doubt,
     unresolved,
     outOfService: wish.nodes.get(options.nodeName)?.outOfService ?? false,
     lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),

@@ -5,6 +5,8 @@ import {
   healthSentence,
   quarantineSentence,
   reasonSentence,
+  replacedSentence,
+  vanishedSentence,
   vanishingSentence,
 } from './sentence.ts';
 import type { PodStatus, PodVolumeStatus, Reason, StatusDocument, VolumeStatus } from './status-document.ts';
@@ -191,14 +193,17 @@ function notesOf(
   const refused = status.drivers.filter(({ state, name }) => {
     return state === 'refused' && waited.size > 0 && (name === null || waited.has(name));
   });
-  const { vanishing } = status.sources;
+  const { vanishing, vanished, replaced } = status.sources;
   const isVanishing = vanishing !== null && pods.some(({ uid }) => vanishing.pods.includes(uid));
+  const isVanished = vanished !== null && pods.some(({ uid }) => vanished.pods.includes(uid));
   const origins = new Set(places.map(({ origin }) => origin));
   return [
     ...refused.map(({ name, socket, reason }) => {
       return `driver ${name ?? '(no name)'} at ${socket} was refused: ${reason ?? 'no reason given'}`;
     }),
     ...(isVanishing ? [vanishingSentence(vanishing, status.pods.length)] : []),
+    ...(isVanished ? [vanishedSentence(vanished)] : []),
+    ...(replaced === null ? [] : [replacedSentence(replaced)]),
     ...status.sources.unknown.filter((one) => origins.has(one)).map((one) => `${one} cannot be read now`),
   ];
 }

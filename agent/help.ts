@@ -10,6 +10,7 @@ Examples:
   mooring status -w                 the same, kept up to date
   mooring explain default/web       why pod web waits
   mooring quarantine list           volumes that another node may have
+  mooring manifests list            what is kept although its manifest is gone
   mooring agent --config my.yaml    serve this node (usually systemd does)
 
 Exit codes:
@@ -35,6 +36,18 @@ Examples:
   mooring quarantine list
   mooring quarantine add pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60
   mooring quarantine clear vol-logs --yes`;
+
+export const MANIFEST_NOTES = `
+Examples:
+  mooring manifests list
+  mooring manifests accept          after a replacement that was meant`;
+
+export const FORGET_NOTES = `
+A pod is called by its name, namespace/name or uid.
+
+Examples:
+  mooring forget default/web
+  mooring forget --all`;
 
 export const AGENT_NOTES = `
 Settings of the file, with their defaults:

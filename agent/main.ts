@@ -19,6 +19,7 @@ import {
   STATUS_NOTES,
 } from './help.ts';
 import { createScreen } from './process-screen.ts';
+import { addManifestCommands } from './manifest-subcommands.ts';
 import type { QuarantineOptions } from './quarantine-command.ts';
 import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './setting.ts';
 import type { OutputFormat } from './show.ts';
@@ -53,6 +54,7 @@ async function runCommandLine(): Promise<number> {
   const shown = (wasShown: boolean): void => ended(wasShown ? EXIT_CODES.ok : EXIT_CODES.failure);
   addLookCommands(program, commander, shown);
   addQuarantineCommand(program, commander, shown);
+  addManifestCommands(program, { ...createOptions(commander), screen: createScreen, ended: shown });
   addAgentCommand(program, ended);
   const { addDriveCommand } = await import('./drive/drive-command.ts');
   addDriveCommand(program, { screen: createScreen, brokerCommand, ended });

@@ -1,11 +1,21 @@
 /** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (decision 9). */
 import type { Failure, Result } from '../mount/failure.ts';
-import type { AbsolutePath, Cancel, FileEntry, Host } from '../mount/host.ts';
+import type { AbsolutePath, Cancel, DirectoryReading, FileEntry, Host } from '../mount/host.ts';
+import type { PodUid } from '../plugins/volume.ts';
+import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk } from './manifest-desk.ts';
 import { dueMs, type Listing, type Look, type ManifestFile, observe, settle } from './manifest-file.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
 import type { ManifestParser } from './manifest-parser.ts';
-import { guard, isSameVanishing, vanishing, type Vanishing } from './vanishing.ts';
+import {
+  ALL_SEEN,
+  believeGone,
+  guard,
+  type GuardFacts,
+  isSameVanishing,
+  vanishing,
+  type Vanishing,
+} from './vanishing.ts';
 import { assembleWish, compareText, EMPTY_WISH, type Rejection, type Wish, type WishSource } from './wish.ts';
 
 /** What a manifest source is made of; times in milliseconds. */
@@ -18,6 +28,19 @@ export interface ManifestSourceParts {
   readonly resyncMs?: number;
   /** How long a disappearance or a change must last before it counts. */
   readonly settleMs?: number;
+  /** Which directory may be read; by default whichever is there. */
+  readonly trust?: Pick<DirectoryTrust, 'identify'>;
+  /** Pods that the records know and no manifest has; by default none. */
+  readonly missing?: () => number;
+  /** How long what is not in a directory that was accepted in the place of another one is kept. */
+  readonly holdMs?: number;
+}
+
+export interface ManifestSource extends WishSource {
+  /** The directory was accepted as the right one: it is read now, and what is not in it vanished unseen. */
+  accepted(): void;
+  /** An operator's word that these pods are gone: what of them is kept in case it is a mistake is kept no longer. */
+  forget(pods: Iterable<PodUid>): void;
 }
 
 const RESYNC_MS = 60_000;
@@ -35,7 +58,7 @@ const FIRST_REVISION_MAX = 2 ** 40;
  * the next resync. A file that is yet to be read is unknown, and as long as one is that was there when another dropped
  * something, what was dropped stays wanted.
  */
-export function createManifestSource(parts: ManifestSourceParts): WishSource {
+export function createManifestSource(parts: ManifestSourceParts): ManifestSource {
   const {
     host,
     directory,
@@ -47,7 +70,7 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
   const listeners = new Set<() => void>();
   let files: ReadonlyMap<string, ManifestFile> = new Map();
   const desk = createManifestDesk({
-    host,
+    host: { nowMs: () => host.nowMs(), readDirectoryFiles: read },
     directory,
     parser,
     limits,
@@ -57,7 +80,7 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     },
     onRead: (looks) => {
       if (isStopped()) return;
-      files = afterLooks(files, looks, listing());
+      look(looks, listing());
       told();
     },
   });
@@ -73,6 +96,10 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
   let cancelWatch: Cancel = () => {};
   let cancelLook: Cancel = () => {};
   let isResyncDue = true;
+  let isAccepted = false;
+  /** Host clock: of the first listing of a directory that was accepted, until all of it has been read. */
+  let acceptedMs: number | undefined;
+  let forgotten: ReadonlySet<PodUid> = new Set();
   let cancelResync: Cancel = () => {};
 
   function nextRevision(): number {
@@ -89,13 +116,28 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
     }
     state = 'listing';
     const isResync = isResyncDue;
-    const listed = await host.readDirectoryFiles(directory, desk.reading(isResync));
+    const listed = await read(directory, desk.reading(isResync));
     if (isStopped()) return;
     const again = hintedMeanwhile();
     state = 'idle';
     if (listed.ok && isResync) planResync();
     take(listed);
     if (again) void list();
+  }
+
+  /** Of the directory that is trusted, and no other. */
+  async function read(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>> {
+    const trusted = await parts.trust?.identify();
+    if (trusted?.ok === false) return trusted;
+    const identity = trusted === undefined ? {} : { identity: trusted.value };
+    return host.readDirectoryFiles(path, { ...reading, ...identity });
+  }
+
+  /** What is not in a directory that was just accepted vanished unseen, until all that is in it has been read. */
+  function look(looks: ReadonlyMap<string, Look>, now: Listing): void {
+    const holdMs = acceptedMs === undefined ? undefined : parts.holdMs;
+    files = afterLooks(files, looks, now, { missing: parts.missing?.() ?? 0, holdMs, forgotten });
+    if (acceptedMs !== undefined && desk.readingSinceMs() > acceptedMs) acceptedMs = undefined;
   }
 
   // Asked after an await, when the state may be another than the one the compiler has seen last.
@@ -119,7 +161,9 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
       const manifests = listed.value.filter(({ name }) => MANIFEST_NAME.test(name));
       const looks = desk.look(manifests, nowMs);
       const gone = [...files.keys()].filter((name) => !looks.has(name));
-      files = afterLooks(files, new Map([...gone.map(missing), ...looks]), listing(nowMs));
+      if (isAccepted) acceptedMs = nowMs;
+      isAccepted = false;
+      look(new Map([...gone.map(missing), ...looks]), listing(nowMs));
     }
     trouble = listed.ok ? undefined : listed.failure;
     retryMs = listed.ok ? RETRY_MS : Math.min(retryMs * 2, resyncMs);
@@ -143,7 +187,11 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
 
   function assemble(complete: boolean): Wish {
     const sources = [...files.values()].map((one) => one.wish);
-    const said: Wish = { ...assembleWish(complete, sources, limits.objectsMax), vanishing: leaving };
+    const said: Wish = {
+      ...assembleWish(complete, sources, limits.objectsMax),
+      vanishing: leaving,
+      doubt: trouble,
+    };
     if (trouble === undefined) return said;
     // What the files said last stays wanted as it is; only that the directory cannot be read has to be told.
     const rejection: Rejection = { origin: directory, message: trouble.message };
@@ -168,6 +216,16 @@ export function createManifestSource(parts: ManifestSourceParts): WishSource {
   }
 
   return {
+    accepted() {
+      isAccepted = true;
+      isResyncDue = true;
+      if (state !== 'new') void list();
+    },
+    forget(pods) {
+      forgotten = new Set([...forgotten, ...pods].filter((pod) => wish.pods.has(pod)));
+      files = new Map([...files].map(([name, one]) => [name, believeGone(one, forgotten, { settleMs })]));
+      if (state !== 'new') void list();
+    },
     async start() {
       if (state !== 'new') return;
       cancelWatch = host.watch(directory, () => {
@@ -202,6 +260,7 @@ function afterLooks(
   before: ReadonlyMap<string, ManifestFile>,
   looks: ReadonlyMap<string, Look>,
   listing: Listing,
+  facts: GuardFacts = ALL_SEEN,
 ): ReadonlyMap<string, ManifestFile> {
   const names = [...new Set([...before.keys(), ...looks.keys()])].sort(compareText);
   const observed = names.flatMap((name) => {
@@ -209,7 +268,7 @@ function afterLooks(
     const look = looks.get(name);
     return look === undefined ? (file ?? []) : observe(name, file, look, listing);
   });
-  const settled = guard(observed).flatMap((one) => {
+  const settled = guard(observed, facts).flatMap((one) => {
     const look = looks.get(one.name)?.kind ?? 'waiting';
     return look === 'waiting' ? one : (settle(one, listing) ?? []);
   });

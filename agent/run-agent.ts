@@ -160,6 +160,7 @@ async function serve(
     socket: config.socket,
     status,
     quarantine: agent.view().reconciler,
+    manifests: agent.view().manifests,
     metrics,
     onChange: agent.onChange,
     clock: host,

@@ -6,6 +6,8 @@ import type {
   HealthStatus,
   QuarantineStatus,
   Reason,
+  ReplacedStatus,
+  VanishedStatus,
   VanishingStatus,
   VolumeStatus,
 } from './status-document.ts';
@@ -169,6 +171,24 @@ export function vanishingSentence({ pods, believedInMs }: VanishingStatus, podsO
   return (
     `the manifests of ${pods.length} of ${podsOfNode} pods vanished at once: what is theirs is kept for ` +
     `${spanText(believedInMs)} more, in case that is a mistake, and then taken down unless they are back`
+  );
+}
+
+/** Why pods of which no manifest tells are still there, and how to end it. */
+export function vanishedSentence({ pods, believedInMs }: VanishedStatus): string {
+  const whose = pods.length === 1 ? 'the manifest of 1 pod' : `the manifests of ${pods.length} pods`;
+  return (
+    `${whose} vanished while nobody looked: what is theirs is kept for ${spanText(believedInMs)} more, in case that ` +
+    'is a mistake, and then taken down unless they are back; "mooring forget" says that they are gone'
+  );
+}
+
+/** Why nothing of the manifests is read, and how to end it. */
+export function replacedSentence({ directory, was, is, since }: ReplacedStatus): string {
+  return (
+    `another directory has been in the place of ${directory} since ${since} (${is}; it was ${was}): nothing of it is ` +
+    'read, nothing is taken down and nothing new is set up until the old one is back, or until ' +
+    '"mooring manifests accept" says that this is the right one'
   );
 }
 

@@ -24,6 +24,7 @@ export const NUMBERS = {
   operations_per_driver_max: { default: 16, min: 1, max: 256 },
   resync_ms: { default: 60_000, min: 1_000, max: 3_600_000 },
   settle_ms: { default: 300, min: 0, max: 60_000 },
+  vanished_hold_ms: { default: 300_000, min: 1_000, max: 86_400_000, orNever: true },
   statistics_interval_ms: { default: 60_000, min: 1_000, max: 3_600_000, orNever: true },
   republish_interval_ms: { default: 90_000, min: 10_000, max: 3_600_000 },
   'back_off.first_ms': { default: 500, min: 10, max: 60_000 },
@@ -68,6 +69,10 @@ export const SETTINGS: readonly Setting[] = [
   numberRow('operations_per_driver_max', 'operations of one driver at a time'),
   numberRow('resync_ms', 'how often everything is compared again, events or not'),
   numberRow('settle_ms', 'how long a change or disappearance of a manifest must last before it counts'),
+  numberRow(
+    'vanished_hold_ms',
+    'how long a pod is kept whose manifest vanished while no agent ran, in case that is a mistake; 0: not at all',
+  ),
   numberRow(
     'statistics_interval_ms',
     'how often each volume is asked how full and how healthy it is; 0: never',

@@ -220,6 +220,27 @@ export interface VanishingStatus {
   readonly believedInMs: number;
 }
 
+/** Pods whose manifests vanished while nobody looked: kept for some minutes, because it may be a mistake. */
+export interface VanishedStatus {
+  /** Uids. */
+  readonly pods: readonly string[];
+  /** Of the first of them. */
+  readonly since: string;
+  /** When the last of them is believed to be gone, unless it comes back. */
+  readonly believedInMs: number;
+}
+
+/** Another directory in the place of that of the manifests: nothing of it is read, and nothing is taken down. */
+export interface ReplacedStatus {
+  readonly directory: string;
+  /** For people. */
+  readonly was: string;
+  readonly is: string;
+  /** What `POST /v1/manifests` takes as `accept`. */
+  readonly sight: string;
+  readonly since: string;
+}
+
 export interface StatusDocument {
   readonly apiVersion: 'mooring/v1';
   readonly kind: 'Status';
@@ -280,6 +301,10 @@ export interface StatusDocument {
     readonly unknown: readonly string[];
     /** Too many pods vanished from the manifests at once to be believed; null when that is not so. */
     readonly vanishing: VanishingStatus | null;
+    /** Of these the manifests went while no agent ran, or its directory was another one; null when there are none. */
+    readonly vanished: VanishedStatus | null;
+    /** Null: the manifests are read from the directory that they were always read from. */
+    readonly replaced: ReplacedStatus | null;
   };
   /** Records of volumes that could not be read back; their volumes are found by the mounts they left. */
   readonly unreadableRecords: readonly {

@@ -8,8 +8,10 @@ import type { InFlight } from '../reconciler/executor.ts';
 import type { Obstacle } from '../reconciler/obstacle.ts';
 import type { UnreadableRecord } from '../reconciler/record.ts';
 import type { AgentView } from './agent.ts';
+import type { ReplacedDirectory } from './directory-trust.ts';
 import type { MetricsFacts } from './metrics.ts';
 import type { StatisticsCollector } from './statistics-collector.ts';
+import type { HeldPods } from './vanished-hold.ts';
 import type { Rejection, Wish } from './wish.ts';
 
 /** Everything the agent shows of itself, taken in one turn. All `...Ms` are the host's monotonic clock but `wallMs`. */
@@ -20,6 +22,8 @@ export interface StatusFacts {
   readonly pods: readonly PodReference[];
   readonly rejected: readonly Rejection[];
   readonly vanishing: Wish['vanishing'];
+  readonly held: HeldPods;
+  readonly replaced: ReplacedDirectory | undefined;
   /** For what only the PersistentVolume knows. */
   readonly persistentVolumes: Wish['volumes'];
   /** Since when a volume has been unresolved for the same reason. */
@@ -48,13 +52,15 @@ export interface Observer {
 
 /** One moment of a running agent. */
 export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Observer): StatusFacts {
-  const { reconciler, drivers, wish } = view;
+  const { reconciler, drivers, wish, manifests } = view;
   return {
     nodeName,
     desired: reconciler.desired(),
     pods: [...wish.pods.values()].map(({ reference }) => reference),
     rejected: wish.rejected,
     vanishing: wish.vanishing,
+    held: manifests.held(),
+    replaced: manifests.replaced(),
     persistentVolumes: wish.volumes,
     unresolvedSinceMs: view.unresolvedSinceMs,
     statistics: view.statistics,

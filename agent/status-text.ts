@@ -8,6 +8,8 @@ import {
   healthText,
   quarantineSentence,
   reasonSentence,
+  replacedSentence,
+  vanishedSentence,
   vanishingSentence,
 } from './sentence.ts';
 import { sizeText } from './size-text.ts';
@@ -267,7 +269,13 @@ function remarksOf(status: StatusDocument, look: Look): readonly string[] {
     const text = 'Not everything that is wanted has been read yet; nothing is taken down before.';
     remarks.push({ text, colour: 'yellow' });
   }
+  const { replaced, vanished } = sources;
+  if (replaced !== null) remarks.push({ text: capital(replacedSentence(replaced)), colour: 'red' });
+  if (vanished !== null) remarks.push({ text: capital(vanishedSentence(vanished)), colour: 'red' });
+  // The first of these remarks has said it of the directory.
+  const isTold = (origin: string): boolean => origin === replaced?.directory;
   for (const { subject, origin, field, message } of sources.rejected) {
+    if (isTold(origin)) continue;
     const what = subject === null ? origin : `${subject} in ${origin}`;
     remarks.push({
       text: `Rejected: ${what}: ${field === null ? '' : `${field}: `}${message}`,
@@ -275,6 +283,7 @@ function remarksOf(status: StatusDocument, look: Look): readonly string[] {
     });
   }
   for (const origin of sources.unknown) {
+    if (isTold(origin)) continue;
     remarks.push({ text: `Cannot be read now, what came from it is kept: ${origin}`, colour: 'yellow' });
   }
   if (sources.vanishing !== null) {

@@ -14,16 +14,49 @@ export interface Vanishing {
 const SHRINK_SETTLE_MS = 10_000;
 const SHRINK_PODS_MIN = 4;
 
+/** What the guard knows beside the files. */
+export interface GuardFacts {
+  /** Pods that the records know and no manifest has: they have vanished, too. */
+  readonly missing: number;
+  /** Whatever waits waits so long; undefined: it was seen to go. */
+  readonly holdMs: number | undefined;
+  /** Of these an operator has said that they are gone. */
+  readonly forgotten: ReadonlySet<PodUid>;
+}
+
+export const ALL_SEEN: GuardFacts = { missing: 0, holdMs: undefined, forgotten: new Set() };
+
 /** The same files; what waits in them waits longer when it is more than half of the pods, and not just a few. */
-export function guard(files: readonly ManifestFile[]): readonly ManifestFile[] {
-  let losing = 0;
-  let pods = 0;
+export function guard(
+  files: readonly ManifestFile[],
+  { missing, holdMs, forgotten }: GuardFacts = ALL_SEEN,
+): readonly ManifestFile[] {
+  let losing = missing;
+  let pods = missing;
   for (const { wish, pending } of files) {
     losing += pending?.losing.size ?? 0;
     pods += wish.objects.filter((one) => one.kind === 'Pod').length;
   }
   const isShrinking = losing >= SHRINK_PODS_MIN && losing * 2 > pods;
-  return isShrinking ? files.map((one) => waitLonger(one, SHRINK_SETTLE_MS)) : files;
+  const waitMs = Math.max(holdMs ?? 0, isShrinking ? SHRINK_SETTLE_MS : 0);
+  if (waitMs === 0) return files;
+  return files.map((one) => (isForgotten(one, forgotten) ? one : waitLonger(one, waitMs)));
+}
+
+function isForgotten({ pending }: ManifestFile, forgotten: ReadonlySet<PodUid>): boolean {
+  return (
+    pending !== undefined && pending.losing.size > 0 && [...pending.losing].every((pod) => forgotten.has(pod))
+  );
+}
+
+/** The same files; those of which all that is lost is forgotten wait no longer than a change does. */
+export function believeGone(
+  file: ManifestFile,
+  forgotten: ReadonlySet<PodUid>,
+  { settleMs }: Pick<Listing, 'settleMs'>,
+): ManifestFile {
+  if (file.pending === undefined || !isForgotten(file, forgotten)) return file;
+  return { ...file, pending: { ...file.pending, settleMs } };
 }
 
 /** Undefined when nothing is kept back by the guard. */

@@ -1,4 +1,5 @@
 /** What is wanted, as the sources say it: objects, what was refused of them, and what is not known. */
+import type { Failure } from '../mount/failure.ts';
 import type { Cancel } from '../mount/host.ts';
 import type { PodUid } from '../plugins/volume.ts';
 import { attachmentRemarks } from './attachment-remark.ts';
@@ -54,6 +55,8 @@ export interface Wish {
   readonly frozenPods: ReadonlySet<PodUid>;
   /** Pods that are wanted only because too many vanished at once; undefined when there are none. */
   readonly vanishing: Vanishing | undefined;
+  /** Why the source as a whole cannot be read now: what it said last stays wanted. */
+  readonly doubt?: Failure | undefined;
 }
 
 /** Where objects come from: a directory of manifests, or an API server. */

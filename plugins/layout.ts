@@ -22,6 +22,8 @@ export interface Layout {
   readonly registry: AbsolutePath;
   /** `<root>/mooring/records`: ours, beside the kubelet's. */
   readonly records: AbsolutePath;
+  /** `<root>/mooring/source.json`: which directory the wish was read from. */
+  readonly source: AbsolutePath;
   podDirectory(pod: PodUid): AbsolutePath;
   /** `pods/<uid>/volumes/<plugin with ~>/<specName>` */
   volumeDirectory(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
@@ -83,6 +85,7 @@ export function createLayout(root: AbsolutePath): Layout {
     plugins,
     registry: below(root, 'plugins_registry'),
     records: below(root, 'mooring', 'records'),
+    source: below(root, 'mooring', 'source.json'),
     podDirectory: (pod) => below(pods, pod),
     volumeDirectory: (spec, { pod, specName }) =>
       below(pods, pod.uid, 'volumes', escapePlugin(SPEC_PLUGIN[spec.kind]), specName),

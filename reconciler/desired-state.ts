@@ -57,6 +57,10 @@ export interface DesiredState {
   readonly frozenPods: ReadonlySet<PodUid>;
   /** Sources that cannot be read now: publications that came from them are frozen too. */
   readonly unknownOrigins: ReadonlySet<string>;
+  /** Pods that nobody wants, as far as is known, and that are kept for a time all the same; each with the reason. */
+  readonly heldPods?: ReadonlyMap<PodUid, Failure>;
+  /** Why it is not known at all now what is wanted; what is deleted for good waits until it is. */
+  readonly doubt?: Failure | undefined;
   readonly unresolved: readonly UnresolvedVolume[];
   /** The node carries the mark `node.kubernetes.io/out-of-service`: its CSI volumes were given to others (KEP-2268). */
   readonly outOfService: boolean;

@@ -27,7 +27,7 @@ import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailur
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
 export interface Gate
   extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'>,
-    Partial<Pick<DesiredState, 'attachmentUids'>> {
+    Partial<Pick<DesiredState, 'attachmentUids' | 'heldPods'>> {
   /**
    * The layout on disk has been read since the start, and this volume is surely published nowhere that nobody knows of:
    * it must not be unstaged under such a publication (INV-1).
@@ -37,7 +37,7 @@ export interface Gate
   readonly suspicion?: Failure | undefined;
   /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (INV-9). */
   readonly placesRead: boolean;
-  /** Of an orphan: places that another volume decides about, with the reason. */
+  /** Of an orphan: places that another volume decides about; of an emptyDir: those that go last. With the reason. */
   readonly claims?: ReadonlyMap<PublicationKey, Failure>;
 }
 
@@ -82,9 +82,11 @@ export function planVolume(input: PlanInput): VolumePlan {
 function descend(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
   const { volume, desired, gate } = input;
   const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
+    const pod = publication === undefined ? undefined : actual.publications.get(publication)?.spec.pod.uid;
+    const hold = pod === undefined ? undefined : gate.heldPods?.get(pod);
     const claim = publication === undefined ? undefined : gate.claims?.get(publication);
     const suspicion = publication === undefined && gate.complete ? gate.suspicion : undefined;
-    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? claim : suspicion });
+    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? (hold ?? claim) : suspicion });
   };
   for (const [publication, { spec }] of actual.publications) {
     const isKept = desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication);
@@ -131,7 +133,8 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
   const { origin, pod } = spec;
   const isUnknown = origin === FOUND_ON_DISK ? gate.unknownOrigins.size > 0 : gate.unknownOrigins.has(origin);
   const isClaimed = gate.claims?.has(spec.key) ?? false;
-  return isUnknown || isClaimed || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
+  const isHeld = gate.heldPods?.has(pod.uid) ?? false;
+  return isUnknown || isClaimed || isHeld || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
 }
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {

@@ -20,7 +20,7 @@ import { type ApiServer, type ApiServerParts, createApiServer } from '../../agen
 import { statusOf } from '../../agent/status.ts';
 import type { StatusDocument } from '../../agent/status-document.ts';
 import type { Clock } from '../../mount/host.ts';
-import { LAYOUT, path, richFacts } from './status-fixture.ts';
+import { LAYOUT, NO_MANIFESTS, path, richFacts } from './status-fixture.ts';
 
 const CLOCK: Clock = {
   nowMs: () => performance.now(),
@@ -68,6 +68,7 @@ function server(rest: Partial<ApiServerParts> = {}): ApiServer {
     socket: path(socket),
     status: (revision) => statusOf(richFacts(), LAYOUT, revision),
     quarantine: NOBODY,
+    manifests: NO_MANIFESTS,
     metrics: () => 'mooring_volumes 1\n',
     healthy: async () => true,
     onChange: (listener) => {
@@ -383,6 +384,16 @@ test('the examples in docs/API.md have exactly the keys of what the agent answer
   assert.deepEqual(keysOf(example), keysOf(real));
   assert.deepEqual(
     examples.map(({ kind }) => kind),
-    [undefined, 'Status', 'Explanation', 'Quarantine', 'QuarantineChange', 'Version', 'Health'],
+    [
+      undefined,
+      'Status',
+      'Explanation',
+      'Quarantine',
+      'QuarantineChange',
+      'Manifests',
+      'ManifestsChange',
+      'Version',
+      'Health',
+    ],
   );
 });

@@ -14,7 +14,14 @@ import { statusOf } from '../../agent/status.ts';
 import type { StatusDocument } from '../../agent/status-document.ts';
 import { observe, observeForMetrics } from '../../agent/status-facts.ts';
 import { ok } from '../../mount/failure.ts';
-import { below, type FileEntry, type Host, type RemoteCall, type RemoteReply } from '../../mount/host.ts';
+import {
+  below,
+  type FileEntry,
+  type Host,
+  type MountIdentity,
+  type RemoteCall,
+  type RemoteReply,
+} from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import type { GrpcServer } from '../../plugins/csi/grpc.ts';
 import { methodName } from '../../plugins/csi/status.ts';
@@ -61,6 +68,9 @@ afterEach(async () => {
     host.close();
   }
 });
+
+/** What everything else is on. */
+const HOST_DISK: MountIdentity = { mountId: 0, device: '8:1' };
 
 const HANDSHAKE: ReadonlySet<string> = new Set([
   'GetPluginInfo',
@@ -185,7 +195,7 @@ function wholeHost(host: SocketHost, answers: Answers): Host {
     readMountTable: async () =>
       ok(
         createMountTable(
-          [...host.mounts].map(
+          [['/', HOST_DISK] as const, ...host.mounts].map(
             ([target, { mountId, device }]): MountEntry => ({
               mountId,
               parentId: 1,

@@ -1,5 +1,6 @@
 /** A node with one of everything, for the tests of status, explain, table and the command line. */
 import { parseAbsolutePath, type AbsolutePath, type SocketIdentity } from '../../mount/host.ts';
+import { fail } from '../../mount/failure.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import {
@@ -25,6 +26,7 @@ import {
 } from '../../reconciler/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
 import type { Obstacle } from '../../reconciler/obstacle.ts';
+import type { ManifestKeeper } from '../../agent/manifest-keeper.ts';
 import type { StatusFacts } from '../../agent/status-facts.ts';
 import { csiSpec } from '../plugins/csi-spec.ts';
 
@@ -161,6 +163,15 @@ export function desired(volumes: readonly DesiredVolume[], rest: Partial<Desired
   };
 }
 
+/** Every manifest is where it was. */
+export const NO_MANIFESTS: ManifestKeeper = {
+  held: () => new Map(),
+  replaced: () => undefined,
+  accept: async () => fail({ code: 'reference-missing', message: 'there is none', effect: 'none' }),
+  missing: () => [],
+  forget: () => {},
+};
+
 export function facts(rest: Partial<StatusFacts>): StatusFacts {
   return {
     nodeName: 'worker-1',
@@ -168,6 +179,8 @@ export function facts(rest: Partial<StatusFacts>): StatusFacts {
     pods: [],
     rejected: [],
     vanishing: undefined,
+    held: new Map(),
+    replaced: undefined,
     persistentVolumes: new Map(),
     unresolvedSinceMs: () => 970_000,
     statistics: { of: () => undefined, ofStorage: () => undefined },

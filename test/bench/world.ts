@@ -57,7 +57,10 @@ export async function createWorld(
   // One umount of this, lazily, takes thousands of mounts below it away in milliseconds.
   await runToEnd('mount', ['--bind', '--', root, root]);
   const configFile = join(directory, 'config.yaml');
-  writeFileSync(configFile, JSON.stringify({ root, socket, manifests, allow_private_mount_namespace: true }));
+  writeFileSync(
+    configFile,
+    JSON.stringify({ root, socket, manifests, allow_private_mount_namespace: true, vanished_hold_ms: 0 }),
+  );
   const log = createAgentLog(interrupted);
   const started: ChildProcess[] = [];
   let agent: ChildProcess | undefined;

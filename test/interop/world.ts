@@ -84,6 +84,7 @@ export function createWorld(config: readonly string[] = []): World {
       `manifests: ${manifests}`,
       `node_name: ${NODE}`,
       backOff,
+      'vanished_hold_ms: 0',
       ...config,
       '',
     ].join('\n'),

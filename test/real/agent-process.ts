@@ -31,6 +31,8 @@ const reading = parseConfig(
     socket: `${root}/agent.sock`,
     allow_private_mount_namespace: true,
     settle_ms: 20,
+    // What goes while the agent is dead is to be gone.
+    vanished_hold_ms: 0,
     back_off: { first_ms: 50, max_ms: 1_000 },
   },
   {},

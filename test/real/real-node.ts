@@ -37,7 +37,7 @@ export interface RealNode {
   readonly scratch: string;
   readonly root: string;
   readonly driver: JudgedDriver;
-  readonly settings: { republish_interval_ms?: number; resync_ms?: number };
+  readonly settings: { republish_interval_ms?: number; resync_ms?: number; vanished_hold_ms?: number };
   startAgent(): Promise<void>;
   /** kill -9, as at any moment. */
   killAgent(): Promise<void>;
@@ -87,6 +87,8 @@ export async function onRealNode(
         socket,
         node_name: NODE,
         back_off: { first_ms: 50, max_ms: 500 },
+        // What goes while the agent is dead is to be gone.
+        vanished_hold_ms: 0,
         ...node.settings,
       };
       // JSON is YAML.

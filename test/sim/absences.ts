@@ -3,6 +3,9 @@ import { ABSENCES, LASTS_MS_MAX } from './absence.ts';
 import type { Random } from './random.ts';
 import type { Simulation } from './simulate.ts';
 
+/** Longer than the agent needs to look again. */
+const LOOK_MS = 20_000;
+
 export class Absences {
   readonly #sim: Simulation;
   readonly #random: Random;
@@ -18,7 +21,7 @@ export class Absences {
     if (everyMs === 0) return;
     const waitMs = Math.ceil(-Math.log(1 - this.#random.next()) * everyMs);
     this.#sim.time.after(waitMs, () => {
-      if (!this.#sim.stormy) return;
+      if (!this.#sim.stormy) return this.#watchOver();
       if (!this.#isOn) this.#happen();
       this.begin();
     });
@@ -36,7 +39,25 @@ export class Absences {
       this.#isOn = false;
       if (!this.#sim.stormy) return;
       world.returnManifests(lost);
-      world.returnDirectory();
+      const isAccepted = kind === 'replaced' && this.#random.chance(plan.absence.accepted);
+      if (isAccepted) world.fillNewDirectory();
+      else world.returnDirectory();
+      this.#watchOver();
+    });
+  }
+
+  /** An operator looks now and then, and says of the user's own directory that it is the right one. */
+  #watchOver(): void {
+    this.#sim.time.after(LOOK_MS, () => {
+      if (this.#isOn && this.#sim.stormy) return;
+      const manifests = this.#sim.view()?.manifests;
+      const replaced = manifests?.replaced();
+      if (replaced !== undefined && this.#sim.world.directoryState === 'own') {
+        this.#sim.trace.add(`operator: accepts the directory ${replaced.sight}`);
+        this.#sim.tally.accepted += 1;
+        void manifests?.accept(replaced.sight);
+      }
+      this.#watchOver();
     });
   }
 
@@ -45,6 +66,7 @@ export class Absences {
    * One whose name another pod has by now is surely gone.
    */
   checkTeardown(what: string, uid: string): void {
+    if (what.includes('/kubernetes.io~empty-dir/')) this.#checkLast(what, uid);
     const { life, plan, time, world } = this.#sim;
     const [first] = life?.listings ?? [];
     if (first === undefined || plan.absence.holdMs === 0 || world.isSucceeded(uid)) return;
@@ -52,5 +74,19 @@ export class Absences {
     const sinceMs = time.nowMs() - first.atMs;
     if (sinceMs < plan.absence.holdMs)
       this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
+  }
+
+  /** What is gone for good goes last, and not while it is unknown what is wanted, as far as the agent knows. */
+  #checkLast(what: string, uid: string): void {
+    const reconciler = this.#sim.earlyView()?.reconciler;
+    if (reconciler === undefined) return;
+    const { volumes } = reconciler.desired();
+    for (const { spec, publications } of reconciler.actual().values()) {
+      if (spec.kind === 'empty-dir' || spec.kind === 'orphan') continue;
+      const isLeft = [...publications].some(([key, place]) => {
+        return place.spec.pod.uid === uid && volumes.get(spec.id)?.publications.has(key) !== true;
+      });
+      if (isLeft) this.#sim.violate('AP-12', `${what}, and ${spec.id} of the pod is still there`);
+    }
   }
 }

@@ -42,7 +42,7 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     keepWithParents(`${layout.plugins}/kubernetes.io/csi/${driver.name}`);
   }
   for (const shared of ['', '/staging', '/publish']) keepWithParents(`${layout.blockDevices}${shared}`);
-  for (const path of [layout.pods, layout.registry, layout.records]) keepWithParents(path);
+  for (const path of [layout.pods, layout.registry, layout.records, layout.source]) keepWithParents(path);
   return keep;
 }
 

@@ -9,6 +9,7 @@ import { LATE_MUTANTS } from './mutants-late.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import { WALK_MUTANTS } from './mutants-walk.ts';
 import { REASON_MUTANTS } from './mutants-reasons.ts';
+import { GUARD_MUTANTS } from './mutants-guard.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
 
@@ -153,4 +154,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...LATE_MUTANTS,
   ...WALK_MUTANTS,
   ...REASON_MUTANTS,
+  ...GUARD_MUTANTS,
 ];

@@ -10,6 +10,8 @@ export interface Regression {
   readonly sentence: string;
   /** What the seed was made to be about, where it is not what it drew. */
   readonly plan?: (plan: Plan) => Plan;
+  /** Manifests are gone in it, as the seed drew; the others are told without, as they were found. */
+  readonly isOfAbsence?: true;
 }
 
 export const REGRESSIONS: readonly Regression[] = [

@@ -12,6 +12,7 @@ export function configOf(plan: Plan): Config {
       manifests: MANIFESTS,
       csi_deadline_ms: plan.csiDeadlineMs,
       operations_per_driver_max: plan.operationsPerDriverMax,
+      vanished_hold_ms: plan.absence.holdMs,
       statistics_interval_ms: plan.features.statisticsMs,
       republish_interval_ms: plan.features.republishMs,
       selinux: 'off',

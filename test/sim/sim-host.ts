@@ -6,6 +6,7 @@
  * has landed, or half landed, or not, by the seed. A driver call that reached the driver goes on without us.
  */
 import type { CallCompany } from '../../mount/broker-pool.ts';
+import { isDeepStrictEqual } from 'node:util';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from '../../mount/file-ownership.ts';
 import {
@@ -14,6 +15,7 @@ import {
   type Cancel,
   type DeviceNumber,
   type ContentStamp,
+  type DirectoryIdentity,
   type DirectoryReading,
   type FileEntry,
   type FileSystemProbe,
@@ -58,6 +60,8 @@ export interface SimHostParts {
   readonly onWrite: (path: AbsolutePath, content: Uint8Array) => void;
   /** Every listing the agent was answered, for the oracle of what it can know. */
   readonly onListing: (path: AbsolutePath) => void;
+  /** An effect that takes no time and no chance: what a seed is not about leaves its story as it was. */
+  readonly isQuiet: (kind: EffectKind, path: string) => boolean;
 }
 
 const WALL_START_MS = 1_767_225_600_000;
@@ -183,11 +187,21 @@ export class SimHost implements Host {
     return this.#act({ kind: 'listDirectory', what: path, readOnly: true, apply });
   }
 
+  identifyDirectory(path: AbsolutePath): Promise<Result<DirectoryIdentity>> {
+    const apply = (): Result<DirectoryIdentity> => {
+      const identity = this.#identityOf(path);
+      return typeof identity === 'string' ? fail(failureOf(identity, path)) : ok(identity);
+    };
+    return this.#act({ kind: 'identifyDirectory', what: path, readOnly: true, apply });
+  }
+
   readDirectoryFiles(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>> {
-    const { entriesMax, fileBytesMax, known } = reading;
+    const { entriesMax, fileBytesMax, identity, known } = reading;
     const apply = (): Result<readonly FileEntry[]> => {
       const directory = this.#directory(path);
       if (typeof directory === 'string') return fail(failureOf(directory, path));
+      if (identity !== undefined && !isDeepStrictEqual(this.#identityOf(path), identity))
+        return fail({ code: 'directory-replaced', message: path, effect: 'none' });
       if (directory.entries.size > entriesMax) return tooLarge(path);
       this.#parts.onListing(path);
       return ok(
@@ -478,7 +492,8 @@ export class SimHost implements Host {
   }
 
   #act<T>(act: Act<T>): Promise<Result<T>> {
-    const { boundary, time, trace, random, weather } = this.#parts;
+    const { boundary, time, trace, random, weather, isQuiet } = this.#parts;
+    if (this.#alive && isQuiet(act.kind, act.path ?? act.what)) return Promise.resolve(act.apply());
     return new Promise((resolve) => {
       if (!this.#alive) return;
       trace.add(`> ${act.kind} ${act.what}`);
@@ -552,6 +567,17 @@ export class SimHost implements Host {
     if (typeof facts === 'string' || facts.kind === 'directory')
       return typeof facts === 'string' ? facts : undefined;
     return facts.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
+  }
+
+  /** The disk of the simulated machine keeps times of birth, memory does not; no number is ever given twice. */
+  #identityOf(path: AbsolutePath): DirectoryIdentity | Errno {
+    const at = this.#parts.kernel.walk(path);
+    if (typeof at === 'string') return at;
+    const { mount, inode } = at;
+    if (inode.kind !== 'directory') return inode.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
+    const { device, type } = mount.fileSystem;
+    const bornNs = type === 'tmpfs' ? undefined : `1${inode.number}`;
+    return { mountId: mount.id, device, inode: String(inode.number), bornNs };
   }
 
   #directory(path: AbsolutePath): Inode | Errno {

@@ -160,11 +160,10 @@ export class SimWorld {
     return new Set([...this.pods.values()].map(({ uid }) => uid).filter((uid) => this.keeps(uid)));
   }
 
-  /** Is there a pod of the same name and another uid? Then that one is surely gone. */
+  /** Was there a pod of the same name and another uid after it? Then that one is surely gone. */
   isSucceeded(uid: string): boolean {
-    const name = this.#names.get(uid);
-    const now = name === undefined ? undefined : this.pods.get(name);
-    return now !== undefined && now.uid !== uid;
+    const uids = [...this.#names].filter(([, name]) => name === this.#names.get(uid)).map(([one]) => one);
+    return uids.at(-1) !== uid;
   }
 
   // What the user does.

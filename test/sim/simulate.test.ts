@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { NO_ABSENCE } from './absence.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { simulate } from './simulate.ts';
 import { aboutChangedDisks } from './stories.ts';
+import type { Plan } from './swarm.ts';
 
 test('the same seed gives the same trace', async () => {
   for (let seed = 1; seed <= 25; seed += 1) {
@@ -13,9 +15,14 @@ test('the same seed gives the same trace', async () => {
   }
 });
 
-for (const { seed, sentence, plan } of REGRESSIONS) {
+function asDrawn(plan: Plan): Plan {
+  return plan;
+}
+
+for (const { seed, sentence, plan = asDrawn, isOfAbsence } of REGRESSIONS) {
   test(`seed ${seed}: ${sentence}`, async () => {
-    const { violation } = await simulate(seed, plan === undefined ? {} : { plan });
+    const absence = isOfAbsence === true ? {} : { absence: NO_ABSENCE };
+    const { violation } = await simulate(seed, { plan: (drawn) => ({ ...plan(drawn), ...absence }) });
     assert.equal(violation && `${violation.invariant}: ${violation.text}`, undefined);
   });
 }

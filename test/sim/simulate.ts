@@ -5,7 +5,7 @@
  * within ten virtual minutes the machine is what the user wishes, nothing runs, and it stays so.
  * A violation ends the run; the same seed gives the same trace.
  */
-import { drawAbsence } from './absence.ts';
+import { drawAbsence, NO_ABSENCE } from './absence.ts';
 import { Absences } from './absences.ts';
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/agent.ts';
 import type { Config } from '../../agent/config.ts';
@@ -286,6 +286,9 @@ export class Simulation {
           this.violate('INV-25', `a secret is written to ${path}`);
         }
       },
+      isQuiet: (kind, path) =>
+        this.plan.absence === NO_ABSENCE &&
+        (kind === 'identifyDirectory' || path === this.world.layout.source),
       onListing: (path) => {
         if (path === MANIFESTS) listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
       },
@@ -382,6 +385,8 @@ export class Simulation {
       const line = `log ${level} ${event} ${JSON.stringify(fields)}`;
       if (line.includes(CANARY)) this.violate('INV-25', `a secret in the log: ${line}`);
       this.trace.add(line);
+      if (event.startsWith('manifests vanished while nobody looked'))
+        this.tally.kept += Number(fields['vanished']);
     };
     return {
       debug: (event, fields) => write('debug', event, fields),

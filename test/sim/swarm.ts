@@ -164,11 +164,18 @@ function drawPlan(random: Random): Plan {
   };
 }
 
+/** They came later: drawn here, they would make other stories of the old seeds. */
+const UNDRAWN_EFFECTS: ReadonlySet<EffectKind> = new Set([
+  'overwriteFile',
+  'probeFileSystem',
+  'identifyDirectory',
+]);
+
 function drawWeather(random: Random): Weather {
   const effects = new Map<EffectKind, EffectFaults>();
   const calm = random.chance(0.35);
   for (const kind of EFFECTS) {
-    if (NOVEL_EFFECTS.has(kind) || kind === 'overwriteFile' || kind === 'probeFileSystem') continue;
+    if (NOVEL_EFFECTS.has(kind) || UNDRAWN_EFFECTS.has(kind)) continue;
     if (calm || !random.chance(0.3)) continue;
     const rate = () => (random.chance(0.4) ? random.pick([0.02, 0.1, 0.3]) : 0);
     effects.set(kind, {

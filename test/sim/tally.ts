@@ -7,6 +7,9 @@ export interface Tally {
   verified: number;
   walks: number;
   holds: number;
+  /** Directories that an operator accepted, pods kept though their manifests vanished unseen. */
+  accepted: number;
+  kept: number;
 }
 
 export const NO_TALLY: Readonly<Tally> = {
@@ -17,6 +20,8 @@ export const NO_TALLY: Readonly<Tally> = {
   verified: 0,
   walks: 0,
   holds: 0,
+  accepted: 0,
+  kept: 0,
 };
 
 export function addTally(sum: Tally, one: Readonly<Tally>): void {
@@ -31,9 +36,12 @@ export function tallyText({
   verified,
   walks,
   holds,
+  accepted,
+  kept,
 }: Tally): string {
   return (
     `${expansions} expansions, ${questions} questions, ${republished} times published again, ` +
-    `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of walks, ${holds} device holds`
+    `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of walks, ` +
+    `${holds} device holds, ${accepted} directories accepted, ${kept} pods kept that vanished unseen`
   );
 }

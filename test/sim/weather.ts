@@ -7,6 +7,7 @@ export const EFFECTS = [
   'removeEmptyDirectory',
   'removeTree',
   'listDirectory',
+  'identifyDirectory',
   'readDirectoryFiles',
   'readFile',
   'writeFile',

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { EXIT_CODES } from '../../agent/exit-code.ts';
-import { DEFAULT_ROOT, DEFAULT_SOCKET } from '../../agent/setting.ts';
+import { DEFAULT_MANIFESTS, DEFAULT_ROOT, DEFAULT_SOCKET } from '../../agent/setting.ts';
 
 const FOLDER = fileURLToPath(new URL('../../systemd/', import.meta.url));
 const UNITS = readdirSync(FOLDER).filter((name) => name.endsWith('.service'));
@@ -132,7 +132,8 @@ test('mooring.service: the agent tells when it is ready and is watched', () => {
 test('mooring.service: the paths are the defaults of the agent', () => {
   const runtime = settingOf('mooring.service', 'RuntimeDirectory') ?? '';
   assert.equal(DEFAULT_SOCKET.startsWith(`/run/${runtime}/`), true);
-  assert.equal(settingOf('mooring.service', 'RequiresMountsFor'), DEFAULT_ROOT);
+  const mounts = settingOf('mooring.service', 'RequiresMountsFor')?.split(' ');
+  assert.deepEqual(mounts, [DEFAULT_ROOT, DEFAULT_MANIFESTS]);
   const driver = settingOf('mooring-loopfile.service', 'ExecStart') ?? '';
   assert.match(driver, new RegExp(`--registry ${DEFAULT_ROOT}/plugins_registry`));
 });

@@ -1,0 +1,34 @@
+/** Logs who is kept because his manifest vanished while nobody looked, and how that ended: one line each. */
+import type { Clock } from '../mount/host.ts';
+import type { PodUid } from '../plugins/volume.ts';
+import type { Log } from '../reconciler/log.ts';
+import type { HeldPods } from './vanished-hold.ts';
+import type { Wish } from './wish.ts';
+
+export interface VanishedLog {
+  /** The wish as it is now, and who is held by it. */
+  note(wish: Pick<Wish, 'pods'>, held: HeldPods): void;
+}
+
+export function createVanishedLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishedLog {
+  let told: ReadonlySet<PodUid> = new Set();
+  return {
+    note({ pods }, held) {
+      const isNews = [...held.keys()].some((pod) => !told.has(pod));
+      const ended = [...told].filter((pod) => !held.has(pod));
+      told = new Set(held.keys());
+      if (isNews) {
+        const untilMs = Math.max(...[...held.values()].map((one) => one.untilMs));
+        log.warn('manifests vanished while nobody looked, their pods are kept for now', {
+          vanished: held.size,
+          pods: pods.size,
+          waitMs: Math.max(0, Math.round(untilMs - clock.nowMs())),
+          command: 'mooring forget --all',
+        });
+      }
+      if (ended.length === 0) return;
+      const back = ended.filter((pod) => pods.has(pod)).length;
+      log.warn('kept pods decided on', { back, takenDown: ended.length - back });
+    },
+  };
+}
