@@ -66,8 +66,17 @@ function untrueStep(sim: Simulation, view: AgentView, obstacle: Obstacle): strin
       return isNamed ? undefined : `it is ${first.method} that is open`;
     }
     default:
-      return effects.length > 0 ? undefined : 'nothing of it is under way';
+      return effects.length > 0 || isWalked(view, obstacle) ? undefined : 'nothing of it is under way';
   }
+}
+
+/** One that says that it waits for an ownership walk of its volume, which goes on at another of its places. */
+function isWalked({ reconciler }: AgentView, { message, volume, publication }: Obstacle): boolean {
+  if (!message.includes('waiting until the volume has been given to group')) return false;
+  return reconciler.running().some(({ operation, phase }) => {
+    const isOther = 'publication' in operation && operation.publication !== publication;
+    return operation.volume === volume && phase === 'running' && isOther;
+  });
 }
 
 /** What is wrong with what is told of something that has not begun. */
