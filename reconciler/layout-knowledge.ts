@@ -1,10 +1,10 @@
 /** What looking at the layout on disk has taught, and what it allows: the orphans, and whether all was read. */
-import type { Failure } from '../mount/failure.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { PublicationKey, VolumeId } from '../plugins/volume.ts';
+import type { VolumeId } from '../plugins/volume.ts';
 import type { ActualVolume } from './actual-state.ts';
 import { type LayoutFinds, mergeFound } from './adopt.ts';
 import type { DesiredState } from './desired-state.ts';
+import { lastToGo } from './last-to-go.ts';
 import type { Log } from './log.ts';
 import { claimsOn, isExplained } from './orphan.ts';
 import type { Gate } from './plan.ts';
@@ -36,7 +36,6 @@ export interface LayoutKnowledge {
 }
 
 const NOWHERE: ReadonlySet<string> = new Set();
-const NO_CLAIMS: ReadonlyMap<PublicationKey, Failure> = new Map();
 
 export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowledge {
   const { log, layout, actual, desired, isBusy, touch } = parts;
@@ -99,7 +98,9 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
     gateOf: (volume) => ({
       placesRead: read.placesRead,
       ...whetherRead(volume),
-      claims: orphans.has(volume) ? claimsOn(volume, actual, desired()) : NO_CLAIMS,
+      claims: orphans.has(volume)
+        ? claimsOn(volume, actual, desired())
+        : lastToGo(actual.get(volume), actual, desired()),
     }),
     visit(volume) {
       if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, actual)) parts.forget(volume);

@@ -21,7 +21,7 @@ import type { LayoutFinds } from './adopt.ts';
 import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
-import { lastToGo, waitingFor } from './last-to-go.ts';
+import { waitingFor } from './last-to-go.ts';
 import { createLayoutKnowledge } from './layout-knowledge.ts';
 import type { Log } from './log.ts';
 import { createNotebook } from './notebook.ts';
@@ -138,14 +138,12 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const wanted = desired.volumes.get(volume)?.spec;
     const known = actual.get(volume);
     const spec = wanted === undefined ? known?.spec : specToClimbBy(known, wanted);
-    const onLayout = onDisk.gateOf(volume);
-    const claims = known?.spec.kind === 'empty-dir' ? lastToGo(known, actual, desired) : onLayout.claims;
     return policy.planVolume({
       volume,
       desired: desired.volumes.get(volume),
       actual: known,
       needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
-      gate: { ...desired, ...onLayout, ...(claims === undefined ? {} : { claims }) },
+      gate: { ...desired, ...onDisk.gateOf(volume) },
       quarantine: known?.quarantine?.reason ?? wards.standing(volume),
     });
   }
