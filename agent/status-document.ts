@@ -209,6 +209,8 @@ export interface DriverStatus {
   /** Of the storage behind it, as it says. Null: not asked yet, or it cannot say. Empty: all is well. */
   readonly health: readonly HealthStatus[] | null;
   readonly reason: string | null;
+  /** Failure code of the reason; null where nothing failed. */
+  readonly code: string | null;
 }
 
 /** Pods that are kept for some seconds although their manifests are gone, because it may be a mistake. */

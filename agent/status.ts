@@ -268,6 +268,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         volumes: volumesOfDrivers.get(driver.name) ?? 0,
         health: healthOf(view.statistics.ofStorage(driver.name)),
         reason: null,
+        code: null,
       };
     },
   };
@@ -286,7 +287,7 @@ const NOTHING_RESOLVED = {
   origin: null,
 } as const satisfies Partial<PodVolumeStatus>;
 
-function refusedDriver({ socket, name, reason }: RefusedDriver): DriverStatus {
+function refusedDriver({ socket, name, reason, code }: RefusedDriver): DriverStatus {
   return {
     name: shownOrNull(name),
     state: 'refused',
@@ -299,6 +300,7 @@ function refusedDriver({ socket, name, reason }: RefusedDriver): DriverStatus {
     volumes: 0,
     health: null,
     reason: shown(reason),
+    code: code ?? null,
   };
 }
 

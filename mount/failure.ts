@@ -37,6 +37,7 @@ export const FAILURE_RETRY = {
   'already-running': 'on-change',
   // The driver.
   'driver-not-registered': 'later',
+  'endpoint-unsafe': 'later',
   'driver-unreachable': 'later',
   'driver-deadline': 'later',
   'driver-busy': 'later',

@@ -33,7 +33,7 @@ const LOOK_SPACING_MS = 20;
 
 export interface DriverRegistryParts {
   readonly host: Host;
-  readonly layout: Pick<Layout, 'registry'>;
+  readonly layout: Pick<Layout, 'root' | 'plugins' | 'registry'>;
   /** CSI sockets of drivers that do not register. */
   readonly staticSockets: readonly AbsolutePath[];
   /** How often everything is looked at without a hint. */
@@ -62,7 +62,7 @@ interface Entry {
   order: number;
   attempt: Attempt | undefined;
   handshakes: number;
-  refusal: { readonly name: string | undefined; readonly reason: string } | undefined;
+  refusal: { readonly name: string | undefined; readonly failure: Failure } | undefined;
   note: string | undefined;
 }
 
@@ -103,7 +103,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
   const outdated = new WeakSet<DriverInstance>();
   const election = createDriverElection(host, candidates);
   const watches = createWatchList<Entry>(host, hurry);
-  let directoryRefusal: string | undefined;
+  let directoryRefusal: Pick<Failure, 'message' | 'code'> | undefined;
   const scan = createPacedLook(host, LOOK_SPACING_MS, scanOnce);
   let orders = 0;
   let cancelWatch: Cancel | undefined;
@@ -141,10 +141,11 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     const isKnown = (socket: AbsolutePath): boolean => isDriver(entries.get(socket));
     const scanned = trusted.ok ? await scanRegistry(host, layout.registry, isKnown) : trusted;
     if (stopped) return;
-    directoryRefusal = scanned.ok ? scanned.value.refusal : scanned.failure.message;
+    const refusal = scanned.ok ? scanned.value.refusal : undefined;
+    directoryRefusal = scanned.ok ? refusal && { message: refusal, code: 'too-large' } : scanned.failure;
     const sockets = new Set(scanned.ok ? scanned.value.sockets : []);
     for (const socket of sockets) if (!entries.has(socket)) addEntry(socket, false);
-    const hasLeft = scanned.ok && scanned.value.refusal !== undefined;
+    const hasLeft = refusal !== undefined;
     for (const entry of hasLeft ? [...entries.values()] : [])
       if (!entry.isStatic && !sockets.has(entry.socket)) forget(entry);
     // Those that are not listed any more, too: each is told by its own lstat.
@@ -209,7 +210,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
       if (stopped || entry.attempt !== attempt) return;
       if (admitted.ok) return admit(entry, admitted.value);
       withdraw(entry);
-      entry.refusal = { name: entry.announced?.name, reason: admitted.failure.message };
+      entry.refusal = { name: entry.announced?.name, failure: admitted.failure };
     }
     attempt.failures += 1;
     attempt.endedAtMs = host.nowMs();
@@ -298,7 +299,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     entry.attempt?.retry?.();
     entry.attempt = undefined;
     withdraw(entry);
-    entry.refusal = { name, reason: failure.message };
+    entry.refusal = { name, failure };
   }
 
   function forget(entry: Entry): void {
@@ -317,8 +318,8 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
       instance === undefined || election.serves(entry)
         ? undefined
         : 'another, newer registration of this driver serves';
-    const reason = refusal?.reason ?? drained ?? note;
-    return reason === undefined ? [] : [{ socket, name, reason }];
+    const reason = refusal?.failure.message ?? drained ?? note;
+    return reason === undefined ? [] : [{ socket, name, reason, code: refusal?.failure.code }];
   }
 
   function resync(): void {
@@ -341,7 +342,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
       });
       resync();
       await scan.ask();
-      if (!made.ok) directoryRefusal ??= made.failure.message;
+      if (!made.ok) directoryRefusal ??= made.failure;
     },
     stop() {
       stopped = true;
@@ -361,7 +362,8 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     },
     list: () => election.list().filter((instance) => !outdated.has(instance)),
     refused: () => {
-      const directory = { socket: layout.registry, name: undefined, reason: directoryRefusal ?? '' };
+      const { message: reason = '', code } = directoryRefusal ?? {};
+      const directory = { socket: layout.registry, name: undefined, reason, code };
       return [
         ...(directoryRefusal === undefined ? [] : [directory]),
         ...[...entries.values()].flatMap(refusalOf),

@@ -1,4 +1,5 @@
 /** A CSI driver as registered on this node, and where to ask for it. */
+import type { FailureCode } from '../../mount/failure.ts';
 import type { AbsolutePath, Cancel, SocketIdentity } from '../../mount/host.ts';
 
 /** One life of one driver: a replaced socket inode is a new instance, and nothing cached of the old one holds. */
@@ -26,6 +27,8 @@ export interface RefusedDriver {
   readonly socket: AbsolutePath;
   readonly name: string | undefined;
   readonly reason: string;
+  /** Undefined: nothing failed, it is a remark. */
+  readonly code: FailureCode | undefined;
 }
 
 export interface DriverChange {

@@ -295,6 +295,7 @@ export function richFacts(): StatusFacts {
         socket: path('/var/lib/mooring/plugins_registry/nfs-reg.sock'),
         name: 'nfs.csi.k8s.io',
         reason: 'its endpoint /tmp/csi.sock is outside the plug-in directories',
+        code: 'endpoint-unsafe',
       },
     ],
   });

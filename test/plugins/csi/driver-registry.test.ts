@@ -46,7 +46,7 @@ async function start(
   await options.before?.(host);
   const registry = createDriverRegistry({
     host,
-    layout: { registry: inRoot(host, 'plugins_registry') },
+    layout: { root: host.root, plugins: inRoot(host, 'plugins'), registry: inRoot(host, 'plugins_registry') },
     staticSockets: options.staticSocket === true ? [endpointOf(host)] : [],
     resyncMs: options.resyncMs ?? 60_000,
   });
@@ -182,6 +182,55 @@ test('A-003, DR-19: what is not a real socket of root is refused by name, and ne
   assert.deepEqual(host.called, []);
   rmSync(registration(host, 'file.sock'));
   await until('forgotten', () => world.registry.refused().length === 4);
+});
+
+test('DR-19: an endpoint outside the plug-in directories is not dialled, and its registrar is told why', async () => {
+  const world = await start();
+  const outside = inRoot(world.host, 'elsewhere', 'csi.sock');
+  mkdirSync(inRoot(world.host, 'elsewhere'), { mode: 0o750 });
+  mkdirSync(inRoot(world.host, 'plugins-of-others'), { mode: 0o750 });
+  for (const socket of [outside, inRoot(world.host, 'plugins-of-others', 'csi.sock')]) {
+    await driver(world, {}, socket);
+    const reg = await registrar(world, { endpoint: socket }, `${socket.length}-reg.sock`);
+    await until('told', () => reg.verdicts.length > 0);
+    assert.match(reg.verdicts[0] ?? '', /is outside the plug-in directories/);
+  }
+  assert.equal(world.registry.refused()[0]?.code, 'endpoint-unsafe');
+  assert.ok(!world.host.called.includes('GetPluginInfo'), 'the driver was never called');
+});
+
+test('DR-19: any directory on the way that others could exchange is one too many', async () => {
+  const world = await start();
+  const { host } = world;
+  mkdirSync(inRoot(host, 'plugins', 'd', 'deep'), { mode: 0o750 });
+  const socket = inRoot(host, 'plugins', 'd', 'deep', 'csi.sock');
+  await driver(world, {}, socket);
+  const loosen: readonly (readonly [string, () => void, () => void])[] = [
+    ...['.', 'plugins', 'plugins/d', 'plugins/d/deep'].flatMap((name) => {
+      const path = name === '.' ? host.root : inRoot(host, ...name.split('/'));
+      const modes = [0o770, 0o757, 0o1777].map(
+        (mode) =>
+          [`${name} ${mode.toString(8)}`, () => chmodSync(path, mode), () => chmodSync(path, 0o750)] as const,
+      );
+      const foreign = () => void host.foreign.add(path);
+      return [...modes, [`${name} of another user`, foreign, () => void host.foreign.delete(path)] as const];
+    }),
+  ];
+  for (const [index, [what, spoil, mend]] of loosen.entries()) {
+    spoil();
+    const before = host.called.length;
+    const reg = await registrar(world, { endpoint: socket }, `${index}-reg.sock`);
+    await until(`${what} is refused`, () =>
+      world.registry.refused().some(({ code }) => code === 'endpoint-unsafe'),
+    );
+    assert.ok(!host.called.slice(before).includes('GetPluginInfo'), `${what}: the driver was not called`);
+    mend();
+    await reg.close();
+    rmSync(registration(host, `${index}-reg.sock`), { force: true });
+    await until('forgotten', () => world.registry.refused().length === 0);
+  }
+  await registrar(world, { endpoint: socket });
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
 });
 
 test('A-003, INV-19: in a directory that others may write nothing is trusted', async () => {
@@ -399,7 +448,7 @@ test('without a single hint the slow look finds what changed', async () => {
   const host = createSocketHost();
   const registry = createDriverRegistry({
     host: { ...host, watch: () => () => {} },
-    layout: { registry: inRoot(host, 'plugins_registry') },
+    layout: { root: host.root, plugins: inRoot(host, 'plugins'), registry: inRoot(host, 'plugins_registry') },
     staticSockets: [],
     resyncMs: 50,
   });

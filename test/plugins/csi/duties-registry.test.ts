@@ -29,7 +29,7 @@ async function start(): Promise<World> {
   mkdirSync(inRoot(host, 'plugins'), { mode: 0o750 });
   const registry = createDriverRegistry({
     host,
-    layout: { registry: inRoot(host, 'plugins_registry') },
+    layout: { root: host.root, plugins: inRoot(host, 'plugins'), registry: inRoot(host, 'plugins_registry') },
     staticSockets: [],
     resyncMs: 60_000,
   });
