@@ -25,6 +25,7 @@ export type BrokerKind = 'path' | 'tool' | 'parser';
 /** The path calls: their arguments and what they answer. The sentences about them are those of `Host`. */
 export interface PathCalls {
   inspect: { args: { path: AbsolutePath }; result: Result<PathFacts> };
+  inspectWay: { args: { path: AbsolutePath }; result: Result<readonly PathFacts[]> };
   makeDirectory: { args: { path: AbsolutePath; mode: number }; result: Result<void> };
   removeEmptyDirectory: { args: { path: AbsolutePath }; result: Result<void> };
   removeTree: { args: { path: AbsolutePath }; result: Result<void> };
@@ -68,6 +69,7 @@ export type PathCall = {
 /** A lost reading call has changed nothing; every other one may have. */
 export const CHANGES_THE_WORLD = {
   inspect: false,
+  inspectWay: false,
   makeDirectory: true,
   removeEmptyDirectory: true,
   removeTree: true,

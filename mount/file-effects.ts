@@ -34,6 +34,7 @@ import {
   type PathFacts,
   type PathKind,
   type WriteOptions,
+  wayTo,
 } from './host.ts';
 import { mountIdAt } from './path-mount.ts';
 import { openPlace, type Place, type Spot, spotIn, withDirectory, withSpot } from './path-walk.ts';
@@ -48,6 +49,18 @@ export function inspect(path: AbsolutePath): Result<PathFacts> {
   if (path === '/') return withDirectory(path, ({ descriptor }) => ok(factsOf(fstatSync(descriptor))));
   const found = withSpot(path, (spot) => ok(factsAt(spot)));
   return isMissing(found) ? ok(ABSENT) : found;
+}
+
+/** Each from `/` anew: what comes later may have been exchanged only by who could do so before. */
+export function inspectWay(path: AbsolutePath): Result<readonly PathFacts[]> {
+  const way: PathFacts[] = [];
+  for (const one of wayTo(path)) {
+    const facts = inspect(one);
+    if (!facts.ok) return facts;
+    way.push(facts.value);
+    if (facts.value.kind === 'absent') break;
+  }
+  return ok(way);
 }
 
 export function makeDirectory(path: AbsolutePath, mode: number): Result<void> {

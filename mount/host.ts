@@ -206,6 +206,8 @@ export interface Host extends Clock {
   // Files. Parents that are missing are created 0750 only by makeDirectory.
   /** lstat. `absent` is an answer, not a failure. */
   inspect(path: AbsolutePath): Promise<Result<PathFacts>>;
+  /** Facts of all of `wayTo(path)`, in this order; what is absent is the last of them. */
+  inspectWay(path: AbsolutePath): Promise<Result<readonly PathFacts[]>>;
   /** Makes the directory and its missing parents (0750); exactly `mode` on the last one even if it existed. */
   makeDirectory(path: AbsolutePath, mode: number): Promise<Result<void>>;
   /** rmdir, never recursive: a full directory is somebody's data. Absent is success. */
@@ -341,6 +343,11 @@ export function below(parent: AbsolutePath, ...components: readonly string[]): A
 export function parentOf(path: AbsolutePath): AbsolutePath {
   const cut = path.lastIndexOf('/');
   return (cut <= 0 ? '/' : path.slice(0, cut)) as AbsolutePath;
+}
+
+/** `/`, and each directory down to the path, itself last. */
+export function wayTo(path: AbsolutePath): readonly AbsolutePath[] {
+  return path === '/' ? [path] : [...wayTo(parentOf(path)), path];
 }
 
 export function isBelow(path: AbsolutePath, ancestor: AbsolutePath): boolean {

@@ -122,6 +122,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     random: Math.random,
     bootId: readFileSync(BOOT_ID_FILE, 'utf8').trim(),
     inspect: (path) => ask('inspect', { path }),
+    inspectWay: (path) => ask('inspectWay', { path }),
     makeDirectory: (path, mode) => ask('makeDirectory', { path, mode }),
     removeEmptyDirectory: (path) => ask('removeEmptyDirectory', { path }),
     removeTree: (path) => ask('removeTree', { path }),

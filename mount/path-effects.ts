@@ -7,6 +7,7 @@ import { identifyDirectory } from './file-identity.ts';
 import { changeOwnershipPart } from './file-ownership.ts';
 import {
   inspect,
+  inspectWay,
   listDirectory,
   makeDirectory,
   makeLink,
@@ -41,6 +42,8 @@ function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Resul
   switch (kind) {
     case 'inspect':
       return inspect(args.path);
+    case 'inspectWay':
+      return inspectWay(args.path);
     case 'makeDirectory':
       return makeDirectory(args.path, args.mode);
     case 'removeEmptyDirectory':

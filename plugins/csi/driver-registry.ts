@@ -7,18 +7,17 @@ import {
   parentOf,
   type SocketIdentity,
 } from '../../mount/host.ts';
-import type { Layout } from '../layout.ts';
 import type { DriverInstance, DriverRegistry, RefusedDriver } from './driver.ts';
 import { type Candidate, createDriverElection } from './driver-election.ts';
 import { createPacedLook, type PacedLook } from './paced-look.ts';
+import { notifyRegistrar, questionDriver, readAnnouncement } from './registration.ts';
 import {
   findSocket,
   type FoundSocket,
-  notifyRegistrar,
-  questionDriver,
-  readAnnouncement,
+  isPluginSocket,
+  type TrustedLayout,
   trustDirectory,
-} from './registration.ts';
+} from './socket-trust.ts';
 import { shown } from './status.ts';
 import { scanRegistry } from './registry-scan.ts';
 import { createWatchList } from './watch-list.ts';
@@ -33,7 +32,7 @@ const LOOK_SPACING_MS = 20;
 
 export interface DriverRegistryParts {
   readonly host: Host;
-  readonly layout: Pick<Layout, 'root' | 'plugins' | 'registry'>;
+  readonly layout: TrustedLayout;
   /** CSI sockets of drivers that do not register. */
   readonly staticSockets: readonly AbsolutePath[];
   /** How often everything is looked at without a hint. */
@@ -137,12 +136,13 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
   // Looking: which sockets are there, and are they the ones we know?
 
   async function scanOnce(): Promise<void> {
-    const trusted = await trustDirectory(host, layout.registry);
+    const trusted = await trustDirectory(host, layout.registry, layout.root);
     const isKnown = (socket: AbsolutePath): boolean => isDriver(entries.get(socket));
     const scanned = trusted.ok ? await scanRegistry(host, layout.registry, isKnown) : trusted;
     if (stopped) return;
     const refusal = scanned.ok ? scanned.value.refusal : undefined;
-    directoryRefusal = scanned.ok ? refusal && { message: refusal, code: 'too-large' } : scanned.failure;
+    const told = refusal === undefined ? undefined : ({ message: refusal, code: 'too-large' } as const);
+    directoryRefusal = scanned.ok ? told : scanned.failure;
     const sockets = new Set(scanned.ok ? scanned.value.sockets : []);
     for (const socket of sockets) if (!entries.has(socket)) addEntry(socket, false);
     const hasLeft = refusal !== undefined;
@@ -161,7 +161,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
   }
 
   async function lookOnce(entry: Entry): Promise<void> {
-    const seen = await findSocket(host, entry.socket);
+    const seen = await findSocket(host, entry.socket, layout.root);
     if (stopped || entries.get(entry.socket) !== entry) return;
     if (!seen.ok && seen.failure.code === 'path-missing' && !entry.isStatic) return forget(entry);
     if (!seen.ok) return refuse(entry, undefined, seen.failure);
@@ -170,7 +170,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     if (announced?.life !== seen.value.life) {
       return begin(entry, `registration ${seen.value.life}`, () => handshake(entry, seen.value));
     }
-    const endpoint = await findSocket(host, announced.endpoint);
+    const endpoint = await findSocket(host, announced.endpoint, layout.root);
     if (!stopped && entry.announced === announced) lookAtEndpoint(entry, endpoint, announced.name);
   }
 
@@ -234,8 +234,10 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     if (!announcement.ok && announcement.failure.code !== 'driver-answer-invalid') return announcement;
     if (!announcement.ok) return tellRegistrar(socket, announcement);
     const { name, endpoint: path } = announcement.value;
+    const placed = isPluginSocket(layout, path);
+    if (!placed.ok) return tellRegistrar(socket, placed);
     if (entries.get(entry.socket) === entry) watches.keep(entry, parentOf(path));
-    const endpoint = await findSocket(host, path);
+    const endpoint = await findSocket(host, path, layout.root);
     if (!endpoint.ok) return tellRegistrar(socket, endpoint);
     const instance = await questionDriver(host, endpoint.value.identity, {
       name,

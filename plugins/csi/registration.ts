@@ -6,7 +6,6 @@ import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import {
   type AbsolutePath,
   type Host,
-  parentOf,
   parseAbsolutePath,
   type RemoteMethod,
   type SocketIdentity,
@@ -37,41 +36,6 @@ const NODE_ID_BYTES_MAX = 256;
 export interface Announcement {
   readonly name: string;
   readonly endpoint: AbsolutePath;
-}
-
-export interface FoundSocket {
-  readonly identity: SocketIdentity;
-  /**
-   * Another one is another server. With the time of bind(2) besides the inode, because file systems give the number of
-   * a removed file to the next one made.
-   */
-  readonly life: string;
-}
-
-/** `path-missing` when nothing is there; any other failure says why what is there is not trusted (DR-19, INV-19). */
-export async function findSocket(host: Host, path: AbsolutePath): Promise<Result<FoundSocket>> {
-  const directory = await trustDirectory(host, parentOf(path));
-  if (!directory.ok) return directory;
-  const facts = await host.inspect(path);
-  if (!facts.ok) return facts;
-  const { kind, uid, inode, modifiedMs } = facts.value;
-  if (kind === 'absent') return refuse('path-missing', `${path} does not exist`);
-  if (kind !== 'socket') return refuse('path-wrong-kind', `${path} is a ${kind}, not a socket`);
-  if (uid !== 0) return refuse('path-unsafe', `${path} belongs to uid ${uid}, not to root`);
-  return ok({ identity: { path, inode }, life: `${inode} of ${modifiedMs}` });
-}
-
-const WRITABLE_BY_OTHERS = 0o022;
-
-/** Whoever may write there may put another socket in its place. */
-export async function trustDirectory(host: Host, path: AbsolutePath): Promise<Result<void>> {
-  const facts = await host.inspect(path);
-  if (!facts.ok) return facts;
-  const { kind, uid, mode } = facts.value;
-  if (kind === 'absent') return refuse('path-missing', `${path} does not exist`);
-  if (kind !== 'directory') return refuse('path-wrong-kind', `${path} is a ${kind}, not a directory`);
-  if (uid === 0 && (mode & WRITABLE_BY_OTHERS) === 0) return ok(undefined);
-  return refuse('path-unsafe', `${path} must belong to root and be writable by nobody else`);
 }
 
 /** GetInfo, and whether what it says can be registered at all. */
@@ -232,10 +196,6 @@ async function ask<Request, Reply>(
 }
 
 function invalid(message: string): Result<never> {
-  return refuse('driver-answer-invalid', message);
-}
-
-/** The text may hold what a stranger sent. */
-function refuse(code: Failure['code'], message: string): Result<never> {
-  return fail({ code, message: shown(message), effect: 'none' });
+  // The text may hold what a stranger sent.
+  return fail({ code: 'driver-answer-invalid', message: shown(message), effect: 'none' });
 }

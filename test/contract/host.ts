@@ -8,6 +8,7 @@ import {
   type ContentStamp,
   type Host,
   type MountLookup,
+  wayTo,
 } from '../../mount/host.ts';
 import { value } from '../value.ts';
 import { ownershipContract } from './ownership.ts';
@@ -76,6 +77,17 @@ function directorySentences(sentence: Sentence): void {
     const absent = { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
     assert.deepEqual(value(await host.inspect(below(root, 'a'))), absent);
     assert.deepEqual(value(await host.inspect(below(root, 'a', 'b', 'c'))), absent);
+  });
+  sentence('the way to a path is every directory from the root on, down to what is absent', async (world) => {
+    const { host, root } = world;
+    const path = below(root, 'a', 'b');
+    value(await host.makeDirectory(path, 0o700));
+    const whole = value(await host.inspectWay(path));
+    assert.equal(whole.length, wayTo(path).length);
+    assert.deepEqual(whole.at(-1), value(await host.inspect(path)));
+    assert.deepEqual(whole.at(-2), value(await host.inspect(below(root, 'a'))));
+    const short = value(await host.inspectWay(below(path, 'none', 'deeper')));
+    assert.deepEqual([short.length, short.at(-1)?.kind], [whole.length + 1, 'absent']);
   });
   sentence(
     'a directory is made with its parents, 0750, and gets exactly its mode',

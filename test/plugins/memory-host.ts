@@ -432,6 +432,7 @@ export function createMemoryHost(): MemoryHost {
         const node = walk(path);
         return node.ok ? ok(factsOf(node.value)) : node;
       }),
+    inspectWay: () => Promise.reject(new Error('no socket in this host')),
     makeDirectory: (path, mode) => asked('makeDirectory', () => makeDirectory(path, mode)),
     removeEmptyDirectory: (path) =>
       asked('removeEmptyDirectory', () => {

@@ -29,6 +29,7 @@ import {
   type RemoteCall,
   type RemoteReply,
   type WriteOptions,
+  wayTo,
 } from '../../mount/host.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
 import { createOwnership, type OwnershipParts } from '../../mount/ownership.ts';
@@ -148,6 +149,20 @@ export class SimHost implements Host {
 
   inspect(path: AbsolutePath): Promise<Result<PathFacts>> {
     const apply = () => answered(this.#parts.kernel.inspect(path), path);
+    return this.#act({ kind: 'inspect', what: path, readOnly: true, apply });
+  }
+
+  inspectWay(path: AbsolutePath): Promise<Result<readonly PathFacts[]>> {
+    const apply = (): Result<readonly PathFacts[]> => {
+      const way: PathFacts[] = [];
+      for (const one of wayTo(path)) {
+        const facts = answered(this.#parts.kernel.inspect(one), one);
+        if (!facts.ok) return facts;
+        way.push(facts.value);
+        if (facts.value.kind === 'absent') break;
+      }
+      return ok(way);
+    };
     return this.#act({ kind: 'inspect', what: path, readOnly: true, apply });
   }
 

@@ -5,7 +5,8 @@ import { afterEach } from 'node:test';
 import { createCsiPlugin, type CsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver.ts';
 import type { GrpcServer } from '../../../plugins/csi/grpc.ts';
-import { findSocket, questionDriver } from '../../../plugins/csi/registration.ts';
+import { questionDriver } from '../../../plugins/csi/registration.ts';
+import { findSocket } from '../../../plugins/csi/socket-trust.ts';
 import { createLayout } from '../../../plugins/layout.ts';
 import { NO_SECRETS, type PublicationCall } from '../../../plugins/plugin.ts';
 import { parsePodUid, publicationKey } from '../../../plugins/volume.ts';
@@ -77,7 +78,7 @@ export async function world(
 }
 
 export async function introduce(made: World): Promise<void> {
-  const found = accept(await findSocket(made.host, inRoot(made.host, 'driver', 'csi.sock')));
+  const found = accept(await findSocket(made.host, inRoot(made.host, 'driver', 'csi.sock'), undefined));
   const named = { name: DRIVER, registrationSocket: undefined };
   made.instance = accept(await questionDriver(made.host, found.identity, named));
 }

@@ -24,12 +24,8 @@ import {
   NodeUnstageVolumeRequest,
 } from '../../../plugins/csi/generated/csi.ts';
 import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/grpc.ts';
-import {
-  findSocket,
-  notifyRegistrar,
-  questionDriver,
-  readAnnouncement,
-} from '../../../plugins/csi/registration.ts';
+import { notifyRegistrar, questionDriver, readAnnouncement } from '../../../plugins/csi/registration.ts';
+import { findSocket } from '../../../plugins/csi/socket-trust.ts';
 import { createLayout } from '../../../plugins/layout.ts';
 import { type ExpandCall, NO_SECRETS, type PublicationCall } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/sensitive.ts';
@@ -59,7 +55,7 @@ async function answeringWorld(answer: Answer): Promise<World> {
   const made = await world(EVERYTHING);
   const socket = inRoot(made.host, 'driver', 'answering.sock');
   servers.push(await serveAll(socket, answer));
-  const found = accept(await findSocket(made.host, socket));
+  const found = accept(await findSocket(made.host, socket, undefined));
   assert.ok(made.instance);
   made.instance = { ...made.instance, endpoint: found.identity };
   return made;
@@ -174,7 +170,10 @@ test('A-036: the details of a status are ignored, its message is shown', async (
     );
   });
   assert.ok(made.instance);
-  made.instance = { ...made.instance, endpoint: accept(await findSocket(made.host, socket)).identity };
+  made.instance = {
+    ...made.instance,
+    endpoint: accept(await findSocket(made.host, socket, undefined)).identity,
+  };
   const refused = await made.plugin.publish(call());
   server.forceShutdown();
   assert.equal(refuse(refused).code, 'driver-precondition');

@@ -13,6 +13,7 @@ import {
   type PathFacts,
   type PathKind,
   type RemoteCall,
+  wayTo,
 } from '../../../mount/host.ts';
 import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
 import { methodName } from '../../../plugins/csi/status.ts';
@@ -90,6 +91,7 @@ export function createSocketHost(): SocketHost {
       };
     },
     inspect: async (path) => ok(facts(path, foreign)),
+    inspectWay: async (path) => ok(wayTo(path).map((one) => facts(one, foreign))),
     makeDirectory: (path, mode) => attempt(() => mkdir(path, { recursive: true, mode })),
     removeEmptyDirectory: (path) =>
       mounts.has(path)
