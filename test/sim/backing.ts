@@ -16,6 +16,8 @@ export interface Backing {
   attachment: string | undefined;
   /** Staging paths of a driver that stages without a mount, and of devices. */
   readonly stagedAt: Set<string>;
+  /** Staging paths for which the driver has a loop device, until each is unstaged. */
+  readonly loops: Set<string>;
   /** The driver has said once that it was staged, and had done nothing. */
   stageLied: boolean;
   /** What the driver holds for its publications, through reboots, until each is unpublished. */

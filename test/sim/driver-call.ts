@@ -63,6 +63,10 @@ export function missingFrom({ method, request }: VolumeCallRecord): string | und
     : undefined;
 }
 
+export function isRungCall(call: VolumeCallRecord): call is RungCall {
+  return call.method !== 'NodeExpandVolume' && !isQuestion(call);
+}
+
 /** The path it is about; empty for the controller's. */
 export function placeOf({ request }: VolumeCallRecord): string {
   if ('targetPath' in request) return request.targetPath;

@@ -7,6 +7,12 @@ export type Fate =
   | { readonly kind: 'status'; readonly status: number; readonly effect: boolean }
   /** Takes `delayMs`, mostly beyond the caller's deadline, and has its effect then. */
   | { readonly kind: 'late'; readonly delayMs: number }
+  /**
+   * Is never answered. The handler ends with its caller's deadline and lets go of the volume, and what it has started, as
+   * a mount(8) does, has its effect minutes later, whatever was asked and answered meanwhile and whether or not the
+   * driver is still there.
+   */
+  | { readonly kind: 'straggler' }
   /** Works for ever: no effect, no answer, the volume locked until the driver is restarted or healed. */
   | { readonly kind: 'hung' }
   /** Says OK and has done nothing. */
@@ -50,6 +56,7 @@ function fateOf(kind: Exclude<FateKind, 'plain'>, random: Random): Fate {
       return { kind, delayMs: random.between(500, LATE_MS_MAX) };
     case 'crash':
       return { kind, effect: random.chance(0.5) };
+    case 'straggler':
     case 'hung':
     case 'lie':
     case 'stack':

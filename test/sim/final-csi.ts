@@ -62,6 +62,8 @@ function bookDiffers(backing: Backing, targets: readonly string[], attaches: boo
   if (extra !== undefined) return `the driver was never told to unpublish ${extra}`;
   if (backing.ephemeral && targets.length === 0) return 'its pod is gone, and it is not';
   if (targets.length === 0 && backing.stagedAt.size > 0) return 'the driver was never told to unstage it';
+  if (targets.length === 0 && backing.loops.size > 0)
+    return 'the driver has a loop device of its stage still';
   if (targets.length === 0 && backing.attachment !== undefined) return 'still attached';
   if (targets.length === 0 && backing.device !== undefined) return `still has device ${backing.device}`;
   return targets.length > 0 && attaches && !backing.ephemeral && backing.attachment === undefined

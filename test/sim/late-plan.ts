@@ -5,11 +5,19 @@
 import type { Random } from './random.ts';
 import type { Plan } from './swarm.ts';
 
+/** How long after a call was given up its effect may come, as the agent is told (`late_effect_ms`). */
+export const LATE_EFFECT_MS = 60_000;
+
 const REPLACED_SHARE = 0.2;
+const STRAGGLERS_SHARE = 0.2;
 
 export function withLateness(plan: Plan, random: Random): Plan {
+  const attachmentReplaced = random.chance(REPLACED_SHARE) ? random.pick([1, 4]) : 0;
+  const straggler = random.chance(STRAGGLERS_SHARE) ? random.pick([0.05, 0.2]) : 0;
+  const drivers = plan.drivers.map((one) => ({ ...one, fates: { ...one.fates, straggler } }));
   return {
     ...plan,
-    events: { ...plan.events, attachmentReplaced: random.chance(REPLACED_SHARE) ? random.pick([1, 4]) : 0 },
+    events: { ...plan.events, attachmentReplaced },
+    drivers: straggler === 0 ? plan.drivers : drivers,
   };
 }

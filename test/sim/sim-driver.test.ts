@@ -59,6 +59,9 @@ async function driverBench(
     registration: undefined,
     locks: true,
     fates: () => fates,
+    deadlineMs: 1_000,
+    stragglerMsMax: 60_000,
+    onTaken: () => {},
     latencyMsMax: 3,
     echoesSecrets: false,
   });

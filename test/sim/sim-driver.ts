@@ -10,7 +10,15 @@ import {
   PluginCapability_Service_Type as ServiceType,
 } from '../../plugins/csi/generated/csi.ts';
 import type { Backing, BackingOptions } from './backing.ts';
-import { isQuestion, isVolumeMethod, placeOf, STATUS, type VolumeCallRecord } from './driver-call.ts';
+import {
+  isQuestion,
+  isRungCall,
+  isVolumeMethod,
+  placeOf,
+  type RungCall,
+  STATUS,
+  type VolumeCallRecord,
+} from './driver-call.ts';
 import { drawFate, type Fate, type FateRates } from './driver-fates.ts';
 import type { DriverNature } from './driver-nature.ts';
 import type { DriverOracle } from './driver-oracle.ts';
@@ -37,10 +45,16 @@ export interface SimDriverParts {
   readonly locks: boolean;
   readonly fates: () => FateRates;
   readonly latencyMsMax: number;
+  /** The caller's deadline, and the latest moment after the call at which a straggler has its effect. */
+  readonly deadlineMs: number;
+  readonly stragglerMsMax: number;
+  /** A straggler has taken away what was there. */
+  readonly onTaken: () => void;
   /** Error messages repeat what the request said, secrets included. */
   readonly echoesSecrets: boolean;
 }
 
+const STRAGGLER_MS_MIN = 500;
 const CRASHED_MS_MAX = 20_000;
 
 export class SimDriver implements Neighbour {
@@ -53,6 +67,7 @@ export class SimDriver implements Neighbour {
   #nature: DriverNature;
   #sockets: number[] = [];
   #life = 0;
+  #boots = 0;
   /** Has it ever answered UNIMPLEMENTED by fault? Only a new instance makes the agent ask again. */
   saidUnimplemented = false;
 
@@ -128,6 +143,7 @@ export class SimDriver implements Neighbour {
   /** The node lost power: what was staged without a mount is gone too. */
   losePower(): void {
     this.stop();
+    this.#boots += 1;
     this.#volumes.losePower();
   }
 
@@ -175,6 +191,7 @@ export class SimDriver implements Neighbour {
       if (!asks) this.#hung.add(volumeId);
       return;
     }
+    if (fate.kind === 'straggler' && isRungCall(call)) return this.#straggle(call);
     const delayMs = fate.kind === 'late' ? fate.delayMs : random.between(0, latencyMsMax);
     const finish = (): void => {
       cancel();
@@ -183,6 +200,22 @@ export class SimDriver implements Neighbour {
     };
     const cancel = this.#after(delayMs, finish);
     if (fate.kind === 'late') this.#late.add(finish);
+  }
+
+  #straggle(call: RungCall): void {
+    const { time, random, trace, deadlineMs, stragglerMsMax, onTaken } = this.#parts;
+    const life = this.#life;
+    const boot = this.#boots;
+    const { volumeId } = call.request;
+    time.after(deadlineMs + 1, () => {
+      if (life === this.#life) this.#locked.delete(volumeId);
+    });
+    time.after(random.between(STRAGGLER_MS_MIN, stragglerMsMax), () => {
+      if (boot !== this.#boots) return;
+      const { status, taken } = this.#volumes.straggle(call);
+      trace.add(`driver ${call.method} ${volumeId} ${placeOf(call)} takes effect at last: ${status}`);
+      if (taken) onTaken();
+    });
   }
 
   #finish(
@@ -208,6 +241,7 @@ export class SimDriver implements Neighbour {
         return;
       case 'plain':
       case 'late':
+      case 'straggler':
       case 'hung':
       case 'stack':
         return reply(this.#volumes.perform(call, fate.kind));

@@ -5,6 +5,7 @@ import { inlineVolumeHandle, type PodUid } from '../../plugins/volume.ts';
 import { type Backing, GIB, PLAIN_BACKING } from './backing.ts';
 import type { DriverOracle } from './driver-oracle.ts';
 import type { Content, Disk, InlineVolume, SimPod } from './manifests.ts';
+import { LATE_EFFECT_MS } from './late-plan.ts';
 import type { Neighbours } from './neighbours.ts';
 import type { Random } from './random.ts';
 import { SimDriver } from './sim-driver.ts';
@@ -23,6 +24,8 @@ export interface SimStorageParts {
   readonly neighbours: Neighbours;
   readonly layout: Layout;
   readonly oracle: DriverOracle;
+  /** A driver has taken something away, long after anybody has asked for it. */
+  readonly onTaken: () => void;
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
 }
@@ -96,6 +99,9 @@ export class SimStorage {
       locks: plan.locks,
       fates: () => (stormy() ? plan.fates : {}),
       latencyMsMax: plan.latencyMsMax,
+      deadlineMs: this.#parts.plan.csiDeadlineMs,
+      stragglerMsMax: this.#parts.plan.csiDeadlineMs + 0.9 * LATE_EFFECT_MS,
+      onTaken: this.#parts.onTaken,
       echoesSecrets: plan.echoesSecrets,
     });
     this.drivers.push(driver);

@@ -117,7 +117,14 @@ export class SimWorld {
       isRepublished: (handle) => this.isRepublished(handle),
       isDirty: (handle) => this.quarantine.isDirty(this.backingOfHandle(handle), parts.time.nowMs()),
     });
-    this.storage = new SimStorage({ ...parts, layout: this.layout, oracle: this.oracle });
+    this.storage = new SimStorage({
+      ...parts,
+      layout: this.layout,
+      oracle: this.oracle,
+      onTaken: () => {
+        this.trouble.mountsTaken = true;
+      },
+    });
     this.trouble = new SimTrouble({ ...parts, layout: this.layout, storage: this.storage });
     this.deaths = new FileSystemDeaths({
       ...parts,

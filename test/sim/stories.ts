@@ -124,6 +124,24 @@ export function aboutDeadFileSystems(plan: Plan): Plan {
   };
 }
 
+/**
+ * Drivers whose calls are given up and take effect later, and pods that come and go meanwhile. They keep what they can
+ * do, and records are not damaged: who knows of the call is the record.
+ */
+export function aboutStragglers(plan: Plan): Plan {
+  return {
+    ...plan,
+    csiDeadlineMs: 10_000,
+    drivers: plan.drivers.map((driver) => ({
+      ...driver,
+      flips: false,
+      locks: true,
+      fates: { straggler: 0.2 },
+    })),
+    events: { ...plan.events, podComes: 4, podGoes: 4, agentCrashes: 2, mountTaken: 0, recordDamaged: 0 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
@@ -132,5 +150,6 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'sick-disk': aboutSickDisks,
   groups: aboutGroups,
   'inline-volumes': aboutInlineVolumes,
+  stragglers: aboutStragglers,
   'replaced-attachments': aboutReplacedAttachments,
 };

@@ -6,7 +6,7 @@ import type {
   NodeStageVolumeRequest,
 } from '../../plugins/csi/generated/csi.ts';
 import { type Backing, type BackingOptions, EPHEMERAL_KEY, PLAIN_BACKING } from './backing.ts';
-import { missingFrom, STATUS, type VolumeCallRecord } from './driver-call.ts';
+import { missingFrom, placeOf, type RungCall, STATUS, type VolumeCallRecord } from './driver-call.ts';
 import { DriverDevices } from './driver-devices.ts';
 import type { Fate } from './driver-fates.ts';
 import type { DriverNature } from './driver-nature.ts';
@@ -55,6 +55,7 @@ export class VolumeService {
       attachment: undefined,
       stagedAt: new Set(),
       stageLied: false,
+      loops: new Set(),
       resources: new Set(),
       storageBytes: bytes,
       nodeBytes: bytes,
@@ -76,6 +77,7 @@ export class VolumeService {
   losePower(): void {
     for (const backing of this.#backings.values()) {
       backing.stagedAt.clear();
+      backing.loops.clear();
       backing.device = undefined;
     }
   }
@@ -112,6 +114,23 @@ export class VolumeService {
     }
   }
 
+  /** What was begun long ago takes effect, on whatever is there by now; the directories are made again. */
+  straggle(call: RungCall): { readonly status: number; readonly taken: boolean } {
+    const place = placeOf(call);
+    const before = this.#kernel.mountsAt(place).length;
+    if (call.method === 'NodePublishVolume') this.#makeDirectories(parentOf(place as AbsolutePath));
+    if (call.method === 'NodeStageVolume') this.#makeDirectories(place as AbsolutePath);
+    const { status } = this.perform(call, 'plain');
+    return { status, taken: this.#kernel.mountsAt(place).length < before };
+  }
+
+  #makeDirectories(path: AbsolutePath): void {
+    const facts = this.#kernel.inspect(path);
+    if (typeof facts !== 'string' && facts.kind !== 'absent') return;
+    this.#makeDirectories(parentOf(path));
+    this.#kernel.makeDirectory(path, 0o750);
+  }
+
   /** It says OK and has done nothing; it has forgotten what it never took down. */
   lie(call: VolumeCallRecord): Outcome {
     const backing = this.#backings.get(call.request.volumeId);
@@ -123,6 +142,7 @@ export class VolumeService {
         return EMPTY;
       case 'NodeUnstageVolume':
         backing?.stagedAt.delete(call.request.stagingTargetPath);
+        backing?.loops.delete(call.request.stagingTargetPath);
         if (backing !== undefined) this.#devices.unplug(backing);
         return EMPTY;
       case 'NodeStageVolume':
@@ -146,8 +166,10 @@ export class VolumeService {
       backing?.resources.delete(request.targetPath);
       this.#forgetEphemeral(backing);
     }
-    if (method === 'NodeUnstageVolume' && !isMounted(request.stagingTargetPath))
+    if (method === 'NodeUnstageVolume' && !isMounted(request.stagingTargetPath)) {
       backing?.stagedAt.delete(request.stagingTargetPath);
+      backing?.loops.delete(request.stagingTargetPath);
+    }
     if (backing !== undefined) this.#devices.unplug(backing);
   }
 
@@ -193,7 +215,9 @@ export class VolumeService {
     if (backing.block) return outcomeOf(this.#devices.stage(backing, path, stageMounts));
     if (stageMounts) {
       const mount = () => this.#kernel.mountFileSystem(backing.fileSystem, path, []);
-      return this.#mountOnce(path, backing, fate, mount);
+      const mounted = this.#mountOnce(path, backing, fate, mount);
+      if (mounted.status === 0) backing.loops.add(path);
+      return mounted;
     }
     backing.stagedAt.add(path);
     return EMPTY;
@@ -202,7 +226,9 @@ export class VolumeService {
   #unstage(path: AbsolutePath, backing: Backing | undefined): Outcome {
     if (backing?.block === true) return outcomeOf(this.#devices.unstage(backing, path));
     backing?.stagedAt.delete(path);
-    return this.#takeDown(path, backing);
+    const down = this.#takeDown(path, backing);
+    if (down.status === 0) backing?.loops.delete(path);
+    return down;
   }
 
   #publish(request: NodePublishVolumeRequest, backing: Backing | undefined, fate: Fate['kind']): Outcome {
