@@ -136,6 +136,7 @@ export function createAgent(parts: AgentParts): Agent {
       laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
       resyncMs: config.resyncMs,
       effectDeadlineMs: config.pathDeadlineMs,
+      lateEffectMs: config.csiDeadlineMs + config.lateEffectMs,
       unwantedSecrets: (spec) => unwantedSecrets(source.current(), spec),
       ...(parts.policy === undefined ? {} : { policy: parts.policy }),
     });

@@ -40,6 +40,7 @@ export interface Config {
   /** By driver name; a driver that is not listed has the defaults. */
   readonly drivers: ReadonlyMap<string, DriverOptions>;
   readonly csiDeadlineMs: number;
+  readonly lateEffectMs: number;
   readonly pathDeadlineMs: number;
   readonly operationsPerDriverMax: number;
   readonly resyncMs: number;
@@ -187,6 +188,7 @@ function fileSchema(hostName: string) {
     static_drivers: list(STATIC_DRIVER),
     drivers: v.nullish(v.pipe(v.custom<Record<string, unknown>>(isMapping, MAPPING), drivers), {}),
     csi_deadline_ms: wholeNumber('csi_deadline_ms'),
+    late_effect_ms: wholeNumber('late_effect_ms'),
     path_deadline_ms: wholeNumber('path_deadline_ms'),
     operations_per_driver_max: wholeNumber('operations_per_driver_max'),
     resync_ms: wholeNumber('resync_ms'),
@@ -358,6 +360,7 @@ function configOf(file: File): Config {
       }),
     ),
     csiDeadlineMs: file.csi_deadline_ms,
+    lateEffectMs: file.late_effect_ms,
     pathDeadlineMs: file.path_deadline_ms,
     operationsPerDriverMax: file.operations_per_driver_max,
     resyncMs: file.resync_ms,

@@ -3,6 +3,7 @@ import {
   changedSentence,
   expansionSentence,
   healthSentence,
+  lateEffectSentence,
   quarantineSentence,
   reasonSentence,
   replacedSentence,
@@ -22,7 +23,7 @@ export interface ExplainedObstacle {
 
 /** Something that stands beside the ladder: mounted or not, somebody should know of it. */
 export interface ExplainedCondition {
-  readonly kind: 'quarantine' | 'expansion' | 'health' | 'changed';
+  readonly kind: 'quarantine' | 'expansion' | 'health' | 'changed' | 'late-effect';
   readonly volume: string;
   readonly sentence: string;
 }
@@ -146,11 +147,18 @@ function volumeSummary(volume: VolumeStatus, places: readonly PodVolumeStatus[],
   }
   const wanted = places.filter((place) => place.wanted);
   const there = wanted.filter(({ state }) => state === 'mounted').length;
+  const isDown = volume.publishedTo.length === 0 && ![volume.rungs.staged, volume.rungs.attached].some(isUp);
+  if (!volume.wanted && isDown && volume.lateEffects.length > 0)
+    return `volume ${volume.name}: it is down, and watched for what may still come`;
   const state = volume.wanted
     ? `it is mounted for ${there} of ${counted(wanted.length, 'pod')}`
     : `${volume.stranger ? 'it was found on disk, no pod wants it,' : 'no pod wants it any more'} ` +
       'and it is being taken down';
   return `${obstacles === 0 ? 'nothing is in the way of ' : ''}volume ${volume.name}: ${state}`;
+}
+
+function isUp(rung: VolumeStatus['rungs']['staged']): boolean {
+  return rung === 'present' || rung === 'unsure';
 }
 
 function placesOf(id: string, status: StatusDocument): readonly ExplainedPlace[] {
@@ -176,6 +184,7 @@ function conditionsOf(volume: VolumeStatus, prefix: string): readonly ExplainedC
   return [
     ...(quarantine === undefined ? [] : [told('quarantine', quarantine)]),
     ...(volume.health ?? []).map((one) => told('health', healthSentence(one, volume.driver))),
+    ...volume.lateEffects.map((one) => told('late-effect', lateEffectSentence(one))),
     ...(expansion === undefined ? [] : [told('expansion', expansion)]),
     ...(changed === undefined ? [] : [told('changed', changed)]),
   ];

@@ -4,6 +4,7 @@ import { sizeText } from './size-text.ts';
 import type {
   ExpansionState,
   HealthStatus,
+  LateEffectStatus,
   QuarantineStatus,
   Reason,
   ReplacedStatus,
@@ -163,6 +164,16 @@ export function changedSentence({ changed }: VolumeStatus): string | undefined {
   return (
     `it stands as it was set up, and now another ${changed.join(', ')} is wanted: ` +
     'that takes effect once its pods have let go of it and come back'
+  );
+}
+
+/** What may still come of a call that was given up. */
+export function lateEffectSentence({ operation, pod, until }: LateEffectStatus): string {
+  const where = pod === null ? '' : ` for pod ${pod}`;
+  const long = until === null ? '' : ` until ${until}`;
+  return (
+    `${operation}${where} was given up without an answer and may still take effect${long}: ` +
+    'what comes is given back to the driver, and no pod waits for it'
   );
 }
 

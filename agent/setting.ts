@@ -20,6 +20,7 @@ export interface Range {
 /** The whole numbers, by dotted key. */
 export const NUMBERS = {
   csi_deadline_ms: { default: 120_000, min: 1_000, max: 3_600_000 },
+  late_effect_ms: { default: 600_000, min: 1_000, max: 86_400_000 },
   path_deadline_ms: { default: 30_000, min: 1_000, max: 600_000 },
   operations_per_driver_max: { default: 16, min: 1, max: 256 },
   resync_ms: { default: 60_000, min: 1_000, max: 3_600_000 },
@@ -65,6 +66,7 @@ export const SETTINGS: readonly Setting[] = [
     'options per CSI driver; force_fields: send fields of an unreleased CSI in quarantine, where data may be lost',
   ),
   numberRow('csi_deadline_ms', 'longest CSI call'),
+  numberRow('late_effect_ms', 'how long after its deadline a CSI call may still take effect'),
   numberRow('path_deadline_ms', 'longest mount, unmount or file call before it is killed'),
   numberRow('operations_per_driver_max', 'operations of one driver at a time'),
   numberRow('resync_ms', 'how often everything is compared again, events or not'),

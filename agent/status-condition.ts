@@ -1,6 +1,6 @@
 /** What is said of a volume beside its ladder: size, expansion, quarantine, statistics, health. Pure. */
 import type { HealthStatement, UsageNumbers } from '../plugins/plugin.ts';
-import { FOUND_ON_DISK, isMoreThan } from '../plugins/volume.ts';
+import { FOUND_ON_DISK, isMoreThan, type PodReference } from '../plugins/volume.ts';
 import { isOnTheGround } from '../reconciler/actual-state.ts';
 import type { Sickness } from '../reconciler/sickness.ts';
 import type { DesiredState } from '../reconciler/desired-state.ts';
@@ -12,6 +12,7 @@ import type { VolumeReading } from './statistics-collector.ts';
 import type {
   ExpansionStatus,
   HealthStatus,
+  LateEffectStatus,
   QuarantineStatus,
   StatisticsStatus,
   UsageStatus,
@@ -59,6 +60,21 @@ export function quarantineOf(
   }
   const since = new Date(entered.sinceWallMs).toISOString();
   return { reason: entered.reason, since, verified: entered.verified, standing: standing !== undefined };
+}
+
+/** What may still come of calls that were given up. */
+export function lateEffectsOf({ actual }: VolumePair): readonly LateEffectStatus[] {
+  const given = (actual?.tombstones ?? []).filter(({ untilWallMs }) => untilWallMs !== undefined);
+  return given.map(({ operation, publication, untilWallMs }) => ({
+    operation,
+    pod: publication === undefined ? null : shown(podName(publication.pod)),
+    until: untilWallMs === undefined ? null : new Date(untilWallMs).toISOString(),
+  }));
+}
+
+/** A pod that was found on disk has only its uid. */
+export function podName({ namespace, name, uid }: PodReference): string {
+  return name === '' ? uid : `${namespace}/${name}`;
 }
 
 /** Null until a driver has said a number. `nowMs` and the reading are of one clock. */

@@ -111,6 +111,14 @@ export interface StatisticsStatus {
   readonly ageMs: number;
 }
 
+export interface LateEffectStatus {
+  readonly operation: 'attach' | 'stage' | 'publish' | 'detach';
+  /** namespace/name, or the uid where no name is known; null when it is about the volume as a whole. */
+  readonly pod: string | null;
+  /** Null: the call is being made. */
+  readonly until: string | null;
+}
+
 /** The driver's word, for people: nothing is decided on it. The kernel's decides who may come. */
 export interface HealthStatus {
   /** Left out: the driver. */
@@ -180,6 +188,8 @@ export interface VolumeStatus {
   /** Bytes in decimal digits; `current`: on this node, as far as is known. */
   readonly size: { readonly wanted: string | null; readonly current: string | null };
   readonly expansion: ExpansionStatus;
+  /** Calls that were given up without an answer and may still take effect; what comes is given back to the driver. */
+  readonly lateEffects: readonly LateEffectStatus[];
   /** Null: it is not in quarantine. */
   readonly quarantine: QuarantineStatus | null;
   /** Null: the driver was not asked yet, or cannot say. */

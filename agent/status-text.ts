@@ -6,6 +6,7 @@ import {
   expansionSentence,
   healthSentence,
   healthText,
+  lateEffectSentence,
   quarantineSentence,
   reasonSentence,
   replacedSentence,
@@ -317,7 +318,9 @@ function remarkOn(volume: VolumeStatus): Remark | undefined {
   const quarantine = quarantineSentence(volume);
   const isTold = reason !== null && reason.kind !== 'quarantined' && isWorthTelling(reason);
   const obstacle = isTold ? reasonSentence(reason, driver) : undefined;
-  const sentences = [quarantine, obstacle].filter((one) => one !== undefined);
+  const [late, ...more] = volume.lateEffects.map(lateEffectSentence);
+  const others = more.length === 0 ? undefined : `and ${more.length} more like it`;
+  const sentences = [quarantine, obstacle, late, others].filter((one) => one !== undefined);
   const told = sentences.length === 0 ? '' : `: ${sentences.join('; ')}`;
   if (stranger)
     return { text: `Found on disk, and nobody wants it: volume ${name}${told}`, colour: 'yellow' };

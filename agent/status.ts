@@ -3,13 +3,7 @@ import { controllerCapabilityNames, nodeCapabilityNames } from '../plugins/csi/c
 import type { Failure } from '../mount/failure.ts';
 import type { DriverInstance, RefusedDriver } from '../plugins/csi/driver.ts';
 import type { Layout } from '../plugins/layout.ts';
-import {
-  FOUND_ON_DISK,
-  type PodReference,
-  SPEC_PLUGIN,
-  type VolumeId,
-  type VolumeSpec,
-} from '../plugins/volume.ts';
+import { FOUND_ON_DISK, SPEC_PLUGIN, type VolumeId, type VolumeSpec } from '../plugins/volume.ts';
 import type { Presence } from '../reconciler/actual-state.ts';
 import type { UnresolvedVolume } from '../reconciler/desired-state.ts';
 import type { InFlight } from '../reconciler/executor.ts';
@@ -21,6 +15,8 @@ import {
   healthOf,
   healthOfVolume,
   isStranger,
+  lateEffectsOf,
+  podName,
   quarantineOf,
   standingQuarantine,
   statisticsOf,
@@ -243,6 +239,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         changed: changedFields(volume),
         size: { wanted: wanted?.size?.bytes ?? null, current: actual?.sizeBytes ?? null },
         expansion: expansionOf(volume, ofVolume),
+        lateEffects: lateEffectsOf(volume),
         quarantine: quarantineOf(volume, standing(volume)),
         statistics: statisticsOf(reading, view.nowMs),
         health: healthOfVolume(actual?.sickness, reading?.statistics?.health),
@@ -352,11 +349,6 @@ function modeOf(spec: VolumeSpec): VolumeStatus['mode'] {
 function nameOf({ spec }: VolumePair): string {
   if (spec.kind === 'csi') return spec.specName === '' ? shown(spec.volumeHandle) : spec.specName;
   return spec.kind === 'orphan' ? shown(spec.path) : spec.name;
-}
-
-/** A pod that was found on disk has only its uid. */
-function podName({ namespace, name, uid }: PodReference): string {
-  return name === '' ? uid : `${namespace}/${name}`;
 }
 
 function pastFailure(failure: Failure | undefined): PastFailure | null {

@@ -48,6 +48,7 @@ export const FAILURE_RETRY = {
   'driver-unimplemented': 'on-change',
   'driver-failed': 'later',
   'driver-answer-invalid': 'later',
+  'late-effect': 'later',
   'staged-not-mounted': 'later',
   'published-not-mounted': 'later',
   'unpublished-still-mounted': 'later',
@@ -115,6 +116,8 @@ export interface Failure {
   readonly ended?: true;
   /** Of `file-system-dead`. */
   readonly death?: DeathCause;
+  /** Of a call of a driver: nobody heard how it ended, so its effect may come minutes from now. */
+  readonly unanswered?: true;
 }
 
 export type Result<T> =

@@ -16,6 +16,7 @@ import { climbs, type Operation, publicationOf } from './operation.ts';
 import { noteDevices, type Quarantine } from './quarantine.ts';
 import type { Sickness } from './sickness.ts';
 import { placeToClimbBy } from './standing.ts';
+import type { Tombstone } from './tombstone.ts';
 
 /**
  * `unsure` is neither `present`, so climbing repeats the verb, nor `absent`, so descending undoes it: no special case
@@ -81,6 +82,8 @@ export interface ActualVolume {
   readonly quarantine: Quarantine | undefined;
   /** Its file system serves no more; not recorded. */
   readonly sickness?: Sickness | undefined;
+  /** Calls that were given up and may still take effect; never empty. */
+  readonly tombstones?: readonly Tombstone[] | undefined;
 }
 
 export type ActualState = ReadonlyMap<VolumeId, ActualVolume>;
@@ -122,7 +125,7 @@ export function isOnTheGround(volume: ActualVolume): boolean {
 
 /** Nothing of it stands, and nothing of it has to be remembered. */
 export function isForgettable(volume: ActualVolume): boolean {
-  return isOnTheGround(volume) && volume.quarantine === undefined;
+  return isOnTheGround(volume) && volume.quarantine === undefined && volume.tombstones === undefined;
 }
 
 /** That have it, or may have it. */

@@ -7,6 +7,7 @@ import { parsePodUid, type PublicationSpec, type VolumeId } from '../plugins/vol
 import type { ActualState, ActualVolume } from './actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
 import { type Finds, foundPublication, orphanSpec } from './finds.ts';
+import { latePlaces } from './tombstone.ts';
 import type { UnknownMount, UnknownPlaces } from './unknown-places.ts';
 
 /** Mounts in the places of volumes that nothing explains: they can only be taken down. */
@@ -40,10 +41,11 @@ function unexplained(
   layout: Layout,
 ): readonly AbsolutePath[] {
   const explained = new Set<AbsolutePath>();
-  for (const { spec, publications } of volumes) {
+  for (const volume of volumes) {
+    const { spec, publications } = volume;
     if (spec.kind === 'csi') explained.add(layout.stagingPath(spec));
-    for (const { spec: publication } of publications.values())
-      explained.add(layout.mountPoint(spec, publication));
+    const places = [...publications.values()].map((one) => one.spec);
+    for (const place of [...places, ...latePlaces(volume)]) explained.add(layout.mountPoint(spec, place));
   }
   const targets = new Set(table.entries.map(({ target }) => target));
   return [...targets].filter((target) => isBelow(target, layout.pods) && !explained.has(target));

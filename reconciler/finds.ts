@@ -23,6 +23,7 @@ import {
   RESTARTED,
   wasAbsent,
 } from './actual-state.ts';
+import { latePlaces } from './tombstone.ts';
 import type { VolumeData } from './disk-reader.ts';
 
 /** What was found so far, with what is known already. */
@@ -44,8 +45,11 @@ export function createFinds(known: ActualState): Finds {
   const found = new Map<VolumeId, ActualVolume>();
   const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
   const isSure = ({ presence }: ActualPublication): boolean => !wasAbsent(presence);
-  const places = new Set(publications.filter(isSure).map(({ spec }) => spec.key));
-  const pods = new Set(publications.map(({ spec }) => spec.pod.uid));
+  const late = [...known.values()].flatMap(latePlaces);
+  const places = new Set(
+    [...publications.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key),
+  );
+  const pods = new Set([...publications.map(({ spec }) => spec), ...late].map(({ pod }) => pod.uid));
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
     found.get(spec.id) ?? {
       spec: known.get(spec.id)?.spec ?? spec,

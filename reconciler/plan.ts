@@ -22,6 +22,7 @@ import { type QuarantineReason, quarantineFailure } from './quarantine.ts';
 import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
 import { isStageDead } from './sickness.ts';
+import { lateFailure } from './tombstone.ts';
 import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailure } from './standing.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
@@ -113,8 +114,11 @@ function cleanUp(input: PlanInput, actual: ActualVolume, operations: Operation[]
       : stepsOfCleaning(volume, actual);
   const [first] = next;
   if (first === undefined) return;
+  const late = first.kind === 'clean' ? lateFailure(actual) : undefined;
+  // What comes after the proof would be used behind it.
+  if (late !== undefined) waits.push(...waitingFor(next, 'blocked', late));
   // Before, it may be staged and nobody knows.
-  if (first.kind !== 'unpublish' && !gate.layoutRead)
+  else if (first.kind !== 'unpublish' && !gate.layoutRead)
     waits.push(...waitingFor(next, 'gate-closed', gate.suspicion));
   else if (first.kind !== 'clean' && input.needs === undefined)
     waits.push(...waitingFor(next, 'waiting-driver', undefined));

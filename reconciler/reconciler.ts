@@ -24,6 +24,7 @@ import { createExecutor, type Executor, type Finished, type InFlight } from './e
 import { waitingFor } from './last-to-go.ts';
 import { createLayoutKnowledge } from './layout-knowledge.ts';
 import type { Log } from './log.ts';
+import { createLookout, LATE_EFFECT_MS } from './lookout.ts';
 import { createNotebook } from './notebook.ts';
 import { logDone, logFailure, logHeld } from './operation-log.ts';
 import { isOf, specs } from './specs.ts';
@@ -41,6 +42,7 @@ import { createResync } from './resync.ts';
 import { noteSickness } from './sickness.ts';
 import { specToClimbBy } from './standing.ts';
 import { startingPoint } from './starting-point.ts';
+import { withOpenCall } from './tombstone.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
 export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };
@@ -67,6 +69,8 @@ export interface ReconcilerParts {
   readonly resyncMs: number;
   /** What one effect of our own may take; by default what the host gives a path call. */
   readonly effectDeadlineMs?: number;
+  /** How long after it was given up a call may still take effect; by default `LATE_EFFECT_MS`. */
+  readonly lateEffectMs?: number;
   /** Of a volume that nobody wants any more; by default none. */
   readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
   readonly policy?: Partial<Policy>;
@@ -167,10 +171,21 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     actual,
     isBusy,
     onDoubt: touch,
+    onTable: (table, changed) => lookout.look(table, changed),
     onEnd: () => {
       records.sweep();
       for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
     },
+  });
+
+  const lookout = createLookout({
+    host,
+    layout,
+    log,
+    actual,
+    isBusy,
+    touch,
+    windowMs: parts.lateEffectMs ?? LATE_EFFECT_MS,
   });
 
   const wards = createWards({
@@ -258,6 +273,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   function reconcileVolume(volume: VolumeId): void {
     onDisk.visit(volume);
     wards.visit(volume);
+    lookout.visit(volume);
     const known = actual.get(volume);
     // A quarantine was all there was to remember, and a reboot ended it, or an operator while its proof had not begun.
     if (known !== undefined && isForgettable(known) && !isBusy(volume)) void forget(volume);
@@ -279,7 +295,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     });
     const publication = publicationOf(operation);
     const target = publication === undefined ? undefined : wanted?.publications.get(publication);
-    const begun = policy.begin(before, operation, target?.spec);
+    const begun = withOpenCall(policy.begin(before, operation, target?.spec), operation);
     actual.set(operation.volume, begun);
     report.step({ kind: 'recording' });
     const written = await writeDown(operation, begun);
@@ -299,7 +315,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       : { kind: 'failed', failure: written.failure };
     const now = actual.get(operation.volume);
     assert(now !== undefined, 'a volume with an operation in flight is known');
-    const learnt = noteSickness(policy.learn(now, before, operation, outcome), operation, outcome);
+    const heard = lookout.ended(now, operation, outcome);
+    const learnt = noteSickness(policy.learn(heard, before, operation, outcome), operation, outcome);
     report.step({ kind: 'recording' });
     await settle(learnt, isToldOnce(now, learnt));
     return outcome;
@@ -380,6 +397,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     stop(waitMs) {
       stopped = true;
       resync.stop();
+      lookout.stop();
       notebook.close();
       forgiveness.close();
       holders.stop();

@@ -20,6 +20,7 @@ import {
 } from '../plugins/volume.ts';
 import type { ActualVolume, Presence, RefusedExpansion } from './actual-state.ts';
 import type { Quarantine } from './quarantine.ts';
+import type { Tombstone } from './tombstone.ts';
 import { createRecordDisk, type Written } from './record-disk.ts';
 import { formatFile, type FoundRecord, readRecordFile, slotBytesFor } from './record-file.ts';
 
@@ -49,6 +50,8 @@ export interface VolumeRecord {
   readonly sizeBytes: Bytes | undefined;
   readonly refusedExpansion: RefusedExpansion | undefined;
   readonly quarantine: Quarantine | undefined;
+  /** Absent in records of 0.2. */
+  readonly tombstones?: readonly Tombstone[] | undefined;
 }
 
 export interface UnreadableRecord {
@@ -96,6 +99,7 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
     sizeBytes: volume.sizeBytes,
     refusedExpansion: volume.refusedExpansion,
     quarantine: volume.quarantine,
+    tombstones: volume.tombstones,
   };
 }
 
@@ -144,10 +148,15 @@ function isSane(record: VolumeRecord): boolean {
     typeof record.spec?.id === 'string' &&
     typeof record.needs?.attach === 'boolean' &&
     Array.isArray(record.publications) &&
-    record.publications.every(
-      ({ spec }) => parsePodUid(spec.pod.uid) !== undefined && !spec.specName.includes('/'),
+    record.publications.every(({ spec }) => isSanePlace(spec)) &&
+    (record.tombstones ?? []).every(
+      ({ publication }) => publication === undefined || isSanePlace(publication),
     )
   );
+}
+
+function isSanePlace({ pod, specName }: PublicationSpec): boolean {
+  return parsePodUid(pod.uid) !== undefined && !specName.includes('/');
 }
 
 /** Records of 0.1 lack the fields that came later; all of them have a value that says "as it was then". */

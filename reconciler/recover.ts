@@ -21,6 +21,7 @@ import {
 } from './actual-state.ts';
 import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
 import type { ShownDevices } from './shown-device.ts';
+import { withArrivedRaised } from './tombstone.ts';
 
 export interface RecoveryInput {
   readonly records: readonly VolumeRecord[];
@@ -34,8 +35,16 @@ export interface RecoveryInput {
 
 export function recover(input: RecoveryInput): ActualState {
   const state = new Map<VolumeId, ActualVolume>();
-  for (const record of input.records) state.set(record.spec.id, recoverVolume(record, input));
+  for (const record of input.records) {
+    const volume = recoverVolume(record, input);
+    state.set(record.spec.id, arrivedRaised(volume, input));
+  }
   return state;
+}
+
+/** What came while nobody looked is given back. */
+function arrivedRaised(volume: ActualVolume, { table, layout }: RecoveryInput): ActualVolume {
+  return table === undefined ? volume : withArrivedRaised(volume, table, layout);
 }
 
 function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume {
@@ -70,6 +79,10 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
       ...(isUntold(input, spec, entry) ? { untold: true } : {}),
     });
   }
+  // What was started on this machine has ended with its boot; what a controller was asked has not.
+  const tombstones = (record.tombstones ?? []).filter(({ operation }) => {
+    return sameBoot || operation === 'attach' || operation === 'detach';
+  });
   const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');
   // Staged without a mount, as block volumes are: what is published from it shows that it is there still.
   const isShownStaged = record.staged === 'present' && sameBoot && record.stagedMount === undefined && isUsed;
@@ -90,6 +103,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     refusedExpansion: record.refusedExpansion,
     // A reboot ends every mount and every dirty page: the node is clean (shelf: csi-and-peers B-4).
     quarantine: sameBoot ? record.quarantine : undefined,
+    ...(tombstones.length === 0 ? {} : { tombstones }),
   };
 }
 

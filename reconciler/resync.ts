@@ -18,6 +18,8 @@ export interface ResyncParts {
   readonly actual: Map<VolumeId, ActualVolume>;
   readonly isBusy: (volume: VolumeId) => boolean;
   readonly onDoubt: (volume: VolumeId) => void;
+  /** `changed`: an operation of these has ended since it was asked for. */
+  readonly onTable: (table: MountTable, changed: ReadonlySet<VolumeId>) => void;
   readonly onEnd: () => void;
 }
 
@@ -57,8 +59,10 @@ export function createResync(parts: ResyncParts): Resync {
     // Without a table there is nothing to judge a device by.
     const shown = await lookAtDevices(host, layout, table.ok ? believedPresent() : []);
     if (stopped) return;
-    if (table.ok) distrustLost(table.value, shown, changed);
-    else log.warn('mount table unreadable', { code: table.failure.code });
+    if (table.ok) {
+      distrustLost(table.value, shown, changed);
+      parts.onTable(table.value, changed);
+    } else log.warn('mount table unreadable', { code: table.failure.code });
     parts.onEnd();
     lookAtFileSystems();
   }

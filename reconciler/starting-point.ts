@@ -7,6 +7,7 @@ import type { DesiredVolume } from './desired-state.ts';
 import { climbs, type Operation } from './operation.ts';
 import { knownSize } from './perform.ts';
 import { specToClimbBy } from './standing.ts';
+import { pinnedTombstones } from './tombstone.ts';
 
 export interface Surroundings {
   readonly needsOf: (spec: VolumeSpec) => Needs | undefined;
@@ -33,7 +34,11 @@ export function startingPoint(
   if (known === undefined || isForgettable(known))
     return { ...onTheGround(spec, needs), sizeBytes, attachmentUid: uidNow };
   const attachmentUid = isOnTheGround(known) ? uidNow : (known.attachmentUid ?? uidNow);
-  return { ...known, spec, needs: bothNeeds(known.needs, needs), sizeBytes, attachmentUid };
+  const tombstones = pinnedTombstones(known, spec);
+  const both = bothNeeds(known.needs, needs);
+  if (isOnTheGround(known) && known.quarantine === undefined)
+    return { ...onTheGround(spec, both), sizeBytes, attachmentUid, tombstones };
+  return { ...known, spec, tombstones, needs: both, sizeBytes, attachmentUid };
 }
 
 /** A driver may come back with other capabilities: the way up is today's, the way down is of all that was ever done. */

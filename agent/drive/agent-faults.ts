@@ -44,6 +44,8 @@ const SETTLE_MS_MAX = 60_000;
 const LOOK_MS = 25;
 const STOP_MS_MAX = 2_500;
 const AGENT_CALL_MS = 10_000;
+/** What the proxy holds back it lets go of within the deadline. */
+const AGENT_LATE_MS = 1_000;
 const DRIVER_CALL_MS = 60_000;
 const LOG_LINES_MAX = 200;
 
@@ -149,6 +151,7 @@ function configOf(root: string, manifests: string, socket: string, directory: st
       allow_private_mount_namespace: true,
       settle_ms: 20,
       csi_deadline_ms: AGENT_CALL_MS,
+      late_effect_ms: AGENT_LATE_MS,
       back_off: { first_ms: 50, max_ms: 500 },
     },
     {},

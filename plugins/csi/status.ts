@@ -70,6 +70,7 @@ export function failureOf(reply: NotOk, context: CallContext): Failure {
     message: shown(`${context.driver} ${context.method}: ${meaning.name}${said === '' ? '' : `: ${said}`}`),
     effect: context.direction === 'teardown' ? 'unknown' : meaning.effect,
     blocker: context.driver,
+    ...(isUnanswered(reply) ? { unanswered: true } : {}),
   };
 }
 
@@ -94,6 +95,13 @@ function meaningOf(reply: NotOk): Meaning {
   if (reply.kind === 'broken') return { name: reply.because, code: BROKEN[reply.because], effect: 'unknown' };
   const unheardOf: Meaning = { name: `status ${reply.status}`, code: 'driver-failed', effect: 'unknown' };
   return MEANINGS.get(reply.status) ?? unheardOf;
+}
+
+/** Of the driver: it gave up what it was doing, as its context ended; what it had started may go on. */
+const GIVEN_UP: ReadonlySet<number> = new Set([1, 4, STATUS_UNAVAILABLE]);
+
+function isUnanswered(reply: NotOk): boolean {
+  return reply.kind === 'broken' ? reply.because !== 'undecodable' : GIVEN_UP.has(reply.status);
 }
 
 /** The server is not there any more, or says so: worth looking whether it has been replaced. */

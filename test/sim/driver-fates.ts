@@ -8,8 +8,8 @@ export type Fate =
   /** Takes `delayMs`, mostly beyond the caller's deadline, and has its effect then. */
   | { readonly kind: 'late'; readonly delayMs: number }
   /**
-   * Is never answered. The handler ends with its caller's deadline and lets go of the volume, and what it has started, as
-   * a mount(8) does, has its effect minutes later, whatever was asked and answered meanwhile and whether or not the
+   * Is never answered. The handler ends with its caller's deadline and lets go of the volume, and what it has started,
+   * as a mount(8) does, has its effect minutes later, whatever was asked and answered meanwhile and whether or not the
    * driver is still there.
    */
   | { readonly kind: 'straggler' }

@@ -178,6 +178,9 @@ function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined 
   });
   if (obstacle !== undefined) return `obstacle: ${JSON.stringify(obstacle)}`;
   for (const volume of reconciler.actual().values()) {
+    // The call that is being made now, a republish mostly, is nothing to wait for.
+    if (volume.tombstones?.some(({ untilWallMs }) => untilWallMs !== undefined) === true)
+      return `${volume.spec.id}: a call may still take effect`;
     if (volume.quarantine !== undefined) return `${volume.spec.id} is in quarantine`;
     for (const [key, { presence }] of volume.publications)
       if (presence.kind !== 'present') return `${key} is ${presence.kind}`;

@@ -1,5 +1,6 @@
 /** The agent's configuration for a seed, through its own parser. */
 import { type Config, parseConfig } from '../../agent/config.ts';
+import { LATE_EFFECT_MS } from './late-plan.ts';
 import { NODE_NAME } from './manifests.ts';
 import { MANIFESTS, ROOT } from './sim-paths.ts';
 import type { Plan } from './swarm.ts';
@@ -11,6 +12,7 @@ export function configOf(plan: Plan): Config {
       root: ROOT,
       manifests: MANIFESTS,
       csi_deadline_ms: plan.csiDeadlineMs,
+      late_effect_ms: LATE_EFFECT_MS,
       operations_per_driver_max: plan.operationsPerDriverMax,
       vanished_hold_ms: plan.absence.holdMs,
       statistics_interval_ms: plan.features.statisticsMs,

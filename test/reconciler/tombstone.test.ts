@@ -1,0 +1,225 @@
+/** DR-05, RC-04: a call that was given up may take effect minutes later, and what comes is given back. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Failure } from '../../mount/failure.ts';
+import { parseAbsolutePath } from '../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+import { createLayout } from '../../plugins/layout.ts';
+import type { ActualState } from '../../reconciler/actual-state.ts';
+import { LATE_EFFECT_MS } from '../../reconciler/lookout.ts';
+import { createReconciler } from '../../reconciler/reconciler.ts';
+import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/record.ts';
+import { recover } from '../../reconciler/recover.ts';
+import { createBenchHost } from './bench-host.ts';
+import { createBenchPlugin } from './bench-plugin.ts';
+import { csi, place, wanted, wantedAs, wish } from './world.ts';
+
+const root = parseAbsolutePath('/state');
+assert.ok(root);
+const layout = createLayout(root);
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+const { id } = csi('data');
+const UNANSWERED: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown', unanswered: true };
+const ANSWERED: Failure = { code: 'driver-failed', message: 'no', effect: 'unknown' };
+const GIVEN_BACK = ['unpublish web/pv-data', 'unstage data'];
+
+function mountAt(target: MountEntry['target']): MountEntry {
+  return {
+    mountId: 40,
+    parentId: 1,
+    device: '7:1',
+    root: '/',
+    target,
+    options: ['rw'],
+    propagation: [],
+    fsType: 'ext4',
+    source: '/dev/loop1',
+    superOptions: ['rw'],
+  } as MountEntry;
+}
+
+/** Nothing is mounted here, so belief is seldom compared with the table. */
+const SELDOM_MS = 100 * LATE_EFFECT_MS;
+
+function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS) {
+  const host = createBenchHost();
+  const plugins = createBenchPlugin();
+  const reconciler = createReconciler({
+    host,
+    layout,
+    plugins,
+    records: createRecordStore(host, layout),
+    recovered,
+    log: silent,
+    backOff: { firstMs: 500, maxMs: 8_000 },
+    laneWidth: () => 4,
+    resyncMs,
+  });
+  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
+  const known = () => reconciler.actual().get(id);
+  const callsIn = async (ms: number): Promise<readonly string[]> => {
+    const before = plugins.calls.length;
+    await host.advance(ms);
+    return plugins.calls.slice(before);
+  };
+  const failing = (verb: string, failure: Failure) => {
+    plugins.fault = (kind) => (kind === verb ? failure : undefined);
+  };
+  const record = (): VolumeRecord => {
+    const parsed = parseRecord([...host.files.values()][0] ?? '');
+    assert.ok(parsed.ok);
+    return parsed.value;
+  };
+  return { host, plugins, reconciler, known, callsIn, failing, record };
+}
+
+/** One whose publish, or stage, was given up, and that nobody wants any more since. */
+async function takenDown(verb: 'publish' | 'stage', failure: Failure, resyncMs = SELDOM_MS) {
+  const world = bench(new Map(), resyncMs);
+  world.failing(verb, failure);
+  world.reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await world.callsIn(100);
+  world.reconciler.setDesired(wish([]));
+  await world.callsIn(1_000);
+  world.plugins.fault = () => undefined;
+  return world;
+}
+
+test('after a publish that was given up the record stays, and at the end all is given back once more', async () => {
+  const { plugins, known, callsIn, host } = await takenDown('publish', UNANSWERED);
+  assert.deepEqual(plugins.calls.slice(-2), GIVEN_BACK);
+  assert.deepEqual(
+    known()?.tombstones?.map(({ operation }) => operation),
+    ['publish'],
+  );
+  assert.equal(host.files.size, 1);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS - 10_000), [], 'nothing is asked before');
+  assert.deepEqual(await callsIn(20_000), GIVEN_BACK);
+  assert.deepEqual([known(), host.files.size], [undefined, 0]);
+});
+
+test('one that was answered, with whatever, has ended and leaves nothing', async () => {
+  for (const verb of ['publish', 'stage'] as const) {
+    const { known, host } = await takenDown(verb, ANSWERED);
+    assert.deepEqual([known(), host.files.size], [undefined, 0]);
+  }
+});
+
+test('a stage that was given up is unstaged once more', async () => {
+  const { plugins, callsIn, known } = await takenDown('stage', UNANSWERED);
+  assert.deepEqual(plugins.calls, ['stage data', 'unstage data']);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS + 10_000), ['unstage data']);
+  assert.equal(known(), undefined);
+});
+
+test('what the kernel shows meanwhile is given back at once, and more may come', async () => {
+  const { host, callsIn, known } = await takenDown('publish', UNANSWERED, 60_000);
+  const target = layout.mountPoint(csi('data'), place('web', 'data'));
+  host.entries.push(mountAt(target));
+  assert.deepEqual(await callsIn(61_000), GIVEN_BACK);
+  host.entries.length = 0;
+  assert.equal(known()?.tombstones?.length, 1);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), GIVEN_BACK);
+  assert.equal(known(), undefined);
+});
+
+test('wanted again it is set up at once, and what stands when the time is over is left as it is', async () => {
+  const { reconciler, callsIn, known } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  assert.deepEqual(await callsIn(1_000), ['stage data', 'publish web/pv-data']);
+  assert.equal(known()?.tombstones?.length, 1, 'an OK says nothing of the call before');
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS * 2), []);
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('an OK in between does not hide that the older call comes after the next teardown', async () => {
+  const { reconciler, callsIn, known } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await callsIn(1_000);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), GIVEN_BACK);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), GIVEN_BACK);
+  assert.equal(known(), undefined);
+});
+
+test('another pod waits for nothing, and keeps what it has when the time is over', async () => {
+  const { reconciler, callsIn, known, plugins } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['next'])]));
+  assert.deepEqual(await callsIn(1_000), ['stage data', 'publish next/pv-data']);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
+  assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('it outlives a restart, and a call that was open then counts as one that nobody heard of', async () => {
+  const first = bench();
+  let recorded: VolumeRecord | undefined;
+  first.plugins.fault = (kind) => {
+    if (kind === 'publish') recorded = first.record();
+    return undefined;
+  };
+  first.reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await first.callsIn(1_000);
+  assert.deepEqual(
+    recorded?.tombstones?.map(({ open }) => open),
+    [true],
+  );
+  assert.equal(first.record().tombstones, undefined, 'it was answered');
+  assert.ok(recorded);
+  const recovered = (bootId: string) =>
+    recover({ records: [recorded as VolumeRecord], table: undefined, shown: new Map(), bootId, layout });
+  assert.equal(recovered('boot-2').get(id)?.tombstones, undefined, 'the boot ended it');
+  const second = bench(recovered('boot-1'));
+  second.reconciler.setDesired(wish([]));
+  assert.deepEqual(await second.callsIn(1_000), GIVEN_BACK);
+  assert.equal(second.record().tombstones?.length, 1);
+  assert.deepEqual(await second.callsIn(LATE_EFFECT_MS), GIVEN_BACK);
+  assert.equal(second.host.files.size, 0);
+});
+
+test('what came while no agent was running is given back at the start', async () => {
+  const { record } = await takenDown('publish', UNANSWERED);
+  const target = layout.mountPoint(csi('data'), place('web', 'data'));
+  const table = createMountTable([mountAt(target)]);
+  const records = [record()];
+  const recovered = recover({ records, table, shown: new Map(), bootId: 'boot-1', layout });
+  const { reconciler, callsIn } = bench(recovered);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), GIVEN_BACK);
+});
+
+test('a detach that was given up may come after it was attached again: it is attached once more', async () => {
+  const { plugins, reconciler, callsIn, failing, known } = bench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  const want = wish([wanted('data', ['web'])]);
+  reconciler.setDesired(want);
+  await callsIn(1_000);
+  failing('detach', UNANSWERED);
+  reconciler.setDesired(wish([]));
+  await callsIn(100);
+  plugins.fault = () => undefined;
+  reconciler.setDesired(want);
+  assert.deepEqual(await callsIn(1_000), ['attach data', 'stage data', 'publish web/pv-data']);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['attach data']);
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('the proof that ends a quarantine waits, and says for what', async () => {
+  const { reconciler, callsIn, failing, plugins } = bench();
+  failing('publish', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await callsIn(100);
+  assert.ok((await reconciler.quarantine(id)).ok);
+  await callsIn(5_000);
+  assert.deepEqual(plugins.calls.slice(-2), GIVEN_BACK);
+  const [obstacle] = reconciler.obstacles().filter(({ operation }) => operation === 'clean');
+  assert.deepEqual([obstacle?.kind, obstacle?.code], ['blocked', 'late-effect']);
+  assert.match(
+    obstacle?.message ?? '',
+    /^publish for pod default\/web was given up .* may still take effect until/,
+  );
+  plugins.fault = () => undefined;
+  const later = await callsIn(LATE_EFFECT_MS + 10_000);
+  assert.deepEqual(later.slice(0, 3), [...GIVEN_BACK, 'clean 7:1']);
+  assert.deepEqual(later.slice(-2), ['stage data', 'publish web/pv-data']);
+});
