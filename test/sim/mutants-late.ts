@@ -1,8 +1,12 @@
 /** Planted bugs about what comes anew or late: attachments, and the effects of calls that were given up. */
-import { begin } from '../../reconciler/actual-state.ts';
-import type { Mutant } from './mutant.ts';
+import { ok } from '../../mount/failure.ts';
+import type { FileEntry } from '../../mount/host.ts';
+import { type ActualVolume, begin, learn } from '../../reconciler/actual-state.ts';
+import { formatRecord, parseRecord } from '../../reconciler/record.ts';
+import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutReplacedAttachments } from './stories.ts';
+import { ROOT } from './sim-paths.ts';
+import { aboutReplacedAttachments, aboutStragglers } from './stories.ts';
 
 /** Whatever attachment there is now is taken for the one that the volume was set up under. */
 const takesAttachmentsByName: Mutation = {
@@ -15,10 +19,49 @@ const takesAttachmentsByName: Mutation = {
   plan: aboutReplacedAttachments,
 };
 
+function withoutTombstones({ tombstones: _, ...rest }: ActualVolume): ActualVolume {
+  return rest;
+}
+
+/** The record of a volume that is down is erased, whatever may still come. */
+const believesTheLastWord: Mutation = {
+  policy: {
+    learn: (now, before, operation, outcome) => withoutTombstones(learn(now, before, operation, outcome)),
+  },
+  plan: aboutStragglers,
+};
+
+function forgetful(entry: FileEntry): FileEntry {
+  const parsed = entry.content?.ok === true ? parseRecord(entry.content.value) : undefined;
+  if (parsed?.ok !== true) return entry;
+  const { tombstones: _, ...rest } = parsed.value;
+  return { ...entry, content: ok(Buffer.from(formatRecord(rest))) };
+}
+
+const forgetsAtRestart: Mutation = {
+  ...withHost((host) => ({
+    readDirectoryFiles: async (path, reading) => {
+      const files = await host.readDirectoryFiles(path, reading);
+      return files.ok && path.startsWith(`${ROOT}/mooring/records`) ? ok(files.value.map(forgetful)) : files;
+    },
+  })),
+  plan: aboutStragglers,
+};
+
 export const LATE_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes an attachment that was made anew for the one of before',
     caughtBy: ['FN-01'],
     make: () => takesAttachmentsByName,
+  },
+  {
+    name: 'believes an OK of a teardown after a call that was given up',
+    caughtBy: ['liveness', 'stability'],
+    make: () => believesTheLastWord,
+  },
+  {
+    name: 'forgets at a restart what may still come',
+    caughtBy: ['liveness', 'stability'],
+    make: () => forgetsAtRestart,
   },
 ];
