@@ -22,7 +22,17 @@ export type Injection =
   /** Answered with a code; the driver never sees it. */
   | { readonly kind: 'refuse'; readonly code: number }
   /** Passed on, and the driver's answer replaced by a code: the effect happened and nobody heard. */
-  | { readonly kind: 'lose'; readonly code: number };
+  | { readonly kind: 'lose'; readonly code: number }
+  /**
+   * Answered with a code at once, and passed on when the time has come: the handler gave up, and what it had started
+   * takes effect. `passedOn` is told what the driver answered then.
+   */
+  | {
+      readonly kind: 'straggle';
+      readonly code: number;
+      readonly until: Promise<void>;
+      readonly passedOn: (code: number) => void;
+    };
 
 export interface ArrivingCall {
   readonly method: string;
@@ -141,6 +151,12 @@ async function afflicted(
   parts: ProxyParts,
 ): Promise<Outcome> {
   if (injection?.kind === 'refuse') return injected(injection.code, false);
+  if (injection?.kind === 'straggle') {
+    void injection.until
+      .then(() => forward(method.path, bytes, parts))
+      .then(({ code }) => injection.passedOn(code));
+    return injected(injection.code, false);
+  }
   if (injection?.kind === 'delay')
     await new Promise<void>((resolve) => void parts.clock.timer(injection.delayMs, resolve));
   const outcome = await forward(method.path, bytes, parts);
@@ -177,6 +193,8 @@ function injectionText(injection: Injection): string {
       return `delayed by ${injection.delayMs} ms`;
     case 'refuse':
       return `refused with code ${injection.code} before the driver`;
+    case 'straggle':
+      return `given up with code ${injection.code}, and passed on later`;
     case 'lose':
       return `answer lost, code ${injection.code}`;
   }

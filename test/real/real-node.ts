@@ -37,7 +37,13 @@ export interface RealNode {
   readonly scratch: string;
   readonly root: string;
   readonly driver: JudgedDriver;
-  readonly settings: { republish_interval_ms?: number; resync_ms?: number; vanished_hold_ms?: number };
+  readonly settings: {
+    republish_interval_ms?: number;
+    resync_ms?: number;
+    vanished_hold_ms?: number;
+    csi_deadline_ms?: number;
+    late_effect_ms?: number;
+  };
   startAgent(): Promise<void>;
   /** kill -9, as at any moment. */
   killAgent(): Promise<void>;
