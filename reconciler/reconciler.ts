@@ -1,8 +1,7 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
 import { assert, type Failure, type Result } from '../mount/failure.ts';
-import type { Cancel, Host } from '../mount/host.ts';
-import type { Layout } from '../plugins/layout.ts';
-import { NO_SECRETS, type PluginRegistry, type VolumeSecrets } from '../plugins/plugin.ts';
+import type { Cancel } from '../mount/host.ts';
+import { NO_SECRETS } from '../plugins/plugin.ts';
 import type { CallReport } from '../plugins/step.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
@@ -18,12 +17,10 @@ import { attachmentUidNow } from './attachment-identity.ts';
 import { createForgiveness } from './forgiveness.ts';
 import { createHolderSearch } from './holder-search.ts';
 import type { LayoutFinds } from './adopt.ts';
-import type { BackOffLimits } from './back-off.ts';
 import { type DesiredState, NOTHING_KNOWN } from './desired-state.ts';
 import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
 import { waitingFor } from './last-to-go.ts';
 import { createLayoutKnowledge } from './layout-knowledge.ts';
-import type { Log } from './log.ts';
 import { createLookout, LATE_EFFECT_MS } from './lookout.ts';
 import { createNotebook } from './notebook.ts';
 import { logDone, logFailure, logHeld } from './operation-log.ts';
@@ -36,8 +33,8 @@ import { climbs, type Operation, publicationOf } from './operation.ts';
 import { performVerb } from './perform.ts';
 import { createWards } from './ward.ts';
 import { planVolume, type VolumePlan } from './plan.ts';
-import type { RecordStore } from './record.ts';
 import { createRecordDuty, mayBegin } from './record-duty.ts';
+import type { Policy, ReconcilerParts } from './reconciler-parts.ts';
 import { createResync } from './resync.ts';
 import { noteSickness } from './sickness.ts';
 import { specToClimbBy } from './standing.ts';
@@ -46,35 +43,6 @@ import { withOpenCall } from './tombstone.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
 export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };
-
-/** The pure parts, replaceable so that a test can plant a bug and see it caught. */
-export interface Policy {
-  readonly planVolume: typeof planVolume;
-  readonly begin: typeof begin;
-  readonly learn: typeof learn;
-  readonly tellInFlight: typeof tellInFlight;
-  readonly mayBegin: typeof mayBegin;
-}
-
-export interface ReconcilerParts {
-  readonly host: Host;
-  readonly layout: Layout;
-  readonly plugins: PluginRegistry;
-  readonly records: RecordStore;
-  readonly recovered: ActualState;
-  readonly log: Log;
-  readonly backOff: BackOffLimits;
-  readonly laneWidth: (lane: string) => number;
-  /** The safety net: how often everything is planned again and belief is compared with the mount table. */
-  readonly resyncMs: number;
-  /** What one effect of our own may take; by default what the host gives a path call. */
-  readonly effectDeadlineMs?: number;
-  /** How long after it was given up a call may still take effect; by default `LATE_EFFECT_MS`. */
-  readonly lateEffectMs?: number;
-  /** Of a volume that nobody wants any more; by default none. */
-  readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
-  readonly policy?: Partial<Policy>;
-}
 
 export interface Reconciler {
   /** Replaces the wish; volumes whose wish changed lose their back-off. */

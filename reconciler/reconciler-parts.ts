@@ -1,0 +1,41 @@
+/** What a reconciler is made of. */
+import type { Host } from '../mount/host.ts';
+import type { Layout } from '../plugins/layout.ts';
+import type { PluginRegistry, VolumeSecrets } from '../plugins/plugin.ts';
+import type { VolumeSpec } from '../plugins/volume.ts';
+import type { ActualState, begin, learn } from './actual-state.ts';
+import type { BackOffLimits } from './back-off.ts';
+import type { tellInFlight } from './in-flight-text.ts';
+import type { Log } from './log.ts';
+import type { planVolume } from './plan.ts';
+import type { RecordStore } from './record.ts';
+import type { mayBegin } from './record-duty.ts';
+
+/** The pure parts, replaceable so that a test can plant a bug and see it caught. */
+export interface Policy {
+  readonly planVolume: typeof planVolume;
+  readonly begin: typeof begin;
+  readonly learn: typeof learn;
+  readonly tellInFlight: typeof tellInFlight;
+  readonly mayBegin: typeof mayBegin;
+}
+
+export interface ReconcilerParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly plugins: PluginRegistry;
+  readonly records: RecordStore;
+  readonly recovered: ActualState;
+  readonly log: Log;
+  readonly backOff: BackOffLimits;
+  readonly laneWidth: (lane: string) => number;
+  /** The safety net: how often everything is planned again and belief is compared with the mount table. */
+  readonly resyncMs: number;
+  /** What one effect of our own may take; by default what the host gives a path call. */
+  readonly effectDeadlineMs?: number;
+  /** How long after it was given up a call may still take effect; by default `LATE_EFFECT_MS`. */
+  readonly lateEffectMs?: number;
+  /** Of a volume that nobody wants any more; by default none. */
+  readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
+  readonly policy?: Partial<Policy>;
+}
