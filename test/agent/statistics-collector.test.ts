@@ -29,6 +29,7 @@ import { createRandom } from '../sim/random.ts';
 import { createVirtualTime } from '../sim/virtual-time.ts';
 
 const PERIOD_MS = 60_000;
+const HOUR_MS = 3_600_000;
 const UID = parsePodUid('0b4f8c1e-2222-4333-8444-55556666000a') ?? assert.fail();
 const UNSURE: Presence = { kind: 'unsure', because: 'begun' };
 
@@ -63,6 +64,7 @@ const said = (used: number, health?: readonly HealthStatement[]): Result<VolumeS
     health,
   });
 const ILL: HealthStatement = { status: 'degraded', reason: 'Rebuilding', message: 'one leg is gone' };
+const late = fail({ code: 'driver-deadline', message: 'no answer within 10000 ms', effect: 'unknown' });
 const refused = fail({ code: 'driver-failed', message: 'no', effect: 'none' });
 
 function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
@@ -86,10 +88,21 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
   const plugins: PluginRegistry = { of: () => plugin as unknown as VolumePlugin };
   const storage = {
     drivers: () => answers.drivers,
-    health: async () => ok(answers.storage),
+    health: async () => {
+      storageQuestions += 1;
+      return answers.storageIsLate ? late : ok(answers.storage);
+    },
   };
-  const answers: { storage: readonly HealthStatement[] | undefined; drivers: readonly string[] } = {
+  let storageQuestions = 0;
+  const events: string[] = [];
+  const note = (event: string): unknown => events.push(event);
+  const answers: {
+    storage: readonly HealthStatement[] | undefined;
+    storageIsLate: boolean;
+    drivers: readonly string[];
+  } = {
     storage: undefined,
+    storageIsLate: false,
     drivers: ['a.test'],
   };
   const collector = createStatisticsCollector({
@@ -112,6 +125,7 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
     secretsOf: () => NO_SECRETS,
     periodMs,
     storage,
+    log: { debug: note, info: note, warn: note, error: note },
   });
   let changes = 0;
   collector.onChange(() => {
@@ -123,6 +137,8 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
     asked,
     answers,
     collector,
+    events,
+    storageQuestions: () => storageQuestions,
     timers: () => timers,
     changes: () => changes,
     /** Ends all questions that hang. */
@@ -183,25 +199,91 @@ test('A-076: a volume whose question hangs is skipped, not queued, and keeps no 
   assert.equal(times('hung'), 2);
 });
 
-test('a driver that hangs on everything has four questions open, and another driver is served', async () => {
+test('a volume whose question hangs keeps its place from no other: healthy ones go on being asked', async () => {
   const hung = Array.from({ length: 20 }, (_, index) => volume(`h${index}`));
-  const one = world([...hung, volume('well', { driver: 'b.test' })]);
-  one.answer((handle) => (handle === 'well' ? said(1) : 'hangs'));
+  const well = Array.from({ length: 20 }, (_, index) => volume(`w${index}`));
+  const one = world([...hung, ...well]);
+  one.answer((handle) => (handle.startsWith('h') ? 'hangs' : said(1)));
   await one.run(5_000 + 3 * PERIOD_MS - 1);
-  assert.equal(one.asked.filter(({ handle }) => handle !== 'well').length, 4);
-  assert.equal(one.asked.filter(({ handle }) => handle === 'well').length, 3);
+  const times = (handle: string) => one.asked.filter((question) => question.handle === handle).length;
+  for (const { spec } of hung) assert.equal(times(spec.kind === 'csi' ? spec.volumeHandle : ''), 1);
+  for (const { spec } of well) assert.equal(times(spec.kind === 'csi' ? spec.volumeHandle : ''), 3);
 });
 
-test('volumes that had no turn because their lane was full are first in the next period', async () => {
-  const one = world(Array.from({ length: 6 }, (_, index) => volume(String(index))));
-  one.answer(() => 'hangs');
+test('a driver gets at most four questions in a second that it has not answered; who had no turn is first', async () => {
+  const many = Array.from({ length: 600 }, (_, index) => volume(String(index)));
+  const one = world([...many, volume('well', { driver: 'b.test' })]);
+  one.answer((handle) => (handle === 'well' ? said(1) : 'hangs'));
   await one.run(5_000 + PERIOD_MS - 1);
-  await one.release();
-  await one.run(20_000);
+  const asked = one.asked.filter(({ handle }) => handle !== 'well');
+  for (const [index, { atMs }] of asked.entries())
+    assert.ok(atMs - (asked[index - 4]?.atMs ?? Number.NEGATIVE_INFINITY) >= 1_000);
+  assert.equal(one.asked.length - asked.length, 1, 'another driver is served');
+  const first = new Set(asked.map(({ handle }) => handle));
+  one.answer(() => said(1));
+  await one.run(10_000);
+  const next = one.asked.slice(asked.length + 1);
+  assert.ok(next.length > 0 && next.every(({ handle }) => !first.has(handle)));
+});
+
+test('RE-03: a question that was not answered in time is not followed by another before long, twice as long each time', async () => {
+  const one = world([volume('hung'), volume('well')]);
+  one.answer((handle) => (handle === 'hung' ? late : said(1)));
+  const times = (handle: string) => one.asked.filter((question) => question.handle === handle).length;
+  await one.run(5_000 + 2 * PERIOD_MS);
+  assert.equal(times('hung'), 1, 'one in two minutes');
+  assert.equal(times('well'), 2);
+  await one.run(8 * HOUR_MS);
+  const gaps = one.asked
+    .filter(({ handle }) => handle === 'hung')
+    .map(({ atMs }, index, all) => Math.round((atMs - (all[index - 1]?.atMs ?? atMs)) / PERIOD_MS));
+  assert.deepEqual(gaps.slice(0, 8), [0, 5, 10, 20, 40, 60, 60, 60]);
+});
+
+test('since when an answer is owed is told, until there is one, and told to who watches', async () => {
+  const one = world([volume('1')]);
+  await one.run(5_000);
+  one.answer(() => late);
+  await one.run(PERIOD_MS);
+  assert.deepEqual([one.of('1')?.unansweredSinceMs, one.of('1')?.nextAskMs, one.changes()], [65_000, 365_000, 1]);
+  assert.equal(one.of('1')?.failure?.code, 'driver-deadline');
+  await one.run(6 * PERIOD_MS);
+  assert.equal(one.of('1')?.unansweredSinceMs, 65_000, 'of all in a row the first');
+  one.answer(() => said(1));
+  await one.run(12 * PERIOD_MS);
+  assert.deepEqual([one.of('1')?.unansweredSinceMs, one.of('1')?.failure], [undefined, undefined]);
+  assert.deepEqual(one.events, ['volume question unanswered', 'volume question answered']);
+});
+
+test('one that is still open is owed as well, when it takes longer than a question may', async () => {
+  const one = world([volume('1')]);
+  one.answer(() => 'hangs');
+  await one.run(5_000);
+  assert.equal(one.of('1')?.unansweredSinceMs, undefined);
+  await one.run(10_001);
+  assert.equal(one.of('1')?.unansweredSinceMs, 5_000);
+});
+
+test('a new instance of the driver is asked in the next period, whatever the old one owes', async () => {
+  const one = world([volume('1'), volume('2', { driver: 'b.test' })]);
+  one.answer(() => late);
+  await one.run(5_000 + PERIOD_MS - 1);
+  assert.equal(one.asked.length, 2);
+  one.collector.driverChanged('a.test');
+  await one.run(PERIOD_MS);
   assert.deepEqual(
     one.asked.map(({ handle }) => handle),
-    ['0', '1', '2', '3', '4', '5'],
+    ['1', '2', '1'],
   );
+});
+
+test('RE-03: the storage behind a driver is asked no more often than a volume when it does not answer', async () => {
+  const one = world([]);
+  one.answers.storageIsLate = true;
+  await one.run(5_000 + 4 * PERIOD_MS);
+  assert.equal(one.storageQuestions(), 1);
+  await one.run(PERIOD_MS);
+  assert.equal(one.storageQuestions(), 2);
 });
 
 test('a failure keeps the last answer with its age; busy changes nothing', async () => {
