@@ -56,7 +56,7 @@ export interface AgentView {
   readonly manifests: ManifestKeeper;
   readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
   readonly unreadableRecords: readonly UnreadableRecord[];
-  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage'>;
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   readonly unresolvedSinceMs: UnresolvedBook['sinceMs'];
   readonly startedMs: number;
 }
@@ -120,7 +120,7 @@ export function createAgent(parts: AgentParts): Agent {
   const republisher = createRepublisher(host, config.republishIntervalMs);
   let seLinux = false;
   let running:
-    | { readonly reconciler: Reconciler; readonly view: AgentView; readonly stop: () => void }
+    | { readonly reconciler: Reconciler; readonly view: AgentView; readonly statistics: StatisticsCollector }
     | undefined;
   let stopped = false;
   let cancelScan: Cancel = () => {};
@@ -152,6 +152,7 @@ export function createAgent(parts: AgentParts): Agent {
         drivers: () => drivers.list().map(({ name }) => name),
         health: storageHealth,
       },
+      log,
     });
     statistics.onChange(notify);
     statistics.start();
@@ -168,7 +169,7 @@ export function createAgent(parts: AgentParts): Agent {
       unresolvedSinceMs: unresolved.sinceMs,
       startedMs: host.nowMs(),
     };
-    running = { reconciler, view, stop: statistics.stop };
+    running = { reconciler, view, statistics };
     return reconciler;
   }
 
@@ -242,6 +243,7 @@ export function createAgent(parts: AgentParts): Agent {
       drivers.onChange(({ kind, driver }) => {
         log.info(`driver ${kind}`, { driver });
         if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
+        if (kind !== 'gone') running?.statistics.driverChanged(driver);
         notify();
       });
       source.onChange(() => readWish(reconciler));
@@ -264,7 +266,7 @@ export function createAgent(parts: AgentParts): Agent {
       cancelScan();
       republisher.stop();
       hold.stop();
-      running?.stop();
+      running?.statistics.stop();
       source.stop();
       drivers.stop();
       await running?.reconciler.stop(waitMs);

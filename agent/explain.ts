@@ -5,6 +5,7 @@ import {
   healthSentence,
   lateEffectSentence,
   quarantineSentence,
+  questionSentence,
   reasonSentence,
   replacedSentence,
   vanishedSentence,
@@ -23,7 +24,7 @@ export interface ExplainedObstacle {
 
 /** Something that stands beside the ladder: mounted or not, somebody should know of it. */
 export interface ExplainedCondition {
-  readonly kind: 'quarantine' | 'expansion' | 'health' | 'changed' | 'late-effect';
+  readonly kind: 'quarantine' | 'expansion' | 'health' | 'question' | 'changed' | 'late-effect';
   readonly volume: string;
   readonly sentence: string;
 }
@@ -181,10 +182,12 @@ function conditionsOf(volume: VolumeStatus, prefix: string): readonly ExplainedC
   const quarantine = quarantineSentence(volume);
   const expansion = expansionSentence(volume);
   const changed = changedSentence(volume);
+  const question = questionSentence(volume);
   return [
     ...(quarantine === undefined ? [] : [told('quarantine', quarantine)]),
     ...(volume.health ?? []).map((one) => told('health', healthSentence(one, volume.driver))),
     ...volume.lateEffects.map((one) => told('late-effect', lateEffectSentence(one))),
+    ...(question === undefined ? [] : [told('question', question)]),
     ...(expansion === undefined ? [] : [told('expansion', expansion)]),
     ...(changed === undefined ? [] : [told('changed', changed)]),
   ];

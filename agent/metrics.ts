@@ -35,7 +35,9 @@ export interface MetricsFacts {
   /** Names of the drivers that are registered. */
   readonly drivers: readonly string[];
   readonly wish: Pick<Wish, 'claims' | 'volumes'>;
-  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage'>;
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
+  /** The host's clock. */
+  readonly nowMs: number;
   /** Passes of the reconciler since the start. */
   readonly passes: number;
   /** Milliseconds since the epoch. */
@@ -171,7 +173,7 @@ function stateOf(
   return [...wanted.keys()].every(isThere) ? 'mounted' : 'mounting';
 }
 
-function healthFamilies({ actual, drivers, statistics }: MetricsFacts): readonly Family[] {
+function healthFamilies({ actual, drivers, statistics, nowMs }: MetricsFacts): readonly Family[] {
   const ofVolume = family(
     'mooring_volume_health',
     '1 for each thing that a driver, or the kernel (status dead, silent), says is wrong with a volume.',
@@ -182,6 +184,20 @@ function healthFamilies({ actual, drivers, statistics }: MetricsFacts): readonly
     for (const { status, reason } of sickness === undefined ? said : [sickHealth(sickness), ...said])
       say(ofVolume, 1, { driver: spec.driver, volume: spec.volumeHandle, status, reason });
   }
+  const unanswered = family(
+    'mooring_volume_unanswered_seconds',
+    'For how long the driver has not answered how the volume is.',
+  );
+  for (const { spec } of actual.values()) {
+    const sinceMs = spec.kind === 'csi' ? statistics.of(spec.id)?.unansweredSinceMs : undefined;
+    if (spec.kind !== 'csi' || sinceMs === undefined) continue;
+    say(unanswered, (nowMs - sinceMs) / 1_000, { driver: spec.driver, volume: spec.volumeHandle });
+  }
+  const owed = family(
+    'mooring_driver_unanswered',
+    'Volumes, and storage, of which the driver owes an answer.',
+  );
+  for (const driver of drivers) say(owed, statistics.owedBy(driver), { driver });
   const ofStorage = family(
     'mooring_storage_health',
     '1 for each thing that is wrong with the storage of a driver.',
@@ -190,7 +206,7 @@ function healthFamilies({ actual, drivers, statistics }: MetricsFacts): readonly
     for (const { status, reason } of statistics.ofStorage(driver) ?? [])
       say(ofStorage, 1, { driver, status, reason });
   }
-  return [ofVolume, ofStorage];
+  return [ofVolume, unanswered, owed, ofStorage];
 }
 
 /** The kubelet's own names, so that the dashboards that are there go on working (shelf: kubelet §4). */

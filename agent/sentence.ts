@@ -136,6 +136,26 @@ function nextOf(
     : 'it was proven clean, and leaves now';
 }
 
+/** Of what the driver was asked and has not said; undefined when it has. */
+export function questionSentence({ question, statistics, driver }: VolumeStatus): string | undefined {
+  if (question === null) return undefined;
+  const who = `driver ${driver ?? ''}`;
+  const { unansweredSince, unansweredForMs, nextAskInMs, failure } = question;
+  if (unansweredSince === null) {
+    return failure === null
+      ? undefined
+      : `${who} could not say how full it is (${failure.code}): ${failure.message}; it is asked again in its turn`;
+  }
+  const known =
+    statistics === null ? 'nothing is known' : `what is known is ${spanText(statistics.ageMs)} old`;
+  const next =
+    nextAskInMs === null
+      ? 'it is asked again when that question has ended'
+      : `it is asked again in ${spanText(nextAskInMs)}`;
+  const owed = `${who} has not answered since ${unansweredSince} (${spanText(unansweredForMs ?? 0)}) how it is`;
+  return `${owed}; ${known}, and ${next}`;
+}
+
 const EXPANSION: Readonly<
   Record<Exclude<ExpansionState, 'none' | 'claim-larger'>, (message: string) => string>
 > = {

@@ -10,6 +10,8 @@ import type {
 } from '../plugins/plugin.ts';
 import type { PublicationSpec, VolumeId } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../reconciler/actual-state.ts';
+import type { Log } from '../reconciler/log.ts';
+import { createOwedAnswers } from './owed-answers.ts';
 
 export interface StatisticsCollectorParts {
   readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
@@ -25,6 +27,7 @@ export interface StatisticsCollectorParts {
     /** Undefined: the driver cannot say. */
     readonly health: (driver: string) => Promise<Result<readonly HealthStatement[] | undefined>>;
   };
+  readonly log: Log;
 }
 
 /** What is known of a volume. */
@@ -33,14 +36,20 @@ export interface VolumeReading {
   readonly statistics: VolumeStatistics | undefined;
   /** When it came, on the host's clock. */
   readonly atMs: number | undefined;
-  /** Why the newest question had no answer; undefined when it had one. */
+  /** Why the newest question had no answer, or no numbers; undefined when it had them. */
   readonly failure: Failure | undefined;
+  /** Since when the driver has owed an answer; undefined: it answers. */
+  readonly unansweredSinceMs: number | undefined;
+  /** When it is asked again although it owes one; undefined: not before it has ended the one that is open. */
+  readonly nextAskMs: number | undefined;
 }
 
 /**
- * Guarantees: at most one question about a volume at a time, and at most `QUESTIONS_PER_LANE_MAX` of one driver;
- * whoever is not answered, or busy, is left out until the next period, never queued; the questions of a period are
- * spread over it; one timer at most. What is learnt is for people and metrics: nothing here changes a volume (A-074).
+ * Guarantees: at most one question about a volume until it has ended, and long after one that was not answered in time
+ * (RE-03, see OwedAnswers); at most `QUESTIONS_PER_LANE_MAX` of one driver in a second: one that hangs longer counts
+ * against no other volume; who has no turn, or is busy, is left out until the next period, never queued; the questions
+ * of a period are spread over it; one timer at most. What is learnt is for people and metrics: nothing here changes a
+ * volume (A-074).
  */
 export interface StatisticsCollector {
   start(): void;
@@ -50,32 +59,49 @@ export interface StatisticsCollector {
   of(volume: VolumeId): VolumeReading | undefined;
   /** Of the storage behind a driver; undefined: not known. Empty: all is well. */
   ofStorage(driver: string): readonly HealthStatement[] | undefined;
-  /** Called when what is said of somebody's health changes; never for mere numbers. */
+  /** Another life of the driver: what the old one did not answer is asked again. */
+  driverChanged(driver: string): void;
+  /** Volumes of the driver, and its storage, of which it owes an answer. */
+  owedBy(driver: string): number;
+  /** Called when what is said of somebody's health changes, or an answer begins or ends to be owed; not for numbers. */
   onChange(listener: () => void): Cancel;
 }
 
-/** A driver that hangs holds so many questions open until their deadline, and no other driver's. */
+/** Of one driver, open for less than a second. */
 const QUESTIONS_PER_LANE_MAX = 4;
+/** Of one driver, open for longer, before those that owe an answer are asked again: the others still are. */
+const HUNG_PER_LANE_MAX = 32;
 /** How soon after the start the first questions are asked. */
 const FIRST_MS = 5_000;
 /** Answers without a word on health after which an old word is not repeated any more: the RPC may have failed once. */
 const SILENT_ANSWERS_MAX = 3;
 /** Before every time of a host's clock. */
 const NEVER = -1;
+/** Of the storage behind a driver; no volume's id begins so. */
+const STORAGE = 'storage of ';
+
+type Said = Pick<VolumeReading, 'statistics' | 'atMs' | 'failure'>;
 
 interface Entry {
-  reading: VolumeReading;
-  askedMs: number;
-  isOpen: boolean;
+  reading: Said;
   silentAnswers: number;
 }
 
 export function createStatisticsCollector(parts: StatisticsCollectorParts): StatisticsCollector {
   const { clock, plugins, periodMs } = parts;
   const entries = new Map<VolumeId, Entry>();
-  const open = new Map<string, number>();
   const storage = new Map<string, readonly HealthStatement[]>();
-  const storageOpen = new Set<string>();
+  const owed = createOwedAnswers({
+    clock,
+    periodMs,
+    onOwed(key, change) {
+      if (stopped) return;
+      const subject = { subject: key };
+      if (change === 'begins') parts.log.warn('volume question unanswered', subject);
+      else parts.log.info('volume question answered', subject);
+      notify();
+    },
+  });
   const listeners = new Set<() => void>();
   let cancelTimer: Cancel = () => {};
   let stopped = periodMs === 0;
@@ -88,7 +114,8 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
   function round(): void {
     const actual = parts.actual();
     for (const id of entries.keys()) if (!actual.has(id)) entries.delete(id);
-    const askedMs = (id: VolumeId): number => entries.get(id)?.askedMs ?? NEVER;
+    owed.forget((key) => key.startsWith(STORAGE) || actual.has(key as VolumeId));
+    const askedMs = (id: VolumeId): number => owed.askedMs(id) ?? NEVER;
     const turns = [...actual.values()]
       .filter((volume) => plugins.of(volume.spec).statistics !== undefined && callAbout(volume) !== undefined)
       .map(({ spec }) => spec.id)
@@ -114,24 +141,25 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
     const plugin = plugins.of(call.spec);
     const lane = plugin.lane(call.spec);
     const entry = entryOf(id);
-    const inLane = open.get(lane) ?? 0;
-    if (plugin.statistics === undefined || entry.isOpen || inLane >= QUESTIONS_PER_LANE_MAX) return;
-    entry.isOpen = true;
-    entry.askedMs = clock.nowMs();
-    open.set(lane, inLane + 1);
+    if (plugin.statistics === undefined || !owed.mayAsk(id) || isFull(lane, id)) return;
+    owed.begin(id, lane);
     const answer = await plugin.statistics(call);
-    entry.isOpen = false;
-    const stillOpen = (open.get(lane) ?? 1) - 1;
-    if (stillOpen > 0) open.set(lane, stillOpen);
-    else open.delete(lane);
-    if (!stopped && entries.get(id) === entry) take(entry, answer);
+    if (stopped) return;
+    if (entries.get(id) === entry) take(entry, answer);
+    owed.end(id, !isUnanswered(answer));
+  }
+
+  function isFull(lane: string, key: string): boolean {
+    const { all, fresh } = owed.openIn(lane);
+    if (fresh >= QUESTIONS_PER_LANE_MAX) return true;
+    return owed.owed(key) !== undefined && all - fresh >= HUNG_PER_LANE_MAX;
   }
 
   function entryOf(id: VolumeId): Entry {
     const known = entries.get(id);
     if (known !== undefined) return known;
-    const reading: VolumeReading = { statistics: undefined, atMs: undefined, failure: undefined };
-    const entry: Entry = { reading, askedMs: NEVER, isOpen: false, silentAnswers: 0 };
+    const reading: Said = { statistics: undefined, atMs: undefined, failure: undefined };
+    const entry: Entry = { reading, silentAnswers: 0 };
     entries.set(id, entry);
     return entry;
   }
@@ -145,16 +173,19 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
     const before = entry.reading.statistics?.health;
     entry.silentAnswers = answer.value.health === undefined ? entry.silentAnswers + 1 : 0;
     const health = answer.value.health ?? (entry.silentAnswers < SILENT_ANSWERS_MAX ? before : undefined);
-    entry.reading = { statistics: { ...answer.value, health }, atMs: clock.nowMs(), failure: undefined };
+    const { failure } = answer.value;
+    entry.reading = { statistics: { ...answer.value, health }, atMs: clock.nowMs(), failure };
     if (!isSameHealth(before, health)) notify();
   }
 
   async function askStorage(driver: string): Promise<void> {
-    if (storageOpen.has(driver)) return;
-    storageOpen.add(driver);
+    const key = `${STORAGE}${driver}`;
+    if (!owed.mayAsk(key)) return;
+    owed.begin(key, driver);
     const answer = await parts.storage.health(driver);
-    storageOpen.delete(driver);
-    if (!stopped && answer.ok) learnStorage(driver, answer.value);
+    if (stopped) return;
+    if (answer.ok) learnStorage(driver, answer.value);
+    owed.end(key, answer.ok || !isDeadline(answer.failure));
   }
 
   function learnStorage(driver: string, health: readonly HealthStatement[] | undefined): void {
@@ -176,7 +207,14 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
       stopped = true;
       cancelTimer();
     },
-    of: (volume) => (parts.actual().has(volume) ? entries.get(volume)?.reading : undefined),
+    of(volume) {
+      const entry = parts.actual().has(volume) ? entries.get(volume) : undefined;
+      if (entry === undefined) return undefined;
+      const { sinceMs, nextAskMs } = owed.owed(volume) ?? {};
+      return { ...entry.reading, unansweredSinceMs: sinceMs, nextAskMs };
+    },
+    driverChanged: (driver) => owed.forgive(driver),
+    owedBy: (driver) => owed.countOwed(driver),
     ofStorage: (driver) => storage.get(driver),
     onChange(listener) {
       listeners.add(listener);
@@ -192,6 +230,16 @@ function callAbout({ spec, needs, publishContext, stagedMount, staged, publicati
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
   return { spec, facts: { needs, publishContext, stagedMount }, publication };
+}
+
+/** Its time was up: whoever was asked may be at work on it still. */
+function isUnanswered(answer: Result<VolumeStatistics | 'busy'>): boolean {
+  if (!answer.ok) return isDeadline(answer.failure);
+  return answer.value !== 'busy' && answer.value.failure !== undefined && isDeadline(answer.value.failure);
+}
+
+function isDeadline({ code }: Failure): boolean {
+  return code === 'driver-deadline' || code === 'deadline-passed';
 }
 
 /** Nothing said and nothing wrong are the same here: otherwise every first answer would be news. */

@@ -119,6 +119,17 @@ export interface LateEffectStatus {
   readonly until: string | null;
 }
 
+/** What the driver owes of the questions how full a volume is and how it is, or why it could not say. */
+export interface QuestionStatus {
+  /** ISO 8601, UTC. When the first question in a row was asked that was not answered; null: it answers. */
+  readonly unansweredSince: string | null;
+  readonly unansweredForMs: number | null;
+  /** When it is asked again. Null: in its turn; while one is unanswered, not before that one has ended. */
+  readonly nextAskInMs: number | null;
+  /** Why the newest question had no answer. */
+  readonly failure: PastFailure | null;
+}
+
 /** The driver's word, for people: nothing is decided on it. The kernel's decides who may come. */
 export interface HealthStatus {
   /** Left out: the driver. */
@@ -194,6 +205,8 @@ export interface VolumeStatus {
   readonly quarantine: QuarantineStatus | null;
   /** Null: the driver was not asked yet, or cannot say. */
   readonly statistics: StatisticsStatus | null;
+  /** Null: the newest question about it was answered well, or there was none. */
+  readonly question: QuestionStatus | null;
   /** Null: the driver was not asked yet, or cannot say. Empty: it says that all is well. */
   readonly health: readonly HealthStatus[] | null;
   readonly reason: Reason | null;
@@ -216,6 +229,8 @@ export interface DriverStatus {
   } | null;
   /** Volumes of this driver the node has something of. */
   readonly volumes: number;
+  /** Volumes, and the storage behind it, about which it was asked and has not answered. */
+  readonly unanswered: number;
   /** Of the storage behind it, as it says. Null: not asked yet, or it cannot say. Empty: all is well. */
   readonly health: readonly HealthStatus[] | null;
   readonly reason: string | null;
@@ -293,6 +308,8 @@ export interface StatusDocument {
     /** Volumes in quarantine, volumes of which a driver says that something is wrong, volumes found on disk. */
     readonly quarantined: number;
     readonly unhealthy: number;
+    /** Volumes whose driver has not answered how they are. */
+    readonly unanswered: number;
     readonly strangers: number;
   };
   readonly pods: readonly PodStatus[];

@@ -28,7 +28,7 @@ export interface StatusFacts {
   readonly persistentVolumes: Wish['volumes'];
   /** Since when a volume has been unresolved for the same reason. */
   readonly unresolvedSinceMs: (unresolved: UnresolvedVolume) => number;
-  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage'>;
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   readonly actual: ActualState;
   readonly running: readonly InFlight[];
   readonly obstacles: readonly Obstacle[];
@@ -88,6 +88,7 @@ export function observeForMetrics(view: AgentView, clock: Observer['clock']): Me
     drivers: drivers.list().map(({ name }) => name),
     wish,
     statistics,
+    nowMs: clock.nowMs(),
     passes: reconciler.passes(),
     startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),
   };

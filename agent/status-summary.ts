@@ -31,6 +31,7 @@ export function summaryOf(
     unreadableRecords: view.unreadableRecords.length,
     abandonedCalls: view.abandonedCalls,
     quarantined: volumes.filter(({ quarantine }) => quarantine !== null).length,
+    unanswered: volumes.filter(({ question }) => (question?.unansweredSince ?? null) !== null).length,
     unhealthy: volumes.filter(({ health }) => health !== null && health.length > 0).length,
     strangers: volumes.filter(({ stranger }) => stranger).length,
   };

@@ -8,6 +8,7 @@ import {
   healthText,
   lateEffectSentence,
   quarantineSentence,
+  questionSentence,
   reasonSentence,
   replacedSentence,
   vanishedSentence,
@@ -209,6 +210,9 @@ function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, lo
   if (reason !== null && reason.kind !== 'quarantined' && isWorthTelling(reason))
     lines.push(lineBelow(reasonSentence(reason, driver), STATES[state].colour, look));
   for (const one of volume?.health ?? []) lines.push(lineBelow(healthSentence(one, driver), 'red', look));
+  const question = volume === undefined ? undefined : questionSentence(volume);
+  const isOwed = (volume?.question?.unansweredSince ?? null) !== null;
+  if (question !== undefined && isOwed) lines.push(lineBelow(question, 'yellow', look));
   const expansion = volume === undefined ? undefined : expansionSentence(volume);
   const goesOn = GROWS_BY_ITSELF.has(volume?.expansion.state) && volume?.expansion.message === null;
   if (expansion !== undefined && !goesOn) lines.push(lineBelow(expansion, 'yellow', look));

@@ -34,6 +34,7 @@ import type {
 } from './status-document.ts';
 import type { StatusFacts } from './status-facts.ts';
 import { type PodPlace, type PodPlaces, podsOf, volumesOf, type VolumePair } from './status-places.ts';
+import { questionOf } from './status-question.ts';
 import { changedFields, standingPlace, standingSpec } from './status-changed.ts';
 import { sourcesOf } from './status-sources.ts';
 import { isOverdueAsTold, stepStatus } from './status-step.ts';
@@ -242,6 +243,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         lateEffects: lateEffectsOf(volume),
         quarantine: quarantineOf(volume, standing(volume)),
         statistics: statisticsOf(reading, view.nowMs),
+        question: questionOf(reading, view.nowMs, when, pastFailure),
         health: healthOfVolume(actual?.sickness, reading?.statistics?.health),
         reason: reasonOf(mostTelling(own)),
       };
@@ -263,6 +265,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
         },
         volumesMax: driver.volumesMax === 0 ? null : driver.volumesMax,
         volumes: volumesOfDrivers.get(driver.name) ?? 0,
+        unanswered: view.statistics.owedBy(driver.name),
         health: healthOf(view.statistics.ofStorage(driver.name)),
         reason: null,
         code: null,
@@ -295,6 +298,7 @@ function refusedDriver({ socket, name, reason, code }: RefusedDriver): DriverSta
     capabilities: null,
     volumesMax: null,
     volumes: 0,
+    unanswered: 0,
     health: null,
     reason: shown(reason),
     code: code ?? null,

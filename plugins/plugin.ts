@@ -1,5 +1,5 @@
 /** What a kind of volume must be able to do. The reconciler knows volumes only through this. */
-import type { Result } from '../mount/failure.ts';
+import type { Failure, Result } from '../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../mount/host.ts';
 import type { SecretData, Sensitive } from './sensitive.ts';
 import type { CallReport } from './step.ts';
@@ -117,6 +117,8 @@ export interface VolumeStatistics {
   readonly inodes: UsageNumbers | undefined;
   /** Undefined: the driver has no health capability. Empty: it says that all is well. */
   readonly health: readonly HealthStatement[] | undefined;
+  /** Why there are no numbers of a volume whose health was told. */
+  readonly failure?: Failure | undefined;
 }
 
 /**

@@ -124,10 +124,12 @@ export function createStatistics(parts: StatisticsParts): Statistics {
   async function answer(question: Question): Promise<Result<VolumeStatistics>> {
     const startedMs = host.nowMs();
     const health = await askHealth(question, QUESTION_DEADLINE_MS / 2);
+    // It may be at work on it still, and one question about a volume is enough.
+    if (!health.ok && health.failure.code === 'driver-deadline') return health;
     const numbers = await askNumbers(question, QUESTION_DEADLINE_MS - (host.nowMs() - startedMs));
     if (!numbers.ok) {
       const isIll = health.ok && health.value !== undefined && health.value.length > 0;
-      return isIll ? ok({ ...NO_NUMBERS, health: health.value }) : numbers;
+      return isIll ? ok({ ...NO_NUMBERS, health: health.value, failure: numbers.failure }) : numbers;
     }
     if (numbers.value === undefined && !health.ok) return health;
     const { bytes, inodes, health: condition } = numbers.value ?? NO_NUMBERS;

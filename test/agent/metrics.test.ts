@@ -72,7 +72,8 @@ function claim(namespace: string, name: string, volumeName: string) {
 
 function read(statistics: Partial<VolumeStatistics>): VolumeReading {
   const nothing = { bytes: undefined, inodes: undefined, health: undefined };
-  return { statistics: { ...nothing, ...statistics }, atMs: 1, failure: undefined };
+  const answered = { failure: undefined, unansweredSinceMs: undefined, nextAskMs: undefined };
+  return { statistics: { ...nothing, ...statistics }, atMs: 1, ...answered };
 }
 
 interface Given {
@@ -94,7 +95,8 @@ function metrics(given: Given = {}): string {
     obstacles: [],
     drivers: [DRIVER],
     wish: { claims: new Map(), volumes: new Map() },
-    statistics: { of: (id) => given.readings?.get(id), ofStorage: () => undefined },
+    statistics: { of: (id) => given.readings?.get(id), ofStorage: () => undefined, owedBy: () => 2 },
+    nowMs: 100_000,
     passes: 12,
     startedWallMs: 1_700_000_000_250,
     ...given.facts,
@@ -254,7 +256,7 @@ test('health: one series for each thing a driver says, whatever it writes, and i
   const one = spec('vol "1"\\\n', 'pv-1');
   const health = [{ status: 'degraded', reason: 'Odd"\n\u0007', message: 'long story' }];
   const readings = new Map([[one.id, read({ health })]]);
-  const statistics = { of: (id: VolumeId) => readings.get(id), ofStorage: () => health };
+  const statistics = { of: (id: VolumeId) => readings.get(id), ofStorage: () => health, owedBy: () => 0 };
   const wish = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
   const text = metrics({ here: [here(one)], facts: { statistics, wish } });
   assert.deepEqual(series(text, 'mooring_volume_health'), [
@@ -263,6 +265,18 @@ test('health: one series for each thing a driver says, whatever it writes, and i
   assert.equal(series(text, 'mooring_storage_health').length, 1);
   assert.match(text, /health_status_abnormal\{.*\} 1$/m);
   assert.doesNotMatch(text, /long story/);
+});
+
+test('since when a driver owes an answer is a number of each volume, and how many it owes one of each driver', () => {
+  const one = spec('1', 'pv-1');
+  const readings = new Map([[one.id, { ...read({}), unansweredSinceMs: 40_000 }]]);
+  const text = metrics({ here: [here(one), here(spec('2', 'pv-2'))], readings });
+  assert.deepEqual(series(text, 'mooring_volume_unanswered_seconds'), [
+    'mooring_volume_unanswered_seconds{driver="a.test",volume="1"} 60',
+  ]);
+  assert.deepEqual(series(text, 'mooring_driver_unanswered'), [
+    'mooring_driver_unanswered{driver="a.test"} 2',
+  ]);
 });
 
 test('A-038: no secret reaches the metrics', () => {

@@ -1,4 +1,6 @@
 /** What stands beside the ladder (quarantine, expansion, statistics, health, strangers) in status and explain. */
+import type { VolumeReading } from '../../agent/statistics-collector.ts';
+import type { Failure } from '../../mount/failure.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { explain, type ExplanationDocument } from '../../agent/explain.ts';
@@ -309,11 +311,15 @@ test('a block volume says so, and its path is the link that the runtime resolves
   );
 });
 
-function reading(answer: Partial<VolumeStatistics>): Pick<StatusFacts, 'statistics'> {
+function reading(
+  answer: Partial<VolumeStatistics>,
+  question: Partial<VolumeReading> = {},
+): Pick<StatusFacts, 'statistics'> {
   const statistics: VolumeStatistics = { bytes: undefined, inodes: undefined, health: undefined, ...answer };
+  const answered = { failure: undefined, unansweredSinceMs: undefined, nextAskMs: undefined };
   const of = (id: VolumeId) =>
-    id === DATA.id ? { statistics, atMs: 990_000, failure: undefined } : undefined;
-  return { statistics: { of, ofStorage: () => undefined } };
+    id === DATA.id ? { statistics, atMs: 990_000, ...answered, ...question } : undefined;
+  return { statistics: { of, ofStorage: () => undefined, owedBy: () => 1 } };
 }
 
 const THERE = { ...WANTED, ...known(actual(DATA, PRESENT, PRESENT, WEB)) };
@@ -329,6 +335,36 @@ test('statistics carry their age, and what the driver does not say is null', () 
   assert.equal(volume.health, null);
   assert.equal(onlyVolume(THERE).statistics, null);
   assert.equal(onlyVolume({ ...THERE, ...reading({}) }).statistics, null);
+});
+
+test('that a driver has not answered how a volume is, since when and until when, is told; a failure in explain', () => {
+  const bytes = { total: gib(10), used: gib(3), available: undefined };
+  const failure: Failure = { code: 'driver-deadline', message: 'no answer', effect: 'unknown' };
+  const given = {
+    ...THERE,
+    ...reading({ bytes }, { failure, unansweredSinceMs: 880_000, nextAskMs: 1_180_000 }),
+  };
+  const document = status(given);
+  assert.deepEqual(document.volumes[0]?.question, {
+    unansweredSince: '2026-11-21T11:58:00.000Z',
+    unansweredForMs: 120_000,
+    nextAskInMs: 180_000,
+    failure: { code: 'driver-deadline', message: 'no answer', blocker: null },
+  });
+  assert.equal(document.summary.unanswered, 1);
+  assert.equal(document.pods[0]?.ready, true);
+  const sentence =
+    'driver loopfile.mooring.dev has not answered since 2026-11-21T11:58:00.000Z (2m) how it is; ' +
+    'what is known is 10s old, and it is asked again in 3m';
+  assert.ok(explained('web', given).conditions.some((one) => one.sentence.endsWith(sentence)));
+  assert.match(table(given), /has not answered since/);
+  const failed = { ...THERE, ...reading({}, { failure: { ...failure, code: 'driver-failed' } }) };
+  assert.match(
+    explained('web', failed).conditions[0]?.sentence ?? '',
+    /could not say how full it is \(driver-failed\)/,
+  );
+  assert.doesNotMatch(table(failed), /could not say/);
+  assert.equal(onlyVolume({ ...THERE, ...reading({ bytes }) }).question, null);
 });
 
 test('A-075: what a driver says of the health of a volume is shown as its word, and changes nothing', () => {

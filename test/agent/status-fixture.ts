@@ -183,7 +183,7 @@ export function facts(rest: Partial<StatusFacts>): StatusFacts {
     replaced: undefined,
     persistentVolumes: new Map(),
     unresolvedSinceMs: () => 970_000,
-    statistics: { of: () => undefined, ofStorage: () => undefined },
+    statistics: { of: () => undefined, ofStorage: () => undefined, owedBy: () => 0 },
     actual: new Map(),
     running: [],
     obstacles: [],

@@ -175,6 +175,7 @@ test('everything is counted once', () => {
     unreadableRecords: 0,
     abandonedCalls: 0,
     quarantined: 0,
+    unanswered: 0,
     unhealthy: 0,
     strangers: 0,
   });

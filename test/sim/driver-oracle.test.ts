@@ -41,6 +41,7 @@ function bench(ephemeral = true) {
     onClimb: () => {},
     isRepublished: () => false,
     isDirty: () => false,
+    agentLife: () => 1,
   });
   const answered = (call: VolumeCallRecord, status: number, heard = true): boolean => {
     oracle.begin(call, NATURE, () => heard)(status, heard);

@@ -30,6 +30,15 @@ export interface OracleParts {
   readonly isRepublished: (handle: string) => boolean;
   /** It may have been given to another node, and something of it is still in use on this one. */
   readonly isDirty: (handle: string) => boolean;
+  /** Which life of the agent asks: a new one cannot know what the old one was not answered. */
+  readonly agentLife: () => number;
+}
+
+/** A question that a driver has in hand, whether or not anybody waits for it. */
+interface HeldQuestion {
+  readonly method: string;
+  readonly life: number;
+  readonly isHeld: () => boolean;
 }
 
 /** INV-30: with the shortest back-off, and every cause of a wake-up, a call is not repeated more often than this. */
@@ -39,6 +48,7 @@ const MINUTE_MS = 60_000;
 export class DriverOracle {
   readonly #parts: OracleParts;
   readonly #histories = new Map<string, History>();
+  readonly #questions = new Map<string, Set<HeldQuestion>>();
   /** Calls that may change something. */
   calls = 0;
   questions = 0;
@@ -55,6 +65,7 @@ export class DriverOracle {
     call: VolumeCallRecord,
     nature: DriverNature,
     waiting: () => boolean,
+    isHeld: () => boolean = () => true,
   ): (status: number, heard: boolean) => void {
     const history = this.#historyOf(call.request.volumeId);
     const wish = this.#parts.wishHistory(call.request.volumeId);
@@ -78,7 +89,9 @@ export class DriverOracle {
     const open = { call, waiting };
     history.open.add(open);
     const learn = doubt(call, history, this.#parts.isMountPoint);
+    const answered = isQuestion(call) ? this.#holdQuestion(call, isHeld) : () => {};
     return (status, heard) => {
+      answered();
       history.open.delete(open);
       if (heard) learn(status);
     };
@@ -130,6 +143,24 @@ export class DriverOracle {
     const fresh = createHistory();
     this.#histories.set(handle, fresh);
     return fresh;
+  }
+
+  /** RE-03: a driver never has two questions about one volume, not even one that was given up. */
+  #holdQuestion({ method, request }: VolumeCallRecord, isHeld: () => boolean): () => void {
+    const held = this.#questions.get(request.volumeId) ?? new Set();
+    this.#questions.set(request.volumeId, held);
+    const life = this.#parts.agentLife();
+    for (const other of held) {
+      if (!other.isHeld() || other.life !== life) held.delete(other);
+      else
+        this.#parts.violate(
+          'RE-03',
+          `${method} of ${request.volumeId} while ${other.method} is not answered`,
+        );
+    }
+    const question: HeldQuestion = { method, life, isHeld };
+    held.add(question);
+    return () => held.delete(question);
   }
 
   #judgeTeardown({ method, request }: VolumeCallRecord): void {

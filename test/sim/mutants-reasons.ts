@@ -3,6 +3,7 @@ import { tellInFlight } from '../../reconciler/in-flight-text.ts';
 import type { InFlight } from '../../reconciler/executor.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
+import { aboutQuestions } from './stories.ts';
 
 /** What was the first step stays the step. */
 function neverUpdatesTheStep(): Mutation {
@@ -43,6 +44,19 @@ const looksForHoldersFirst: Mutation = withHost((host) => ({
   },
 }));
 
+/** As it was: once its time is up a question counts as answered, and in its next turn the volume is asked again. */
+const takesGivenUpForAnswered: Mutation = {
+  ...withHost((host) => ({
+    call: async (call) => {
+      const reply = await host.call(call);
+      const isLate = reply.kind === 'broken' && reply.because === 'deadline';
+      const isQuestion = /\/NodeGetVolume(Stats|Health)$/.test(call.method.path);
+      return isLate && isQuestion ? { kind: 'status', status: 13, message: 'given up' } : reply;
+    },
+  })),
+  plan: aboutQuestions,
+};
+
 export const REASON_MUTANTS: readonly Mutant[] = [
   { name: 'tells the first step of an operation for ever', caughtBy: ['reason'], make: neverUpdatesTheStep },
   {
@@ -54,5 +68,10 @@ export const REASON_MUTANTS: readonly Mutant[] = [
     name: 'looks for who holds a mount before it hears the driver',
     caughtBy: ['reason'],
     make: () => looksForHoldersFirst,
+  },
+  {
+    name: 'asks again in its turn about a volume whose question was given up',
+    caughtBy: ['RE-03'],
+    make: () => takesGivenUpForAnswered,
   },
 ];

@@ -45,6 +45,7 @@ async function driverBench(
     onClimb: () => {},
     isRepublished: () => false,
     isDirty: () => false,
+    agentLife: () => 1,
   });
   const driver = new SimDriver({
     kernel,

@@ -68,6 +68,8 @@ export class SimDriver implements Neighbour {
   #sockets: number[] = [];
   #life = 0;
   #boots = 0;
+  /** Ends with the life, and when all is healed: nobody is at work any more on what was asked before. */
+  #shift = 0;
   /** Has it ever answered UNIMPLEMENTED by fault? Only a new instance makes the agent ask again. */
   saidUnimplemented = false;
 
@@ -117,6 +119,7 @@ export class SimDriver implements Neighbour {
 
   /** Dies: open calls are never answered; `tidy` takes its sockets along. */
   stop(tidy = false): void {
+    this.#shift += 1;
     const { kernel, neighbours, endpoint, registration, trace, name } = this.#parts;
     this.#life += 1;
     for (const inode of this.#sockets) neighbours.close(inode);
@@ -135,6 +138,7 @@ export class SimDriver implements Neighbour {
 
   /** Calls that hung end without a word, those that are late end now. */
   heal(): void {
+    this.#shift += 1;
     for (const handle of this.#hung) this.#locked.delete(handle);
     this.#hung.clear();
     for (const finish of [...this.#late]) finish();
@@ -164,7 +168,8 @@ export class SimDriver implements Neighbour {
   #serveVolume(call: VolumeCallRecord, waiting: () => boolean, answer: (answer: Answer) => boolean): void {
     const { oracle, random, trace, latencyMsMax, locks, fates, echoesSecrets } = this.#parts;
     const { volumeId } = call.request;
-    const end = oracle.begin(call, this.#nature, waiting);
+    const shift = this.#shift;
+    const end = oracle.begin(call, this.#nature, waiting, () => this.#shift === shift);
     const fate = drawFate(fates(), random);
     trace.add(`driver ${call.method} ${volumeId} ${placeOf(call)} ${describe(fate)}`);
     const asks = isQuestion(call);

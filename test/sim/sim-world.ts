@@ -49,6 +49,7 @@ export interface SimWorldParts {
   readonly neighbours: Neighbours;
   readonly violate: (invariant: string, text: string) => void;
   readonly onTeardown: (what: string, path: string, handle: string) => void;
+  readonly agentLife: () => number;
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
   readonly deathsRandom: Random;
@@ -115,6 +116,7 @@ export class SimWorld {
       onTeardown,
       onClimb: (call, handle, wasDown) => this.#judgeAttachment(call, handle, wasDown),
       isRepublished: (handle) => this.isRepublished(handle),
+      agentLife: parts.agentLife,
       isDirty: (handle) => this.quarantine.isDirty(this.backingOfHandle(handle), parts.time.nowMs()),
     });
     this.storage = new SimStorage({

@@ -136,6 +136,7 @@ export class Simulation {
       onTeardown: (what, path, handle) => checkTeardown(this, what, path, handle),
       stormy: () => this.stormy,
       deathsRandom,
+      agentLife: () => this.life?.number ?? 0,
     });
     this.config = configOf(this.plan);
     this.absences = new Absences(this, absence.fork());

@@ -142,6 +142,21 @@ export function aboutStragglers(plan: Plan): Plan {
   };
 }
 
+/** Volumes whose drivers are asked often how they are, and do not always answer. */
+export function aboutQuestions(plan: Plan): Plan {
+  return {
+    ...plan,
+    safetyMs: Math.max(plan.safetyMs, 60_000),
+    features: { ...plan.features, statisticsMs: 5_000 },
+    drivers: plan.drivers.map((driver) => ({
+      ...driver,
+      nature: { ...driver.nature, statistics: true },
+      fates: { ...driver.fates, hung: 0.1, late: 0.1 },
+    })),
+    events: { ...plan.events, podGoes: 1, driverStops: 0 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
@@ -151,5 +166,6 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   groups: aboutGroups,
   'inline-volumes': aboutInlineVolumes,
   stragglers: aboutStragglers,
+  questions: aboutQuestions,
   'replaced-attachments': aboutReplacedAttachments,
 };
