@@ -20,6 +20,7 @@ import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { createRandom, type Random } from './random.ts';
 import { SimHost } from './sim-host.ts';
+import { createSimParser, drawParser, type ParserNature } from './sim-parser.ts';
 import { SimKernel } from './sim-kernel.ts';
 import { configOf } from './sim-config.ts';
 import { MANIFESTS } from './sim-paths.ts';
@@ -80,6 +81,7 @@ const STOP_MS = 5_000;
 const TAIL_LINES = 20_000;
 /** Far from the seeds people use. */
 const EXTRA_SEED = 1_000_000_007;
+const PARSER_SEED = 2_000_000_011;
 const LATE_SEED = 2_000_000_011;
 const WALKS_SEED = 3_000_000_019;
 const DEATHS_SEED = 4_000_000_007;
@@ -105,6 +107,8 @@ export class Simulation {
   readonly #mutation: Mutation;
   readonly #random: Random;
   readonly #neighbours: Neighbours;
+  readonly #parserRandom: Random;
+  readonly #parser: ParserNature | undefined;
   readonly #crashedAt = new Set<string>();
   #lives = 0;
   #crashes = 0;
@@ -119,6 +123,8 @@ export class Simulation {
     const timed = withDeaths(withWalkTimes(plan, createRandom(seed + WALKS_SEED)), deathsRandom);
     const drawn = { ...timed, absence: drawAbsence(absence.fork()) };
     this.plan = mutation.plan?.(drawn) ?? drawn;
+    this.#parserRandom = createRandom(seed + PARSER_SEED);
+    this.#parser = drawParser(this.#parserRandom);
     this.time = createVirtualTime(random.fork());
     this.trace = createTrace(() => this.time.nowMs());
     this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
@@ -298,7 +304,15 @@ export class Simulation {
     const { policy, wrapHost } = this.#mutation;
     const agent = createAgent({
       host: wrapHost?.(host) ?? host,
-      parser: IN_PROCESS_PARSER,
+      parser:
+        this.#parser === undefined
+          ? IN_PROCESS_PARSER
+          : createSimParser({
+              host,
+              random: this.#parserRandom.fork(),
+              nature: this.#parser,
+              stormy: () => this.stormy,
+            }),
       config: this.config,
       log: this.#log(host),
       ...(policy === undefined ? {} : { policy }),
