@@ -1,6 +1,7 @@
 /** What was measured as named figures with targets: the rows of the table and of the JSON document. */
 import { arch, availableParallelism, cpus, release, totalmem } from 'node:os';
 import type { Baseline } from './measure-baseline.ts';
+import type { LoopStop } from './measure-manifests.ts';
 import type { Mounting } from './measure-mounting.ts';
 import type { FullNode, Idle, Loopfile } from './measure-node.ts';
 import type { Restart, Scale } from './measure-scale.ts';
@@ -17,6 +18,7 @@ export interface Measured {
   readonly loopfile: Loopfile;
   readonly scale: readonly Scale[];
   readonly restart: Restart;
+  readonly loopStop: LoopStop;
   /** Lines of the agents' logs about operations that failed and were tried again. */
   readonly failures: readonly string[];
 }
@@ -63,6 +65,7 @@ export function groupsOf(measured: Measured): readonly Group[] {
     idleGroup(measured),
     scaleGroup(measured),
     restartGroup(measured),
+    loopStopGroup(measured),
     baselineGroup(measured),
   ];
 }
@@ -256,6 +259,25 @@ function restartGroup({ restart }: Measured): Group {
         target: exactly(mountsChanged, 0),
       },
       { id: 'restart.agent', title: 'RSS of the agent afterwards', unit: 'MB', value: agentMb },
+    ],
+  };
+}
+
+function loopStopGroup({ loopStop }: Measured): Group {
+  const { hostile, good, goodSeconds, judgedSeconds, longestMs, longestCpuMs } = loopStop;
+  return {
+    title: `Started upon ${hostile} hostile manifests of the largest size beside ${good} good ones`,
+    figures: [
+      { id: 'hostile.good', title: 'until the good pods are ready', unit: 's', value: goodSeconds },
+      { id: 'hostile.all', title: 'until all files were judged', unit: 's', value: judgedSeconds },
+      {
+        id: 'hostile.stop',
+        title: "longest stop of the agent's loop",
+        unit: 'ms',
+        value: longestMs,
+        target: below(longestMs, 50, 'ms'),
+      },
+      { id: 'hostile.cpu', title: '  its own CPU time in one turn', unit: 'ms', value: longestCpuMs },
     ],
   };
 }

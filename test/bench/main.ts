@@ -5,6 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { DEFAULT_MANIFEST_LIMITS } from '../../agent/manifest-limits.ts';
 import { AGENT_BUNDLE, prepareBundles } from '../demo/bundles.ts';
 import { runCommand } from '../demo/child-process.ts';
 import { mountsBelow, unmountAll } from '../demo/machine.ts';
@@ -12,6 +13,7 @@ import { runInPrivateNamespace, storyArguments } from '../demo/private-namespace
 import { figureTable } from './figure-table.ts';
 import { groupsOf, machineFacts, type Measured } from './figures.ts';
 import { measureBaseline } from './measure-baseline.ts';
+import { measureLoopStop } from './measure-manifests.ts';
 import { measureMounting } from './measure-mounting.ts';
 import { measureFullNode, measureLoopfile } from './measure-node.ts';
 import { measureRestart, measureScale } from './measure-scale.ts';
@@ -23,6 +25,8 @@ interface Extent {
   readonly many: readonly (readonly [pods: number, times: number])[];
   readonly idleSeconds: number;
   readonly scale: readonly number[];
+  readonly hostile: number;
+  readonly good: number;
 }
 
 const FULL: Extent = {
@@ -34,6 +38,8 @@ const FULL: Extent = {
   ],
   idleSeconds: 30,
   scale: [0, 500, 5_000],
+  hostile: 100,
+  good: 200,
 };
 const SHORT: Extent = {
   baselineRepeats: 20,
@@ -44,6 +50,8 @@ const SHORT: Extent = {
   ],
   idleSeconds: 5,
   scale: [0, 200],
+  hostile: 25,
+  good: 50,
 };
 
 const { values: flags } = parseArgs({
@@ -113,6 +121,15 @@ async function measure(
   );
   const restart = await stage('restart', () => measureRestart(large, last));
   await stage('clean up', () => large.close());
+  const loopStop = await stage(`${extent.hostile} hostile manifests`, () =>
+    measureLoopStop({
+      directory: join(scratch, 'c'),
+      hostile: extent.hostile,
+      hostileBytes: DEFAULT_MANIFEST_LIMITS.fileBytesMax,
+      good: extent.good,
+      interrupted,
+    }),
+  );
   const failures = worlds.flatMap(({ log }) => log.failures());
   const seconds = (performance.now() - startMs) / 1_000;
   return {
@@ -125,6 +142,7 @@ async function measure(
     loopfile,
     scale,
     restart,
+    loopStop,
     failures,
   };
 }

@@ -6,7 +6,6 @@ import { hostileManifests } from '../agent/hostile-manifests.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import { AGENT_BUNDLE } from '../demo/bundles.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
-import { type AgentLog, createAgentLog } from './agent-log.ts';
 import { nowMs } from './clock.ts';
 import { residentMb } from './process-cost.ts';
 
@@ -50,11 +49,10 @@ export interface LoopStopParts {
   readonly hostileBytes: number;
   readonly good: number;
   readonly interrupted: AbortSignal;
-  readonly bundle?: string;
 }
 
 /** An agent of its own, started upon the directory as it is. */
-export async function measureLoopStop(parts: LoopStopParts): Promise<LoopStop & { readonly log: AgentLog }> {
+export async function measureLoopStop(parts: LoopStopParts): Promise<LoopStop> {
   const { directory, hostile, hostileBytes, good, interrupted } = parts;
   const root = join(directory, 'root');
   const manifests = join(directory, 'manifests');
@@ -70,22 +68,13 @@ export async function measureLoopStop(parts: LoopStopParts): Promise<LoopStop & 
   writeFileSync(monitor, MONITOR);
   const loopFile = join(directory, 'loop.json');
   process.env['MOORING_BENCH_LOOP_FILE'] = loopFile;
-  const log = createAgentLog(interrupted);
   const startMs = nowMs();
   const measuring: { agent?: ChildProcess } = {};
   const line = (text: string): void => {
     if (text.includes('"agent starting"') && measuring.agent !== undefined)
       process.kill(measuring.agent.pid, 'SIGUSR2');
-    log.line(text);
   };
-  const argv = [
-    '--import',
-    pathToFileURL(monitor).href,
-    parts.bundle ?? AGENT_BUNDLE,
-    'agent',
-    '--config',
-    configFile,
-  ];
+  const argv = ['--import', pathToFileURL(monitor).href, AGENT_BUNDLE, 'agent', '--config', configFile];
   const agent = startProcess({ name: 'agent', argv: [...argv, '--log-format', 'json'], log: line });
   measuring.agent = agent;
   try {
@@ -106,7 +95,7 @@ export async function measureLoopStop(parts: LoopStopParts): Promise<LoopStop & 
       process.kill(agent.pid, 'SIGUSR2');
     });
     const agentMb = residentMb(agent.pid);
-    return { hostile, hostileBytes, good, goodSeconds, judgedSeconds, longestMs, longestCpuMs, agentMb, log };
+    return { hostile, hostileBytes, good, goodSeconds, judgedSeconds, longestMs, longestCpuMs, agentMb };
   } finally {
     await agent.end('SIGKILL');
   }
