@@ -74,8 +74,9 @@ export function createManifestDesk(parts: ManifestDeskParts): ManifestDesk {
     const { name, facts, content, stamp } = entry;
     const message = whyUnreadable(entry);
     if (message !== undefined) return forget(name, { kind: 'unreadable', message });
-    if (content === undefined && entry.unread !== true)
-      return jobs.has(name) ? { kind: 'waiting' } : { kind: 'same' };
+    if (content === undefined && jobs.has(name) && entry.unread !== true) return { kind: 'waiting' };
+    // What was held when the listing began may be held no more: then it is read by itself.
+    if (content === undefined && stamp !== undefined && stamps.get(name) === stamp) return { kind: 'same' };
     stamps.delete(name);
     const read = content?.ok === true ? contentOf(content.value, stamp) : undefined;
     const known = jobs.get(name);
@@ -128,6 +129,7 @@ export function createManifestDesk(parts: ManifestDeskParts): ManifestDesk {
     const [entry] = listed.ok ? listed.value : [];
     if (entry?.content?.ok === true) return contentOf(entry.content.value, entry.stamp);
     jobs.delete(job.name);
+    stamps.delete(job.name);
     const message = listed.ok ? entry && whyUnreadable(entry) : listed.failure.message;
     // Gone, or another directory: the next listing says which.
     if (message !== undefined) looks.set(job.name, { kind: 'unreadable', message });
@@ -175,7 +177,7 @@ export function createManifestDesk(parts: ManifestDeskParts): ManifestDesk {
     reading: (all) => ({
       ...boundsOf(limits),
       contentBytesMax: CONTENT_BYTES_MAX,
-      ...(all ? {} : { known: stamps }),
+      ...(all ? {} : { known: new Map(stamps) }),
     }),
     look(entries, nowMs) {
       // What was read before this listing was seen before it.

@@ -21,6 +21,8 @@ export class DirectoryHost
   /** The directory cannot be listed while this is set. */
   trouble: FailureCode | undefined;
   listings = 0;
+  /** Happens after a directory was listed and before that is answered. */
+  beforeAnswer: (() => Promise<void>) | undefined;
   #read: string[] = [];
 
   write(name: string, content: string | Uint8Array, kind: PathKind = 'file'): void {
@@ -138,6 +140,7 @@ export class DirectoryHost
       reading,
     );
     this.#read.push(...given.flatMap(({ name, content }) => (content === undefined ? [] : [name])));
+    await this.beforeAnswer?.();
     return ok(given);
   }
 }

@@ -150,6 +150,31 @@ test('a file at which the reader dies is tried three times, last of all, and aga
   assert.deepEqual(parser.begun, ['a.yaml', 'a.yaml', 'a.yaml']);
 });
 
+test('a listing that began before the reader of a file was given up does not take the file for read', async () => {
+  const { source, parser, host } = await bench({ 'a.yaml': podYaml('a') });
+  await host.advance(4_000);
+  await host.hint();
+  host.write('a.yaml', `${podYaml('b')}# slow\n# deadly\n`);
+  await host.advance(4_000);
+  await host.hint();
+  for (let loss = 0; loss < 2; loss += 1) {
+    parser.release();
+    await host.advance(0);
+  }
+  // It is known when the listing begins, and given up before it is answered.
+  host.beforeAnswer = async () => {
+    parser.release();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  await host.hint();
+  host.beforeAnswer = undefined;
+  for (let loss = 0; loss < 3; loss += 1) {
+    parser.release();
+    await host.advance(0);
+  }
+  assert.deepEqual([podsOf(source.current()), [...source.current().unknownOrigins]], [['uid-a'], ['a.yaml']]);
+});
+
 test('a file that is written while it is being read is read once more', async () => {
   const { source, parser, host } = await bench({ 'a.yaml': slow('a') });
   host.write('a.yaml', podYaml('other'));
