@@ -1,9 +1,9 @@
 /**
  * Processes of ours as they are shipped, on the real kernel: whatever signal they get, at whatever moment, and whatever
- * the environment of the agent says, nobody can come in by a debugger.
+ * the environment of the agent says, nobody can come in by a debugger, and nothing of their memory is left on the disk.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -144,4 +144,37 @@ test('every process of agent and driver gets every signal: nobody listens, and t
       assert.deepEqual(listeningAt(pid), [], `signal ${signal}: ${command}`);
   }
   await agent.untilMounted();
+});
+
+const CORE_PATTERN = readFileSync('/proc/sys/kernel/core_pattern', 'utf8').trim();
+/** Whoever starts the agent may let it write cores as large as this machine has them; where it has none, less is shown. */
+const CORES_MAX =
+  /^Max core file size +\S+ +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '0';
+const LARGE_CORES = ['prlimit', `--core=${CORES_MAX}`, '--'];
+
+function coresIn(...directories: readonly string[]): readonly string[] {
+  return directories.flatMap((directory) => readdirSync(directory).filter((name) => name.startsWith('core')));
+}
+
+test('SE-20: no process that may hold a secret leaves a core, however large cores may be', {
+  skip,
+}, async (t) => {
+  if (CORES_MAX === '0') t.diagnostic('the limit was 0 before: only the filter is shown');
+  const agent = await startShippedAgent({ t, programs, scratch, wrapper: LARGE_CORES });
+  for (const name of ['SIGQUIT', 'SIGABRT', 'SIGSEGV'] as const) {
+    await agent.untilMounted();
+    const processes = processesOf(agent);
+    assert.ok(processes.length >= 3, 'agent, driver, and a broker');
+    const before = coresIn(agent.directory, '/');
+    for (const { pid, command } of processes) {
+      const limits = readFileSync(`/proc/${pid}/limits`, 'utf8');
+      assert.match(limits, /^Max core file size +0 +0 /m, command);
+      // A core that is handed to a program (core_pattern with a bar) is not limited, but holds no memory then.
+      assert.match(readFileSync(`/proc/${pid}/coredump_filter`, 'utf8'), /^0+$/m, command);
+    }
+    for (const { pid } of processes) send(pid, constants.signals[name]);
+    for (const program of ['agent', 'driver'] as const) await agent.ended(program);
+    if (CORE_PATTERN === 'core') assert.deepEqual(coresIn(agent.directory, '/'), before, name);
+    await agent.start();
+  }
 });
