@@ -6,7 +6,7 @@ import type { Command, Option } from 'commander';
 import { done, fail, ok, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
 import { withoutDebugger } from '../mount/node-start.ts';
-import { openDebugger, sealProcess } from '../mount/process-seal.ts';
+import { forbidCores, openDebugger, sealProcess } from '../mount/process-seal.ts';
 import type { Log } from '../reconciler/log.ts';
 import type { Config, ConfigFlags, ConfigReading } from './config.ts';
 import { EXIT_CODES } from './exit-code.ts';
@@ -193,6 +193,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     process.stderr.write(`mooring: ${open}\n`);
     return EXIT_CODES.configuration;
   }
+  const warnings = forbidCores();
   const { describeProblem } = await import('./config.ts');
   const reading = await readConfig(configFile, flags);
   if (!reading.ok) {
@@ -215,7 +216,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
   const stopAsked = nextStopSignal();
   const starting = runAgent({
     config: reading.value,
-    warnings: reading.warnings,
+    warnings: [...warnings, ...reading.warnings],
     log,
     brokerCommand: brokerCommand(),
     watchdogMs: watchdogMs(),

@@ -1,4 +1,5 @@
 /** The command `mooring drive`. */
+import { forbidCores } from '../../mount/process-seal.ts';
 import { EXIT_CODES } from '../exit-code.ts';
 import type { Screen } from '../show.ts';
 import type { DriveFlags } from './read-options.ts';
@@ -85,6 +86,7 @@ async function runDriveCommand(
   { screen: createScreen, brokerCommand }: DriveLaunch,
 ): Promise<number> {
   const screen = createScreen();
+  for (const warning of forbidCores()) screen.complain(`mooring: ${warning}\n`);
   const { readOptions } = await import('./read-options.ts');
   const { readSecretsFile, removeScratch } = await import('./machine.ts');
   const { cannotUnshare, runInside, scratchInside } = await import('./namespace.ts');

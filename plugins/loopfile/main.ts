@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { parseAbsolutePath } from '../../mount/host.ts';
-import { openDebugger, sealProcess } from '../../mount/process-seal.ts';
+import { forbidCores, openDebugger, sealProcess } from '../../mount/process-seal.ts';
 import { startDriver } from './driver.ts';
 import { reportOnStderr as report } from './events.ts';
 import { FS_TYPES, type FsType } from './file-system.ts';
@@ -92,6 +92,7 @@ async function runCommand(command: string, flags: Flags): Promise<string> {
 async function serve(flags: Flags): Promise<void> {
   const open = openDebugger();
   if (open !== undefined) throw status('FAILED_PRECONDITION', open);
+  for (const warning of forbidCores()) report('warning', { warning });
   const options = {
     endpoint: readPath('endpoint', flags.endpoint?.replace(/^unix:\/\//, '')),
     registry: flags.registry === undefined ? undefined : readPath('registry', flags.registry),

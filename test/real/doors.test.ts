@@ -147,7 +147,7 @@ test('every process of agent and driver gets every signal: nobody listens, and t
 });
 
 const CORE_PATTERN = readFileSync('/proc/sys/kernel/core_pattern', 'utf8').trim();
-/** Whoever starts the agent may let it write cores as large as this machine has them; where it has none, less is shown. */
+/** As large as this machine lets cores be; where it lets none, less is shown. */
 const CORES_MAX =
   /^Max core file size +\S+ +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '0';
 const LARGE_CORES = ['prlimit', `--core=${CORES_MAX}`, '--'];
