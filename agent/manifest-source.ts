@@ -1,6 +1,13 @@
 /** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (decision 9). */
 import type { Failure, Result } from '../mount/failure.ts';
-import type { AbsolutePath, Cancel, DirectoryReading, FileEntry, Host } from '../mount/host.ts';
+import type {
+  AbsolutePath,
+  Cancel,
+  DirectoryIdentity,
+  DirectoryReading,
+  FileEntry,
+  Host,
+} from '../mount/host.ts';
 import type { PodUid } from '../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk } from './manifest-desk.ts';
@@ -94,6 +101,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   let retryMs = RETRY_MS;
   let state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
   let cancelWatch: Cancel = () => {};
+  let watched: string | undefined;
   let cancelLook: Cancel = () => {};
   let isResyncDue = true;
   let isAccepted = false;
@@ -129,8 +137,25 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   async function read(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>> {
     const trusted = await parts.trust?.identify();
     if (trusted?.ok === false) return trusted;
+    if (trusted !== undefined) watchAnew(trusted.value);
     const identity = trusted === undefined ? {} : { identity: trusted.value };
     return host.readDirectoryFiles(path, { ...reading, ...identity });
+  }
+
+  function watch(): void {
+    cancelWatch();
+    cancelWatch = host.watch(directory, () => {
+      if (state !== 'new') void list();
+    });
+  }
+
+  /** What was mounted over it, or put in its place, may have been watched instead: nobody tells of a mount. */
+  function watchAnew({ mountId, device, inode }: DirectoryIdentity): void {
+    const now = `${mountId} ${device} ${inode}`;
+    if (now === watched) return;
+    const isAsBegun = watched === undefined && trouble === undefined;
+    watched = now;
+    if (!isAsBegun) watch();
   }
 
   /** What is not in a directory that was just accepted vanished unseen, until all that is in it has been read. */
@@ -228,9 +253,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
     },
     async start() {
       if (state !== 'new') return;
-      cancelWatch = host.watch(directory, () => {
-        if (state !== 'new') void list();
-      });
+      watch();
       state = 'idle';
       await list();
       await desk.quiet();

@@ -157,6 +157,12 @@ export function aboutQuestions(plan: Plan): Plan {
   };
 }
 
+/** Manifests that are gone, covered or replaced all the time, mostly while no agent looks. */
+export function aboutAbsentManifests(plan: Plan): Plan {
+  const absence = { holdMs: 30_000, everyMs: 10_000, whileDown: 0.6, accepted: 0.5 };
+  return { ...plan, podsMax: 4, safetyMs: Math.max(plan.safetyMs, 60_000), absence };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
@@ -168,4 +174,5 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   stragglers: aboutStragglers,
   questions: aboutQuestions,
   'replaced-attachments': aboutReplacedAttachments,
+  'absent-manifests': aboutAbsentManifests,
 };
