@@ -111,6 +111,7 @@ async function createHost(
     remote: remote.call,
     watch: watcher.watch,
     brokerCommand,
+    root: config.root,
     helpersDescriptor,
     deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
   });

@@ -1,10 +1,20 @@
 /** Deleting a directory tree that others have written into. Path brokers only. */
-import { closeSync, rmdirSync, unlinkSync } from 'node:fs';
+import { closeSync, constants, openSync, rmdirSync, unlinkSync } from 'node:fs';
 import { errnoOf, failErrno } from './errno.ts';
 import { done, type Effect, type Failure, fail, ok, type Result } from './failure.ts';
-import { type AbsolutePath, isBelow } from './host.ts';
-import { mountIdAt, readMountTable } from './path-mount.ts';
-import { blameComponent, mountIdOf, openChild, type Place, type Spot, withSpot } from './path-walk.ts';
+import type { AbsolutePath } from './host.ts';
+import { findMountBelow, mountIdAt } from './path-mount.ts';
+import {
+  blameComponent,
+  mountIdOf,
+  openChild,
+  O_PATH,
+  placeOf,
+  type Place,
+  type Spot,
+  withDirectory,
+  withSpot,
+} from './path-walk.ts';
 import { type TreeVisit, walkTree } from './file-walk.ts';
 
 interface Removal {
@@ -37,12 +47,54 @@ export function removeTree(path: AbsolutePath): Result<void> {
     : removed;
 }
 
-/** One look at the table first, so that a tree with a mount in it keeps every file. */
+/** As many entries are looked at one by one, before the table of all mounts is read, which may be 100,000. */
+const ENTRIES_LOOKED_AT_MAX = 64;
+
+/** No mount is in it, as its entries tell, of which there are few. */
+function isSmallAndBare(path: AbsolutePath): boolean {
+  let left = ENTRIES_LOOKED_AT_MAX;
+  const unlike = fail({ code: 'too-large', message: 'more than a look', effect: 'none' });
+  const bare = withDirectory(path, (top) => {
+    const mountId = mountIdOf(top);
+    return walkTree(top, path, {
+      entry: (directory, name) => {
+        left -= 1;
+        return left >= 0 && mountIdIn(directory, name) === mountId ? ok(false) : unlike;
+      },
+      finish: () => {
+        left -= 1;
+        return left < 0 ? unlike : done;
+      },
+      left: () => ok(false),
+      mounted: () => unlike,
+      refused: () => unlike,
+    });
+  });
+  return bare.ok || bare.failure.code === 'path-missing';
+}
+
+/** Of whatever has the name; undefined when it cannot be looked at. */
+function mountIdIn(directory: Place, name: Buffer): number | undefined {
+  let place: Place;
+  try {
+    place = placeOf(openSync(inside(directory, name), O_PATH | constants.O_NOFOLLOW));
+  } catch (error) {
+    errnoOf(error);
+    return undefined;
+  }
+  try {
+    return mountIdOf(place);
+  } finally {
+    closeSync(place.descriptor);
+  }
+}
+
+/** A look first, so that a tree with a mount in it keeps every file. */
 function refuseMountsBelow(path: AbsolutePath): Result<void> {
-  const table = readMountTable();
-  if (!table.ok) return table;
-  const mount = table.value.entries.find(({ target }) => target === path || isBelow(target, path));
-  return mount === undefined ? done : failMounted(mount.target, 'none');
+  if (isSmallAndBare(path)) return done;
+  const mount = findMountBelow(path);
+  if (!mount.ok) return mount;
+  return mount.value === undefined ? done : failMounted(mount.value.target, 'none');
 }
 
 function empty(spot: Spot, path: AbsolutePath, removal: Removal): Result<void> {

@@ -244,7 +244,10 @@ export interface Host extends Clock {
   readLink(path: AbsolutePath): Promise<Result<string>>;
 
   // Mounts.
-  /** Reads the whole table once: at start, at resync, and after a doubt. */
+  /**
+   * The table, read once: at start, at resync, and after a doubt. Mounts that are neither below the agent's root nor on
+   * the way to it may be missing.
+   */
   readMountTable(): Promise<Result<MountTable>>;
   /**
    * The id of the mount whose root is at `path`; undefined when it is no mount point, or absent. The same cost at any

@@ -15,6 +15,7 @@ import {
   REMOVE_TREE_DEADLINE_MS,
 } from './host.ts';
 import type { LoopDeviceParts } from './loop-device.ts';
+import { aboutPath } from './mount-lines.ts';
 import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './ownership.ts';
 import { mountIdOfRoot, readMountInfo } from './path-mount.ts';
@@ -23,6 +24,8 @@ import type { ToolRequest } from './tool.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
 
 export interface LinuxHostParts {
+  /** Mounts that are neither below it nor on the way to it are left out of the mount table; without it all are in. */
+  readonly root?: AbsolutePath;
   /** The gRPC client of the plugins floor. */
   readonly remote: Host['call'];
   /** The directory watcher of the agent floor. */
@@ -137,7 +140,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     rename: (from, to) => ask('rename', { from, to }),
     makeLink: (path, text) => ask('makeLink', { path, text }),
     readLink: (path) => ask('readLink', { path }),
-    readMountTable: async () => readMountTable(),
+    readMountTable: async () => readMountTable(parts.root),
     mountIdOf: (path) => ask('mountIdOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
     probeFileSystem: createFileSystemQuestion({
@@ -186,11 +189,13 @@ function createTurns(): <T>(key: string, task: () => Promise<T>) => Promise<T> {
   };
 }
 
-function readMountTable(): Result<MountTable> {
-  let text = readMountInfo();
+/** What is kept is what may be ours, however many mounts others have. */
+function readMountTable(root: AbsolutePath | undefined): Result<MountTable> {
+  const keep = root === undefined ? undefined : aboutPath(root);
+  let text = readMountInfo(undefined, keep);
   if (!isTableSteady(release())) {
     for (let reads = 1; reads < TABLE_READS_MAX && text.ok; reads += 1) {
-      const again = readMountInfo();
+      const again = readMountInfo(undefined, keep);
       if (again.ok && again.value === text.value) break;
       text = again;
     }
