@@ -188,6 +188,28 @@ test('a quarantine by the wish stands although the volume is clean, or was never
   assert.equal(onlyVolume({ desired: lost }).quarantine, null, 'what never was here is not lost');
 });
 
+test('DR-05: what may still come of a call that was given up is told, of a volume that is down, too', () => {
+  const place = actual(DATA, ABSENT, ABSENT, WEB).publications.values().next().value?.spec;
+  const untilWallMs = Date.parse('2026-11-21T12:10:00Z');
+  const publish = { operation: 'publish', publication: place, untilWallMs } as const;
+  // A call that is being made is nothing to tell.
+  const tombstones = [publish, { operation: 'stage', open: true } as const];
+  const down = known({ ...actual(DATA, ABSENT, ABSENT), tombstones });
+  assert.deepEqual(onlyVolume(down).lateEffects, [
+    { operation: 'publish', pod: 'default/web', until: '2026-11-21T12:10:00.000Z' },
+  ]);
+  const told =
+    'publish for pod default/web was given up without an answer and may still take effect ' +
+    'until 2026-11-21T12:10:00.000Z: what comes is given back to the driver, and no pod waits for it';
+  const { summary, conditions } = explained('data', down);
+  assert.equal(summary, 'volume data: it is down, and watched for what may still come');
+  assert.deepEqual(
+    conditions.map(({ kind, sentence }) => [kind, sentence]),
+    [['late-effect', told]],
+  );
+  assert.ok(table(down).includes(`Of no pod any more: volume data: ${told}`));
+});
+
 test('the table makes a quarantine stand out, also of a volume that is in no pod any more', () => {
   const volume = { ...actual(DATA, PRESENT, PRESENT, WEB), quarantine: quarantine() };
   const text = table({ ...WANTED, ...known(volume) });

@@ -120,6 +120,22 @@ test('A-021, A-038: what is recorded holds neither secrets nor mount flags, the 
   assert.equal(call?.code, INTERNAL);
 });
 
+test('a straggling call is answered at once, and reaches the driver when its time has come', async () => {
+  let release = (): void => {};
+  const until = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const answered = new Promise<number>((passedOn) => {
+    injection = { kind: 'straggle', code: UNAVAILABLE, until, passedOn };
+  });
+  const answer = await publish('/late');
+  assert.ok(answer.kind === 'status' && answer.status === UNAVAILABLE);
+  assert.deepEqual([reached, proxy.calls.at(-1)?.reachedDriver], [[], false]);
+  release();
+  assert.equal(await answered, 0);
+  assert.equal(reached.length, 1);
+});
+
 test('a refused call never reaches the driver', async () => {
   injection = { kind: 'refuse', code: UNAVAILABLE };
   const answer = await publish('/refused');
