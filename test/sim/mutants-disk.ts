@@ -1,17 +1,25 @@
 /** Planted bugs of records on a sick disk, and of dead file systems. */
 import { climbs } from '../../reconciler/operation.ts';
-import { ok } from '../../mount/failure.ts';
+import { fail, ok } from '../../mount/failure.ts';
 import { planVolume } from '../../reconciler/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
-import { aboutDeadFileSystems, aboutSickDisks } from './stories.ts';
+import { aboutDeadFileSystems, aboutUndoing } from './stories.ts';
 
 export const DISK_MUTANTS: readonly Mutant[] = [
   {
     name: 'undoes what it could not write down',
     caughtBy: ['INV-1', 'INV-2'],
     make: () => ({
+      // The disk is full whenever a stage is to be undone, and the room for that is not there.
+      ...withHost((host) => ({
+        overwriteFile: async (path, offsetBytes, content) => {
+          const isUndoing = Buffer.from(content).includes('"staged":"unsure"');
+          if (!isUndoing) return host.overwriteFile(path, offsetBytes, content);
+          return fail({ code: 'disk-full', message: path, effect: 'none' });
+        },
+      })),
       policy: { mayBegin: (operation, saved) => saved.ok || !climbs(operation.kind) },
-      plan: aboutSickDisks,
+      plan: aboutUndoing,
     }),
   },
   {

@@ -1,5 +1,6 @@
 /** Seeds made to be about one thing: the faults of a story that seldom meet by chance. */
-import type { Plan } from './swarm.ts';
+import { NO_FEATURES } from './features.ts';
+import type { EventWeights, Plan } from './swarm.ts';
 
 /**
  * Disks that are wished otherwise while pods have them, as devices too. Drivers take one call of a volume at a time:
@@ -163,12 +164,38 @@ export function aboutAbsentManifests(plan: Plan): Plan {
   return { ...plan, podsMax: 4, safetyMs: Math.max(plan.safetyMs, 60_000), absence };
 }
 
+/** One disk, wanted and not wanted in turn, drivers that are late or lie, and agents that are killed meanwhile. */
+export function aboutUndoing(plan: Plan): Plan {
+  const none: Partial<EventWeights> = Object.fromEntries(Object.keys(plan.events).map((event) => [event, 0]));
+  return {
+    ...plan,
+    weather: { ...plan.weather, effects: new Map(), latencyMsMax: 3, hintLost: 0, hintDoubled: 0 },
+    features: NO_FEATURES,
+    crashAtBoundary: 0,
+    deathEveryMs: 0,
+    disksMax: 1,
+    podsMax: 1,
+    eventEveryMs: 2_000,
+    safetyMs: 120_000,
+    drivers: plan.drivers.slice(0, 1).map((driver) => ({
+      ...driver,
+      locks: true,
+      late: false,
+      flips: false,
+      nature: { ...driver.nature, stages: true, stageMounts: true },
+      fates: { lie: 0.2, late: 0.2 },
+    })),
+    events: { ...plan.events, ...none, podComes: 6, podGoes: 6, agentCrashes: 6 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
   'full-disk': aboutFullDisks,
   'sick-disk': aboutSickDisks,
+  undoing: aboutUndoing,
   groups: aboutGroups,
   'inline-volumes': aboutInlineVolumes,
   stragglers: aboutStragglers,
