@@ -71,9 +71,18 @@ export class Absences {
     const [first] = life?.listings ?? [];
     if (first === undefined || plan.absence.holdMs === 0 || world.isSucceeded(uid)) return;
     if (life?.listings.some(({ kept }) => kept.has(uid)) === true) return;
+    // A driver may come to a call of an earlier life only now.
+    if (what.startsWith('Node') && !this.#isUnpublishing(uid)) return;
     const sinceMs = time.nowMs() - first.atMs;
     if (sinceMs < plan.absence.holdMs)
       this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
+  }
+
+  #isUnpublishing(uid: string): boolean {
+    const running = this.#sim.earlyView()?.reconciler.running() ?? [];
+    return running.some(({ operation }) => {
+      return operation.kind === 'unpublish' && operation.publication.startsWith(`${uid}/`);
+    });
   }
 
   /** What is gone for good goes last, and not while it is unknown what is wanted, as far as the agent knows. */
