@@ -73,9 +73,18 @@ export class Absences {
     if (life?.listings.some(({ kept }) => kept.has(uid)) === true) return;
     // A driver may come to a call of an earlier life only now.
     if (what.startsWith('Node') && !this.#isUnpublishing(uid)) return;
+    // What may still come of a call that was given up goes back, whoever is wanted by then.
+    if (this.#hasTombstone(uid)) return;
     const sinceMs = time.nowMs() - first.atMs;
     if (sinceMs < plan.absence.holdMs)
       this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
+  }
+
+  #hasTombstone(uid: string): boolean {
+    const volumes = [...(this.#sim.earlyView()?.reconciler.actual().values() ?? [])];
+    return volumes.some(
+      ({ tombstones }) => tombstones?.some((one) => one.publication?.pod.uid === uid) === true,
+    );
   }
 
   #isUnpublishing(uid: string): boolean {
