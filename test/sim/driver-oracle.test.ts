@@ -40,6 +40,7 @@ function bench(ephemeral = true) {
     onTeardown: () => {},
     onClimb: () => {},
     isRepublished: () => false,
+    isUnderStranger: () => false,
     isDirty: () => false,
     agentLife: () => 1,
   });

@@ -4,6 +4,7 @@
  * Keeps what the specification lets a driver know (oracle-history.ts). A call that was not answered OK, or whose answer
  * nobody heard, leaves its rung `unsure`.
  */
+import type { AbsolutePath } from '../../mount/host.ts';
 import { isQuestion, placeOf, type RungCall, type VolumeCallRecord } from './driver-call.ts';
 import type { DriverNature } from './driver-nature.ts';
 import { judgeArguments } from './oracle-arguments.ts';
@@ -28,6 +29,8 @@ export interface OracleParts {
   readonly onClimb: (what: string, handle: string, wasDown: boolean) => void;
   /** Its driver wishes to be asked to publish again, now and then. */
   readonly isRepublished: (handle: string) => boolean;
+  /** Has somebody else laid a file system over the path? */
+  readonly isUnderStranger: (path: AbsolutePath) => boolean;
   /** It may have been given to another node, and something of it is still in use on this one. */
   readonly isDirty: (handle: string) => boolean;
   /** Which life of the agent asks: a new one cannot know what the old one was not answered. */
@@ -79,6 +82,7 @@ export class DriverOracle {
       const wasDown = history.staged === 'none' && history.published.size === 0;
       this.#parts.onClimb(call.method, call.request.volumeId, wasDown);
     }
+    if (waiting() && !isQuestion(call)) this.#judgePlaces(call);
     this.#judgePace(call, history);
     this.#judgeOverlap(call, history, nature);
     if (!isQuestion(call)) this.#judgeQuarantine(call);
@@ -168,6 +172,18 @@ export class DriverOracle {
     const what = `${method} ${request.volumeId}`;
     if (method === 'NodeUnpublishVolume') onTeardown(what, request.targetPath, request.volumeId);
     if (method === 'NodeUnstageVolume') onTeardown(what, request.stagingTargetPath, request.volumeId);
+  }
+
+  /** Nothing is published from or to a place that shows another file system than ours, and none is taken away there. */
+  #judgePlaces({ method, request }: VolumeCallRecord): void {
+    const staging = 'stagingTargetPath' in request ? [request.stagingTargetPath] : [];
+    const target = 'targetPath' in request ? [request.targetPath] : [];
+    for (const path of [...staging, ...target])
+      if (path !== '' && this.#parts.isUnderStranger(path as AbsolutePath))
+        this.#parts.violate(
+          'foreign',
+          `${method} of ${request.volumeId} at ${path}, over which another mount lies`,
+        );
   }
 
   #judgePace({ method, request }: VolumeCallRecord, history: History): void {

@@ -148,6 +148,7 @@ export function checkStep(sim: Simulation): void {
   if (view === undefined) return;
   const running = view.reconciler.running();
   sim.world.deaths.look(view);
+  for (const volume of view.reconciler.actual().values()) checkStrangers(sim, volume);
   const { drivers } = sim.plan;
   const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);
   const beliefCounts = !sim.world.trouble.mountsTaken && drivers.every(({ locks }) => locks);
@@ -164,6 +165,18 @@ export function checkStep(sim: Simulation): void {
     checkReasons(sim, view);
   }
   checkLayers(sim);
+}
+
+/** MT-15: what somebody else mounted is never taken for the volume. */
+function checkStrangers(sim: Simulation, { spec, stagedMount, publications }: ActualVolume): void {
+  if (sim.kernel.strangers.size === 0) return;
+  const noted = [stagedMount, ...[...publications.values()].map(({ mount }) => mount)];
+  for (const stranger of sim.kernel.strangers) {
+    const isTaken = noted.some(
+      (one) => one?.mountId === stranger.id && one.device === stranger.fileSystem.device,
+    );
+    if (isTaken) sim.violate('foreign', `${stranger.source} at ${stranger.target} is taken for ${spec.id}`);
+  }
 }
 
 const believed = new WeakMap<ActualVolume, number>();
@@ -324,7 +337,9 @@ function checkLayers(sim: Simulation): void {
   lastMountChanges.set(sim, sim.kernel.mountChanges);
   const driversStack = sim.plan.drivers.some(({ fates, locks }) => (fates.stack ?? 0) > 0 || !locks);
   const seen = new Set<string>();
-  for (const { target, fileSystem } of sim.kernel.mounts()) {
+  for (const mount of sim.kernel.mounts()) {
+    const { target, fileSystem } = mount;
+    if (sim.kernel.strangers.has(mount)) continue;
     if (seen.has(target) && (fileSystem.type === 'tmpfs' || !driversStack)) {
       sim.violate('INV-12', `${target} is mounted twice`);
     }

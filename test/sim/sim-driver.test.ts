@@ -44,6 +44,7 @@ async function driverBench(
     onTeardown: () => {},
     onClimb: () => {},
     isRepublished: () => false,
+    isUnderStranger: () => false,
     isDirty: () => false,
     agentLife: () => 1,
   });

@@ -83,6 +83,11 @@ export class SimDriver implements Neighbour {
     return this.#sockets.length > 0;
   }
 
+  /** A call is open here, whether anybody waits for it or not. */
+  get isBusy(): boolean {
+    return this.#locked.size + this.#hung.size + this.#late.size + this.#timers.size > 0;
+  }
+
   get nature(): DriverNature {
     return this.#nature;
   }

@@ -6,13 +6,14 @@
  * its source; umount of a path takes the top layer and is refused while something is mounted below or held open; a
  * directory that is a mount point can be neither removed nor renamed. One mount namespace, no propagation.
  */
-import type {
-  AbsolutePath,
-  Cancel,
-  DeviceNumber,
-  FileSystemProbe,
-  MountLookup,
-  PathFacts,
+import {
+  type AbsolutePath,
+  type Cancel,
+  type DeviceNumber,
+  type FileSystemProbe,
+  type MountLookup,
+  parentOf,
+  type PathFacts,
 } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import {
@@ -70,6 +71,8 @@ export class SimKernel {
   readonly #disk: FileSystem;
   /** The disks of the machine, who has them open, and the loop devices that hold them. */
   readonly devices = new SimDevices();
+  /** Mounts that are neither the agent's nor a driver's. */
+  readonly strangers = new Set<Mount>();
   #root: Mount;
   bootId = '';
   /** Counts changes of the mount table; a cheap "did anything change?". */
@@ -147,9 +150,35 @@ export class SimKernel {
     return this.#mounts;
   }
 
-  /** The stack on a target, lowest first. */
+  /** The stack on a target, lowest first, as it is below what strangers laid over it. */
   mountsAt(target: string): readonly Mount[] {
-    return this.#mounts.filter((mount) => mount.target === target);
+    return this.#mounts.filter((mount) => mount.target === target && !this.strangers.has(mount));
+  }
+
+  /** Does one who goes there go through the file system of a stranger? */
+  isUnderStranger(path: AbsolutePath): boolean {
+    if (this.strangers.size === 0) return false;
+    const at = this.walk(path);
+    if (typeof at === 'string') return path !== ROOT && this.isUnderStranger(parentOf(path));
+    for (let mount: Mount | undefined = at.mount; mount !== undefined; mount = mount.parent)
+      if (this.strangers.has(mount)) return true;
+    return false;
+  }
+
+  /** A tmpfs that nobody asked for; undefined where none can be mounted. */
+  putStranger(label: string, target: AbsolutePath): Mount | undefined {
+    if (this.mountTmpfs(label, target, []) !== undefined) return undefined;
+    const mount = this.#mounts.at(-1);
+    if (mount !== undefined) this.strangers.add(mount);
+    return mount;
+  }
+
+  /** False: it is busy. */
+  removeStranger(mount: Mount): boolean {
+    if (mount.held || mount.children.size > 0) return false;
+    this.strangers.delete(mount);
+    if (this.#mounts.includes(mount)) this.#detach(mount);
+    return true;
   }
 
   entries(): MountEntry[] {
@@ -362,6 +391,7 @@ export class SimKernel {
   reboot(): void {
     const unwritten = this.#disk.undo?.length ?? 0;
     for (const mount of [...this.#mounts].reverse()) this.#forget(mount);
+    this.strangers.clear();
     this.devices.losePower();
     losePower(this.#disk, this.#random.chance(0.5) ? this.#random.below(unwritten + 1) : 0);
     this.#root = this.#boot();

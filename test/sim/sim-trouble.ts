@@ -162,7 +162,10 @@ export class SimTrouble {
   }
 
   #anyOwnMount(): Mount | undefined {
-    const own = this.#parts.kernel.mounts().filter(({ target }) => target.startsWith(`${ROOT}/`));
+    const { kernel } = this.#parts;
+    const own = kernel
+      .mounts()
+      .filter(({ target }) => target.startsWith(`${ROOT}/`) && !kernel.isUnderStranger(target));
     return own.length === 0 ? undefined : this.#parts.random.pick(own);
   }
 }

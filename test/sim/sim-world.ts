@@ -35,6 +35,7 @@ import { SimStorage } from './sim-storage.ts';
 import { SimTrouble } from './sim-trouble.ts';
 import type { Plan } from './swarm.ts';
 import { ToldPlaces } from './told-places.ts';
+import { Strangers } from './strangers.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -50,6 +51,9 @@ export interface SimWorldParts {
   readonly violate: (invariant: string, text: string) => void;
   readonly onTeardown: (what: string, path: string, handle: string) => void;
   readonly agentLife: () => number;
+  readonly strangersRandom: Random;
+  /** Has the agent an operation in flight, or is it neither up nor surely down? */
+  readonly isAgentBusy: () => boolean;
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
   readonly deathsRandom: Random;
@@ -66,6 +70,7 @@ export class SimWorld {
   readonly oracle: DriverOracle;
   readonly storage: SimStorage;
   readonly trouble: SimTrouble;
+  readonly strangers: Strangers;
   readonly quarantine: QuarantineWatch;
   readonly deaths: FileSystemDeaths;
   readonly attached: SimAttachments;
@@ -111,6 +116,7 @@ export class SimWorld {
       wishHistory: (handle) => this.storage.wishHistory(handle),
       isMountPoint: (path) => kernel.mountsAt(path).length > 0,
       isMounted: (path) => this.#isUsed(path as AbsolutePath),
+      isUnderStranger: (path) => kernel.isUnderStranger(path),
       recordsDamaged: () => this.trouble.recordsDamaged,
       mountsTaken: () => this.trouble.mountsTaken,
       onTeardown,
@@ -134,6 +140,14 @@ export class SimWorld {
       storage: this.storage,
       everyMs: plan.deathEveryMs,
     });
+    this.strangers = new Strangers({
+      ...parts,
+      random: parts.strangersRandom,
+      layout: this.layout,
+      wantedTargets: () => this.#wantedTargets(),
+      isBusy: () => parts.isAgentBusy() || this.storage.drivers.some((driver) => driver.isBusy),
+    });
+    if (plan.strangers) this.strangers.begin();
     this.#maker = new PodMaker({ ...parts, storage: this.storage });
     this.#installMachine();
     for (const kind of ['Secret', 'ConfigMap', 'Secret'] as const) {
@@ -380,6 +394,7 @@ export class SimWorld {
           isPublished(publicationKey(pod.uid as PodUid, volume.name))
         ) {
           const directory = kernel.walk(target);
+          if (kernel.isUnderStranger(target)) continue;
           if (typeof directory === 'string') continue;
           if (volume.medium === 'memory' && directory.inode !== directory.mount.root) continue;
           plant(directory.inode, 'keepsake', pod.uid);
@@ -426,10 +441,12 @@ export class SimWorld {
     const wasCovered = this.#directory.state === 'covered';
     this.#directory.losePower();
     this.#coverIsGone = wasCovered;
+    this.strangers.losePower();
   }
 
   /** Everything is put right; what is wished stays as it is now. */
   heal(): void {
+    this.strangers.leave();
     this.#nodeIsMarked = false;
     this.#attachments = [];
     this.attached.heal();
@@ -484,6 +501,15 @@ export class SimWorld {
     if (kernel.mountsAt(path).length > 0) return true;
     const device = kernel.deviceOf(path);
     return device?.includes(':') === true;
+  }
+
+  /** Where a file system will be published, or is. */
+  #wantedTargets(): readonly AbsolutePath[] {
+    return [...this.pods.values()].flatMap((pod) =>
+      pod.volumes
+        .filter((volume) => volume.kind === 'csi' && !volume.disk.block)
+        .map((volume) => this.targetOf(pod, volume)),
+    );
   }
 
   #installMachine(): void {

@@ -86,6 +86,9 @@ const LATE_SEED = 2_000_000_011;
 const WALKS_SEED = 3_000_000_019;
 const DEATHS_SEED = 4_000_000_007;
 const ABSENCE_SEED = 5_000_000_029;
+const STRANGERS_SEED = 6_000_000_023;
+/** Of the seeds. */
+const STRANGERS_SHARE = 0.25;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -119,10 +122,11 @@ export class Simulation {
     const random = createRandom(seed);
     const deathsRandom = createRandom(seed + DEATHS_SEED);
     const absence = createRandom(seed + ABSENCE_SEED);
-    const plan = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
-    const timed = withDeaths(withWalkTimes(plan, createRandom(seed + WALKS_SEED)), deathsRandom);
-    const drawn = { ...timed, absence: drawAbsence(absence.fork()) };
-    this.plan = mutation.plan?.(drawn) ?? drawn;
+    const drawn = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
+    const timed = withDeaths(withWalkTimes(drawn, createRandom(seed + WALKS_SEED)), deathsRandom);
+    const strangers = createRandom(seed - STRANGERS_SEED).chance(STRANGERS_SHARE);
+    const plan = { ...timed, absence: drawAbsence(absence.fork()), strangers };
+    this.plan = mutation.plan?.(plan) ?? plan;
     this.#parserRandom = createRandom(seed + PARSER_SEED);
     this.#parser = drawParser(this.#parserRandom);
     this.time = createVirtualTime(random.fork());
@@ -140,6 +144,8 @@ export class Simulation {
       neighbours: this.#neighbours,
       violate: (invariant, text) => this.violate(invariant, text),
       onTeardown: (what, path, handle) => checkTeardown(this, what, path, handle),
+      strangersRandom: createRandom(seed + STRANGERS_SEED),
+      isAgentBusy: () => this.#isAgentBusy(),
       stormy: () => this.stormy,
       deathsRandom,
       agentLife: () => this.life?.number ?? 0,
@@ -210,6 +216,13 @@ export class Simulation {
     return false;
   }
 
+  /** Down counts as idle: what it had asked of drivers is theirs by then, and told by them. */
+  #isAgentBusy(): boolean {
+    const { life } = this;
+    if (life === undefined) return false;
+    return !life.started || life.host.pendingCount > 0 || (this.view()?.reconciler.running().length ?? 0) > 0;
+  }
+
   #wholeTally(): Tally {
     const { expansions, questions, republished } = this.world.oracle;
     return { ...this.tally, expansions, questions, republished };
@@ -266,6 +279,7 @@ export class Simulation {
       }
       checkStep(this);
       checkRoots(this);
+      this.world.strangers.look();
       if (done()) return;
     }
   }

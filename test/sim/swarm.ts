@@ -92,6 +92,8 @@ export interface Plan {
   /** Mean time between two deaths of file systems; 0: none dies. */
   readonly deathEveryMs: number;
   readonly absence: AbsencePlan;
+  /** Somebody mounts file systems of his own over our places. */
+  readonly strangers: boolean;
 }
 
 /** Many short stories find more than few long ones. */
@@ -161,6 +163,7 @@ function drawPlan(random: Random): Plan {
     features: NO_FEATURES,
     deathEveryMs: 0,
     absence: NO_ABSENCE,
+    strangers: false,
   };
 }
 

@@ -303,6 +303,7 @@ export class VolumeService {
     fate: Fate['kind'],
     mount: () => string | undefined,
   ): Outcome {
+    if (this.#kernel.isUnderStranger(path)) return refuse(STATUS.internal, `${path} is not what it was`);
     const top = this.#kernel.mountsAt(path).at(-1);
     if (top !== undefined && top.fileSystem !== backing.fileSystem)
       return refuse(STATUS.internal, `${path} has another mount`);
@@ -322,6 +323,7 @@ export class VolumeService {
   /** Unmounts what of this volume is mounted there; absent is success. */
   #takeDown(path: AbsolutePath, backing: Backing | undefined): Outcome {
     const kernel = this.#kernel;
+    if (kernel.isUnderStranger(path)) return refuse(STATUS.internal, `${path} is not what it was`);
     for (let top = kernel.mountsAt(path).at(-1); top !== undefined; top = kernel.mountsAt(path).at(-1)) {
       if (backing !== undefined && top.fileSystem !== backing.fileSystem)
         return refuse(STATUS.internal, 'not our mount');
