@@ -1,6 +1,7 @@
 /** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
 import { assert, done, type Failure, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '../mount/host.ts';
+import { createGround, type Ground } from '../mount/ground.ts';
 import { createMounter } from '../mount/mounter.ts';
 import { createContentPlugin } from '../plugins/content.ts';
 import { createCsiPlugin, type CsiPlugin } from '../plugins/csi/csi-plugin.ts';
@@ -8,6 +9,7 @@ import { createDriverRegistry, type RunningDriverRegistry } from '../plugins/csi
 import { createEmptyDirPlugin } from '../plugins/empty-dir.ts';
 import { createHostPathPlugin } from '../plugins/host-path.ts';
 import { createLayout, type Layout } from '../plugins/layout.ts';
+import { guardMounts } from '../plugins/mount-guard.ts';
 import { createOrphanPlugin } from '../plugins/orphan.ts';
 import type { PluginRegistry } from '../plugins/plugin.ts';
 import { createRegistry } from '../plugins/registry.ts';
@@ -115,7 +117,8 @@ export function createAgent(parts: AgentParts): Agent {
     holdMs: config.vanishedHoldMs,
   });
   const manifests = createManifestKeeper({ trust, hold, source });
-  const { plugins, storageHealth } = createPlugins(host, layout, config, drivers);
+  const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
+  const { plugins, storageHealth } = createPlugins(host, layout, config, drivers, ground);
   const unresolved = createUnresolvedBook(host);
   const republisher = createRepublisher(host, config.republishIntervalMs);
   let seLinux = false;
@@ -129,6 +132,7 @@ export function createAgent(parts: AgentParts): Agent {
     const reconciler = createReconciler({
       host,
       layout,
+      ground,
       plugins,
       records,
       recovered,
@@ -173,7 +177,7 @@ export function createAgent(parts: AgentParts): Agent {
     return reconciler;
   }
 
-  const records = createRecordStore(host, layout);
+  const records = createRecordStore(host, layout, ground);
   const vanishingLog = createVanishingLog(log, host);
   const vanishedLog = createVanishedLog(log, host);
 
@@ -202,7 +206,8 @@ export function createAgent(parts: AgentParts): Agent {
   /** At the start the whole layout, then at each resync what nobody knows: leftovers never wait for a restart. */
   async function scanLayout(reconciler: Reconciler, extent: 'whole' | 'strangers'): Promise<void> {
     const isWanted = (pod: PodUid): boolean => source.current().pods.has(pod);
-    const finds = await findUnrecorded({ host, layout, known: reconciler.actual(), isWanted }, extent);
+    const known = reconciler.actual();
+    const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
     if (stopped) return;
     if (finds.volumes.length > 0) readWish(reconciler, finds.volumes);
     reconciler.adopt(finds);
@@ -217,7 +222,10 @@ export function createAgent(parts: AgentParts): Agent {
       const loaded = await records.load();
       if (!loaded.ok) return loaded;
       const table = await host.readMountTable();
-      if (!table.ok) log.warn('mount table unreadable', explained(table.failure));
+      // Without it nobody knows whether the records are ours: another file system may lie over them.
+      if (!table.ok) return table;
+      const grounded = ground.learn(table.value);
+      if (!grounded.ok) return grounded;
       seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
       for (const { file, failure } of loaded.value.unreadable)
         log.warn('record unreadable', { file, ...explained(failure) });
@@ -229,7 +237,7 @@ export function createAgent(parts: AgentParts): Agent {
       });
       const recovered = recover({
         records: recorded,
-        table: table.ok ? table.value : undefined,
+        table: table.value,
         shown: await lookAtDevices(host, layout, volumes),
         bootId: host.bootId,
         layout,
@@ -288,6 +296,7 @@ function createPlugins(
   layout: Layout,
   config: Config,
   drivers: RunningDriverRegistry,
+  ground: Ground,
 ): { readonly plugins: PluginRegistry; readonly storageHealth: CsiPlugin['storageHealth'] } {
   const mounter = createMounter(host, layout.root);
   const parallelSockets = new Set(
@@ -308,15 +317,15 @@ function createPlugins(
       );
     },
   });
-  const plugins = createRegistry([
+  const plugins = [
     csi,
     createEmptyDirPlugin(host, layout, mounter),
     createHostPathPlugin(host),
     createContentPlugin('secret', host, layout, mounter),
     createContentPlugin('config-map', host, layout, mounter),
     createOrphanPlugin(host, layout, mounter),
-  ]);
-  return { plugins, storageHealth: csi.storageHealth };
+  ].map((plugin) => guardMounts({ host, layout, ground }, plugin));
+  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
 }
 
 function explained(failure: Failure): { readonly code: string; readonly message: string } {

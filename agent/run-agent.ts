@@ -80,7 +80,9 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
     await closeHost();
     return refused(
       started.failure,
-      isMisplaced(started.failure) ? EXIT_CODES.configuration : EXIT_CODES.failure,
+      isMisplaced(started.failure) && !isCovered(checked, started.failure)
+        ? EXIT_CODES.configuration
+        : EXIT_CODES.failure,
     );
   }
   return serve(launch, host, agent, closeHost);
@@ -89,6 +91,11 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
 /** Started where it cannot work: another try changes nothing. */
 function isMisplaced({ code }: Failure): boolean {
   return code === 'mount-foreign' || code === 'path-wrong-kind' || code === 'path-unsafe';
+}
+
+/** Somebody's mount over the state root may go again: another try is worth it. */
+function isCovered(checked: Result<void>, { code }: Failure): boolean {
+  return checked.ok && code === 'mount-foreign';
 }
 
 function refused(failure: Failure, exitCode: number): LaunchOutcome {

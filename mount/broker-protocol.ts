@@ -9,6 +9,7 @@ import type {
   FileEntry,
   FileSystemProbe,
   MountLookup,
+  MountPlace,
   PathFacts,
   WriteOptions,
 } from './host.ts';
@@ -49,6 +50,7 @@ export interface PathCalls {
   makeLink: { args: { path: AbsolutePath; text: string }; result: Result<void> };
   readLink: { args: { path: AbsolutePath }; result: Result<string> };
   mountIdOf: { args: { path: AbsolutePath }; result: Result<number | undefined> };
+  mountPlaceOf: { args: { path: AbsolutePath }; result: Result<MountPlace> };
   lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
   probeFileSystem: { args: { path: AbsolutePath }; result: Result<FileSystemProbe> };
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
@@ -84,6 +86,7 @@ export const CHANGES_THE_WORLD = {
   makeLink: true,
   readLink: false,
   mountIdOf: false,
+  mountPlaceOf: false,
   lookUpMount: false,
   probeFileSystem: false,
   findHolders: false,

@@ -87,6 +87,19 @@ export interface MountIdentity {
   readonly blockDevice?: DeviceNumber;
   /** It could not be written when it was made: that it cannot be now says nothing. */
   readonly readOnly?: true;
+  /** What of the file system is mounted, its type, the mount below, and how many are stacked: once the table told. */
+  readonly root?: string;
+  readonly fsType?: string;
+  readonly parentId?: number;
+  readonly depth?: number;
+}
+
+/** Where a path lies in the tree of mounts. */
+export interface MountPlace {
+  /** The mount whose root is at the path; undefined when it is no mount point, or absent. */
+  readonly mountId: number | undefined;
+  /** The mount that the directory above it is in; of a directory that is missing, the nearest one above that is there. */
+  readonly within: number;
 }
 
 /** How a mounted file system is. `silent`: it has not answered in time, and may still. */
@@ -254,6 +267,8 @@ export interface Host extends Clock {
    * table size, and it never asks the mounted file system: a dead one can be taken down.
    */
   mountIdOf(path: AbsolutePath): Promise<Result<number | undefined>>;
+  /** As `mountIdOf`, with the mount round it: has somebody mounted over a directory above? */
+  mountPlaceOf(path: AbsolutePath): Promise<Result<MountPlace>>;
   /**
    * Is `path` a mount point, and of which device? The same cost at any table size. Asks the mounted file system, so it
    * is for a mount that was just made or is about to be used; a dead one keeps the call until its deadline.

@@ -142,6 +142,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     readLink: (path) => ask('readLink', { path }),
     readMountTable: async () => readMountTable(parts.root),
     mountIdOf: (path) => ask('mountIdOf', { path }),
+    mountPlaceOf: (path) => ask('mountPlaceOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
     probeFileSystem: createFileSystemQuestion({
       clock: CLOCK,

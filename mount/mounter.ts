@@ -1,6 +1,7 @@
 /** Mounting and unmounting with the kernel as judge: it is asked before, so that nothing stacks, and after. */
 import { done, type Failure, fail, ok, type Result } from './failure.ts';
 import { type AbsolutePath, type Host, isBelow, type MountIdentity } from './host.ts';
+import type { MountEntry } from './mount-table.ts';
 
 export interface TmpfsRequest {
   readonly target: AbsolutePath;
@@ -83,11 +84,7 @@ async function verifyOurs(host: Host, target: AbsolutePath): Promise<Result<Moun
     const message = `${stack.length} mounts on top of each other at ${target}`;
     return fail({ code: 'mount-stacked', message, effect: 'none', blocker: target });
   }
-  const isOurs =
-    only.fsType === 'tmpfs' &&
-    only.root === '/' &&
-    (only.source === TMPFS_LABEL || only.source === KUBELET_TMPFS_LABEL);
-  if (isOurs) return ok(identityOf(only));
+  if (isOwnTmpfs(only)) return ok(identityOf(only));
   const message = `a ${only.fsType} that is not ours is mounted at ${target}`;
   return fail({
     code: 'mount-foreign',
@@ -95,6 +92,11 @@ async function verifyOurs(host: Host, target: AbsolutePath): Promise<Result<Moun
     effect: 'none',
     blocker: `${only.fsType} ${only.source}`.slice(0, 256),
   });
+}
+
+/** By its label, or by that of a kubelet's; another tmpfs of that label cannot be told from it. */
+export function isOwnTmpfs({ fsType, root, source }: MountEntry): boolean {
+  return fsType === 'tmpfs' && root === '/' && (source === TMPFS_LABEL || source === KUBELET_TMPFS_LABEL);
 }
 
 async function unmountAll(host: Host, target: AbsolutePath): Promise<Result<void>> {

@@ -23,7 +23,7 @@ import { overwriteFile } from './file-overwrite.ts';
 import { findHolders } from './holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './path-device.ts';
 import { scanForDeviceUsers } from './path-device-users.ts';
-import { lookUpMount, mountIdOfPath } from './path-mount.ts';
+import { lookUpMount, mountIdOfPath, mountPlaceOf } from './path-mount.ts';
 import { probeFileSystem } from './path-probe.ts';
 
 /**
@@ -72,6 +72,8 @@ function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Resul
       return readLink(args.path);
     case 'mountIdOf':
       return mountIdOfPath(args.path);
+    case 'mountPlaceOf':
+      return mountPlaceOf(args.path);
     case 'lookUpMount':
       return lookUpMount(args.path);
     case 'probeFileSystem':

@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, readSync, statfsSync } from 'node:fs';
 import { codeOfErrno, errnoOf, failErrno } from './errno.ts';
 import { type DeathCause, fail, ok, type Result } from './failure.ts';
 import { deathOf, isReadOnly } from './file-system-death.ts';
-import { type AbsolutePath, isBelow, type MountLookup } from './host.ts';
+import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf } from './host.ts';
 import { atOrBelow, type LineFilter, withId } from './mount-lines.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from './mount-table.ts';
 import { mountIdOf, O_PATH, openPlace, placeOf, type Spot, withSpot } from './path-walk.ts';
@@ -25,6 +25,18 @@ export function mountIdOfPath(path: AbsolutePath): Result<number | undefined> {
   if (path === '/') return ok(mountIdOfRoot());
   const mountId = withSpot(path, mountIdAt);
   return !mountId.ok && mountId.failure.code === 'path-missing' ? ok(undefined) : mountId;
+}
+
+/** With the mount that the directory above is in, or the nearest one above that is there. */
+export function mountPlaceOf(path: AbsolutePath): Result<MountPlace> {
+  if (path === '/') return ok({ mountId: mountIdOfRoot(), within: mountIdOfRoot() });
+  const place = withSpot(path, (spot): Result<MountPlace> => {
+    const mountId = mountIdAt(spot);
+    return mountId.ok ? ok({ mountId: mountId.value, within: mountIdOf(spot.parent) }) : mountId;
+  });
+  if (place.ok || place.failure.code !== 'path-missing') return place;
+  const above = mountPlaceOf(parentOf(path));
+  return above.ok ? ok({ mountId: undefined, within: above.value.mountId ?? above.value.within }) : above;
 }
 
 /** As above, with the device: from fstat, but for btrfs, whose st_dev is another number than mountinfo shows. */

@@ -70,6 +70,8 @@ export interface VolumeCall extends CallReport {
 /** A call about one place of the volume in one pod. */
 export interface PublicationCall extends VolumeCall {
   readonly publication: PublicationSpec;
+  /** What was proven there in this boot; undefined: nothing, or it is not known. */
+  readonly mount: MountIdentity | undefined;
   /** Present when the wish has files for it; teardown never needs them. */
   readonly files: VolumeFiles | undefined;
   /** It is there already, whole: only what the driver or the wish have new is to be brought in. */

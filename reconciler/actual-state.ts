@@ -238,7 +238,7 @@ export function learn(
       return noteDevices({
         ...now,
         staged: reached,
-        stagedMount: outcome.kind === 'done' ? learnt.mount : now.stagedMount,
+        stagedMount: outcome.kind === 'done' ? knownMount(now.stagedMount, learnt.mount) : now.stagedMount,
         sizeBytes: now.sizeBytes ?? learnt.sizeBytes,
       });
     case 'unstage':
@@ -321,12 +321,29 @@ function learnPublication(
   if (outcome.kind === 'done') {
     const { generation, mount, sizeBytes } = outcome.learnt;
     const { untold: _, ...place } = known;
-    const published = withPublication(now, { ...place, presence: reached, generation, mount });
+    const published = withPublication(now, {
+      ...place,
+      presence: reached,
+      generation,
+      mount: knownMount(known.mount, mount),
+    });
     return noteDevices({ ...published, sizeBytes: now.sizeBytes ?? sizeBytes });
   }
   const isInline = now.spec.kind === 'csi' && now.spec.lifecycle === 'Ephemeral';
   const isEnded = isInline && outcome.failure.ended === true;
   return withPublication(now, { ...known, presence: reached, ...(isEnded ? { ended: true } : {}) });
+}
+
+/** Of the mount that was known, all that is known. */
+function knownMount(
+  known: MountIdentity | undefined,
+  found: MountIdentity | undefined,
+): MountIdentity | undefined {
+  const isSame =
+    known?.mountId === found?.mountId &&
+    known?.device === found?.device &&
+    known?.blockDevice === found?.blockDevice;
+  return isSame && known !== undefined ? { ...known, ...found } : found;
 }
 
 function afterSuccess(operation: Operation): Presence {
@@ -350,6 +367,18 @@ function afterFailure(
 /** `unsure` since a restart: found, and neither proven nor begun by us. */
 function isRestarted(presence: Presence): boolean {
   return presence.kind === 'unsure' && presence.because === 'restart';
+}
+
+/** Somebody else's mount lies over it: what is below is what was proven, and nothing was done to it. */
+export function isCovered(presence: Presence): boolean {
+  return (
+    presence.kind === 'unsure' && typeof presence.because === 'object' && isCoverFailure(presence.because)
+  );
+}
+
+/** A verb that ran into it leaves the rung as it was, so only a look at the table puts this into a presence. */
+export function isCoverFailure({ code, effect }: Failure): boolean {
+  return effect === 'none' && (code === 'mount-foreign' || code === 'mount-stacked');
 }
 
 /** About to be climbed, and not known before. */

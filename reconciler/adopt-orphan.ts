@@ -1,5 +1,6 @@
 /** What is mounted, or left, in the places of volumes and that nothing explains; and what of it is gone again. */
 import type { Failure } from '../mount/failure.ts';
+import { hiddenBelow, strangerFailure } from '../mount/ground.ts';
 import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../mount/host.ts';
 import type { MountEntry, MountTable } from '../mount/mount-table.ts';
 import type { BlockPublicationLayout, Layout } from '../plugins/layout.ts';
@@ -10,16 +11,26 @@ import { type Finds, foundPublication, orphanSpec } from './finds.ts';
 import { latePlaces } from './tombstone.ts';
 import type { UnknownMount, UnknownPlaces } from './unknown-places.ts';
 
-/** Mounts in the places of volumes that nothing explains: they can only be taken down. */
+/**
+ * Mounts in the places of volumes that nothing explains: they can only be taken down. Those that somebody mounted over
+ * are told as what could not be read, and what lies over them is nobody's volume.
+ */
 export function findOrphans(
   table: MountTable,
   layout: Layout,
   known: ActualState,
   finds: Finds,
   disk: DiskReader,
-): void {
+): readonly Failure[] {
   const unread = unreadDirectories(disk);
+  const covered: Failure[] = [];
+  const hidden = hiddenBelow(table, layout.root);
+  const hiding = new Set(hidden.values());
   for (const target of unexplained(table, [...known.values(), ...finds.list()], layout)) {
+    const [first, ...more] = table.named(target);
+    const by = first === undefined ? undefined : hidden.get(first);
+    if (by !== undefined && more.every((one) => hidden.has(one))) covered.push(strangerFailure(target, by));
+    if (by !== undefined || [first, ...more].some((one) => one !== undefined && hiding.has(one))) continue;
     // Its papers may tell whose it is as soon as they can be read.
     if (unread.some((directory) => isBelow(target, directory))) continue;
     const place = ORPHAN_PLACE.exec(
@@ -30,6 +41,7 @@ export function findOrphans(
     if (uid === undefined || specName === undefined) continue;
     finds.place(orphanSpec(target), false, foundPublication(uid, specName));
   }
+  return covered;
 }
 
 const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;

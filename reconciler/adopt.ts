@@ -5,6 +5,8 @@
  * Reads names only, down to the volume directories, never into a volume. Global (staging) mounts are scanned as well,
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
+import type { Failure } from '../mount/failure.ts';
+import { type Ground, strangerFailure } from '../mount/ground.ts';
 import { below, type Host } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import { escapePlugin, type Layout, sha256Hex } from '../plugins/layout.ts';
@@ -40,6 +42,8 @@ import type { UnknownPlaces } from './unknown-places.ts';
 export interface LayoutScan {
   readonly host: Host;
   readonly layout: Layout;
+  /** What somebody mounted over is not read: it is not what it was. */
+  readonly ground: Pick<Ground, 'strangerOver'>;
   /** What is believed already; read as the scan goes, so it may change meanwhile. */
   readonly known: ActualState;
   /** Of a pod that is not wanted and has no volume left, the empty directories are removed on the way. */
@@ -72,19 +76,27 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable();
   if (!table.ok) return NOTHING_FOUND;
+  for (const directory of [layout.pods, layout.plugins]) {
+    const stranger = scan.ground.strangerOver(table.value, below(directory, '*'));
+    if (stranger === undefined) continue;
+    const unread = [strangerFailure(directory, stranger)];
+    return { ...NOTHING_FOUND, unknown: { mounts: [], unread, table: table.value } };
+  }
+  /** Places that somebody mounted over: what is there cannot be read. */
+  const covered: Failure[] = [];
   const podNames = await disk.names(layout.pods);
   for (const pod of podNames) {
     const uid = parsePodUid(pod);
     if (uid === undefined) continue;
     const isStranger = isStrange(uid);
-    if (extent === 'whole' || isStranger) await scanPod(disk, layout, uid, finds, table.value);
+    if (extent === 'whole' || isStranger) await scanPod(disk, scan, uid, finds, table.value, covered);
     if (isStranger && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
   }
   const blockPlaces = await listBlockPlaces(disk, layout, podNames);
   await addBlockPlaces(disk, layout, finds, blockPlaces, (place) => {
     return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
   });
-  findOrphans(table.value, layout, known, finds, disk);
+  covered.push(...findOrphans(table.value, layout, known, finds, disk));
   const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => spec.kind === 'orphan');
   // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
   const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable() : table;
@@ -106,11 +118,12 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
     await scanBlockStaging(scan, stages, finds, { places: blockPlaces, tidies: isClear });
   }
   const unread = [
+    ...covered,
     ...places.unread,
     ...stages.unlisted(),
     ...stages.unreadPapers().map(({ failure }) => failure),
   ];
-  const complete = isClear && stages.complete();
+  const complete = isClear && stages.complete() && covered.length === 0;
   return { volumes: finds.list(), gone, placesRead, complete, unknown: { ...places, unread } };
 }
 
@@ -130,10 +143,11 @@ function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpe
 
 async function scanPod(
   disk: DiskReader,
-  layout: Layout,
+  { layout, ground }: LayoutScan,
   pod: PodUid,
   finds: Finds,
   table: MountTable,
+  covered: Failure[],
 ): Promise<void> {
   const volumes = below(layout.podDirectory(pod), 'volumes');
   for (const plugin of await disk.names(volumes)) {
@@ -142,6 +156,12 @@ async function scanPod(
     for (const specName of await disk.names(below(volumes, plugin))) {
       if (!isObjectName(specName)) continue;
       const publication = foundPublication(pod, specName);
+      const directory = below(volumes, plugin, specName);
+      const stranger = ground.strangerOver(table, kind === 'csi' ? below(directory, 'mount') : directory);
+      if (stranger !== undefined) {
+        if (!finds.isKnownPlace(publication.key)) covered.push(strangerFailure(directory, stranger));
+        continue;
+      }
       if (kind !== 'csi') {
         const isMounted = table.named(below(volumes, plugin, specName)).length > 0;
         finds.place(localSpec(kind, pod, specName, isMounted), false, publication);

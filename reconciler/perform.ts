@@ -122,6 +122,7 @@ function publicationCall(call: VolumeCall, context: PerformContext, key: Publica
   return {
     ...call,
     publication: known.spec,
+    mount: known.mount,
     fsGroup: known.spec.fsGroup,
     files: wanted?.files,
     refresh: known.presence.kind === 'present',

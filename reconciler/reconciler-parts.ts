@@ -1,15 +1,17 @@
 /** What a reconciler is made of. */
+import type { Ground } from '../mount/ground.ts';
 import type { Host } from '../mount/host.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { PluginRegistry, VolumeSecrets } from '../plugins/plugin.ts';
 import type { VolumeSpec } from '../plugins/volume.ts';
-import type { ActualState, begin, learn } from './actual-state.ts';
+import { type ActualState, begin, learn } from './actual-state.ts';
 import type { BackOffLimits } from './back-off.ts';
-import type { tellInFlight } from './in-flight-text.ts';
+import { tellInFlight } from './in-flight-text.ts';
 import type { Log } from './log.ts';
-import type { planVolume } from './plan.ts';
+import { planVolume } from './plan.ts';
 import type { RecordStore } from './record.ts';
-import type { mayBegin } from './record-duty.ts';
+import { mayBegin } from './record-duty.ts';
+import { verifyMounts } from './verify.ts';
 
 /** The pure parts, replaceable so that a test can plant a bug and see it caught. */
 export interface Policy {
@@ -18,11 +20,16 @@ export interface Policy {
   readonly learn: typeof learn;
   readonly tellInFlight: typeof tellInFlight;
   readonly mayBegin: typeof mayBegin;
+  readonly verifyMounts: typeof verifyMounts;
 }
+
+export const POLICY: Policy = { planVolume, begin, learn, tellInFlight, mayBegin, verifyMounts };
 
 export interface ReconcilerParts {
   readonly host: Host;
   readonly layout: Layout;
+  /** By default one over which nobody mounts anything. */
+  readonly ground?: Pick<Ground, 'strangerOver'>;
   readonly plugins: PluginRegistry;
   readonly records: RecordStore;
   readonly recovered: ActualState;

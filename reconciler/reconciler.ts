@@ -1,5 +1,6 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
 import { assert, type Failure, type Result } from '../mount/failure.ts';
+import { FIRM_GROUND } from '../mount/ground.ts';
 import type { Cancel } from '../mount/host.ts';
 import { NO_SECRETS } from '../plugins/plugin.ts';
 import type { CallReport } from '../plugins/step.ts';
@@ -7,10 +8,8 @@ import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import {
   type ActualState,
   type ActualVolume,
-  begin,
   isForgettable,
   isToldOnce,
-  learn,
   type Outcome,
 } from './actual-state.ts';
 import { attachmentUidNow } from './attachment-identity.ts';
@@ -25,16 +24,15 @@ import { createLookout, LATE_EFFECT_MS } from './lookout.ts';
 import { createNotebook } from './notebook.ts';
 import { logDone, logFailure, logHeld } from './operation-log.ts';
 import { isOf, specs } from './specs.ts';
-import { tellInFlight } from './in-flight-text.ts';
 import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
 import { climbs, type Operation, publicationOf } from './operation.ts';
 import { performVerb } from './perform.ts';
 import { createWards } from './ward.ts';
-import { planVolume, type VolumePlan } from './plan.ts';
-import { createRecordDuty, mayBegin } from './record-duty.ts';
-import type { Policy, ReconcilerParts } from './reconciler-parts.ts';
+import type { VolumePlan } from './plan.ts';
+import { createRecordDuty } from './record-duty.ts';
+import { POLICY, type Policy, type ReconcilerParts } from './reconciler-parts.ts';
 import { createResync } from './resync.ts';
 import { noteSickness } from './sickness.ts';
 import { specToClimbBy } from './standing.ts';
@@ -78,7 +76,7 @@ const EFFECT_DEADLINE_MS = 30_000;
 
 export function createReconciler(parts: ReconcilerParts): Reconciler {
   const { host, layout, plugins, records, log } = parts;
-  const policy: Policy = { planVolume, begin, learn, mayBegin, tellInFlight, ...parts.policy };
+  const policy: Policy = { ...POLICY, ...parts.policy };
   const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
   const dirty = new Set<VolumeId>(actual.keys());
   const obstacles = createObstacleBook(host, (one) =>
@@ -136,10 +134,13 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     layout,
     log,
     everyMs: parts.resyncMs,
+    ground: parts.ground ?? FIRM_GROUND,
+    verify: policy.verifyMounts,
     actual,
     isBusy,
     onDoubt: touch,
     onTable: (table, changed) => lookout.look(table, changed),
+    onRegained: tryAgain,
     onEnd: () => {
       records.sweep();
       for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
@@ -166,10 +167,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     canBeProvenClean: (spec) => plugins.of(spec).verifyClean !== undefined,
     needsOf: (spec) => plugins.of(spec).needs(spec),
     forget,
-    onChanged: (volume) => {
-      executor.forgive(volume);
-      touch(volume);
-    },
+    onChanged: tryAgain,
   });
 
   const onDisk = createLayoutKnowledge({
@@ -201,6 +199,11 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       executor.forgive(id);
       touch(id);
     }
+  }
+
+  function tryAgain(volume: VolumeId): void {
+    executor.forgive(volume);
+    touch(volume);
   }
 
   function isStillWanted(operation: Operation): boolean {

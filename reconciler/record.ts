@@ -6,7 +6,8 @@
  * record-file.ts has the format.
  */
 import { done, fail, type Failure, ok, type Result } from '../mount/failure.ts';
-import type { Host, MountIdentity } from '../mount/host.ts';
+import { FIRM_GROUND, type Ground } from '../mount/ground.ts';
+import { below, type Host, type MountIdentity } from '../mount/host.ts';
 import { type Layout, sha256Hex } from '../plugins/layout.ts';
 import type { Needs, PublishContext } from '../plugins/plugin.ts';
 import {
@@ -177,10 +178,17 @@ function wasGuessed({ spec, publications }: VolumeRecord): boolean {
   return publications.every((one) => one.spec.origin === FOUND_ON_DISK);
 }
 
-export function createRecordStore(host: Host, layout: Layout): RecordStore {
+/** `ground`: a record is neither written nor looked for in what somebody mounted over its directory. */
+export function createRecordStore(
+  host: Host,
+  layout: Layout,
+  ground: Pick<Ground, 'refuseStranger'> = FIRM_GROUND,
+): RecordStore {
   const disk = createRecordDisk(host, layout.records);
   /** By the names of their files. */
   const turns = new Map<string, Turn>();
+  /** Not erased, because their directory was covered. */
+  const postponed = new Set<string>();
 
   /** One file operation of a volume at a time; of several waiting, the last text wins and all share its result. */
   function enqueue(name: string, text: string | undefined): Promise<Result<Written>> {
@@ -214,8 +222,14 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
     });
   }
 
-  function write(name: string, text: string | undefined): Promise<Result<Written>> {
-    return text === undefined ? disk.erase(name) : disk.write(name, text);
+  async function write(name: string, text: string | undefined): Promise<Result<Written>> {
+    const path = below(layout.records, name);
+    const place = await host.mountPlaceOf(path);
+    const grounded = place.ok ? await ground.refuseStranger(path, place.value.within) : place;
+    postponed.delete(name);
+    if (grounded.ok) return text === undefined ? disk.erase(name) : disk.write(name, text);
+    if (text === undefined) postponed.add(name);
+    return fail({ ...grounded.failure, code: 'record-write', effect: 'none' });
   }
 
   const saveText = (volume: ActualVolume): Promise<Result<Written>> =>
@@ -258,7 +272,8 @@ export function createRecordStore(host: Host, layout: Layout): RecordStore {
     },
     sweep() {
       disk.sweep();
-      for (const name of disk.unerased()) if (!turns.has(name)) void enqueue(name, undefined);
+      for (const name of [...disk.unerased(), ...postponed])
+        if (!turns.has(name)) void enqueue(name, undefined);
       for (const [name, text] of disk.roomless()) if (!turns.has(name)) void enqueue(name, text);
     },
   };

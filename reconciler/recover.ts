@@ -6,7 +6,9 @@
  * device noted then. What cannot be proven that way is done again when wanted (all verbs are idempotent) and undone
  * when not.
  */
+import { strangerFailure } from '../mount/ground.ts';
 import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
+import { sightOf } from '../mount/mount-sight.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../plugins/volume.ts';
@@ -56,9 +58,8 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     mount: MountIdentity | undefined,
   ): Presence => {
     if (recorded === 'absent') return ABSENT;
-    return recorded === 'present' && sameBoot && path !== undefined && isMountedAs(input.table, path, mount)
-      ? { kind: 'present' }
-      : RESTARTED;
+    if (recorded !== 'present' || !sameBoot || path === undefined || mount === undefined) return RESTARTED;
+    return provenPresence(input.table, path, mount);
   };
   const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec) : undefined;
   const publications = new Map<PublicationKey, ActualPublication>();
@@ -127,12 +128,12 @@ function isShown(
   return device !== undefined && device === mount?.blockDevice;
 }
 
-/** Is what one sees at the path the mount we know? Layers below it do not matter: nobody sees them. */
-export function isMountedAs(
-  table: MountTable | undefined,
-  path: AbsolutePath,
-  mount: MountIdentity | undefined,
-): boolean {
-  const top = table?.at(path).at(-1);
-  return mount !== undefined && top?.mountId === mount.mountId && top.device === mount.device;
+/** Layers below what one sees do not matter; under somebody else's mount it is what it was when that is gone. */
+function provenPresence(table: MountTable | undefined, path: AbsolutePath, mount: MountIdentity): Presence {
+  if (table === undefined) return RESTARTED;
+  const sight = sightOf(table, path, mount);
+  if (sight.kind === 'covered') return { kind: 'unsure', because: strangerFailure(path, sight.by) };
+  const isSame =
+    sight.kind === 'seen' && (mount.parentId === undefined || mount.parentId === sight.entry.parentId);
+  return isSame ? PRESENT : RESTARTED;
 }

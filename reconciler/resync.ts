@@ -1,17 +1,20 @@
 /** The safety net: now and then belief is compared with what the kernel shows, and everything is planned again. */
 import type { Cancel, Host } from '../mount/host.ts';
+import type { Ground } from '../mount/ground.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { VolumeId } from '../plugins/volume.ts';
-import type { ActualVolume } from './actual-state.ts';
+import { type ActualVolume, isCoverFailure } from './actual-state.ts';
 import { createFileSystemLook } from './file-system-look.ts';
 import type { Log } from './log.ts';
 import { lookAtDevices, type ShownDevices, type ShownVolume } from './shown-device.ts';
-import { verifyMounts } from './verify.ts';
+import type { verifyMounts } from './verify.ts';
 
 export interface ResyncParts {
   readonly host: Host;
   readonly layout: Layout;
+  readonly ground: Pick<Ground, 'strangerOver'>;
+  readonly verify: typeof verifyMounts;
   readonly log: Log;
   readonly everyMs: number;
   /** Changed in place: what is not mounted as believed becomes unsure. */
@@ -20,6 +23,8 @@ export interface ResyncParts {
   readonly onDoubt: (volume: VolumeId) => void;
   /** `changed`: an operation of these has ended since it was asked for. */
   readonly onTable: (table: MountTable, changed: ReadonlySet<VolumeId>) => void;
+  /** What lay over it is gone: whatever waited for that need not wait. */
+  readonly onRegained: (volume: VolumeId) => void;
   readonly onEnd: () => void;
 }
 
@@ -31,7 +36,7 @@ export interface Resync {
 }
 
 export function createResync(parts: ResyncParts): Resync {
-  const { host, layout, log, actual } = parts;
+  const { host, layout, log, actual, ground, verify } = parts;
   const lookAtFileSystems = createFileSystemLook({
     host,
     layout,
@@ -77,14 +82,22 @@ export function createResync(parts: ResyncParts): Resync {
   function distrustLost(table: MountTable, shown: ShownDevices, changed: ReadonlySet<VolumeId>): void {
     for (const [id, before] of actual) {
       if (changed.has(id) || parts.isBusy(id)) continue;
-      const { volume, losses } = verifyMounts(before, table, shown, layout);
+      const { volume, losses, regained } = verify(before, table, shown, layout, ground);
       for (const { publication, failure } of losses) {
         const { code, message, blocker } = failure;
-        log.warn('mount lost', { volume: id, publication, code, message, blocker });
+        log.warn(isCoverFailure(failure) ? 'mount covered' : 'mount lost', {
+          volume: id,
+          publication,
+          code,
+          message,
+          blocker,
+        });
       }
-      if (losses.length === 0) continue;
+      if (volume === before) continue;
       actual.set(id, volume);
-      parts.onDoubt(id);
+      if (regained) log.info('mount seen again', { volume: id });
+      if (regained) parts.onRegained(id);
+      else if (losses.length > 0) parts.onDoubt(id);
     }
   }
 

@@ -1,10 +1,19 @@
 /** Belief against the kernel: what we thought mounted and is not, or is another, becomes unsure. Pure. */
 import type { Failure } from '../mount/failure.ts';
-import type { MountTable } from '../mount/mount-table.ts';
+import type { MountEntry, MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { PublicationKey } from '../plugins/volume.ts';
-import type { ActualPublication, ActualVolume } from './actual-state.ts';
-import { isMountedAs } from './recover.ts';
+import type { PublicationKey, VolumeSpec } from '../plugins/volume.ts';
+import {
+  type ActualPublication,
+  type ActualVolume,
+  isCovered,
+  isCoverFailure,
+  PRESENT,
+  type Presence,
+} from './actual-state.ts';
+import { type Ground, strangerFailure } from '../mount/ground.ts';
+import type { AbsolutePath, MountIdentity } from '../mount/host.ts';
+import { sightOf } from '../mount/mount-sight.ts';
 import type { ShownDevices } from './shown-device.ts';
 
 const LOST: Failure = {
@@ -20,41 +29,114 @@ export interface Loss {
 }
 
 export interface Verified {
-  /** The same object when nothing is lost. */
+  /** The same object when nothing is lost, regained or learnt. */
   readonly volume: ActualVolume;
   readonly losses: readonly Loss[];
+  /** What lay over something of it is gone: it is believed again, without a call. */
+  readonly regained: boolean;
 }
 
-/** Only mounts whose identity was noted are judged; of a block volume also what the pod sees of it. */
+/**
+ * Only mounts whose identity was noted are judged, and what lies over the directories of the others; of a block volume
+ * also what the pod sees of it. What is proven is never given up for what one sees instead: under somebody else's mount
+ * it is in doubt for as long as that lies there, and then it is what it was.
+ */
 export function verifyMounts(
   volume: ActualVolume,
   table: MountTable,
   shown: ShownDevices,
   layout: Layout,
+  ground: Pick<Ground, 'strangerOver'>,
 ): Verified {
   const { spec } = volume;
   const losses: Loss[] = [];
+  let regained = false;
   let doubted = volume;
-  if (spec.kind === 'csi' && volume.staged.kind === 'present' && volume.stagedMount !== undefined) {
-    const staging = layout.stagingPath(spec);
-    if (!isMountedAs(table, staging, volume.stagedMount)) {
-      doubted = { ...doubted, staged: { kind: 'unsure', because: LOST } };
-      losses.push({ publication: undefined, failure: { ...LOST, blocker: staging } });
+  const judge = (
+    presence: Presence,
+    path: AbsolutePath,
+    mount: MountIdentity | undefined,
+    whenSeen: () => Failure | undefined,
+  ): { readonly presence: Presence; readonly mount: MountIdentity | undefined } => {
+    if (presence.kind !== 'present' && !isCovered(presence)) return { presence, mount };
+    const found = lookAt(table, path, mount, ground);
+    const failure = found.failure ?? whenSeen();
+    if (failure === undefined) {
+      regained ||= presence.kind !== 'present';
+      return { presence: presence.kind === 'present' ? presence : PRESENT, mount: found.mount };
     }
+    if (isCovered(presence) && isCoverFailure(failure)) return { presence, mount };
+    return { presence: { kind: 'unsure', because: failure }, mount };
+  };
+  if (spec.kind === 'csi' && volume.stagedMount !== undefined) {
+    const staging = layout.stagingPath(spec);
+    const now = judge(volume.staged, staging, volume.stagedMount, () => undefined);
+    if (now.presence !== volume.staged || now.mount !== volume.stagedMount)
+      doubted = { ...doubted, staged: now.presence, stagedMount: now.mount };
+    if (now.presence !== volume.staged && now.presence.kind === 'unsure')
+      losses.push({ publication: undefined, failure: becauseOf(now.presence) });
   }
   const publications = new Map<PublicationKey, ActualPublication>(volume.publications);
   for (const [key, publication] of volume.publications) {
-    if (publication.presence.kind !== 'present' || publication.mount === undefined) continue;
+    if (spec.kind === 'host-path' || spec.kind === 'orphan') continue;
     const mountPoint = layout.mountPoint(spec, publication.spec);
-    const failure = isMountedAs(table, mountPoint, publication.mount)
-      ? deviceLost(publication, shown, layout)
-      : { ...LOST, blocker: mountPoint };
-    if (failure === undefined) continue;
-    losses.push({ publication: key, failure });
-    publications.set(key, { ...publication, presence: { kind: 'unsure', because: failure } });
+    const now = judge(publication.presence, mountPoint, publication.mount, () => {
+      return (
+        deviceCovered(spec, publication, table, layout, ground) ?? deviceLost(publication, shown, layout)
+      );
+    });
+    if (now.presence === publication.presence && now.mount === publication.mount) continue;
+    publications.set(key, { ...publication, presence: now.presence, mount: now.mount });
     doubted = { ...doubted, publications };
+    if (now.presence !== publication.presence && now.presence.kind === 'unsure')
+      losses.push({ publication: key, failure: becauseOf(now.presence) });
   }
-  return { volume: doubted, losses };
+  return { volume: doubted, losses, regained };
+}
+
+function lookAt(
+  table: MountTable,
+  path: AbsolutePath,
+  mount: MountIdentity | undefined,
+  ground: Pick<Ground, 'strangerOver'>,
+): { readonly failure: Failure | undefined; readonly mount: MountIdentity | undefined } {
+  if (mount === undefined) {
+    const stranger = ground.strangerOver(table, path);
+    return { failure: stranger === undefined ? undefined : strangerFailure(path, stranger), mount };
+  }
+  const sight = sightOf(table, path, mount);
+  if (sight.kind === 'seen') return { failure: undefined, mount: completed(mount, sight.entry, table, path) };
+  if (sight.kind === 'covered') return { failure: strangerFailure(path, sight.by), mount };
+  return { failure: { ...LOST, blocker: path }, mount };
+}
+
+/** With what the table tells, once it is read anyway. */
+function completed(
+  mount: MountIdentity,
+  { root, fsType, parentId }: MountEntry,
+  table: MountTable,
+  path: AbsolutePath,
+): MountIdentity {
+  if (mount.root !== undefined) return mount;
+  return { ...mount, root, fsType, parentId, depth: table.at(path).length };
+}
+
+function becauseOf(presence: Presence): Failure {
+  return presence.kind === 'unsure' && typeof presence.because === 'object' ? presence.because : LOST;
+}
+
+/** The link of a block volume lies in the pod's directory, away from what is mounted. */
+function deviceCovered(
+  spec: VolumeSpec,
+  { spec: place }: ActualPublication,
+  table: MountTable,
+  layout: Layout,
+  ground: Pick<Ground, 'strangerOver'>,
+): Failure | undefined {
+  if (spec.kind !== 'csi' || spec.mode !== 'Block') return undefined;
+  const { link } = layout.blockPublication(place);
+  const stranger = ground.strangerOver(table, link);
+  return stranger === undefined ? undefined : strangerFailure(link, stranger);
 }
 
 /** We hold the device that the pod was given; what its link leads to is the driver's. */

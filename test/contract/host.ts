@@ -417,6 +417,25 @@ function linkSentences(sentence: Sentence): void {
 }
 
 function mountSentences(sentence: Sentence): void {
+  sentence(
+    'a path lies in the mount of the directory above it, or of the nearest that is there',
+    async (given) => {
+      const { host, root } = given;
+      const [directory, target] = [below(root, 'd'), below(root, 'd', 'm')];
+      value(await host.makeDirectory(target, 0o755));
+      const before = value(await host.mountPlaceOf(target));
+      assert.equal(before.mountId, undefined);
+      assert.equal(value(await host.mountPlaceOf(below(root, 'x', 'y', 'z'))).within, before.within);
+      value(await host.mount({ fsType: 'tmpfs', source: 'contract', target: directory, options: [] }));
+      const own = value(await host.mountIdOf(directory));
+      assert.deepEqual(value(await host.mountPlaceOf(directory)), { mountId: own, within: before.within });
+      assert.deepEqual(value(await host.mountPlaceOf(below(target, 'x'))), {
+        mountId: undefined,
+        within: own,
+      });
+      value(await host.unmount(directory));
+    },
+  );
   sentence('a tmpfs hides what is below it, and gives it back', async ({ host, root }) => {
     const target = below(root, 'm');
     value(await host.makeDirectory(target, 0o750));

@@ -44,6 +44,7 @@ export function callOf(spec: VolumeSpec, files?: Files): PublicationCall {
   const specName = 'name' in spec ? spec.name : 'orphan';
   return {
     spec,
+    mount: undefined,
     facts: {
       needs: { attach: false, stage: false, expand: false },
       publishContext: undefined,

@@ -508,6 +508,8 @@ export function createMemoryHost(): MemoryHost {
       }),
     readMountTable: () => asked('readMountTable', () => ok(createMountTable(mounts.map((one) => one.entry)))),
     mountIdOf: (path) => asked('mountIdOf', () => ok(mountAt(path)?.entry.mountId)),
+    mountPlaceOf: (path) =>
+      asked('mountPlaceOf', () => ok({ mountId: mountAt(path)?.entry.mountId, within: 1 })),
     lookUpMount: (path) =>
       asked<MountLookup>('lookUpMount', () => {
         const found = mountAt(path)?.entry;

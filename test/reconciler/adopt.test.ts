@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FIRM_GROUND } from '../../mount/ground.ts';
 import { fail, ok } from '../../mount/failure.ts';
 import {
   type AbsolutePath,
@@ -64,7 +65,8 @@ const published = layout.target(csi('data'), place('web', 'data'));
 const data = JSON.stringify({ driverName: DRIVER, volumeHandle: 'data', specVolID: 'pv-data' });
 
 async function scan(host: Host, known: ActualState = new Map()) {
-  return (await findUnrecorded({ host, layout, known, isWanted: () => true }, 'whole')).volumes;
+  return (await findUnrecorded({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole'))
+    .volumes;
 }
 
 async function found(host: Host, known: ActualState = new Map()) {
@@ -171,7 +173,7 @@ test('an orphan of which nothing is there any more is told as gone', async () =>
   assert.ok(orphan);
   const known = new Map([[orphan.spec.id, orphan]]);
   const gone = async (host: Host) =>
-    (await findUnrecorded({ host, layout, known, isWanted: () => true }, 'whole')).gone;
+    (await findUnrecorded({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole')).gone;
   assert.deepEqual(await gone(disk({ [`${published}/x`]: '' })), []);
   assert.deepEqual(await gone(disk({ '/state/pods/web/x': '' }, [published])), []);
   assert.deepEqual(await gone(disk({ '/state/pods/web/x': '' })), [orphan.spec.id]);
@@ -195,7 +197,10 @@ test('a pod that cannot be read hides no publication: what is staged is not judg
     directory.startsWith(layout.pods) && directory !== layout.pods
       ? fail({ code: 'input-output', message: '', effect: 'none' })
       : listDirectory(directory, entriesMax);
-  const finds = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole');
+  const finds = await findUnrecorded(
+    { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
+    'whole',
+  );
   assert.deepEqual([finds.volumes, finds.complete], [[], false]);
 });
 
@@ -207,7 +212,10 @@ test('beside an orphan, which may be its publication, a staged volume is found, 
     },
     [published],
   );
-  const finds = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole');
+  const finds = await findUnrecorded(
+    { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
+    'whole',
+  );
   assert.deepEqual(finds.volumes.map(({ spec }) => spec.kind).sort(), ['csi', 'orphan']);
   assert.equal(finds.complete, false);
   assert.deepEqual(finds.unknown?.mounts, [{ path: published, device: '0:50', root: '/' }]);
@@ -215,7 +223,12 @@ test('beside an orphan, which may be its publication, a staged volume is found, 
 
 test('an orphan with nothing mounted, or where no driver publishes, is no unknown publication', async () => {
   const unknownOf = async (host: Host) =>
-    (await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole')).unknown;
+    (
+      await findUnrecorded(
+        { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
+        'whole',
+      )
+    ).unknown;
   const elsewhere = '/state/pods/web/volumes/kubernetes.io~nfs/share';
   for (const host of [disk({ [`${published}/x`]: '' }), disk({ [`${elsewhere}/x`]: '' }, [elsewhere])]) {
     const unknown = await unknownOf(host);
@@ -227,7 +240,10 @@ test('a mount whose papers cannot be read now is no orphan: it is unknown, and i
   const paper = published.replace(/mount$/, 'vol_data.json');
   const host = disk({ [paper]: data }, [published]);
   host.readFile = async () => fail({ code: 'input-output', message: 'EIO', effect: 'none' });
-  const finds = await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole');
+  const finds = await findUnrecorded(
+    { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
+    'whole',
+  );
   assert.deepEqual(finds.volumes, []);
   assert.deepEqual([finds.placesRead, finds.complete], [false, false]);
   assert.deepEqual(finds.unknown?.mounts, [{ path: published, device: '0:50', root: '/' }]);
@@ -237,7 +253,12 @@ test('a mount whose papers cannot be read now is no orphan: it is unknown, and i
 test('an orphan of a block volume is known by the number of its device, where there is one', async () => {
   const host = disk({ [block.held]: '' }, [block.held]);
   const unknownOf = async () =>
-    (await findUnrecorded({ host, layout, known: new Map(), isWanted: () => true }, 'whole')).unknown;
+    (
+      await findUnrecorded(
+        { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
+        'whole',
+      )
+    ).unknown;
   assert.deepEqual((await unknownOf())?.unread[0]?.blocker, block.held);
   host.deviceOf = async () => ok('7:3' as DeviceNumber);
   assert.deepEqual((await unknownOf())?.unread, []);
@@ -367,7 +388,12 @@ for (const [what, paths] of [
 
 test('what is mounted of a block volume is found below a pod that is known, too, and as what it is', async () => {
   const known = actual('data', { pods: { web: 'present' } });
-  const strangers = { layout, known: new Map([[known.spec.id, known]]), isWanted: () => true };
+  const strangers = {
+    ground: FIRM_GROUND,
+    layout,
+    known: new Map([[known.spec.id, known]]),
+    isWanted: () => true,
+  };
   for (const [papers, kind] of [
     [{}, 'orphan'],
     [rawPaper, 'csi'],
@@ -396,7 +422,13 @@ test('what is left of a block volume in a pod that nobody knows is found with th
     [block.held]: '',
     [published.replace(/mount$/, 'vol_data.json')]: data,
   };
-  const strangers = { host: disk(paths), layout, known: new Map(), isWanted: () => false };
+  const strangers = {
+    ground: FIRM_GROUND,
+    host: disk(paths),
+    layout,
+    known: new Map(),
+    isWanted: () => false,
+  };
   const finds = await findUnrecorded(strangers, 'strangers');
   assert.deepEqual(finds.volumes.map(({ spec }) => spec.id).sort(), [csi('data').id, RAW.id].sort());
   const ours = { ...strangers, isWanted: () => true };

@@ -116,6 +116,7 @@ export function createBenchHost(): BenchHost {
     probeFileSystem: async (path: AbsolutePath) =>
       host.probes.get(path) ?? ok({ kind: 'alive', readOnly: false } as FileSystemProbe),
     readMountTable: async () => ok(createMountTable(entries)),
+    mountPlaceOf: async () => ok({ mountId: undefined, within: 1 }),
     async readLink(path: AbsolutePath) {
       const text = links.get(path);
       return text === undefined ? fail({ code: 'path-missing', message: path, effect: 'none' }) : ok(text);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FIRM_GROUND } from '../../mount/ground.ts';
 import { fail, ok } from '../../mount/failure.ts';
 import { type DeviceNumber, parseAbsolutePath } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
@@ -24,7 +25,7 @@ const web = place('web', 'data');
 const { link, published, held } = layout.blockPublication(web);
 const disk = '8:16' as DeviceNumber;
 const other = '8:32' as DeviceNumber;
-const mount = { mountId: 41, device: '254:1', blockDevice: disk };
+const mount = { mountId: 41, device: '254:1', blockDevice: disk, root: '/disk' };
 
 const entry: MountEntry = {
   mountId: 41,
@@ -47,7 +48,7 @@ function set(): ActualVolume {
 }
 
 function verified(shown: ShownDevices, volume = set(), entries = [entry]) {
-  const { losses, volume: now } = verifyMounts(volume, createMountTable(entries), shown, layout);
+  const { losses, volume: now } = verifyMounts(volume, createMountTable(entries), shown, layout, FIRM_GROUND);
   assert.equal(now === volume, losses.length === 0);
   const kind = now.publications.get(web.key)?.presence.kind;
   return [kind, ...losses.map(({ failure }) => [failure.code, failure.blocker])];

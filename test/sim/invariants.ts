@@ -170,11 +170,16 @@ export function checkStep(sim: Simulation): void {
 /** MT-15: what somebody else mounted is never taken for the volume. */
 function checkStrangers(sim: Simulation, { spec, stagedMount, publications }: ActualVolume): void {
   if (sim.kernel.strangers.size === 0) return;
-  const noted = [stagedMount, ...[...publications.values()].map(({ mount }) => mount)];
+  const { layout } = sim.world;
+  const noted = [...publications.values()].map((one) => {
+    return { mount: one.mount, path: layout.mountPoint(spec, one.spec) };
+  });
+  if (spec.kind === 'csi') noted.push({ mount: stagedMount, path: layout.stagingPath(spec) });
   for (const stranger of sim.kernel.strangers) {
-    const isTaken = noted.some(
-      (one) => one?.mountId === stranger.id && one.device === stranger.fileSystem.device,
-    );
+    const isTaken = noted.some(({ mount, path }) => {
+      const isIt = mount?.mountId === stranger.id && mount.device === stranger.fileSystem.device;
+      return isIt && path === stranger.target;
+    });
     if (isTaken) sim.violate('foreign', `${stranger.source} at ${stranger.target} is taken for ${spec.id}`);
   }
 }

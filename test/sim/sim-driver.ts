@@ -56,6 +56,7 @@ export interface SimDriverParts {
 
 const STRAGGLER_MS_MIN = 500;
 const CRASHED_MS_MAX = 20_000;
+const START_AGAIN_MS = 1_000;
 
 export class SimDriver implements Neighbour {
   readonly #parts: SimDriverParts;
@@ -114,6 +115,16 @@ export class SimDriver implements Neighbour {
     const { kernel, neighbours, endpoint, registration, trace, name, oracle } = this.#parts;
     if (nature.stages !== this.#nature.stages) oracle.forgetArguments();
     this.#nature = nature;
+    const isHidden = [endpoint, registration].some(
+      (path) => path !== undefined && kernel.isUnderStranger(path),
+    );
+    if (isHidden) {
+      // It cannot come up where its directory is not.
+      this.#parts.time.after(START_AGAIN_MS, () => {
+        if (!this.isUp) this.start();
+      });
+      return;
+    }
     for (const path of [endpoint, registration]) {
       if (path === undefined) continue;
       kernel.removeFile(path);

@@ -21,6 +21,7 @@ import {
   type FileSystemProbe,
   type Host,
   type MountLookup,
+  type MountPlace,
   type MountRequest,
   type OwnershipReport,
   type OwnershipRequest,
@@ -63,6 +64,10 @@ export interface SimHostParts {
   readonly onListing: (path: AbsolutePath) => void;
   /** An effect that takes no time and no chance: what a seed is not about leaves its story as it was. */
   readonly isQuiet: (kind: EffectKind, path: string) => boolean;
+  /** Somebody mounts over our places. */
+  readonly strangers?: boolean;
+  /** The root is bound onto itself: the table has a second line for everything. */
+  readonly doubledRoot?: boolean;
 }
 
 const WALL_START_MS = 1_767_225_600_000;
@@ -314,7 +319,7 @@ export class SimHost implements Host {
   }
 
   readMountTable(): Promise<Result<MountTable>> {
-    const apply = () => ok(createMountTable(this.#parts.kernel.entries()));
+    const apply = () => ok(createMountTable(this.#parts.kernel.entries(this.#parts.doubledRoot)));
     return this.#act({ kind: 'readMountTable', what: '', readOnly: true, apply });
   }
 
@@ -323,6 +328,18 @@ export class SimHost implements Host {
       const seen = answered(this.#parts.kernel.lookUpMount(path), path);
       return seen.ok ? ok(seen.value.mounted ? seen.value.mountId : undefined) : seen;
     };
+    return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
+  }
+
+  /** A draw of chance only where a stranger may lie there, so that other seeds keep their stories. */
+  mountPlaceOf(path: AbsolutePath): Promise<Result<MountPlace>> {
+    const apply = (): Result<MountPlace> => {
+      const seen = answered(this.#parts.kernel.lookUpMount(path), path);
+      if (!seen.ok) return seen;
+      const mountId = seen.value.mounted ? seen.value.mountId : undefined;
+      return ok({ mountId, within: this.#parts.kernel.mountRound(path).id });
+    };
+    if (!this.#parts.strangers) return Promise.resolve(apply());
     return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
   }
 

@@ -58,6 +58,7 @@ const ABSENT: PathFacts = { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, s
 const FIRST_MOUNT_ID = 24;
 const FIRST_ANONYMOUS_MINOR = 30;
 const ROOT = '/' as AbsolutePath;
+const TWIN_ID = 1_000_000;
 
 export class SimKernel {
   readonly #random: Random;
@@ -165,6 +166,14 @@ export class SimKernel {
     return false;
   }
 
+  /** The mount that the directory above is in, or the nearest above that is there. */
+  mountRound(path: AbsolutePath): Mount {
+    for (let above = parentOf(path); ; above = parentOf(above)) {
+      const at = this.walk(above);
+      if (typeof at !== 'string') return at.mount;
+    }
+  }
+
   /** A tmpfs that nobody asked for; undefined where none can be mounted. */
   putStranger(label: string, target: AbsolutePath): Mount | undefined {
     if (this.mountTmpfs(label, target, []) !== undefined) return undefined;
@@ -181,7 +190,22 @@ export class SimKernel {
     return true;
   }
 
-  entries(): MountEntry[] {
+  /**
+   * `doubled`: the root was bound onto itself where it is shared, and every mount made since hangs on the mount that one
+   * sees nothing of as well (as for a kubelet in a container).
+   */
+  entries(doubled = false): MountEntry[] {
+    const entries = this.#entries();
+    if (!doubled) return entries;
+    const twins = entries.map((entry) => ({
+      ...entry,
+      mountId: entry.mountId + TWIN_ID,
+      parentId: entry.target === ROOT ? entry.mountId : entry.parentId + TWIN_ID,
+    }));
+    return [...entries, ...twins];
+  }
+
+  #entries(): MountEntry[] {
     return this.#mounts.map((mount) => ({
       mountId: mount.id,
       parentId: mount.parent?.id ?? 1,

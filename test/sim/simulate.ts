@@ -89,6 +89,7 @@ const ABSENCE_SEED = 5_000_000_029;
 const STRANGERS_SEED = 6_000_000_023;
 /** Of the seeds. */
 const STRANGERS_SHARE = 0.25;
+const DOUBLED_ROOT_SHARE = 0.2;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -124,8 +125,10 @@ export class Simulation {
     const absence = createRandom(seed + ABSENCE_SEED);
     const drawn = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
     const timed = withDeaths(withWalkTimes(drawn, createRandom(seed + WALKS_SEED)), deathsRandom);
-    const strangers = createRandom(seed - STRANGERS_SEED).chance(STRANGERS_SHARE);
-    const plan = { ...timed, absence: drawAbsence(absence.fork()), strangers };
+    const extra = createRandom(seed - STRANGERS_SEED);
+    const strangers = extra.chance(STRANGERS_SHARE);
+    const doubledRoot = extra.chance(DOUBLED_ROOT_SHARE);
+    const plan = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot };
     this.plan = mutation.plan?.(plan) ?? plan;
     this.#parserRandom = createRandom(seed + PARSER_SEED);
     this.#parser = drawParser(this.#parserRandom);
@@ -294,6 +297,8 @@ export class Simulation {
       random: this.#random.fork(),
       neighbours: this.#neighbours,
       trace: this.trace,
+      strangers: this.plan.strangers,
+      doubledRoot: this.plan.doubledRoot,
       weather: () =>
         this.stormy ? this.plan.weather : { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 },
       boundary: (kind, moment) => this.#diesAt(kind, moment),

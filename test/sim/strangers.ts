@@ -111,6 +111,9 @@ export class Strangers {
   #mount(path: AbsolutePath): readonly Mount[] {
     const { kernel, trace, layout } = this.#parts;
     if (kernel.isUnderStranger(path)) return [];
+    // Where nothing is mounted below, a stranger who came while nobody looked is not told from an administrator's disk.
+    const bases: readonly AbsolutePath[] = [layout.root, layout.pods, layout.plugins];
+    if (bases.includes(path) && !kernel.mounts().some(({ target }) => isBelow(target, path))) return [];
     const made = this.#makeDirectories(path);
     this.#count += 1;
     const mount = kernel.putStranger(`stranger-${this.#count}`, path);

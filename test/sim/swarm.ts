@@ -94,6 +94,8 @@ export interface Plan {
   readonly absence: AbsencePlan;
   /** Somebody mounts file systems of his own over our places. */
   readonly strangers: boolean;
+  /** The root directory is bound onto itself on a shared `/`. */
+  readonly doubledRoot: boolean;
 }
 
 /** Many short stories find more than few long ones. */
@@ -164,6 +166,7 @@ function drawPlan(random: Random): Plan {
     deathEveryMs: 0,
     absence: NO_ABSENCE,
     strangers: false,
+    doubledRoot: false,
   };
 }
 

@@ -121,6 +121,7 @@ function callOf(pod: string, changes: Partial<PublicationCall>): PublicationCall
     spec: BLOCK_SPEC,
     facts: { needs, publishContext: undefined, stagedMount: undefined },
     secrets: NO_SECRETS,
+    mount: undefined,
     stillWanted: () => true,
     fsGroup: undefined,
     step: () => {},

@@ -90,6 +90,7 @@ export function call(changes: Partial<PublicationCall> & { pod?: number } = {}):
     spec: SPEC,
     facts: STAGED,
     secrets: NO_SECRETS,
+    mount: undefined,
     stillWanted: () => true,
     fsGroup: undefined,
     step: () => {},

@@ -117,6 +117,7 @@ export function createSocketHost(): SocketHost {
       return ok({ mountId: 0, device: `8:${dev}`, inode: String(ino), bornNs: String(birthtimeNs) });
     },
     mountIdOf: async (path) => ok(mounts.get(path)?.mountId),
+    mountPlaceOf: async (path) => ok({ mountId: mounts.get(path)?.mountId, within: 1 }),
     async lookUpMount(path): Promise<Result<MountLookup>> {
       const mount = mounts.get(path);
       return ok(mount === undefined ? { mounted: false } : { mounted: true, ...mount });
