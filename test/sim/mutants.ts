@@ -6,6 +6,7 @@ import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/pl
 import { type Mutant, withHost } from './mutant.ts';
 import { DISK_MUTANTS } from './mutants-disk.ts';
 import { LATE_MUTANTS } from './mutants-late.ts';
+import { MOUNT_MUTANTS } from './mutants-mounts.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import { WALK_MUTANTS } from './mutants-walk.ts';
 import { REASON_MUTANTS } from './mutants-reasons.ts';
@@ -155,4 +156,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...WALK_MUTANTS,
   ...REASON_MUTANTS,
   ...GUARD_MUTANTS,
+  ...MOUNT_MUTANTS,
 ];

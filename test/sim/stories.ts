@@ -189,6 +189,11 @@ export function aboutUndoing(plan: Plan): Plan {
   };
 }
 
+/** Somebody mounts file systems of his own over our places, in every seed. */
+export function aboutStrangers(plan: Plan): Plan {
+  return { ...plan, strangers: true };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
@@ -200,6 +205,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'inline-volumes': aboutInlineVolumes,
   stragglers: aboutStragglers,
   questions: aboutQuestions,
+  strangers: aboutStrangers,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
 };

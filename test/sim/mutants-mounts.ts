@@ -1,0 +1,80 @@
+/** Planted bugs of what is seen at a path: other mounts taken for ours, lines of the table taken in their order. */
+import { ok } from '../../mount/failure.ts';
+import type { MountPlace } from '../../mount/host.ts';
+import type { MountTable } from '../../mount/mount-table.ts';
+import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import { verifyMounts } from '../../reconciler/verify.ts';
+import { type Mutant, withHost } from './mutant.ts';
+import type { Mutation } from './simulate.ts';
+import type { Plan } from './swarm.ts';
+
+const amongStrangers = (plan: Plan): Plan => ({ ...plan, strangers: true });
+
+/** What was seen there first is there for ever. */
+function looksOnce(): Mutation {
+  const seen = new Map<string, MountPlace>();
+  return {
+    plan: amongStrangers,
+    ...withHost((host) => ({
+      mountPlaceOf: async (path) => {
+        const place = await host.mountPlaceOf(path);
+        const known = seen.get(path);
+        if (!place.ok || place.value.mountId === undefined) return place;
+        if (known !== undefined) return ok(known);
+        seen.set(path, place.value);
+        return place;
+      },
+    })),
+  };
+}
+
+/** Whatever lies there at a resync is the volume from then on. */
+const takesWhatItFinds: Mutation = {
+  plan: amongStrangers,
+  policy: {
+    verifyMounts: (volume, table, shown, layout, ground) => {
+      const topAt = (path: Parameters<MountTable['at']>[0]) => {
+        const top = table.at(path).at(-1);
+        return top === undefined ? undefined : { mountId: top.mountId, device: top.device };
+      };
+      const { spec } = volume;
+      const publications = [...volume.publications].map(([key, one]) => {
+        const mount = one.mount && (topAt(layout.mountPoint(spec, one.spec)) ?? one.mount);
+        return [key, { ...one, mount }] as const;
+      });
+      const staged = spec.kind === 'csi' ? topAt(layout.stagingPath(spec)) : undefined;
+      const stagedMount = volume.stagedMount && (staged ?? volume.stagedMount);
+      const taken: ActualVolume = { ...volume, stagedMount, publications: new Map(publications) };
+      return verifyMounts(taken, table, shown, layout, ground);
+    },
+  },
+};
+
+/** Of two lines with one target the later one is what one sees. */
+const believesTheLaterLine: Mutation = {
+  plan: (plan) => ({ ...plan, doubledRoot: true }),
+  ...withHost((host) => ({
+    readMountTable: async () => {
+      const table = await host.readMountTable();
+      return table.ok ? ok({ ...table.value, at: table.value.named }) : table;
+    },
+  })),
+};
+
+export const MOUNT_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'does not look whose mount lies at its places',
+    caughtBy: ['foreign'],
+    make: looksOnce,
+  },
+  {
+    name: 'takes at a resync what it finds mounted for the volume',
+    caughtBy: ['foreign'],
+    make: () => takesWhatItFinds,
+  },
+  {
+    name: 'takes the later line of the mount table for what one sees',
+    caughtBy: ['stability', 'liveness', 'INV-11'],
+    make: () => believesTheLaterLine,
+  },
+];
