@@ -159,6 +159,8 @@ function isAbout(
   { kind, path }: OpenEffect,
 ): boolean {
   if (kind === 'findHolders') return false;
+  // On a doubt whose mount it is that one sees at a place.
+  if (kind === 'readMountTable') return true;
   const { layout } = world;
   const roots: readonly string[] = [
     layout.records,
