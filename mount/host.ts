@@ -98,7 +98,7 @@ export interface MountIdentity {
 export interface MountPlace {
   /** The mount whose root is at the path; undefined when it is no mount point, or absent. */
   readonly mountId: number | undefined;
-  /** The mount that the directory above it is in; of a directory that is missing, the nearest one above that is there. */
+  /** The mount that the directory above it is in; where that is missing, the nearest one above that is there. */
   readonly within: number;
 }
 

@@ -68,7 +68,7 @@ test('what lay over it at the start is told by what it hides; an administrator\u
   assert.ok(!covered.ok && covered.failure.code === 'mount-foreign');
 });
 
-test('lines that hang on another mount of the root hide nothing, nor does the same tree bound onto itself', async () => {
+test('lines that hang on another mount of the root hide nothing, nor does a tree bound onto itself', async () => {
   const twin = [line(2, 1, '/', { device: '254:1' }), line(21, 2, target, { device: volume.device })];
   const plain = line(20, 1, target);
   assert.ok(world([plain, ...twin]).learnt.ok);

@@ -66,7 +66,7 @@ test('what could not be looked at, or was noted without its device, is not judge
   const old = set();
   const known = old.publications.get(web.key);
   assert.ok(known);
-  const before = new Map([[web.key, { ...known, mount: { mountId: 41, device: '254:1' } }]]);
+  const before = new Map([[web.key, { ...known, mount: { mountId: 41, device: '254:1', root: '/disk' } }]]);
   assert.deepEqual(verified(new Map([[link, other]]), { ...old, publications: before }), ['present']);
 });
 

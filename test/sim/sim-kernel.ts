@@ -191,8 +191,8 @@ export class SimKernel {
   }
 
   /**
-   * `doubled`: the root was bound onto itself where it is shared, and every mount made since hangs on the mount that one
-   * sees nothing of as well (as for a kubelet in a container).
+   * `doubled`: the root was bound onto itself where it is shared, and every mount hangs on that one, too, where nobody
+   * sees it (as for a kubelet in a container).
    */
   entries(doubled = false): MountEntry[] {
     const entries = this.#entries();
