@@ -41,13 +41,13 @@ interface Look {
 const NOTHING_MOUNTED: Look = { mountId: undefined };
 
 /**
- * Wraps `stage`, `publish`, `expand`, `unpublish` and `unstage`. Guarantees: one look that costs the same at any table
- * size; the table is read only when what it shows is not what was proven. `mount-stacked`: something lies over the mount
- * itself; `mount-foreign`: over a directory above it, or where nothing of ours was proven; both name it, by type,
- * source and mount id, have effect `none`, and nothing was called.
+ * Wraps `stage`, `publish`, `expand`, `unpublish` and `unstage`. Guarantees: one look that costs the same at any
+ * table size; the table is read only when what it shows is not what was proven. `mount-stacked`: something lies
+ * over the mount itself; `mount-foreign`: over a directory above it, or where nothing of ours was proven; both name
+ * it, by type, source and mount id, have effect `none`, and nothing was called.
  *
- * A second layer of the volume's own file system is its driver's (some mount twice), and so is one that came while we
- * called, unless the volume is known to be of another kind of device.
+ * A second layer of the volume's own file system is its driver's (some mount twice), and so is one that came
+ * while we called, unless the volume is known to be of another kind of device.
  */
 export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: VolumePlugin): VolumePlugin {
   async function look(watched: Watched): Promise<Result<Look>> {
