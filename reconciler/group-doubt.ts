@@ -6,11 +6,12 @@ import type { ActualPublication, ActualVolume } from './actual-state.ts';
 /**
  * A place is down that was never surely there: its walk may have ended half-way. Of the pods that have the volume with
  * another group one gets it back whole: its place is unsure, so it is published and walked again. It is the last of
- * them, as the last one to come has the volume when all goes well.
+ * them, as the last one to come has the volume when all goes well. Nothing is done about a dead file system: no walk
+ * could, and the pods that have it keep their places.
  */
 export function doubtGroups(now: ActualVolume, gone: ActualPublication | undefined): ActualVolume {
   const taken = gone?.presence.kind === 'unsure' ? groupOf(gone.spec) : undefined;
-  if (taken === undefined) return now;
+  if (taken === undefined || now.sickness !== undefined) return now;
   const robbed = [...now.publications.values()].findLast(({ presence, spec }) => {
     const gid = groupOf(spec);
     return presence.kind === 'present' && gid !== undefined && gid !== taken;
@@ -23,6 +24,12 @@ export function doubtGroups(now: ActualVolume, gone: ActualPublication | undefin
   };
   const doubted: ActualPublication = { ...robbed, presence: { kind: 'unsure', because } };
   return { ...now, publications: new Map(now.publications).set(robbed.spec.key, doubted) };
+}
+
+/** A pod has it, though whose group the files have is in doubt. */
+export function isHeld({ presence }: ActualPublication): boolean {
+  if (presence.kind !== 'unsure') return presence.kind === 'present';
+  return typeof presence.because === 'object' && presence.because.code === 'group-unfinished';
 }
 
 /** The group that a place of this sort gives the files to. */

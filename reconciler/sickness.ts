@@ -1,4 +1,5 @@
 /** A file system that serves no more under a volume that stands, and what follows from that. Pure. */
+import { isHeld } from './group-doubt.ts';
 import type { Failure } from '../mount/failure.ts';
 import type { PublicationKey } from '../plugins/volume.ts';
 import type { ActualPublication, ActualVolume, Outcome } from './actual-state.ts';
@@ -33,7 +34,7 @@ export function isStageDead(volume: ActualVolume | undefined): boolean {
 
 /** No pod surely has it: what may be left in places shows the dead one, or nothing. */
 export function isFreeToRenew({ publications }: ActualVolume): boolean {
-  return [...publications.values()].every(({ presence }) => presence.kind !== 'present');
+  return ![...publications.values()].some(isHeld);
 }
 
 /** Published and found dead, as the volume of a driver that does not stage is: only another mount can serve. */
@@ -51,7 +52,7 @@ export function deadStageFailure(
   if (known === undefined || failure === undefined || !isStageDead(known)) return undefined;
   if (known.publications.get(place)?.presence.kind === 'present') return undefined;
   const pods = [...known.publications.values()]
-    .filter(({ presence }) => presence.kind === 'present')
+    .filter(isHeld)
     .map(({ spec: { pod } }) => (pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`));
   if (pods.length === 0)
     return { ...failure, message: `${failure.message}; no pod has it: it is taken down first` };

@@ -37,6 +37,12 @@ test('RC-16: a pod whose volume may be half another group’s is published, and 
   ]);
 });
 
+test('a pod that has a dead volume keeps its place: no walk could put its group right', () => {
+  const failure = { code: 'file-system-dead', message: 'EIO', effect: 'unknown' } as const;
+  const volume = shared('unsure', { a: 1_000, gone: 2_000 });
+  assert.deepEqual(afterTheLastIsDown({ ...volume, sickness: { failure, of: 'stage' } }), ['a present']);
+});
+
 test('nobody is walked again for a place that was surely there, or was of the same group, or of none', () => {
   for (const volume of [
     shared('present', { a: 1_000, gone: 2_000 }),
