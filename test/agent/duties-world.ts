@@ -198,7 +198,7 @@ function wholeHost(host: SocketHost, answers: Answers): Host {
           [['/', HOST_DISK] as const, ...host.mounts].map(
             ([target, { mountId, device }]): MountEntry => ({
               mountId,
-              parentId: 1,
+              parentId: HOST_DISK.mountId,
               device,
               root: '/',
               target: target as MountEntry['target'],
