@@ -65,33 +65,34 @@ export class Absences {
    * RS-02, AP-12: what vanished while nobody looked is kept for its time, for whoever of the wanted it may have been.
    * One whose name another pod has by now is surely gone.
    */
-  checkTeardown(what: string, uid: string): void {
+  checkTeardown(what: string, uid: string, path: string): void {
     if (what.includes('/kubernetes.io~empty-dir/')) this.#checkLast(what, uid);
     const { life, plan, time, world } = this.#sim;
     const [first] = life?.listings ?? [];
     if (first === undefined || plan.absence.holdMs === 0 || world.isSucceeded(uid)) return;
     if (life?.listings.some(({ kept }) => kept.has(uid)) === true) return;
-    // A driver may come to a call of an earlier life only now.
-    if (what.startsWith('Node') && !this.#isUnpublishing(uid)) return;
-    // What may still come of a call that was given up goes back, whoever is wanted by then.
-    if (this.#hasTombstone(uid)) return;
+    if (this.#isGivenBack(path)) return;
     const sinceMs = time.nowMs() - first.atMs;
     if (sinceMs < plan.absence.holdMs)
       this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
   }
 
-  #hasTombstone(uid: string): boolean {
+  /**
+   * What may have come of a call that was given up goes back, whoever is held by then: the place had gone already, and
+   * no pod was told of it since.
+   */
+  #isGivenBack(path: string): boolean {
+    const { layout, told } = this.#sim.world;
+    if (told.has(path)) return false;
     const volumes = [...(this.#sim.earlyView()?.reconciler.actual().values() ?? [])];
-    return volumes.some(
-      ({ tombstones }) => tombstones?.some((one) => one.publication?.pod.uid === uid) === true,
+    return volumes.some(({ spec, publications }) =>
+      [...publications.values()].some(({ spec: place, presence, untold }) => {
+        const because = presence.kind === 'unsure' ? presence.because : undefined;
+        const isLate = typeof because === 'object' && because.code === 'late-effect' && untold === true;
+        const paths = [layout.target(spec, place), layout.mountPoint(spec, place)];
+        return isLate && [...paths, layout.blockPublication(place).published].some((one) => one === path);
+      }),
     );
-  }
-
-  #isUnpublishing(uid: string): boolean {
-    const running = this.#sim.earlyView()?.reconciler.running() ?? [];
-    return running.some(({ operation }) => {
-      return operation.kind === 'unpublish' && operation.publication.startsWith(`${uid}/`);
-    });
   }
 
   /** What is gone for good goes last, and not while it is unknown what is wanted, as far as the agent knows. */

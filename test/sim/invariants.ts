@@ -88,7 +88,7 @@ export function checkTeardown(sim: Simulation, what: string, path: string, handl
   if (handle !== undefined && sim.world.deaths.isDead(sim.world.backingOfHandle(handle))) return;
   const uid = (POD_PATH.exec(path) ?? DEVICE_PATH.exec(path))?.[1];
   if (uid === undefined) return;
-  sim.absences.checkTeardown(what, uid);
+  sim.absences.checkTeardown(what, uid, path);
   // Never there for the pod, it may go to be set up as it is wished by now, or because its device cannot be held.
   const isOurBind = POD_PATH.exec(path) === null && what.startsWith('unmount');
   if (!sim.world.told.has(path) && (isOurBind || sim.world.storage.isChanged() || isRenewing(sim, uid)))
