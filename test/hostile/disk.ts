@@ -3,7 +3,7 @@ import { existsSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { must, run } from './command.ts';
 import { type FuseMount, mountFuse } from './fuse-server.ts';
-import { kernelMounts, numberOfDevice } from './kernel.ts';
+import { kernelMounts, mountShownAt, numberOfDevice } from './kernel.ts';
 
 export type DiskKind = 'ext4' | 'xfs' | 'fuse';
 
@@ -72,7 +72,9 @@ export class Disk {
 
   /** As a disk does that fails: what is mounted is good for nothing, until it is mounted anew. */
   async die(): Promise<string | undefined> {
-    const mount = kernelMounts().find((one) => this.isShownBy(one));
+    const mounts = kernelMounts().filter((one) => this.isShownBy(one));
+    // Only xfs is told by a path, which must not lead to what somebody mounted over it.
+    const mount = mounts.find(({ id, target }) => this.kind !== 'xfs' || mountShownAt(target)?.id === id);
     if (mount === undefined || this.deadSinceMs !== undefined) return undefined;
     if (this.kind === 'fuse') for (const fuse of this.fuses) await fuse.kill();
     else if (this.kind === 'xfs') await must(['xfs_io', '-x', '-c', 'shutdown -f', mount.target]);

@@ -54,6 +54,8 @@ const SETTINGS = {
   path_deadline_ms: 3_000,
   resync_ms: 2_000,
   statistics_interval_ms: 3_000,
+  vanished_hold_ms: 20_000,
+  late_effect_ms: 40_000,
   back_off: { first_ms: 50, max_ms: 1_000 },
   allow_private_mount_namespace: true,
   node_name: 'hostile',
