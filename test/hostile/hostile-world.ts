@@ -76,6 +76,8 @@ export class HostileWorld {
   /** The manifests are elsewhere, and nobody removed a pod. */
   areManifestsAway = false;
   startedMs = 0;
+  /** When the last foreign mount went. */
+  uncoveredMs = 0;
   #agent: ChildProcess | undefined;
   #program = '';
   #pods = 0;
@@ -142,11 +144,11 @@ export class HostileWorld {
     return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).join('\n') : '';
   }
 
-  podComes(): string {
+  podComes(handle = this.random.pick(this.disks).handle): string {
     this.#pods += 1;
     const pod: WantedPod = {
       uid: `pod-${this.#pods}`,
-      handle: this.random.pick(this.disks).handle,
+      handle,
       sinceMs: performance.now(),
       ran: false,
     };
@@ -207,6 +209,7 @@ export class HostileWorld {
       const plain = await run(['umount', '--', foreign.path]);
       if (plain.code !== 0) await must(['umount', '--lazy', '--', foreign.path]);
     }
+    this.uncoveredMs = performance.now();
     this.tell(`somebody takes mount ${foreign.mountId} from ${foreign.path.slice(this.scratch.length)}`);
   }
 

@@ -91,6 +91,7 @@ async function calm(world: HostileWorld, oracle: HostileOracle, interrupted: Abo
   for (const foreign of [...world.foreign].reverse()) await world.unmountForeign(foreign);
   for (const disk of world.disks) await disk.hang(false);
   await world.startAgent();
+  replacePodsOfDead(world);
   const up = await until(world, interrupted, ({ pods, summary }) => {
     const wanted = [...world.wanted.keys()];
     const isReady = (uid: string): boolean => pods.find((one) => one.uid === uid)?.ready === true;
@@ -112,6 +113,16 @@ async function calm(world: HostileWorld, oracle: HostileOracle, interrupted: Abo
       .map(({ target }) => `mount ${target}`),
     ...loopDevicesOf(world.scratch),
   ]);
+}
+
+/** As the status tells the user to: who ran on a file system that died goes, and who is new to it must come up. */
+function replacePodsOfDead(world: HostileWorld): void {
+  const dead = world.disks.filter(({ deadSinceMs }) => deadSinceMs !== undefined);
+  for (const { uid, handle, ran } of [...world.wanted.values()]) {
+    if (!ran || dead.every((disk) => disk.handle !== handle)) continue;
+    world.podGoes(uid);
+    world.tell(`${uid} goes, and for it ${world.podComes(handle)}`);
+  }
 }
 
 /** Undefined when it came to hold; otherwise what the agent says is in the way. */

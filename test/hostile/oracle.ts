@@ -19,6 +19,8 @@ export class HostileOracle {
   readonly findings: string[] = [];
   readonly #world: HostileWorld;
   readonly #mounted = new Set<string>();
+  /** New to a disk that died, and nobody had to know of it yet. */
+  readonly #early = new Set<string>();
   readonly #untoldSinceMs = new Map<string, number>();
   checks = 0;
   readies = 0;
@@ -68,7 +70,10 @@ export class HostileOracle {
     if (told?.ready === true) this.#leaveNote(pod);
     if (data === undefined) return;
     if (data.state === 'mounted') await this.#mustBeTrue(pod, data);
-    else this.#mounted.delete(pod.uid);
+    else {
+      this.#mounted.delete(pod.uid);
+      this.#early.delete(pod.uid);
+    }
     if (data.state !== 'mounted' && data.reason === null && data.state !== 'mounting')
       this.#find('silent', `${pod.uid} is ${data.state} without a reason`);
   }
@@ -103,14 +108,25 @@ export class HostileOracle {
     }
     this.#untoldSinceMs.delete(pod.uid);
     if (!isNew) return;
-    this.readies += 1;
-    const deadForMs = disk.deadSinceMs === undefined ? 0 : nowMs - disk.deadSinceMs;
-    if (deadForMs > KNOWN_AFTER_MS && nowMs - world.startedMs > KNOWN_AFTER_MS)
-      this.#find(
-        'dead-given',
-        `${pod.uid} is ready on ${pod.handle}, which died ${Math.round(deadForMs)} ms ago`,
-      );
-    else if (disk.deadSinceMs === undefined && !disk.isHung) await this.#write(pod, target, shown.id);
+    if (!this.#early.has(pod.uid)) this.readies += 1;
+    if (disk.deadSinceMs !== undefined) this.#mustBeTold(pod, data, disk.deadSinceMs);
+    else if (!disk.isHung) await this.#write(pod, target, shown.id);
+  }
+
+  /** Judged once it could be known: what is uncovered is looked at again before long, and then something is said. */
+  #mustBeTold({ uid, handle }: WantedPod, { reason }: PodVolumeStatus, deadSinceMs: number): void {
+    const nowMs = performance.now();
+    const forMs = nowMs - Math.max(deadSinceMs, this.#world.startedMs, this.#world.uncoveredMs);
+    const isEarly = this.#early.has(uid);
+    if (forMs <= (isEarly ? TOLD_AFTER_MS : KNOWN_AFTER_MS)) {
+      this.#mounted.delete(uid);
+      this.#early.add(uid);
+      return;
+    }
+    this.#early.delete(uid);
+    if (isEarly && reason !== null) return;
+    const deadMs = Math.round(nowMs - deadSinceMs);
+    this.#find('dead-given', `${uid} is ready on ${handle}, which died ${deadMs} ms ago`);
   }
 
   /** When something was mounted over the path or an ancestor of it. */
