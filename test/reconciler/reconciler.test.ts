@@ -423,6 +423,28 @@ test('A-071: an expansion refused as in use is asked again only after unpublish,
   assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(30));
 });
 
+test('A-071: what was refused while a pod went slowly is asked for again without it, and delays no next pod', async () => {
+  const { host, plugins, reconciler } = bench();
+  plugins.needs = GROWS;
+  const ofSize = (count: number, pod: string) => {
+    const size = { bytes: bytes(count), knownBytes: bytes(10), held: undefined };
+    return { ...wantedAs('ReadWriteOncePod', 'data', [pod]), size };
+  };
+  reconciler.setDesired(wish([ofSize(10, 'web')]));
+  await settled();
+  plugins.fault = (kind) => {
+    if (kind === 'expand') return { code: 'expand-in-use', message: 'in use', effect: 'none' };
+    return kind === 'unpublish' ? { ...timedOut, effect: 'none' } : undefined;
+  };
+  reconciler.setDesired(wish([ofSize(20, 'next')]));
+  await host.advance(30_000);
+  assert.ok(plugins.calls.includes('expand data'));
+  plugins.fault = () => undefined;
+  await host.advance(60_000);
+  assert.ok(plugins.world.has(place('next', 'data').key), 'the next pod has it');
+  assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(20));
+});
+
 test('A-071: what a growth was refused for ends with the quarantine that took the volume down', async () => {
   const { host, plugins, reconciler } = await mounted(10);
   plugins.fault = (kind) =>
