@@ -288,6 +288,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     assert(now !== undefined, 'a volume with an operation in flight is known');
     const heard = lookout.ended(now, operation, outcome);
     const learnt = noteSickness(policy.learn(heard, before, operation, outcome), operation, outcome);
+    // What the growth waited for has come to pass, and it goes before the next pod.
+    if (now.refusedExpansion !== undefined && learnt.refusedExpansion === undefined)
+      executor.forgive(operation.volume, 'climbs');
     report.step({ kind: 'recording' });
     await settle(learnt, isToldOnce(now, learnt));
     return outcome;
