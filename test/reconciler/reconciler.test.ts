@@ -423,7 +423,7 @@ test('A-071: an expansion refused as in use is asked again only after unpublish,
   assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(30));
 });
 
-test('A-071: what was refused while a pod went slowly is asked for again without it, and delays no next pod', async () => {
+test('A-071: what was refused while a pod went slowly is asked for again after it, before the next pod', async () => {
   const { host, plugins, reconciler } = bench();
   plugins.needs = GROWS;
   const ofSize = (count: number, pod: string) => {

@@ -2,7 +2,7 @@
  * Seeds that once failed, each with what was wrong. A change of the generator makes other stories of them: then
  * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
  */
-import { aboutFullDisks, aboutInlineVolumes } from './stories.ts';
+import { aboutAbsentManifests, aboutFullDisks, aboutInlineVolumes } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 export interface Regression {
@@ -119,5 +119,18 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 80,
     sentence: 'beginning to undo is written down on a full disk, however often its agent is killed',
     plan: aboutFullDisks,
+  },
+  {
+    seed: 990036,
+    sentence: 'a late publish of a pod that had gone is given back while another start holds what vanished',
+    plan: aboutAbsentManifests,
+    isOfAbsence: true,
+  },
+  {
+    seed: 990197,
+    sentence:
+      'a growth that was refused while a held pod had the volume is asked for again before the next pod',
+    plan: aboutAbsentManifests,
+    isOfAbsence: true,
   },
 ];
