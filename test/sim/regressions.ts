@@ -2,7 +2,13 @@
  * Seeds that once failed, each with what was wrong. A change of the generator makes other stories of them: then
  * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
  */
-import { aboutAbsentManifests, aboutFullDisks, aboutInlineVolumes } from './stories.ts';
+import {
+  aboutAbsentManifests,
+  aboutDeadAndTaken,
+  aboutDeadAndWalked,
+  aboutFullDisks,
+  aboutInlineVolumes,
+} from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 export interface Regression {
@@ -132,5 +138,16 @@ export const REGRESSIONS: readonly Regression[] = [
       'a growth that was refused while a held pod had the volume is asked for again before the next pod',
     plan: aboutAbsentManifests,
     isOfAbsence: true,
+  },
+  { seed: 812206, sentence: 'what dies while it is walked fails the walk, and is not ready with two groups' },
+  {
+    seed: 44,
+    sentence: 'a pod that has lost its mount of what is dead does not keep it from being set up anew',
+    plan: aboutDeadAndTaken,
+  },
+  {
+    seed: 130,
+    sentence: 'a pod that is to get its group back keeps its mount when the file system dies',
+    plan: aboutDeadAndWalked,
   },
 ];

@@ -125,6 +125,22 @@ export function aboutDeadFileSystems(plan: Plan): Plan {
   };
 }
 
+/** The same, and the mounts are taken, too: a pod may lose its mount of what is dead. */
+export function aboutDeadAndTaken(plan: Plan): Plan {
+  const dead = aboutDeadFileSystems(plan);
+  return {
+    ...dead,
+    safetyMs: 60_000,
+    events: { ...dead.events, podGoes: 1, podReplaced: 0, mountTaken: 5 },
+  };
+}
+
+/** Volumes that are given to groups, and die meanwhile. */
+export function aboutDeadAndWalked(plan: Plan): Plan {
+  const walked = aboutGroups(plan);
+  return { ...walked, deathEveryMs: 3_000, events: { ...walked.events, mountTaken: 0, diskUnplugged: 0 } };
+}
+
 /**
  * Drivers whose calls are given up and take effect later, and pods that come and go meanwhile. They keep what they can
  * do, and records are not damaged: who knows of the call is the record.
@@ -198,6 +214,8 @@ export function aboutStrangers(plan: Plan): Plan {
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
+  'dead-and-taken': aboutDeadAndTaken,
+  'dead-and-walked': aboutDeadAndWalked,
   'full-disk': aboutFullDisks,
   'sick-disk': aboutSickDisks,
   undoing: aboutUndoing,
