@@ -10,7 +10,7 @@ import type { AgentView } from '../../agent/agent.ts';
 import type { Backing } from './backing.ts';
 import type { FileSystem } from './file-tree.ts';
 import type { Random } from './random.ts';
-import type { SimKernel } from './sim-kernel.ts';
+import type { Mount, SimKernel } from './sim-kernel.ts';
 import type { SimStorage } from './sim-storage.ts';
 import type { Plan } from './swarm.ts';
 import type { Trace } from './trace.ts';
@@ -121,11 +121,21 @@ export class FileSystemDeaths {
     );
   }
 
-  /** May it begin though its volume is wanted? What pods surely have stays with them. */
+  /**
+   * May it begin though its volume is wanted? What pods surely have stays with them: what the agent believed is taken
+   * for sure, unless the mount that it knew is not there any more.
+   */
   mayGo(operation: Operation, known: ActualVolume | undefined, before: ActualVolume | undefined): boolean {
     if (known === undefined || !this.isDead(this.#backingOf(known.spec))) return false;
     if (!('publication' in operation)) return true;
-    return before?.publications.get(operation.publication)?.presence.kind !== 'present';
+    const place = before?.publications.get(operation.publication);
+    if (place?.presence.kind !== 'present') return true;
+    const { fileSystem } = this.#backingOf(known.spec) ?? {};
+    const isIt = (mount: Mount): boolean =>
+      mount.id === place.mount?.mountId &&
+      mount.fileSystem === fileSystem &&
+      !mount.target.endsWith('/globalmount');
+    return place.mount !== undefined && !this.#parts.kernel.mounts().some(isIt);
   }
 
   #deathOf(name: string): FileSystem['death'] {

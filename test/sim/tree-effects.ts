@@ -17,6 +17,8 @@ export function changeOwnershipPart(
   if (typeof root === 'string') return root;
   if (root.inode.kind !== 'directory') return root.inode.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
   const { mount } = root;
+  const death = mount.fileSystem.death?.cause;
+  if (death === 'input-output' || death === 'daemon-gone') return 'EIO';
   const report = { seen: 0, changed: 0, refused: 0, mountId: mount.id, right: true };
   const top = follow(root.inode, part.names);
   if (top === undefined) return { ...report, directories: [] };
@@ -29,6 +31,11 @@ export function changeOwnershipPart(
     const denied = kernel.changeGroup(mount, inode, part.gid, mode);
     if (denied === undefined) report.changed += 1;
     else report.refused += 1;
+  };
+  // As on the real host: nothing below a root that is read-only can have been changed.
+  const isLockedRoot = (): boolean => {
+    const isLocked = death !== undefined || mount.options.includes('ro');
+    return part.names.length === 0 && isLocked && !isOwned(top, part);
   };
   const children = [...top.entries.values()].filter(({ mountsOn }) => mountsOn === 0);
   switch (part.scope) {
@@ -55,11 +62,11 @@ export function changeOwnershipPart(
     }
     case 'tree':
       for (const child of children) visit(child, change);
+      if (isLockedRoot()) return 'EROFS';
       change(top);
       return { ...report, directories: [] };
     case 'self':
-      // As on the real host: nothing below a root that is read-only can have been changed.
-      if (part.names.length === 0 && mount.options.includes('ro') && !isOwned(top, part)) return 'EROFS';
+      if (isLockedRoot()) return 'EROFS';
       change(top);
       return { ...report, directories: [] };
   }
