@@ -29,6 +29,12 @@ export type CallMood =
   | { readonly kind: 'lost' }
   | { readonly kind: 'late' | 'silent'; readonly afterMs: number };
 
+/** What takes effect after it was given up; without an end it is about to. */
+interface LateTeardown {
+  readonly askedMs: number;
+  endedMs: number | undefined;
+}
+
 interface Book {
   readonly disk: Disk;
   staged: string | undefined;
@@ -47,6 +53,8 @@ const INTERNAL = 13;
 export class HostileDriver {
   mood: () => CallMood = () => ({ kind: 'good' });
   calls = 0;
+  readonly #lateTeardowns: LateTeardown[] = [];
+  #isClosed = false;
   readonly #books = new Map<string, Book>();
   readonly #tell: (line: string) => void;
   #servers: readonly GrpcServer[] = [];
@@ -82,7 +90,9 @@ export class HostileDriver {
     ];
   }
 
+  /** Nothing that is still to come does. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     for (const server of this.#servers) await server.close();
   }
 
@@ -98,6 +108,13 @@ export class HostileDriver {
 
   lateEffects(): number {
     return [...this.#books.values()].reduce((sum, { late }) => sum + late, 0);
+  }
+
+  /** Did it, after the one moment, take something down for which it was asked before the other? */
+  tookDownLate(afterMs: number, askedBeforeMs: number): boolean {
+    return this.#lateTeardowns.some(
+      ({ askedMs, endedMs }) => askedMs < askedBeforeMs && (endedMs === undefined || endedMs >= afterMs),
+    );
   }
 
   #node(): GrpcImplementation<typeof NodeService> {
@@ -161,7 +178,10 @@ export class HostileDriver {
 
   async #later(book: Book, what: string, afterMs: number, act: () => Promise<void>): Promise<void> {
     book.late += 1;
+    const teardown: LateTeardown = { askedMs: performance.now(), endedMs: undefined };
     await new Promise((resolve) => setTimeout(resolve, afterMs));
+    if (this.#isClosed) return;
+    if (what.startsWith('un')) this.#lateTeardowns.push(teardown);
     try {
       await act();
       this.#tell(`driver: late, ${what} takes effect`);
@@ -169,6 +189,7 @@ export class HostileDriver {
       this.#tell(`driver: late, ${what} fails: ${error instanceof Error ? error.message : String(error)}`);
     } finally {
       book.late -= 1;
+      teardown.endedMs = performance.now();
     }
   }
 

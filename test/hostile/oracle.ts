@@ -22,6 +22,7 @@ export class HostileOracle {
   /** New to a disk that died, and nobody had to know of it yet. */
   readonly #early = new Set<string>();
   readonly #untoldSinceMs = new Map<string, number>();
+  #lookedMs = 0;
   checks = 0;
   readies = 0;
 
@@ -44,12 +45,18 @@ export class HostileOracle {
     for (const pod of this.#world.wanted.values()) await this.#judge(pod, status);
   }
 
-  /** Nobody but who made it takes a foreign mount away, and a driver is not made to. */
+  /**
+   * Nobody but who made it takes a foreign mount away, and a driver is not made to. One that comes late to a call of
+   * before does by itself: what was mounted over one place of a volume is over its other places, too, being peers.
+   */
   #foreignMountsStand(): void {
+    const sinceMs = this.#lookedMs;
+    this.#lookedMs = performance.now();
     const ids = new Set(kernelMounts().map(({ id }) => id));
     for (const one of [...this.#world.foreign]) {
       if (ids.has(one.mountId)) continue;
       this.#world.foreign.splice(this.#world.foreign.indexOf(one), 1);
+      if (this.#world.driver.tookDownLate(sinceMs, one.sinceMs)) continue;
       this.#find('foreign-unmounted', `mount ${one.mountId} at ${one.path} was taken away by somebody else`);
     }
   }
