@@ -221,7 +221,7 @@ export function createAgent(parts: AgentParts): Agent {
     async start() {
       const loaded = await records.load();
       if (!loaded.ok) return loaded;
-      const table = await host.readMountTable();
+      const table = await host.readMountTable(config.root);
       // Without it nobody knows whether the records are ours: another file system may lie over them.
       if (!table.ok) return table;
       const grounded = ground.learn(table.value);

@@ -90,9 +90,9 @@ export function createDirectoryTrust(parts: DirectoryTrustParts): DirectoryTrust
   }
 
   async function describe(identity: DirectoryIdentity): Promise<Result<KnownDirectory>> {
-    const table = await host.readMountTable();
+    const table = await host.readMountTable(directory);
     if (!table.ok) return table;
-    const mount = table.value.entries.find(({ mountId }) => mountId === identity.mountId);
+    const mount = table.value.byId(identity.mountId);
     if (mount !== undefined) return ok(knownDirectory(directory, identity, mount, host.bootId));
     const message = `the mount that ${directory} is on has just gone`;
     return fail({ code: 'directory-replaced', message, effect: 'none', blocker: directory });

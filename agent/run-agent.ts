@@ -118,7 +118,6 @@ async function createHost(
     remote: remote.call,
     watch: watcher.watch,
     brokerCommand,
-    root: config.root,
     helpersDescriptor,
     deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
   });
@@ -144,7 +143,7 @@ async function checkHost({ config, log, mountNamespace }: Launch, host: LinuxHos
   const checked = checkMountNamespace({
     own: mountNamespace('self'),
     first: mountNamespace('1'),
-    table: await host.readMountTable(),
+    table: await host.readMountTable(config.root),
     root: config.root,
   });
   if (checked.ok || !config.allowPrivateMountNamespace) return checked;

@@ -72,7 +72,7 @@ export function createGround(
     async refuseStranger(path, within) {
       const base = baseOf(path);
       if (base === undefined || ways.get(base)?.at(-1) === within) return ok(undefined);
-      const table = await host.readMountTable();
+      const table = await host.readMountTable(root);
       if (!table.ok) return fail({ ...table.failure, effect: 'none' });
       // The table could not be read at the start.
       if (ways.size === 0) learn(table.value);

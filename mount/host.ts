@@ -258,10 +258,10 @@ export interface Host extends Clock {
 
   // Mounts.
   /**
-   * The table, read once: at start, at resync, and after a doubt. Mounts that are neither below the agent's root nor on
-   * the way to it may be missing.
+   * The table, read once: at start, at resync, and after a doubt. It has the mounts at `about`, below it and on the way
+   * to it; others may be missing.
    */
-  readMountTable(): Promise<Result<MountTable>>;
+  readMountTable(about: AbsolutePath): Promise<Result<MountTable>>;
   /**
    * The id of the mount whose root is at `path`; undefined when it is no mount point, or absent. The same cost at any
    * table size, and it never asks the mounted file system: a dead one can be taken down.

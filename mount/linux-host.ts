@@ -24,8 +24,6 @@ import type { ToolRequest } from './tool.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
 
 export interface LinuxHostParts {
-  /** Mounts that are neither below it nor on the way to it are left out of the mount table; without it all are in. */
-  readonly root?: AbsolutePath;
   /** The gRPC client of the plugins floor. */
   readonly remote: Host['call'];
   /** The directory watcher of the agent floor. */
@@ -140,7 +138,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     rename: (from, to) => ask('rename', { from, to }),
     makeLink: (path, text) => ask('makeLink', { path, text }),
     readLink: (path) => ask('readLink', { path }),
-    readMountTable: async () => readMountTable(parts.root),
+    readMountTable: async (about) => readMountTable(about),
     mountIdOf: (path) => ask('mountIdOf', { path }),
     mountPlaceOf: (path) => ask('mountPlaceOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
@@ -190,9 +188,9 @@ function createTurns(): <T>(key: string, task: () => Promise<T>) => Promise<T> {
   };
 }
 
-/** What is kept is what may be ours, however many mounts others have. */
-function readMountTable(root: AbsolutePath | undefined): Result<MountTable> {
-  const keep = root === undefined ? undefined : aboutPath(root);
+/** What is kept is what was asked about, however many mounts others have. */
+function readMountTable(about: AbsolutePath): Result<MountTable> {
+  const keep = aboutPath(about);
   let text = readMountInfo(undefined, keep);
   if (!isTableSteady(release())) {
     for (let reads = 1; reads < TABLE_READS_MAX && text.ok; reads += 1) {

@@ -69,7 +69,7 @@ async function mountTmpfs(host: Host, { target, options }: TmpfsRequest): Promis
 
 /** The table knows what a lookup does not: how many layers, and of what. */
 async function verifyOurs(host: Host, target: AbsolutePath): Promise<Result<MountIdentity>> {
-  const table = await host.readMountTable();
+  const table = await host.readMountTable(target);
   if (!table.ok) return table;
   const stack = table.value.at(target);
   const [only] = stack;

@@ -59,7 +59,7 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     if (!grounded.ok) return grounded;
     if (mountId === proven?.mountId || (proven === undefined && isBlock(watched.spec)))
       return ok({ mountId });
-    const table = await host.readMountTable();
+    const table = await host.readMountTable(layout.root);
     if (!table.ok) return fail({ ...table.failure, effect: 'none' });
     const strange =
       proven === undefined
@@ -141,7 +141,7 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     const known = place.proven ?? place.staged;
     if (known === undefined || known.device === made.device || isBlock(place.spec)) return done;
     if (majorOf(known.device) === majorOf(made.device) && known.fsType === undefined) return done;
-    const table = await host.readMountTable();
+    const table = await host.readMountTable(layout.root);
     if (!table.ok) return doubtful<never>(table);
     const top = table.value.at(place.path).at(-1);
     if (top === undefined || !isProven(top, made) || isOfKind(top, known)) return done;
@@ -152,7 +152,7 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
   async function blame(place: Watched | undefined, failure: Failure): Promise<Failure> {
     const isLeft = failure.code === 'unpublished-still-mounted' || failure.code === 'unstaged-still-mounted';
     if (!isLeft || place?.proven === undefined) return failure;
-    const table = await host.readMountTable();
+    const table = await host.readMountTable(layout.root);
     const stranger = table.ok ? judgeProven(place, place.proven, table.value) : undefined;
     return stranger === undefined ? failure : { ...failure, ...stranger, effect: failure.effect };
   }

@@ -74,7 +74,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const finds = createFinds(known);
   const pods = new Set([...known.values()].flatMap(podsOf));
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
-  const table = await host.readMountTable();
+  const table = await host.readMountTable(layout.root);
   if (!table.ok) return NOTHING_FOUND;
   for (const directory of [layout.pods, layout.plugins]) {
     const stranger = scan.ground.strangerOver(table.value, below(directory, '*'));
@@ -99,7 +99,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   covered.push(...findOrphans(table.value, layout, known, finds, disk));
   const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => spec.kind === 'orphan');
   // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
-  const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable() : table;
+  const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
   if (!again.ok)
     return { ...NOTHING_FOUND, volumes: finds.list().filter(({ spec }) => spec.kind !== 'orphan') };
   const now = again.value;

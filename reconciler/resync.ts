@@ -60,7 +60,7 @@ export function createResync(parts: ResyncParts): Resync {
   async function compare(): Promise<void> {
     const changed = new Set<VolumeId>();
     changedWhileReading = changed;
-    const table = await host.readMountTable();
+    const table = await host.readMountTable(layout.root);
     // Without a table there is nothing to judge a device by.
     const shown = await lookAtDevices(host, layout, table.ok ? believedPresent() : []);
     if (stopped) return;

@@ -80,7 +80,7 @@ function refused(answer: RemoteReply<unknown>, status: number): void {
 }
 
 async function layers({ host }: CsiDriverWorld, path: AbsolutePath): Promise<readonly string[][]> {
-  const table = await host.readMountTable();
+  const table = await host.readMountTable(path);
   assert.ok(table.ok);
   return table.value.at(path).map(({ options }) => [...options]);
 }

@@ -463,13 +463,29 @@ function mountSentences(sentence: Sentence): void {
     const target = below(root, 'm');
     await mountTmpfs(host, target);
     const { mountId, device } = await mounted(host, target);
-    const stack = value(await host.readMountTable()).at(target);
+    const stack = value(await host.readMountTable(target)).at(target);
     assert.deepEqual(
       stack.map((entry) => [entry.mountId, entry.device, entry.fsType, entry.source, entry.root]),
       [[mountId, device, 'tmpfs', 'contract', '/']],
     );
     value(await host.unmount(target));
-    assert.deepEqual(value(await host.readMountTable()).at(target), []);
+    assert.deepEqual(value(await host.readMountTable(target)).at(target), []);
+  });
+  sentence('the table about a path has what is on the way to it and below it', async ({ host, root }) => {
+    const [way, end] = [below(root, 'm'), below(root, 'm', 'd', 'n')];
+    await mountTmpfs(host, way);
+    value(await host.makeDirectory(below(way, 'd'), 0o755));
+    await mountTmpfs(host, end);
+    const ids = [(await mounted(host, way)).mountId, (await mounted(host, end)).mountId];
+    for (const about of [root, way, below(way, 'd'), end, below(end, 'not-there')]) {
+      const { entries } = value(await host.readMountTable(about));
+      const seen = entries.map(({ mountId }) => mountId).filter((mountId) => ids.includes(mountId));
+      assert.deepEqual(seen, ids, about);
+    }
+    const identity = value(await host.identifyDirectory(end));
+    assert.equal(value(await host.readMountTable(end)).byId(identity.mountId)?.target, end);
+    value(await host.unmount(end));
+    value(await host.unmount(way));
   });
   sentence(
     'a directory in a mount, a file and an absent path are no mount points',
@@ -496,7 +512,7 @@ function mountSentences(sentence: Sentence): void {
     await mountTmpfs(host, target);
     const upper = await mounted(host, target);
     assert.notEqual(upper.mountId, lower.mountId);
-    const stack = value(await host.readMountTable()).at(target);
+    const stack = value(await host.readMountTable(target)).at(target);
     assert.deepEqual(
       stack.map(({ mountId }) => mountId),
       [lower.mountId, upper.mountId],
@@ -509,12 +525,12 @@ function mountSentences(sentence: Sentence): void {
     'a mount without a directory for it, or an unmount without a mount, fails',
     async ({ host, root }) => {
       const target = below(root, 'x');
-      const before = value(await host.readMountTable()).entries.length;
+      const before = value(await host.readMountTable(root)).entries.length;
       assert.ok(!(await host.mount({ fsType: 'tmpfs', source: 'contract', target, options: [] })).ok);
       value(await host.makeDirectory(target, 0o750));
       assert.ok(!(await host.unmount(target)).ok);
       assert.deepEqual(value(await host.lookUpMount(target)), { mounted: false });
-      assert.equal(value(await host.readMountTable()).entries.length, before);
+      assert.equal(value(await host.readMountTable(root)).entries.length, before);
     },
   );
   sentence('a bind of a directory is a mount of a part of its file system', async ({ host, root }) => {
@@ -525,7 +541,7 @@ function mountSentences(sentence: Sentence): void {
     value(await host.mount({ fsType: 'bind', source, target, options: [] }));
     const { mountId, device } = await mounted(host, target);
     assert.equal(await text(host, below(target, 'f')), 'shared');
-    const [entry] = value(await host.readMountTable()).at(target);
+    const [entry] = value(await host.readMountTable(target)).at(target);
     assert.deepEqual([entry?.mountId, entry?.device], [mountId, device]);
     assert.notEqual(entry?.root, '/');
     value(await host.unmount(target));

@@ -38,7 +38,7 @@ async function heldBy(host: Host, refused: Result<void>): Promise<string> {
 }
 
 async function layers(host: Host, target: AbsolutePath): Promise<number> {
-  return value(await host.readMountTable()).at(target).length;
+  return value(await host.readMountTable(target)).at(target).length;
 }
 
 test('mounting twice mounts once', { skip }, async (t) => {

@@ -4,6 +4,7 @@
  * Every single change of the tree is one effect, so a call such as removeTree or makeDirectory can be cut in its
  * middle. It is not the simulator's host: no drivers, no watches, no concurrency of its own.
  */
+import { aboutPath } from '../contract/about-path.ts';
 import { withinRoom } from '../contract/content-room.ts';
 import { done, type Failure, type FailureCode, fail, ok, type Result } from '../../mount/failure.ts';
 import {
@@ -506,7 +507,11 @@ export function createMemoryHost(): MemoryHost {
         if (node.value === undefined) return problem('path-missing', path);
         return node.value.kind === 'symlink' ? ok(node.value.text) : problem('path-wrong-kind', path);
       }),
-    readMountTable: () => asked('readMountTable', () => ok(createMountTable(mounts.map((one) => one.entry)))),
+    readMountTable: (about) =>
+      asked('readMountTable', () => {
+        const entries = mounts.map(({ entry }) => entry);
+        return ok(createMountTable(aboutPath(entries, about)));
+      }),
     mountIdOf: (path) => asked('mountIdOf', () => ok(mountAt(path)?.entry.mountId)),
     mountPlaceOf: (path) =>
       asked('mountPlaceOf', () => ok({ mountId: mountAt(path)?.entry.mountId, within: 1 })),

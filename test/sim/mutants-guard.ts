@@ -27,8 +27,8 @@ function takesAnyDirectory(): Mutation {
       return identity.ok && first !== undefined ? { ok: true, value: first } : identity;
     },
     readDirectoryFiles: (path, { identity: _, ...reading }) => host.readDirectoryFiles(path, reading),
-    readMountTable: async () => {
-      const table = await host.readMountTable();
+    readMountTable: async (about) => {
+      const table = await host.readMountTable(about);
       if (!table.ok || first === undefined) return table;
       const { mountId } = first;
       const [root] = table.value.entries;

@@ -54,8 +54,8 @@ const takesWhatItFinds: Mutation = {
 const believesTheLaterLine: Mutation = {
   plan: (plan) => ({ ...plan, doubledRoot: true }),
   ...withHost((host) => ({
-    readMountTable: async () => {
-      const table = await host.readMountTable();
+    readMountTable: async (about) => {
+      const table = await host.readMountTable(about);
       return table.ok ? ok({ ...table.value, at: table.value.named }) : table;
     },
   })),

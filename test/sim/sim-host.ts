@@ -34,6 +34,7 @@ import {
 } from '../../mount/host.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
 import { createOwnership, type OwnershipParts } from '../../mount/ownership.ts';
+import { aboutPath } from '../contract/about-path.ts';
 import { withinRoom } from '../contract/content-room.ts';
 import type { Errno, Inode } from './file-tree.ts';
 import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
@@ -318,8 +319,11 @@ export class SimHost implements Host {
     return this.#act({ kind: 'readLink', what: path, readOnly: true, apply });
   }
 
-  readMountTable(): Promise<Result<MountTable>> {
-    const apply = () => ok(createMountTable(this.#parts.kernel.entries(this.#parts.doubledRoot)));
+  readMountTable(about: AbsolutePath): Promise<Result<MountTable>> {
+    const apply = () => {
+      const entries = this.#parts.kernel.entries(this.#parts.doubledRoot);
+      return ok(createMountTable(aboutPath(entries, about)));
+    };
     return this.#act({ kind: 'readMountTable', what: '', readOnly: true, apply });
   }
 
