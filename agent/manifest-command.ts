@@ -1,29 +1,24 @@
 /** `mooring manifests list|accept` and `mooring forget`: the operator's word on manifests that are not there. */
-import { changeAtAgent, getFromAgent } from './api-client.ts';
 import { type ManifestsChangeDocument, type ManifestsDocument, manifestsText } from './manifest-document.ts';
 import { paragraph } from './quarantine-text.ts';
-import { complain, json, type Screen, type Shown } from './show.ts';
+import { askAndShow, complain, lookAt, type Screen, type Shown } from './show.ts';
+import type { Look } from './table.ts';
 
-const TIMEOUT_MS = 10_000;
-/** A change is answered when it is on disk, and a disk may be slow. */
-const CHANGE_TIMEOUT_MS = 30_000;
 const PATH = '/v1/manifests';
+const LISTED = { path: PATH, kind: 'Manifests' };
 
 export interface ManifestOptions {
   readonly socket: string;
   readonly output: 'text' | 'json';
 }
 
-export async function listManifests({ socket, output }: ManifestOptions, screen: Screen): Promise<Shown> {
-  const answer = await look(socket);
-  if (answer.kind !== 'ok') return complain(answer.message, screen);
-  screen.write(output === 'json' ? json(answer.body) : manifestsText(answer.body, screen.look()));
-  return true;
+export function listManifests(options: ManifestOptions, screen: Screen): Promise<Shown> {
+  return askAndShow({ ...options, ...LISTED, text: manifestsText }, screen);
 }
 
 /** Accepts what the agent sees now: between the two requests it may become yet another one, and is refused then. */
 export async function acceptDirectory(options: ManifestOptions, screen: Screen): Promise<Shown> {
-  const seen = await look(options.socket);
+  const seen = await lookAt<ManifestsDocument>({ socket: options.socket, ...LISTED });
   if (seen.kind !== 'ok') return complain(seen.message, screen);
   const { replaced } = seen.body;
   if (replaced === null) {
@@ -52,31 +47,17 @@ export async function forgetPods(
   return change({ forget: options.all ? 'all' : pods }, undefined, options, screen);
 }
 
-function look(socket: string) {
-  return getFromAgent<ManifestsDocument>({ socket, path: PATH, timeoutMs: TIMEOUT_MS, kind: 'Manifests' });
-}
-
-async function change(
+function change(
   body: object,
   headline: string | undefined,
-  { socket, output }: ManifestOptions,
+  options: ManifestOptions,
   screen: Screen,
 ): Promise<Shown> {
-  const answer = await changeAtAgent<ManifestsChangeDocument>({
-    socket,
-    path: PATH,
-    timeoutMs: CHANGE_TIMEOUT_MS,
-    kind: 'ManifestsChange',
-    method: 'POST',
-    body,
-  });
-  if (answer.kind !== 'ok') return complain(answer.message, screen);
-  const { pods, next } = answer.body;
-  const told = headline ?? (pods.length === 0 ? undefined : `Forgotten: ${pods.join(', ')}.`);
-  const text = [
-    ...(told === undefined ? [] : [paragraph(told, screen.look(), true)]),
-    paragraph(next, screen.look()),
-  ];
-  screen.write(output === 'json' ? json(answer.body) : text.join(''));
-  return true;
+  const text = ({ pods, next }: ManifestsChangeDocument, look: Look): string => {
+    const told = headline ?? (pods.length === 0 ? undefined : `Forgotten: ${pods.join(', ')}.`);
+    return `${told === undefined ? '' : paragraph(told, look, true)}${paragraph(next, look)}`;
+  };
+  const { socket, output } = options;
+  const asked = { socket, output, path: PATH, kind: 'ManifestsChange', text };
+  return askAndShow({ ...asked, change: { method: 'POST', body } }, screen);
 }

@@ -1,12 +1,9 @@
 /** `mooring quarantine list|add|clear`: asks the agent, says what it means and what happens next. */
-import { changeAtAgent, getFromAgent } from './api-client.ts';
-import type { QuarantineChangeDocument, QuarantineDocument } from './quarantine-document.ts';
+import type { QuarantineChangeDocument } from './quarantine-document.ts';
 import { paragraph, quarantineText } from './quarantine-text.ts';
-import { complain, json, type Screen, type Shown } from './show.ts';
+import { askAndShow, complain, type Screen, type Shown } from './show.ts';
+import type { Look } from './table.ts';
 
-const TIMEOUT_MS = 10_000;
-/** A change is answered when it is on disk, and a disk may be slow. */
-const CHANGE_TIMEOUT_MS = 30_000;
 const PATH = '/v1/quarantine';
 
 export interface QuarantineOptions {
@@ -14,29 +11,17 @@ export interface QuarantineOptions {
   readonly output: 'table' | 'json';
 }
 
-export async function listQuarantine({ socket, output }: QuarantineOptions, screen: Screen): Promise<Shown> {
-  const asked = { socket, path: PATH, timeoutMs: TIMEOUT_MS, kind: 'Quarantine' };
-  const answer = await getFromAgent<QuarantineDocument>(asked);
-  if (answer.kind !== 'ok') return complain(answer.message, screen);
-  screen.write(output === 'json' ? json(answer.body) : quarantineText(answer.body, screen.look()));
-  return true;
+export function listQuarantine({ socket, output }: QuarantineOptions, screen: Screen): Promise<Shown> {
+  return askAndShow({ socket, path: PATH, kind: 'Quarantine', output, text: quarantineText }, screen);
 }
 
-export async function addToQuarantine(
+export function addToQuarantine(
   volume: string,
   { socket, output }: QuarantineOptions,
   screen: Screen,
 ): Promise<Shown> {
-  const answer = await changeAtAgent<QuarantineChangeDocument>({
-    socket,
-    path: PATH,
-    timeoutMs: CHANGE_TIMEOUT_MS,
-    kind: 'QuarantineChange',
-    method: 'POST',
-    body: { volume },
-  });
-  if (answer.kind !== 'ok') return complain(answer.message, screen);
-  return showChange(answer.body, output, screen);
+  const change = { method: 'POST', body: { volume } } as const;
+  return askAndShow({ socket, path: PATH, output, change, ...CHANGE }, screen);
 }
 
 const CLEAR_MEANS =
@@ -52,15 +37,8 @@ export async function clearQuarantine(
   screen: Screen,
 ): Promise<Shown> {
   if (!yes) return complain(CLEAR_MEANS, screen);
-  const answer = await changeAtAgent<QuarantineChangeDocument>({
-    socket,
-    path: `${PATH}?volume=${encodeURIComponent(volume)}`,
-    timeoutMs: CHANGE_TIMEOUT_MS,
-    kind: 'QuarantineChange',
-    method: 'DELETE',
-  });
-  if (answer.kind !== 'ok') return complain(answer.message, screen);
-  return showChange(answer.body, output, screen);
+  const path = `${PATH}?volume=${encodeURIComponent(volume)}`;
+  return askAndShow({ socket, path, output, change: { method: 'DELETE' }, ...CHANGE }, screen);
 }
 
 const HEADLINES = {
@@ -69,17 +47,8 @@ const HEADLINES = {
   cleared: 'is out of quarantine, without proof',
 } as const satisfies Record<QuarantineChangeDocument['change'], string>;
 
-function showChange(
-  document: QuarantineChangeDocument,
-  output: QuarantineOptions['output'],
-  screen: Screen,
-): Shown {
-  const look = screen.look();
-  const { volume, change, next } = document;
-  if (output === 'json') screen.write(json(document));
-  else
-    screen.write(
-      paragraph(`Volume ${volume.name} ${HEADLINES[change]}.`, look, true) + paragraph(next, look),
-    );
-  return true;
+function changeText({ volume, change, next }: QuarantineChangeDocument, look: Look): string {
+  return paragraph(`Volume ${volume.name} ${HEADLINES[change]}.`, look, true) + paragraph(next, look);
 }
+
+const CHANGE = { kind: 'QuarantineChange', text: changeText };

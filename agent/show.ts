@@ -1,6 +1,5 @@
-/** What `mooring status`, `explain` and `version` show: asks the agent, writes text or JSON. */
-import { getFromAgent } from './api-client.ts';
-import type { ExplanationDocument } from './explain.ts';
+/** What commands show: one that asks the agent, or changes something there, writes its answer as text or JSON. */
+import { type ApiChange, changeAtAgent, getFromAgent } from './api-client.ts';
 import { explanationText, statusText } from './status-text.ts';
 import type { StatusDocument } from './status-document.ts';
 import type { Look } from './table.ts';
@@ -21,22 +20,49 @@ export type OutputFormat = 'table' | 'json' | 'wide';
 /** True when there was an answer: the exit code. */
 export type Shown = boolean;
 
+/** One question to the agent, or one change, and how the document that it answers with is shown. */
+export interface Asked<Document> {
+  readonly socket: string;
+  /** With its query. */
+  readonly path: string;
+  /** Of the document. */
+  readonly kind: string;
+  /** Undefined: it is only asked. */
+  readonly change?: Pick<ApiChange, 'method' | 'body'>;
+  /** Anything but `json`: as text. */
+  readonly output: string;
+  readonly text: (document: Document, look: Look) => string;
+}
+
 const TIMEOUT_MS = 10_000;
+/** A change is answered when it is on disk, and a disk may be slow. */
+const CHANGE_TIMEOUT_MS = 30_000;
 /** On a terminal the times on the screen are never older than this. */
 const REDRAW_MS = 2_000;
 const WAIT_MS = 25_000;
 const RETRY_MS = 1_000;
 
-export async function showStatus(socket: string, output: OutputFormat, screen: Screen): Promise<Shown> {
-  const answer = await getFromAgent<StatusDocument>({
-    socket,
-    path: '/v1/status',
-    timeoutMs: TIMEOUT_MS,
-    kind: 'Status',
-  });
+/** What the agent refuses, or why there is none, is a complaint and a failure. */
+export async function askAndShow<Document>(asked: Asked<Document>, screen: Screen): Promise<Shown> {
+  const { socket, path, kind, change, output, text } = asked;
+  const answer =
+    change === undefined
+      ? await lookAt<Document>({ socket, path, kind })
+      : await changeAtAgent<Document>({ socket, path, kind, timeoutMs: CHANGE_TIMEOUT_MS, ...change });
   if (answer.kind !== 'ok') return complain(answer.message, screen);
-  screen.write(statusIn(output, answer.body, screen));
+  screen.write(output === 'json' ? json(answer.body) : text(answer.body, screen.look()));
   return true;
+}
+
+/** For who wants the document itself. */
+export function lookAt<Document>({ socket, path, kind }: Pick<Asked<Document>, 'socket' | 'path' | 'kind'>) {
+  return getFromAgent<Document>({ socket, path, kind, timeoutMs: TIMEOUT_MS });
+}
+
+export function showStatus(socket: string, output: OutputFormat, screen: Screen): Promise<Shown> {
+  const text = (status: StatusDocument, look: Look): string =>
+    statusText(status, { look, wide: output === 'wide' });
+  return askAndShow({ socket, path: '/v1/status', kind: 'Status', output, text }, screen);
 }
 
 /** Until the process is interrupted: the status again after every change; an agent that goes away is awaited. */
@@ -65,22 +91,14 @@ export async function watchStatus(socket: string, output: OutputFormat, screen: 
   }
 }
 
-export async function showExplanation(
+export function showExplanation(
   socket: string,
   subject: string,
   output: 'text' | 'json',
   screen: Screen,
 ): Promise<Shown> {
   const path = `/v1/explain?subject=${encodeURIComponent(subject)}`;
-  const answer = await getFromAgent<ExplanationDocument>({
-    socket,
-    path,
-    timeoutMs: TIMEOUT_MS,
-    kind: 'Explanation',
-  });
-  if (answer.kind !== 'ok') return complain(answer.message, screen);
-  screen.write(output === 'json' ? json(answer.body) : explanationText(answer.body, screen.look()));
-  return true;
+  return askAndShow({ socket, path, kind: 'Explanation', output, text: explanationText }, screen);
 }
 
 export function showVersion(output: 'text' | 'json', runtime: string, screen: Screen): void {
