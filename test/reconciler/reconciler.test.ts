@@ -1,50 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
-import { parseAbsolutePath } from '../../mount/host.ts';
 import { createMountTable } from '../../mount/mount-table.ts';
-import { createLayout } from '../../plugins/layout.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
-import { type ActualState, onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
+import { onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
 import type { LayoutFinds } from '../../reconciler/adopt.ts';
-import { createReconciler } from '../../reconciler/reconciler.ts';
-import { createRecordStore, parseRecord, recordOf } from '../../reconciler/record.ts';
+import { parseRecord, recordOf } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
-import { createBenchHost, settled } from './bench-host.ts';
-import { createBenchPlugin } from './bench-plugin.ts';
+import { createBench, layout } from './bench.ts';
+import { settled } from './bench-host.ts';
 import { actual, bytes, csi, DRIVER, place, wanted, wantedAs, wantedOfSize, wish } from './world.ts';
-
-const root = parseAbsolutePath('/state');
-assert.ok(root);
-const layout = createLayout(root);
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
-
-/** `isRead`: of the layout all was read, and nothing is unknown. */
-function bench(recovered: ActualState = new Map(), isRead = true) {
-  const host = createBenchHost();
-  const plugins = createBenchPlugin();
-  const records = createRecordStore(host, layout);
-  const reconciler = createReconciler({
-    host,
-    layout,
-    plugins,
-    records,
-    recovered,
-    log: silent,
-    backOff: { firstMs: 500, maxMs: 8_000 },
-    laneWidth: () => 4,
-    resyncMs: 60_000,
-  });
-  if (isRead)
-    reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
-  return { host, plugins, records, reconciler };
-}
 
 const refused: Failure = { code: 'driver-refused', message: 'no', effect: 'none' };
 const timedOut: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown' };
 
 test('a wanted volume is staged and published, a released one comes down, and no record stays', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   assert.deepEqual([...plugins.world], ['staged data', place('web', 'data').key]);
@@ -63,7 +34,7 @@ test('a wanted volume is staged and published, a released one comes down, and no
 });
 
 test('the record names a rung before its first effect (decision 7)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   let recorded: string | undefined;
   plugins.fault = (kind) => {
     if (kind === 'stage') recorded = [...host.files.values()][0];
@@ -77,7 +48,7 @@ test('the record names a rung before its first effect (decision 7)', async () =>
 });
 
 test('without a record nothing is done to the world', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   host.failWrites = { code: 'disk-full', message: 'full', effect: 'none' };
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -89,7 +60,7 @@ test('without a record nothing is done to the world', async () => {
 });
 
 test('a failed stage with an unknown effect is undone when the volume is not wanted (RC-04, A-056)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.fault = (kind) => (kind === 'stage' ? timedOut : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -101,7 +72,7 @@ test('a failed stage with an unknown effect is undone when the volume is not wan
 });
 
 test('a refusal without effect teaches nothing: the volume stays on the ground and is tried again later', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.fault = (kind) => (kind === 'stage' ? refused : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -117,7 +88,7 @@ test('a refusal without effect teaches nothing: the volume stays on the ground a
 });
 
 test('while it is tried again, what the tries before ran into is still told, until one ends well', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   const busy: Failure = { code: 'driver-busy', message: 'another has it', effect: 'none', blocker: 'pid 7' };
   plugins.fault = (kind) => (kind === 'stage' ? busy : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
@@ -142,7 +113,7 @@ test('while it is tried again, what the tries before ran into is still told, unt
 });
 
 test('a driver that returns wakes its volumes at once, not after the back-off (ST-21)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.fault = () => timedOut;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await host.advance(60_000);
@@ -153,7 +124,7 @@ test('a driver that returns wakes its volumes at once, not after the back-off (S
 });
 
 test('a driver that comes and goes every second does not have its volumes tried every time (DR-25)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.fault = () => timedOut;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await host.advance(10_000);
@@ -169,7 +140,7 @@ test('a driver that comes and goes every second does not have its volumes tried 
 });
 
 test('one failing pod does not delay another pod of the same volume (ST-14)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.fault = (kind, subject) => (kind === 'publish' && subject.startsWith('bad') ? timedOut : undefined);
   reconciler.setDesired(wish([wanted('data', ['bad'])]));
   await host.advance(30_000);
@@ -182,7 +153,7 @@ test('one failing pod does not delay another pod of the same volume (ST-14)', as
 });
 
 test('an operation that waited for a slot asks again before it acts', async () => {
-  const { plugins, reconciler } = bench();
+  const { plugins, reconciler } = createBench();
   let open: () => void = () => {};
   plugins.gate = new Promise((resolve) => {
     open = resolve;
@@ -199,7 +170,7 @@ test('an operation that waited for a slot asks again before it acts', async () =
 });
 
 test('UNIMPLEMENTED is not tried again by time, only when the driver changes (A-035)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.fault = () => ({ code: 'driver-unimplemented', message: 'no', effect: 'none' });
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await host.advance(50_000);
@@ -213,12 +184,12 @@ test('UNIMPLEMENTED is not tried again by time, only when the driver changes (A-
 test('what a restart leaves unsure is done again when wanted and undone when not (A-057, A-065)', async () => {
   const kept = actual('kept', { staged: 'unsure', pods: { web: 'unsure' } });
   const gone = actual('gone', { staged: 'unsure', pods: { old: 'unsure' } });
-  const { plugins, reconciler } = bench(
-    new Map([
+  const { plugins, reconciler } = createBench({
+    recovered: new Map([
       [kept.spec.id, kept],
       [gone.spec.id, gone],
     ]),
-  );
+  });
   await settled();
   assert.equal(plugins.calls.length, 0);
   reconciler.setDesired(wish([wanted('kept', ['web'])]));
@@ -234,7 +205,7 @@ test('what a restart leaves unsure is done again when wanted and undone when not
 });
 
 test('a mount that somebody took away is noticed at resync and made again (MT-14)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   plugins.calls.length = 0;
@@ -243,7 +214,7 @@ test('a mount that somebody took away is noticed at resync and made again (MT-14
 });
 
 test('a plugin that finds the staged mount gone makes us look at once, not at the next resync', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   plugins.calls.length = 0;
@@ -261,7 +232,7 @@ test('a plugin that finds the staged mount gone makes us look at once, not at th
 });
 
 test('a stage whose mount is gone is repeated, and its attachment is not doubted', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.needs = { attach: true, stage: true, expand: false };
   plugins.fault = (kind) =>
     kind === 'stage' && plugins.calls.filter((call) => call === 'stage data').length < 2
@@ -275,7 +246,7 @@ test('a stage whose mount is gone is repeated, and its attachment is not doubted
 for (const lifecycle of ['Ephemeral', 'Persistent'] as const) {
   const what = lifecycle === 'Ephemeral' ? 'is taken down to the end' : 'is kept';
   test(`wanted again, what a driver has ended and left mounted ${what}: ${lifecycle}`, async () => {
-    const { host, plugins, records, reconciler } = bench();
+    const { host, plugins, records, reconciler } = createBench();
     plugins.needs = { attach: false, stage: false, expand: false };
     const spec = { ...csi('data'), lifecycle };
     const wanting = wish([{ ...wanted('data', ['web']), spec }]);
@@ -321,7 +292,7 @@ function orphanAt(pod: string, handle: string): LayoutFinds {
 }
 
 test('an orphan mount is left alone while a wanted volume has that place, and taken down after', async () => {
-  const { plugins, reconciler } = bench();
+  const { plugins, reconciler } = createBench();
   plugins.needs = undefined;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   reconciler.adopt(orphanAt('web', 'data'));
@@ -337,7 +308,7 @@ test('an orphan mount is left alone while a wanted volume has that place, and ta
 });
 
 test('an orphan that waits for a volume says which, and one that somebody took down is forgotten', async () => {
-  const { plugins, reconciler } = bench();
+  const { plugins, reconciler } = createBench();
   plugins.needs = undefined;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   reconciler.adopt(orphanAt('web', 'data'));
@@ -354,7 +325,7 @@ test('an orphan that waits for a volume says which, and one that somebody took d
 });
 
 test('an idle reconciler makes no pass', async () => {
-  const { host, reconciler } = bench();
+  const { host, reconciler } = createBench();
   reconciler.setDesired(wish([]));
   await settled();
   const before = reconciler.passes();
@@ -363,7 +334,7 @@ test('an idle reconciler makes no pass', async () => {
 });
 
 test('stopping starts nothing new, waits for what runs, and takes nothing down (INV-39)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   let open: () => void = () => {};
@@ -384,7 +355,7 @@ test('stopping starts nothing new, waits for what runs, and takes nothing down (
 const GROWS = { attach: false, stage: true, expand: true };
 
 async function mounted(size: number) {
-  const made = bench();
+  const made = createBench();
   made.plugins.needs = GROWS;
   made.reconciler.setDesired(wish([wantedOfSize('data', ['web'], size)]));
   await settled();
@@ -424,7 +395,7 @@ test('A-071: an expansion refused as in use is asked again only after unpublish,
 });
 
 test('A-071: what was refused while a pod went slowly is asked for again after it, before the next pod', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.needs = GROWS;
   const ofSize = (count: number, pod: string) => {
     const size = { bytes: bytes(count), knownBytes: bytes(10), held: undefined };
@@ -501,7 +472,7 @@ for (const [device, calls] of [
   ['7:1', ['stage data', 'publish web/pv-data', 'unpublish web/pv-data']],
 ] as const) {
   test(`a frozen orphan on device ${device} keeps only a volume staged from it from being unstaged`, async () => {
-    const { plugins, reconciler } = bench(new Map(), false);
+    const { plugins, reconciler } = createBench({ isRead: false });
     reconciler.setDesired(wish([wanted('data', ['web'])]));
     await settled();
     const frozenPods = new Set(['lost' as PodUid]);
@@ -528,7 +499,7 @@ test('a failing expansion of a volume in use delays neither a new pod nor a stag
 });
 
 test('INV-9, A-063: of two pods with a ReadWriteOncePod volume one waits until the other is surely out', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['a', 'b'])]));
   await settled();
   assert.deepEqual(plugins.calls, ['stage data', 'publish a/pv-data']);
@@ -545,7 +516,7 @@ test('INV-9, A-063: of two pods with a ReadWriteOncePod volume one waits until t
 const inUse: Failure = { code: 'device-in-use', message: 'pid 1', effect: 'none' };
 
 test('an operator puts a volume in quarantine: it comes down, is proven clean, and is set up again', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   const id = csi('data').id;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -565,7 +536,7 @@ test('an operator puts a volume in quarantine: it comes down, is proven clean, a
 });
 
 test('a node out of service cleans its volumes and sets none up until the mark is gone', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   const want = [wanted('data', ['web'])];
   reconciler.setDesired(wish(want));
   await settled();
@@ -579,7 +550,7 @@ test('a node out of service cleans its volumes and sets none up until the mark i
 });
 
 test('a lost attachment means quarantine, and afterwards it is attached again before it is used', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.needs = { attach: true, stage: true, expand: false };
   const want = wanted('data', ['web']);
   reconciler.setDesired(wish([want]));
@@ -599,7 +570,7 @@ test('a lost attachment means quarantine, and afterwards it is attached again be
 });
 
 test('a volume that no pod wants any more, and that does not come down, is lost as any other', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   const want = wanted('data', ['web']);
   const { id } = want.spec;
   reconciler.setDesired(wish([want]));
@@ -622,7 +593,7 @@ test('a volume that no pod wants any more, and that does not come down, is lost 
 });
 
 test('a volume that was never here is not in quarantine because it is not attached', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.needs = { attach: true, stage: true, expand: false };
   const blocked = { code: 'not-attached', message: 'said', effect: 'none' } as const;
   const want = wanted('data', ['web']);
@@ -639,7 +610,7 @@ test('a volume that was never here is not in quarantine because it is not attach
 });
 
 test('a quarantine by the wish is not left while a source that may still say so cannot be read', async () => {
-  const { host, reconciler } = bench();
+  const { host, reconciler } = createBench();
   const want = wanted('data', ['web']);
   const inQuarantine = () => reconciler.actual().get(csi('data').id)?.quarantine;
   reconciler.setDesired(wish([want]));
@@ -666,7 +637,7 @@ test('a quarantine outlives a crash, and ends with the boot', async () => {
 });
 
 test('an operator may end a quarantine without proof, but not one that the wish stands for', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   const id = csi('data').id;
   plugins.fault = (kind) => (kind === 'clean' ? inUse : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
@@ -684,7 +655,7 @@ test('an operator may end a quarantine without proof, but not one that the wish 
 });
 
 test('a quarantine that ends while its proof waits for a turn leaves nothing behind (seed 48165)', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   const id = csi('data').id;
   const others = ['a', 'b', 'c', 'd'].map((handle) => wanted(handle, ['web']));
   let open = (): void => {};
@@ -708,7 +679,7 @@ test('a quarantine that ends while its proof waits for a turn leaves nothing beh
 });
 
 test('a quarantine that has ended on the disk has ended, though its record could not be erased', async () => {
-  const { host, plugins, records, reconciler } = bench();
+  const { host, plugins, records, reconciler } = createBench();
   const id = csi('data').id;
   plugins.fault = (kind) => (kind === 'clean' ? inUse : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));

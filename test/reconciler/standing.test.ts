@@ -2,44 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
-import { parseAbsolutePath } from '../../mount/host.ts';
-import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
-import { createLayout } from '../../plugins/layout.ts';
+import { createMountTable } from '../../mount/mount-table.ts';
 import type { CsiVolumeSpec, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
-import { type ActualState, RESTARTED } from '../../reconciler/actual-state.ts';
+import { RESTARTED } from '../../reconciler/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/desired-state.ts';
 import { LATE_EFFECT_MS } from '../../reconciler/lookout.ts';
-import { createReconciler } from '../../reconciler/reconciler.ts';
-import { createRecordStore, parseRecord } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
-import { createBenchHost, settled } from './bench-host.ts';
-import { createBenchPlugin } from './bench-plugin.ts';
+import { createBench, layout, mountAt, onlyRecord } from './bench.ts';
+import { settled } from './bench-host.ts';
 import { actual, csi, place, wanted, wish } from './world.ts';
 
-const root = parseAbsolutePath('/state');
-assert.ok(root);
-const layout = createLayout(root);
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const timedOut: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown' };
 const refused: Failure = { code: 'driver-refused', message: 'no', effect: 'none' };
-
-function bench(recovered: ActualState = new Map()) {
-  const host = createBenchHost();
-  const plugins = createBenchPlugin();
-  const reconciler = createReconciler({
-    host,
-    layout,
-    plugins,
-    records: createRecordStore(host, layout),
-    recovered,
-    log: silent,
-    backOff: { firstMs: 500, maxMs: 8_000 },
-    laneWidth: () => 4,
-    resyncMs: 60_000,
-  });
-  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
-  return { host, plugins, reconciler };
-}
 
 function changed(spec: Partial<CsiVolumeSpec>, pods: readonly string[]): DesiredVolume {
   return { ...wanted('data', pods), spec: { ...csi('data'), ...spec } };
@@ -55,7 +29,7 @@ const EVERYTHING: Partial<CsiVolumeSpec> = {
 };
 
 test('A-062: a second pod is published to, and all is taken down, as the first was', async () => {
-  const { plugins, reconciler } = bench();
+  const { plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   reconciler.setDesired(wish([changed(EVERYTHING, ['web', 'more'])]));
@@ -73,7 +47,7 @@ test('A-062: a second pod is published to, and all is taken down, as the first w
 });
 
 test('A-062: files where a device is wanted: who has them keeps them, who comes waits and is told why', async () => {
-  const { plugins, reconciler } = bench();
+  const { plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   reconciler.setDesired(wish([changed({ mode: 'Block' }, ['web', 'more'])]));
@@ -107,7 +81,7 @@ for (const [field, was, now] of [
 ] as const) {
   const turn = `${JSON.stringify(was)} to ${JSON.stringify(now)}`;
   test(`A-062: ${field} that turn from ${turn} make a second pod wait`, async () => {
-    const { plugins, reconciler } = bench();
+    const { plugins, reconciler } = createBench();
     reconciler.setDesired(wish([changed(was as Partial<CsiVolumeSpec>, ['web'])]));
     await settled();
     reconciler.setDesired(wish([changed(now as Partial<CsiVolumeSpec>, ['web', 'more'])]));
@@ -121,24 +95,21 @@ for (const [field, was, now] of [
 }
 
 test('A-057: the record has what stands: after a restart it is staged and taken down as it was', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
   const both = changed({ ...EVERYTHING }, ['web', 'more']);
   reconciler.setDesired(wish([both]));
   await settled();
-  const [text = ''] = host.files.values();
-  const record = parseRecord(text);
-  assert.ok(record.ok);
   const recovered = recover({
-    records: [record.value],
+    records: [onlyRecord(host)],
     table: undefined,
     shown: new Map(),
     bootId: 'boot-1',
     layout,
   });
-  const second = bench(recovered);
+  const second = createBench({ recovered });
   second.reconciler.setDesired(wish([both]));
   await settled();
   second.reconciler.setDesired(wish([]));
@@ -152,7 +123,7 @@ test('A-057: the record has what stands: after a restart it is staged and taken 
 });
 
 test('A-062: what nobody has is taken down and set up again as it is wanted', async () => {
-  const { plugins, reconciler } = bench();
+  const { plugins, reconciler } = createBench();
   plugins.fault = (kind) => (kind === 'publish' ? refused : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -168,7 +139,7 @@ test('A-062: what nobody has is taken down and set up again as it is wanted', as
 });
 
 test('a mended wish mends a volume that could never be published, whatever the tries did', async () => {
-  const { host, plugins, reconciler } = bench();
+  const { host, plugins, reconciler } = createBench();
   plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
@@ -190,17 +161,21 @@ test('a mended wish mends a volume that could never be published, whatever the t
 
 test('a restart does not keep a mended wish from a volume that could never be published', async () => {
   for (const mounted of [false, true]) {
-    const { host, plugins, reconciler } = bench();
+    const { host, plugins, reconciler } = createBench();
     plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
     reconciler.setDesired(wish([wanted('data', ['web'])]));
     await settled();
     await host.advance(100);
-    const record = parseRecord([...host.files.values()][0] ?? '');
-    assert.ok(record.ok);
     const target = layout.mountPoint(csi('data'), place('web', 'data'));
     const table = createMountTable(mounted ? [mountAt(target)] : []);
-    const recovered = recover({ records: [record.value], table, shown: new Map(), bootId: 'boot-1', layout });
-    const second = bench(recovered);
+    const recovered = recover({
+      records: [onlyRecord(host)],
+      table,
+      shown: new Map(),
+      bootId: 'boot-1',
+      layout,
+    });
+    const second = createBench({ recovered });
     second.reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
     await settled();
     const renewed = ['unpublish web/pv-data', 'unstage data', 'stage data', 'publish web/pv-data'];
@@ -208,24 +183,9 @@ test('a restart does not keep a mended wish from a volume that could never be pu
   }
 });
 
-function mountAt(target: MountEntry['target']): MountEntry {
-  return {
-    mountId: 8,
-    parentId: 1,
-    device: '7:1',
-    root: '/',
-    target,
-    options: ['rw'],
-    propagation: [],
-    fsType: 'ext4',
-    source: '/dev/loop1',
-    superOptions: ['rw'],
-  } as MountEntry;
-}
-
 test('a volume that a pod may have is not taken down for a new wish, however often it fails', async () => {
   const before = actual('data', { staged: 'unsure', pods: { web: 'unsure' } });
-  const { host, plugins, reconciler } = bench(new Map([[before.spec.id, before]]));
+  const { host, plugins, reconciler } = createBench({ recovered: new Map([[before.spec.id, before]]) });
   plugins.fault = () => timedOut;
   reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
   await settled();
@@ -238,7 +198,7 @@ test('a volume that a pod may have is not taken down for a new wish, however oft
 });
 
 test('a place keeps what it was published with, when it is published again and when it goes', async () => {
-  const { plugins, reconciler } = bench();
+  const { plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wanted('data', ['web'])]));
   await settled();
   const want = wanted('data', ['web']);
@@ -274,7 +234,7 @@ test('of a volume found on disk the wish tells the rest, but not whether it is f
       ],
     ]),
   };
-  const files = bench(new Map([[found.spec.id, found]]));
+  const files = createBench({ recovered: new Map([[found.spec.id, found]]) });
   files.reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
   await settled();
   assert.deepEqual(files.plugins.calls, ['stage data', 'publish web/pv-data']);
@@ -284,7 +244,7 @@ test('of a volume found on disk the wish tells the rest, but not whether it is f
   await settled();
   assert.deepEqual(files.plugins.made.at(-1)?.spec, { ...csi('data'), ...EVERYTHING });
 
-  const device = bench(new Map([[found.spec.id, found]]));
+  const device = createBench({ recovered: new Map([[found.spec.id, found]]) });
   device.reconciler.setDesired(wish([changed({ mode: 'Block' }, ['web'])]));
   await settled();
   assert.deepEqual(device.plugins.calls, []);

@@ -2,60 +2,26 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
-import { parseAbsolutePath } from '../../mount/host.ts';
-import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
-import { createLayout } from '../../plugins/layout.ts';
+import { createMountTable } from '../../mount/mount-table.ts';
 import type { ActualState } from '../../reconciler/actual-state.ts';
 import { LATE_EFFECT_MS } from '../../reconciler/lookout.ts';
-import { createReconciler } from '../../reconciler/reconciler.ts';
-import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/record.ts';
+import type { VolumeRecord } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
-import { createBenchHost } from './bench-host.ts';
-import { createBenchPlugin } from './bench-plugin.ts';
+import { createBench, layout, mountAt, onlyRecord } from './bench.ts';
 import { csi, place, wanted, wantedAs, wish } from './world.ts';
 
-const root = parseAbsolutePath('/state');
-assert.ok(root);
-const layout = createLayout(root);
-const silent = { debug() {}, info() {}, warn() {}, error() {} };
 const { id } = csi('data');
 const UNANSWERED: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown', unanswered: true };
 const ANSWERED: Failure = { code: 'driver-failed', message: 'no', effect: 'unknown' };
 const GIVEN_BACK = ['unpublish web/pv-data', 'unstage data'];
 
-function mountAt(target: MountEntry['target']): MountEntry {
-  return {
-    mountId: 40,
-    parentId: 1,
-    device: '7:1',
-    root: '/',
-    target,
-    options: ['rw'],
-    propagation: [],
-    fsType: 'ext4',
-    source: '/dev/loop1',
-    superOptions: ['rw'],
-  } as MountEntry;
-}
-
+/** Not the one that was answered. */
+const LATE_MOUNT_ID = 40;
 /** Nothing is mounted here, so belief is seldom compared with the table. */
 const SELDOM_MS = 100 * LATE_EFFECT_MS;
 
 function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS) {
-  const host = createBenchHost();
-  const plugins = createBenchPlugin();
-  const reconciler = createReconciler({
-    host,
-    layout,
-    plugins,
-    records: createRecordStore(host, layout),
-    recovered,
-    log: silent,
-    backOff: { firstMs: 500, maxMs: 8_000 },
-    laneWidth: () => 4,
-    resyncMs,
-  });
-  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
+  const { host, plugins, reconciler } = createBench({ recovered, resyncMs });
   const known = () => reconciler.actual().get(id);
   const callsIn = async (ms: number): Promise<readonly string[]> => {
     const before = plugins.calls.length;
@@ -65,11 +31,7 @@ function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS) {
   const failing = (verb: string, failure: Failure) => {
     plugins.fault = (kind) => (kind === verb ? failure : undefined);
   };
-  const record = (): VolumeRecord => {
-    const parsed = parseRecord([...host.files.values()][0] ?? '');
-    assert.ok(parsed.ok);
-    return parsed.value;
-  };
+  const record = () => onlyRecord(host);
   return { host, plugins, reconciler, known, callsIn, failing, record };
 }
 
@@ -115,7 +77,7 @@ test('a stage that was given up is unstaged once more', async () => {
 test('what the kernel shows meanwhile is given back at once, and more may come', async () => {
   const { host, callsIn, known } = await takenDown('publish', UNANSWERED, 60_000);
   const target = layout.mountPoint(csi('data'), place('web', 'data'));
-  host.entries.push(mountAt(target));
+  host.entries.push(mountAt(target, LATE_MOUNT_ID));
   assert.deepEqual(await callsIn(61_000), GIVEN_BACK);
   host.entries.length = 0;
   assert.equal(known()?.tombstones?.length, 1);
@@ -180,7 +142,7 @@ test('it outlives a restart, and a call that was open then counts as one that no
 test('what came while no agent was running is given back at the start', async () => {
   const { record } = await takenDown('publish', UNANSWERED);
   const target = layout.mountPoint(csi('data'), place('web', 'data'));
-  const table = createMountTable([mountAt(target)]);
+  const table = createMountTable([mountAt(target, LATE_MOUNT_ID)]);
   const records = [record()];
   const recovered = recover({ records, table, shown: new Map(), bootId: 'boot-1', layout });
   const { reconciler, callsIn } = bench(recovered);

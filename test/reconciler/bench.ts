@@ -1,0 +1,71 @@
+/** A reconciler over a bench host and a bench plugin, which has read the disk and found nothing. */
+import assert from 'node:assert/strict';
+import { parseAbsolutePath } from '../../mount/host.ts';
+import type { MountEntry } from '../../mount/mount-table.ts';
+import { createLayout } from '../../plugins/layout.ts';
+import type { ActualState } from '../../reconciler/actual-state.ts';
+import { createReconciler } from '../../reconciler/reconciler.ts';
+import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/record.ts';
+import { type BenchHost, createBenchHost } from './bench-host.ts';
+import { createBenchPlugin } from './bench-plugin.ts';
+
+const root = parseAbsolutePath('/state');
+assert.ok(root);
+export const layout = createLayout(root);
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+const RESYNC_MS = 60_000;
+
+export interface BenchOptions {
+  readonly recovered?: ActualState;
+  readonly resyncMs?: number;
+  /** False: the places on the disk are not read yet. */
+  readonly isRead?: boolean;
+}
+
+export function createBench({
+  recovered = new Map(),
+  resyncMs = RESYNC_MS,
+  isRead = true,
+}: BenchOptions = {}) {
+  const host = createBenchHost();
+  const plugins = createBenchPlugin();
+  const records = createRecordStore(host, layout);
+  const reconciler = createReconciler({
+    host,
+    layout,
+    plugins,
+    records,
+    recovered,
+    log: SILENT,
+    backOff: { firstMs: 500, maxMs: 8_000 },
+    laneWidth: () => 4,
+    resyncMs,
+  });
+  if (isRead)
+    reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
+  return { host, plugins, records, reconciler };
+}
+
+/** Of the only volume that the bench has a record of. */
+export function onlyRecord(host: BenchHost): VolumeRecord {
+  const parsed = parseRecord([...host.files.values()][0] ?? '');
+  assert.ok(parsed.ok);
+  return parsed.value;
+}
+
+/** Without an id: the mount that the bench plugin answers a publish with. */
+export function mountAt(target: MountEntry['target'], mountId = 8): MountEntry {
+  return {
+    mountId,
+    parentId: 1,
+    device: '7:1',
+    root: '/',
+    target,
+    options: ['rw'],
+    propagation: [],
+    fsType: 'ext4',
+    source: '/dev/loop1',
+    superOptions: ['rw'],
+  } as MountEntry;
+}
