@@ -336,26 +336,32 @@ export interface WriteOptions {
 }
 
 const PATH_BYTES_MAX = 4_095;
+/** Neither empty, nor `.` or `..`, without slash and NUL. */
+const COMPONENT = /^(?!\.{1,2}$)[^/\0]+$/;
+const ABSOLUTE = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 /** The only door to `AbsolutePath` for text from outside; undefined when it is not one. */
 export function parseAbsolutePath(text: string): AbsolutePath | undefined {
-  if (!text.startsWith('/') || text.includes('\0') || Buffer.byteLength(text) > PATH_BYTES_MAX)
-    return undefined;
-  if (text === '/') return text as AbsolutePath;
-  const components = text.slice(1).split('/');
-  return components.every((one) => one !== '' && one !== '.' && one !== '..')
-    ? (text as AbsolutePath)
-    : undefined;
+  const isPath = text === '/' || (fits(text) && ABSOLUTE.test(text));
+  return isPath ? (text as AbsolutePath) : undefined;
 }
 
 /** Appends components that the caller has checked; a bad component is a broken invariant. */
 export function below(parent: AbsolutePath, ...components: readonly string[]): AbsolutePath {
-  const joined = [parent === '/' ? '' : parent, ...components].join('/');
-  const path = parseAbsolutePath(joined);
-  if (path === undefined || components.some((one) => one.includes('/'))) {
-    throw new Error(`broken invariant: not a path component: ${JSON.stringify(components)}`);
+  let path = parent === '/' ? '' : (parent as string);
+  let isPath = true;
+  for (const component of components) {
+    path += `/${component}`;
+    isPath &&= COMPONENT.test(component);
   }
-  return path;
+  if (!isPath || !fits(path))
+    throw new Error(`broken invariant: not a path component: ${JSON.stringify(components)}`);
+  return path === '' ? parent : (path as AbsolutePath);
+}
+
+function fits(path: string): boolean {
+  // No character of a string has more than three bytes; most paths need no count.
+  return path.length * 3 <= PATH_BYTES_MAX || Buffer.byteLength(path) <= PATH_BYTES_MAX;
 }
 
 export function parentOf(path: AbsolutePath): AbsolutePath {

@@ -79,6 +79,8 @@ export function createLayout(root: AbsolutePath): Layout {
   const pods = below(root, 'pods');
   const plugins = below(root, 'plugins');
   const blockDevices = below(plugins, 'kubernetes.io', 'csi', 'volumeDevices');
+  // Asked at every look at a volume, and a digest costs more than the look; a spec is never changed.
+  const stagingPaths = new WeakMap<StagedSpec, AbsolutePath>();
   const layout: Layout = {
     root,
     pods,
@@ -107,10 +109,16 @@ export function createLayout(root: AbsolutePath): Layout {
       spec.kind === 'csi' && spec.mode === 'Block'
         ? layout.blockPublication(publication).held
         : layout.target(spec, publication),
-    stagingPath: ({ driver, volumeHandle, mode, specName }) =>
-      mode === 'Block'
-        ? below(blockDevices, 'staging', specName)
-        : below(layout.deviceDirectory(driver, volumeHandle), 'globalmount'),
+    stagingPath: (spec) => {
+      const known = stagingPaths.get(spec);
+      if (known !== undefined) return known;
+      const path =
+        spec.mode === 'Block'
+          ? below(blockDevices, 'staging', spec.specName)
+          : below(layout.deviceDirectory(spec.driver, spec.volumeHandle), 'globalmount');
+      stagingPaths.set(spec, path);
+      return path;
+    },
     blockDevices,
     blockPublication: ({ pod, specName }) => ({
       data: below(blockDevices, specName, 'data'),

@@ -120,7 +120,10 @@ function batchesOf({ seeds, minutes, first, traceLines, about }: Options): () =>
 
 function work(nextBatch: () => Batch | undefined, onReport: (report: BatchReport) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child: ChildProcess = fork(WORKER, { stdio: 'inherit' });
+    const child: ChildProcess = fork(WORKER, {
+      stdio: 'inherit',
+      execArgv: [...process.execArgv, '--max-semi-space-size=64'],
+    });
     const next = (): void => {
       const batch = nextBatch();
       if (batch !== undefined) child.send(batch);

@@ -2,7 +2,6 @@
 import type { ManifestParser } from '../../agent/manifest-parser.ts';
 import { fail } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
-import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import type { Random } from './random.ts';
 
 /** What it is like in one seed. */
@@ -22,6 +21,8 @@ export function drawParser(random: Random): ParserNature | undefined {
 }
 
 export interface SimParserParts {
+  /** Of whom it is a slow one. */
+  readonly parser: ManifestParser;
   readonly host: Pick<Host, 'timer'>;
   readonly random: Random;
   readonly nature: ParserNature;
@@ -29,14 +30,14 @@ export interface SimParserParts {
   readonly stormy: () => boolean;
 }
 
-export function createSimParser({ host, random, nature, stormy }: SimParserParts): ManifestParser {
+export function createSimParser({ parser, host, random, nature, stormy }: SimParserParts): ManifestParser {
   return {
     async parse(request) {
-      if (!stormy()) return IN_PROCESS_PARSER.parse(request);
+      if (!stormy()) return parser.parse(request);
       await new Promise<void>((resolve) => {
         host.timer(random.below(nature.latencyMsMax), resolve);
       });
-      return random.chance(nature.lost) ? LOST : IN_PROCESS_PARSER.parse(request);
+      return random.chance(nature.lost) ? LOST : parser.parse(request);
     },
   };
 }

@@ -10,7 +10,7 @@ import { Absences } from './absences.ts';
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/agent.ts';
 import type { Config } from '../../agent/config.ts';
 import type { Log, LogFields } from '../../reconciler/log.ts';
-import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
+import { createRememberingParser } from '../agent/in-process-parser.ts';
 import { differenceFromWish } from './final-state.ts';
 import { checkRoots } from './final-groups.ts';
 import { withDeaths } from './file-system-deaths.ts';
@@ -113,6 +113,7 @@ export class Simulation {
   readonly #neighbours: Neighbours;
   readonly #parserRandom: Random;
   readonly #parser: ParserNature | undefined;
+  readonly #manifestParser = createRememberingParser();
   readonly #crashedAt = new Set<string>();
   #lives = 0;
   #crashes = 0;
@@ -325,8 +326,9 @@ export class Simulation {
       host: wrapHost?.(host) ?? host,
       parser:
         this.#parser === undefined
-          ? IN_PROCESS_PARSER
+          ? this.#manifestParser
           : createSimParser({
+              parser: this.#manifestParser,
               host,
               random: this.#parserRandom.fork(),
               nature: this.#parser,
