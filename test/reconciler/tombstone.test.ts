@@ -130,13 +130,37 @@ test('it outlives a restart, and a call that was open then counts as one that no
   assert.ok(recorded);
   const recovered = (bootId: string) =>
     recover({ records: [recorded as VolumeRecord], table: undefined, shown: new Map(), bootId, layout });
-  assert.equal(recovered('boot-2').get(id)?.tombstones, undefined, 'the boot ended it');
   const second = bench(recovered('boot-1'));
   second.reconciler.setDesired(wish([]));
   assert.deepEqual(await second.callsIn(1_000), GIVEN_BACK);
   assert.equal(second.record().tombstones?.length, 1);
   assert.deepEqual(await second.callsIn(LATE_EFFECT_MS), GIVEN_BACK);
   assert.equal(second.host.files.size, 0);
+});
+
+test('a reboot ends every call, and what one made before is given back, though nothing is mounted', async () => {
+  for (const verb of ['publish', 'stage'] as const) {
+    const { record } = await takenDown(verb, UNANSWERED);
+    const input = { table: createMountTable([]), shown: new Map(), layout };
+    const recovered = recover({ ...input, records: [record()], bootId: 'boot-2' });
+    const { reconciler, plugins, host, known } = bench(recovered);
+    reconciler.setDesired(wish([]));
+    await host.advance(1_000);
+    assert.deepEqual(plugins.calls, verb === 'publish' ? GIVEN_BACK : ['unstage data']);
+    assert.deepEqual([known(), host.files.size], [undefined, 0], 'nothing can come any more');
+  }
+});
+
+test('of what a reboot left, a pod that wants the place again has it set up as ever', async () => {
+  const { record } = await takenDown('publish', UNANSWERED);
+  const input = { table: createMountTable([]), shown: new Map(), layout };
+  const { reconciler, plugins, host, known } = bench(
+    recover({ ...input, records: [record()], bootId: 'boot-2' }),
+  );
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls, ['stage data', 'publish web/pv-data']);
+  assert.equal(known()?.tombstones, undefined);
 });
 
 test('what came while no agent was running is given back at the start', async () => {

@@ -150,4 +150,8 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a pod that is to get its group back keeps its mount when the file system dies',
     plan: aboutDeadAndWalked,
   },
+  {
+    seed: 836191365,
+    sentence: 'what a publish that was given up made just before a power cut is given back after it',
+  },
 ];
