@@ -23,7 +23,7 @@ import {
 } from './actual-state.ts';
 import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
 import type { ShownDevices } from './shown-device.ts';
-import { withArrivedRaised } from './tombstone.ts';
+import { withArrivedRaised, withBootEnded } from './tombstone.ts';
 
 export interface RecoveryInput {
   readonly records: readonly VolumeRecord[];
@@ -80,14 +80,10 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
       ...(isUntold(input, spec, entry) ? { untold: true } : {}),
     });
   }
-  // What was started on this machine has ended with its boot; what a controller was asked has not.
-  const tombstones = (record.tombstones ?? []).filter(({ operation }) => {
-    return sameBoot || operation === 'attach' || operation === 'detach';
-  });
   const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');
   // Staged without a mount, as block volumes are: what is published from it shows that it is there still.
   const isShownStaged = record.staged === 'present' && sameBoot && record.stagedMount === undefined && isUsed;
-  return {
+  const volume: ActualVolume = {
     spec,
     guessed: record.guessed === true ? true : undefined,
     needs: record.needs,
@@ -104,8 +100,9 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     refusedExpansion: record.refusedExpansion,
     // A reboot ends every mount and every dirty page: the node is clean (shelf: csi-and-peers B-4).
     quarantine: sameBoot ? record.quarantine : undefined,
-    ...(tombstones.length === 0 ? {} : { tombstones }),
+    ...(record.tombstones === undefined ? {} : { tombstones: record.tombstones }),
   };
+  return sameBoot ? volume : withBootEnded(volume);
 }
 
 /** Never noted as answered OK, and nothing is there to be seen: an OK may be younger than the record. */

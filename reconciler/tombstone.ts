@@ -70,6 +70,20 @@ export function withNobodyListening(volume: ActualVolume, untilWallMs: number): 
   return { ...volume, tombstones };
 }
 
+/**
+ * Found after a reboot: what was started on this machine has ended with its boot and comes no more, so what may have
+ * come before is given back now: mounts are gone, and what a driver keeps on disk is not. What a controller was asked
+ * goes on.
+ */
+export function withBootEnded(volume: ActualVolume): ActualVolume {
+  const ended = tombstonesOf(volume).filter(
+    ({ operation }) => operation === 'stage' || operation === 'publish',
+  );
+  return ended.reduce((now, one) => {
+    return isPostponed(now, one) ? now : replaced(raise(now, one), one, undefined);
+  }, volume);
+}
+
 /** Set up otherwise than before: what was asked before keeps its own specification. */
 export function pinnedTombstones(known: ActualVolume, spec: VolumeSpec): ActualVolume['tombstones'] {
   if (known.tombstones === undefined || isSameSpec(known.spec, spec)) return known.tombstones;
