@@ -274,6 +274,53 @@ test('a volume for one pod waits for the pod that has it, even if that is uncert
   assert.deepEqual(shared.operations, [publish('a'), publish('b')]);
 });
 
+const onePod = (pods: readonly string[]) => wantedAs('ReadWriteOncePod', 'data', pods);
+
+/** Both pods are at one volume that is for one pod alone; of those in `untold` no pod was ever told. */
+function shared(
+  pods: Readonly<Record<string, 'present' | 'unsure'>>,
+  untold: readonly string[],
+): ActualVolume {
+  const now = actual('data', { staged: 'present', pods });
+  const publications = [...now.publications].map(([key, one]) => {
+    return [key, untold.includes(one.spec.pod.name) ? { ...one, untold: true as const } : one] as const;
+  });
+  return { ...now, spec: onePod([]).spec, publications: new Map(publications) };
+}
+
+const blockedPods = ({ waits }: ReturnType<typeof plan>) =>
+  waits.map(({ kind, publication, failure }) => [kind, publication, failure?.code]);
+
+test('a place that came late is given back, wanted or not, where another pod may have what is for one (INV-9)', () => {
+  for (const standing of ['ReadWriteOncePod', 'ReadWriteMany'] as const) {
+    const now = { ...shared({ has: 'present', late: 'unsure' }, ['late']) };
+    const want = standing === 'ReadWriteOncePod' ? onePod(['late', 'has']) : wanted('data', ['late', 'has']);
+    assert.deepEqual(plan(want, now).operations, [unpublish('late')], `${standing} is wanted`);
+  }
+  const lost = plan(onePod(['late', 'has']), shared({ has: 'unsure', late: 'unsure' }, ['late']));
+  assert.deepEqual(lost.operations, [unpublish('late')], 'and nobody is set up before it is gone');
+  assert.deepEqual(blockedPods(lost), [['blocked', place('has', 'data').key, 'volume-in-use']]);
+  const begun = plan(
+    onePod(['late', 'first']),
+    shared({ first: 'unsure', late: 'unsure' }, ['first', 'late']),
+  );
+  assert.deepEqual(begun.operations, [unpublish('late')], 'of two that nobody was told of the later one');
+  const going = plan(onePod(['has']), shared({ late: 'unsure', has: 'unsure' }, ['late']));
+  assert.deepEqual(going.operations, [unpublish('late')]);
+  assert.deepEqual(blockedPods(going), [['blocked', place('has', 'data').key, 'volume-in-use']]);
+});
+
+test('a place that may be in use is neither set up nor taken down where another pod surely has what is for one', () => {
+  const both = onePod(['has', 'found']);
+  const now = plan(both, shared({ found: 'unsure', has: 'present' }, []));
+  assert.deepEqual(now.operations, []);
+  assert.deepEqual(blockedPods(now), [['blocked', place('found', 'data').key, 'volume-in-use']]);
+  const alone = plan(both, shared({ found: 'unsure' }, []));
+  assert.deepEqual(alone.operations, [publish('found')], 'alone, it is made sure of');
+  const { operations } = plan(both, shared({ has: 'present', found: 'present' }, []));
+  assert.deepEqual(operations, [], 'who is in since it was shared stays');
+});
+
 test('a volume for one pod goes to nobody before the places in the pods were read (INV-9)', () => {
   const gate = { ...OPEN, placesRead: false };
   const want = wantedAs('ReadWriteOncePod', 'data', ['a']);

@@ -113,6 +113,17 @@ test('another pod waits for nothing, and keeps what it has when the time is over
   assert.equal(known()?.tombstones, undefined);
 });
 
+test('for one pod alone it is given back though its pod has come again, while another has the volume (INV-9)', async () => {
+  const { reconciler, callsIn, plugins } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['next'])]));
+  await callsIn(1_000);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['web', 'next'])]));
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
+  assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['web'])]));
+  assert.deepEqual(await callsIn(1_000), ['unpublish next/pv-data', 'publish web/pv-data']);
+});
+
 test('it outlives a restart, and a call that was open then counts as one that nobody heard of', async () => {
   const first = bench();
   let recorded: VolumeRecord | undefined;

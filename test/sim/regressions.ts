@@ -139,6 +139,11 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutAbsentManifests,
     isOfAbsence: true,
   },
+  {
+    seed: 836191479,
+    sentence: 'a late publish of a pod that is wanted again is given back while another has the volume alone',
+    isOfAbsence: true,
+  },
   { seed: 812206, sentence: 'what dies while it is walked fails the walk, and is not ready with two groups' },
   {
     seed: 44,
