@@ -13,6 +13,7 @@ import {
 } from '../plugins/volume.ts';
 import { type ActualPublication, type ActualVolume, isOnTheGround } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
+import { isSurplus } from './single-pod.ts';
 import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sickness.ts';
 
 /** What the vol_data.json and its place tell of a volume that was found on disk. */
@@ -77,7 +78,10 @@ export function isToBeRenewed(desired: DesiredVolume | undefined, known: ActualV
   );
 }
 
-/** Wanted, but what is there goes first: it was ended, or it is not what is wanted and no pod has it. */
+/**
+ * Wanted, but what is there goes first: it was ended, or no pod has it and it is not what is wanted, or beside another
+ * pod's of a volume for one alone.
+ */
 export function isToBeGivenBack(desired: DesiredVolume, known: ActualVolume, key: PublicationKey): boolean {
   const there = known.publications.get(key);
   const wanted = desired.publications.get(key);
@@ -86,6 +90,7 @@ export function isToBeGivenBack(desired: DesiredVolume, known: ActualVolume, key
   if (isStageDead(known)) return isToBeRenewed(desired, known);
   if (there.untold !== true || desired.blocked !== undefined || known.spec.kind !== 'csi') return false;
   return (
+    isSurplus(desired, known, key) ||
     isToBeRenewed(desired, known) ||
     unservedField(desired, known) !== undefined ||
     there.spec.readOnly !== wanted.spec.readOnly ||

@@ -50,15 +50,24 @@ export class ToldPlaces {
     );
   }
 
-  /** Is the operation the way down of what is wanted otherwise than it was set up, and of which no pod was told? */
+  /**
+   * Is the operation the way down of what is wanted otherwise than it was set up, or of a place beside another pod's of
+   * a volume for one pod alone, and of which no pod was told?
+   */
   isRenewal(operation: Operation, known: ActualVolume | undefined, wanted: DesiredVolume): boolean {
     if (known?.spec.kind !== 'csi') return false;
     const told = this.#told.get(operation.volume);
     if (!('publication' in operation))
       return (told?.size ?? 0) === 0 && JSON.stringify(known.spec) !== JSON.stringify(wanted.spec);
     const { publication } = operation;
+    if (told?.has(publication) !== true && isForOnePod(known, wanted) && known.publications.size > 1)
+      return true;
     const places = [known, wanted].map((one) => one.publications.get(publication)?.spec);
     const [there, then] = [known, wanted].map(({ spec }, index) => JSON.stringify([spec, places[index]]));
     return told?.has(publication) !== true && there !== then;
   }
+}
+
+function isForOnePod(...volumes: readonly Pick<DesiredVolume, 'spec'>[]): boolean {
+  return volumes.some(({ spec }) => spec.kind === 'csi' && spec.accessModes.join() === 'ReadWriteOncePod');
 }
