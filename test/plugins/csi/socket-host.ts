@@ -30,6 +30,8 @@ export interface SocketHost extends Host {
   readonly walks: string[];
   /** As a driver would: a new mount at the path. */
   plantMount(path: string): void;
+  /** How often a path or a directory was looked at: each is one question to a broker. */
+  looks(): number;
   /** Watches that are open now. */
   watches(): number;
   /** Timers that are set now. */
@@ -52,6 +54,7 @@ export function createSocketHost(): SocketHost {
   const watchers = new Set<FSWatcher>();
   const timers = new Set<NodeJS.Timeout>();
   const waitedMs: number[] = [];
+  let looks = 0;
   const never = () => Promise.reject(new Error('not part of this host'));
 
   return {
@@ -65,6 +68,7 @@ export function createSocketHost(): SocketHost {
       devices += 1;
       mounts.set(path, { mountId: devices, device: `7:${devices}` });
     },
+    looks: () => looks,
     watches: () => watchers.size,
     timers: () => timers.size,
     waitedMs,
@@ -90,8 +94,14 @@ export function createSocketHost(): SocketHost {
         clearTimeout(timer);
       };
     },
-    inspect: async (path) => ok(facts(path, foreign)),
-    inspectWay: async (path) => ok(wayTo(path).map((one) => facts(one, foreign))),
+    async inspect(path) {
+      looks += 1;
+      return ok(facts(path, foreign));
+    },
+    async inspectWay(path) {
+      looks += 1;
+      return ok(wayTo(path).map((one) => facts(one, foreign)));
+    },
     makeDirectory: (path, mode) => attempt(() => mkdir(path, { recursive: true, mode })),
     removeEmptyDirectory: (path) =>
       mounts.has(path)
@@ -107,6 +117,7 @@ export function createSocketHost(): SocketHost {
     writeFile: (path, content, { mode }) => attempt(() => writeFile(path, content, { mode })),
     readFile: (path) => attempt(() => readFile(path)),
     async listDirectory(path, entriesMax) {
+      looks += 1;
       const names = await attempt(() => readdir(path));
       if (names.ok && names.value.length > entriesMax)
         return fail({ code: 'too-large', message: path, effect: 'none' });
@@ -141,6 +152,7 @@ export function createSocketHost(): SocketHost {
       };
     },
     async readDirectoryFiles(path) {
+      looks += 1;
       const names = await attempt(() => readdir(path));
       if (!names.ok) return names;
       return ok(
