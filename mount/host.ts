@@ -369,6 +369,11 @@ export function parentOf(path: AbsolutePath): AbsolutePath {
   return (cut <= 0 ? '/' : path.slice(0, cut)) as AbsolutePath;
 }
 
+/** Its last component; empty for the root. */
+export function nameIn(path: AbsolutePath): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
 /** `/`, and each directory down to the path, itself last. */
 export function wayTo(path: AbsolutePath): readonly AbsolutePath[] {
   return path === '/' ? [path] : [...wayTo(parentOf(path)), path];

@@ -19,8 +19,8 @@ export interface DriverElection {
   settle(name: string): void;
   get(name: string): DriverInstance | undefined;
   list(): readonly DriverInstance[];
-  /** Is it the one that serves its name? */
-  serves(owner: object): boolean;
+  /** Is it the one that serves the name? */
+  serves(name: string, owner: object): boolean;
   onChange(listener: (change: DriverChange) => void): Cancel;
   stop(): void;
 }
@@ -69,7 +69,7 @@ export function createDriverElection(
     settle,
     get: (name) => seats.get(name)?.holder.instance,
     list: () => [...seats.values()].map(({ holder }) => holder.instance),
-    serves: (owner) => [...seats.values()].some(({ holder }) => holder.owner === owner),
+    serves: (name, owner) => seats.get(name)?.holder.owner === owner,
     onChange: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -1,12 +1,6 @@
 /** The drivers of this node: found by looking, admitted by handshake, replaced or gone when their sockets are. */
 import { type Failure, ok, type Result } from '../../mount/failure.ts';
-import {
-  type AbsolutePath,
-  type Cancel,
-  type Host,
-  parentOf,
-  type SocketIdentity,
-} from '../../mount/host.ts';
+import type { AbsolutePath, Cancel, Host, SocketIdentity } from '../../mount/host.ts';
 import type { DriverInstance, DriverRegistry, RefusedDriver } from './driver.ts';
 import { type Candidate, createDriverElection } from './driver-election.ts';
 import { createPacedLook, type PacedLook } from './paced-look.ts';
@@ -20,6 +14,7 @@ import {
 } from './socket-trust.ts';
 import { shown } from './status.ts';
 import { scanRegistry } from './registry-scan.ts';
+import { ABSENT } from './trace.ts';
 import { createWatchList } from './watch-list.ts';
 
 const REGISTRY_MODE = 0o750;
@@ -53,6 +48,8 @@ interface Entry {
   readonly socket: AbsolutePath;
   readonly isStatic: boolean;
   readonly look: PacedLook;
+  /** What the last listing of the registry showed of it; undefined when it could not be listed. */
+  trace: string | undefined;
   announced: Announced | undefined;
   instance: DriverInstance | undefined;
   /** Of the endpoint when the instance was admitted. */
@@ -92,7 +89,8 @@ interface Attempt {
 
 /**
  * Guarantees: sockets never wait for each other (DR-18); a replaced socket is a new instance, and from the moment
- * it is seen the old one is not given out; a failed handshake is retried by back-off, and soon after any hint.
+ * it is seen the old one is not given out; a failed handshake is retried by back-off, and soon after any hint
+ * about it. Looking is linear: a hint costs one listing, and looks only at what that shows to be another than before.
  */
 export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverRegistry {
   const { host, layout } = parts;
@@ -104,6 +102,8 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
   const watches = createWatchList<Entry>(host, hurry);
   let directoryRefusal: Pick<Failure, 'message' | 'code'> | undefined;
   const scan = createPacedLook(host, LOOK_SPACING_MS, scanOnce);
+  /** Whether the next scan looks at what seems to be as it was, too. */
+  let isThorough = true;
   let orders = 0;
   let cancelWatch: Cancel | undefined;
   let cancelResync: Cancel | undefined;
@@ -120,6 +120,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
       socket,
       isStatic,
       look: createPacedLook(host, LOOK_SPACING_MS, () => lookOnce(entry)),
+      trace: undefined,
       announced: undefined,
       instance: undefined,
       life: undefined,
@@ -136,6 +137,8 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
   // Looking: which sockets are there, and are they the ones we know?
 
   async function scanOnce(): Promise<void> {
+    const looksAtAll = isThorough;
+    isThorough = false;
     const trusted = await trustDirectory(host, layout.registry, layout.root);
     const isKnown = (socket: AbsolutePath): boolean => isDriver(entries.get(socket));
     const scanned = trusted.ok ? await scanRegistry(host, layout.registry, isKnown) : trusted;
@@ -143,13 +146,23 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     const refusal = scanned.ok ? scanned.value.refusal : undefined;
     const told = refusal === undefined ? undefined : ({ message: refusal, code: 'too-large' } as const);
     directoryRefusal = scanned.ok ? told : scanned.failure;
-    const sockets = new Set(scanned.ok ? scanned.value.sockets : []);
-    for (const socket of sockets) if (!entries.has(socket)) addEntry(socket, false);
+    const sockets = scanned.ok ? scanned.value.sockets : undefined;
+    for (const socket of sockets?.keys() ?? []) if (!entries.has(socket)) addEntry(socket, false);
     const hasLeft = refusal !== undefined;
     for (const entry of hasLeft ? [...entries.values()] : [])
-      if (!entry.isStatic && !sockets.has(entry.socket)) forget(entry);
-    // Those that are not listed any more, too: each is told by its own lstat.
-    for (const entry of entries.values()) void entry.look.ask();
+      if (!entry.isStatic && sockets?.has(entry.socket) !== true) forget(entry);
+    for (const entry of entries.values()) {
+      if (!entry.isStatic && isChanged(entry, sockets)) hurry(entry);
+      else if (looksAtAll) void entry.look.ask();
+    }
+  }
+
+  /** Looks are for what the listing shows to be another: hundreds of sockets are not looked at for the sake of one. */
+  function isChanged(entry: Entry, sockets: ReadonlyMap<AbsolutePath, string> | undefined): boolean {
+    const before = entry.trace;
+    // What is not listed any more is told by its own lstat.
+    entry.trace = sockets === undefined ? undefined : (sockets.get(entry.socket) ?? ABSENT);
+    return entry.trace === undefined || entry.trace !== before;
   }
 
   /** A hint forgets the back-off. */
@@ -236,7 +249,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     const { name, endpoint: path } = announcement.value;
     const placed = isPluginSocket(layout, path);
     if (!placed.ok) return tellRegistrar(socket, placed);
-    if (entries.get(entry.socket) === entry) watches.keep(entry, parentOf(path));
+    if (entries.get(entry.socket) === entry) watches.keep(entry, path);
     const endpoint = await findSocket(host, path, layout.root);
     if (!endpoint.ok) return tellRegistrar(socket, endpoint);
     const instance = await questionDriver(host, endpoint.value.identity, {
@@ -275,7 +288,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     entry.refusal = undefined;
     entry.instance = instance;
     entry.life = life;
-    watches.keep(entry, parentOf(instance.endpoint.path));
+    watches.keep(entry, instance.endpoint.path);
     if (previousName !== undefined && previousName !== name) election.settle(previousName);
     election.settle(name);
     // What was replaced while we asked was not watched yet.
@@ -317,7 +330,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
     const { socket, instance, refusal, note } = entry;
     const name = refusal?.name ?? instance?.name;
     const drained =
-      instance === undefined || election.serves(entry)
+      instance === undefined || election.serves(instance.name, entry)
         ? undefined
         : 'another, newer registration of this driver serves';
     const reason = refusal?.failure.message ?? drained ?? note;
@@ -326,6 +339,7 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
 
   function resync(): void {
     cancelResync = host.timer(parts.resyncMs, () => {
+      isThorough = true;
       void scan.ask();
       resync();
     });
@@ -336,12 +350,9 @@ export function createDriverRegistry(parts: DriverRegistryParts): RunningDriverR
       const made = await host.makeDirectory(layout.registry, REGISTRY_MODE);
       if (stopped) return;
       for (const socket of parts.staticSockets) {
-        watches.keep(addEntry(socket, true), parentOf(socket));
+        watches.keep(addEntry(socket, true), socket);
       }
-      cancelWatch = host.watch(layout.registry, () => {
-        for (const entry of entries.values()) hurry(entry);
-        void scan.ask();
-      });
+      cancelWatch = host.watch(layout.registry, () => void scan.ask());
       resync();
       await scan.ask();
       if (!made.ok) directoryRefusal ??= made.failure;

@@ -55,7 +55,7 @@ test('DR-15: the newest registration serves, and the older takes over again when
   const old = stand('1');
   const young = stand('2');
   assert.equal(serving(), '2');
-  assert.ok(election.serves(young.owner) && !election.serves(old.owner));
+  assert.ok(election.serves('d', young.owner) && !election.serves('d', old.owner));
   withdraw(young);
   assert.equal(serving(), '1');
   withdraw(old);
