@@ -48,6 +48,8 @@ export interface WorldParts {
 }
 
 const DISKS: readonly DiskKind[] = ['ext4', 'ext4', 'xfs', 'fuse', 'fuse'];
+/** A start that fails is one of a busy machine; so many are the agent's own doing. */
+const STARTS_MAX = 4;
 /** What the agent is given: everything that is slow by default is quick here, and nothing else is changed. */
 const SETTINGS = {
   csi_deadline_ms: 3_000,
@@ -71,6 +73,8 @@ export class HostileWorld {
   readonly driver: HostileDriver;
   readonly wanted = new Map<string, WantedPod>();
   readonly foreign: Foreign[] = [];
+  /** When a source was mounted, by its name: what is mounted at one place of a volume is seen at its peers, too. */
+  readonly foreignSinceMs = new Map<string, number>();
   /** What was written and synced through a pod, by volume. */
   readonly written = new Map<string, Set<string>>();
   /** The manifests are elsewhere, and nobody removed a pod. */
@@ -112,14 +116,24 @@ export class HostileWorld {
     return this.#agent?.running() ?? false;
   }
 
+  /** As the shipped unit does: what ends by itself is started again, for a while; why it ended is told. */
   async startAgent(): Promise<void> {
     if (this.isAgentUp) return;
-    rmSync(this.#socket, { force: true });
     const config = { root: this.root, manifests: this.manifests, socket: this.#socket, ...SETTINGS };
     writeFileSync(join(this.scratch, 'config.yaml'), JSON.stringify(config));
     const argv = [this.#program, 'agent', '--config', join(this.scratch, 'config.yaml')];
-    this.#agent = startProcess({ name: 'agent', argv, log: join(this.scratch, 'agent.log') });
-    await untilHealthy(this.#socket, this.#agent, this.#interrupted);
+    for (let tries = 1; ; tries += 1) {
+      rmSync(this.#socket, { force: true });
+      const agent = startProcess({ name: 'agent', argv, log: join(this.scratch, 'agent.log') });
+      this.#agent = agent;
+      try {
+        await untilHealthy(this.#socket, agent, this.#interrupted);
+        break;
+      } catch (error) {
+        if (agent.running() || tries === STARTS_MAX) throw error;
+        this.tell(`the agent did not start: ${this.log(1)}`);
+      }
+    }
     this.startedMs = performance.now();
     this.tell('agent started');
   }
@@ -185,16 +199,9 @@ export class HostileWorld {
 
   async mountForeign(path: string): Promise<string | undefined> {
     if (!existsSync(path) || this.foreign.some((one) => one.path === path)) return undefined;
-    const mounted = await run([
-      'mount',
-      '-t',
-      'tmpfs',
-      '-o',
-      'size=1m',
-      '--',
-      `foreign-${this.foreign.length}`,
-      path,
-    ]);
+    const source = `foreign-${this.foreignSinceMs.size}`;
+    this.foreignSinceMs.set(source, performance.now());
+    const mounted = await run(['mount', '-t', 'tmpfs', '-o', 'size=1m', '--', source, path]);
     const mount = mountShownAt(path);
     if (mounted.code !== 0 || mount === undefined) return undefined;
     const hidesManifests = path === this.manifests;

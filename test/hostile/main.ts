@@ -66,6 +66,9 @@ async function storm(scratch: string, interrupted: AbortSignal): Promise<number>
       await sleep(LOOK_EVERY_MS);
     }
     if (oracle.findings.length === 0) await calm(world, oracle, interrupted);
+  } catch (error) {
+    if (interrupted.aborted) throw error;
+    oracle.judgeWorld(error instanceof Error ? error.message : String(error));
   } finally {
     await world.close();
   }

@@ -101,7 +101,8 @@ export class HostileOracle {
     const target = world.targetOf(pod);
     const shown = mountShownAt(target);
     const isRight = shown?.target === target && disk.isShownBy(shown);
-    const changedMs = Math.max(0, world.startedMs, ...this.#changesAbove(target));
+    const shownMs = world.foreignSinceMs.get(shown?.source ?? '') ?? 0;
+    const changedMs = Math.max(0, world.startedMs, shownMs, ...this.#changesAbove(target));
     if (!isRight) {
       const forMs = nowMs - Math.max(changedMs, this.#untoldSinceMs.get(pod.uid) ?? nowMs);
       if (!this.#untoldSinceMs.has(pod.uid)) this.#untoldSinceMs.set(pod.uid, nowMs);
@@ -179,6 +180,11 @@ export class HostileOracle {
 
   judgeEnd(left: readonly string[]): void {
     for (const one of left) this.#find('left-behind', one);
+  }
+
+  /** An agent that does not start, say: what follows cannot be judged. */
+  judgeWorld(what: string): void {
+    this.#find('broken-off', what);
   }
 
   judgeConvergence(what: string): void {
