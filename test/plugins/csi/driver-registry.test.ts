@@ -495,7 +495,7 @@ test('A-002: a driver named in the configuration needs no registrar, and is awai
   assert.deepEqual(world.changes, [`registered ${DRIVER}`, `gone ${DRIVER}`, `registered ${DRIVER}`]);
 });
 
-test('DR-25: two hundred sockets, one after the other, are two hundred drivers, each looked at for itself', async () => {
+test('DR-25: two hundred sockets one after the other are as many drivers, each looked at for itself', async () => {
   const world = await start();
   for (let index = 0; index < 200; index += 1) {
     // Half of them have a directory of their own, as on a node; the others share one.
