@@ -159,4 +159,8 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 836191365,
     sentence: 'what a publish that was given up made just before a power cut is given back after it',
   },
+  {
+    seed: 836190850,
+    sentence: 'an emptyDir of which a record tells waits for the secret of its pod of which none tells',
+  },
 ];
