@@ -9,7 +9,7 @@ import type { ActualState, ActualVolume } from './actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
 import { type Finds, foundPublication, orphanSpec } from './finds.ts';
 import { latePlaces } from './tombstone.ts';
-import type { UnknownMount, UnknownPlaces } from './unknown-places.ts';
+import type { UnknownMount, UnknownPlaces, UnreadPlace } from './unknown-places.ts';
 
 /**
  * Mounts in the places of volumes that nothing explains: they can only be taken down. Those that somebody mounted over
@@ -21,18 +21,20 @@ export function findOrphans(
   known: ActualState,
   finds: Finds,
   disk: DiskReader,
-): readonly Failure[] {
-  const unread = unreadDirectories(disk);
-  const covered: Failure[] = [];
+): readonly UnreadPlace[] {
+  const unread = disk.unreadDirectories();
+  const covered: UnreadPlace[] = [];
   const hidden = hiddenBelow(table, layout.root);
   const hiding = new Set(hidden.values());
   for (const target of unexplained(table, [...known.values(), ...finds.list()], layout)) {
     const [first, ...more] = table.named(target);
     const by = first === undefined ? undefined : hidden.get(first);
-    if (by !== undefined && more.every((one) => hidden.has(one))) covered.push(strangerFailure(target, by));
+    if (by !== undefined && more.every((one) => hidden.has(one))) {
+      covered.push({ path: target, failure: strangerFailure(target, by) });
+    }
     if (by !== undefined || [first, ...more].some((one) => one !== undefined && hiding.has(one))) continue;
     // Its papers may tell whose it is as soon as they can be read.
-    if (unread.some((directory) => isBelow(target, directory))) continue;
+    if (unread.some(({ path }) => isBelow(target, path))) continue;
     const place = ORPHAN_PLACE.exec(
       target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '',
     );
@@ -98,14 +100,6 @@ function pathsOf(
   if (place === undefined) return [path];
   const { held, published, link } = layout.blockPublication(place);
   return [held, below(parentOf(held), `.${place.pod.uid}.tmp`), published, link];
-}
-
-function unreadDirectories(disk: DiskReader): readonly AbsolutePath[] {
-  const papers = disk.unreadPapers().map(({ directory }) => directory);
-  return [
-    ...papers,
-    ...disk.unlisted().flatMap(({ blocker }) => (blocker === undefined ? [] : [blocker as AbsolutePath])),
-  ];
 }
 
 /**

@@ -5,7 +5,6 @@
  * Reads names only, down to the volume directories, never into a volume. Global (staging) mounts are scanned as well,
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
-import type { Failure } from '../mount/failure.ts';
 import { type Ground, strangerFailure } from '../mount/ground.ts';
 import { below, type Host } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
@@ -37,7 +36,7 @@ import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './adopt-block
 import { findOrphans, goneOrphans, unknownPlaces } from './adopt-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './finds.ts';
-import type { UnknownPlaces } from './unknown-places.ts';
+import type { UnknownPlaces, UnreadPlace } from './unknown-places.ts';
 
 export interface LayoutScan {
   readonly host: Host;
@@ -58,6 +57,8 @@ export interface LayoutFinds {
   readonly placesRead: boolean;
   /** All was read, and nothing is an orphan: no publication is unknown. False: it is worth another scan. */
   readonly complete: boolean;
+  /** What could not be looked at, and where pods may have something; undefined when nothing could be learnt. */
+  readonly unreadPlaces: readonly UnreadPlace[] | undefined;
   /** Where publications may be that nobody knows; undefined when nothing could be learnt. */
   readonly unknown: UnknownPlaces | undefined;
 }
@@ -79,11 +80,12 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   for (const directory of [layout.pods, layout.plugins]) {
     const stranger = scan.ground.strangerOver(table.value, below(directory, '*'));
     if (stranger === undefined) continue;
-    const unread = [strangerFailure(directory, stranger)];
-    return { ...NOTHING_FOUND, unknown: { mounts: [], unread, table: table.value } };
+    const failure = strangerFailure(directory, stranger);
+    const unknown = { mounts: [], unread: [failure], table: table.value };
+    return { ...NOTHING_FOUND, unreadPlaces: [{ path: directory, failure }], unknown };
   }
   /** Places that somebody mounted over: what is there cannot be read. */
-  const covered: Failure[] = [];
+  const covered: UnreadPlace[] = [];
   const podNames = await disk.names(layout.pods);
   for (const pod of podNames) {
     const uid = parsePodUid(pod);
@@ -100,8 +102,10 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => spec.kind === 'orphan');
   // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
   const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
-  if (!again.ok)
-    return { ...NOTHING_FOUND, volumes: finds.list().filter(({ spec }) => spec.kind !== 'orphan') };
+  if (!again.ok) {
+    const volumes = finds.list().filter(({ spec }) => spec.kind !== 'orphan');
+    return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk, covered) };
+  }
   const now = again.value;
   for (const orphan of await goneOrphans(finds.list(), now, layout, disk)) finds.drop(orphan);
   const gone = await goneOrphans([...known.values()], now, layout, disk);
@@ -118,13 +122,20 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
     await scanBlockStaging(scan, stages, finds, { places: blockPlaces, tidies: isClear });
   }
   const unread = [
-    ...covered,
+    ...covered.map(({ failure }) => failure),
     ...places.unread,
     ...stages.unlisted(),
     ...stages.unreadPapers().map(({ failure }) => failure),
   ];
   const complete = isClear && stages.complete() && covered.length === 0;
-  return { volumes: finds.list(), gone, placesRead, complete, unknown: { ...places, unread } };
+  return {
+    volumes: finds.list(),
+    gone,
+    placesRead,
+    complete,
+    unreadPlaces: unreadPlaces(disk, covered),
+    unknown: { ...places, unread },
+  };
 }
 
 const NOTHING_FOUND: LayoutFinds = {
@@ -132,8 +143,13 @@ const NOTHING_FOUND: LayoutFinds = {
   gone: [],
   placesRead: false,
   complete: false,
+  unreadPlaces: undefined,
   unknown: undefined,
 };
+
+function unreadPlaces(disk: DiskReader, covered: readonly UnreadPlace[]): readonly UnreadPlace[] {
+  return [...covered, ...disk.unreadDirectories()];
+}
 
 /** One that nobody knows is found in any pod, as all mounts are. */
 function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
@@ -147,7 +163,7 @@ async function scanPod(
   pod: PodUid,
   finds: Finds,
   table: MountTable,
-  covered: Failure[],
+  covered: UnreadPlace[],
 ): Promise<void> {
   const volumes = below(layout.podDirectory(pod), 'volumes');
   for (const plugin of await disk.names(volumes)) {
@@ -159,7 +175,9 @@ async function scanPod(
       const directory = below(volumes, plugin, specName);
       const stranger = ground.strangerOver(table, kind === 'csi' ? below(directory, 'mount') : directory);
       if (stranger !== undefined) {
-        if (!finds.isKnownPlace(publication.key)) covered.push(strangerFailure(directory, stranger));
+        if (!finds.isKnownPlace(publication.key)) {
+          covered.push({ path: directory, failure: strangerFailure(directory, stranger) });
+        }
         continue;
       }
       if (kind !== 'csi') {

@@ -3,6 +3,7 @@ import type { Failure } from '../mount/failure.ts';
 import type { AbsolutePath, Host } from '../mount/host.ts';
 import { below } from '../mount/host.ts';
 import { isDriverName } from '../plugins/volume.ts';
+import type { UnreadPlace } from './unknown-places.ts';
 
 const ENTRIES_MAX = 100_000;
 const VOL_DATA_BYTES_MAX = 65_536;
@@ -28,6 +29,8 @@ export interface DiskReader {
   unlisted(): readonly Failure[];
   /** As `unlisted`: the directories whose vol_data.json could not be read. */
   unreadPapers(): readonly UnreadPaper[];
+  /** Both, each with what it is about. */
+  unreadDirectories(): readonly UnreadPlace[];
 }
 
 export interface UnreadPaper {
@@ -39,12 +42,15 @@ export interface UnreadPaper {
 const BEGUN_FILE = /^\.(.+)\.tmp$/;
 
 export function createDiskReader(host: Host): DiskReader {
-  const unlisted: Failure[] = [];
+  const unlisted: UnreadPlace[] = [];
   const unreadPapers: UnreadPaper[] = [];
+  const note = (path: AbsolutePath, failure: Failure): void => {
+    unlisted.push({ path, failure: { ...failure, blocker: path } });
+  };
   async function list(directory: AbsolutePath): Promise<readonly string[]> {
     const listed = await host.listDirectory(directory, ENTRIES_MAX);
     if (listed.ok) return [...listed.value].sort();
-    if (listed.failure.code !== 'path-missing') unlisted.push({ ...listed.failure, blocker: directory });
+    if (listed.failure.code !== 'path-missing') note(directory, listed.failure);
     return [];
   }
   return {
@@ -54,7 +60,7 @@ export function createDiskReader(host: Host): DiskReader {
     ],
     async exists(path) {
       const facts = await host.inspect(path);
-      if (!facts.ok) unlisted.push({ ...facts.failure, blocker: path });
+      if (!facts.ok) note(path, facts.failure);
       return !facts.ok || facts.value.kind !== 'absent';
     },
     async volData(directory) {
@@ -65,8 +71,12 @@ export function createDiskReader(host: Host): DiskReader {
       return 'unknown';
     },
     complete: () => unlisted.length === 0 && unreadPapers.length === 0,
-    unlisted: () => unlisted,
+    unlisted: () => unlisted.map(({ failure }) => failure),
     unreadPapers: () => unreadPapers,
+    unreadDirectories: () => [
+      ...unreadPapers.map(({ directory, failure }) => ({ path: directory, failure })),
+      ...unlisted,
+    ],
   };
 }
 

@@ -10,18 +10,23 @@ import type { Operation } from './operation.ts';
 
 const NOTHING: ReadonlyMap<PublicationKey, Failure> = new Map();
 
-/** The places of an emptyDir that must not go yet, each with the reason for people. */
+/**
+ * The places of an emptyDir that must not go yet, each with the reason for people. `whyUnknown`: why a pod may have
+ * something on the disk of which nobody knows; of what else it has the record may be lost.
+ */
 export function lastToGo(
   volume: ActualVolume | undefined,
   actual: ActualState,
   desired: Pick<DesiredState, 'volumes' | 'doubt'>,
+  whyUnknown: (pod: PodUid) => Failure | undefined,
 ): ReadonlyMap<PublicationKey, Failure> {
   if (volume?.spec.kind !== 'empty-dir') return NOTHING;
   const wanted = desired.volumes.get(volume.spec.id)?.publications;
   const kept = new Map<PublicationKey, Failure>();
   for (const [key, { spec }] of volume.publications) {
     if (wanted?.has(key) === true) continue;
-    const failure = desired.doubt ?? stillThere(spec.pod.uid, actual, desired);
+    const { uid } = spec.pod;
+    const failure = desired.doubt ?? stillThere(uid, actual, desired) ?? notKnown(whyUnknown(uid));
     if (failure !== undefined) kept.set(key, failure);
   }
   return kept;
@@ -54,4 +59,10 @@ function stillThere(
     }
   }
   return undefined;
+}
+
+function notKnown(because: Failure | undefined): Failure | undefined {
+  if (because === undefined) return undefined;
+  const message = `its data is deleted last, and what else of the pod is there is not known: ${because.message}`;
+  return { ...because, code: 'removed-last', message, effect: 'none' };
 }

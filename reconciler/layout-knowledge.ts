@@ -1,6 +1,7 @@
 /** What looking at the layout on disk has taught, and what it allows: the orphans, and whether all was read. */
+import type { Failure } from '../mount/failure.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { VolumeId } from '../plugins/volume.ts';
+import type { PodUid, VolumeId } from '../plugins/volume.ts';
 import type { ActualVolume } from './actual-state.ts';
 import { type LayoutFinds, mergeFound } from './adopt.ts';
 import type { DesiredState } from './desired-state.ts';
@@ -9,7 +10,13 @@ import type { Log } from './log.ts';
 import { claimsOn, isExplained } from './orphan.ts';
 import type { Gate } from './plan.ts';
 import { specs } from './specs.ts';
-import { stagedDevices, suspicionOf, type UnknownPlaces } from './unknown-places.ts';
+import {
+  stagedDevices,
+  suspicionOf,
+  type UnknownPlaces,
+  type UnreadPlace,
+  whyPodUnknown,
+} from './unknown-places.ts';
 
 export interface LayoutKnowledgeParts {
   readonly layout: Layout;
@@ -37,11 +44,19 @@ export interface LayoutKnowledge {
 
 const NOWHERE: ReadonlySet<string> = new Set();
 
+const NOT_READ_YET: Failure = {
+  code: 'removed-last',
+  message: 'the state root has not been read yet since the start',
+  effect: 'none',
+};
+
 export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowledge {
   const { log, layout, actual, desired, isBusy, touch } = parts;
   const orphans = new Set<VolumeId>();
   const read = { layoutRead: false, placesRead: false };
   let unknown: UnknownPlaces | undefined;
+  /** As the last scan left them; undefined: there was none. */
+  let unread: readonly UnreadPlace[] | undefined;
   /** While places are unknown: all that each volume was seen staged from. */
   const stagedFrom = new Map<VolumeId, ReadonlySet<string>>();
   for (const [id, { spec }] of actual) if (spec.kind === 'orphan') orphans.add(id);
@@ -52,13 +67,15 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
     read.layoutRead ||= found.complete;
     read.placesRead ||= found.placesRead;
     unknown = read.layoutRead ? undefined : found.unknown;
+    unread = found.unreadPlaces ?? unread;
     for (const id of actual.keys()) noteStaged(id);
     if (read.layoutRead) stagedFrom.clear();
     if (signature() !== before) for (const id of specs(actual, desired()).keys()) touch(id);
   }
 
   function signature(): string {
-    return JSON.stringify([read, unknown?.mounts, unknown?.unread.map(({ blocker }) => blocker)]);
+    const blockers = unknown?.unread.map(({ blocker }) => blocker);
+    return JSON.stringify([read, unknown?.mounts, blockers, unread?.map(({ path }) => path)]);
   }
 
   function noteStaged(id: VolumeId): void {
@@ -74,6 +91,11 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
     const seen = stagedFrom.get(id) ?? NOWHERE;
     const suspicion = suspicionOf(id, { unknown, actual, layout, stagedFrom: seen });
     return { layoutRead: suspicion === undefined, suspicion };
+  }
+
+  /** As for `lastToGo`. */
+  function whyUnknown(pod: PodUid): Failure | undefined {
+    return unread === undefined ? NOT_READ_YET : whyPodUnknown(pod, unread, layout);
   }
 
   return {
@@ -100,7 +122,7 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
       ...whetherRead(volume),
       claims: orphans.has(volume)
         ? claimsOn(volume, actual, desired())
-        : lastToGo(actual.get(volume), actual, desired()),
+        : lastToGo(actual.get(volume), actual, desired(), whyUnknown),
     }),
     visit(volume) {
       if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, actual)) parts.forget(volume);

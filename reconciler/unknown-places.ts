@@ -3,10 +3,10 @@
  * are. Pure. The kernel tells by the file system: a bind of what is staged has its device.
  */
 import type { Failure } from '../mount/failure.ts';
-import { type AbsolutePath, isBelow } from '../mount/host.ts';
+import { type AbsolutePath, below, isBelow } from '../mount/host.ts';
 import type { MountEntry, MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { VolumeId } from '../plugins/volume.ts';
+import type { PodUid, VolumeId } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume } from './actual-state.ts';
 
 /** A mount, or a block device, where pods have volumes; nobody knows whose it is. */
@@ -20,6 +20,30 @@ export interface UnknownPlaces {
   readonly unread: readonly Failure[];
   /** As the kernel had it when the places were looked at. */
   readonly table: MountTable;
+}
+
+/** What could not be looked at. */
+export interface UnreadPlace {
+  readonly path: AbsolutePath;
+  readonly failure: Failure;
+}
+
+/** Why the pod may have something of which nobody knows: the first of the places where it may. */
+export function whyPodUnknown(
+  pod: PodUid,
+  unread: readonly UnreadPlace[],
+  layout: Layout,
+): Failure | undefined {
+  return unread.find(({ path }) => mayHaveIn(pod, path, layout))?.failure;
+}
+
+/** Its own directory, what all pods share, and what is above them; nothing of pods is where volumes are staged. */
+function mayHaveIn(pod: PodUid, path: AbsolutePath, layout: Layout): boolean {
+  const own = layout.podDirectory(pod);
+  const shared = layout.blockDevices;
+  const isIn = (directory: AbsolutePath): boolean => path === directory || isBelow(path, directory);
+  const isAbove = isBelow(own, path) || isBelow(shared, path);
+  return isAbove || isIn(own) || (isIn(shared) && !isIn(below(shared, 'staging')));
 }
 
 /** What a volume was seen staged from, by belief and by the kernel. */

@@ -4,14 +4,16 @@ import { FIRM_GROUND } from '../../mount/ground.ts';
 import { fail, ok } from '../../mount/failure.ts';
 import {
   type AbsolutePath,
+  below,
   type DeviceNumber,
   type Host,
+  parentOf,
   parseAbsolutePath,
   type PathKind,
 } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
-import type { PublicationKey } from '../../plugins/volume.ts';
+import type { PodUid, PublicationKey } from '../../plugins/volume.ts';
 import { type ActualState, begin, learn } from '../../reconciler/actual-state.ts';
 import { findUnrecorded, mergeFound } from '../../reconciler/adopt.ts';
 import { actual, csi, DRIVER, place } from './world.ts';
@@ -202,6 +204,8 @@ test('a pod that cannot be read hides no publication: what is staged is not judg
     'whole',
   );
   assert.deepEqual([finds.volumes, finds.complete], [[], false]);
+  const unread = finds.unreadPlaces?.map(({ path }) => path) ?? [];
+  assert.ok(unread.includes(below(layout.podDirectory('web' as PodUid), 'volumes')), unread.join());
 });
 
 test('beside an orphan, which may be its publication, a staged volume is found, and suspected', async () => {
@@ -246,6 +250,10 @@ test('a mount whose papers cannot be read now is no orphan: it is unknown, and i
   );
   assert.deepEqual(finds.volumes, []);
   assert.deepEqual([finds.placesRead, finds.complete], [false, false]);
+  assert.deepEqual(
+    finds.unreadPlaces?.map(({ path }) => path),
+    [parentOf(published)],
+  );
   assert.deepEqual(finds.unknown?.mounts, [{ path: published, device: '0:50', root: '/' }]);
   assert.deepEqual(finds.unknown?.unread, []);
 });

@@ -4,6 +4,7 @@ import { parseAbsolutePath } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import type { ActualState } from '../../reconciler/actual-state.ts';
+import type { LayoutFinds } from '../../reconciler/adopt.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
 import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/record.ts';
 import { type BenchHost, createBenchHost } from './bench-host.ts';
@@ -15,6 +16,16 @@ export const layout = createLayout(root);
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const RESYNC_MS = 60_000;
+
+/** All of the disk was read, and nothing was found that is not known. */
+export const READ_WHOLE: LayoutFinds = {
+  volumes: [],
+  gone: [],
+  placesRead: true,
+  unreadPlaces: [],
+  complete: true,
+  unknown: undefined,
+};
 
 export interface BenchOptions {
   readonly recovered?: ActualState;
@@ -42,8 +53,7 @@ export function createBench({
     laneWidth: () => 4,
     resyncMs,
   });
-  if (isRead)
-    reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
+  if (isRead) reconciler.adopt(READ_WHOLE);
   return { host, plugins, records, reconciler };
 }
 

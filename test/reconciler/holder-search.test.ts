@@ -7,6 +7,7 @@ import { createReconciler } from '../../reconciler/reconciler.ts';
 import { createRecordStore } from '../../reconciler/record.ts';
 import { createBenchHost, settled } from './bench-host.ts';
 import { createBenchPlugin } from './bench-plugin.ts';
+import { READ_WHOLE } from './bench.ts';
 import { wanted, wish } from './world.ts';
 
 const root = parseAbsolutePath('/state') ?? assert.fail();
@@ -32,7 +33,7 @@ async function held(...handles: readonly string[]) {
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
+  reconciler.adopt(READ_WHOLE);
   reconciler.setDesired(wish(handles.map((handle) => wanted(handle, ['web']))));
   await settled();
   plugins.fault = (kind, subject) =>

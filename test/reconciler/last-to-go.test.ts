@@ -1,15 +1,16 @@
 /** AP-12: what an emptyDir holds is gone for good, so it goes when nothing else of its pod can be there any more. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Failure } from '../../mount/failure.ts';
+import { type AbsolutePath, below } from '../../mount/host.ts';
 import { podVolumeId, type PodUid, publicationKey, type VolumeSpec } from '../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
 import type { LayoutFinds } from '../../reconciler/adopt.ts';
-import { createBench } from './bench.ts';
+import { createBench, layout, READ_WHOLE } from './bench.ts';
 import { place, wish } from './world.ts';
 
 const WEB = 'web' as PodUid;
 const NO_NEEDS = { attach: false, stage: false, expand: false };
-const READ: LayoutFinds = { volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined };
 
 function ofWeb(spec: VolumeSpec, name: string): ActualVolume {
   const key = publicationKey(WEB, name);
@@ -45,10 +46,52 @@ test('an emptyDir waits until the disk was read: of what else its pod has there 
   const { after, reason } = await unwanted(false);
   assert.deepEqual(await after(), []);
   assert.deepEqual([reason()?.kind, reason()?.code], ['frozen', 'removed-last']);
-  assert.deepEqual(await after({ ...READ, volumes: [KEYS] }), ['unpublish web/keys', 'unpublish web/cache']);
+  assert.deepEqual(await after({ ...READ_WHOLE, volumes: [KEYS] }), [
+    'unpublish web/keys',
+    'unpublish web/cache',
+  ]);
 });
 
 test('when the disk was read and nothing else is there, it goes', async () => {
   const { after } = await unwanted(true);
   assert.deepEqual(await after(), ['unpublish web/cache']);
+});
+
+test('a place that could not be read keeps the emptyDirs of the pods that may have something there', async () => {
+  const failure: Failure = { code: 'input-output', message: 'EIO', effect: 'none' };
+  const csiDirectory = below(layout.plugins, 'kubernetes.io', 'csi');
+  const unread = (...paths: readonly AbsolutePath[]): LayoutFinds => {
+    const unreadPlaces = paths.map((path) => ({ path, failure: { ...failure, blocker: path } }));
+    return { ...READ_WHOLE, placesRead: false, complete: false, unreadPlaces };
+  };
+  const kept = [
+    layout.pods,
+    below(layout.podDirectory(WEB), 'volumes', 'kubernetes.io~secret'),
+    layout.plugins,
+    below(layout.blockDevices, 'publish', 'pv-data'),
+  ];
+  for (const path of kept) {
+    const { after, reason } = await unwanted(false);
+    assert.deepEqual(await after(unread(path)), [], path);
+    assert.deepEqual([reason()?.code, reason()?.blocker], ['removed-last', path]);
+    assert.deepEqual(await after(READ_WHOLE), ['unpublish web/cache']);
+  }
+  const others = [
+    below(layout.podDirectory('web-2' as PodUid), 'volumes'),
+    below(csiDirectory, 'driver.example', 'hash'),
+    below(layout.blockDevices, 'staging', 'pv-data'),
+  ];
+  const { after } = await unwanted(false);
+  assert.deepEqual(await after(unread(...others)), ['unpublish web/cache']);
+});
+
+test('what a later scan could not read counts as well, and one that learnt nothing changes nothing', async () => {
+  const failure: Failure = { code: 'input-output', message: 'EIO', effect: 'none' };
+  const { after, reconciler } = await unwanted(true);
+  await after();
+  const unreadPlaces = [{ path: layout.podDirectory(WEB), failure }];
+  assert.deepEqual(await after({ ...READ_WHOLE, volumes: [CACHE], unreadPlaces, complete: false }), []);
+  assert.deepEqual(await after({ ...READ_WHOLE, unreadPlaces: undefined, complete: false }), []);
+  assert.deepEqual(await after(READ_WHOLE), ['unpublish web/cache']);
+  assert.equal(reconciler.actual().size, 0);
 });

@@ -7,7 +7,7 @@ import { onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
 import type { LayoutFinds } from '../../reconciler/adopt.ts';
 import { parseRecord, recordOf } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
-import { createBench, layout } from './bench.ts';
+import { createBench, layout, READ_WHOLE } from './bench.ts';
 import { settled } from './bench-host.ts';
 import { actual, bytes, csi, DRIVER, place, wanted, wantedAs, wantedOfSize, wish } from './world.ts';
 
@@ -286,6 +286,7 @@ function orphanAt(pod: string, handle: string): LayoutFinds {
     volumes: [{ ...volume, publications }],
     gone: [],
     placesRead: true,
+    unreadPlaces: [],
     complete: false,
     unknown: undefined,
   };
@@ -318,7 +319,7 @@ test('an orphan that waits for a volume says which, and one that somebody took d
     [told()?.kind, told()?.code, told()?.blocker],
     ['frozen', 'mount-foreign', csi('data').id],
   );
-  reconciler.adopt({ volumes: [], gone: [ORPHAN], placesRead: true, complete: true, unknown: undefined });
+  reconciler.adopt({ ...READ_WHOLE, gone: [ORPHAN] });
   await settled();
   assert.deepEqual([told(), reconciler.actual().has(ORPHAN)], [undefined, false]);
   assert.deepEqual(plugins.calls, []);

@@ -15,6 +15,7 @@ import { lookAtDevices, type ShownDevices } from '../../reconciler/shown-device.
 import { verifyMounts } from '../../reconciler/verify.ts';
 import { createBenchHost, settled } from './bench-host.ts';
 import { createBenchPlugin } from './bench-plugin.ts';
+import { READ_WHOLE } from './bench.ts';
 import { actual, csi, place, wanted, wish } from './world.ts';
 
 const root = parseAbsolutePath('/state');
@@ -129,7 +130,7 @@ test('DR-08: at the next resync what the driver published is put back, by the sa
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
+  reconciler.adopt(READ_WHOLE);
   reconciler.setDesired(wish([{ ...wanted('data', ['web']), spec: raw }]));
   await settled();
   await host.advance(120_000);

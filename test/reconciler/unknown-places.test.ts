@@ -91,7 +91,7 @@ function knowledge(volumes: readonly ActualVolume[]) {
 
 function finds(mounts: readonly UnknownMount[], table = world({}).table): LayoutFinds {
   const unknown = { mounts, unread: [], table };
-  return { volumes: [], gone: [], placesRead: true, complete: false, unknown };
+  return { volumes: [], gone: [], placesRead: true, unreadPlaces: [], complete: false, unknown };
 }
 
 const staged = (device: string): ActualVolume => ({
