@@ -111,15 +111,53 @@ test('a pod that moves to a file that is yet to be read stays wanted', async () 
   assert.equal(source.current().pods.get('uid-web' as never)?.origin, 'z.yaml');
 });
 
-test('a file that comes after another dropped a pod does not keep that pod', async () => {
-  const { source, host } = await bench({ 'a.yaml': podYaml('web'), 'b.yaml': podYaml('b') });
+test('a pod stays wanted until a file is read that came before it counted as gone', async () => {
+  const { source, parser, host } = await bench({ 'a.yaml': podYaml('web'), 'b.yaml': podYaml('b') });
   host.remove('a.yaml');
   await host.hint();
-  await host.advance(1);
+  await host.advance(SETTLE_MS - 1);
+  host.write('z.yaml', slow('web'));
+  await host.hint();
+  const { listings } = host;
+  await host.advance(50_000);
+  assert.deepEqual(podsOf(source.current()), ['uid-b', 'uid-web']);
+  assert.equal(host.listings, listings + 1, 'nobody looks again and again meanwhile');
+  parser.release();
+  await host.advance(0);
+  assert.equal(source.current().pods.get('uid-web' as never)?.origin, 'z.yaml');
+});
+
+test('a file that comes after a pod counted as gone does not keep it, however long it takes to read', async () => {
+  const { source, parser, host } = await bench({ 'a.yaml': podYaml('web'), 'b.yaml': podYaml('b') });
+  host.remove('a.yaml');
+  await host.hint();
+  host.write('y.yaml', slow('y'));
+  await host.advance(SETTLE_MS);
   host.write('z.yaml', slow('z'));
   await host.hint();
+  assert.deepEqual(podsOf(source.current()), ['uid-b', 'uid-web']);
+  parser.release();
+  await host.advance(0);
+  assert.deepEqual([podsOf(source.current()), parser.begun.at(-1)], [['uid-b', 'uid-y'], 'z.yaml']);
+});
+
+test('a file that is back before it counts as gone, and is yet to be read, is not gone', async () => {
+  const { source, parser, host } = await bench({ 'a.yaml': podYaml('web'), 'b.yaml': podYaml('b') });
+  host.remove('a.yaml');
+  await host.hint();
+  host.write('y.yaml', slow('y'));
   await host.advance(SETTLE_MS);
-  assert.deepEqual(podsOf(source.current()), ['uid-b']);
+  host.write('a.yaml', slow('web'));
+  await host.hint();
+  parser.release();
+  await host.advance(SETTLE_MS);
+  assert.deepEqual(
+    [podsOf(source.current()), parser.begun.at(-1)],
+    [['uid-b', 'uid-web', 'uid-y'], 'a.yaml'],
+  );
+  parser.release();
+  await host.advance(SETTLE_MS);
+  assert.deepEqual(podsOf(source.current()), ['uid-b', 'uid-web', 'uid-y']);
 });
 
 test('what costs too much is told, and not read again before it changes', async () => {

@@ -429,6 +429,26 @@ test('a pod that moves to another file is wanted all the time', async () => {
   assert.deepEqual([...source.current().frozenPods, ...source.current().rejected], []);
 });
 
+test('a pod whose file comes back under another name within the settle time is wanted all the time', async () => {
+  for (const ms of [1, SETTLE_MS - 1, SETTLE_MS]) {
+    const { host, source } = await bench({ 'a.yaml': podYaml('web') });
+    const lost: string[] = [];
+    source.onChange(() => {
+      if (!source.current().pods.has(podUid('uid-web'))) lost.push('lost');
+    });
+    host.remove('a.yaml');
+    await host.hint();
+    await host.advance(ms - 1);
+    host.write('b.yaml', podYaml('web'));
+    await host.advance(SETTLE_MS);
+    assert.deepEqual(
+      [lost, source.current().pods.get(podUid('uid-web'))?.origin],
+      [[], 'b.yaml'],
+      `${ms} ms`,
+    );
+  }
+});
+
 test('a hint during a listing causes another one', async () => {
   const { host, source } = await bench();
   const hinted = host.hint();

@@ -140,6 +140,11 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfAbsence: true,
   },
   {
+    seed: 836190322,
+    sentence: 'what a file says that is yet to be read is not taken down because another file has gone',
+    isOfAbsence: true,
+  },
+  {
     seed: 836191479,
     sentence: 'a late publish of a pod that is wanted again is given back while another has the volume alone',
     isOfAbsence: true,
