@@ -18,7 +18,7 @@ export interface ManifestDeskParts {
   readonly limits: ManifestLimits;
   /** Of the content that was seen of this file last; undefined when none was. */
   readonly digestOf: (name: string) => string | undefined;
-  /** What was read since the last time, by name; nothing, when what waits takes long. */
+  /** What was read since the last time, by name; nothing, when what waits takes long, or nothing waits any more. */
   readonly onRead: (looks: ReadonlyMap<string, Look>) => void;
 }
 
@@ -115,7 +115,8 @@ export function createManifestDesk(parts: ManifestDeskParts): ManifestDesk {
       if (look !== undefined) note(job, content, look);
     }
     working = false;
-    if (!stopped) tell();
+    // With nothing read, too: somebody may wait until nothing is left to be.
+    if (!stopped) tell(true);
   }
 
   function isTimeToTell({ sizeBytes }: Job): boolean {
@@ -163,11 +164,11 @@ export function createManifestDesk(parts: ManifestDeskParts): ManifestDesk {
     else if (!isNewer && stamp !== undefined) stamps.set(name, stamp);
   }
 
-  function tell(isSlow = false): void {
+  function tell(evenNothing = false): void {
     toldMs = host.nowMs();
     const told = looks;
     looks = new Map();
-    if (told.size > 0 || isSlow) parts.onRead(told);
+    if (told.size > 0 || evenNothing) parts.onRead(told);
     const isLong = toldMs - busySinceMs >= QUIET_MS_MAX || (nextJob(jobs)?.sizeBytes ?? 0) > QUICK_BYTES_MAX;
     if (jobs.size > 0 && !isLong) return;
     for (const done of waiters.splice(0)) done();

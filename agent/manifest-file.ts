@@ -3,8 +3,9 @@
  * Pure: each listing makes a new one from the last.
  *
  * A file is written by people and editors, in steps. So what it adds counts at once; that an object is gone or
- * different counts only after the same content (or absence) was seen in two listings, `settleMs` apart; and a file that
- * cannot be understood says nothing at all: its last good objects stay.
+ * different counts only after the same content (or absence) was seen in two listings, `settleMs` apart, and after all
+ * that the second one showed was read; and a file that cannot be understood says nothing at all: its last good objects
+ * stay.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../mount/failure.ts';
@@ -63,6 +64,8 @@ interface Pending {
   /** Host clock: when this content, or absence, was seen first. */
   readonly sinceMs: number;
   readonly settleMs: number;
+  /** Host clock: when a listing showed it still so, and it was due; undefined before. */
+  readonly confirmedMs?: number | undefined;
   /** Pods that are no longer wanted once this is believed. */
   readonly losing: ReadonlySet<PodUid>;
 }
@@ -123,15 +126,34 @@ function observeContent(
   return file.good === undefined ? { ...waiting, wish: { ...waiting.wish, unknown: true } } : waiting;
 }
 
-/** The file once what it waited for is due: undefined when it is believed to be gone. */
+/** The file after a look that showed it as it is believed to be soon: when that is due, it waits for no other look. */
+export function confirm(file: ManifestFile, { nowMs }: Listing): ManifestFile {
+  const { pending } = file;
+  if (pending === undefined || isConfirmed(pending) || pending.sinceMs >= nowMs || dueOf(pending) > nowMs)
+    return file;
+  return { ...file, pending: { ...pending, confirmedMs: nowMs } };
+}
+
+/** It has changed again, and how is not known before it is read. */
+export function unconfirmed(file: ManifestFile): ManifestFile {
+  if (file.pending?.confirmedMs === undefined) return file;
+  return { ...file, pending: { ...file.pending, confirmedMs: undefined } };
+}
+
+/**
+ * The file once what it waited for counts: undefined when it is believed to be gone. What one file does not say any
+ * more another may say that was there by then, so all of those are read before.
+ */
 export function settle(file: ManifestFile, listing: Listing): ManifestFile | undefined {
-  if (!isDue(file, listing)) return file;
+  const { pending } = file;
+  if (pending === undefined || !isConfirmed(pending) || pending.confirmedMs >= listing.readingSinceMs)
+    return file;
   return file.seen.kind === 'content' ? believe(file, file.seen, listing) : undefined;
 }
 
 /** Host clock: when the file should be looked at again; undefined when nothing waits. */
 export function dueMs(file: ManifestFile): number | undefined {
-  return file.pending === undefined ? undefined : file.pending.sinceMs + file.pending.settleMs;
+  return file.pending === undefined ? undefined : dueOf(file.pending);
 }
 
 /** The same file, waiting for at least `settleMs`. */
@@ -140,11 +162,13 @@ export function waitLonger(file: ManifestFile, settleMs: number): ManifestFile {
   return { ...file, pending: { ...file.pending, settleMs } };
 }
 
-/** What one file does not say any more another may say that is not read yet. */
-function isDue(file: ManifestFile, { nowMs, readingSinceMs }: Listing): boolean {
-  const { pending } = file;
-  if (pending === undefined || pending.sinceMs >= Math.min(nowMs, readingSinceMs)) return false;
-  return pending.sinceMs + pending.settleMs <= nowMs;
+function dueOf({ sinceMs, settleMs }: Pending): number {
+  return sinceMs + settleMs;
+}
+
+/** Since then it may have to wait longer. */
+function isConfirmed(pending: Pending): pending is Pending & { readonly confirmedMs: number } {
+  return pending.confirmedMs !== undefined && pending.confirmedMs >= dueOf(pending);
 }
 
 function nothingKnown(name: string): ManifestFile {

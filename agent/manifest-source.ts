@@ -11,7 +11,16 @@ import type {
 import type { PodUid } from '../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk } from './manifest-desk.ts';
-import { dueMs, type Listing, type Look, type ManifestFile, observe, settle } from './manifest-file.ts';
+import {
+  confirm,
+  dueMs,
+  type Listing,
+  type Look,
+  type ManifestFile,
+  observe,
+  settle,
+  unconfirmed,
+} from './manifest-file.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
 import type { ManifestParser } from './manifest-parser.ts';
 import {
@@ -62,8 +71,8 @@ const FIRST_REVISION_MAX = 2 ** 40;
  * Guarantees: one listing at a time, and after every hint one that began later; a listing that fails changes nothing
  * that is wanted; `current()` is replaced as a whole and never changed in place. After a hint only those files are read
  * that have other times than before; what changed behind its times (mapped memory, a file server's clock) is seen by
- * the next resync. A file that is yet to be read is unknown, and as long as one is that was there when another dropped
- * something, what was dropped stays wanted.
+ * the next resync. A file that is yet to be read is unknown, and as long as one is that was there when what another
+ * dropped had settled, what was dropped stays wanted.
  */
 export function createManifestSource(parts: ManifestSourceParts): ManifestSource {
   const {
@@ -278,7 +287,7 @@ function missing(name: string): [string, Look] {
   return [name, { kind: 'missing' }];
 }
 
-/** Only those that were looked at can have settled. */
+/** Only those that were looked at can be as they were seen before; all can have settled, when others were read. */
 function afterLooks(
   before: ReadonlyMap<string, ManifestFile>,
   looks: ReadonlyMap<string, Look>,
@@ -292,8 +301,10 @@ function afterLooks(
     return look === undefined ? (file ?? []) : observe(name, file, look, listing);
   });
   const settled = guard(observed, facts).flatMap((one) => {
-    const look = looks.get(one.name)?.kind ?? 'waiting';
-    return look === 'waiting' ? one : (settle(one, listing) ?? []);
+    const look = looks.get(one.name);
+    if (look === undefined) return settle(one, listing) ?? [];
+    if (look.kind === 'waiting') return unconfirmed(one);
+    return settle(confirm(one, listing), listing) ?? [];
   });
   return new Map(settled.map((one) => [one.name, one]));
 }
@@ -303,10 +314,11 @@ function nextLookMs(
   files: ReadonlyMap<string, ManifestFile>,
   { nowMs, readingSinceMs }: Listing,
 ): number | undefined {
-  // What waits for another file to be read is looked at when that has been.
-  const waiting = [...files.values()].filter(({ pending }) => (pending?.sinceMs ?? 0) < readingSinceMs);
-  const dues = waiting.flatMap((file) => dueMs(file) ?? []);
-  return dues.length === 0 ? undefined : Math.max(1, Math.min(...dues) - nowMs);
+  const isReading = readingSinceMs < Number.POSITIVE_INFINITY;
+  // What is due and waits for another file to be read is looked at when that has been.
+  const dues = [...files.values()].flatMap((file) => dueMs(file) ?? []);
+  const waiting = dues.filter((atMs) => !isReading || atMs > nowMs);
+  return waiting.length === 0 ? undefined : Math.max(1, Math.min(...waiting) - nowMs);
 }
 
 function differ(

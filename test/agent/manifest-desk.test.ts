@@ -132,7 +132,7 @@ test('a file that comes after a pod counted as gone does not keep it, however lo
   host.remove('a.yaml');
   await host.hint();
   host.write('y.yaml', slow('y'));
-  await host.advance(SETTLE_MS);
+  await host.advance(SETTLE_MS + 1);
   host.write('z.yaml', slow('z'));
   await host.hint();
   assert.deepEqual(podsOf(source.current()), ['uid-b', 'uid-web']);
