@@ -67,6 +67,10 @@ export function isRungCall(call: VolumeCallRecord): call is RungCall {
   return call.method !== 'NodeExpandVolume' && !isQuestion(call);
 }
 
+export function isTeardown({ method }: VolumeCallRecord): boolean {
+  return method === 'NodeUnpublishVolume' || method === 'NodeUnstageVolume';
+}
+
 /** The path it is about; empty for the controller's. */
 export function placeOf({ request }: VolumeCallRecord): string {
   if ('targetPath' in request) return request.targetPath;

@@ -49,6 +49,8 @@ export interface FileSystem {
   mounts: number;
   /** Until nothing mounts it any more. */
   death: { readonly cause: DeathCause; readonly sinceMs: number } | undefined;
+  /** Who asks it waits until this ends. `killable`: but a process that is killed meanwhile is let go. */
+  hang: { readonly sinceMs: number; readonly killable: boolean } | undefined;
   /** The block device it is on; without one the number is made up at each first mount. */
   readonly block: DeviceNumber | undefined;
   readonly root: Inode;
@@ -80,6 +82,7 @@ export function createFileSystem(
     device: '',
     mounts: 0,
     death: undefined,
+    hang: undefined,
     block,
     undo,
     numbers,

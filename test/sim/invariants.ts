@@ -148,6 +148,7 @@ export function checkStep(sim: Simulation): void {
   if (view === undefined) return;
   const running = view.reconciler.running();
   sim.world.deaths.look(view);
+  if (sim.life !== undefined) sim.world.hung.look(view, sim.life.host.work);
   for (const volume of view.reconciler.actual().values()) checkStrangers(sim, volume);
   const { drivers } = sim.plan;
   const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);

@@ -13,6 +13,7 @@ import type { Backing, BackingOptions } from './backing.ts';
 import {
   isQuestion,
   isRungCall,
+  isTeardown,
   isVolumeMethod,
   placeOf,
   type RungCall,
@@ -57,6 +58,8 @@ export interface SimDriverParts {
 const STRAGGLER_MS_MIN = 500;
 const CRASHED_MS_MAX = 20_000;
 const START_AGAIN_MS = 1_000;
+const HUNG_LOOK_MS = 1_000;
+const HUNG_IS_BUSY = 0.6;
 
 export class SimDriver implements Neighbour {
   readonly #parts: SimDriverParts;
@@ -213,6 +216,12 @@ export class SimDriver implements Neighbour {
       return;
     }
     if (fate.kind === 'straggler' && isRungCall(call)) return this.#straggle(call);
+    const hang = this.backing(volumeId)?.fileSystem.hang;
+    // What it asks the mount about waits as everybody does; what it takes down it may find busy, and says so at once.
+    if (hang !== undefined && asks)
+      return this.#whileHung(volumeId, () => this.#finish(call, fate, reply, answer));
+    if (hang !== undefined && isTeardown(call) && random.chance(HUNG_IS_BUSY))
+      return reply({ status: STATUS.internal, message: 'target is busy' });
     const delayMs = fate.kind === 'late' ? fate.delayMs : random.between(0, latencyMsMax);
     const finish = (): void => {
       cancel();
@@ -221,6 +230,13 @@ export class SimDriver implements Neighbour {
     };
     const cancel = this.#after(delayMs, finish);
     if (fate.kind === 'late') this.#late.add(finish);
+  }
+
+  #whileHung(handle: string, onEnd: () => void): void {
+    this.#after(HUNG_LOOK_MS, () => {
+      if (this.backing(handle)?.fileSystem.hang === undefined) onEnd();
+      else this.#whileHung(handle, onEnd);
+    });
   }
 
   #straggle(call: RungCall): void {

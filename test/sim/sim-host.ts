@@ -32,11 +32,12 @@ import {
   type WriteOptions,
   wayTo,
 } from '../../mount/host.ts';
+import { createFileSystemQuestion } from '../../mount/file-system-question.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
 import { createOwnership, type OwnershipParts } from '../../mount/ownership.ts';
 import { aboutPath } from '../contract/about-path.ts';
 import { withinRoom } from '../contract/content-room.ts';
-import type { Errno, Inode } from './file-tree.ts';
+import type { Errno, FileSystem, Inode } from './file-tree.ts';
 import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
 import type { Neighbours } from './neighbours.ts';
 import { OpenWork } from './open-work.ts';
@@ -92,13 +93,21 @@ interface Act<T> {
   /** The part of a compound effect that a kill can leave behind. */
   readonly applyHalf?: () => void;
   readonly readOnly?: boolean;
+  /** What is mounted at the path is not asked. */
+  readonly passesBy?: boolean;
+  /** Ends it where it hangs. */
+  readonly signal?: AbortSignal;
 }
+
+/** As in linux-host.ts: when a call that hangs is killed. */
+const DEADLINE_MS = 30_000;
+const PROBE_DEADLINE_MS = 10_000;
 
 export class SimHost implements Host {
   readonly bootId: string;
   readonly #parts: SimHostParts;
   readonly #pending = new Set<Pending>();
-  readonly work = new OpenWork();
+  readonly work = new OpenWork(() => this.nowMs());
   #alive = true;
   /** The walk is the product's own, over parts of ours. */
   readonly ownershipParts: OwnershipParts = {
@@ -107,6 +116,13 @@ export class SimHost implements Host {
   };
 
   readonly #ownership = createOwnership(this.ownershipParts);
+
+  /** So is the way in which one that may hang is asked. */
+  readonly #question = createFileSystemQuestion({
+    clock: this,
+    ask: (path) => this.#probe(path),
+    deadlineMs: 2 * PROBE_DEADLINE_MS,
+  });
 
   constructor(parts: SimHostParts) {
     this.#parts = parts;
@@ -188,7 +204,7 @@ export class SimHost implements Host {
 
   removeEmptyDirectory(path: AbsolutePath): Promise<Result<void>> {
     const apply = () => finished(unlessAbsent(this.#parts.kernel.removeDirectory(path)), path);
-    return this.#act({ kind: 'removeEmptyDirectory', what: path, apply });
+    return this.#act({ kind: 'removeEmptyDirectory', what: path, passesBy: true, apply });
   }
 
   removeTree(path: AbsolutePath): Promise<Result<void>> {
@@ -332,7 +348,7 @@ export class SimHost implements Host {
       const seen = answered(this.#parts.kernel.lookUpMount(path), path);
       return seen.ok ? ok(seen.value.mounted ? seen.value.mountId : undefined) : seen;
     };
-    return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
+    return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, passesBy: true, apply });
   }
 
   /** A draw of chance only where a stranger may lie there, so that other seeds keep their stories. */
@@ -344,7 +360,7 @@ export class SimHost implements Host {
       return ok({ mountId, within: this.#parts.kernel.mountRound(path).id });
     };
     if (!this.#parts.strangers) return Promise.resolve(apply());
-    return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
+    return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, passesBy: true, apply });
   }
 
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>> {
@@ -353,10 +369,14 @@ export class SimHost implements Host {
   }
 
   probeFileSystem(path: AbsolutePath): Promise<Result<FileSystemProbe>> {
+    return this.#parts.kernel.fileSystemsHang ? this.#question(path) : this.#probe(path);
+  }
+
+  #probe(path: AbsolutePath): Promise<Result<FileSystemProbe>> {
     const { kernel } = this.#parts;
     const apply = () => answered(kernel.probe(path), path);
     // Where nothing dies the stories are what they were before anybody looked.
-    if (!kernel.fileSystemsDie) return Promise.resolve(apply());
+    if (!kernel.fileSystemsDie && !kernel.fileSystemsHang) return Promise.resolve(apply());
     return this.#act({ kind: 'probeFileSystem', what: path, readOnly: true, apply });
   }
 
@@ -377,6 +397,7 @@ export class SimHost implements Host {
       kind: 'mount',
       what: `${fsType} ${source} ${target} ${options.join()}`,
       path: target,
+      passesBy: true,
       apply,
     });
   }
@@ -390,7 +411,7 @@ export class SimHost implements Host {
         ? ok(undefined)
         : fail({ ...refusalOf('unmount', target), message: denied });
     };
-    return this.#act({ kind: 'unmount', what: target, apply });
+    return this.#act({ kind: 'unmount', what: target, passesBy: true, apply });
   }
 
   findHolders(target: AbsolutePath): Promise<Result<readonly string[]>> {
@@ -398,7 +419,7 @@ export class SimHost implements Host {
       const top = this.#parts.kernel.mountsAt(target).at(-1);
       return ok(top?.held === true ? ['pid 4242 (tail)'] : []);
     };
-    return this.#act({ kind: 'findHolders', what: target, readOnly: true, apply });
+    return this.#act({ kind: 'findHolders', what: target, readOnly: true, passesBy: true, apply });
   }
 
   deviceOf(path: AbsolutePath): Promise<Result<DeviceNumber | undefined>> {
@@ -462,6 +483,7 @@ export class SimHost implements Host {
       path,
       apply,
       applyHalf: half,
+      signal,
     });
   }
 
@@ -476,7 +498,7 @@ export class SimHost implements Host {
       const settle = (reply: RemoteReply<Reply>): boolean => {
         if (!open || !this.#alive) return false;
         open = false;
-        answered();
+        answered(reply.kind === 'ok');
         cancelDeadline();
         trace.add(`= call ${what}: ${reply.kind === 'broken' ? reply.because : reply.kind}`);
         if (boundary('call', 'after')) return false;
@@ -537,7 +559,12 @@ export class SimHost implements Host {
       if (boundary(act.kind, 'before')) return;
       const faults = faultsOf(weather(), act.kind);
       const land = (): Result<T> => this.#land(act, faults);
-      const pending: Pending = { land, landHalf: act.applyHalf };
+      const pending: Pending = {
+        land: () => {
+          if (this.#hungBefore(act) === undefined) land();
+        },
+        landHalf: act.applyHalf,
+      };
       this.#pending.add(pending);
       const answered = this.work.beginEffect({ kind: act.kind, path: act.path ?? act.what });
       const settle = (result: Result<T>): void => {
@@ -551,6 +578,8 @@ export class SimHost implements Host {
           time.after(HUNG_LOOK_MS, arrive);
           return;
         }
+        const hung = this.#hungBefore(act);
+        if (hung !== undefined) return hang(hung);
         this.#pending.delete(pending);
         const result = land();
         trace.add(`= ${act.kind} ${act.what}: ${result.ok ? 'ok' : result.failure.code}`);
@@ -559,11 +588,54 @@ export class SimHost implements Host {
           time.after(random.between(0, weather().latencyMsMax), () => settle(result));
         else settle(result);
       };
+      const hang = (fileSystem: FileSystem): void => {
+        const done = this.work.beginHang({
+          kind: act.kind,
+          path: act.path ?? act.what,
+          fileSystem,
+          sinceMs: begunMs,
+        });
+        this.#whileHung(act, fileSystem, begunMs, (killed) => {
+          done();
+          if (killed === undefined) return arrive();
+          trace.add(`= ${act.kind} ${act.what}: killed while it hangs`);
+          settle(fail(killed));
+        });
+      };
+      const begunMs = time.nowMs();
       const hangs = random.chance(faults?.hung ?? 0);
       const slow = random.chance(faults?.slow ?? 0);
       const { latencyMsMax, walkMsMax = 0 } = weather();
       const usualMsMax = act.kind === 'changeOwnership' ? Math.max(latencyMsMax, walkMsMax) : latencyMsMax;
       time.after(slow ? random.between(1_000, SLOW_MS_MAX) : random.between(0, usualMsMax), arrive);
+    });
+  }
+
+  /** The file system that the effect waits for. */
+  #hungBefore({ kind, path, what, passesBy }: Act<unknown>): FileSystem | undefined {
+    const { kernel } = this.#parts;
+    const about = path ?? what;
+    if (!kernel.fileSystemsHang || !about.startsWith('/')) return undefined;
+    if (kind === 'rename' || kind === 'makeLink') return kernel.hungOnWay(parentOf(about as AbsolutePath));
+    return kernel.hungOnWay((passesBy === true ? parentOf(about as AbsolutePath) : about) as AbsolutePath);
+  }
+
+  /** Looks now and then whether it still hangs, and whether the process that asks is killed. */
+  #whileHung(
+    act: Act<unknown>,
+    fileSystem: FileSystem,
+    begunMs: number,
+    onEnd: (killed: Failure | undefined) => void,
+  ): void {
+    const { time } = this.#parts;
+    time.after(HUNG_LOOK_MS, () => {
+      if (!this.#alive) return;
+      if (fileSystem.hang === undefined) return onEnd(undefined);
+      const isOverdue = time.nowMs() - begunMs >= deadlineOf(act.kind);
+      const isKilled = fileSystem.hang.killable && (isOverdue || act.signal?.aborted === true);
+      if (!isKilled) return this.#whileHung(act, fileSystem, begunMs, onEnd);
+      const code = isOverdue ? 'deadline-passed' : 'no-longer-wanted';
+      onEnd({ code, message: act.what, effect: act.readOnly === true ? 'none' : 'unknown' });
     });
   }
 
@@ -622,6 +694,10 @@ export class SimHost implements Host {
     if (at.inode.kind === 'symlink') return 'ELOOP';
     return at.inode.kind === 'directory' ? at.inode : 'ENOTDIR';
   }
+}
+
+function deadlineOf(kind: EffectKind): number {
+  return kind === 'probeFileSystem' ? PROBE_DEADLINE_MS : DEADLINE_MS;
 }
 
 /** The disk of a file that is written over is the one that files are written on. */

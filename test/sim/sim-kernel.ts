@@ -14,6 +14,7 @@ import {
   type MountLookup,
   parentOf,
   type PathFacts,
+  wayTo,
 } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import {
@@ -80,6 +81,8 @@ export class SimKernel {
   mountChanges = 0;
   /** A look at them is an effect only where some do. */
   fileSystemsDie = false;
+  /** Whoever may hang is asked as on the real host only where some do. */
+  fileSystemsHang = false;
   /** tmpfs knows the option `noswap` (Linux 6.4). */
   knowsNoswap = true;
 
@@ -139,6 +142,16 @@ export class SimKernel {
     const cause = typeof at === 'string' ? undefined : at.mount.fileSystem.death?.cause;
     if (cause !== undefined && cause !== 'read-only') return { kind: 'dead', cause };
     return { kind: 'alive', readOnly: seen.readOnly === true };
+  }
+
+  /** The first one that hangs of those that are asked on the way to the path, what is mounted there included. */
+  hungOnWay(path: AbsolutePath): FileSystem | undefined {
+    const way = wayTo(path).map((one) => this.walk(one));
+    for (const at of way) {
+      if (typeof at === 'string') return undefined;
+      if (at.mount.fileSystem.hang !== undefined) return at.mount.fileSystem;
+    }
+    return undefined;
   }
 
   /** Would a file of this path be in memory only? */
@@ -492,6 +505,7 @@ export class SimKernel {
     mount.fileSystem.mounts -= 1;
     if (mount.fileSystem.mounts === 0) {
       mount.fileSystem.death = undefined;
+      mount.fileSystem.hang = undefined;
       if (mount.fileSystem.block === undefined)
         this.#minors.delete(Number(mount.fileSystem.device.split(':')[1]));
       mount.fileSystem.device = '';

@@ -7,6 +7,7 @@ import type { Backing } from './backing.ts';
 import { DriverOracle } from './driver-oracle.ts';
 import { FileSystemDeaths } from './file-system-deaths.ts';
 import { plant } from './file-tree.ts';
+import { HungFileSystems } from './hung-file-systems.ts';
 import { type DirectoryState, ManifestDirectory } from './manifest-directory.ts';
 import { type FileState, ManifestFiles } from './manifest-files.ts';
 import {
@@ -57,6 +58,7 @@ export interface SimWorldParts {
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
   readonly deathsRandom: Random;
+  readonly hangsRandom: Random;
 }
 
 const STORAGE_FILE = 'storage.json';
@@ -73,6 +75,7 @@ export class SimWorld {
   readonly strangers: Strangers;
   readonly quarantine: QuarantineWatch;
   readonly deaths: FileSystemDeaths;
+  readonly hung: HungFileSystems;
   readonly attached: SimAttachments;
   readonly attachmentWatch: AttachmentWatch;
   readonly told: ToldPlaces = new ToldPlaces(this.layout);
@@ -140,6 +143,7 @@ export class SimWorld {
       storage: this.storage,
       everyMs: plan.deathEveryMs,
     });
+    this.hung = new HungFileSystems({ ...parts, random: parts.hangsRandom, storage: this.storage });
     this.strangers = new Strangers({
       ...parts,
       random: parts.strangersRandom,
@@ -410,7 +414,8 @@ export class SimWorld {
     const isThere = disk.block
       ? isPublished && this.backingShown(target) === backing
       : this.#parts.kernel.mountsAt(target).at(-1)?.fileSystem === backing.fileSystem;
-    if (!isThere || backing.fileSystem.death !== undefined) return;
+    const { death, hang } = backing.fileSystem;
+    if (!isThere || death !== undefined || hang !== undefined) return;
     const count = (this.counters.get(disk.handle) ?? 0) + 1;
     this.counters.set(disk.handle, count);
     const { root } = backing.fileSystem;
@@ -455,6 +460,7 @@ export class SimWorld {
       if (file.state !== 'whole' || REWRITTEN.has(file.name)) this.#setState(file.name, 'whole');
     }
     this.trouble.heal();
+    this.hung.heal();
     // Who sees that its files cannot be read any more is deleted; who waits for the volume is not.
     for (const pod of [...this.pods.values()]) if (this.#hasDead(pod)) this.#remove(pod);
   }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { NO_ABSENCE } from './absence.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { simulate } from './simulate.ts';
-import { aboutChangedDisks } from './stories.ts';
+import { aboutChangedDisks, aboutHung } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 test('the same seed gives the same trace', async () => {
@@ -36,6 +36,16 @@ test('A-055, A-057, A-062: fifty seeds of disks wished otherwise while pods have
   for (let seed = 1; seed <= 50; seed += 1) {
     const { violation } = await simulate(seed, { plan: aboutChangedDisks });
     if (violation !== undefined && seed !== OPEN_CHANGED_DISKS)
+      failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
+  }
+  assert.deepEqual(failed, []);
+});
+
+test('issue 7, 12 and 14: where file systems hang nobody else waits, and all healthy ones are asked', async () => {
+  const failed: string[] = [];
+  for (let seed = 1; seed <= 24; seed += 1) {
+    const { violation } = await simulate(seed, { plan: aboutHung });
+    if (violation !== undefined)
       failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
   }
   assert.deepEqual(failed, []);

@@ -86,6 +86,7 @@ const LATE_SEED = 2_000_000_011;
 const WALKS_SEED = 3_000_000_019;
 const DEATHS_SEED = 4_000_000_007;
 const ABSENCE_SEED = 5_000_000_029;
+const HANGS_SEED = 7_000_000_003;
 const STRANGERS_SEED = 6_000_000_023;
 /** Of the seeds. */
 const STRANGERS_SHARE = 0.25;
@@ -152,6 +153,7 @@ export class Simulation {
       isAgentBusy: () => this.#isAgentBusy(),
       stormy: () => this.stormy,
       deathsRandom,
+      hangsRandom: createRandom(seed + HANGS_SEED),
       agentLife: () => this.life?.number ?? 0,
     });
     this.config = configOf(this.plan);

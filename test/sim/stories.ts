@@ -177,6 +177,49 @@ export function aboutQuestions(plan: Plan): Plan {
   };
 }
 
+/**
+ * File systems that hang for minutes under volumes that are asked about, republished and given to groups, while pods
+ * come and go. All else goes well: what waits, waits for them.
+ */
+export function aboutHung(plan: Plan): Plan {
+  return {
+    ...plan,
+    weather: { ...plan.weather, effects: new Map(), latencyMsMax: 3, hintLost: 0 },
+    hangEveryMs: 10_000,
+    judgesQuestions: true,
+    deathEveryMs: 0,
+    strangers: false,
+    absence: NO_ABSENCE,
+    disksMax: 4,
+    podsMax: 4,
+    crashAtBoundary: 0,
+    csiDeadlineMs: 10_000,
+    eventEveryMs: 4_000,
+    safetyMs: 400_000,
+    features: { ...plan.features, blockShare: 0, statisticsMs: 5_000 },
+    drivers: plan.drivers.map((driver) => ({
+      ...driver,
+      locks: true,
+      late: false,
+      flips: false,
+      latencyMsMax: 5,
+      fates: {},
+      nature: { ...driver.nature, statistics: true },
+    })),
+    events: {
+      ...plan.events,
+      podComes: 4,
+      podGoes: 3,
+      driverStops: 0,
+      driverRestarts: 0,
+      mountTaken: 0,
+      diskUnplugged: 0,
+      recordDamaged: 0,
+      reboots: 0,
+    },
+  };
+}
+
 /** Manifests that are gone, covered or replaced all the time, mostly while no agent looks. */
 export function aboutAbsentManifests(plan: Plan): Plan {
   const absence = { holdMs: 30_000, everyMs: 10_000, whileDown: 0.6, accepted: 0.5 };
@@ -223,6 +266,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'sick-disk': aboutSickDisks,
   undoing: aboutUndoing,
   groups: aboutGroups,
+  hung: aboutHung,
   'inline-volumes': aboutInlineVolumes,
   stragglers: aboutStragglers,
   questions: aboutQuestions,

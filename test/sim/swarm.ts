@@ -91,6 +91,10 @@ export interface Plan {
   readonly features: Features;
   /** Mean time between two deaths of file systems; 0: none dies. */
   readonly deathEveryMs: number;
+  /** Mean time between two file systems that begin to hang; 0: none does. */
+  readonly hangEveryMs: number;
+  /** Nothing but hung file systems keeps the agent from asking about a volume, or the driver from hearing it. */
+  readonly judgesQuestions: boolean;
   readonly absence: AbsencePlan;
   /** Somebody mounts file systems of his own over our places. */
   readonly strangers: boolean;
@@ -164,6 +168,8 @@ function drawPlan(random: Random): Plan {
     wire: random.chance(0.1),
     features: NO_FEATURES,
     deathEveryMs: 0,
+    hangEveryMs: 0,
+    judgesQuestions: false,
     absence: NO_ABSENCE,
     strangers: false,
     doubledRoot: false,
