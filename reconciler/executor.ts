@@ -72,6 +72,11 @@ export interface Executor {
    * the same was said before.
    */
   blame(operation: Operation, failure: Failure, blocker: string): boolean;
+  /**
+   * Lends the turns of operations that have given no sign for a minute and ask no driver anything: what they look at
+   * hangs, and that is no work of the driver. They keep their keys.
+   */
+  lendTurns(): void;
   /** Starts nothing any more; what runs goes on. */
   close(): void;
 }
@@ -90,7 +95,8 @@ interface Entry {
 }
 
 /**
- * Guarantees: never two conflicting operations at once; `onFinished` once per started operation, in the turn its key
+ * Guarantees: never two conflicting operations at once; no more of a lane than its width, but for those whose turns are
+ * lent (`lendTurns`); `onFinished` once per started operation, in the turn its key
  * is freed. Assumes: `perform` settles only when the effect has ended.
  * Because: a freed key with a live mount(8) behind it is how data is lost; so p-queue gets a width and nothing else, no
  * timeout and no signal, which would free the slot while the task still runs.
@@ -115,6 +121,17 @@ export function createExecutor(parts: ExecutorParts): Executor {
     if (entries.size === 0) running.delete(entry.operation.volume);
   }
 
+  function isStuck({ phase, step }: Entry): boolean {
+    const isOurs = step.kind === 'working' || step.kind === 'verifying';
+    return phase === 'running' && isOurs && parts.clock.nowMs() - step.signMs >= STUCK_MS;
+  }
+
+  function lend(lane: string): void {
+    const entries = [...running.values()].flatMap((ofVolume) => [...ofVolume]);
+    const stuck = entries.filter((entry) => entry.lane === lane && isStuck(entry)).length;
+    laneQueue(lane).concurrency = parts.laneWidth(lane) + stuck;
+  }
+
   async function execute(entry: Entry): Promise<void> {
     const { operation } = entry;
     if (closed || !parts.isStillWanted(operation)) {
@@ -128,12 +145,14 @@ export function createExecutor(parts: ExecutorParts): Executor {
     const outcome = await parts.perform(operation, {
       step: (step) => enter(entry, step),
       progress: (text) => {
+        // The same words again are no sign of life: a walk that hangs is told of every second.
+        if (entry.progress !== text) entry.step = { ...entry.step, signMs: parts.clock.nowMs() };
         entry.progress = text;
-        entry.step = { ...entry.step, signMs: parts.clock.nowMs() };
         parts.onStep();
       },
     });
     release(entry);
+    if (laneQueue(entry.lane).concurrency !== parts.laneWidth(entry.lane)) lend(entry.lane);
     noteOutcome(entry, outcome);
     parts.onFinished({ operation, outcome });
   }
@@ -242,6 +261,9 @@ export function createExecutor(parts: ExecutorParts): Executor {
       setbacks.get(operation.volume)?.set(key, { ...known, setback });
       return true;
     },
+    lendTurns: () => {
+      for (const lane of lanes.keys()) lend(lane);
+    },
     close() {
       closed = true;
       for (const ofVolume of setbacks.values()) for (const { cancel } of ofVolume.values()) cancel?.();
@@ -250,6 +272,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
   };
 }
 
+/** Without a sign from a look or a walk of ours; a path call has its end in half of it, if it has one. */
+const STUCK_MS = 60_000;
 const UP = 'up/';
 const DOWN = 'down/';
 

@@ -142,6 +142,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     onTable: (table, changed) => lookout.look(table, changed),
     onRegained: tryAgain,
     onEnd: () => {
+      executor.lendTurns();
       records.sweep();
       for (const volume of [...actual.keys(), ...desired.volumes.keys()]) touch(volume);
     },

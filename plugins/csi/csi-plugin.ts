@@ -1,6 +1,6 @@
 /** The ladder of a CSI volume: at most one RPC per rung, and after each the kernel is asked. */
 import { assert, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import type { Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
+import type { AbsolutePath, Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import type { Layout } from '../layout.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
@@ -171,9 +171,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const { publication } = call;
     const place = publicationPlace(spec, publication);
     const staging = layout.stagingPath(spec);
-    // First, and elsewhere: what hangs on it must not keep others from being looked at.
-    const serving = await stagedMount.serves(call, staging);
-    const reusable = serving.ok ? await stagedMount.holds(call, staging) : serving;
+    const reusable = await isReusable(call, staging);
     if (!reusable.ok) return reusable;
     const prepared = await prepareFor(spec, place);
     if (!prepared.ok) return prepared;
@@ -187,7 +185,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       direction: 'climbing',
       sharing: sharingOf(spec),
       tokens: tokenSecrets(call),
-      recheck: () => stagedMount.holds(call, staging),
+      recheck: () => isReusable(call, staging),
     });
     if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
     assert(asked !== undefined, 'a call that was answered was made');
@@ -203,6 +201,12 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
     const given = await applyFsGroup(host, request);
     return given.ok ? ok({ mount: mount.value }) : given;
+  }
+
+  /** Does it serve? is asked first, and elsewhere: what hangs on it must not keep others from being looked at. */
+  async function isReusable(call: PublicationCall, staging: AbsolutePath): Promise<Result<void>> {
+    const serving = await stagedMount.serves(call, staging);
+    return serving.ok ? stagedMount.holds(call, staging) : serving;
   }
 
   async function unpublish(call: PublicationCall): Promise<Result<void>> {

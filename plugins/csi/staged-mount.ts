@@ -11,7 +11,10 @@ const FRESH_MS = 1_000;
 export interface StagedMount {
   /** `staged-not-mounted`, `device-changed`: another one is there, or none. */
   holds(call: VolumeCall, staging: AbsolutePath): Promise<Result<void>>;
-  /** `file-system-dead`: nobody new is published from it (DR-11). `deadline-passed`: it does not answer. */
+  /**
+   * `file-system-dead`: nobody new is published from it (DR-11); a refresh takes nothing from a pod that has it.
+   * `deadline-passed`: it does not answer, and `holds`, which looks through the mount, would wait for it.
+   */
   serves(call: PublicationCall, staging: AbsolutePath): Promise<Result<void>>;
   /** After the driver's OK. `wasThere`: a mount that stood before the call, which drivers say OK to, dead or not. */
   isNew(call: VolumeCall, staging: AbsolutePath, wasThere: boolean): Promise<Result<void>>;
@@ -26,11 +29,13 @@ export function createStagedMount(
     call: VolumeCall,
     path: AbsolutePath,
     effect: 'none' | 'unknown',
+    mayBeDead = false,
   ): Promise<Result<void>> {
     const spec = call.spec as CsiVolumeSpec;
     const found = await findDeath(host, { path, spec, mount: call.facts.stagedMount });
     if (!found.ok) return fail({ ...found.failure, effect });
-    return found.value === 'usable' ? ok(undefined) : fail(deathFailure(path, found.value, effect));
+    if (found.value === 'usable' || (mayBeDead && found.value !== 'silent')) return ok(undefined);
+    return fail(deathFailure(path, found.value, effect));
   }
 
   return {
@@ -52,12 +57,12 @@ export function createStagedMount(
     },
     async serves(call, staging) {
       const { spec, facts, refresh } = call;
-      if (refresh || !facts.needs.stage || facts.stagedMount === undefined) return ok(undefined);
+      if (!facts.needs.stage || facts.stagedMount === undefined) return ok(undefined);
       if (spec.kind === 'csi' && spec.mode === 'Block') return ok(undefined);
       const atMs = stagedAtMs.get(spec.id);
       stagedAtMs.delete(spec.id);
       const isFresh = atMs !== undefined && host.nowMs() - atMs <= FRESH_MS;
-      return isFresh ? ok(undefined) : look(call, staging, 'none');
+      return isFresh ? ok(undefined) : look(call, staging, 'none', refresh);
     },
     async isNew(call, staging, wasThere) {
       const { spec } = call;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { CallReport } from '../../plugins/step.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { Outcome } from '../../reconciler/actual-state.ts';
 import { backOffMs } from '../../reconciler/back-off.ts';
@@ -19,7 +20,9 @@ const publish = (pod: string): Operation => ({
   publication: place(pod, 'data').key,
 });
 
-function bench(outcomeOf: (operation: Operation) => Outcome | Promise<Outcome>, width = 4) {
+type Perform = (operation: Operation, report: CallReport) => Outcome | Promise<Outcome>;
+
+function bench(outcomeOf: Perform, width = 4) {
   const host = createBenchHost();
   const finished: Finished[] = [];
   const retried: VolumeId[] = [];
@@ -29,7 +32,7 @@ function bench(outcomeOf: (operation: Operation) => Outcome | Promise<Outcome>, 
     laneOf: ({ volume: id }) => (id.startsWith('slow') ? 'slow' : 'fast'),
     laneWidth: () => width,
     isStillWanted: () => true,
-    perform: async (operation) => outcomeOf(operation),
+    perform: async (operation, report) => outcomeOf(operation, report),
     onFinished: (one) => finished.push(one),
     onStep: () => {},
     onRetry: (id) => retried.push(id),
@@ -87,6 +90,62 @@ test('a hung lane does not hold another lane (S0-1)', async () => {
     finished.map(({ operation }) => operation.volume),
     ['data'],
   );
+});
+
+/** `hung` looks at what hangs, `slow` waits for its driver; everything else is done at once. */
+function lendingBench(onHung: (report: CallReport) => void = () => {}) {
+  const ends = new Map<string, () => void>();
+  const { host, executor } = bench(({ volume: id }, report) => {
+    if (id === 'other') return done;
+    if (id === 'slow') report.step({ kind: 'called', rpc: 'NodeStageVolume', deadlineMs: 120_000 });
+    else onHung(report);
+    return new Promise((resolve) => ends.set(id, () => resolve(done)));
+  }, 1);
+  const submit = (id: string) => executor.submit({ kind: 'stage', volume: id as VolumeId }).kind;
+  const lendAfter = async (ms: number): Promise<void> => {
+    await host.advance(ms);
+    executor.lendTurns();
+    await settled();
+  };
+  const inFlight = () => executor.inFlight().map(({ operation: { volume: id }, phase }) => `${id} ${phase}`);
+  return { submit, lendAfter, inFlight, ends };
+}
+
+test('issue 7, 12: one that hangs in a look of ours for a minute lends its turn, and keeps its key', async () => {
+  const { submit, lendAfter, inFlight, ends } = lendingBench();
+  submit('hung');
+  submit('other');
+  await lendAfter(59_000);
+  assert.deepEqual(inFlight(), ['hung running', 'other queued']);
+  await lendAfter(1_000);
+  assert.deepEqual(inFlight(), ['hung running']);
+  assert.equal(submit('hung'), 'busy');
+  ends.get('hung')?.();
+  await settled();
+  assert.deepEqual([submit('again'), submit('more')], ['started', 'started']);
+  await settled();
+  assert.deepEqual(inFlight(), ['again running', 'more queued'], 'it was lent, not given');
+});
+
+test('a call of a driver lends its turn to nobody, nor does a walk that goes on', async () => {
+  const waiting = lendingBench();
+  waiting.submit('slow');
+  waiting.submit('slower');
+  await waiting.lendAfter(100_000);
+  assert.deepEqual(waiting.inFlight(), ['slow running', 'slower queued']);
+  const reports: CallReport[] = [];
+  const { submit, lendAfter, inFlight } = lendingBench((report) => reports.push(report));
+  submit('walked');
+  submit('other');
+  await settled();
+  for (const seen of [1, 2, 3]) {
+    reports[0]?.progress(`${seen} entries seen`);
+    await lendAfter(40_000);
+  }
+  assert.deepEqual(inFlight(), ['walked running', 'other queued']);
+  reports[0]?.progress('3 entries seen');
+  await lendAfter(20_000);
+  assert.deepEqual(inFlight(), ['walked running'], 'the same words again are no sign of life');
 });
 
 test('a failure backs its key off, the way down stays free, and the timer asks for a retry', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ok } from '../../../mount/failure.ts';
 import { accept, refuse } from './answers.ts';
-import { call, targetOf, up, world } from './csi-world.ts';
+import { call, STAGED, targetOf, up, world } from './csi-world.ts';
 import { refusing } from './scripted-driver.ts';
 
 const ABORTED = 10;
@@ -26,6 +26,26 @@ test('C17: a republish that fails in the driver has no effect as long as the pod
   assert.deepEqual(removals, [], "the pod's directories are in use");
   assert.equal(accept(await made.host.mountIdOf(targetOf(made))), before);
   assert.deepEqual(refuse(await made.plugin.publish(call())), { code: 'driver-failed', effect: 'unknown' });
+});
+
+test('issue 7, 12: a republish of what hangs looks through no mount, and takes nothing from the pod', async () => {
+  const made = await world();
+  const { stagedMount } = accept(await made.plugin.stage(call()));
+  assert.ok(stagedMount !== undefined);
+  const again = () => made.plugin.publish(call({ refresh: true, facts: { ...STAGED, stagedMount } }));
+  accept(await again());
+  const looked: string[] = [];
+  const { lookUpMount } = made.host;
+  made.host.lookUpMount = (path) => {
+    looked.push(path);
+    return lookUpMount(path);
+  };
+  made.host.probeFileSystem = async () => ok({ kind: 'silent' });
+  made.host.called.splice(0);
+  assert.deepEqual(refuse(await again()), { code: 'deadline-passed', effect: 'none' });
+  assert.deepEqual([looked, made.host.called], [[], []]);
+  made.host.probeFileSystem = async () => ok({ kind: 'dead', cause: 'input-output' });
+  accept(await again());
 });
 
 test('C17: one that was never answered, or found nobody there, has none either, and walks nothing', async () => {
