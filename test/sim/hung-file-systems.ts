@@ -32,7 +32,7 @@ const STAY_MS_MAX = 300_000;
 const FRESH_MS = 1_000;
 /** Longer than any look that is not hung. */
 const LOOK_MS_MAX = 10_000;
-/** So long may a volume wait for another one of its driver that is looked at: a minute, and a resync. */
+/** So long may one that hangs keep its turn: a minute, and until the resync after that. */
 const WAIT_MS_MAX = 130_000;
 /** So many periods may pass until a healthy volume is asked again: its turn comes in each, unless it is busy. */
 const PERIODS_MAX = 4;
@@ -125,28 +125,30 @@ export class HungFileSystems {
     this.#parts.violate('hung', `the answer to ${rpc} is not acted on: ${hang.kind} of ${hang.path} hangs`);
   }
 
-  /** The turns of a driver's operations are not all held by looks at what hangs. */
+  /** Who has hung in a look of ours for two minutes counts against nobody: others have as many turns as ever. */
   #judgeTurns(view: AgentView, work: OpenWork): void {
     const nowMs = this.#parts.time.nowMs();
     const running = view.reconciler.running();
-    const isWaiting = (one: InFlight): boolean =>
-      one.phase === 'queued' &&
-      nowMs - one.sinceMs > WAIT_MS_MAX &&
-      this.#backingOf(view, one.operation.volume)?.fileSystem.hang === undefined;
-    for (const waiting of running.filter(isWaiting)) {
-      const first = running.find((one) => {
-        if (one.lane !== waiting.lane || one.phase !== 'running' || one.step.kind === 'called') return false;
-        const fileSystem = this.#backingOf(view, one.operation.volume)?.fileSystem;
-        return work
-          .hangs()
-          .some((hang) => hang.fileSystem === fileSystem && nowMs - hang.sinceMs > WAIT_MS_MAX);
-      });
-      if (first !== undefined)
-        this.#parts.violate(
-          'hung',
-          `${waiting.operation.kind} of ${waiting.operation.volume} waits for its turn behind ` +
-            `${first.operation.kind} of ${first.operation.volume}, which hangs`,
-        );
+    const isHung = ({ operation, step }: InFlight): boolean => {
+      const fileSystem = this.#backingOf(view, operation.volume)?.fileSystem;
+      return (
+        step.kind !== 'called' &&
+        nowMs - step.sinceMs > WAIT_MS_MAX &&
+        work.hangs().some((hang) => hang.fileSystem === fileSystem && nowMs - hang.sinceMs > WAIT_MS_MAX)
+      );
+    };
+    for (const waiting of running) {
+      if (waiting.phase !== 'queued' || nowMs - waiting.sinceMs <= WAIT_MS_MAX) continue;
+      const first = running.filter(({ lane, phase }) => lane === waiting.lane && phase === 'running');
+      const hung = first.filter(isHung);
+      const width = this.#parts.plan.operationsPerDriverMax;
+      if (hung.length === 0 || first.length - hung.length >= width) continue;
+      const { operation } = waiting;
+      const names = hung.map((one) => `${one.operation.kind} of ${one.operation.volume}`).join();
+      this.#parts.violate(
+        'hung',
+        `${operation.kind} of ${operation.volume} waits for its turn behind ${names}`,
+      );
     }
   }
 

@@ -1,9 +1,10 @@
 /** Planted bugs of what is told: reasons that are not so, and looks for a reason that keep the answer waiting. */
+import { ok } from '../../mount/failure.ts';
 import { tellInFlight } from '../../reconciler/in-flight-text.ts';
 import type { InFlight } from '../../reconciler/executor.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutQuestions } from './stories.ts';
+import { aboutHung, aboutQuestions } from './stories.ts';
 
 /** What was the first step stays the step. */
 function neverUpdatesTheStep(): Mutation {
@@ -57,6 +58,49 @@ const takesGivenUpForAnswered: Mutation = {
   plan: aboutQuestions,
 };
 
+/** As it was: on the way to the reason the mount was looked through, and the answer waited for that. */
+const looksThroughTheMountFirst: Mutation = {
+  ...withHost((host) => ({
+    call: async (call) => {
+      const reply = await host.call(call);
+      const { targetPath } = call.request as { readonly targetPath?: never };
+      const isRefused = reply.kind === 'status' && call.method.path.endsWith('/NodeUnpublishVolume');
+      if (isRefused && targetPath !== undefined) await host.lookUpMount(targetPath);
+      return reply;
+    },
+  })),
+  plan: aboutHung,
+};
+
+const QUESTIONS_MAX = 1;
+
+/** As it was: a driver has so many questions at a time, and who hangs counts. */
+function asksThroughOneLane(): Mutation {
+  const asked = new Set<string>();
+  const mutation = withHost((host) => ({
+    call: async (call) => {
+      const { volumeId } = call.request as { readonly volumeId?: string };
+      if (!call.method.path.endsWith('/NodeGetVolumeStats') || volumeId === undefined) return host.call(call);
+      if (asked.size >= QUESTIONS_MAX)
+        return { kind: 'status', status: 8, message: 'too many questions are open' };
+      asked.add(volumeId);
+      const reply = await host.call(call);
+      const isOver = reply.kind !== 'broken' || reply.because !== 'deadline';
+      if (isOver) asked.delete(volumeId);
+      return reply;
+    },
+  }));
+  return { ...mutation, plan: aboutHung };
+}
+
+/** As a republish was, and one that waited behind a call that failed: nobody asked whether it answers. */
+const looksWithoutAsking: Mutation = {
+  ...withHost(() => ({
+    probeFileSystem: async () => ok({ kind: 'alive', readOnly: false }),
+  })),
+  plan: aboutHung,
+};
+
 export const REASON_MUTANTS: readonly Mutant[] = [
   { name: 'tells the first step of an operation for ever', caughtBy: ['reason'], make: neverUpdatesTheStep },
   {
@@ -73,5 +117,20 @@ export const REASON_MUTANTS: readonly Mutant[] = [
     name: 'asks again in its turn about a volume whose question was given up',
     caughtBy: ['RE-03'],
     make: () => takesGivenUpForAnswered,
+  },
+  {
+    name: 'looks through a mount before it acts on a refusal',
+    caughtBy: ['hung'],
+    make: () => looksThroughTheMountFirst,
+  },
+  {
+    name: 'counts questions that hang against the healthy volumes',
+    caughtBy: ['unasked'],
+    make: asksThroughOneLane,
+  },
+  {
+    name: 'publishes from what hangs without asking first',
+    caughtBy: ['hung'],
+    make: () => looksWithoutAsking,
   },
 ];
