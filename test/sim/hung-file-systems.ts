@@ -96,8 +96,8 @@ export class HungFileSystems {
   }
 
   /**
-   * What may hang is asked where that keeps nobody waiting (`probeFileSystem`), and an ownership walk has brokers of its
-   * own. Only what a driver has just said OK about is looked at directly.
+   * What may hang is asked where that keeps nobody waiting (`probeFileSystem`), and an ownership walk has brokers of
+   * its own. Only what a driver has just said OK about is looked at directly.
    */
   #judgeLook(hang: OpenHang, work: OpenWork): void {
     if (this.#judged.has(hang)) return;

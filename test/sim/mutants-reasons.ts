@@ -72,7 +72,7 @@ const looksThroughTheMountFirst: Mutation = {
   plan: aboutHung,
 };
 
-const QUESTIONS_MAX = 1;
+const QUESTIONS_MAX = 4;
 
 /** As it was: a driver has so many questions at a time, and who hangs counts. */
 function asksThroughOneLane(): Mutation {
