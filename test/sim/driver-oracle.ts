@@ -82,7 +82,7 @@ export class DriverOracle {
       const wasDown = history.staged === 'none' && history.published.size === 0;
       this.#parts.onClimb(call.method, call.request.volumeId, wasDown);
     }
-    if (waiting() && !isQuestion(call)) this.#judgePlaces(call);
+    if (waiting() && call.method !== 'NodeGetVolumeHealth') this.#judgePlaces(call);
     this.#judgePace(call, history);
     this.#judgeOverlap(call, history, nature);
     if (!isQuestion(call)) this.#judgeQuarantine(call);
@@ -174,11 +174,17 @@ export class DriverOracle {
     if (method === 'NodeUnstageVolume') onTeardown(what, request.stagingTargetPath, request.volumeId);
   }
 
-  /** Nothing is published from or to a place that shows another file system than ours, and none is taken away there. */
+  /**
+   * Nothing is published from or to a place that shows another file system than ours, none is taken away there, and no
+   * numbers are asked of it.
+   */
   #judgePlaces({ method, request }: VolumeCallRecord): void {
     const staging = 'stagingTargetPath' in request ? [request.stagingTargetPath] : [];
     const target = 'targetPath' in request ? [request.targetPath] : [];
-    for (const path of [...staging, ...target])
+    const measured = 'volumePath' in request ? [request.volumePath] : [];
+    // Numbers are of one place; the staging path is only named there.
+    const places = method === 'NodeGetVolumeStats' ? measured : [...staging, ...target, ...measured];
+    for (const path of places)
       if (path !== '' && this.#parts.isUnderStranger(path as AbsolutePath))
         this.#parts.violate(
           'foreign',

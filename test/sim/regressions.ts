@@ -32,6 +32,22 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a temporary file left by a cut-short write does not hold up the teardown of its volume',
   },
   { seed: 70, sentence: 'a record that could not be erased is erased later' },
+  {
+    seed: 836189098,
+    sentence:
+      'a driver is not asked how full somebody else’s file system is that lies where the volume was to be',
+    isOfAbsence: true,
+  },
+  {
+    seed: 836191147,
+    sentence: 'who comes over a stranger only, who goes, hides nothing of ours: a later agent cannot know him',
+    isOfAbsence: true,
+  },
+  {
+    seed: 836190074,
+    sentence: 'a stranger takes the directories made for his mount away, though others lie over them',
+    isOfAbsence: true,
+  },
   { seed: 64, sentence: 'a target that a driver mounted twice is not taken for lost at every resync' },
   { seed: 616, sentence: 'a volume found on disk is kept while a manifest cannot be read' },
   { seed: 199, sentence: 'a secret volume found on disk is kept while a manifest cannot be read' },
