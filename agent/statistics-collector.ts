@@ -229,7 +229,7 @@ function callAbout({ spec, needs, publishContext, stagedMount, staged, publicati
   const place = places.find(({ presence }) => presence.kind === 'present') ?? places[0];
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
-  return { spec, facts: { needs, publishContext, stagedMount }, publication };
+  return { spec, facts: { needs, publishContext, stagedMount }, publication, mount: place?.mount };
 }
 
 /** Its time was up: whoever was asked may be at work on it still. */

@@ -107,7 +107,7 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
   }
 
   function placeOf(
-    { spec, facts, mount }: PublicationCall,
+    { spec, facts, mount }: Pick<PublicationCall, 'spec' | 'facts' | 'mount'>,
     publication: PublicationSpec,
   ): readonly Watched[] {
     if (spec.kind === 'host-path') return [];
@@ -190,7 +190,10 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
   };
 
   function guardedExpand(expand: NonNullable<VolumePlugin['expand']>): NonNullable<VolumePlugin['expand']> {
-    return (call) => guarded([stageOf(call)], () => expand(call));
+    return (call) => {
+      const places = call.publication === undefined ? [] : placeOf(call, call.publication);
+      return guarded([...places, stageOf(call)], () => expand(call));
+    };
   }
 }
 

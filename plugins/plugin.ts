@@ -84,6 +84,8 @@ export interface PublicationCall extends VolumeCall {
 export interface ExpandCall extends VolumeCall {
   /** A place where it is published; undefined while it is only staged. */
   readonly publication: PublicationSpec | undefined;
+  /** What was proven at that place in this boot; undefined: nothing, or it is not known. */
+  readonly mount: MountIdentity | undefined;
   readonly toBytes: Bytes;
 }
 
@@ -93,6 +95,8 @@ export interface StatisticsCall {
   readonly facts: VolumeFacts;
   /** A place where it is published or was tried to be; undefined: only staged, or tried to be. */
   readonly publication: PublicationSpec | undefined;
+  /** What was proven at that place in this boot; undefined: nothing, or it is not known. */
+  readonly mount: MountIdentity | undefined;
   /** Not sent: taken out of what the driver says. */
   readonly secrets: VolumeSecrets;
 }

@@ -72,8 +72,9 @@ async function expand(plugin: VolumePlugin, call: VolumeCall, context: PerformCo
   // The wish went between the planning and the turn.
   if (toBytes === undefined || plugin.expand === undefined) return { kind: 'done', learnt: {} };
   const published = [...context.volume.publications.values()];
-  const publication = published.find(({ presence }) => presence.kind === 'present')?.spec;
-  const outcome = outcomeOf(await plugin.expand({ ...call, publication, toBytes }), ({ sizeBytes }) => ({
+  const place = published.find(({ presence }) => presence.kind === 'present');
+  const asked = { ...call, publication: place?.spec, mount: place?.mount, toBytes };
+  const outcome = outcomeOf(await plugin.expand(asked), ({ sizeBytes }) => ({
     // A driver that says nothing, or less, has done what it was asked.
     sizeBytes: isMoreThan(sizeBytes, toBytes) ? sizeBytes : toBytes,
   }));

@@ -1,9 +1,9 @@
 /** The two questions about a CSI volume that is there: how full is it (NodeGetVolumeStats), and how is it. */
 import { assert, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, RemoteMethod } from '../../mount/host.ts';
+import type { AbsolutePath, Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
 import type { Layout } from '../layout.ts';
 import type { HealthStatement, StatisticsCall, UsageNumbers, VolumeStatistics } from '../plugin.ts';
-import { bytesFrom, type CsiVolumeSpec, type PublicationSpec } from '../volume.ts';
+import { bytesFrom, type CsiVolumeSpec } from '../volume.ts';
 import type { CallLanes } from './call-lane.ts';
 import type { DriverInstance, DriverRegistry } from './driver.ts';
 import {
@@ -42,8 +42,9 @@ export interface StatisticsParts {
 
 export interface Statistics {
   /**
-   * As VolumePlugin.statistics. Numbers are asked for only where the volume is mounted: of a mount that went away a
-   * driver would tell the numbers of the node's own disk. Health is also asked for places that were only tried (A-075).
+   * As VolumePlugin.statistics. Numbers are asked for only where one sees the mount that was proven to be the volume: of
+   * one that went away a driver would tell the numbers of the node's own disk, and of one that somebody else's lies over
+   * those of that one. Health is also asked for places that were only tried (A-075).
    * A driver that has neither capability is not called, and the answer says nothing.
    */
   statistics(call: StatisticsCall): Promise<Result<VolumeStatistics | 'busy'>>;
@@ -56,8 +57,9 @@ interface Places {
   readonly published: AbsolutePath | undefined;
   /** Empty for a driver that does not stage. */
   readonly staging: AbsolutePath | '';
-  /** Where the kernel must have a mount. */
+  /** Where the kernel must show `mount`. */
   readonly mountPoint: AbsolutePath;
+  readonly mount: MountIdentity | undefined;
 }
 
 interface Question extends Places {
@@ -110,10 +112,10 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     withinMs: number,
   ): Promise<Result<VolumeStatistics | undefined>> {
     const { spec, driver, published, staging, hidden } = question;
-    if (!answersNumbers(driver)) return ok(undefined);
+    if (!answersNumbers(driver) || question.mount === undefined) return ok(undefined);
     const mountId = await host.mountIdOf(question.mountPoint);
     if (!mountId.ok) return mountId;
-    if (mountId.value === undefined) return ok(undefined);
+    if (mountId.value !== question.mount.mountId) return ok(undefined);
     const volumePath = published ?? question.mountPoint;
     const request = { volumeId: spec.volumeHandle, volumePath, stagingTargetPath: staging };
     const reply = await ask(question, NodeService.nodeGetVolumeStats, request, withinMs);
@@ -139,13 +141,15 @@ export function createStatistics(parts: StatisticsParts): Statistics {
   /** Undefined: there is no place of it at all. */
   function placesOf(
     spec: CsiVolumeSpec,
-    isStaged: boolean,
-    publication: PublicationSpec | undefined,
+    { facts, publication, mount }: Pick<StatisticsCall, 'facts' | 'publication' | 'mount'>,
   ): Places | undefined {
-    const staging = isStaged ? layout.stagingPath(spec) : '';
-    if (publication === undefined)
-      return staging === '' ? undefined : { published: undefined, staging, mountPoint: staging };
+    const staging = facts.needs.stage ? layout.stagingPath(spec) : '';
+    if (publication === undefined) {
+      if (staging === '') return undefined;
+      return { published: undefined, staging, mountPoint: staging, mount: facts.stagedMount };
+    }
     return {
+      mount,
       published: layout.driverTarget(spec, publication),
       staging,
       mountPoint: layout.mountPoint(spec, publication),
@@ -153,12 +157,13 @@ export function createStatistics(parts: StatisticsParts): Statistics {
   }
 
   return {
-    async statistics({ spec, facts, publication, secrets }) {
+    async statistics(call) {
+      const { spec, secrets } = call;
       assert(spec.kind === 'csi', 'the CSI plugin is given CSI volumes');
       const driver = drivers.get(spec.driver);
       if (driver === undefined) return notRegistered(spec.driver);
       if (!answersAnything(driver)) return ok(NO_NUMBERS);
-      const places = placesOf(spec, facts.needs.stage, publication);
+      const places = placesOf(spec, call);
       if (places === undefined) return ok(NO_NUMBERS);
       const hidden = {
         secrets: [...secretsIn(secrets), ...memory.of(spec.id), secretMountOptions(spec)],

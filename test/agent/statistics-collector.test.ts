@@ -31,6 +31,7 @@ import { createVirtualTime } from '../sim/virtual-time.ts';
 const PERIOD_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const UID = parsePodUid('0b4f8c1e-2222-4333-8444-55556666000a') ?? assert.fail();
+const MOUNT = { mountId: 7, device: '0:7' };
 const UNSURE: Presence = { kind: 'unsure', because: 'begun' };
 
 function volume(
@@ -41,7 +42,7 @@ function volume(
   const key = publicationKey(UID, spec.specName);
   const pod = { uid: UID, name: 'web', namespace: 'shop', serviceAccount: 'seller' };
   const place = { key, pod, specName: spec.specName, readOnly: false, origin: 'web.yaml' };
-  const publication = { spec: place, presence: published, generation: '', mount: undefined };
+  const publication = { spec: place, presence: published, generation: '', mount: MOUNT };
   return {
     ...onTheGround(spec, { attach: false, stage: true, expand: false }),
     staged,
@@ -311,10 +312,10 @@ test('A-075: a volume stuck in stage is asked; one that is only attached, or now
   const one = world([stuck, tried, attached]);
   await one.run(5_000 + PERIOD_MS - 1);
   assert.deepEqual(
-    one.asked.map(({ handle, call }) => [handle, call.publication?.specName]),
+    one.asked.map(({ handle, call }) => [handle, call.publication?.specName, call.mount]),
     [
-      ['stuck', undefined],
-      ['tried', 'pv-tried'],
+      ['stuck', undefined, undefined],
+      ['tried', 'pv-tried', MOUNT],
     ],
   );
 });

@@ -7,6 +7,7 @@ import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout.ts';
 import { guardMounts } from '../../plugins/mount-guard.ts';
 import type { PublicationCall, VolumePlugin } from '../../plugins/plugin.ts';
+import { bytesFrom } from '../../plugins/volume.ts';
 import { line, ROOT_MOUNT } from '../mount/mount-lines.ts';
 import { call, SPEC, STAGED } from './csi/csi-world.ts';
 
@@ -24,7 +25,7 @@ const facts = {
 
 /** What the guard says of a verb, and whether the verb was called; the verb leaves the second list mounted. */
 async function said(
-  verb: 'publish' | 'unpublish',
+  verb: 'publish' | 'unpublish' | 'expand',
   before: readonly MountEntry[],
   changes: Partial<PublicationCall> = {},
   after = before,
@@ -51,10 +52,15 @@ async function said(
     const top = table().at(target).at(-1);
     return ok({ mount: top === undefined ? undefined : { mountId: top.mountId, device: top.device } });
   };
-  const plugin = { publish: act, unpublish: act } as unknown as VolumePlugin;
+  const plugin = { publish: act, unpublish: act, expand: act } as unknown as VolumePlugin;
   const ground = { ...FIRM_GROUND, learn: () => ok(undefined) };
   const guarded = guardMounts({ host: host as Host, layout, ground }, plugin);
-  const result = await guarded[verb](call({ facts, ...changes }));
+  const { expand } = guarded;
+  const about = call({ facts, ...changes });
+  assert.ok(expand);
+  const result = await (verb === 'expand'
+    ? expand({ ...about, toBytes: bytesFrom(1n) })
+    : guarded[verb](about));
   return [called, result.ok ? 'ok' : `${result.failure.code} ${result.failure.effect}`, reads];
 }
 
@@ -68,6 +74,7 @@ test('MT-15: under somebody else’s mount no verb is called', async () => {
   const over = [stage, volume, line(30, 21, target)];
   for (const verb of ['publish', 'unpublish'] as const)
     assert.deepEqual(await said(verb, over, { mount: proven }), [false, 'mount-stacked none', 1]);
+  assert.deepEqual(await said('expand', over, { mount: proven }), [false, 'mount-stacked none', 1]);
   const overStage = [stage, line(30, 20, staging)];
   assert.deepEqual(await said('publish', overStage), [false, 'mount-stacked none', 1]);
 });

@@ -26,7 +26,7 @@ import { CAPABILITY, refusing } from './scripted-driver.ts';
 const SIZE = 9_007_199_254_740_993n;
 
 function growth(changes: Partial<ExpandCall> = {}): ExpandCall {
-  return { ...call(), publication: undefined, toBytes: bytesFrom(SIZE), ...changes };
+  return { ...call(), publication: undefined, mount: undefined, toBytes: bytesFrom(SIZE), ...changes };
 }
 
 async function expand(made: Awaited<ReturnType<typeof world>>, changes: Partial<ExpandCall> = {}) {

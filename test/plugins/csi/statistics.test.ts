@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
-import type { AbsolutePath, RemoteCall, RemoteReply } from '../../../mount/host.ts';
+import type { AbsolutePath, MountIdentity, RemoteCall, RemoteReply } from '../../../mount/host.ts';
 import { createCallLanes } from '../../../plugins/csi/call-lane.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver.ts';
 import {
@@ -42,6 +42,8 @@ const TARGET = layout.target(SPEC, PUBLICATION);
 const STAGING = layout.stagingPath(SPEC);
 const BLOCK: CsiVolumeSpec = { ...SPEC, mode: 'Block' };
 
+const MOUNT: MountIdentity = { mountId: 7, device: '0:7' };
+
 const STATS = 2;
 const CONDITION = 4;
 const HEALTH = 7;
@@ -58,7 +60,8 @@ interface Sent {
 /** A driver behind a wire: requests and answers are bytes; a hung call takes all of its deadline. */
 function world(capabilities: readonly number[], answers: Readonly<Record<string, Answer>>) {
   const sent: Sent[] = [];
-  const mounted = new Set<string>([TARGET, STAGING, layout.mountPoint(BLOCK, PUBLICATION)]);
+  const places = [TARGET, STAGING, layout.mountPoint(BLOCK, PUBLICATION)];
+  const mounted = new Map<string, number>(places.map((path) => [path, MOUNT.mountId]));
   const suspected: string[] = [];
   const lanes = createCallLanes();
   let nowMs = 0;
@@ -78,7 +81,7 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
   const statistics = createStatistics({
     host: {
       nowMs: () => nowMs,
-      mountIdOf: async (path) => ok(mounted.has(path) ? 7 : undefined),
+      mountIdOf: async (path) => ok(mounted.get(path)),
       async call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
         const method = methodName(call.method.path);
         const bytes = call.method.requestSerialize(call.request);
@@ -116,8 +119,9 @@ function call(changes: Partial<StatisticsCall> = {}, stage = true): StatisticsCa
   const needs = { attach: false, stage, expand: false };
   return {
     spec: SPEC,
-    facts: { needs, publishContext: undefined, stagedMount: undefined },
+    facts: { needs, publishContext: undefined, stagedMount: MOUNT },
     publication: PUBLICATION,
+    mount: MOUNT,
     secrets: NO_SECRETS,
     ...changes,
   };
@@ -228,6 +232,27 @@ test('numbers are not asked where nothing is mounted: they would be those of the
   const { statistics, sent, mounted } = world([STATS], { NodeGetVolumeStats: GOOD });
   mounted.delete(TARGET);
   assert.equal(numbers(await statistics.statistics(call())).bytes, undefined);
+  assert.deepEqual(sent, []);
+});
+
+test('MT-15: numbers are asked only of the mount that was proven: another one’s are not the volume’s', async () => {
+  const { statistics, sent, mounted } = world([STATS], { NodeGetVolumeStats: GOOD });
+  const strangerId = MOUNT.mountId + 1;
+  mounted.set(TARGET, strangerId);
+  mounted.set(STAGING, strangerId);
+  assert.equal(numbers(await statistics.statistics(call())).bytes, undefined);
+  assert.equal(numbers(await statistics.statistics(call({ publication: undefined }))).bytes, undefined);
+  assert.deepEqual(sent, []);
+});
+
+test('numbers are not asked of what was found mounted and is not proven yet', async () => {
+  const { statistics, sent } = world([STATS], { NodeGetVolumeStats: GOOD });
+  assert.equal(numbers(await statistics.statistics(call({ mount: undefined }))).bytes, undefined);
+  const facts = { ...call().facts, stagedMount: undefined };
+  assert.equal(
+    numbers(await statistics.statistics(call({ publication: undefined, facts }))).bytes,
+    undefined,
+  );
   assert.deepEqual(sent, []);
 });
 
