@@ -29,6 +29,17 @@ test('a second mount on one target stacks, and umount takes the top one', () => 
   );
 });
 
+test('who has the directory above open takes an empty one away from under what lies over both', () => {
+  const kernel = machine();
+  kernel.makeDirectory(path('/a/made'), 0o755);
+  const remove = kernel.keepHold(path('/a/made'));
+  kernel.mountTmpfs('over', path('/a'), []);
+  assert.equal(kernel.removeDirectory(path('/a/made')), 'ENOENT');
+  assert.equal(remove?.(), undefined);
+  kernel.unmount(path('/a'));
+  assert.equal(kernel.walk(path('/a/made')), 'ENOENT');
+});
+
 test('a number that somebody holds is not given to the disk that had it before (seed 3362)', () => {
   const { devices } = machine();
   const number = devices.add('first');

@@ -55,6 +55,14 @@ export interface Position {
   readonly inode: Inode;
 }
 
+/** A name that is there. */
+interface Entry {
+  readonly mount: Mount;
+  readonly directory: Inode;
+  readonly name: string;
+  readonly child: Inode;
+}
+
 const ABSENT: PathFacts = { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
 const FIRST_MOUNT_ID = 24;
 const FIRST_ANONYMOUS_MINOR = 30;
@@ -328,13 +336,26 @@ export class SimKernel {
 
   removeDirectory(path: AbsolutePath): Errno | undefined {
     const at = this.#entry(path);
-    if (typeof at === 'string') return at;
-    if (at.child.kind !== 'directory') return 'ENOTDIR';
-    if (at.child.mountsOn > 0) return 'EBUSY';
-    if (at.child.entries.size > 0) return 'ENOTEMPTY';
-    unlink(at.directory, at.name, this.#wallMs());
+    return typeof at === 'string' ? at : this.#removeEmpty(path, at);
+  }
+
+  #removeEmpty(path: AbsolutePath, { directory, name, child }: Entry): Errno | undefined {
+    if (child.kind !== 'directory') return 'ENOTDIR';
+    if (child.mountsOn > 0) return 'EBUSY';
+    if (child.entries.size > 0) return 'ENOTEMPTY';
+    unlink(directory, name, this.#wallMs());
     this.#changed(path);
     return undefined;
+  }
+
+  /** rmdir(2) of a directory that is there now by its open parent, whatever is mounted over the way there by then. */
+  keepHold(path: AbsolutePath): (() => Errno | undefined) | undefined {
+    const kept = this.#entry(path);
+    if (typeof kept === 'string') return undefined;
+    return () => {
+      if (kept.directory.entries.get(kept.name) !== kept.child) return 'ENOENT';
+      return this.#removeEmpty(path, kept);
+    };
   }
 
   removeFile(path: AbsolutePath): Errno | undefined {
@@ -562,7 +583,7 @@ export class SimKernel {
     return { mount: at.mount, directory: at.inode, name, child: at.inode.entries.get(name) };
   }
 
-  #entry(path: AbsolutePath): { mount: Mount; directory: Inode; name: string; child: Inode } | Errno {
+  #entry(path: AbsolutePath): Entry | Errno {
     const at = this.#place(path);
     if (typeof at === 'string') return at;
     if (at.child === undefined) return 'ENOENT';

@@ -25,13 +25,16 @@ export interface StrangersParts {
   readonly violate: (invariant: string, text: string) => void;
 }
 
+/** Takes it away, if it is empty, whatever lies over the way to it: he has the directory above it open. */
+type MadeDirectory = () => void;
+
 const EVERY_MS = 6_000;
 const STAY_MS_MAX = 150_000;
 
 export class Strangers {
   readonly #parts: StrangersParts;
   /** With the directories made for it, the deepest first. */
-  readonly #standing = new Map<Mount, readonly AbsolutePath[]>();
+  readonly #standing = new Map<Mount, readonly MadeDirectory[]>();
   #count = 0;
 
   constructor(parts: StrangersParts) {
@@ -113,7 +116,7 @@ export class Strangers {
     if (kernel.isUnderStranger(path)) return [];
     // Where nothing is mounted below, a stranger who came while nobody looked is not told from an administrator's disk.
     const bases: readonly AbsolutePath[] = [layout.root, layout.pods, layout.plugins];
-    if (bases.includes(path) && !kernel.mounts().some(({ target }) => isBelow(target, path))) return [];
+    if (bases.includes(path) && !this.#ownBelow(path)) return [];
     const made = this.#makeDirectories(path);
     this.#count += 1;
     const mount = kernel.putStranger(`stranger-${this.#count}`, path);
@@ -123,12 +126,20 @@ export class Strangers {
     return [mount];
   }
 
-  #makeDirectories(path: AbsolutePath): readonly AbsolutePath[] {
+  /** Is anything of ours mounted there? It stays as long as it is hidden; another stranger goes when he likes. */
+  #ownBelow(path: AbsolutePath): boolean {
+    const { kernel } = this.#parts;
+    return kernel.mounts().some((one) => isBelow(one.target, path) && !kernel.strangers.has(one));
+  }
+
+  #makeDirectories(path: AbsolutePath): readonly MadeDirectory[] {
     const { kernel } = this.#parts;
     const facts = kernel.inspect(path);
     if (typeof facts === 'string' || facts.kind !== 'absent') return [];
     const above = this.#makeDirectories(parentOf(path));
-    return kernel.makeDirectory(path, 0o755) === undefined ? [path, ...above] : above;
+    if (kernel.makeDirectory(path, 0o755) !== undefined) return above;
+    const remove = kernel.keepHold(path);
+    return remove === undefined ? above : [remove, ...above];
   }
 
   #go(mount: Mount): void {
@@ -138,6 +149,6 @@ export class Strangers {
     if (!kernel.removeStranger(mount)) return;
     trace.add(`${mount.source} at ${mount.target} goes`);
     this.#standing.delete(mount);
-    for (const path of made) kernel.removeDirectory(path);
+    for (const remove of made) remove();
   }
 }
