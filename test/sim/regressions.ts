@@ -40,7 +40,8 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     seed: 836191147,
-    sentence: 'who comes over a stranger only, who goes, hides nothing of ours: a later agent cannot know him',
+    sentence:
+      'who comes over a stranger only, who goes, hides nothing of ours: a later agent cannot know him',
     isOfAbsence: true,
   },
   {
