@@ -42,8 +42,8 @@ export interface StatisticsParts {
 
 export interface Statistics {
   /**
-   * As VolumePlugin.statistics. Numbers are asked for only where one sees the mount that was proven to be the volume: of
-   * one that went away a driver would tell the numbers of the node's own disk, and of somebody else's those of that.
+   * As VolumePlugin.statistics. Numbers are asked for only where one sees the mount that was proven to be the volume:
+   * of one that went away a driver would tell the numbers of the node's own disk, and of somebody else's those of that.
    * Health is also asked for places that were only tried (A-075).
    * A driver that has neither capability is not called, and the answer says nothing.
    */
