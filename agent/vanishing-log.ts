@@ -1,5 +1,6 @@
 /** Logs that most pods vanished from the manifests at once, and how that ended: one line each. */
 import type { Clock } from '../mount/host.ts';
+import type { PodUid } from '../plugins/volume.ts';
 import type { Log } from '../reconciler/log.ts';
 import type { Wish } from './wish.ts';
 
@@ -9,23 +10,26 @@ export interface VanishingLog {
 }
 
 export function createVanishingLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishingLog {
-  let told: Wish['vanishing'];
+  /** All that were kept since there were none. */
+  let told: ReadonlySet<PodUid> = new Set();
   return {
     note({ pods, vanishing }) {
-      const before = told;
-      told = vanishing;
-      if (vanishing !== undefined) {
-        if (before !== undefined && vanishing.pods.size <= before.pods.size) return;
-        const waitMs = Math.max(0, Math.round(vanishing.untilMs - clock.nowMs()));
-        log.warn('most pods vanished from the manifests at once, kept for now', {
-          vanished: vanishing.pods.size,
-          pods: pods.size,
-          waitMs,
-        });
-      } else if (before !== undefined) {
-        const back = [...before.pods].filter((pod) => pods.has(pod)).length;
-        log.warn('vanished pods decided on', { back, takenDown: before.pods.size - back });
+      if (vanishing === undefined) {
+        if (told.size === 0) return;
+        const back = [...told].filter((pod) => pods.has(pod)).length;
+        log.warn('vanished pods decided on', { back, takenDown: told.size - back });
+        told = new Set();
+        return;
       }
+      const isNews = [...vanishing.pods].some((pod) => !told.has(pod));
+      // They go and come back one after the other, as their manifests are read.
+      told = new Set([...told, ...vanishing.pods]);
+      if (!isNews) return;
+      log.warn('most pods vanished from the manifests at once, kept for now', {
+        vanished: vanishing.pods.size,
+        pods: pods.size,
+        waitMs: Math.max(0, Math.round(vanishing.untilMs - clock.nowMs())),
+      });
     },
   };
 }
