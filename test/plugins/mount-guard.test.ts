@@ -25,7 +25,7 @@ const facts = {
 
 /** What the guard says of a verb, and whether the verb was called; the verb leaves the second list mounted. */
 async function said(
-  verb: 'publish' | 'unpublish' | 'expand',
+  verb: 'stage' | 'publish' | 'unpublish' | 'expand',
   before: readonly MountEntry[],
   changes: Partial<PublicationCall> = {},
   after = before,
@@ -46,13 +46,18 @@ async function said(
     },
     inspect: async () => ok({ kind: papers } as never),
   };
+  const shownAt = (path: AbsolutePath) => {
+    const top = table().at(path).at(-1);
+    if (top === undefined) return undefined;
+    const { mountId, device, fsType } = top;
+    return { mountId, device, ...(fsType === 'tmpfs' ? { fsType } : {}) };
+  };
   const act = async () => {
     called = true;
     entries = [ROOT_MOUNT, ...after];
-    const top = table().at(target).at(-1);
-    return ok({ mount: top === undefined ? undefined : { mountId: top.mountId, device: top.device } });
+    return ok({ mount: shownAt(target), stagedMount: shownAt(staging) });
   };
-  const plugin = { publish: act, unpublish: act, expand: act } as unknown as VolumePlugin;
+  const plugin = { stage: act, publish: act, unpublish: act, expand: act } as unknown as VolumePlugin;
   const ground = { ...FIRM_GROUND, learn: () => ok(undefined) };
   const guarded = guardMounts({ host: host as Host, layout, ground }, plugin);
   const { expand } = guarded;
@@ -92,6 +97,22 @@ test('what a call before a crash left there is the volume’s, if it is of its d
 test('MT-15: another file system that is there after an OK is not believed', async () => {
   const after = [stage, line(30, 1, target)];
   assert.deepEqual(await said('publish', [stage], {}, after), [true, 'mount-foreign unknown', 1]);
+});
+
+const NEVER_STAGED = { facts: { ...facts, stagedMount: undefined } };
+
+test('MT-15: what is mounted between the look and the first OK of a stage is not the volume', async () => {
+  const stranger = line(30, 20, staging);
+  const covered = [stage, stranger];
+  assert.deepEqual(await said('stage', [stage], NEVER_STAGED, covered), [true, 'mount-stacked unknown', 2]);
+  assert.deepEqual(await said('stage', [], NEVER_STAGED, covered), [true, 'mount-stacked unknown', 1]);
+  assert.deepEqual(await said('stage', [], NEVER_STAGED, [stranger]), [true, 'mount-foreign unknown', 1]);
+});
+
+test('a first stage costs no look at the table, and a second mount of it by its driver is no stranger', async () => {
+  const twice = [stage, line(30, 20, staging, { device: '7:0', fsType: 'ext4' })];
+  assert.deepEqual(await said('stage', [], NEVER_STAGED, [stage]), [true, 'ok', 0]);
+  assert.deepEqual(await said('stage', [stage], NEVER_STAGED, twice), [true, 'ok', 2]);
 });
 
 test('a driver that mounts twice is not somebody else', async () => {
