@@ -79,6 +79,7 @@ export function mountIdOfRoot(): number {
 }
 
 const BTRFS_MAGIC = 0x9123683e;
+const TMPFS_MAGIC = 0x01021994;
 
 function identify(path: AbsolutePath, mountId: number): Result<MountLookup> {
   const seen = path === '/' ? NOTHING_SEEN : look(path, mountId);
@@ -93,6 +94,8 @@ interface Seen {
   readonly device?: string;
   readonly death?: DeathCause;
   readonly readOnly?: true;
+  /** Where statfs(2) tells it beyond doubt. */
+  readonly fsType?: 'tmpfs';
 }
 
 const NOTHING_SEEN: Seen = {};
@@ -110,8 +113,10 @@ function look(path: AbsolutePath, mountId: number): Seen {
       const death = deathOf(place);
       if (death !== undefined) return ok({ death });
       const mode = isReadOnly(place) ? ({ readOnly: true } as const) : {};
-      if (statfsSync(place.path).type === BTRFS_MAGIC) return ok(mode);
-      return ok({ device: formatDevice(fstatSync(place.descriptor, { bigint: true }).dev), ...mode });
+      const { type } = statfsSync(place.path);
+      if (type === BTRFS_MAGIC) return ok(mode);
+      const device = formatDevice(fstatSync(place.descriptor, { bigint: true }).dev);
+      return ok({ device, ...mode, ...(type === TMPFS_MAGIC ? ({ fsType: 'tmpfs' } as const) : {}) });
     } catch {
       return ok(NOTHING_SEEN);
     } finally {

@@ -47,7 +47,7 @@ const NOTHING_MOUNTED: Look = { mountId: undefined };
  * it, by type, source and mount id, have effect `none`, and nothing was called.
  *
  * A second layer of the volume's own file system is its driver's (some mount twice), and so is one that came
- * while we called, unless the volume is known to be of another kind of device.
+ * while we called, unless the volume is known to be of another kind of device, or it lies over another file system.
  */
 export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: VolumePlugin): VolumePlugin {
   async function look(watched: Watched): Promise<Result<Look>> {
@@ -136,16 +136,34 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
   async function judgeMade(
     place: Watched | undefined,
     made: MountIdentity | undefined,
+    before: Look,
   ): Promise<Result<void>> {
     if (place === undefined || made === undefined || place.spec.kind !== 'csi') return done;
+    if (isBlock(place.spec)) return done;
     const known = place.proven ?? place.staged;
-    if (known === undefined || known.device === made.device || isBlock(place.spec)) return done;
+    if (known === undefined) return judgeFirst(place, made, before);
+    if (known.device === made.device) return done;
     if (majorOf(known.device) === majorOf(made.device) && known.fsType === undefined) return done;
     const table = await host.readMountTable(layout.root);
     if (!table.ok) return doubtful<never>(table);
     const top = table.value.at(place.path).at(-1);
     if (top === undefined || !isProven(top, made) || isOfKind(top, known)) return done;
     return fail({ ...strangeThere(place.path, top), effect: 'unknown' });
+  }
+
+  /**
+   * Nothing is known of the volume yet, and somebody may have mounted there since the look: seen when his mount lies
+   * over another file system. One that the driver finds in an empty place cannot be told from the driver's own.
+   */
+  async function judgeFirst({ path }: Watched, made: MountIdentity, before: Look): Promise<Result<void>> {
+    const isOver = before.mountId !== undefined && before.mountId !== made.mountId;
+    if (!isOver && made.fsType !== 'tmpfs') return done;
+    const table = await host.readMountTable(layout.root);
+    if (!table.ok) return doubtful<never>(table);
+    const stack = table.value.at(path);
+    const top = stack.at(-1);
+    const isAlone = top === undefined || stack.every(({ device }) => device === top.device);
+    return isAlone ? done : fail({ ...strangerFailure(path, top), effect: 'unknown' });
   }
 
   /** What is still mounted after a teardown may be somebody else's, which came meanwhile or lay below. */
@@ -160,29 +178,33 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
   async function guarded<T>(
     places: readonly (Watched | undefined)[],
     verb: () => Promise<Result<T>>,
+    judge: (made: T, before: Look) => Promise<Result<void>> = async () => done,
   ): Promise<Result<T>> {
     const seen = await lookAll(places);
     if (!seen.ok) return seen;
     const result = await verb();
-    return result.ok ? result : fail(await blame(places[0], result.failure));
+    if (!result.ok) return fail(await blame(places[0], result.failure));
+    const judged = await judge(result.value, seen.value);
+    return judged.ok ? result : judged;
   }
 
   return {
     ...plugin,
-    async stage(call) {
+    stage: (call) => {
       const place = stageOf(call);
-      const staged = await guarded([place], () => plugin.stage(call));
-      if (!staged.ok) return staged;
-      const judged = await judgeMade(place, staged.value.stagedMount);
-      return judged.ok ? staged : judged;
+      return guarded(
+        [place],
+        () => plugin.stage(call),
+        ({ stagedMount }, before) => judgeMade(place, stagedMount, before),
+      );
     },
-    async publish(call) {
+    publish: (call) => {
       const places = placeOf(call, call.publication);
-      const stage = stageOf(call);
-      const published = await guarded([...places, stage], () => plugin.publish(call));
-      if (!published.ok) return published;
-      const judged = await judgeMade(places[0], published.value.mount);
-      return judged.ok ? published : judged;
+      return guarded(
+        [...places, stageOf(call)],
+        () => plugin.publish(call),
+        ({ mount }, before) => judgeMade(places[0], mount, before),
+      );
     },
     unpublish: (call) => guarded(placeOf(call, call.publication), () => plugin.unpublish(call)),
     unstage: (call) => guarded([stageOf(call)], () => plugin.unstage(call)),

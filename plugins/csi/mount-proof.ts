@@ -47,6 +47,11 @@ function living(
   return mount.death === undefined ? ok(identityOf(mount)) : fail(deathFailure(path, mount.death, 'unknown'));
 }
 
-function identityOf({ mountId, device, readOnly }: MountIdentity): MountIdentity {
-  return { mountId, device, ...(readOnly === true ? { readOnly } : {}) };
+function identityOf({ mountId, device, readOnly, fsType }: MountIdentity): MountIdentity {
+  return {
+    mountId,
+    device,
+    ...(readOnly === true ? { readOnly } : {}),
+    ...(fsType === undefined ? {} : { fsType }),
+  };
 }
