@@ -1,6 +1,7 @@
 /** What was measured as named figures with targets: the rows of the table and of the JSON document. */
 import { arch, availableParallelism, cpus, release, totalmem } from 'node:os';
 import type { Baseline } from './measure-baseline.ts';
+import type { Beside } from './measure-foreign.ts';
 import type { LoopStop } from './measure-manifests.ts';
 import type { Mounting } from './measure-mounting.ts';
 import type { FullNode, Idle, Loopfile } from './measure-node.ts';
@@ -19,6 +20,7 @@ export interface Measured {
   readonly scale: readonly Scale[];
   readonly restart: Restart;
   readonly loopStop: LoopStop;
+  readonly beside: Beside;
   /** Lines of the agents' logs about operations that failed and were tried again. */
   readonly failures: readonly string[];
 }
@@ -66,6 +68,7 @@ export function groupsOf(measured: Measured): readonly Group[] {
     scaleGroup(measured),
     restartGroup(measured),
     loopStopGroup(measured),
+    besideGroup(measured),
     baselineGroup(measured),
   ];
 }
@@ -278,6 +281,27 @@ function loopStopGroup({ loopStop }: Measured): Group {
         target: below(longestMs, 50, 'ms'),
       },
       { id: 'hostile.cpu', title: '  its own CPU time in one turn', unit: 'ms', value: longestCpuMs },
+    ],
+  };
+}
+
+function besideGroup({ beside }: Measured): Group {
+  const { pods, foreign, aloneSeconds, besideSeconds, aloneAgentMb, besideAgentMb } = beside;
+  const ratio = besideSeconds / aloneSeconds;
+  return {
+    title: `${pods} emptyDirs in memory taken down beside ${foreign} mounts of others, and without them`,
+    figures: [
+      { id: 'beside.alone', title: 'without', unit: 's', value: aloneSeconds },
+      { id: 'beside.down', title: 'beside', unit: 's', value: besideSeconds },
+      { id: 'beside.ratio', title: '  ratio', unit: 'times', value: ratio, target: below(ratio, 2, 'times') },
+      { id: 'beside.aloneAgent', title: 'RSS of the agent without', unit: 'MB', value: aloneAgentMb },
+      {
+        id: 'beside.agent',
+        title: 'RSS of the agent beside',
+        unit: 'MB',
+        value: besideAgentMb,
+        target: below(besideAgentMb, 150, 'MB'),
+      },
     ],
   };
 }

@@ -13,6 +13,7 @@ import { runInPrivateNamespace, storyArguments } from '../demo/private-namespace
 import { figureTable } from './figure-table.ts';
 import { groupsOf, machineFacts, type Measured } from './figures.ts';
 import { measureBaseline } from './measure-baseline.ts';
+import { measureBeside } from './measure-foreign.ts';
 import { measureLoopStop } from './measure-manifests.ts';
 import { measureMounting } from './measure-mounting.ts';
 import { measureFullNode, measureLoopfile } from './measure-node.ts';
@@ -27,6 +28,7 @@ interface Extent {
   readonly scale: readonly number[];
   readonly hostile: number;
   readonly good: number;
+  readonly foreign: number;
 }
 
 const FULL: Extent = {
@@ -40,6 +42,7 @@ const FULL: Extent = {
   scale: [0, 500, 5_000],
   hostile: 100,
   good: 200,
+  foreign: 30_000,
 };
 const SHORT: Extent = {
   baselineRepeats: 20,
@@ -52,6 +55,7 @@ const SHORT: Extent = {
   scale: [0, 200],
   hostile: 25,
   good: 50,
+  foreign: 3_000,
 };
 
 const { values: flags } = parseArgs({
@@ -130,6 +134,11 @@ async function measure(
       interrupted,
     }),
   );
+  const besides = await stage('start an agent beside others', () => world('d', false));
+  const beside = await stage(`${extent.foreign} mounts of others`, () =>
+    measureBeside(besides, extent.foreign),
+  );
+  await besides.close();
   const failures = worlds.flatMap(({ log }) => log.failures());
   const seconds = (performance.now() - startMs) / 1_000;
   return {
@@ -143,6 +152,7 @@ async function measure(
     scale,
     restart,
     loopStop,
+    beside,
     failures,
   };
 }
