@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
 import { createMountTable } from '../../mount/mount-table.ts';
 import type { ActualState } from '../../reconciler/actual-state.ts';
+import type { DesiredVolume } from '../../reconciler/desired-state.ts';
 import { LATE_EFFECT_MS } from '../../reconciler/lookout.ts';
 import type { VolumeRecord } from '../../reconciler/record.ts';
 import { recover } from '../../reconciler/recover.ts';
@@ -122,6 +123,105 @@ test('of a volume for one pod it is given back though its pod came again: anothe
   assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
   reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['web'])]));
   assert.deepEqual(await callsIn(1_000), ['unpublish next/pv-data', 'publish web/pv-data']);
+});
+
+/** Wanted by one pod as a device, where `wanted` is of files. */
+function wantedAsDevice(pod: string): DesiredVolume {
+  return { ...wanted('data', [pod]), spec: { ...csi('data'), mode: 'Block' } };
+}
+
+/** Given up as files, taken down, and standing as a device for another pod by now. */
+async function standingOtherwise(verb: 'publish' | 'stage', resyncMs = SELDOM_MS) {
+  const world = await takenDown(verb, UNANSWERED, resyncMs);
+  world.reconciler.setDesired(wish([wantedAsDevice('next')]));
+  assert.deepEqual(await world.callsIn(1_000), ['stage data', 'publish next/pv-data']);
+  return world;
+}
+
+test('what was asked of it as files is given back as that at the end, beside the device that it is by now', async () => {
+  const { reconciler, callsIn, known, plugins } = await standingOtherwise('publish');
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
+  const { spec, publication } = plugins.made.at(-1) ?? assert.fail('a call was made');
+  assert.deepEqual([spec, publication], [csi('data'), place('web', 'data')]);
+  assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
+  assert.deepEqual([...(known()?.publications.keys() ?? [])], ['next/pv-data']);
+  assert.equal(known()?.tombstones, undefined);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), []);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), ['unpublish next/pv-data', 'unstage data']);
+  assert.equal(known(), undefined);
+});
+
+test('one that cannot be given back is tried again, and stays written down until then', async () => {
+  const { callsIn, known, failing, plugins, record } = await standingOtherwise('publish');
+  failing('unpublish', ANSWERED);
+  const tries = await callsIn(LATE_EFFECT_MS + 2_000);
+  assert.ok(tries.length > 1, tries.join());
+  assert.deepEqual([...new Set(tries)], ['unpublish web/pv-data']);
+  assert.deepEqual([record().tombstones?.length, known()?.publications.size], [1, 1]);
+  plugins.fault = () => undefined;
+  assert.deepEqual(await callsIn(10_000), ['unpublish web/pv-data']);
+  assert.deepEqual([record().tombstones, known()?.tombstones], [undefined, undefined]);
+});
+
+test('what the kernel shows of it meanwhile is given back at once beside the device, and more may come', async () => {
+  const { host, callsIn, known } = await standingOtherwise('publish', 60_000);
+  host.entries.push(mountAt(layout.mountPoint(csi('data'), place('web', 'data')), LATE_MOUNT_ID));
+  const calls = await callsIn(61_000);
+  host.entries.length = 0;
+  assert.ok(calls.includes('unpublish web/pv-data'), calls.join());
+  assert.equal(known()?.tombstones?.length, 1);
+  const later = await callsIn(LATE_EFFECT_MS);
+  assert.ok(later.includes('unpublish web/pv-data'), later.join());
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('a stage of it as files waits until the device is down: its driver may take the one for the other', async () => {
+  const { reconciler, callsIn, known } = await standingOtherwise('stage');
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS * 2), []);
+  assert.equal(known()?.tombstones?.length, 1);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), ['unpublish next/pv-data', 'unstage data', 'unstage data']);
+  assert.equal(known(), undefined);
+});
+
+test('of one pod, what was asked as files and what was asked as a device are both given back', async () => {
+  const { reconciler, callsIn, failing, plugins, known } = await takenDown('publish', UNANSWERED);
+  failing('publish', UNANSWERED);
+  reconciler.setDesired(wish([wantedAsDevice('web')]));
+  await callsIn(1_000);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  plugins.fault = () => undefined;
+  await callsIn(LATE_EFFECT_MS);
+  const before = plugins.made.length;
+  await callsIn(LATE_EFFECT_MS);
+  assert.equal(plugins.made.length, before);
+  const late = plugins.made.slice(-4).filter(({ kind }) => kind === 'unpublish');
+  const modes = late.map(({ spec }) => spec.kind === 'csi' && spec.mode);
+  assert.deepEqual(modes.toSorted(), ['Block', 'Filesystem']);
+  assert.equal(known(), undefined);
+});
+
+test('a quarantine of one that was attached and staged otherwise since ends, too', async () => {
+  const { reconciler, callsIn, failing, plugins, known } = bench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  failing('stage', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await callsIn(100);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([wantedAsDevice('next')]));
+  await callsIn(1_000);
+  assert.deepEqual(await reconciler.quarantine(id), { ok: true, value: undefined });
+  const calls = await callsIn(LATE_EFFECT_MS * 2);
+  assert.ok(
+    calls.some((call) => call.startsWith('clean')),
+    calls.join(),
+  );
+  assert.equal(known()?.tombstones, undefined);
+  assert.deepEqual(calls.slice(-2), ['stage data', 'publish next/pv-data']);
 });
 
 test('it outlives a restart, and a call that was open then counts as one that nobody heard of', async () => {

@@ -1,5 +1,4 @@
 /** Seeds made to be about one thing: the faults of a story that seldom meet by chance. */
-import { NO_ABSENCE } from './absence.ts';
 import { NO_FEATURES } from './features.ts';
 import type { EventWeights, Plan } from './swarm.ts';
 
@@ -12,9 +11,7 @@ export function aboutChangedDisks(plan: Plan): Plan {
   return {
     ...plan,
     podsMax: Math.max(plan.podsMax, 3),
-    // Open with these two on (seeds 5 and 37): a tombstone that outlasts the calm, and the judge of held pods.
-    absence: NO_ABSENCE,
-    drivers: plan.drivers.map((one) => ({ ...one, locks: true, fates: { ...one.fates, straggler: 0 } })),
+    drivers: plan.drivers.map((one) => ({ ...one, locks: true })),
     events: { ...plan.events, diskChanges: 3, recordDamaged: 0 },
   };
 }
