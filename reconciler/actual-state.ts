@@ -12,11 +12,11 @@ import {
   type VolumeSpec,
 } from '../plugins/volume.ts';
 import { doubtGroups } from './group-doubt.ts';
-import { climbs, type Operation, publicationOf } from './operation.ts';
+import { climbs, isBeside, type Operation, publicationOf } from './operation.ts';
 import { noteDevices, type Quarantine } from './quarantine.ts';
 import type { Sickness } from './sickness.ts';
 import { placeToClimbBy } from './standing.ts';
-import type { Tombstone } from './tombstone.ts';
+import { type Tombstone, withGivenBack } from './tombstone.ts';
 
 /**
  * `unsure` is neither `present`, so climbing repeats the verb, nor `absent`, so descending undoes it: no special case
@@ -185,6 +185,7 @@ export function begin(
     case 'detach':
       return volume.attached.kind === 'present' ? { ...volume, attached: BEGUN } : volume;
     case 'unpublish': {
+      if (isBeside(operation)) return volume;
       const there = volume.publications.get(operation.publication);
       return there?.presence.kind === 'present'
         ? withPublication(volume, { ...there, presence: BEGUN })
@@ -250,6 +251,8 @@ export function learn(
     case 'publish':
       return sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
     case 'unpublish': {
+      if (isBeside(operation))
+        return outcome.kind === 'done' ? withGivenBack(believed, before, operation.publication) : believed;
       const left = sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
       const gone = reached.kind === 'absent' ? before.publications.get(operation.publication) : undefined;
       return doubtGroups(left, gone);

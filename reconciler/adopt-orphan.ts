@@ -58,8 +58,8 @@ function unexplained(
   for (const volume of volumes) {
     const { spec, publications } = volume;
     if (spec.kind === 'csi') explained.add(layout.stagingPath(spec));
-    const places = [...publications.values()].map((one) => one.spec);
-    for (const place of [...places, ...latePlaces(volume)]) explained.add(layout.mountPoint(spec, place));
+    for (const { spec: place } of publications.values()) explained.add(layout.mountPoint(spec, place));
+    for (const late of latePlaces(volume)) explained.add(layout.mountPoint(late.spec, late.publication));
   }
   const targets = new Set(table.entries.map(({ target }) => target));
   return [...targets].filter((target) => isBelow(target, layout.pods) && !explained.has(target));

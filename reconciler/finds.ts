@@ -45,7 +45,7 @@ export function createFinds(known: ActualState): Finds {
   const found = new Map<VolumeId, ActualVolume>();
   const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
   const isSure = ({ presence }: ActualPublication): boolean => !wasAbsent(presence);
-  const late = [...known.values()].flatMap(latePlaces);
+  const late = [...known.values()].flatMap(latePlaces).map(({ publication }) => publication);
   const places = new Set(
     [...publications.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key),
   );

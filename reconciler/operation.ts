@@ -13,6 +13,8 @@ export type Operation =
       readonly kind: 'publish' | 'unpublish';
       readonly volume: VolumeId;
       readonly publication: PublicationKey;
+      /** Of an unpublish: not of what stands, but of what may have come late beside it. */
+      readonly beside?: true;
     };
 
 export type OperationKind = Operation['kind'];
@@ -20,6 +22,15 @@ export type OperationKind = Operation['kind'];
 /** The pod, or undefined for an operation on the whole volume. */
 export function publicationOf(operation: Operation): PublicationKey | undefined {
   return 'publication' in operation ? operation.publication : undefined;
+}
+
+export function isBeside(operation: Operation): boolean {
+  return 'beside' in operation && operation.beside === true;
+}
+
+export function isSameOperation(a: Operation, b: Operation): boolean {
+  const isOfSame = a.volume === b.volume && publicationOf(a) === publicationOf(b);
+  return isOfSame && a.kind === b.kind && isBeside(a) === isBeside(b);
 }
 
 /** The whole nested rule: same volume, and either is about the whole volume or both are about the same place. */

@@ -6,8 +6,9 @@ import type { CallReport } from '../plugins/step.ts';
 import { type Bytes, isMoreThan, type PublicationKey, type VolumeSpec } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume, Learnt, Outcome } from './actual-state.ts';
 import type { DesiredVolume } from './desired-state.ts';
-import type { Operation } from './operation.ts';
+import { isBeside, type Operation } from './operation.ts';
 import { presentDevices } from './quarantine.ts';
+import { placeBeside } from './tombstone.ts';
 
 export interface PerformContext extends CallReport {
   /** As begun: what the record says while the effect is under way. */
@@ -59,11 +60,12 @@ export async function performVerb(
         sizeBytes: knownSize(context.wanted),
       }));
     }
-    case 'unpublish':
-      return outcomeOf(
-        await plugin.unpublish(publicationCall(call, context, operation.publication)),
-        () => ({}),
-      );
+    case 'unpublish': {
+      const place = isBeside(operation)
+        ? callBeside(call, context, operation.publication)
+        : publicationCall(call, context, operation.publication);
+      return outcomeOf(await plugin.unpublish(place), () => ({}));
+    }
   }
 }
 
@@ -128,6 +130,24 @@ function publicationCall(call: VolumeCall, context: PerformContext, key: Publica
     files: wanted?.files,
     refresh: known.presence.kind === 'present',
     tokens: wanted?.tokens,
+  };
+}
+
+/** As it was asked for, when the volume was set up otherwise than it stands. */
+function callBeside(call: VolumeCall, context: PerformContext, key: PublicationKey): PublicationCall {
+  const place = placeBeside(context.volume, key);
+  assert(place !== undefined, 'what is given back beside a volume was planned from it');
+  const { spec, publication } = place;
+  return {
+    ...call,
+    spec,
+    secrets: context.unwantedSecrets(spec),
+    publication,
+    mount: undefined,
+    fsGroup: publication.fsGroup,
+    files: undefined,
+    refresh: false,
+    tokens: undefined,
   };
 }
 

@@ -22,7 +22,7 @@ import { type QuarantineReason, quarantineFailure } from './quarantine.ts';
 import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
 import { isStageDead } from './sickness.ts';
-import { lateFailure } from './tombstone.ts';
+import { lateFailure, placesBeside } from './tombstone.ts';
 import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailure } from './standing.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
@@ -75,6 +75,7 @@ export function planVolume(input: PlanInput): VolumePlan {
   if (input.actual !== undefined) {
     if (input.quarantine === undefined) descend(input, input.actual, operations, waits);
     else cleanUp(input, input.actual, operations, waits);
+    giveBackBeside(input, input.actual, operations, waits);
   }
   if (input.desired !== undefined) climb(input, input.desired, operations, waits);
   return { operations, waits };
@@ -103,6 +104,20 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
   if (!gate.complete || !gate.layoutRead) wait('gate-closed', kind);
   else if (input.needs === undefined) wait('waiting-driver', kind);
   else operations.push({ kind, volume });
+}
+
+/** No pod was told of these places since the volume was down the last time, so no wish keeps them. */
+function giveBackBeside(
+  { volume, needs }: PlanInput,
+  actual: ActualVolume,
+  operations: Operation[],
+  waits: Wait[],
+): void {
+  const next = placesBeside(actual).map(
+    ({ key }): Operation => ({ kind: 'unpublish', volume, publication: key, beside: true }),
+  );
+  if (needs === undefined) waits.push(...waitingFor(next, 'waiting-driver', undefined));
+  else operations.push(...next);
 }
 
 /** In quarantine: down to the last rung but the attachment, and then the proof. */

@@ -27,7 +27,7 @@ import { isOf, specs } from './specs.ts';
 import { isSameWish } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
-import { climbs, type Operation, publicationOf } from './operation.ts';
+import { climbs, isSameOperation, type Operation, publicationOf } from './operation.ts';
 import { performVerb } from './perform.ts';
 import { createWards } from './ward.ts';
 import type { VolumePlan } from './plan.ts';
@@ -208,9 +208,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   function isStillWanted(operation: Operation): boolean {
-    return planOf(operation.volume).operations.some((other) => {
-      return other.kind === operation.kind && publicationOf(other) === publicationOf(operation);
-    });
+    return planOf(operation.volume).operations.some((other) => isSameOperation(other, operation));
   }
 
   function isBusy(volume: VolumeId): boolean {

@@ -6,9 +6,10 @@
  * because not every effect is a mount. Pure.
  */
 import type { Failure } from '../mount/failure.ts';
+import type { AbsolutePath } from '../mount/host.ts';
 import type { MountTable } from '../mount/mount-table.ts';
 import type { Layout } from '../plugins/layout.ts';
-import type { PublicationSpec, VolumeSpec } from '../plugins/volume.ts';
+import type { PublicationKey, PublicationSpec, VolumeSpec } from '../plugins/volume.ts';
 import { type ActualVolume, isOnTheGround, type Outcome, type Presence } from './actual-state.ts';
 import type { Operation } from './operation.ts';
 import { isSame as isSameSpec } from './standing.ts';
@@ -24,6 +25,11 @@ export interface Tombstone {
   readonly untilWallMs?: number | undefined;
   /** The call is being made: written down before it is, for the case that nobody hears how it ends. */
   readonly open?: true | undefined;
+  /**
+   * Of a publish while the volume stands as something else: it is given back beside that, because its arrival was seen
+   * and more may come, or for the last time because its time is over.
+   */
+  readonly givenBack?: 'arrived' | 'at-last' | undefined;
 }
 
 /** A volume has one for each place that a call is in doubt of; more pods than this do not come and go meanwhile. */
@@ -79,9 +85,7 @@ export function withBootEnded(volume: ActualVolume): ActualVolume {
   const ended = tombstonesOf(volume).filter(
     ({ operation }) => operation === 'stage' || operation === 'publish',
   );
-  return ended.reduce((now, one) => {
-    return isPostponed(now, one) ? now : replaced(raise(now, one), one, undefined);
-  }, volume);
+  return ended.reduce(raisedForGood, volume);
 }
 
 /** Set up otherwise than before: what was asked before keeps its own specification. */
@@ -93,9 +97,7 @@ export function pinnedTombstones(known: ActualVolume, spec: VolumeSpec): ActualV
 /** The volume with nothing that was due any more: what may have come is in doubt, and so it is given back. */
 export function withDueRaised(volume: ActualVolume, nowWallMs: number): ActualVolume {
   const due = tombstonesOf(volume).filter((one) => isDue(one, nowWallMs));
-  return due.reduce((now, one) => {
-    return isPostponed(now, one) ? now : replaced(raise(now, one), one, undefined);
-  }, volume);
+  return due.reduce(raisedForGood, volume);
 }
 
 /** What the kernel shows where nothing should be is in doubt; its tombstone stays, since more may come. */
@@ -103,20 +105,55 @@ export function withArrivedRaised(volume: ActualVolume, table: MountTable, layou
   const arrived = tombstonesOf(volume).filter((one) =>
     pathsOf(volume, one, layout).some((path) => table.at(path).length > 0),
   );
-  return arrived.reduce((now, one) => (isPostponed(now, one) ? now : raise(now, one)), volume);
+  return arrived.reduce(
+    (now, one) => (isElsewhere(now, one) ? markedFor(now, one, 'arrived') : raise(now, one)),
+    volume,
+  );
 }
 
-/** When the next of them is due; undefined without any, or while the only ones are open or have to wait. */
+/**
+ * Places of pods that are to be given back although the volume stands, because it stands as something else, elsewhere:
+ * with it they do not go, and it must not wait for them to go.
+ */
+export function placesBeside(volume: ActualVolume): readonly PublicationSpec[] {
+  return tombstonesOf(volume).flatMap((one) =>
+    one.givenBack !== undefined && isElsewhere(volume, one) ? (one.publication ?? []) : [],
+  );
+}
+
+/** The one of `placesBeside`, with the specification under which its driver was asked. */
+export function placeBeside(volume: ActualVolume, key: PublicationKey): PlaceBeside | undefined {
+  const one = tombstoneBeside(volume, key);
+  if (one?.publication === undefined) return undefined;
+  return { spec: one.spec ?? volume.spec, publication: one.publication };
+}
+
+export interface PlaceBeside {
+  readonly spec: VolumeSpec;
+  readonly publication: PublicationSpec;
+}
+
+/** `now` without what was given back beside it; `before`: as it was when that was asked. */
+export function withGivenBack(now: ActualVolume, before: ActualVolume, key: PublicationKey): ActualVolume {
+  const given = tombstoneBeside(before, key);
+  if (given === undefined) return now;
+  const { givenBack, ...rest } = given;
+  return replaced(now, given, givenBack === 'at-last' ? undefined : rest);
+}
+
+/** When the next of them is due; undefined without any, or while the only ones are open, are being given back or wait. */
 export function nextDueWallMs(volume: ActualVolume): number | undefined {
   const times = tombstonesOf(volume).flatMap((one) =>
-    one.untilWallMs === undefined || isPostponed(volume, one) ? [] : [one.untilWallMs],
+    one.untilWallMs === undefined || isSettledElsewhere(volume, one) ? [] : [one.untilWallMs],
   );
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
 /** Places of pods that nobody wonders about: what comes there is known to belong to the volume. */
-export function latePlaces(volume: ActualVolume): readonly PublicationSpec[] {
-  return tombstonesOf(volume).flatMap(({ publication }) => publication ?? []);
+export function latePlaces(volume: ActualVolume): readonly PlaceBeside[] {
+  return tombstonesOf(volume).flatMap(({ publication, spec = volume.spec }) =>
+    publication === undefined ? [] : [{ spec, publication }],
+  );
 }
 
 /** Why nobody can say yet that the volume is clean. */
@@ -151,8 +188,37 @@ function askedBy(volume: ActualVolume, operation: Operation): Tombstone | undefi
   }
 }
 
+/** What was asked of the same place under another specification is another call, and may be elsewhere. */
 function isSame(a: Tombstone, b: Tombstone): boolean {
-  return a.operation === b.operation && a.publication?.key === b.publication?.key;
+  return (
+    a.operation === b.operation &&
+    a.publication?.key === b.publication?.key &&
+    (a.spec === b.spec || isSameSpec(a.spec, b.spec))
+  );
+}
+
+function tombstoneBeside(volume: ActualVolume, key: PublicationKey): Tombstone | undefined {
+  return tombstonesOf(volume).find(
+    (one) => one.givenBack !== undefined && one.publication?.key === key && isElsewhere(volume, one),
+  );
+}
+
+/** Nothing more comes of it. */
+function raisedForGood(volume: ActualVolume, one: Tombstone): ActualVolume {
+  return isElsewhere(volume, one)
+    ? markedFor(volume, one, 'at-last')
+    : replaced(raise(volume, one), one, undefined);
+}
+
+/** Of a stage there is nothing to do beside what stands: its driver may take the one for the other. */
+function markedFor(
+  volume: ActualVolume,
+  one: Tombstone,
+  givenBack: NonNullable<Tombstone['givenBack']>,
+): ActualVolume {
+  const isMarked = one.givenBack === givenBack || one.givenBack === 'at-last';
+  if (isMarked || !isBesideWhatStands(volume, one)) return volume;
+  return replaced(volume, one, { ...one, givenBack });
 }
 
 function replaced(volume: ActualVolume, rung: Tombstone, by: Tombstone | undefined): ActualVolume {
@@ -170,13 +236,32 @@ function isDue({ open, untilWallMs }: Tombstone, nowWallMs: number): boolean {
   return open !== true && untilWallMs !== undefined && untilWallMs <= nowWallMs;
 }
 
-/** It stands as something else now, with other places: what was asked before is looked for when it is down. */
-function isPostponed(volume: ActualVolume, { spec = volume.spec }: Tombstone): boolean {
-  if (isOnTheGround(volume) || spec.kind !== 'csi' || volume.spec.kind !== 'csi') return false;
+/** It stands as something else now, with other places than those that were asked for. */
+function isElsewhere(volume: ActualVolume, { operation, spec = volume.spec }: Tombstone): boolean {
+  if (operation === 'attach' || operation === 'detach') return false;
+  if (isDown(volume) || spec.kind !== 'csi' || volume.spec.kind !== 'csi') return false;
   const { mode, lifecycle, specName } = volume.spec;
   return (
     mode !== spec.mode || lifecycle !== spec.lifecycle || (mode === 'Block' && specName !== spec.specName)
   );
+}
+
+/** In quarantine it comes down no further than to its attachment. */
+function isDown(volume: ActualVolume): boolean {
+  const isUnused = volume.staged.kind === 'absent' && volume.publications.size === 0;
+  return volume.quarantine === undefined ? isOnTheGround(volume) : isUnused;
+}
+
+/** An inline volume ends with a place of it, wherever that is. */
+function isBesideWhatStands(volume: ActualVolume, { operation, spec = volume.spec }: Tombstone): boolean {
+  if (operation !== 'publish' || spec.kind !== 'csi' || volume.spec.kind !== 'csi') return false;
+  return spec.lifecycle === 'Persistent' && volume.spec.lifecycle === 'Persistent';
+}
+
+/** It is due for nothing more: it goes with the call that gives it back, or waits until the volume is down. */
+function isSettledElsewhere(volume: ActualVolume, one: Tombstone): boolean {
+  if (!isElsewhere(volume, one)) return false;
+  return one.givenBack === 'at-last' || !isBesideWhatStands(volume, one);
 }
 
 const CAME_LATE: Presence = {
@@ -191,9 +276,7 @@ const CAME_LATE: Presence = {
 /** What the ladder knows of the rung already, it takes care of. */
 function raise(volume: ActualVolume, tombstone: Tombstone): ActualVolume {
   const { operation, publication, spec = volume.spec } = tombstone;
-  const now = isOnTheGround(volume)
-    ? { ...volume, spec, tombstones: pinnedTombstones(volume, spec) }
-    : volume;
+  const now = isDown(volume) ? { ...volume, spec, tombstones: pinnedTombstones(volume, spec) } : volume;
   // Taken away late, it is asked for again where it is wanted.
   if (operation === 'detach') return now.attached.kind === 'present' ? { ...now, attached: CAME_LATE } : now;
   if (operation === 'attach') return now.attached.kind === 'absent' ? { ...now, attached: CAME_LATE } : now;
@@ -211,14 +294,12 @@ function raise(volume: ActualVolume, tombstone: Tombstone): ActualVolume {
   return { ...now, staged, publications: new Map([...now.publications, [publication.key, place]]) };
 }
 
-function pathsOf(
-  volume: ActualVolume,
-  { operation, publication, spec = volume.spec }: Tombstone,
-  layout: Layout,
-) {
+function pathsOf(volume: ActualVolume, tombstone: Tombstone, layout: Layout): readonly AbsolutePath[] {
+  const { operation, publication, spec = volume.spec } = tombstone;
   if (spec.kind !== 'csi' || operation === 'attach' || operation === 'detach') return [];
   if (operation === 'stage') return volume.staged.kind === 'absent' ? [layout.stagingPath(spec)] : [];
-  if (publication === undefined || volume.publications.has(publication.key)) return [];
+  const isTaken = publication !== undefined && volume.publications.has(publication.key);
+  if (publication === undefined || (isTaken && !isElsewhere(volume, tombstone))) return [];
   return spec.mode === 'Block'
     ? [layout.mountPoint(spec, publication), layout.blockPublication(publication).published]
     : [layout.mountPoint(spec, publication)];

@@ -176,6 +176,19 @@ test('what the kernel shows of it meanwhile is given back at once beside the dev
   assert.equal(known()?.tombstones, undefined);
 });
 
+test('a reboot makes it due beside the device, too', async () => {
+  const { record } = await standingOtherwise('publish');
+  const table = createMountTable([]);
+  const recovered = recover({ records: [record()], table, shown: new Map(), bootId: 'boot-2', layout });
+  const { reconciler, callsIn, known, plugins } = bench(recovered);
+  reconciler.setDesired(wish([wantedAsDevice('next')]));
+  const calls = await callsIn(5_000);
+  assert.deepEqual(calls.toSorted(), ['publish next/pv-data', 'stage data', 'unpublish web/pv-data']);
+  const given = plugins.made.find(({ kind }) => kind === 'unpublish');
+  assert.deepEqual(given?.spec, csi('data'));
+  assert.equal(known()?.tombstones, undefined);
+});
+
 test('a stage of it as files waits until the device is down: its driver may take the one for the other', async () => {
   const { reconciler, callsIn, known } = await standingOtherwise('stage');
   assert.deepEqual(await callsIn(LATE_EFFECT_MS * 2), []);

@@ -2,11 +2,13 @@
 import { ok } from '../../mount/failure.ts';
 import type { FileEntry } from '../../mount/host.ts';
 import { type ActualVolume, begin, learn } from '../../reconciler/actual-state.ts';
+import { isBeside } from '../../reconciler/operation.ts';
+import { planVolume } from '../../reconciler/plan.ts';
 import { formatRecord, parseRecord } from '../../reconciler/record.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
-import { aboutReplacedAttachments, aboutStragglers } from './stories.ts';
+import { aboutChangedDisks, aboutReplacedAttachments, aboutStragglers } from './stories.ts';
 
 /** Whatever attachment there is now is taken for the one that the volume was set up under. */
 const takesAttachmentsByName: Mutation = {
@@ -48,6 +50,17 @@ const forgetsAtRestart: Mutation = {
   plan: aboutStragglers,
 };
 
+/** What came late of a volume that stands as something else waits until that is down. */
+const waitsForTheOther: Mutation = {
+  policy: {
+    planVolume: (input) => {
+      const { operations, waits } = planVolume(input);
+      return { operations: operations.filter((one) => !isBeside(one)), waits };
+    },
+  },
+  plan: aboutChangedDisks,
+};
+
 export const LATE_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes an attachment that was made anew for the one of before',
@@ -63,5 +76,10 @@ export const LATE_MUTANTS: readonly Mutant[] = [
     name: 'forgets at a restart what may still come',
     caughtBy: ['liveness', 'stability'],
     make: () => forgetsAtRestart,
+  },
+  {
+    name: 'gives nothing back beside what stands',
+    caughtBy: ['liveness'],
+    make: () => waitsForTheOther,
   },
 ];

@@ -3,9 +3,11 @@
  * effects and calls of the agent that are open at this moment, every other wait by the state that it speaks of.
  */
 import type { AgentView } from '../../agent/agent.ts';
-import type { CsiVolumeSpec, PublicationSpec, VolumeId } from '../../plugins/volume.ts';
+import type { CsiVolumeSpec, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/actual-state.ts';
 import type { Obstacle } from '../../reconciler/obstacle.ts';
+import { isBeside, type Operation, publicationOf } from '../../reconciler/operation.ts';
+import { placeBeside } from '../../reconciler/tombstone.ts';
 import type { OpenCall, OpenEffect } from './open-work.ts';
 import type { Simulation } from './simulate.ts';
 
@@ -31,26 +33,32 @@ export function checkReasons(sim: Simulation, view: AgentView): void {
   lastLook.set(sim, nowMs);
   const running = view.reconciler.running();
   for (const obstacle of view.reconciler.obstacles()) {
-    const isBegun = running.some(
+    const begun = running.find(
       (one) =>
         one.phase === 'running' &&
         one.operation.volume === obstacle.volume &&
         one.operation.kind === obstacle.operation &&
-        ('publication' in one.operation ? one.operation.publication : undefined) === obstacle.publication,
+        publicationOf(one.operation) === obstacle.publication,
     );
-    const untrue = isBegun ? untrueStep(sim, view, obstacle) : untrueWait(sim, view, obstacle);
+    const untrue =
+      begun === undefined
+        ? untrueWait(sim, view, obstacle)
+        : untrueStep(sim, view, obstacle, subjectOf(view, begun.operation));
     if (untrue !== undefined)
       sim.violate('reason', `of ${obstacle.volume} is told "${obstacle.message}", but ${untrue}`);
   }
 }
 
 /** What is wrong with what is told of an operation that has begun; undefined: it is so. */
-function untrueStep(sim: Simulation, view: AgentView, obstacle: Obstacle): string | undefined {
-  const spec = specOf(view, obstacle.volume);
+function untrueStep(
+  sim: Simulation,
+  view: AgentView,
+  obstacle: Obstacle,
+  { spec, place }: Subject,
+): string | undefined {
   const work = sim.life?.host.work;
   if (spec?.kind !== 'csi' || work === undefined || obstacle.operation === 'clean') return undefined;
   const rpc = RPC_OF[obstacle.operation ?? ''] ?? '';
-  const place = placeOf(view, obstacle);
   const calls = work.calls().filter((one) => one.volumeId === spec.volumeHandle);
   const own = calls.find((one) => one.method === rpc && isAt(sim, spec, place, one));
   const told = obstacle.step;
@@ -134,10 +142,22 @@ function specOf({ reconciler }: AgentView, volume: VolumeId) {
   return reconciler.actual().get(volume)?.spec ?? reconciler.desired().volumes.get(volume)?.spec;
 }
 
-function placeOf({ reconciler }: AgentView, { volume, publication }: Obstacle): PublicationSpec | undefined {
-  if (publication === undefined) return undefined;
-  const known: ActualVolume | undefined = reconciler.actual().get(volume);
-  return (known ?? reconciler.desired().volumes.get(volume))?.publications.get(publication)?.spec;
+interface Subject {
+  readonly spec: VolumeSpec | undefined;
+  readonly place: PublicationSpec | undefined;
+}
+
+/** What came late beside a volume is of the specification under which it was asked for. */
+function subjectOf(view: AgentView, operation: Operation): Subject {
+  const { reconciler } = view;
+  const spec = specOf(view, operation.volume);
+  const publication = publicationOf(operation);
+  if (publication === undefined) return { spec, place: undefined };
+  const known: ActualVolume | undefined = reconciler.actual().get(operation.volume);
+  const beside = isBeside(operation) && known !== undefined ? placeBeside(known, publication) : undefined;
+  if (beside !== undefined) return { spec: beside.spec, place: beside.publication };
+  const volume = known ?? reconciler.desired().volumes.get(operation.volume);
+  return { spec, place: volume?.publications.get(publication)?.spec };
 }
 
 function isAt(
