@@ -71,28 +71,11 @@ export class Absences {
     const [first] = life?.listings ?? [];
     if (first === undefined || plan.absence.holdMs === 0 || world.isSucceeded(uid)) return;
     if (life?.listings.some(({ kept }) => kept.has(uid)) === true) return;
-    if (this.#isGivenBack(path)) return;
+    // Whoever is held by then: the place had gone already, and no pod was told of it since.
+    if (world.told.isGivenBack(path)) return;
     const sinceMs = time.nowMs() - first.atMs;
     if (sinceMs < plan.absence.holdMs)
       this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
-  }
-
-  /**
-   * What may have come of a call that was given up goes back, whoever is held by then: the place had gone already, and
-   * no pod was told of it since.
-   */
-  #isGivenBack(path: string): boolean {
-    const { layout, told } = this.#sim.world;
-    if (told.has(path)) return false;
-    const volumes = [...(this.#sim.earlyView()?.reconciler.actual().values() ?? [])];
-    return volumes.some(({ spec, publications }) =>
-      [...publications.values()].some(({ spec: place, presence, untold }) => {
-        const because = presence.kind === 'unsure' ? presence.because : undefined;
-        const isLate = typeof because === 'object' && because.code === 'late-effect' && untold === true;
-        const paths = [layout.target(spec, place), layout.mountPoint(spec, place)];
-        return isLate && [...paths, layout.blockPublication(place).published].some((one) => one === path);
-      }),
-    );
   }
 
   /** What is gone for good goes last, and not while it is unknown what is wanted, as far as the agent knows. */

@@ -280,6 +280,7 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     const mayGo =
       isQuarantined ||
       hasEnded(sim, known, operation) ||
+      sim.world.told.isGiveBack(operation, known) ||
       sim.world.deaths.mayGo(operation, known, before?.get(operation.volume)) ||
       (wanted !== undefined && sim.world.told.isRenewal(operation, known, wanted));
     if (isTeardown(operation.kind) && !unwanted && !mayGo)

@@ -4,6 +4,7 @@
  */
 import {
   aboutAbsentManifests,
+  aboutChangedDisks,
   aboutDeadAndTaken,
   aboutDeadAndWalked,
   aboutFullDisks,
@@ -183,5 +184,25 @@ export const REGRESSIONS: readonly Regression[] = [
   {
     seed: 836190850,
     sentence: 'an emptyDir of which a record tells waits for the secret of its pod of which none tells',
+  },
+  {
+    seed: 5,
+    sentence:
+      'a publish of files that was given up is given back beside the device that its volume is by now',
+    plan: aboutChangedDisks,
+    isOfAbsence: true,
+  },
+  {
+    seed: 60,
+    sentence: 'publishes of two pods that were given up are both given back beside the device of a third',
+    plan: aboutChangedDisks,
+    isOfAbsence: true,
+  },
+  {
+    seed: 37,
+    sentence:
+      'what came late for a pod that had gone is given back by a second try, too, whoever is held then',
+    plan: aboutChangedDisks,
+    isOfAbsence: true,
   },
 ];

@@ -1,14 +1,21 @@
-/** Which places pods were told of: what nobody was told of may go although it is wanted, to be set up otherwise. */
+/**
+ * Which places pods were told of: what nobody was told of may go although it is wanted, to be set up otherwise. And of
+ * which places what came late goes back: they had gone already, and no pod was told of them since.
+ */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Layout } from '../../plugins/layout.ts';
-import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/desired-state.ts';
-import type { Operation } from '../../reconciler/operation.ts';
+import { isBeside, type Operation } from '../../reconciler/operation.ts';
+import { placeBeside, placesBeside } from '../../reconciler/tombstone.ts';
+
+type Places = ReadonlyMap<VolumeId, ReadonlyMap<PublicationKey, readonly AbsolutePath[]>>;
 
 export class ToldPlaces {
   readonly #layout: Layout;
   readonly #told = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
+  readonly #late = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #seen = new Map<VolumeId, ActualVolume>();
 
   constructor(layout: Layout) {
@@ -25,29 +32,64 @@ export class ToldPlaces {
       for (const [key, { presence, spec }] of volume.publications) {
         const known = before?.get(key);
         if (known === undefined && presence.kind !== 'present') continue;
-        const { target, mountPoint, blockPublication } = this.#layout;
-        const { published } = blockPublication(spec);
-        told.set(key, known ?? [target(volume.spec, spec), mountPoint(volume.spec, spec), published]);
+        told.set(key, known ?? this.#pathsOf(volume.spec, spec));
       }
       this.#told.set(id, told);
+      this.#lookForLate(id, volume);
     }
     for (const id of this.#told.keys()) {
       if (actual.has(id)) continue;
       this.#told.delete(id);
+      this.#late.delete(id);
       this.#seen.delete(id);
     }
   }
 
+  /** From the moment that it is begun, whatever its tries run into, until the place is believed present or absent. */
+  #lookForLate(id: VolumeId, volume: ActualVolume): void {
+    const before = this.#late.get(id);
+    const late = new Map<PublicationKey, readonly AbsolutePath[]>();
+    for (const [key, { presence, spec, untold }] of volume.publications) {
+      if (presence.kind !== 'unsure' || untold !== true) continue;
+      const isLate = typeof presence.because === 'object' && presence.because.code === 'late-effect';
+      if (isLate || before?.has(key) === true) late.set(key, this.#pathsOf(volume.spec, spec));
+    }
+    for (const { key } of placesBeside(volume)) {
+      const place = placeBeside(volume, key);
+      const paths = place === undefined ? [] : this.#pathsOf(place.spec, place.publication);
+      late.set(key, [...(late.get(key) ?? []), ...paths]);
+    }
+    this.#late.set(id, late);
+  }
+
+  #pathsOf(volume: VolumeSpec, place: PublicationSpec): readonly AbsolutePath[] {
+    const { target, mountPoint, blockPublication } = this.#layout;
+    const paths = [target(volume, place), mountPoint(volume, place)];
+    const isDevice = volume.kind === 'csi' && volume.mode === 'Block';
+    return isDevice ? [...paths, blockPublication(place).published] : paths;
+  }
+
   /** No container outlives the power. */
   forgetAll(): void {
+    this.#late.clear();
     this.#told.clear();
     this.#seen.clear();
   }
 
   has(path: string): boolean {
-    return [...this.#told.values()].some((places) =>
-      [...places.values()].some((paths) => paths.some((one) => one === path)),
-    );
+    return isAmong(this.#told, path);
+  }
+
+  /** What may have come of a call that was given up goes back there. */
+  isGivenBack(path: string): boolean {
+    return isAmong(this.#late, path) && !this.has(path);
+  }
+
+  /** Is the operation the give-back of a place beside what the volume is by now, of which no pod was told? */
+  isGiveBack(operation: Operation, known: ActualVolume | undefined): boolean {
+    if (!isBeside(operation) || !('publication' in operation) || known === undefined) return false;
+    const place = placeBeside(known, operation.publication);
+    return place !== undefined && !this.#pathsOf(place.spec, place.publication).some((one) => this.has(one));
   }
 
   /**
@@ -70,4 +112,10 @@ export class ToldPlaces {
 
 function isForOnePod(...volumes: readonly Pick<DesiredVolume, 'spec'>[]): boolean {
   return volumes.some(({ spec }) => spec.kind === 'csi' && spec.accessModes.join() === 'ReadWriteOncePod');
+}
+
+function isAmong(volumes: Places, path: string): boolean {
+  return [...volumes.values()].some((places) =>
+    [...places.values()].some((paths) => paths.some((one) => one === path)),
+  );
 }
