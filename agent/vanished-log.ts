@@ -1,8 +1,9 @@
-/** Logs who is kept because his manifest vanished while nobody looked, and how that ended: one line each. */
+/** Logs who is kept because his manifest vanished while nobody looked, and how that ended for all of them: one line each. */
 import type { Clock } from '../mount/host.ts';
 import type { PodUid } from '../plugins/volume.ts';
 import type { Log } from '../reconciler/log.ts';
 import type { HeldPods } from './vanished-hold.ts';
+import { createVanishedTally } from './vanished-tally.ts';
 import type { Wish } from './wish.ts';
 
 export interface VanishedLog {
@@ -12,10 +13,10 @@ export interface VanishedLog {
 
 export function createVanishedLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishedLog {
   let told: ReadonlySet<PodUid> = new Set();
+  const tally = createVanishedTally();
   return {
     note({ pods }, held) {
       const isNews = [...held.keys()].some((pod) => !told.has(pod));
-      const ended = [...told].filter((pod) => !held.has(pod));
       told = new Set(held.keys());
       if (isNews) {
         const untilMs = Math.max(...[...held.values()].map((one) => one.untilMs));
@@ -26,9 +27,8 @@ export function createVanishedLog(log: Log, clock: Pick<Clock, 'nowMs'>): Vanish
           command: 'mooring forget --all',
         });
       }
-      if (ended.length === 0) return;
-      const back = ended.filter((pod) => pods.has(pod)).length;
-      log.warn('kept pods decided on', { back, takenDown: ended.length - back });
+      const end = tally.note(told, pods);
+      if (end !== undefined) log.warn('kept pods decided on', { ...end });
     },
   };
 }

@@ -1,7 +1,8 @@
-/** Logs that most pods vanished from the manifests at once, and how that ended: one line each. */
+/** Logs that most pods vanished from the manifests at once, and how that ended for all of them: one line each. */
 import type { Clock } from '../mount/host.ts';
 import type { PodUid } from '../plugins/volume.ts';
 import type { Log } from '../reconciler/log.ts';
+import { createVanishedTally } from './vanished-tally.ts';
 import type { Wish } from './wish.ts';
 
 export interface VanishingLog {
@@ -12,12 +13,12 @@ export interface VanishingLog {
 export function createVanishingLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishingLog {
   /** All that were kept since there were none. */
   let told: ReadonlySet<PodUid> = new Set();
+  const tally = createVanishedTally();
   return {
     note({ pods, vanishing }) {
+      const end = tally.note(vanishing?.pods ?? new Set(), pods);
+      if (end !== undefined) log.warn('vanished pods decided on', { ...end });
       if (vanishing === undefined) {
-        if (told.size === 0) return;
-        const back = [...told].filter((pod) => pods.has(pod)).length;
-        log.warn('vanished pods decided on', { back, takenDown: told.size - back });
         told = new Set();
         return;
       }
