@@ -1,4 +1,5 @@
 /** Seeds made to be about one thing: the faults of a story that seldom meet by chance. */
+import { NO_ABSENCE } from './absence.ts';
 import { NO_FEATURES } from './features.ts';
 import type { EventWeights, Plan } from './swarm.ts';
 
