@@ -1,4 +1,4 @@
-/** Logs who is kept because his manifest vanished while nobody looked, and how that ended for all of them: one line each. */
+/** Logs who is kept because his manifest vanished while nobody looked, and how that ended for all: one line each. */
 import type { Clock } from '../mount/host.ts';
 import type { PodUid } from '../plugins/volume.ts';
 import type { Log } from '../reconciler/log.ts';

@@ -141,7 +141,7 @@ export function withGivenBack(now: ActualVolume, before: ActualVolume, key: Publ
   return replaced(now, given, givenBack === 'at-last' ? undefined : rest);
 }
 
-/** When the next of them is due; undefined without any, or while the only ones are open, are being given back or wait. */
+/** When the next of them is due; undefined without any, or while the only ones are open, being given back or wait. */
 export function nextDueWallMs(volume: ActualVolume): number | undefined {
   const times = tombstonesOf(volume).flatMap((one) =>
     one.untilWallMs === undefined || isSettledElsewhere(volume, one) ? [] : [one.untilWallMs],

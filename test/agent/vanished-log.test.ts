@@ -36,7 +36,7 @@ function heldOf(names: string): HeldPods {
   return new Map([...uids(names)].map((uid) => [uid, one]));
 }
 
-test('most pods vanish, come back one after the other, and one is given up: two lines, and a third of the next time', () => {
+test('most pods vanish, come back one after the other, and one is given up: one line of the end', () => {
   const { log, lines } = recording();
   const { note } = createVanishingLog(log, clock);
   for (const vanishing of ['', 'abcd', 'bcd', 'cd', 'd'])

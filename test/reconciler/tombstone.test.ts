@@ -138,7 +138,7 @@ async function standingOtherwise(verb: 'publish' | 'stage', resyncMs = SELDOM_MS
   return world;
 }
 
-test('what was asked of it as files is given back as that at the end, beside the device that it is by now', async () => {
+test('what was asked of it as files is given back as that at the end beside the device that it is by now', async () => {
   const { reconciler, callsIn, known, plugins } = await standingOtherwise('publish');
   assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
   const { spec, publication } = plugins.made.at(-1) ?? assert.fail('a call was made');
@@ -164,7 +164,7 @@ test('one that cannot be given back is tried again, and stays written down until
   assert.deepEqual([record().tombstones, known()?.tombstones], [undefined, undefined]);
 });
 
-test('what the kernel shows of it meanwhile is given back at once beside the device, and more may come', async () => {
+test('what the kernel shows of it is given back at once beside the device, and more may come', async () => {
   const { host, callsIn, known } = await standingOtherwise('publish', 60_000);
   host.entries.push(mountAt(layout.mountPoint(csi('data'), place('web', 'data')), LATE_MOUNT_ID));
   const calls = await callsIn(61_000);
