@@ -157,6 +157,8 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutAbsentManifests,
     isOfAbsence: true,
   },
+  { seed: 537449059, sentence: 'a stage that a late unstage took away is set up again before all is well' },
+  { seed: 537449045, sentence: 'a late stage of which a damaged record told is nobody’s to find' },
   {
     seed: 836190322,
     sentence: 'what a file says that is yet to be read is not taken down because another file has gone',
