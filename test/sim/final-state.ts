@@ -103,6 +103,9 @@ function stagesDiffer(sim: Simulation, { stages }: Wanted): string | undefined {
   for (const [path, volume] of stages) {
     const driver = sim.world.storage.driverOf(volume.driver);
     const stack = sim.kernel.mountsAt(path);
+    const known = knownOf(sim, volume);
+    if (stack.length === 0 && known?.stagedMount !== undefined && known.staged.kind === 'present')
+      return `${path}: noted as mounted, and nothing is`;
     const flips = sim.plan.drivers.some(({ name, flips: may }) => name === volume.driver && may);
     if (flips || (stack.length === 0 && isBelieved(sim, volume))) continue;
     const layers = driver?.nature.stages === true && driver.nature.stageMounts && !volume.block ? 1 : 0;

@@ -63,6 +63,7 @@ async function driverBench(
     fates: () => fates,
     deadlineMs: 1_000,
     stragglerMsMax: 60_000,
+    isForgotten: () => false,
     onTaken: () => {},
     latencyMsMax: 3,
     echoesSecrets: false,

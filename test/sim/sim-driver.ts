@@ -49,6 +49,8 @@ export interface SimDriverParts {
   /** The caller's deadline, and the latest moment after the call at which a straggler has its effect. */
   readonly deadlineMs: number;
   readonly stragglerMsMax: number;
+  /** Nothing on the machine says any more that this was called then: the volume's record was damaged since. */
+  readonly isForgotten: (volumeId: string, calledMs: number) => boolean;
   /** A straggler has taken away what was there. */
   readonly onTaken: () => void;
   /** Error messages repeat what the request said, secrets included. */
@@ -240,7 +242,8 @@ export class SimDriver implements Neighbour {
   }
 
   #straggle(call: RungCall): void {
-    const { time, random, trace, deadlineMs, stragglerMsMax, onTaken } = this.#parts;
+    const { time, random, trace, deadlineMs, stragglerMsMax, onTaken, isForgotten } = this.#parts;
+    const calledMs = time.nowMs();
     const life = this.#life;
     const boot = this.#boots;
     const { volumeId } = call.request;
@@ -249,6 +252,7 @@ export class SimDriver implements Neighbour {
     });
     time.after(random.between(STRAGGLER_MS_MIN, stragglerMsMax), () => {
       if (boot !== this.#boots) return;
+      if (call.method === 'NodeStageVolume' && isForgotten(volumeId, calledMs)) return;
       const { status, taken } = this.#volumes.straggle(call);
       trace.add(`driver ${call.method} ${volumeId} ${placeOf(call)} takes effect at last: ${status}`);
       if (taken) onTaken();

@@ -1,7 +1,7 @@
 /** The drivers of a seed, their disks, the secrets they need, and all that was ever wished of each volume. */
 import { below } from '../../mount/host.ts';
 import type { Layout } from '../../plugins/layout.ts';
-import { inlineVolumeHandle, type PodUid } from '../../plugins/volume.ts';
+import { csiVolumeId, inlineVolumeHandle, type PodUid, type VolumeId } from '../../plugins/volume.ts';
 import { type Backing, GIB, PLAIN_BACKING } from './backing.ts';
 import type { DriverOracle } from './driver-oracle.ts';
 import type { Content, Disk, InlineVolume, SimPod } from './manifests.ts';
@@ -24,6 +24,8 @@ export interface SimStorageParts {
   readonly neighbours: Neighbours;
   readonly layout: Layout;
   readonly oracle: DriverOracle;
+  /** Was the record of the volume damaged since then? */
+  readonly isForgotten: (volume: VolumeId, sinceMs: number) => boolean;
   /** A driver has taken something away, long after anybody has asked for it. */
   readonly onTaken: () => void;
   /** False once all faults are healed. */
@@ -101,6 +103,7 @@ export class SimStorage {
       latencyMsMax: plan.latencyMsMax,
       deadlineMs: this.#parts.plan.csiDeadlineMs,
       stragglerMsMax: this.#parts.plan.csiDeadlineMs + 0.9 * LATE_EFFECT_MS,
+      isForgotten: (handle, calledMs) => this.#parts.isForgotten(csiVolumeId(plan.name, handle), calledMs),
       onTaken: this.#parts.onTaken,
       echoesSecrets: plan.echoesSecrets,
     });

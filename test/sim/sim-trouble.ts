@@ -1,7 +1,8 @@
 /** What the machine and the neighbours do to the agent: drivers that go, mounts that are held or taken, damage. */
 import { below } from '../../mount/host.ts';
 import type { DeviceNumber } from '../../mount/host.ts';
-import type { Layout } from '../../plugins/layout.ts';
+import { type Layout, sha256Hex } from '../../plugins/layout.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
 import type { Backing } from './backing.ts';
 import type { Random } from './random.ts';
 import type { Mount, SimKernel } from './sim-kernel.ts';
@@ -30,6 +31,8 @@ export class SimTrouble {
   mountsTaken = false;
   readonly #parts: SimTroubleParts;
   readonly #opened = new Set<DeviceNumber>();
+  /** When a record was damaged last, by the name of its file. */
+  readonly #damagedMs = new Map<string, number>();
   readonly #unplugged = new Set<Backing>();
 
   constructor(parts: SimTroubleParts) {
@@ -76,9 +79,14 @@ export class SimTrouble {
     this.#parts.kernel.unmount(mount.target);
   }
 
+  /** Was the record of the volume damaged since then? What only it told nobody knows any more. */
+  isForgotten(volume: VolumeId, sinceMs: number): boolean {
+    return (this.#damagedMs.get(`${sha256Hex(volume)}.json`) ?? Number.NEGATIVE_INFINITY) >= sinceMs;
+  }
+
   /** A record, or the kubelet's own file, is cut short, scribbled over or gone; told by whether there was one. */
   damageRecord(): boolean {
-    const { random, kernel, trace, layout } = this.#parts;
+    const { random, kernel, trace, layout, time } = this.#parts;
     const directory = kernel.walk(layout.records);
     if (typeof directory === 'string') return false;
     const names = [...directory.inode.entries.keys()].filter((name) => name.endsWith('.json'));
@@ -87,6 +95,7 @@ export class SimTrouble {
     const inode = directory.inode.entries.get(name);
     if (inode === undefined) return false;
     this.recordsDamaged = true;
+    this.#damagedMs.set(name, time.nowMs());
     const how = random.pick(['cut', 'scribbled', 'gone'] as const);
     trace.add(`record ${name} ${how}`);
     if (how === 'gone') kernel.removeFile(below(layout.records, name));

@@ -132,6 +132,7 @@ export class SimWorld {
       ...parts,
       layout: this.layout,
       oracle: this.oracle,
+      isForgotten: (volume, sinceMs) => this.trouble.isForgotten(volume, sinceMs),
       onTaken: () => {
         this.trouble.mountsTaken = true;
       },
