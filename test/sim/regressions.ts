@@ -207,4 +207,19 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutChangedDisks,
     isOfAbsence: true,
   },
+  {
+    seed: 21,
+    sentence: 'what another pod’s mount keeps dead is not published from after it was staged again',
+    plan: aboutDeadAndTaken,
+  },
+  {
+    seed: 72,
+    sentence: 'what has become read-only is not taken for made so when it is staged again',
+    plan: aboutDeadAndTaken,
+  },
+  {
+    seed: 187,
+    sentence: 'what died while a publish waited behind another one is looked at again before it',
+    plan: aboutDeadAndWalked,
+  },
 ];
