@@ -6,7 +6,15 @@
  * `emergency_ro` or shut down answers all of them, access(2) too, and is told by its super options alone; a FUSE
  * whose daemon has gone says ENOTCONN. Before `emergency_ro` (6.13) an ext4 with an error is read-only for access(2).
  */
-import { accessSync, constants, fstatSync, opendirSync, statfsSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  fstatSync,
+  opendirSync,
+  readFileSync,
+  readlinkSync,
+  statfsSync,
+} from 'node:fs';
 import { errnoOf } from './errno.ts';
 import type { DeathCause } from './failure.ts';
 import type { Place } from './path-walk.ts';
@@ -30,6 +38,20 @@ export function deathOfError(error: unknown): DeathCause | undefined {
 export function deathInOptions(superOptions: readonly string[]): DeathCause | undefined {
   if (superOptions.includes('shutdown')) return 'shut-down';
   return superOptions.includes('emergency_ro') ? 'emergency-read-only' : undefined;
+}
+
+/**
+ * What the kernel says of the ext4 on a block device (`major:minor`), in the words of the table and without reading
+ * it; undefined when it says nothing, as of ext2 by its own driver.
+ */
+export function optionsOfExt4(device: string): readonly string[] | undefined {
+  try {
+    const link = readlinkSync(`/sys/dev/block/${device}`);
+    const name = link.slice(link.lastIndexOf('/') + 1);
+    return readFileSync(`/proc/fs/ext4/${name}/options`, 'utf8').split('\n');
+  } catch {
+    return undefined;
+  }
 }
 
 /** What it answers that a file system answers which is there; other errors (no permission) say nothing about it. */

@@ -102,10 +102,10 @@ export interface MountPlace {
   readonly within: number;
 }
 
-/** How a mounted file system is. `silent`: it has not answered in time, and may still. */
+/** How a mounted file system is, and which. `silent`: it has not answered in time, and may still. */
 export type FileSystemProbe =
   | { readonly kind: 'unmounted' | 'silent' }
-  | { readonly kind: 'alive'; readonly readOnly: boolean }
+  | { readonly kind: 'alive'; readonly readOnly: boolean; readonly device: string }
   | { readonly kind: 'dead'; readonly cause: DeathCause };
 
 /** Answer of the O(1) question "is this path a mount point, and of what?". */
@@ -270,8 +270,9 @@ export interface Host extends Clock {
   /** As `mountIdOf`, with the mount round it: has somebody mounted over a directory above? */
   mountPlaceOf(path: AbsolutePath): Promise<Result<MountPlace>>;
   /**
-   * Is `path` a mount point, and of which device? The same cost at any table size. Asks the mounted file system, so it
-   * is for a mount that was just made or is about to be used; a dead one keeps the call until its deadline.
+   * Is `path` a mount point, of which device, and does it serve? The same cost at any table size. Asks the mounted file
+   * system, so it is for a mount that was just made or is about to be used; one that hangs keeps the call until its
+   * deadline.
    */
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>>;
   /**

@@ -2,11 +2,11 @@
 import { closeSync, fstatSync, openSync, readSync, statfsSync } from 'node:fs';
 import { codeOfErrno, errnoOf, failErrno } from './errno.ts';
 import { type DeathCause, fail, ok, type Result } from './failure.ts';
-import { deathOf, isReadOnly } from './file-system-death.ts';
+import { deathInOptions, deathOf, isReadOnly, optionsOfExt4 } from './file-system-death.ts';
 import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf } from './host.ts';
 import { atOrBelow, type LineFilter, withId } from './mount-lines.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from './mount-table.ts';
-import { mountIdOf, O_PATH, openPlace, placeOf, type Spot, withSpot } from './path-walk.ts';
+import { mountIdOf, O_PATH, openPlace, type Place, placeOf, type Spot, withSpot } from './path-walk.ts';
 
 const MOUNTINFO = '/proc/self/mountinfo';
 /** `fs.mount-max` is 100,000 mounts of at most some 8 KiB a line; a real table of that size has 15 MiB. */
@@ -80,6 +80,8 @@ export function mountIdOfRoot(): number {
 
 const BTRFS_MAGIC = 0x9123683e;
 const TMPFS_MAGIC = 0x01021994;
+/** ext2, 3 and 4 (statfs(2)): a dead one answers all the same. */
+const EXT_MAGIC = 0xef53;
 
 function identify(path: AbsolutePath, mountId: number): Result<MountLookup> {
   const seen = path === '/' ? NOTHING_SEEN : look(path, mountId);
@@ -89,8 +91,9 @@ function identify(path: AbsolutePath, mountId: number): Result<MountLookup> {
   return entry.ok ? ok({ mounted: true, mountId, device: entry.value.device, ...rest }) : entry;
 }
 
-interface Seen {
-  /** Undefined when stat(2) does not tell: btrfs, one that is dead, or another mount came between. */
+/** How a mounted file system shows itself. */
+export interface Seen {
+  /** Undefined when stat(2) does not tell: btrfs, one that answers with errors, or another mount came between. */
   readonly device?: string;
   readonly death?: DeathCause;
   readonly readOnly?: true;
@@ -109,21 +112,36 @@ function look(path: AbsolutePath, mountId: number): Seen {
       return failErrno(error, `look at ${spot.name}`, 'none');
     }
     try {
-      if (mountIdOf(place) !== mountId) return ok(NOTHING_SEEN);
-      const death = deathOf(place);
-      if (death !== undefined) return ok({ death });
-      const mode = isReadOnly(place) ? ({ readOnly: true } as const) : {};
-      const { type } = statfsSync(place.path);
-      if (type === BTRFS_MAGIC) return ok(mode);
-      const device = formatDevice(fstatSync(place.descriptor, { bigint: true }).dev);
-      return ok({ device, ...mode, ...(type === TMPFS_MAGIC ? ({ fsType: 'tmpfs' } as const) : {}) });
-    } catch {
-      return ok(NOTHING_SEEN);
+      return ok(mountIdOf(place) === mountId ? seeFileSystem(place, mountId) : NOTHING_SEEN);
     } finally {
       closeSync(place.descriptor);
     }
   });
   return seen.ok ? seen.value : NOTHING_SEEN;
+}
+
+/** Asks it; the same cost at any table size. */
+export function seeFileSystem(place: Place, mountId: number): Seen {
+  const death = deathOf(place);
+  if (death !== undefined) return { death };
+  try {
+    const mode = isReadOnly(place) ? ({ readOnly: true } as const) : {};
+    const { type } = statfsSync(place.path);
+    if (type === BTRFS_MAGIC) return mode;
+    const device = formatDevice(fstatSync(place.descriptor, { bigint: true }).dev);
+    const told = type === EXT_MAGIC ? deathInOptions(optionsOfExt(device, mountId)) : undefined;
+    const kind = type === TMPFS_MAGIC ? ({ fsType: 'tmpfs' } as const) : {};
+    return { device, ...(told === undefined ? {} : { death: told }), ...mode, ...kind };
+  } catch {
+    return NOTHING_SEEN;
+  }
+}
+
+function optionsOfExt(device: string, mountId: number): readonly string[] {
+  const options = optionsOfExt4(device);
+  if (options !== undefined) return options;
+  const entry = findMount(mountId);
+  return entry.ok ? entry.value.superOptions : [];
 }
 
 /** Linux dev_t, as makedev(3) packs it. */

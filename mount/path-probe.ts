@@ -1,14 +1,11 @@
 /** `Host.probeFileSystem`: does a mounted file system still answer, and can it be written? Path brokers only. */
-import { closeSync, statfsSync } from 'node:fs';
-import { errnoOf } from './errno.ts';
-import { type DeathCause, ok, type Result } from './failure.ts';
+import { closeSync } from 'node:fs';
+import { errnoOf, failErrno } from './errno.ts';
+import { ok, type Result } from './failure.ts';
 import type { AbsolutePath, FileSystemProbe } from './host.ts';
-import { deathInOptions, deathOf, deathOfError, isReadOnly } from './file-system-death.ts';
-import { findMount } from './path-mount.ts';
+import { deathOfError } from './file-system-death.ts';
+import { findMount, seeFileSystem } from './path-mount.ts';
 import { mountIdOf, openPlace, type Place, withSpot } from './path-walk.ts';
-
-/** ext2, 3 and 4 (statfs(2)): of them the table is asked, too. */
-const EXT_MAGIC = 0xef53;
 
 /** See Host.probeFileSystem; never `silent`: whoever waits says that. */
 export function probeFileSystem(path: AbsolutePath): Result<FileSystemProbe> {
@@ -17,13 +14,15 @@ export function probeFileSystem(path: AbsolutePath): Result<FileSystemProbe> {
     try {
       place = openPlace(spot);
     } catch (error) {
-      return ok(errnoOf(error) === 'ENOENT' ? { kind: 'unmounted' } : deadOf(error));
+      const cause = deathOfError(error);
+      if (cause !== undefined) return ok({ kind: 'dead', cause });
+      return errnoOf(error) === 'ENOENT'
+        ? ok({ kind: 'unmounted' })
+        : failErrno(error, `look at ${spot.name}`, 'none');
     }
     try {
       const mountId = mountIdOf(place);
-      if (mountId === mountIdOf(spot.parent)) return ok({ kind: 'unmounted' });
-      const death = deathOf(place) ?? deathInTable(place, mountId);
-      return ok(death === undefined ? { kind: 'alive', readOnly: isReadOnly(place) } : dead(death));
+      return mountId === mountIdOf(spot.parent) ? ok({ kind: 'unmounted' }) : probe(place, mountId);
     } finally {
       closeSync(place.descriptor);
     }
@@ -31,21 +30,10 @@ export function probeFileSystem(path: AbsolutePath): Result<FileSystemProbe> {
   return !probed.ok && probed.failure.code === 'path-missing' ? ok({ kind: 'unmounted' }) : probed;
 }
 
-function deathInTable(place: Place, mountId: number): DeathCause | undefined {
-  try {
-    if (statfsSync(place.path).type !== EXT_MAGIC) return undefined;
-  } catch (error) {
-    return deathOfError(error);
-  }
+function probe(place: Place, mountId: number): Result<FileSystemProbe> {
+  const { death, device, readOnly = false } = seeFileSystem(place, mountId);
+  if (death !== undefined) return ok({ kind: 'dead', cause: death });
+  if (device !== undefined) return ok({ kind: 'alive', readOnly, device });
   const entry = findMount(mountId);
-  return entry.ok ? deathInOptions(entry.value.superOptions) : undefined;
-}
-
-function dead(cause: DeathCause): FileSystemProbe {
-  return { kind: 'dead', cause };
-}
-
-function deadOf(error: unknown): FileSystemProbe {
-  const cause = deathOfError(error);
-  return cause === undefined ? { kind: 'alive', readOnly: false } : dead(cause);
+  return entry.ok ? ok({ kind: 'alive', readOnly, device: entry.value.device }) : entry;
 }

@@ -1,6 +1,6 @@
 /** Can what is mounted still be used? Judged by what the kernel answers, and by what was mounted there. */
 import { type DeathCause, type Effect, type Failure, ok, type Result } from '../mount/failure.ts';
-import type { AbsolutePath, Host, MountIdentity } from '../mount/host.ts';
+import type { AbsolutePath, FileSystemProbe, Host, MountIdentity } from '../mount/host.ts';
 import type { CsiVolumeSpec } from './volume.ts';
 
 /** `silent`: it has not answered in time; nobody knows whether it will. */
@@ -24,15 +24,18 @@ export async function findDeath(
   place: FileSystemPlace,
 ): Promise<Result<FileSystemFinding>> {
   const probed = await host.probeFileSystem(place.path);
-  if (!probed.ok) return probed;
-  const probe = probed.value;
-  if (probe.kind === 'silent') return ok('silent');
-  if (probe.kind === 'dead') return ok(probe.cause);
-  const isLocked = probe.kind === 'alive' && probe.readOnly && !wasReadOnly(place);
-  return ok(isLocked ? 'read-only' : 'usable');
+  return probed.ok ? ok(findingOf(probed.value, place)) : probed;
 }
 
-function wasReadOnly({ mount, spec, readOnly }: FileSystemPlace): boolean {
+/** What an answer means there. Pure. */
+export function findingOf(probe: FileSystemProbe, place: Omit<FileSystemPlace, 'path'>): FileSystemFinding {
+  if (probe.kind === 'silent') return 'silent';
+  if (probe.kind === 'dead') return probe.cause;
+  const isLocked = probe.kind === 'alive' && probe.readOnly && !wasReadOnly(place);
+  return isLocked ? 'read-only' : 'usable';
+}
+
+function wasReadOnly({ mount, spec, readOnly }: Omit<FileSystemPlace, 'path'>): boolean {
   const { accessModes, mountOptions } = spec;
   const isForReaders = accessModes.length > 0 && accessModes.every((mode) => mode === 'ReadOnlyMany');
   const isAskedFor = spec.readOnly || readOnly === true || isForReaders || mountOptions.includes('ro');

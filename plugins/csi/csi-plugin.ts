@@ -1,6 +1,6 @@
 /** The ladder of a CSI volume: at most one RPC per rung, and after each the kernel is asked. */
 import { assert, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
+import type { Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import type { Layout } from '../layout.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
@@ -151,8 +151,8 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const wasMounted = prepared.value.standing || call.facts.stagedMount !== undefined;
     const mount = await stagedMountAt(host, { path: place.path, driver: spec.driver, wasMounted });
     if (!mount.ok) return mount;
-    const wasThere = mount.value !== undefined && prepared.value.standing;
-    const serving = await stagedMount.isNew(call, place.path, wasThere);
+    const wasThere = prepared.value.standing;
+    const serving = stagedMount.isMade(call, place.path, { mount: mount.value, wasThere });
     return serving.ok ? ok({ stagedMount: mount.value }) : serving;
   }
 
@@ -171,7 +171,9 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const { publication } = call;
     const place = publicationPlace(spec, publication);
     const staging = layout.stagingPath(spec);
-    const reusable = await isReusable(call, staging);
+    // First, and elsewhere: what hangs on it must not keep others from being looked at.
+    const looks = stagedMount.looksFor(call, staging);
+    const reusable = await looks.first();
     if (!reusable.ok) return reusable;
     const prepared = await prepareFor(spec, place);
     if (!prepared.ok) return prepared;
@@ -185,7 +187,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       direction: 'climbing',
       sharing: sharingOf(spec),
       tokens: tokenSecrets(call),
-      recheck: () => isReusable(call, staging),
+      recheck: looks.again,
     });
     if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
     assert(asked !== undefined, 'a call that was answered was made');
@@ -201,12 +203,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
     const given = await applyFsGroup(host, request);
     return given.ok ? ok({ mount: mount.value }) : given;
-  }
-
-  /** Does it serve? is asked first, and elsewhere: what hangs on it must not keep others from being looked at. */
-  async function isReusable(call: PublicationCall, staging: AbsolutePath): Promise<Result<void>> {
-    const serving = await stagedMount.serves(call, staging);
-    return serving.ok ? stagedMount.holds(call, staging) : serving;
   }
 
   async function unpublish(call: PublicationCall): Promise<Result<void>> {

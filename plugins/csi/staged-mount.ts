@@ -1,23 +1,34 @@
 /** What is staged, before a pod is let in: is it what was staged, and does it serve? */
 import { fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host } from '../../mount/host.ts';
-import { deathFailure, findDeath } from '../dead-file-system.ts';
+import type { AbsolutePath, FileSystemProbe, Host, MountIdentity, MountLookup } from '../../mount/host.ts';
+import { deathFailure, findingOf } from '../dead-file-system.ts';
 import type { PublicationCall, VolumeCall } from '../plugin.ts';
-import type { CsiVolumeSpec, VolumeId } from '../volume.ts';
+import type { CsiVolumeSpec, VolumeId, VolumeSpec } from '../volume.ts';
 
-/** So young a mount was looked at when it was made: a pod that comes with its volume waits for no other look. */
+/** What served so short a while ago is not asked by a broker of its own, in case it hangs, nor without need. */
 const FRESH_MS = 1_000;
 
 export interface StagedMount {
-  /** `staged-not-mounted`, `device-changed`: another one is there, or none. */
-  holds(call: VolumeCall, staging: AbsolutePath): Promise<Result<void>>;
-  /**
-   * `file-system-dead`: nobody new is published from it (DR-11); a refresh takes nothing from a pod that has it.
-   * `deadline-passed`: it does not answer, and `holds`, which looks through the mount, would wait for it.
-   */
-  serves(call: PublicationCall, staging: AbsolutePath): Promise<Result<void>>;
-  /** After the driver's OK. `wasThere`: a mount that stood before the call, which drivers say OK to, dead or not. */
-  isNew(call: VolumeCall, staging: AbsolutePath, wasThere: boolean): Promise<Result<void>>;
+  /** After the driver's OK, of what is there: `file-system-dead` when it is read-only, and was not made so. */
+  isMade(call: VolumeCall, staging: AbsolutePath, made: Made): Result<void>;
+  /** The looks of one publish. */
+  looksFor(call: PublicationCall, staging: AbsolutePath): StageLooks;
+}
+
+export interface Made {
+  readonly mount: MountIdentity | undefined;
+  /** A mount stood there before the call. */
+  readonly wasThere: boolean;
+}
+
+/**
+ * One question each. `staged-not-mounted`, `device-changed`: another one is there, or none. `file-system-dead`: nobody
+ * new is published from it, however it came to be there (DR-11). `deadline-passed`: it does not answer.
+ */
+export interface StageLooks {
+  first(): Promise<Result<void>>;
+  /** Right before the driver is called: once more when the first look is old by now, or a call before it failed. */
+  again(isDisturbed: boolean): Promise<Result<void>>;
 }
 
 export function createStagedMount(
@@ -25,51 +36,83 @@ export function createStagedMount(
 ): StagedMount {
   const stagedAtMs = new Map<VolumeId, number>();
 
-  async function look(
-    call: VolumeCall,
-    path: AbsolutePath,
-    effect: 'none' | 'unknown',
-    mayBeDead = false,
-  ): Promise<Result<void>> {
-    const spec = call.spec as CsiVolumeSpec;
-    const found = await findDeath(host, { path, spec, mount: call.facts.stagedMount });
-    if (!found.ok) return fail({ ...found.failure, effect });
-    if (found.value === 'usable' || (mayBeDead && found.value !== 'silent')) return ok(undefined);
-    return fail(deathFailure(path, found.value, effect));
+  const isFresh = (atMs: number | undefined): boolean =>
+    atMs !== undefined && host.nowMs() - atMs <= FRESH_MS;
+
+  async function see({ spec, refresh }: PublicationCall, staging: AbsolutePath, mayHang: boolean) {
+    const isJudged = !refresh && !isBlock(spec);
+    if (mayHang && !isBlock(spec)) {
+      const probed = await host.probeFileSystem(staging);
+      // Of a dead one it does not tell which it is, and a refresh, which takes nothing from a pod, asks that alone.
+      if (isJudged || !probed.ok || probed.value.kind !== 'dead') return probed;
+    }
+    const found = await host.lookUpMount(staging);
+    return found.ok ? ok(probeOf(found.value, isJudged)) : found;
+  }
+
+  async function look(call: PublicationCall, staging: AbsolutePath, mayHang: boolean): Promise<Result<void>> {
+    const { facts, spec, refresh } = call;
+    const mount = facts.stagedMount;
+    if (!facts.needs.stage || mount === undefined) return ok(undefined);
+    const seen = await see(call, staging, mayHang);
+    if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
+    const finding = findingOf(seen.value, { spec: spec as CsiVolumeSpec, mount });
+    const mayBeReadOnly = refresh || isBlock(spec);
+    return finding === 'usable' || (finding === 'read-only' && mayBeReadOnly)
+      ? isTheOne(seen.value, mount, staging)
+      : fail(deathFailure(staging, finding));
   }
 
   return {
-    /**
-     * A staged mount that went away leaves an empty directory, and the pod would write to the node's own disk; another
-     * device under it is another volume's data (decision 11).
-     */
-    async holds({ facts: { needs, stagedMount } }, staging) {
-      if (!needs.stage || stagedMount === undefined) return ok(undefined);
-      const now = await host.lookUpMount(staging);
-      if (!now.ok) return fail({ ...now.failure, effect: 'none' });
-      if (!now.value.mounted) {
-        const message = `the volume was staged, but nothing is mounted at ${staging} now`;
-        return fail({ code: 'staged-not-mounted', message, effect: 'none', blocker: staging });
-      }
-      if (now.value.device === stagedMount.device) return ok(undefined);
-      const message = `staged as device ${stagedMount.device}, but ${staging} is device ${now.value.device} now`;
-      return fail({ code: 'device-changed', message, effect: 'none', blocker: staging });
-    },
-    async serves(call, staging) {
-      const { spec, facts, refresh } = call;
-      if (!facts.needs.stage || facts.stagedMount === undefined) return ok(undefined);
-      if (spec.kind === 'csi' && spec.mode === 'Block') return ok(undefined);
-      const atMs = stagedAtMs.get(spec.id);
-      stagedAtMs.delete(spec.id);
-      const isFresh = atMs !== undefined && host.nowMs() - atMs <= FRESH_MS;
-      return isFresh ? ok(undefined) : look(call, staging, 'none', refresh);
-    },
-    async isNew(call, staging, wasThere) {
-      const { spec } = call;
-      if (spec.kind === 'csi' && spec.mode === 'Block') return ok(undefined);
-      if (wasThere) return look(call, staging, 'unknown');
+    isMade({ spec, facts }, staging, { mount, wasThere }) {
+      if (mount === undefined || isBlock(spec)) return ok(undefined);
+      const before = facts.stagedMount;
+      const isNew = !wasThere && before === undefined;
+      const place = { spec: spec as CsiVolumeSpec, mount: isNew ? mount : before };
+      const { device, readOnly = false } = mount;
+      const finding = findingOf({ kind: 'alive', readOnly, device }, place);
+      if (finding !== 'usable') return fail(deathFailure(staging, finding, 'unknown'));
       stagedAtMs.set(spec.id, host.nowMs());
       return ok(undefined);
     },
+    looksFor(call, staging) {
+      const { id } = call.spec;
+      const beganMs = host.nowMs();
+      return {
+        first() {
+          const atMs = stagedAtMs.get(id);
+          stagedAtMs.delete(id);
+          return look(call, staging, !isFresh(atMs));
+        },
+        again: async (isDisturbed) =>
+          isDisturbed || !isFresh(beganMs) ? look(call, staging, true) : ok(undefined),
+      };
+    },
   };
+}
+
+/**
+ * A staged mount that went away leaves an empty directory, and the pod would write to the node's own disk; another
+ * device under it is another volume's data (decision 11).
+ */
+function isTheOne(probe: FileSystemProbe, mount: MountIdentity, staging: AbsolutePath): Result<void> {
+  if (probe.kind !== 'alive') {
+    const message = `the volume was staged, but nothing is mounted at ${staging} now`;
+    return fail({ code: 'staged-not-mounted', message, effect: 'none', blocker: staging });
+  }
+  if (probe.device === mount.device) return ok(undefined);
+  const message = `staged as device ${mount.device}, but ${staging} is device ${probe.device} now`;
+  return fail({ code: 'device-changed', message, effect: 'none', blocker: staging });
+}
+
+function probeOf(found: MountLookup, isJudged: boolean): FileSystemProbe {
+  if (!found.mounted) return { kind: 'unmounted' };
+  const { death, device, readOnly = false } = found;
+  return isJudged && death !== undefined
+    ? { kind: 'dead', cause: death }
+    : { kind: 'alive', readOnly, device };
+}
+
+function isBlock(spec: VolumeSpec): boolean {
+  return spec.kind === 'csi' && spec.mode === 'Block';
 }

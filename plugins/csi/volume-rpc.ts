@@ -27,8 +27,11 @@ export interface Rpc<Request, Reply> {
   readonly sharing: Sharing;
   /** Of a publish, beside the secrets of the volume; taken out of what the driver says, as those are. */
   readonly tokens?: SecretData | undefined;
-  /** Asked again when a call that went before in the lane failed: does the rung below still hold? */
-  readonly recheck?: () => Promise<Result<void>>;
+  /**
+   * Asked when its turn has come: does the rung below still hold? `isDisturbed`: since it got in line a call of the
+   * volume failed.
+   */
+  readonly recheck?: (isDisturbed: boolean) => Promise<Result<void>>;
   /** gRPC status numbers that mean something else for this method than for others. */
   readonly codes?: ReadonlyMap<number, FailureCode>;
 }
@@ -80,14 +83,13 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
       name: methodName(rpc.method.path),
       onQueued: (behind) => call.step({ kind: 'queued', behind }),
     };
-    const once = async () => {
+    const askOnGround = async () => {
       call.step({ kind: 'working' });
-      // Calls that went well have nothing of ours between them; behind one that failed the ground is looked at again.
-      if (rpc.recheck !== undefined && lanes.disturbances(spec.id) !== ground) {
-        const holds = await rpc.recheck();
-        if (!holds.ok) return holds;
-      }
-      const result = await ask(spec, call, rpc);
+      const holds = await rpc.recheck?.(lanes.disturbances(spec.id) !== ground);
+      return holds?.ok === false ? holds : ask(spec, call, rpc);
+    };
+    const once = async () => {
+      const result = await askOnGround();
       if (!result.ok) lanes.disturb(spec.id);
       if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
       return result;
@@ -96,7 +98,7 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
     if (rpc.sharing === 'alone' || !isBusy(first)) return first;
     // ABORTED means "another call is pending": alone in the lane there is none of ours (A-031). Whatever the second
     // call says, the first one may still take effect.
-    return doubtful(await lanes.run(spec.id, 'alone', () => ask(spec, call, rpc), turn));
+    return doubtful(await lanes.run(spec.id, 'alone', askOnGround, turn));
   };
 }
 

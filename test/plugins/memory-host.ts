@@ -522,9 +522,11 @@ export function createMemoryHost(): MemoryHost {
         return ok({ mounted: true, mountId: found.mountId, device: found.device });
       }),
     probeFileSystem: (path) =>
-      asked<FileSystemProbe>('probeFileSystem', () =>
-        ok(mountAt(path) === undefined ? { kind: 'unmounted' } : { kind: 'alive', readOnly: false }),
-      ),
+      asked<FileSystemProbe>('probeFileSystem', () => {
+        const found = mountAt(path)?.entry;
+        if (found === undefined) return ok({ kind: 'unmounted' });
+        return ok({ kind: 'alive', readOnly: false, device: found.device });
+      }),
     mount: (request) => asked('mount', () => mount(request)),
     unmount: (target) =>
       asked('unmount', () => {

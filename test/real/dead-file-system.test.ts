@@ -1,9 +1,9 @@
 /** What the kernel answers about file systems that died, and that nobody waits for one that hangs. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
-import { type AbsolutePath, below, type MountIdentity } from '../../mount/host.ts';
+import { type AbsolutePath, below, type MountIdentity, parentOf } from '../../mount/host.ts';
 import { deathInOptions } from '../../mount/file-system-death.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 import { findDeath } from '../../plugins/dead-file-system.ts';
@@ -64,10 +64,35 @@ test('MT-06: an ext4 that an error made read-only is dead, though it answers', {
   assert.equal(await find(mount), 'usable');
   writeFileSync(`/sys/fs/ext4/${device}/trigger_fs_error`, '1');
   // Before Linux 6.13 the file system itself turns read-only.
-  assert.match(await find(mount), /^(emergency-read-only|read-only)$/);
+  const finding = await find(mount);
+  assert.match(finding, /^(emergency-read-only|read-only)$/);
+  const seen = value(await host.lookUpMount(target));
+  assert.ok(seen.mounted && (seen.death ?? 'read-only') === finding, JSON.stringify(seen));
   const table = value(parseMountTable(readFileSync('/proc/self/mountinfo', 'utf8')));
   const options = table.at(target).at(-1)?.superOptions ?? [];
   assert.ok(deathInOptions(options) !== undefined || options.includes('ro'), options.join());
+});
+
+test('DR-11: an ext4 that died is mounted anew, dead, for as long as another mount keeps it', {
+  skip,
+}, async (t) => {
+  const { target, host } = await world(t);
+  const device = mountImage(t, target, 32, ['mkfs.ext4', '-q'], '-o', 'errors=remount-ro');
+  writeFileSync(`/sys/fs/ext4/${device}/trigger_fs_error`, '1');
+  const second = below(parentOf(target), 'second');
+  mkdirSync(second);
+  // Before Linux 6.13 the kernel refuses to mount it again (EBUSY): it would have to be made read-write.
+  const mounted = spawnSync('mount', [`/dev/${device}`, second]);
+  if (mounted.status !== 0) return;
+  const death = async () => {
+    const seen = value(await host.lookUpMount(second));
+    return seen.mounted ? seen.death : 'not mounted';
+  };
+  assert.equal(await death(), 'emergency-read-only');
+  run('umount', second);
+  run('umount', target);
+  run('mount', `/dev/${device}`, second);
+  assert.equal(await death(), undefined);
 });
 
 test('read-only is dead where it was written, and not where it never was', { skip }, async (t) => {

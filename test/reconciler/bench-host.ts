@@ -114,7 +114,7 @@ export function createBenchHost(): BenchHost {
       );
     },
     probeFileSystem: async (path: AbsolutePath) =>
-      host.probes.get(path) ?? ok({ kind: 'alive', readOnly: false } as FileSystemProbe),
+      host.probes.get(path) ?? ok<FileSystemProbe>({ kind: 'alive', readOnly: false, device: '7:0' }),
     readMountTable: async () => ok(createMountTable(entries)),
     mountPlaceOf: async () => ok({ mountId: undefined, within: 1 }),
     async readLink(path: AbsolutePath) {

@@ -28,7 +28,7 @@ export interface DeathParts {
   readonly stormy: () => boolean;
 }
 
-/** A stage is looked at when it is made, and not again for a pod that comes at once. */
+/** A driver is called so long, at most, after the look at what it publishes from. */
 const FRESH_MS = 1_000;
 const DEATHS_SHARE = 0.15;
 /** So long after the death what was decided about it may still be done. */
@@ -41,12 +41,12 @@ export function withDeaths(plan: Plan, random: Random): Plan {
 
 const CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'read-only', 'daemon-gone'];
 /** What a mount shows that was just made. Read-only it may have been made: without a stage nobody knew it before. */
-const PLAIN_CAUSES: readonly DeathCause[] = ['input-output', 'daemon-gone'];
+const PLAIN_CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'daemon-gone'];
 
 export class FileSystemDeaths {
   readonly #parts: DeathParts;
-  /** When each publish that is under way began, and who was ready after the event before. */
-  readonly #began = new Map<string, number>();
+  /** When the driver was called for each publish that is under way, and who was ready after the event before. */
+  readonly #called = new Map<string, number>();
   #ready: ReadonlySet<string> = new Set();
   #reconciler: AgentView['reconciler'] | undefined;
   readonly #diedMs = new Map<string, number>();
@@ -82,33 +82,33 @@ export class FileSystemDeaths {
     trace.add(`the file system of ${handle} dies: ${cause}`);
   }
 
-  /** DR-11: no pod becomes ready from what was dead when its publish began. After every event of a started agent. */
+  /** DR-11: no pod becomes ready from what was dead before its driver was called. After every event of an agent. */
   look({ reconciler }: AgentView): void {
-    const { everyMs, time } = this.#parts;
+    const { everyMs } = this.#parts;
     if (everyMs === 0) return;
     if (this.#reconciler !== reconciler) {
       // What a new agent finds present was told by the one before.
       this.#reconciler = reconciler;
-      this.#began.clear();
+      this.#called.clear();
       this.#ready = readyIn(reconciler);
       return;
     }
     const ready = readyIn(reconciler);
     for (const name of ready) {
-      const beganMs = this.#began.get(name);
-      const death = beganMs === undefined || this.#ready.has(name) ? undefined : this.#deathOf(name);
-      if (death !== undefined && beganMs !== undefined && death.sinceMs + FRESH_MS < beganMs)
+      const calledMs = this.#called.get(name);
+      const death = calledMs === undefined || this.#ready.has(name) ? undefined : this.#deathOf(name);
+      if (death !== undefined && calledMs !== undefined && death.sinceMs + FRESH_MS < calledMs)
         this.#parts.violate('DR-11', `${name} is ready, and its file system is dead: ${death.cause}`);
     }
     this.#ready = ready;
     const running = new Set<string>();
-    for (const { operation, phase } of reconciler.running()) {
+    for (const { operation, phase, step } of reconciler.running()) {
       if (operation.kind !== 'publish' || phase !== 'running') continue;
       const name = nameOf(operation.volume, operation.publication);
       running.add(name);
-      if (!this.#began.has(name)) this.#began.set(name, time.nowMs());
+      if (step.kind === 'called') this.#called.set(name, step.sinceMs);
     }
-    for (const name of this.#began.keys()) if (!running.has(name)) this.#began.delete(name);
+    for (const name of this.#called.keys()) if (!running.has(name)) this.#called.delete(name);
   }
 
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */

@@ -3,7 +3,7 @@ import { climbs } from '../../reconciler/operation.ts';
 import { fail, ok } from '../../mount/failure.ts';
 import { planVolume } from '../../reconciler/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
-import { aboutDeadFileSystems, aboutUndoing } from './stories.ts';
+import { aboutDeadAndTaken, aboutDeadFileSystems, aboutUndoing } from './stories.ts';
 
 export const DISK_MUTANTS: readonly Mutant[] = [
   {
@@ -27,7 +27,12 @@ export const DISK_MUTANTS: readonly Mutant[] = [
     caughtBy: ['DR-11'],
     make: () => ({
       ...withHost((host) => ({
-        probeFileSystem: async () => ok({ kind: 'alive', readOnly: false }),
+        probeFileSystem: async (path) => {
+          const seen = await host.lookUpMount(path);
+          if (!seen.ok) return seen;
+          if (!seen.value.mounted) return ok({ kind: 'unmounted' });
+          return ok({ kind: 'alive', readOnly: false, device: seen.value.device });
+        },
         lookUpMount: async (path) => {
           const seen = await host.lookUpMount(path);
           if (!seen.ok || !seen.value.mounted) return seen;
@@ -36,6 +41,21 @@ export const DISK_MUTANTS: readonly Mutant[] = [
         },
       })),
       plan: aboutDeadFileSystems,
+    }),
+  },
+  {
+    name: 'takes what was staged just now for a new file system',
+    caughtBy: ['DR-11'],
+    make: () => ({
+      ...withHost((host) => ({
+        lookUpMount: async (path) => {
+          const seen = await host.lookUpMount(path);
+          if (!seen.ok || !seen.value.mounted || !path.endsWith('/globalmount')) return seen;
+          const { mountId, device } = seen.value;
+          return ok({ mounted: true, mountId, device });
+        },
+      })),
+      plan: aboutDeadAndTaken,
     }),
   },
   {

@@ -95,8 +95,15 @@ function asksThroughOneLane(): Mutation {
 
 /** As a republish was, and one that waited behind a call that failed: nobody asked whether it answers. */
 const looksWithoutAsking: Mutation = {
-  ...withHost(() => ({
-    probeFileSystem: async () => ok({ kind: 'alive', readOnly: false }),
+  ...withHost((host) => ({
+    probeFileSystem: async (path) => {
+      const seen = await host.lookUpMount(path);
+      if (!seen.ok) return seen;
+      const { mounted } = seen.value;
+      return ok(
+        mounted ? { kind: 'alive', readOnly: false, device: seen.value.device } : { kind: 'unmounted' },
+      );
+    },
   })),
   plan: aboutHung,
 };

@@ -136,7 +136,7 @@ export class SimKernel {
     if (at.inode !== at.mount.root) return { mounted: false };
     const { id, fileSystem, options } = at.mount;
     const cause = fileSystem.death?.cause;
-    const death = cause === 'input-output' || cause === 'daemon-gone' ? { death: cause } : {};
+    const death = cause === undefined || cause === 'read-only' ? {} : { death: cause };
     const mode = options.includes('ro') || cause === 'read-only' ? ({ readOnly: true } as const) : {};
     return { mounted: true, mountId: id, device: fileSystem.device, ...death, ...mode };
   }
@@ -146,10 +146,8 @@ export class SimKernel {
     const seen = this.lookUpMount(path);
     if (typeof seen === 'string') return seen;
     if (!seen.mounted) return { kind: 'unmounted' };
-    const at = this.walk(path);
-    const cause = typeof at === 'string' ? undefined : at.mount.fileSystem.death?.cause;
-    if (cause !== undefined && cause !== 'read-only') return { kind: 'dead', cause };
-    return { kind: 'alive', readOnly: seen.readOnly === true };
+    const { death, device, readOnly = false } = seen;
+    return death === undefined ? { kind: 'alive', readOnly, device } : { kind: 'dead', cause: death };
   }
 
   /** The first one that hangs of those that are asked on the way to the path, what is mounted there included. */

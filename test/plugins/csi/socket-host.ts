@@ -9,6 +9,7 @@ import {
   below,
   type Host,
   type MountIdentity,
+  type FileSystemProbe,
   type MountLookup,
   type PathFacts,
   type PathKind,
@@ -133,8 +134,11 @@ export function createSocketHost(): SocketHost {
       const mount = mounts.get(path);
       return ok(mount === undefined ? { mounted: false } : { mounted: true, ...mount });
     },
-    probeFileSystem: async (path) =>
-      ok(mounts.has(path) ? { kind: 'alive', readOnly: false } : { kind: 'unmounted' }),
+    async probeFileSystem(path): Promise<Result<FileSystemProbe>> {
+      const mount = mounts.get(path);
+      if (mount === undefined) return ok({ kind: 'unmounted' });
+      return ok({ kind: 'alive', readOnly: false, device: mount.device });
+    },
     findHolders: async (target) => ok(mounts.has(target) ? ['pid 7 (test)'] : []),
     call<Request, Reply>(call: RemoteCall<Request, Reply>) {
       const method = methodName(call.method.path);
