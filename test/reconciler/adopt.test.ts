@@ -16,6 +16,7 @@ import { createLayout } from '../../plugins/layout.ts';
 import type { PodUid, PublicationKey } from '../../plugins/volume.ts';
 import { type ActualState, begin, learn } from '../../reconciler/actual-state.ts';
 import { findUnrecorded, mergeFound } from '../../reconciler/adopt.ts';
+import { line, ROOT_MOUNT } from '../mount/mount-lines.ts';
 import { actual, csi, DRIVER, place } from './world.ts';
 
 const root = parseAbsolutePath('/state');
@@ -256,6 +257,29 @@ test('a mount whose papers cannot be read now is no orphan: it is unknown, and i
   );
   assert.deepEqual(finds.unknown?.mounts, [{ path: published, device: '0:50', root: '/' }]);
   assert.deepEqual(finds.unknown?.unread, []);
+});
+
+test('INV-9: while somebody’s mount hides what may be a publication, the places are not read', async () => {
+  const block = layout.blockPublication(place('web', 'data'));
+  const staging = layout.stagingPath(csi('data'));
+  for (const [hidden, over] of [
+    [published, parentOf(parentOf(published))],
+    [block.held, layout.blockDevices],
+    [block.published, layout.blockDevices],
+    [staging, parentOf(parentOf(staging))],
+  ] as const) {
+    const table = createMountTable([ROOT_MOUNT, line(20, 1, hidden, { device: '7:1' }), line(21, 1, over)]);
+    const host = { ...disk({ [`${layout.pods}/web`]: null }), readMountTable: async () => ok(table) };
+    const finds = await findUnrecorded(
+      { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
+      'whole',
+    );
+    assert.deepEqual([finds.placesRead, finds.complete, finds.volumes], [false, false, []], hidden);
+    assert.deepEqual(
+      [finds.unreadPlaces?.map(({ path }) => path), finds.unknown?.unread.map(({ code }) => code)],
+      [[hidden], ['mount-foreign']],
+    );
+  }
 });
 
 test('an orphan of a block volume is known by the number of its device, where there is one', async () => {

@@ -50,6 +50,11 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a stranger takes the directories made for his mount away, though others lie over them',
     isOfAbsence: true,
   },
+  {
+    seed: 914015,
+    sentence: 'a volume for one pod is given to none while somebody’s mount hides whether another has it',
+    isOfAbsence: true,
+  },
   { seed: 64, sentence: 'a target that a driver mounted twice is not taken for lost at every resync' },
   { seed: 616, sentence: 'a volume found on disk is kept while a manifest cannot be read' },
   { seed: 199, sentence: 'a secret volume found on disk is kept while a manifest cannot be read' },
