@@ -4,7 +4,7 @@ import { hiddenBelow, strangerFailure } from '../mount/ground.ts';
 import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../mount/host.ts';
 import type { MountEntry, MountTable } from '../mount/mount-table.ts';
 import type { BlockPublicationLayout, Layout } from '../plugins/layout.ts';
-import { parsePodUid, type PublicationSpec, type VolumeId } from '../plugins/volume.ts';
+import { parsePodUid, type PublicationSpec, type VolumeId, type VolumeSpec } from '../plugins/volume.ts';
 import type { ActualState, ActualVolume } from './actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
 import { type Finds, foundPublication, orphanSpec } from './finds.ts';
@@ -48,21 +48,33 @@ export function findOrphans(
 
 const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
 
-/** Mount points below our directories that none of the volumes explains. */
+/** Mount points in the places of volumes, staged or in pods, that none of the volumes explains. */
 function unexplained(
   table: MountTable,
   volumes: readonly ActualVolume[],
   layout: Layout,
 ): readonly AbsolutePath[] {
   const explained = new Set<AbsolutePath>();
+  const explain = (spec: VolumeSpec, place: PublicationSpec): void => {
+    explained.add(layout.mountPoint(spec, place));
+    if (spec.kind === 'csi' && spec.mode === 'Block') explained.add(layout.driverTarget(spec, place));
+  };
   for (const volume of volumes) {
     const { spec, publications } = volume;
     if (spec.kind === 'csi') explained.add(layout.stagingPath(spec));
-    for (const { spec: place } of publications.values()) explained.add(layout.mountPoint(spec, place));
-    for (const late of latePlaces(volume)) explained.add(layout.mountPoint(late.spec, late.publication));
+    for (const { spec: place } of publications.values()) explain(spec, place);
+    for (const late of latePlaces(volume)) explain(late.spec, late.publication);
   }
+  // What is mounted inside a volume is that volume's.
+  const isExplained = (path: AbsolutePath, directory: AbsolutePath): boolean => {
+    return isBelow(path, directory) && (explained.has(path) || isExplained(parentOf(path), directory));
+  };
+  const places = [layout.pods, below(layout.plugins, 'kubernetes.io', 'csi')];
   const targets = new Set(table.entries.map(({ target }) => target));
-  return [...targets].filter((target) => isBelow(target, layout.pods) && !explained.has(target));
+  return [...targets].filter((target) => {
+    const within = places.find((directory) => isBelow(target, directory));
+    return within !== undefined && !isExplained(target, within);
+  });
 }
 
 /** Those of the volumes that are orphans and have nothing at their place: no mount, no directory, no file. */

@@ -53,7 +53,10 @@ export interface LayoutFinds {
   readonly volumes: readonly ActualVolume[];
   /** Orphans that are known and of which nothing is there any more: somebody else took them down. */
   readonly gone: readonly VolumeId[];
-  /** Every place of every pod was looked at; what nobody explains is an orphan among the volumes. */
+  /**
+   * Every place of every pod was looked at, and nothing of ours is hidden by what somebody mounted over it; what nobody
+   * explains is an orphan among the volumes.
+   */
   readonly placesRead: boolean;
   /** All was read, and nothing is an orphan: no publication is unknown. False: it is worth another scan. */
   readonly complete: boolean;
@@ -109,7 +112,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const now = again.value;
   for (const orphan of await goneOrphans(finds.list(), now, layout, disk)) finds.drop(orphan);
   const gone = await goneOrphans([...known.values()], now, layout, disk);
-  const placesRead = disk.complete();
+  const placesRead = disk.complete() && covered.length === 0;
   const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => {
     return spec.kind === 'orphan' && !gone.includes(spec.id);
   });

@@ -371,6 +371,27 @@ test('a block volume that is known is not found again', async () => {
   assert.deepEqual(await found(disk(everything, [block.held, block.published]), world), []);
 });
 
+test('what is hidden and known, or inside of what is known, is no unknown place', async () => {
+  const staging = layout.stagingPath(csi('data'));
+  const hidden = [block.held, block.published, staging, below(staging, 'of-its-driver')];
+  const table = createMountTable([
+    ROOT_MOUNT,
+    ...hidden.map((path, index) => line(20 + index, 1, path, { device: '7:1' })),
+    line(30, 1, parentOf(layout.blockDevices)),
+  ]);
+  const raw = { ...actual('raw', { staged: 'present', pods: { web: 'present' } }), spec: RAW };
+  const known = new Map([
+    [RAW.id, raw],
+    [csi('data').id, actual('data', { staged: 'present' })],
+  ]);
+  const host = { ...disk({ [`${layout.pods}/web`]: null }), readMountTable: async () => ok(table) };
+  const finds = await findUnrecorded(
+    { host, layout, ground: FIRM_GROUND, known, isWanted: () => true },
+    'whole',
+  );
+  assert.deepEqual([finds.placesRead, finds.complete, finds.unreadPlaces], [true, true, []]);
+});
+
 test('one scan lists no directory twice', async () => {
   const host = disk({ ...rawPaper, ...everything });
   const listed: string[] = [];
