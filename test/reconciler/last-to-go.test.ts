@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Failure } from '../../mount/failure.ts';
 import { type AbsolutePath, below } from '../../mount/host.ts';
-import { podVolumeId, type PodUid, publicationKey, type VolumeSpec } from '../../plugins/volume.ts';
+import {
+  podVolumeId,
+  type PodUid,
+  publicationKey,
+  type VolumeId,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, RESTARTED } from '../../reconciler/actual-state.ts';
 import type { LayoutFinds } from '../../reconciler/adopt.ts';
 import { createBench, layout, READ_WHOLE } from './bench.ts';
@@ -19,6 +25,7 @@ function ofWeb(spec: VolumeSpec, name: string): ActualVolume {
   return { ...onTheGround(spec, NO_NEEDS), publications: new Map([[key, entry]]) };
 }
 
+const BUSY: Failure = { code: 'mount-busy', message: 'busy', effect: 'none' };
 const CACHE_ID = podVolumeId('empty-dir', WEB, 'cache');
 const CACHE = ofWeb(
   { kind: 'empty-dir', id: CACHE_ID, pod: WEB, name: 'cache', medium: 'memory', sizeLimitBytes: 0 },
@@ -33,9 +40,9 @@ const KEYS = ofWeb(
 async function unwanted(isRead: boolean) {
   const bench = createBench({ recovered: new Map([[CACHE_ID, CACHE]]), isRead });
   bench.reconciler.setDesired(wish([]));
-  const after = async (finds?: LayoutFinds): Promise<readonly string[]> => {
+  const after = async (finds?: LayoutFinds, ms = 100): Promise<readonly string[]> => {
     if (finds !== undefined) bench.reconciler.adopt(finds);
-    await bench.host.advance(100);
+    await bench.host.advance(ms);
     return bench.plugins.calls.splice(0);
   };
   const reason = () => bench.reconciler.obstacles().find(({ volume }) => volume === CACHE_ID);
@@ -55,6 +62,26 @@ test('an emptyDir waits until the disk was read: of what else its pod has there 
 test('when the disk was read and nothing else is there, it goes', async () => {
   const { after } = await unwanted(true);
   assert.deepEqual(await after(), ['unpublish web/cache']);
+});
+
+/** A mount of which nobody knows whose it is, in the place of that name. */
+function orphanAt(name: string): ActualVolume {
+  const path = below(layout.podDirectory(WEB), 'volumes', 'kubernetes.io~csi', name, 'mount');
+  return ofWeb({ kind: 'orphan', id: `mooring/orphan/${name}` as VolumeId, path }, name);
+}
+
+test('a mount that nothing explains is of the pod, too, unless it waits for the emptyDir itself', async () => {
+  const { after, plugins, reason } = await unwanted(false);
+  plugins.fault = (_, key) => (key === 'web/lost' ? BUSY : undefined);
+  assert.deepEqual(await after({ ...READ_WHOLE, volumes: [orphanAt('lost')] }), ['unpublish web/lost']);
+  assert.deepEqual([reason()?.code, reason()?.blocker], ['removed-last', 'lost']);
+  plugins.fault = () => undefined;
+  assert.deepEqual(await after(undefined, 1_000), ['unpublish web/lost', 'unpublish web/cache']);
+  const other = await unwanted(false);
+  assert.deepEqual(await other.after({ ...READ_WHOLE, volumes: [orphanAt('cache')] }), [
+    'unpublish web/cache',
+    'unpublish web/cache',
+  ]);
 });
 
 test('a place that could not be read keeps the emptyDirs of the pods that may have something there', async () => {
