@@ -35,9 +35,14 @@ export function lastToGo(
 /** The emptyDirs that may have waited for the end of this operation. */
 export function waitingFor(operation: Operation, actual: ActualState): readonly VolumeId[] {
   if (operation.kind !== 'unpublish') return [];
-  const pod = operation.publication.slice(0, operation.publication.indexOf('/'));
+  return emptyDirsBeside([operation.publication], actual);
+}
+
+/** The emptyDirs of the pods that have these places. */
+export function emptyDirsBeside(places: readonly PublicationKey[], actual: ActualState): readonly VolumeId[] {
+  const pods = new Set<string>(places.map((key) => key.slice(0, key.indexOf('/'))));
   const isOfPod = ({ publications }: ActualVolume): boolean =>
-    [...publications.values()].some(({ spec }) => spec.pod.uid === pod);
+    [...publications.values()].some(({ spec }) => pods.has(spec.pod.uid));
   return [...actual.values()]
     .filter((one) => one.spec.kind === 'empty-dir' && isOfPod(one))
     .map(({ spec }) => spec.id);
@@ -48,9 +53,10 @@ function stillThere(
   actual: ActualState,
   desired: Pick<DesiredState, 'volumes'>,
 ): Failure | undefined {
-  for (const [id, { spec, publications }] of actual) {
-    // An orphan may wait for the emptyDir whose place it is in.
-    if (spec.kind === 'empty-dir' || spec.kind === 'orphan') continue;
+  for (const [id, volume] of actual) {
+    const { spec, publications } = volume;
+    if (spec.kind === 'empty-dir' || (spec.kind === 'orphan' && isOfAnother(volume, actual, desired)))
+      continue;
     for (const [key, place] of publications) {
       if (place.spec.pod.uid !== pod || desired.volumes.get(id)?.publications.has(key) === true) continue;
       const name = place.spec.specName;
@@ -59,6 +65,19 @@ function stillThere(
     }
   }
   return undefined;
+}
+
+/** An orphan in the place of an emptyDir waits for that one itself; in a wanted place it is not to go. */
+function isOfAnother(
+  orphan: ActualVolume,
+  actual: ActualState,
+  desired: Pick<DesiredState, 'volumes'>,
+): boolean {
+  const emptyDirs = [...actual.values()].filter(({ spec }) => spec.kind === 'empty-dir');
+  const others = [...emptyDirs, ...desired.volumes.values()];
+  return [...orphan.publications.keys()].some((key) =>
+    others.some(({ publications }) => publications.has(key)),
+  );
 }
 
 function notKnown(because: Failure | undefined): Failure | undefined {

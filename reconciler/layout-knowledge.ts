@@ -5,7 +5,7 @@ import type { PodUid, VolumeId } from '../plugins/volume.ts';
 import type { ActualVolume } from './actual-state.ts';
 import { type LayoutFinds, mergeFound } from './adopt.ts';
 import type { DesiredState } from './desired-state.ts';
-import { lastToGo } from './last-to-go.ts';
+import { emptyDirsBeside, lastToGo } from './last-to-go.ts';
 import type { Log } from './log.ts';
 import { claimsOn, isExplained } from './orphan.ts';
 import type { Gate } from './plan.ts';
@@ -103,8 +103,9 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
       for (const id of found.gone) {
         if (!orphans.has(id) || isBusy(id)) continue;
         log.info('orphan gone', { volume: id });
+        const places = [...(actual.get(id)?.publications.keys() ?? [])];
         parts.forget(id);
-        touch(id);
+        for (const one of [id, ...emptyDirsBeside(places, actual)]) touch(one);
       }
       for (const volume of found.volumes) {
         const { id, kind } = volume.spec;

@@ -84,6 +84,16 @@ test('a mount that nothing explains is of the pod, too, unless it waits for the 
   ]);
 });
 
+test('when somebody else has taken that mount down, the emptyDir goes at once', async () => {
+  const { after, plugins } = await unwanted(false);
+  plugins.fault = (_, key) => (key === 'web/lost' ? BUSY : undefined);
+  const orphan = orphanAt('lost');
+  await after({ ...READ_WHOLE, complete: false, volumes: [orphan] });
+  assert.deepEqual(await after({ ...READ_WHOLE, complete: false, gone: [orphan.spec.id] }, 1), [
+    'unpublish web/cache',
+  ]);
+});
+
 test('a place that could not be read keeps the emptyDirs of the pods that may have something there', async () => {
   const failure: Failure = { code: 'input-output', message: 'EIO', effect: 'none' };
   const csiDirectory = below(layout.plugins, 'kubernetes.io', 'csi');

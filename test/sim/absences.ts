@@ -83,8 +83,15 @@ export class Absences {
     const reconciler = this.#sim.earlyView()?.reconciler;
     if (reconciler === undefined) return;
     const { volumes } = reconciler.desired();
-    for (const { spec, publications } of reconciler.actual().values()) {
-      if (spec.kind === 'empty-dir' || spec.kind === 'orphan') continue;
+    const all = [...reconciler.actual().values()];
+    const emptyDirs = all.filter((one) => one.spec.kind === 'empty-dir');
+    const others = new Set(
+      [...emptyDirs, ...volumes.values()].flatMap((one) => [...one.publications.keys()]),
+    );
+    for (const { spec, publications } of all) {
+      if (spec.kind === 'empty-dir') continue;
+      // It waits itself for the emptyDir that it may be of, or is kept for what is wanted there.
+      if (spec.kind === 'orphan' && [...publications.keys()].some((key) => others.has(key))) continue;
       const isLeft = [...publications].some(([key, place]) => {
         return place.spec.pod.uid === uid && volumes.get(spec.id)?.publications.has(key) !== true;
       });
