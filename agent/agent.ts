@@ -3,6 +3,7 @@ import { assert, done, type Failure, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '../mount/host.ts';
 import { createGround, type Ground } from '../mount/ground.ts';
 import { createMounter } from '../mount/mounter.ts';
+import { createSlices, type Slices } from '../mount/slices.ts';
 import { createContentPlugin } from '../plugins/content.ts';
 import { createCsiPlugin, type CsiPlugin } from '../plugins/csi/csi-plugin.ts';
 import { createDriverRegistry, type RunningDriverRegistry } from '../plugins/csi/driver-registry.ts';
@@ -17,6 +18,7 @@ import type { PodUid } from '../plugins/volume.ts';
 import { type ActualState, type ActualVolume, podsOf } from '../reconciler/actual-state.ts';
 import { findUnrecorded } from '../reconciler/adopt.ts';
 import type { Log } from '../reconciler/log.ts';
+import type { DesiredState } from '../reconciler/desired-state.ts';
 import { createReconciler, type Reconciler } from '../reconciler/reconciler.ts';
 import type { Policy } from '../reconciler/reconciler-parts.ts';
 import { createRecordStore, type UnreadableRecord } from '../reconciler/record.ts';
@@ -37,6 +39,7 @@ import { createVanishedHold } from './vanished-hold.ts';
 import { createVanishedLog } from './vanished-log.ts';
 import { createVanishingLog } from './vanishing-log.ts';
 import type { Wish } from './wish.ts';
+import { createWishReader } from './wish-reader.ts';
 
 export interface AgentParts {
   readonly host: Host;
@@ -45,11 +48,14 @@ export interface AgentParts {
   readonly log: Log;
   /** For tests that plant a bug; the product never passes it. */
   readonly policy?: Partial<Policy>;
+  /** In which the wish is put together and read; by default such that nobody waits long for it. */
+  readonly slices?: Slices;
 }
 
 /** All there is to see, as it is at this moment; status and explain are made from it. */
 export interface AgentView {
   readonly layout: Layout;
+  /** What is desired is made of it. */
   readonly wish: Wish;
   readonly reconciler: Pick<
     Reconciler,
@@ -80,7 +86,7 @@ export interface Agent {
 const UNREAD_RETRY_MS = 5_000;
 
 export function createAgent(parts: AgentParts): Agent {
-  const { host, config, log } = parts;
+  const { host, config, log, slices = createSlices({ clock: parts.host }) } = parts;
   const layout = createLayout(config.root);
   const listeners = new Set<() => void>();
   const notify = (): void => {
@@ -103,7 +109,7 @@ export function createAgent(parts: AgentParts): Agent {
     clock: host,
     holdMs: config.vanishedHoldMs,
     onDue: () => {
-      if (running !== undefined && !stopped) readWish(running.reconciler);
+      if (running !== undefined && !stopped) reader.read();
     },
   });
   const source = createManifestSource({
@@ -113,6 +119,7 @@ export function createAgent(parts: AgentParts): Agent {
     resyncMs: config.resyncMs,
     settleMs: config.settleMs,
     trust,
+    slices,
     missing: () => hold.held().size,
     holdMs: config.vanishedHoldMs,
   });
@@ -163,7 +170,7 @@ export function createAgent(parts: AgentParts): Agent {
     const view: AgentView = {
       layout,
       get wish() {
-        return source.current();
+        return reader.current();
       },
       reconciler,
       manifests,
@@ -181,23 +188,31 @@ export function createAgent(parts: AgentParts): Agent {
   const vanishingLog = createVanishingLog(log, host);
   const vanishedLog = createVanishedLog(log, host);
 
+  const reader = createWishReader({
+    slices,
+    newest: source.current,
+    desire: (wish) =>
+      desire(wish, {
+        deniedHostPaths: [layout.root, ...config.hostPathDenied],
+        nodeName: config.nodeName,
+        tokens: NO_TOKENS,
+        seLinux,
+        holdersOf: (volume) => {
+          const known = running?.reconciler.actual().get(volume);
+          return new Set(known === undefined ? [] : podsOf(known));
+        },
+        republishEpoch: republisher.epochFor(wish, () => reader.read()),
+      }),
+    take,
+  });
+
   /** `found` is about to join what stands: who is to be kept of it is decided before. */
-  function readWish(reconciler: Reconciler, found: readonly ActualVolume[] = []): void {
-    const wish = source.current();
+  function take(wish: Wish, desired: DesiredState, found: readonly ActualVolume[]): void {
+    assert(running !== undefined, 'the wish is read when there is something to work on it');
+    const { reconciler } = running;
     vanishingLog.note(wish);
     const held = hold.look(wish, podsStanding([...reconciler.actual().values(), ...found]));
     vanishedLog.note(wish, held);
-    const desired = desire(wish, {
-      deniedHostPaths: [layout.root, ...config.hostPathDenied],
-      nodeName: config.nodeName,
-      tokens: NO_TOKENS,
-      seLinux,
-      holdersOf: (volume) => {
-        const known = reconciler.actual().get(volume);
-        return new Set(known === undefined ? [] : podsOf(known));
-      },
-      republishEpoch: republisher.epochFor(wish, () => readWish(reconciler)),
-    });
     unresolved.note(desired.unresolved);
     reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, host) });
     notify();
@@ -205,12 +220,13 @@ export function createAgent(parts: AgentParts): Agent {
 
   /** At the start the whole layout, then at each resync what nobody knows: leftovers never wait for a restart. */
   async function scanLayout(reconciler: Reconciler, extent: 'whole' | 'strangers'): Promise<void> {
-    const isWanted = (pod: PodUid): boolean => source.current().pods.has(pod);
+    const isWanted = (pod: PodUid): boolean => reader.current().pods.has(pod);
     const known = reconciler.actual();
     const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
     if (stopped) return;
-    if (finds.volumes.length > 0) readWish(reconciler, finds.volumes);
-    reconciler.adopt(finds);
+    const join = (): void => reconciler.adopt(finds);
+    if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
+    else join();
     const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);
     cancelScan = host.timer(waitMs, () => {
       void scanLayout(reconciler, finds.complete ? 'strangers' : extent);
@@ -254,10 +270,10 @@ export function createAgent(parts: AgentParts): Agent {
         if (kind !== 'gone') running?.statistics.driverChanged(driver);
         notify();
       });
-      source.onChange(() => readWish(reconciler));
+      source.onChange(() => reader.read());
       void drivers.start();
       await source.start();
-      readWish(reconciler);
+      await new Promise<void>((join) => reader.read({ found: [], join }));
       void scanLayout(reconciler, 'whole');
       return done;
     },
@@ -276,6 +292,7 @@ export function createAgent(parts: AgentParts): Agent {
       hold.stop();
       running?.statistics.stop();
       source.stop();
+      reader.stop();
       drivers.stop();
       await running?.reconciler.stop(waitMs);
     },

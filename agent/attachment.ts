@@ -1,5 +1,6 @@
 /** What attach/detach controllers say of this node's volumes (VolumeAttachment, storage.k8s.io/v1). Pure. */
 import type { Failure } from '../mount/failure.ts';
+import { type Sliced, sorted } from '../mount/slices.ts';
 import { csiVolumeId, type VolumeId } from '../plugins/volume.ts';
 import { needsNoAttach } from './attachment-remark.ts';
 import { whyRefused } from './missing.ts';
@@ -20,13 +21,22 @@ export interface AttachmentWord {
  * one that is on its way off this node, if there is another. Objects without a uid are told by their name alone, and
  * say nothing here.
  */
-export function attachmentUids(wish: Said, nodeName: string): ReadonlyMap<VolumeId, readonly string[]> {
-  const uids = new Map<VolumeId, readonly string[]>();
-  const here = [...wish.attachments.values()].filter((one) => one.nodeName === nodeName);
-  here.sort((a, b) => Number(a.deleted) - Number(b.deleted) || compareText(a.uid ?? '', b.uid ?? ''));
-  for (const { volumeName, attacher, uid } of here) {
-    const id = volumeOf(wish, volumeName, attacher);
-    if (id !== undefined && uid !== undefined) uids.set(id, [...(uids.get(id) ?? []), uid]);
+export function* attachmentUids(
+  wish: Said,
+  nodeName: string,
+): Sliced<ReadonlyMap<VolumeId, readonly string[]>> {
+  const uids = new Map<VolumeId, string[]>();
+  const inOrder = yield* sorted(
+    wish.attachments.values(),
+    (a, b) => Number(a.deleted) - Number(b.deleted) || compareText(a.uid ?? '', b.uid ?? ''),
+  );
+  for (const { nodeName: node, volumeName, attacher, uid } of inOrder) {
+    yield;
+    const id = node === nodeName ? volumeOf(wish, volumeName, attacher) : undefined;
+    if (id === undefined || uid === undefined) continue;
+    const others = uids.get(id);
+    if (others === undefined) uids.set(id, [uid]);
+    else others.push(uid);
   }
   return uids;
 }
@@ -37,7 +47,10 @@ type Said = Pick<Wish, 'attachments' | 'volumes' | 'drivers' | 'rejected'>;
  * Only volumes of which something is said that keeps them down. Of several words on one volume `attached: false` wins,
  * whatever order they come in; one that was refused is not known, and not known is not attached.
  */
-export function attachmentWords(wish: Said, nodeName: string): ReadonlyMap<VolumeId, AttachmentWord> {
+export function* attachmentWords(
+  wish: Said,
+  nodeName: string,
+): Sliced<ReadonlyMap<VolumeId, AttachmentWord>> {
   const words = new Map<VolumeId, AttachmentWord>();
   const say = (id: VolumeId | undefined, word: AttachmentWord | undefined): void => {
     if (id === undefined || word === undefined) return;
@@ -45,10 +58,12 @@ export function attachmentWords(wish: Said, nodeName: string): ReadonlyMap<Volum
     if (known === undefined || (word.lost && !known.lost)) words.set(id, word);
   };
   for (const attachment of wish.attachments.values()) {
+    yield;
     if (attachment.nodeName === nodeName)
       say(volumeOf(wish, attachment.volumeName, attachment.attacher), wordOf(attachment));
   }
   for (const rejection of wish.rejected) {
+    yield;
     const { attachment } = rejection;
     if (attachment?.volumeName === undefined || (attachment.nodeName ?? nodeName) !== nodeName) continue;
     say(volumeOf(wish, attachment.volumeName), unknown(rejection));

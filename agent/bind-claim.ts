@@ -1,5 +1,6 @@
 /** From a claim to its PersistentVolume, by static binding: two pointers that must not contradict each other (S1-3). */
 import { ok, type Result } from '../mount/failure.ts';
+import type { Sliced } from '../mount/slices.ts';
 import { type ObjectKey, objectKey, type PersistentVolume, type PersistentVolumeClaim } from './objects.ts';
 import { refuseMissing } from './missing.ts';
 import { refuse } from './refuse.ts';
@@ -12,14 +13,17 @@ export interface Bindings {
 }
 
 /** Pure; the wish must not change while the bindings are used. */
-export function createBindings(wish: Pick<Wish, 'claims' | 'volumes' | 'rejected'>): Bindings {
+export function* createBindings(wish: Pick<Wish, 'claims' | 'volumes' | 'rejected'>): Sliced<Bindings> {
   const byClaimRef = new Map<ObjectKey, PersistentVolume[]>();
   for (const volume of wish.volumes.values()) {
+    yield;
     if (volume.claimRef === undefined) continue;
     const key = objectKey(volume.claimRef);
-    byClaimRef.set(key, [...(byClaimRef.get(key) ?? []), volume]);
+    const others = byClaimRef.get(key);
+    if (others === undefined) byClaimRef.set(key, [volume]);
+    else others.push(volume);
   }
-  const firstByVolumeName = claimsByVolumeName(wish);
+  const firstByVolumeName = yield* claimsByVolumeName(wish);
 
   function volumeOf(key: ObjectKey): Result<PersistentVolume> {
     const claim = wish.claims.get(key);
@@ -45,9 +49,10 @@ export function createBindings(wish: Pick<Wish, 'claims' | 'volumes' | 'rejected
 }
 
 /** Of claims that name one volume, the first by key: only asked when the volume itself does not say whose it is. */
-function claimsByVolumeName(wish: Pick<Wish, 'claims'>): ReadonlyMap<string, ObjectKey> {
+function* claimsByVolumeName(wish: Pick<Wish, 'claims'>): Sliced<ReadonlyMap<string, ObjectKey>> {
   const first = new Map<string, ObjectKey>();
   for (const [key, { volumeName }] of wish.claims) {
+    yield;
     if (volumeName === undefined) continue;
     const known = first.get(volumeName);
     if (known === undefined || compareText(key, known) < 0) first.set(volumeName, key);

@@ -1,5 +1,6 @@
 /** From the wish to the desired state: every volume of every pod resolved, or the reason why it is not. Pure. */
 import { type Failure, ok, type Result } from '../mount/failure.ts';
+import { type Sliced, sorted } from '../mount/slices.ts';
 import {
   type PodUid,
   type PublicationKey,
@@ -56,24 +57,22 @@ interface Growing extends Pick<DesiredVolume, 'spec' | 'secrets' | 'blocked' | '
  * cannot be resolved freezes its own pod and nothing else; of two pods that want one volume in different ways one that
  * has it already is served, else the one with the lower uid, and the other is unresolved.
  */
-export function desire(wish: Wish, options: DesireOptions): DesiredState {
-  const sources = { wish, bindings: createBindings(wish), options };
+export function* desire(wish: Wish, options: DesireOptions): Sliced<DesiredState> {
   const growing = new Map<VolumeId, Growing>();
   const unresolved: UnresolvedVolume[] = [];
-  const pods = [...wish.pods.values()].sort((a, b) => compareText(a.reference.uid, b.reference.uid));
-  const items = pods.flatMap((pod) =>
-    pod.volumes.map((volume): Item => {
-      return { pod, volumeName: volume.name, resolved: resolveVolume(sources, pod, volume) };
-    }),
-  );
-  const owners = ownersOf(items, options.holdersOf ?? (() => new Set()));
+  const items = yield* resolveAll(wish, options);
+  const owners = yield* ownersOf(items, options.holdersOf ?? (() => new Set()));
   for (const { pod, volumeName, resolved } of items) {
+    yield;
     const added = resolved.ok ? add(growing, owners, pod, volumeName, resolved.value) : resolved;
     if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
   }
   const volumes = new Map<VolumeId, DesiredVolume>();
-  const attachments = attachmentWords(wish, options.nodeName);
-  for (const [id, volume] of growing) volumes.set(id, finish(volume, attachments.get(id), unresolved));
+  const attachments = yield* attachmentWords(wish, options.nodeName);
+  for (const [id, volume] of growing) {
+    volumes.set(id, finish(volume, attachments.get(id), unresolved));
+    yield;
+  }
   return {
     complete: wish.complete,
     volumes,
@@ -83,22 +82,40 @@ export function desire(wish: Wish, options: DesireOptions): DesiredState {
     unresolved,
     outOfService: wish.nodes.get(options.nodeName)?.outOfService ?? false,
     lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),
-    attachmentUids: attachmentUids(wish, options.nodeName),
+    attachmentUids: yield* attachmentUids(wish, options.nodeName),
   };
 }
 
+/** Every volume of every pod, in the order of the pods' uids. */
+function* resolveAll(wish: Wish, options: DesireOptions): Sliced<readonly Item[]> {
+  const sources = { wish, bindings: yield* createBindings(wish), options };
+  const items: Item[] = [];
+  const pods = yield* sorted(wish.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
+  for (const pod of pods) {
+    for (const volume of pod.volumes) {
+      items.push({ pod, volumeName: volume.name, resolved: resolveVolume(sources, pod, volume) });
+      yield;
+    }
+  }
+  return items;
+}
+
 /** By whose wish each volume goes where pods differ: a pod that runs must not lose it to one that comes. */
-function ownersOf(
+function* ownersOf(
   items: readonly Item[],
   holdersOf: (volume: VolumeId) => ReadonlySet<PodUid>,
-): ReadonlyMap<VolumeId, Wanted> {
+): Sliced<ReadonlyMap<VolumeId, Wanted>> {
   const owners = new Map<VolumeId, Wanted>();
+  // As of one moment for each volume, however many slices its pods are in.
+  const holdersBy = new Map<VolumeId, ReadonlySet<PodUid>>();
   for (const { pod, resolved } of items) {
+    yield;
     if (!resolved.ok) continue;
     const { spec } = resolved.value;
     const owner = owners.get(spec.id);
     if (owner !== undefined) {
-      const holders = holdersOf(spec.id);
+      const holders = holdersBy.get(spec.id) ?? holdersOf(spec.id);
+      holdersBy.set(spec.id, holders);
       if (holders.has(owner.pod.uid) || !holders.has(pod.reference.uid)) continue;
     }
     owners.set(spec.id, { spec, pod: pod.reference });

@@ -8,6 +8,8 @@ import type {
   FileEntry,
   Host,
 } from '../mount/host.ts';
+import { createRounds } from '../mount/rounds.ts';
+import { createSlices, type Sliced, type Slices } from '../mount/slices.ts';
 import type { PodUid } from '../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk } from './manifest-desk.ts';
@@ -40,6 +42,8 @@ export interface ManifestSourceParts {
   readonly directory: AbsolutePath;
   readonly parser: ManifestParser;
   readonly limits?: ManifestLimits;
+  /** In which the wish is put together; by default such that nobody waits long for it. */
+  readonly slices?: Slices;
   /** How often every file is read, hinted at or not. */
   readonly resyncMs?: number;
   /** How long a disappearance or a change must last before it counts. */
@@ -82,6 +86,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
     limits = DEFAULT_MANIFEST_LIMITS,
     resyncMs = RESYNC_MS,
     settleMs = SETTLE_MS,
+    slices = createSlices({ clock: parts.host }),
   } = parts;
   const listeners = new Set<() => void>();
   let files: ReadonlyMap<string, ManifestFile> = new Map();
@@ -106,6 +111,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   let trouble: Failure | undefined;
   let leaving: Vanishing | undefined;
   let wish: Wish = EMPTY_WISH;
+  let isComplete = false;
   let revision = Math.floor(host.random() * FIRST_REVISION_MAX);
   let retryMs = RETRY_MS;
   let state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
@@ -210,25 +216,33 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
     const leavingBefore = leaving;
     leaving = vanishing(files.values(), { settleMs });
     planLook(trouble === undefined ? nextLookMs(files, listing()) : Math.min(retryMs, resyncMs));
-    const complete = wish.complete || desk.readingSinceMs() > listedMs;
+    const wasComplete = isComplete;
+    isComplete ||= desk.readingSinceMs() > listedMs;
     const isNews = isTroubleNew || !isSameVanishing(leavingBefore, leaving);
-    if (complete !== wish.complete || isNews || differ(toldFiles, files, soonMore)) {
+    if (isComplete !== wasComplete || isNews || differ(toldFiles, files, soonMore)) {
       toldFiles = files;
-      wish = assemble(complete);
-      for (const listener of listeners) listener();
+      assembling.ask();
     }
   }
 
-  function assemble(complete: boolean): Wish {
-    const sources = [...files.values()].map((one) => one.wish);
-    const said: Wish = {
-      ...assembleWish(complete, sources, limits.objectsMax),
-      vanishing: leaving,
-      doubt: trouble,
-    };
-    if (trouble === undefined) return said;
+  const assembling = createRounds<Wish>({
+    slices,
+    begin: () => assemble(files, { complete: isComplete, vanishing: leaving, doubt: trouble }),
+    onDone: (assembled) => {
+      wish = assembled;
+      for (const listener of listeners) listener();
+    },
+  });
+
+  function* assemble(
+    of: ReadonlyMap<string, ManifestFile>,
+    facts: Pick<Wish, 'complete' | 'vanishing' | 'doubt'>,
+  ): Sliced<Wish> {
+    const sources = [...of.values()].map((one) => one.wish);
+    const said = { ...(yield* assembleWish(facts.complete, sources, limits.objectsMax)), ...facts };
+    if (facts.doubt === undefined) return said;
     // What the files said last stays wanted as it is; only that the directory cannot be read has to be told.
-    const rejection: Rejection = { origin: directory, message: trouble.message };
+    const rejection: Rejection = { origin: directory, message: facts.doubt.message };
     return {
       ...said,
       rejected: [rejection, ...said.rejected],
@@ -266,10 +280,12 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
       state = 'idle';
       await list();
       await desk.quiet();
+      await assembling.settled();
     },
     stop() {
       state = 'stopped';
       desk.stop();
+      assembling.stop();
       cancelWatch();
       cancelLook();
       cancelResync();

@@ -1,6 +1,7 @@
 /** What is wanted, as the sources say it: objects, what was refused of them, and what is not known. */
 import type { Failure } from '../mount/failure.ts';
 import type { Cancel } from '../mount/host.ts';
+import { type Sliced, wholly } from '../mount/slices.ts';
 import type { PodUid } from '../plugins/volume.ts';
 import { attachmentRemarks } from './attachment-remark.ts';
 import type { AttachmentSubject } from './attachment-shape.ts';
@@ -94,7 +95,11 @@ interface Gathered {
  * and then by place in the source is taken, the other is refused, and a pod so contradicted is frozen: unknown is not
  * unwanted. A source that would take the wish beyond `objectsMax` is left out and unknown.
  */
-export function assembleWish(complete: boolean, sources: readonly SourceWish[], objectsMax: number): Wish {
+export function* assembleWish(
+  complete: boolean,
+  sources: readonly SourceWish[],
+  objectsMax: number,
+): Sliced<Wish> {
   const gathered: Gathered = {
     pods: new Map(),
     byKind: {
@@ -114,7 +119,8 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
   };
   let objects = 0;
   for (const source of sources.toSorted((a, b) => compareText(a.name, b.name))) {
-    gathered.rejected.push(...source.rejected);
+    yield;
+    for (const rejection of source.rejected) gathered.rejected.push(rejection);
     for (const pod of source.frozenPods) gathered.frozenPods.add(pod);
     if (source.unknown) gathered.unknownOrigins.add(source.name);
     if (objects + source.objects.length > objectsMax) {
@@ -126,10 +132,13 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
       continue;
     }
     objects += source.objects.length;
-    for (const object of source.objects) add(gathered, object);
+    for (const object of source.objects) {
+      add(gathered, object);
+      yield;
+    }
   }
   const { pods, byKind, rejected, unknownOrigins, frozenPods } = gathered;
-  for (const { object, field, message } of attachmentRemarks(byKind))
+  for (const { object, field, message } of yield* attachmentRemarks(byKind))
     rejected.push({ origin: object.place, subject: identityOf(object), field, message });
   return {
     complete,
@@ -150,7 +159,7 @@ export function assembleWish(complete: boolean, sources: readonly SourceWish[], 
 }
 
 /** Nothing has been listed yet. */
-export const EMPTY_WISH: Wish = assembleWish(false, [], 0);
+export const EMPTY_WISH: Wish = wholly(assembleWish(false, [], 0));
 
 /** By code unit: the same on every machine and in every language. */
 export function compareText(a: string, b: string): number {

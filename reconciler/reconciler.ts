@@ -2,6 +2,7 @@
 import { assert, type Failure, type Result } from '../mount/failure.ts';
 import { FIRM_GROUND } from '../mount/ground.ts';
 import type { Cancel } from '../mount/host.ts';
+import { createSlices, type Sliced } from '../mount/slices.ts';
 import { NO_SECRETS } from '../plugins/plugin.ts';
 import type { CallReport } from '../plugins/step.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
@@ -24,7 +25,7 @@ import { createLookout, LATE_EFFECT_MS } from './lookout.ts';
 import { createNotebook } from './notebook.ts';
 import { logDone, logFailure, logHeld } from './operation-log.ts';
 import { isOf, specs } from './specs.ts';
-import { isSameWish } from './wish-change.ts';
+import { createHeededWishes } from './wish-change.ts';
 import { type Blockade, createObstacleBook } from './obstacle-book.ts';
 import type { Obstacle } from './obstacle.ts';
 import { climbs, isSameOperation, type Operation, publicationOf } from './operation.ts';
@@ -75,13 +76,14 @@ export interface Reconciler {
 const EFFECT_DEADLINE_MS = 30_000;
 
 export function createReconciler(parts: ReconcilerParts): Reconciler {
-  const { host, layout, plugins, records, log } = parts;
+  const { host, layout, plugins, records, log, slices = createSlices({ clock: parts.host }) } = parts;
   const policy: Policy = { ...POLICY, ...parts.policy };
   const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
   const dirty = new Set<VolumeId>(actual.keys());
   const obstacles = createObstacleBook(host, (one) =>
     policy.tellInFlight(one, host.nowMs(), parts.effectDeadlineMs ?? EFFECT_DEADLINE_MS),
   );
+  const heeded = createHeededWishes();
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
   let passes = 0;
@@ -230,17 +232,27 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   /** One pass over the volumes that something happened to; never over all because one changed. */
   function pass(): void {
-    scheduled = false;
     if (stopped) return;
     passes += 1;
+    slices.run(reconcileDirty(), () => {
+      scheduled = false;
+      notify();
+    });
+  }
+
+  /** What something happens to meanwhile is among them. */
+  function* reconcileDirty(): Sliced<void> {
     for (const volume of dirty) {
+      if (stopped) return;
       dirty.delete(volume);
       reconcileVolume(volume);
+      yield;
     }
-    notify();
   }
 
   function reconcileVolume(volume: VolumeId): void {
+    const wanted = desired.volumes.get(volume);
+    if (heeded.isNews(volume, wanted)) executor.forgive(volume, 'climbs');
     onDisk.visit(volume);
     wards.visit(volume);
     lookout.visit(volume);
@@ -341,11 +353,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     setDesired(next) {
       const previous = desired;
       desired = next;
-      for (const [id, volume] of next.volumes) {
-        if (!isSameWish(previous.volumes.get(id), volume)) executor.forgive(id, 'climbs');
-      }
-      for (const id of new Set([...previous.volumes.keys(), ...next.volumes.keys(), ...actual.keys()]))
-        touch(id);
+      for (const ids of [previous.volumes, next.volumes, actual]) for (const id of ids.keys()) touch(id);
     },
     wake: (cause) => {
       if (cause.kind === 'operator') forgiveAll(() => true);

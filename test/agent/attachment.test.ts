@@ -1,6 +1,7 @@
 /** VolumeAttachments: what an attach/detach controller says of a volume of this node, and what that comes to. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { wholly } from '../../mount/slices.ts';
 import { desire } from '../../agent/desire.ts';
 import { csiVolumeId } from '../../plugins/volume.ts';
 import type { Failure } from '../../mount/failure.ts';
@@ -27,7 +28,7 @@ const BASE = {
 const LOST = attachmentYaml('a', '{attached: false}');
 
 function stateOf(files: Readonly<Record<string, string>>) {
-  return desire(wishOf({ ...BASE, ...files }), STAND_ALONE);
+  return wholly(desire(wishOf({ ...BASE, ...files }), STAND_ALONE));
 }
 
 /** What is said of the one volume, by these documents together. */

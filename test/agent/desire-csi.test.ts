@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
+import { wholly } from '../../mount/slices.ts';
 import { desire } from '../../agent/desire.ts';
 import { NO_TOKENS, type TokenSource, tokensJson } from '../../agent/token-source.ts';
 import { csiVolumeId, inlineVolumeHandle } from '../../plugins/volume.ts';
@@ -431,7 +432,7 @@ test('a wish that says the same of a secret again gives the same secret: nothing
       secretYaml('login', { password: 'x' }),
     ].join('---\n'),
   });
-  const [before, after] = [1, 2].map(() => volumeOf(desire(wish, STAND_ALONE), DATA).secrets.stage);
+  const [before, after] = [1, 2].map(() => volumeOf(wholly(desire(wish, STAND_ALONE)), DATA).secrets.stage);
   assert.ok(before !== undefined);
   assert.equal(before, after);
 });

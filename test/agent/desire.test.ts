@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { wholly } from '../../mount/slices.ts';
 import { desire } from '../../agent/desire.ts';
 import { csiVolumeId, parsePodUid, podVolumeId, type VolumeId } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredState } from '../../reconciler/desired-state.ts';
@@ -412,7 +413,7 @@ test('A-038: no secret shows in the desired state, however it is printed', () =>
 
 test('gates of the wish are gates of the desired state', () => {
   const wish = wishOf({ 'bad.yaml': 'a: [', 'web.yaml': podYaml('web') });
-  const state = desire({ ...wish, complete: false }, STAND_ALONE);
+  const state = wholly(desire({ ...wish, complete: false }, STAND_ALONE));
   assert.deepEqual([state.complete, [...state.unknownOrigins]], [false, ['bad.yaml']]);
 });
 

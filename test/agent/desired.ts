@@ -1,5 +1,6 @@
 /** From documents to a desired state, and what tests ask of it. */
 import assert from 'node:assert/strict';
+import { wholly } from '../../mount/slices.ts';
 import { desire, type DesireOptions } from '../../agent/desire.ts';
 import { NO_TOKENS } from '../../agent/token-source.ts';
 import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
@@ -21,7 +22,7 @@ export const DATA = csiVolumeId('test.csi.example', 'handle-pv-data');
 export function desiredWith(options: Partial<DesireOptions>, ...documents: readonly string[]): DesiredState {
   const wish = wishOf({ 'all.yaml': documents.join('---\n') });
   assert.deepEqual(wish.rejected, []);
-  return desire(wish, { ...STAND_ALONE, ...options });
+  return wholly(desire(wish, { ...STAND_ALONE, ...options }));
 }
 
 export function desired(...documents: readonly string[]): DesiredState {

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { createManifestSource } from '../../agent/manifest-source.ts';
 import type { Wish, WishSource } from '../../agent/wish.ts';
+import { createSlices } from '../../mount/slices.ts';
 import { DirectoryHost } from './directory-host.ts';
 import { IN_PROCESS_PARSER } from './in-process-parser.ts';
 import {
@@ -26,18 +27,25 @@ interface Bench {
   changes(): number;
 }
 
-async function bench(files: Readonly<Record<string, string>> = {}, settleMs = SETTLE_MS): Promise<Bench> {
+async function bench(
+  files: Readonly<Record<string, string>> = {},
+  settleMs = SETTLE_MS,
+  piecesMax = Number.POSITIVE_INFINITY,
+): Promise<Bench> {
   const host = new DirectoryHost();
   for (const [name, text] of Object.entries(files)) host.write(name, text);
   const source = createManifestSource({
     host,
     directory: path('/etc/manifests'),
     parser: IN_PROCESS_PARSER,
+    slices: createSlices({ clock: host, piecesMax }),
     settleMs,
   });
   let changes = 0;
   source.onChange(() => (changes += 1));
-  await source.start();
+  const started = source.start();
+  if (piecesMax !== Number.POSITIVE_INFINITY) await host.advance(1);
+  await started;
   return { host, source, changes: () => changes };
 }
 
@@ -54,6 +62,19 @@ function isSafe(wish: Wish, uid: string, origin: string): boolean {
 test('the first listing is the wish, and it is complete', async () => {
   const { source } = await bench({ 'web.yaml': podYaml('web'), 'none.json': '{"kind":"List","items":[]}' });
   assert.deepEqual([source.current().complete, podsOf(source.current())], [true, ['uid-web']]);
+});
+
+test('a wish that is put together in slices is seen whole, or not at all', async () => {
+  const { host, source, changes } = await bench({ 'web.yaml': podYaml('web') }, SETTLE_MS, 1);
+  const seen: (readonly string[])[] = [];
+  source.onChange(() => seen.push(podsOf(source.current())));
+  const before = changes();
+  host.write('app.yaml', `${podYaml('app')}---\n${podYaml('db')}`);
+  await host.hint();
+  await host.advance(1);
+  assert.deepEqual(podsOf(source.current()), ['uid-app', 'uid-db', 'uid-web']);
+  assert.equal(changes(), before + 1);
+  assert.deepEqual(seen, [podsOf(source.current())]);
 });
 
 test('only regular files named .yaml, .yml or .json and not beginning with a dot are read', async () => {

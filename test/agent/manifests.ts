@@ -1,4 +1,5 @@
 /** Builders of manifests: what a person would have written. */
+import { wholly } from '../../mount/slices.ts';
 import type { fail, Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { Sensitive } from '../../plugins/sensitive.ts';
@@ -158,7 +159,7 @@ export function wishOf(files: Readonly<Record<string, string>>): Wish {
     };
     return observe(name, undefined, look, listing).wish;
   });
-  return assembleWish(true, sources, DEFAULT_MANIFEST_LIMITS.objectsMax);
+  return wholly(assembleWish(true, sources, DEFAULT_MANIFEST_LIMITS.objectsMax));
 }
 
 /** The only rejection, as `field: message`; fails when there is none or more than one. */

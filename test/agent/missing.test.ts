@@ -1,6 +1,7 @@
 /** What is missing because it was refused is told so: "does not exist" sends people to look for a file they have. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { wholly } from '../../mount/slices.ts';
 import { desire } from '../../agent/desire.ts';
 import type { DesiredState } from '../../reconciler/desired-state.ts';
 import { blockedIn, STAND_ALONE, unresolvedIn } from './desired.ts';
@@ -19,7 +20,7 @@ const web = podYaml('web', { data: claimSource('data') });
 function withRefused(...documents: readonly string[]): DesiredState {
   const wish = wishOf({ 'all.yaml': documents.join('---\n') });
   assert.equal(wish.rejected.length, 1, JSON.stringify(wish.rejected));
-  return desire(wish, STAND_ALONE);
+  return wholly(desire(wish, STAND_ALONE));
 }
 
 test('a PersistentVolume that was refused is not said to be missing, but why it was refused', () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
+import { wholly } from '../../mount/slices.ts';
 import { assembleWish, type Wish } from '../../agent/wish.ts';
 import { parseQuantityBytes } from '../../agent/quantity.ts';
 import { mountOptionProblem } from '../../agent/mount-option.ts';
@@ -272,7 +273,7 @@ test('a file that would take the wish beyond its bound is left out and unknown',
     const pod = [...wishOf(files).pods.values()].filter((one) => one.origin === name);
     return { name, objects: pod, rejected: [], unknown: false, frozenPods: new Set<never>() };
   });
-  const wish = assembleWish(true, sources, 1);
+  const wish = wholly(assembleWish(true, sources, 1));
   assert.deepEqual([[...wish.pods.keys()], [...wish.unknownOrigins]], [['uid-a'], ['b.yaml']]);
 });
 

@@ -141,8 +141,12 @@ type Running = ReturnType<AgentView['reconciler']['running']>;
 
 export function checkStep(sim: Simulation): void {
   sim.world.quarantine.look();
-  const actual = sim.earlyView()?.reconciler.actual();
-  if (actual !== undefined) sim.world.told.look(actual);
+  const early = sim.earlyView();
+  if (early !== undefined) {
+    sim.world.told.look(early.reconciler.actual());
+    // From the first one on: of what began long ago the wish may be another by now.
+    checkBeginnings(sim, early, early.reconciler.running());
+  }
   const view = sim.view();
   sim.world.attachmentWatch.look(view, sim.time.nowMs());
   if (view === undefined) return;
@@ -160,7 +164,6 @@ export function checkStep(sim: Simulation): void {
     if (volume.quarantine !== undefined) checkClean(sim, volume);
   }
   checkOperations(sim, running);
-  checkBeginnings(sim, view, running);
   if (sim.life?.stopping === false) {
     checkObstacles(sim, view);
     checkReasons(sim, view);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NO_ABSENCE } from './absence.ts';
 import { REGRESSIONS } from './regressions.ts';
+import { ONE_SLICE } from './sim-slices.ts';
 import { simulate } from './simulate.ts';
 import { aboutChangedDisks, aboutHung } from './stories.ts';
 import type { Plan } from './swarm.ts';
@@ -22,7 +23,8 @@ function asDrawn(plan: Plan): Plan {
 for (const { seed, sentence, plan = asDrawn, isOfAbsence } of REGRESSIONS) {
   test(`seed ${seed}: ${sentence}`, async () => {
     const absence = isOfAbsence === true ? {} : { absence: NO_ABSENCE };
-    const { violation } = await simulate(seed, { plan: (drawn) => ({ ...plan(drawn), ...absence }) });
+    const asFound = { ...absence, slices: ONE_SLICE };
+    const { violation } = await simulate(seed, { plan: (drawn) => ({ ...plan(drawn), ...asFound }) });
     assert.equal(violation && `${violation.invariant}: ${violation.text}`, undefined);
   });
 }

@@ -20,6 +20,7 @@ import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { createRandom, type Random } from './random.ts';
 import { SimHost } from './sim-host.ts';
+import { createSimSlices, drawSlices } from './sim-slices.ts';
 import { createSimParser, drawParser, type ParserNature } from './sim-parser.ts';
 import { SimKernel } from './sim-kernel.ts';
 import { configOf } from './sim-config.ts';
@@ -88,6 +89,7 @@ const DEATHS_SEED = 4_000_000_007;
 const ABSENCE_SEED = 5_000_000_029;
 const HANGS_SEED = 7_000_000_003;
 const STRANGERS_SEED = 6_000_000_023;
+const SLICES_SEED = 7_000_000_033;
 /** Of the seeds. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -115,6 +117,7 @@ export class Simulation {
   readonly #parserRandom: Random;
   readonly #parser: ParserNature | undefined;
   readonly #manifestParser = createRememberingParser();
+  readonly #slicesRandom: Random;
   readonly #crashedAt = new Set<string>();
   #lives = 0;
   #crashes = 0;
@@ -130,7 +133,9 @@ export class Simulation {
     const extra = createRandom(seed - STRANGERS_SEED);
     const strangers = extra.chance(STRANGERS_SHARE);
     const doubledRoot = extra.chance(DOUBLED_ROOT_SHARE);
-    const plan = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot };
+    this.#slicesRandom = createRandom(seed + SLICES_SEED);
+    const slices = drawSlices(this.#slicesRandom.fork());
+    const plan = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot, slices };
     this.plan = mutation.plan?.(plan) ?? plan;
     this.#parserRandom = createRandom(seed + PARSER_SEED);
     this.#parser = drawParser(this.#parserRandom);
@@ -338,6 +343,7 @@ export class Simulation {
             }),
       config: this.config,
       log: this.#log(host),
+      slices: createSimSlices(host, this.plan.slices, this.#slicesRandom.fork()),
       ...(policy === undefined ? {} : { policy }),
     });
     const life: Life = { number, host, agent, started: false, stopping: false, listings };

@@ -136,6 +136,11 @@ export function aboutDeadAndTaken(plan: Plan): Plan {
   };
 }
 
+/** The agent gives the loop back after every piece of its work: as on a node of many thousands of volumes. */
+export function aboutSlices(plan: Plan): Plan {
+  return { ...plan, slices: { piecesMax: 1, pauseMsMax: 20 } };
+}
+
 /** Volumes that are given to groups, and die meanwhile. */
 export function aboutDeadAndWalked(plan: Plan): Plan {
   const walked = aboutGroups(plan);
@@ -260,6 +265,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'dead-file-systems': aboutDeadFileSystems,
   'dead-and-taken': aboutDeadAndTaken,
   'dead-and-walked': aboutDeadAndWalked,
+  slices: aboutSlices,
   'full-disk': aboutFullDisks,
   'sick-disk': aboutSickDisks,
   undoing: aboutUndoing,

@@ -15,6 +15,7 @@ import {
 import type { FsGroupPolicy } from '../../plugins/volume.ts';
 import { withLateness } from './late-plan.ts';
 import type { Random } from './random.ts';
+import { ONE_SLICE, type SlicePlan } from './sim-slices.ts';
 import { type EffectFaults, type EffectKind, EFFECTS, type Weather } from './weather.ts';
 
 export interface DriverPlan {
@@ -100,6 +101,7 @@ export interface Plan {
   readonly strangers: boolean;
   /** The root directory is bound onto itself on a shared `/`. */
   readonly doubledRoot: boolean;
+  readonly slices: SlicePlan;
 }
 
 /** Many short stories find more than few long ones. */
@@ -173,6 +175,7 @@ function drawPlan(random: Random): Plan {
     absence: NO_ABSENCE,
     strangers: false,
     doubledRoot: false,
+    slices: ONE_SLICE,
   };
 }
 
