@@ -90,7 +90,7 @@ test('the status socket answers while a large wish is being read', async (t) => 
   assert.equal(taken[0]?.desired.volumes.size, 900);
 });
 
-test('what is desired is of one wish: the newer one is read after it, and seen nowhere before it is taken', async () => {
+test('what is desired is of one wish: a newer one is read after it, and not seen before', async () => {
   const [first, second] = [wishOfPods(40), wishOfPods(60)];
   const { reader, taken, want } = bench(first);
   reader.read();

@@ -30,7 +30,14 @@ function bench() {
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt({ volumes: [], gone: [], placesRead: true, complete: true, unknown: undefined });
+  reconciler.adopt({
+    volumes: [],
+    gone: [],
+    placesRead: true,
+    complete: true,
+    unknown: undefined,
+    unreadPlaces: [],
+  });
   return { host, plugins, reconciler };
 }
 

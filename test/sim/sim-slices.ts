@@ -1,4 +1,4 @@
-/** Long work of the agent in virtual time: in some seeds it gives the loop back after a few pieces, and things happen. */
+/** Long work of the agent in virtual time: in some seeds it is left after a few pieces, and things happen meanwhile. */
 import type { Host } from '../../mount/host.ts';
 import { createSlices, type Slices } from '../../mount/slices.ts';
 import type { Random } from './random.ts';
