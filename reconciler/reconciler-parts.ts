@@ -1,7 +1,6 @@
 /** What a reconciler is made of. */
 import type { Ground } from '../mount/ground.ts';
 import type { Host } from '../mount/host.ts';
-import type { Slices } from '../mount/slices.ts';
 import type { Layout } from '../plugins/layout.ts';
 import type { PluginRegistry, VolumeSecrets } from '../plugins/plugin.ts';
 import type { VolumeSpec } from '../plugins/volume.ts';
@@ -35,8 +34,6 @@ export interface ReconcilerParts {
   readonly records: RecordStore;
   readonly recovered: ActualState;
   readonly log: Log;
-  /** Of a pass over many volumes; by default such that nobody waits long for it. */
-  readonly slices?: Slices;
   readonly backOff: BackOffLimits;
   readonly laneWidth: (lane: string) => number;
   /** The safety net: how often everything is planned again and belief is compared with the mount table. */

@@ -2,7 +2,6 @@
 import { assert, type Failure, type Result } from '../mount/failure.ts';
 import { FIRM_GROUND } from '../mount/ground.ts';
 import type { Cancel } from '../mount/host.ts';
-import { createSlices, type Sliced } from '../mount/slices.ts';
 import { NO_SECRETS } from '../plugins/plugin.ts';
 import type { CallReport } from '../plugins/step.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
@@ -76,7 +75,7 @@ export interface Reconciler {
 const EFFECT_DEADLINE_MS = 30_000;
 
 export function createReconciler(parts: ReconcilerParts): Reconciler {
-  const { host, layout, plugins, records, log, slices = createSlices({ clock: parts.host }) } = parts;
+  const { host, layout, plugins, records, log } = parts;
   const policy: Policy = { ...POLICY, ...parts.policy };
   const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
   const dirty = new Set<VolumeId>(actual.keys());
@@ -232,22 +231,14 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   /** One pass over the volumes that something happened to; never over all because one changed. */
   function pass(): void {
+    scheduled = false;
     if (stopped) return;
     passes += 1;
-    slices.run(reconcileDirty(), () => {
-      scheduled = false;
-      notify();
-    });
-  }
-
-  /** What something happens to meanwhile is among them. */
-  function* reconcileDirty(): Sliced<void> {
     for (const volume of dirty) {
-      if (stopped) return;
       dirty.delete(volume);
       reconcileVolume(volume);
-      yield;
     }
+    notify();
   }
 
   function reconcileVolume(volume: VolumeId): void {
