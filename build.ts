@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Metafile } from 'esbuild';
-import { PROGRAM_FIRST_LINE } from './mount/node-start.ts';
+import { PROGRAM_FIRST_LINE } from './mount/process/node-start.ts';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const DIST = join(ROOT, 'dist');

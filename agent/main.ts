@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url';
 import type { Command, Option } from 'commander';
 import { done, fail, ok, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
-import { withoutDebugger } from '../mount/node-start.ts';
-import { forbidCores, openDebugger, sealProcess } from '../mount/process-seal.ts';
-import type { Log } from '../reconciler/log.ts';
-import type { Config, ConfigFlags, ConfigReading } from './config.ts';
-import { EXIT_CODES } from './exit-code.ts';
+import { withoutDebugger } from '../mount/process/node-start.ts';
+import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-seal.ts';
+import type { Log } from '../mount/process/log.ts';
+import type { Config, ConfigFlags, ConfigReading } from './config/config.ts';
+import { EXIT_CODES } from './config/exit-code.ts';
 import {
   AGENT_NOTES,
   EXPLAIN_NOTES,
@@ -17,13 +17,13 @@ import {
   PROGRAM_NOTES,
   QUARANTINE_NOTES,
   STATUS_NOTES,
-} from './help.ts';
-import { createScreen } from './process-screen.ts';
-import { addManifestCommands } from './manifest-subcommands.ts';
-import type { QuarantineOptions } from './quarantine-command.ts';
-import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './setting.ts';
-import type { OutputFormat } from './show.ts';
-import { BUILD } from './version.ts';
+} from './cli/help.ts';
+import { createScreen } from './cli/process-screen.ts';
+import { addManifestCommands } from './cli/manifest-subcommands.ts';
+import type { QuarantineOptions } from './cli/quarantine-command.ts';
+import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './config/setting.ts';
+import type { OutputFormat } from './cli/show.ts';
+import { BUILD } from './config/version.ts';
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
 const CONFIG_LINES_MAX = 10_000;
@@ -93,7 +93,7 @@ function addLookCommands(program: Command, commander: Commander, ended: (shown: 
     .addHelpText('after', STATUS_NOTES)
     .action(
       async ({ output, watch, socket: path }: { output: OutputFormat; watch?: true; socket: string }) => {
-        const { showStatus, watchStatus } = await import('./show.ts');
+        const { showStatus, watchStatus } = await import('./cli/show.ts');
         const screen = createScreen();
         if (watch === true) await watchStatus(path, output, screen);
         else ended(await showStatus(path, output, screen));
@@ -111,7 +111,7 @@ function addLookCommands(program: Command, commander: Commander, ended: (shown: 
     .addHelpText('after', EXPLAIN_NOTES)
     .action(
       async (subject: string, { output, socket: path }: { output: 'text' | 'json'; socket: string }) => {
-        const { showExplanation } = await import('./show.ts');
+        const { showExplanation } = await import('./cli/show.ts');
         ended(await showExplanation(path, subject, output, createScreen()));
       },
     );
@@ -121,7 +121,7 @@ function addLookCommands(program: Command, commander: Commander, ended: (shown: 
     .description('Prints the version of this program.')
     .addOption(format('text', 'json'))
     .action(async ({ output }: { output: 'text' | 'json' }) => {
-      const { showVersion } = await import('./show.ts');
+      const { showVersion } = await import('./cli/show.ts');
       showVersion(output, process.versions.node, createScreen());
     });
 }
@@ -141,20 +141,20 @@ function addQuarantineCommand(program: Command, commander: Commander, ended: (sh
     quarantine.command(usage).description(description).addOption(format('table', 'json')).addOption(socket());
   add('list', 'Shows what is in quarantine, why, and what each waits for.').action(
     async (options: QuarantineOptions) => {
-      const { listQuarantine } = await import('./quarantine-command.ts');
+      const { listQuarantine } = await import('./cli/quarantine-command.ts');
       ended(await listQuarantine(options, createScreen()));
     },
   );
   add('add <volume>', 'Takes a volume down, wanted or not, until it is proven clean.').action(
     async (volume: string, options: QuarantineOptions) => {
-      const { addToQuarantine } = await import('./quarantine-command.ts');
+      const { addToQuarantine } = await import('./cli/quarantine-command.ts');
       ended(await addToQuarantine(volume, options, createScreen()));
     },
   );
   add('clear <volume>', 'Lets a volume go without proof; data may be lost.')
     .option('--yes', 'do it; without this only what it means is said')
     .action(async (volume: string, { yes = false, ...options }: QuarantineOptions & { yes?: boolean }) => {
-      const { clearQuarantine } = await import('./quarantine-command.ts');
+      const { clearQuarantine } = await import('./cli/quarantine-command.ts');
       ended(await clearQuarantine(volume, { ...options, yes }, createScreen()));
     });
 }
@@ -194,7 +194,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     return EXIT_CODES.configuration;
   }
   const warnings = forbidCores();
-  const { describeProblem } = await import('./config.ts');
+  const { describeProblem } = await import('./config/config.ts');
   const reading = await readConfig(configFile, flags);
   if (!reading.ok) {
     const lines = reading.problems.map((problem) => `  ${describeProblem(problem)}\n`);
@@ -212,7 +212,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
       process.exit(EXIT_CODES.failure);
     });
   }
-  const { runAgent } = await import('./run-agent.ts');
+  const { runAgent } = await import('./process/run-agent.ts');
   const stopAsked = nextStopSignal();
   const starting = runAgent({
     config: reading.value,
@@ -264,12 +264,12 @@ function nextStopSignal(): Promise<string> {
 }
 
 async function readConfig(file: string | undefined, flags: ConfigFlags): Promise<ConfigReading> {
-  const { parseConfig } = await import('./config.ts');
+  const { parseConfig } = await import('./config/config.ts');
   const text = readConfigText(file);
   const name = file ?? DEFAULT_CONFIG_FILE;
   if (!text.ok) return badFile(name, text.failure.message);
   if (text.value === undefined) return parseConfig(undefined, flags, hostname());
-  const { parseManifest } = await import('./manifest.ts');
+  const { parseManifest } = await import('./source/manifests/manifest.ts');
   const documents = parseManifest(text.value, {
     fileBytesMax: CONFIG_BYTES_MAX,
     linesMax: CONFIG_LINES_MAX,
@@ -304,7 +304,7 @@ function readConfigText(file: string | undefined): Result<string | undefined> {
 }
 
 async function createProcessLog({ format, level }: Config['log']): Promise<Log> {
-  const { createLog } = await import('./journal-log.ts');
+  const { createLog } = await import('../mount/process/journal-log.ts');
   // A journal that is restarted breaks the pipe for a moment; lines may be lost, volumes are not.
   process.stderr.on('error', () => {});
   const chosen = format === 'auto' ? (process.stderr.isTTY ? 'human' : 'json') : format;
@@ -366,8 +366,8 @@ function errorCode(error: unknown): string {
 sealProcess();
 // A broker is started for every few mounts and must be small: it loads nothing of what follows.
 if (process.argv[2] === 'broker') {
-  const { runBroker } = await import('../mount/broker.ts');
-  await runBroker(async () => (await import('./manifest-child.ts')).parseManifestParts);
+  const { runBroker } = await import('../mount/broker/broker.ts');
+  await runBroker(async () => (await import('./source/manifests/manifest-child.ts')).parseManifestParts);
 } else {
   process.exitCode = await runCommandLine();
 }

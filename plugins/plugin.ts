@@ -1,7 +1,7 @@
 /** What a kind of volume must be able to do. The reconciler knows volumes only through this. */
 import type { Failure, Result } from '../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../mount/host.ts';
-import type { SecretData, Sensitive } from './sensitive.ts';
+import type { SecretData, Sensitive } from './secret/sensitive.ts';
 import type { CallReport } from './step.ts';
 import type { Bytes, FsGroup, PluginName, PublicationSpec, VolumeSpec } from './volume.ts';
 

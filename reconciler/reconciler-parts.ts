@@ -1,17 +1,17 @@
 /** What a reconciler is made of. */
 import type { Ground } from '../mount/ground.ts';
 import type { Host } from '../mount/host.ts';
-import type { Layout } from '../plugins/layout.ts';
+import type { Layout } from '../plugins/layout/layout.ts';
 import type { PluginRegistry, VolumeSecrets } from '../plugins/plugin.ts';
 import type { VolumeSpec } from '../plugins/volume.ts';
-import { type ActualState, begin, learn } from './actual-state.ts';
-import type { BackOffLimits } from './back-off.ts';
-import { tellInFlight } from './in-flight-text.ts';
-import type { Log } from './log.ts';
-import { planVolume } from './plan.ts';
-import type { RecordStore } from './record.ts';
-import { mayBegin } from './record-duty.ts';
-import { verifyMounts } from './verify.ts';
+import { type ActualState, begin, learn } from './model/actual-state.ts';
+import type { BackOffLimits } from './model/back-off.ts';
+import { tellInFlight } from './run/in-flight-text.ts';
+import type { Log } from '../mount/process/log.ts';
+import { planVolume } from './model/plan.ts';
+import type { RecordStore } from './recovery/record.ts';
+import { mayBegin } from './recovery/record-duty.ts';
+import { verifyMounts } from './recovery/verify.ts';
 
 /** The pure parts, replaceable so that a test can plant a bug and see it caught. */
 export interface Policy {

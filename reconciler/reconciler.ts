@@ -11,33 +11,33 @@ import {
   isForgettable,
   isToldOnce,
   type Outcome,
-} from './actual-state.ts';
-import { attachmentUidNow } from './attachment-identity.ts';
-import { createForgiveness } from './forgiveness.ts';
-import { createHolderSearch } from './holder-search.ts';
-import type { LayoutFinds } from './adopt.ts';
-import { type DesiredState, NOTHING_KNOWN } from './desired-state.ts';
-import { createExecutor, type Executor, type Finished, type InFlight } from './executor.ts';
-import { waitingFor } from './last-to-go.ts';
-import { createLayoutKnowledge } from './layout-knowledge.ts';
-import { createLookout, LATE_EFFECT_MS } from './lookout.ts';
-import { createNotebook } from './notebook.ts';
-import { logDone, logFailure, logHeld } from './operation-log.ts';
-import { isOf, specs } from './specs.ts';
-import { createHeededWishes } from './wish-change.ts';
-import { type Blockade, createObstacleBook } from './obstacle-book.ts';
-import type { Obstacle } from './obstacle.ts';
-import { climbs, isSameOperation, type Operation, publicationOf } from './operation.ts';
-import { performVerb } from './perform.ts';
-import { createWards } from './ward.ts';
-import type { VolumePlan } from './plan.ts';
-import { createRecordDuty } from './record-duty.ts';
+} from './model/actual-state.ts';
+import { attachmentUidNow } from './model/attachment-identity.ts';
+import { createForgiveness } from './run/back-off-reset.ts';
+import { createHolderSearch } from './run/holder-search.ts';
+import type { LayoutFinds } from './recovery/reconstruct.ts';
+import { type DesiredState, NOTHING_KNOWN } from './model/desired-state.ts';
+import { createExecutor, type Executor, type Finished, type InFlight } from './run/executor.ts';
+import { waitingFor } from './model/last-to-go.ts';
+import { createLayoutKnowledge } from './recovery/reconstruct-gate.ts';
+import { createLookout, LATE_EFFECT_MS } from './run/lookout.ts';
+import { createNotebook } from './recovery/record-writer.ts';
+import { logDone, logFailure, logHeld } from './run/operation-log.ts';
+import { isOf, specs } from './model/specs.ts';
+import { createHeededWishes } from './model/wish-change.ts';
+import { type Blockade, createObstacleBook } from './run/obstacle-book.ts';
+import type { Obstacle } from './model/obstacle.ts';
+import { climbs, isSameOperation, type Operation, publicationOf } from './model/operation.ts';
+import { performVerb } from './run/perform.ts';
+import { createWards } from './run/quarantine-control.ts';
+import type { VolumePlan } from './model/plan.ts';
+import { createRecordDuty } from './recovery/record-duty.ts';
 import { POLICY, type Policy, type ReconcilerParts } from './reconciler-parts.ts';
-import { createResync } from './resync.ts';
-import { noteSickness } from './sickness.ts';
-import { specToClimbBy } from './standing.ts';
-import { startingPoint } from './starting-point.ts';
-import { withOpenCall } from './tombstone.ts';
+import { createResync } from './run/resync.ts';
+import { noteSickness } from './model/sickness.ts';
+import { specToClimbBy } from './model/staged-spec.ts';
+import { startingPoint } from './run/starting-point.ts';
+import { withOpenCall } from './model/tombstone.ts';
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */
 export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { FAILURE_RETRY } from '../mount/failure.ts';
-import { failureOf } from '../plugins/csi/status.ts';
+import { failureOf } from '../plugins/csi/wire/status.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const LINE_COLUMNS_MAX = 120;

@@ -44,14 +44,14 @@ test('imports only go down the stairs', () => {
 
 /** Where each package may be imported: one file, so that it can be replaced in an afternoon. */
 const IMPORTER: Readonly<Record<string, string>> = {
-  '@grpc/grpc-js': 'plugins/csi/grpc.ts',
-  chokidar: 'agent/directory-watcher.ts',
+  '@grpc/grpc-js': 'plugins/csi/wire/grpc.ts',
+  chokidar: 'agent/source/manifests/directory-watcher.ts',
   commander: 'agent/main.ts',
   execa: 'mount/tool.ts',
-  'p-queue': 'reconciler/executor.ts',
-  pino: 'agent/journal-log.ts',
-  valibot: 'agent/config.ts',
-  yaml: 'agent/manifest.ts',
+  'p-queue': 'reconciler/run/executor.ts',
+  pino: 'mount/process/journal-log.ts',
+  valibot: 'agent/config/config.ts',
+  yaml: 'agent/source/manifests/manifest.ts',
 };
 
 test('each third-party package is imported in exactly one place', () => {
@@ -124,7 +124,7 @@ test('nothing in the product imports a test', () => {
 });
 
 test('every source file is imported by something', () => {
-  const entries = new Set(['agent/main.ts', 'mount/broker-main.ts', 'plugins/loopfile/main.ts']);
+  const entries = new Set(['agent/main.ts', 'mount/broker/broker-main.ts', 'plugins/loopfile/main.ts']);
   const imported = new Set(
     [...product, ...sourcesBelow('test')].flatMap((source) =>
       source.imports.map((name) => resolved(source, name)),

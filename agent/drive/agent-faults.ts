@@ -5,17 +5,17 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
-import { createParserBroker } from '../../mount/parser-broker.ts';
-import { createLinuxHost } from '../../mount/linux-host.ts';
-import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
-import type { Log } from '../../reconciler/log.ts';
-import { type Agent, createAgent } from '../agent.ts';
-import { createChildParser } from '../child-parser.ts';
-import { type Config, parseConfig } from '../config.ts';
-import { createDirectoryWatcher } from '../directory-watcher.ts';
-import { isSettled } from '../settled.ts';
+import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
+import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
+import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
+import type { Log } from '../../mount/process/log.ts';
+import { type Agent, createAgent } from '../node/agent.ts';
+import { createChildParser } from '../source/manifests/child-parser.ts';
+import { type Config, parseConfig } from '../config/config.ts';
+import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts';
+import { isSettled } from '../status/settled.ts';
 import { createFaults, type FaultClass } from './fault-class.ts';
-import type { Life, TestVolume } from './life.ts';
+import type { Life, TestVolume } from './rig/life.ts';
 import {
   CLOCK,
   kindOf,
@@ -26,11 +26,11 @@ import {
   removeFile,
   replaceFile,
   writeProbe,
-} from './machine.ts';
-import { CallOracle } from './oracle.ts';
-import { startProxy } from './proxy.ts';
-import type { Notes } from './verdict.ts';
-import { POD_UID, PV, volumeManifest } from './volume-manifest.ts';
+} from './rig/machine.ts';
+import { CallOracle } from './oracle/oracle.ts';
+import { startProxy } from './proxy/proxy.ts';
+import type { Notes } from './oracle/verdict.ts';
+import { POD_UID, PV, volumeManifest } from './rig/volume-manifest.ts';
 
 export interface AgentDrive {
   readonly life: Life;

@@ -1,7 +1,7 @@
 /** The command `mooring drive`. */
-import { forbidCores } from '../../mount/process-seal.ts';
-import { EXIT_CODES } from '../exit-code.ts';
-import type { Screen } from '../show.ts';
+import { forbidCores } from '../../mount/broker/process-seal.ts';
+import { EXIT_CODES } from '../config/exit-code.ts';
+import type { Screen } from '../cli/show.ts';
 import type { DriveFlags } from './read-options.ts';
 
 /** What of commander is used here; main.ts has its one import. */
@@ -88,8 +88,8 @@ async function runDriveCommand(
   const screen = createScreen();
   for (const warning of forbidCores()) screen.complain(`mooring: ${warning}\n`);
   const { readOptions } = await import('./read-options.ts');
-  const { readSecretsFile, removeScratch } = await import('./machine.ts');
-  const { cannotUnshare, runInside, scratchInside } = await import('./namespace.ts');
+  const { readSecretsFile, removeScratch } = await import('./rig/machine.ts');
+  const { cannotUnshare, runInside, scratchInside } = await import('./rig/namespace.ts');
   const directory = scratchInside();
   const guard = process.ppid;
   const secrets = flags.secretsFile === undefined ? undefined : await readSecretsFile(flags.secretsFile);

@@ -7,17 +7,17 @@ import {
   IdentityService,
   NodeService,
   PluginCapability_Service_Type as Service,
-} from '../../plugins/csi/generated/csi.ts';
-import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/grpc.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
+import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { createChance } from './chance.ts';
-import type { DriveOptions } from './drive-options.ts';
-import { type Answer, answerText, createDriverClient, type DriverClient } from './driver-client.ts';
-import { createDriverProcess, type DriverProcess } from './driver-child.ts';
+import type { DriveOptions } from './rig/drive-options.ts';
+import { type Answer, answerText, createDriverClient, type DriverClient } from './rig/driver-client.ts';
+import { createDriverProcess, type DriverProcess } from './rig/driver-child.ts';
 import { CLEAN_UP, DUTIES, REGISTRATION } from './duties.ts';
-import type { Duty } from './duty.ts';
-import { receivesMounts } from './duty-identity.ts';
+import type { Duty } from './duty/duty.ts';
+import { receivesMounts } from './duty/duty-identity.ts';
 import { FAULT_CLASSES, FAULT_TITLES, faultDutyName } from './fault-class.ts';
-import { Life } from './life.ts';
+import { Life } from './rig/life.ts';
 import {
   CLOCK,
   forceUnmount,
@@ -27,11 +27,11 @@ import {
   makeDirectory,
   mountsBelow,
   pause,
-} from './machine.ts';
-import { numbersOf } from './oracle-nature.ts';
-import { announcedEndpoint, confirmRegistration, findRegistrationSocket } from './registration.ts';
-import type { DriverFacts, Rig } from './rig.ts';
-import { isGood, Notes, type Verdict } from './verdict.ts';
+} from './rig/machine.ts';
+import { numbersOf } from './oracle/oracle-nature.ts';
+import { announcedEndpoint, confirmRegistration, findRegistrationSocket } from './rig/registration.ts';
+import type { DriverFacts, Rig } from './rig/rig.ts';
+import { isGood, Notes, type Verdict } from './oracle/verdict.ts';
 
 export interface DriveParts {
   readonly options: DriveOptions;

@@ -1,15 +1,15 @@
 /** All duties of a driver, in the order they are tried. */
-import { ATTACH_DUTY } from './duty-attach.ts';
-import { BLOCK_DUTY } from './duty-block.ts';
-import { CONCURRENCY_DUTY } from './duty-concurrency.ts';
-import { ERROR_DUTIES } from './duty-errors.ts';
-import { EXPAND_DUTY } from './duty-expand.ts';
-import { IDENTITY_DUTIES } from './duty-identity.ts';
-import { LOOK_DUTIES } from './duty-look.ts';
-import { PUBLISH_DUTIES, UNPUBLISH_DUTY } from './duty-publish.ts';
-import { RESTART_DUTIES } from './duty-restart.ts';
-import { STAGE_DUTIES, UNSTAGE_DUTY } from './duty-stage.ts';
-import type { Duty } from './duty.ts';
+import { ATTACH_DUTY } from './duty/duty-attach.ts';
+import { BLOCK_DUTY } from './duty/duty-block.ts';
+import { CONCURRENCY_DUTY } from './duty/duty-concurrency.ts';
+import { ERROR_DUTIES } from './duty/duty-errors.ts';
+import { EXPAND_DUTY } from './duty/duty-expand.ts';
+import { IDENTITY_DUTIES } from './duty/duty-identity.ts';
+import { LOOK_DUTIES } from './duty/duty-look.ts';
+import { PUBLISH_DUTIES, UNPUBLISH_DUTY } from './duty/duty-publish.ts';
+import { RESTART_DUTIES } from './duty/duty-restart.ts';
+import { STAGE_DUTIES, UNSTAGE_DUTY } from './duty/duty-stage.ts';
+import type { Duty } from './duty/duty.ts';
 import { FAULT_CLASSES, faultDutyName } from './fault-class.ts';
 
 export const DUTIES: readonly Duty[] = [

@@ -1,5 +1,5 @@
 /** The ways a proxy makes calls go wrong, and how it chooses which. */
-import type { ArrivingCall, Injection } from './proxy.ts';
+import type { ArrivingCall, Injection } from './proxy/proxy.ts';
 
 export const FAULT_CLASSES = ['delay', 'lost-reply', 'unreached', 'refused', 'aborted'] as const;
 export type FaultClass = (typeof FAULT_CLASSES)[number];

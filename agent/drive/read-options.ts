@@ -1,13 +1,18 @@
 /** The command line of `mooring drive` as options, with every problem at once. Pure, but for what it is given. */
 import type { Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
-import { VolumeCapability_AccessMode_Mode as Mode } from '../../plugins/csi/generated/csi.ts';
+import { VolumeCapability_AccessMode_Mode as Mode } from '../../plugins/csi/wire/generated/csi.ts';
 import { VOLUME_HANDLE_BYTES_MAX } from '../../plugins/volume.ts';
-import { parseManifest } from '../manifest.ts';
-import { DEFAULT_MANIFEST_LIMITS } from '../manifest-limits.ts';
-import { nearest } from '../nearest.ts';
-import { parseQuantityBytes } from '../quantity.ts';
-import { type DriveOptions, type DriveSecrets, NO_DRIVE_SECRETS, type StringMap } from './drive-options.ts';
+import { parseManifest } from '../source/manifests/manifest.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/manifest-limits.ts';
+import { nearest } from '../../mount/text/nearest.ts';
+import { parseQuantityBytes } from '../../kubernetes/objects/quantity.ts';
+import {
+  type DriveOptions,
+  type DriveSecrets,
+  NO_DRIVE_SECRETS,
+  type StringMap,
+} from './rig/drive-options.ts';
 import { DUTY_NAMES } from './duties.ts';
 
 /** As commander hands them over; options that may be given again are lists. */

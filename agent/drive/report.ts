@@ -1,10 +1,10 @@
 /** What `mooring drive` shows: a line per duty as it is judged, a sum at the end, or one JSON document. */
-import { spanText } from '../duration.ts';
-import { printable } from '../printable.ts';
-import { type Colour, type Look, paint, wrap } from '../table.ts';
+import { spanText } from '../../mount/text/duration.ts';
+import { printable } from '../../mount/text/printable.ts';
+import { type Colour, type Look, paint, wrap } from '../../mount/text/table.ts';
 import type { DriveReport } from './drive.ts';
 import { DUTY_NAMES } from './duties.ts';
-import type { Verdict, VerdictKind } from './verdict.ts';
+import type { Verdict, VerdictKind } from './oracle/verdict.ts';
 
 const WORDS: Readonly<Record<VerdictKind, { readonly text: string; readonly colour: Colour }>> = {
   pass: { text: 'pass', colour: 'green' },

@@ -1,8 +1,8 @@
 /** One run of `mooring drive` on a screen. */
-import { paint } from '../table.ts';
-import type { Screen } from '../show.ts';
+import { paint } from '../../mount/text/table.ts';
+import type { Screen } from '../cli/show.ts';
 import { drive } from './drive.ts';
-import type { DriveOptions } from './drive-options.ts';
+import type { DriveOptions } from './rig/drive-options.ts';
 import { headLine, reportDocument, sumLine, verdictLines } from './report.ts';
 
 export interface DriveShow {

@@ -2,25 +2,25 @@
 import { assert, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
-import type { Layout } from '../layout.ts';
+import type { Layout } from '../layout/layout.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
-import { removeEmptyPodDirectories } from '../pod-directory.ts';
+import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
 import { doubtful } from '../steps.ts';
 import { type CsiVolumeSpec, type PublicationSpec, SPEC_PLUGIN, type VolumeSpec } from '../volume.ts';
-import { createBlockPlaces } from './block-places.ts';
-import { createBlockPublication } from './block-publication.ts';
-import { createCallLanes, type Sharing } from './call-lane.ts';
-import { verifyClean } from './clean-device.ts';
-import type { DriverInstance, DriverRegistry } from './driver.ts';
+import { createBlockPlaces } from './block/block-places.ts';
+import { createBlockPublication } from './block/block-publication.ts';
+import { createCallLanes, type Sharing } from './call/volume-call-queue.ts';
+import { verifyClean } from './block/clean-device.ts';
+import type { DriverInstance, DriverRegistry } from './driver/driver.ts';
 import { expandVolume } from './expansion.ts';
-import { FENCE_FIELD, FORCE_FIELD, withFlag } from './force-field.ts';
-import { applyFsGroup } from './fs-group.ts';
+import { FENCE_FIELD, FORCE_FIELD, withFlag } from './call/force-field.ts';
+import { applyFsGroup } from './call/fs-group.ts';
 import {
   ControllerServiceCapability_RPC_Type as ControllerCapability,
   ControllerService,
   NodeServiceCapability_RPC_Type as NodeCapability,
   NodeService,
-} from './generated/csi.ts';
+} from './wire/generated/csi.ts';
 import { publishedMountAt, stagedMountAt } from './mount-proof.ts';
 import {
   controllerPublishRequest,
@@ -28,20 +28,20 @@ import {
   mapFits,
   publishRequest,
   stageRequest,
-} from './request.ts';
-import { createSecretMemory } from './secret-memory.ts';
-import { tokenSecrets } from './service-account-tokens.ts';
+} from './call/request.ts';
+import { createSecretMemory } from './call/secret-memory.ts';
+import { tokenSecrets } from './call/service-account-tokens.ts';
 import { createStagedMount } from './staged-mount.ts';
 import { createStatistics, type Statistics } from './statistics.ts';
-import { reachableFrom } from './topology.ts';
+import { reachableFrom } from './driver/topology.ts';
 import {
   attachmentId,
   type Place,
   placeIn,
   type Prepared,
   type VolumeDirectory,
-} from './volume-directory.ts';
-import { createVolumeRpc, mayBeGone, noLongerWanted, notRegistered } from './volume-rpc.ts';
+} from './call/volume-directory.ts';
+import { createVolumeRpc, mayBeGone, noLongerWanted, notRegistered } from './call/volume-rpc.ts';
 
 /** The kubelet's csiTimeout; per call here, per step there. */
 const CALL_DEADLINE_MS = 120_000;

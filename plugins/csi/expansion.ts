@@ -1,11 +1,11 @@
 /** Growing a volume on the node (CSI NodeExpandVolume). */
 import { fail, type FailureCode, ok, type Result } from '../../mount/failure.ts';
-import type { Layout } from '../layout.ts';
+import type { Layout } from '../layout/layout.ts';
 import type { ExpandCall } from '../plugin.ts';
 import { type Bytes, bytesFrom, type CsiVolumeSpec } from '../volume.ts';
-import { NodeService } from './generated/csi.ts';
-import { expandRequest } from './request.ts';
-import type { VolumeRpc } from './volume-rpc.ts';
+import { NodeService } from './wire/generated/csi.ts';
+import { expandRequest } from './call/request.ts';
+import type { VolumeRpc } from './call/volume-rpc.ts';
 
 /**
  * FAILED_PRECONDITION is "in use", MUST NOT be retried (A-071); INVALID_ARGUMENT, NOT_FOUND and OUT_OF_RANGE are never

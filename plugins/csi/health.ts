@@ -7,8 +7,8 @@ import {
   StorageHealthErrorType,
   type VolumeCondition,
   VolumeHealthErrorType,
-} from './generated/csi.ts';
-import { shown } from './status.ts';
+} from './wire/generated/csi.ts';
+import { shown } from './wire/status.ts';
 
 /** More of them than this nobody reads; the first ones are kept. */
 const STATEMENTS_MAX = 16;

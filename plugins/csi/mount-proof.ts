@@ -1,7 +1,7 @@
 /** What the kernel shows after a driver said OK: the mount, or why the driver cannot be believed. */
 import { type DeathCause, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
-import { deathFailure } from '../dead-file-system.ts';
+import { deathFailure } from '../guard/dead-file-system.ts';
 import { doubtful } from '../steps.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** What is staged, before a pod is let in: is it what was staged, and does it serve? */
 import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, FileSystemProbe, Host, MountIdentity, MountLookup } from '../../mount/host.ts';
-import { deathFailure, findingOf } from '../dead-file-system.ts';
+import { deathFailure, findingOf } from '../guard/dead-file-system.ts';
 import type { PublicationCall, VolumeCall } from '../plugin.ts';
 import type { CsiVolumeSpec, VolumeId, VolumeSpec } from '../volume.ts';
 

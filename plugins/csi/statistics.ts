@@ -1,22 +1,22 @@
 /** The two questions about a CSI volume that is there: how full is it (NodeGetVolumeStats), and how is it. */
 import { assert, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
-import type { Layout } from '../layout.ts';
+import type { Layout } from '../layout/layout.ts';
 import type { HealthStatement, StatisticsCall, UsageNumbers, VolumeStatistics } from '../plugin.ts';
 import { bytesFrom, type CsiVolumeSpec } from '../volume.ts';
-import type { CallLanes } from './call-lane.ts';
-import type { DriverInstance, DriverRegistry } from './driver.ts';
+import type { CallLanes } from './call/volume-call-queue.ts';
+import type { DriverInstance, DriverRegistry } from './driver/driver.ts';
 import {
   NodeService,
   NodeServiceCapability_RPC_Type as NodeCapability,
   type NodeGetVolumeStatsResponse,
   type VolumeUsage,
   VolumeUsage_Unit as Unit,
-} from './generated/csi.ts';
+} from './wire/generated/csi.ts';
 import { conditionHealth, storageHealth, volumeHealth } from './health.ts';
-import type { SecretMemory } from './secret-memory.ts';
-import { type CallContext, failureOf, isUnreachable, methodName, sayable } from './status.ts';
-import { notRegistered, secretMountOptions, secretsIn } from './volume-rpc.ts';
+import type { SecretMemory } from './call/secret-memory.ts';
+import { type CallContext, failureOf, isUnreachable, methodName, sayable } from './wire/status.ts';
+import { notRegistered, secretMountOptions, secretsIn } from './call/volume-rpc.ts';
 
 /**
  * Both questions together: so long may they keep a call waiting that changes the volume. CSI has one call in flight per

@@ -7,8 +7,8 @@ import {
   type ListVolumesResponse_Entry as Entry,
   type Topology,
   type Volume as WireVolume,
-} from '../csi/generated/csi.ts';
-import type { GrpcImplementation } from '../csi/grpc.ts';
+} from '../csi/wire/generated/csi.ts';
+import type { GrpcImplementation } from '../csi/wire/grpc.ts';
 import { parseAccess, requireAccess } from './capability.ts';
 import { bytesMin, type FsType } from './file-system.ts';
 import { type Pool, type Volume, volumeIdOf, type VolumeWish } from './pool.ts';

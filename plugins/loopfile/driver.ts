@@ -1,9 +1,9 @@
 /** The driver put together: its parts, its sockets, and what it says about failures. */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { ControllerService, IdentityService, NodeService } from '../csi/generated/csi.ts';
-import { RegistrationService } from '../csi/generated/pluginregistration.ts';
-import { type GrpcServer, serveGrpc } from '../csi/grpc.ts';
+import { ControllerService, IdentityService, NodeService } from '../csi/wire/generated/csi.ts';
+import { RegistrationService } from '../csi/wire/generated/pluginregistration.ts';
+import { type GrpcServer, serveGrpc } from '../csi/wire/grpc.ts';
 import { createControllerService } from './controller-service.ts';
 import type { Report } from './events.ts';
 import type { FsType } from './file-system.ts';

@@ -4,8 +4,8 @@ import {
   type IdentityService,
   PluginCapability_Service_Type as Service,
   PluginCapability_VolumeExpansion_Type as Expansion,
-} from '../csi/generated/csi.ts';
-import type { GrpcImplementation } from '../csi/grpc.ts';
+} from '../csi/wire/generated/csi.ts';
+import type { GrpcImplementation } from '../csi/wire/grpc.ts';
 import type { Pool } from './pool.ts';
 import { status } from './status.ts';
 import { VENDOR_VERSION } from './version.ts';

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { parseAbsolutePath } from '../../mount/host.ts';
-import { forbidCores, openDebugger, sealProcess } from '../../mount/process-seal.ts';
+import { forbidCores, openDebugger, sealProcess } from '../../mount/broker/process-seal.ts';
 import { startDriver } from './driver.ts';
 import { reportOnStderr as report } from './events.ts';
 import { FS_TYPES, type FsType } from './file-system.ts';

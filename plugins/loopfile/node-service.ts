@@ -5,8 +5,8 @@ import {
   type NodeService,
   type VolumeUsage,
   VolumeUsage_Unit as Unit,
-} from '../csi/generated/csi.ts';
-import type { GrpcImplementation } from '../csi/grpc.ts';
+} from '../csi/wire/generated/csi.ts';
+import type { GrpcImplementation } from '../csi/wire/grpc.ts';
 import { isReadOnly, requireAccess } from './capability.ts';
 import { growMounted } from './file-system.ts';
 import { deviceBytes, type LoopDevice, refreshLoopDevice } from './loop-device.ts';

@@ -1,5 +1,5 @@
 /** How large a volume becomes: the arithmetic of CSI's CapacityRange. */
-import type { CapacityRange } from '../csi/generated/csi.ts';
+import type { CapacityRange } from '../csi/wire/generated/csi.ts';
 import { status } from './status.ts';
 
 const DEFAULT_BYTES = 1024 ** 3;

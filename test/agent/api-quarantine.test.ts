@@ -5,18 +5,18 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { changeAtAgent, getFromAgent } from '../../agent/api-client.ts';
-import { type ApiServer, createApiServer } from '../../agent/api-server.ts';
-import type { QuarantineKeeper } from '../../agent/quarantine-api.ts';
-import { addToQuarantine, clearQuarantine, listQuarantine } from '../../agent/quarantine-command.ts';
-import type { QuarantineChangeDocument, QuarantineDocument } from '../../agent/quarantine-document.ts';
-import type { Screen } from '../../agent/show.ts';
-import { statusOf } from '../../agent/status.ts';
-import type { StatusFacts } from '../../agent/status-facts.ts';
+import { changeAtAgent, getFromAgent } from '../../agent/cli/api-client.ts';
+import { type ApiServer, createApiServer } from '../../agent/api/api-server.ts';
+import type { QuarantineKeeper } from '../../agent/api/quarantine-api.ts';
+import { addToQuarantine, clearQuarantine, listQuarantine } from '../../agent/cli/quarantine-command.ts';
+import type { QuarantineChangeDocument, QuarantineDocument } from '../../agent/status/quarantine-document.ts';
+import type { Screen } from '../../agent/cli/show.ts';
+import { statusOf } from '../../agent/status/status.ts';
+import type { StatusFacts } from '../../agent/status/status-facts.ts';
 import { done, fail, type FailureCode, type Result } from '../../mount/failure.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
-import { type ActualVolume, PRESENT } from '../../reconciler/actual-state.ts';
-import { enterQuarantine, leaveQuarantine } from '../../reconciler/quarantine.ts';
+import { type ActualVolume, PRESENT } from '../../reconciler/model/actual-state.ts';
+import { enterQuarantine, leaveQuarantine } from '../../reconciler/model/quarantine.ts';
 import {
   actual,
   csi,

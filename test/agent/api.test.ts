@@ -15,10 +15,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { getFromAgent } from '../../agent/api-client.ts';
-import { type ApiServer, type ApiServerParts, createApiServer } from '../../agent/api-server.ts';
-import { statusOf } from '../../agent/status.ts';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import { getFromAgent } from '../../agent/cli/api-client.ts';
+import { type ApiServer, type ApiServerParts, createApiServer } from '../../agent/api/api-server.ts';
+import { statusOf } from '../../agent/status/status.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { Clock } from '../../mount/host.ts';
 import { LAYOUT, NO_MANIFESTS, path, richFacts } from './status-fixture.ts';
 

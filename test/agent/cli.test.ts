@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join, normalize } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { explain } from '../../agent/explain.ts';
-import { SETTINGS } from '../../agent/setting.ts';
-import { statusOf } from '../../agent/status.ts';
+import { explain } from '../../agent/status/explain.ts';
+import { SETTINGS } from '../../agent/config/setting.ts';
+import { statusOf } from '../../agent/status/status.ts';
 import { LAYOUT, richFacts } from './status-fixture.ts';
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));

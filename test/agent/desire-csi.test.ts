@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
-import { wholly } from '../../mount/slices.ts';
-import { desire } from '../../agent/desire.ts';
-import { NO_TOKENS, type TokenSource, tokensJson } from '../../agent/token-source.ts';
+import { wholly } from '../../mount/process/slices.ts';
+import { desire } from '../../agent/resolve/desired-state-populator.ts';
+import { NO_TOKENS, type TokenSource, tokensJson } from '../../agent/source/token-source.ts';
 import { csiVolumeId, inlineVolumeHandle } from '../../plugins/volume.ts';
 import {
   blockedIn,

@@ -1,10 +1,14 @@
 /** From documents to a desired state, and what tests ask of it. */
 import assert from 'node:assert/strict';
-import { wholly } from '../../mount/slices.ts';
-import { desire, type DesireOptions } from '../../agent/desire.ts';
-import { NO_TOKENS } from '../../agent/token-source.ts';
+import { wholly } from '../../mount/process/slices.ts';
+import { desire, type DesireOptions } from '../../agent/resolve/desired-state-populator.ts';
+import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
-import type { DesiredPublication, DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
+import type {
+  DesiredPublication,
+  DesiredState,
+  DesiredVolume,
+} from '../../reconciler/model/desired-state.ts';
 import { path, wishOf } from './manifests.ts';
 
 /** A stand-alone machine without SELinux. */

@@ -5,8 +5,8 @@ import {
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
   NodeUnstageVolumeRequest,
-} from '../../plugins/csi/generated/csi.ts';
-import { GrpcStatus } from '../../plugins/csi/grpc.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
+import { GrpcStatus } from '../../plugins/csi/wire/grpc.ts';
 import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
 import { type AgentWorld, agentWorld, DUTY_DRIVER, stateFiles, until, untilSettled } from './duties-world.ts';
 import {

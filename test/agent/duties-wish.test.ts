@@ -1,7 +1,7 @@
 /** Duties of an orchestrator (docs/CSI.md) about what the wish says and the agent keeps and shows of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ControllerUnpublishVolumeRequest } from '../../plugins/csi/generated/csi.ts';
+import { ControllerUnpublishVolumeRequest } from '../../plugins/csi/wire/generated/csi.ts';
 import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
 import { type AgentWorld, agentWorld, until, untilSettled } from './duties-world.ts';
 import { claimSource, claimYaml, podYaml, secretYaml, volumeYaml } from './manifests.ts';

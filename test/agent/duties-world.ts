@@ -5,14 +5,14 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, wr
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach } from 'node:test';
-import { type Agent, createAgent } from '../../agent/agent.ts';
-import { parseConfig } from '../../agent/config.ts';
-import { explain } from '../../agent/explain.ts';
-import { formatMetrics } from '../../agent/metrics.ts';
-import { isSettled } from '../../agent/settled.ts';
-import { statusOf } from '../../agent/status.ts';
-import type { StatusDocument } from '../../agent/status-document.ts';
-import { observe, observeForMetrics } from '../../agent/status-facts.ts';
+import { type Agent, createAgent } from '../../agent/node/agent.ts';
+import { parseConfig } from '../../agent/config/config.ts';
+import { explain } from '../../agent/status/explain.ts';
+import { formatMetrics } from '../../agent/status/metrics.ts';
+import { isSettled } from '../../agent/status/settled.ts';
+import { statusOf } from '../../agent/status/status.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
+import { observe, observeForMetrics } from '../../agent/status/status-facts.ts';
 import { ok } from '../../mount/failure.ts';
 import {
   below,
@@ -23,9 +23,9 @@ import {
   type RemoteReply,
 } from '../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
-import type { GrpcServer } from '../../plugins/csi/grpc.ts';
-import { methodName } from '../../plugins/csi/status.ts';
-import type { LogFields } from '../../reconciler/log.ts';
+import type { GrpcServer } from '../../plugins/csi/wire/grpc.ts';
+import { methodName } from '../../plugins/csi/wire/status.ts';
+import type { LogFields } from '../../mount/process/log.ts';
 import { accept } from '../plugins/csi/answers.ts';
 import { type Script, script, serveDriver } from '../plugins/csi/scripted-driver.ts';
 import { createSocketHost, inRoot, type SocketHost, until } from '../plugins/csi/socket-host.ts';

@@ -1,13 +1,13 @@
 /** Builders of manifests: what a person would have written. */
-import { wholly } from '../../mount/slices.ts';
+import { wholly } from '../../mount/process/slices.ts';
 import type { fail, Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
-import { Sensitive } from '../../plugins/sensitive.ts';
+import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
-import { DEFAULT_MANIFEST_LIMITS } from '../../agent/manifest-limits.ts';
-import { observe } from '../../agent/manifest-file.ts';
-import { readManifestFile } from '../../agent/manifest-reading.ts';
-import { assembleWish, type Wish } from '../../agent/wish.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-limits.ts';
+import { observe } from '../../agent/source/manifests/manifest-file.ts';
+import { readManifestFile } from '../../agent/source/manifests/manifest-reading.ts';
+import { assembleWish, type Wish } from '../../agent/source/desired-objects.ts';
 
 export function podUid(text: string): PodUid {
   const uid = parsePodUid(text);

@@ -1,7 +1,7 @@
 /** A node with one of everything, for the tests of status, explain, table and the command line. */
 import { parseAbsolutePath, type AbsolutePath, type SocketIdentity } from '../../mount/host.ts';
 import { fail } from '../../mount/failure.ts';
-import { createLayout } from '../../plugins/layout.ts';
+import { createLayout } from '../../plugins/layout/layout.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import {
   type Bytes,
@@ -23,11 +23,11 @@ import {
   type ActualVolume,
   PRESENT,
   type Presence,
-} from '../../reconciler/actual-state.ts';
-import type { DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
-import type { Obstacle } from '../../reconciler/obstacle.ts';
-import type { ManifestKeeper } from '../../agent/manifest-keeper.ts';
-import type { StatusFacts } from '../../agent/status-facts.ts';
+} from '../../reconciler/model/actual-state.ts';
+import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { Obstacle } from '../../reconciler/model/obstacle.ts';
+import type { ManifestKeeper } from '../../agent/source/manifests/manifest-keeper.ts';
+import type { StatusFacts } from '../../agent/status/status-facts.ts';
 import { csiSpec } from '../plugins/csi-spec.ts';
 
 export function path(text: string): AbsolutePath {

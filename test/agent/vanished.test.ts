@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { explain } from '../../agent/explain.ts';
-import { createManifestApi } from '../../agent/manifest-api.ts';
-import { manifestsDocument } from '../../agent/manifest-document.ts';
-import { statusText } from '../../agent/status-text.ts';
+import { explain } from '../../agent/status/explain.ts';
+import { createManifestApi } from '../../agent/api/manifest-api.ts';
+import { manifestsDocument } from '../../agent/status/manifest-document.ts';
+import { statusText } from '../../agent/cli/status-text.ts';
 import { type AgentWorld, agentWorld, until, untilSettled } from './duties-world.ts';
 import { podYaml } from './manifests.ts';
 

@@ -1,8 +1,8 @@
 /** The fields of pods, volumes, claims, drivers and nodes that CSI needs, as they are read and refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PodSeLinux } from '../../agent/objects.ts';
-import { parseExactBytes } from '../../agent/quantity.ts';
+import type { PodSeLinux } from '../../kubernetes/objects/objects.ts';
+import { parseExactBytes } from '../../kubernetes/objects/quantity.ts';
 import {
   claimSource,
   claimYaml,

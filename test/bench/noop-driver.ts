@@ -11,9 +11,9 @@ import {
   IdentityService,
   NodeService,
   NodeServiceCapability_RPC_Type as NodeCapability,
-} from '../../plugins/csi/generated/csi.ts';
-import { RegistrationService } from '../../plugins/csi/generated/pluginregistration.ts';
-import { type GrpcImplementation, GrpcStatus, serveGrpc } from '../../plugins/csi/grpc.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
+import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
+import { type GrpcImplementation, GrpcStatus, serveGrpc } from '../../plugins/csi/wire/grpc.ts';
 import { nowMs } from './clock.ts';
 import type { DriverCall } from './noop-driver-process.ts';
 

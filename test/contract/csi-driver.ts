@@ -9,7 +9,7 @@ import {
   NodeService,
   type NodeStageVolumeRequest,
   VolumeCapability_AccessMode_Mode as Mode,
-} from '../../plugins/csi/generated/csi.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
 
 export interface CsiDriverWorld {
   readonly host: Host;

@@ -1,8 +1,8 @@
 /** What the agent says of itself, by its status API; waiting is a long poll, never a sleep (docs/API.md). */
 import { existsSync, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { type ApiAnswer, getFromAgent } from '../../agent/api-client.ts';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import { type ApiAnswer, getFromAgent } from '../../agent/cli/api-client.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { ChildProcess } from './child-process.ts';
 
 const TIMEOUT_MS = 120_000;

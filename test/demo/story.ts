@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { PodVolumeStatus, StatusDocument } from '../../agent/status-document.ts';
+import type { PodVolumeStatus, StatusDocument } from '../../agent/status/status-document.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import { isIdle, isSettled } from './agent-status.ts';
 import type { ChildProcess } from './child-process.ts';

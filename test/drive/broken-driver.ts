@@ -18,8 +18,13 @@ import {
   NodeServiceCapability_RPC_Type as Rpc,
   type NodePublishVolumeRequest,
   type NodeStageVolumeRequest,
-} from '../../plugins/csi/generated/csi.ts';
-import { createGrpcRemote, type GrpcImplementation, GrpcStatus, serveGrpc } from '../../plugins/csi/grpc.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
+import {
+  createGrpcRemote,
+  type GrpcImplementation,
+  GrpcStatus,
+  serveGrpc,
+} from '../../plugins/csi/wire/grpc.ts';
 import { startDriver } from '../../plugins/loopfile/driver.ts';
 import { openPool } from '../../plugins/loopfile/pool.ts';
 

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { drive, type DriveReport } from '../../agent/drive/drive.ts';
-import { type DriveOptions, NO_DRIVE_SECRETS } from '../../agent/drive/drive-options.ts';
-import { removeScratch } from '../../agent/drive/machine.ts';
-import type { Verdict } from '../../agent/drive/verdict.ts';
+import { type DriveOptions, NO_DRIVE_SECRETS } from '../../agent/drive/rig/drive-options.ts';
+import { removeScratch } from '../../agent/drive/rig/machine.ts';
+import type { Verdict } from '../../agent/drive/oracle/verdict.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 
 const LOOPFILE = fileURLToPath(new URL('../../plugins/loopfile/main.ts', import.meta.url));

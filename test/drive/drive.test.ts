@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { DUTY_NAMES } from '../../agent/drive/duties.ts';
-import { NO_DRIVE_SECRETS } from '../../agent/drive/drive-options.ts';
+import { NO_DRIVE_SECRETS } from '../../agent/drive/rig/drive-options.ts';
 import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
 import { cannotRun } from '../plugins/loopfile/world.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';

@@ -1,7 +1,7 @@
 /** The oracle over a recording that is over. */
-import { CallOracle, type OracleOptions, type Violation } from '../../agent/drive/oracle.ts';
-import type { EndedCall } from '../../agent/drive/oracle-history.ts';
-import type { RecordedCall } from '../../agent/drive/recorded-call.ts';
+import { CallOracle, type OracleOptions, type Violation } from '../../agent/drive/oracle/oracle.ts';
+import type { EndedCall } from '../../agent/drive/oracle/oracle-history.ts';
+import type { RecordedCall } from '../../agent/drive/oracle/recorded-call.ts';
 
 /** All of it at once, in the order of its clock. */
 export function judge(calls: readonly RecordedCall[], options: OracleOptions = {}): readonly Violation[] {

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CallOracle, type OracleOptions } from '../../agent/drive/oracle.ts';
-import type { DriverNature } from '../../agent/drive/oracle-nature.ts';
-import type { RecordedCall, ReplyFields, RequestFields } from '../../agent/drive/recorded-call.ts';
+import { CallOracle, type OracleOptions } from '../../agent/drive/oracle/oracle.ts';
+import type { DriverNature } from '../../agent/drive/oracle/oracle-nature.ts';
+import type { RecordedCall, ReplyFields, RequestFields } from '../../agent/drive/oracle/recorded-call.ts';
 import {
   ControllerServiceCapability_RPC_Type as Controller,
   NodeServiceCapability_RPC_Type as Node,
   PluginCapability_Service_Type as Service,
   type VolumeCapability,
   VolumeCapability_AccessMode_Mode as Mode,
-} from '../../plugins/csi/generated/csi.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
 import { judge } from './judge.ts';
 
 const STAGING = '/s/globalmount';

@@ -5,22 +5,22 @@ import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { createFaults, FAULT_CLASSES } from '../../agent/drive/fault-class.ts';
 import { createChance } from '../../agent/drive/chance.ts';
-import { CLOCK } from '../../agent/drive/machine.ts';
-import { type CallProxy, type Injection, startProxy } from '../../agent/drive/proxy.ts';
+import { CLOCK } from '../../agent/drive/rig/machine.ts';
+import { type CallProxy, type Injection, startProxy } from '../../agent/drive/proxy/proxy.ts';
 import type { SocketIdentity } from '../../mount/host.ts';
 import {
   IdentityService,
   NodePublishVolumeRequest,
   NodeService,
   NodeUnpublishVolumeRequest,
-} from '../../plugins/csi/generated/csi.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
 import {
   createGrpcRemote,
   type GrpcRemote,
   type GrpcServer,
   GrpcStatus,
   serveGrpc,
-} from '../../plugins/csi/grpc.ts';
+} from '../../plugins/csi/wire/grpc.ts';
 
 const SECRET = 'tell-nobody';
 const MOUNT_FLAG = 'password=in-a-flag';

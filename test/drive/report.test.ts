@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { DriveReport } from '../../agent/drive/drive.ts';
-import type { DriverClient } from '../../agent/drive/driver-client.ts';
-import { attempt } from '../../agent/drive/machine.ts';
+import type { DriverClient } from '../../agent/drive/rig/driver-client.ts';
+import { attempt } from '../../agent/drive/rig/machine.ts';
 import { type DriveFlags, readOptions } from '../../agent/drive/read-options.ts';
-import { withoutSecrets } from '../../agent/drive/recorded-call.ts';
-import { announcedEndpoint } from '../../agent/drive/registration.ts';
+import { withoutSecrets } from '../../agent/drive/oracle/recorded-call.ts';
+import { announcedEndpoint } from '../../agent/drive/rig/registration.ts';
 import { reportDocument, sumLine, verdictLines } from '../../agent/drive/report.ts';
-import { isGood, Notes, type Verdict } from '../../agent/drive/verdict.ts';
+import { isGood, Notes, type Verdict } from '../../agent/drive/oracle/verdict.ts';
 import { ok } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 

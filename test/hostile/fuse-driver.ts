@@ -11,9 +11,9 @@ import {
   IdentityService,
   NodeService,
   NodeServiceCapability_RPC_Type as NodeCapability,
-} from '../../plugins/csi/generated/csi.ts';
-import { RegistrationService } from '../../plugins/csi/generated/pluginregistration.ts';
-import { GrpcStatus, serveGrpc } from '../../plugins/csi/grpc.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
+import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
+import { GrpcStatus, serveGrpc } from '../../plugins/csi/wire/grpc.ts';
 import { createRegistrationService } from '../../plugins/loopfile/registration-service.ts';
 import { type FuseMount, mountFuse } from './fuse-server.ts';
 

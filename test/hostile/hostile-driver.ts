@@ -9,9 +9,14 @@ import {
   IdentityService,
   NodeService,
   NodeServiceCapability_RPC_Type as NodeCapability,
-} from '../../plugins/csi/generated/csi.ts';
-import { RegistrationService } from '../../plugins/csi/generated/pluginregistration.ts';
-import { type GrpcImplementation, type GrpcServer, GrpcStatus, serveGrpc } from '../../plugins/csi/grpc.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
+import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
+import {
+  type GrpcImplementation,
+  type GrpcServer,
+  GrpcStatus,
+  serveGrpc,
+} from '../../plugins/csi/wire/grpc.ts';
 import { createRegistrationService } from '../../plugins/loopfile/registration-service.ts';
 import { must } from './command.ts';
 import type { Disk } from './disk.ts';

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { readStatus, untilHealthy } from '../demo/agent-status.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
 import { bundle } from '../real/bundle.ts';

@@ -8,7 +8,7 @@
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { runInPrivateNamespace, storyArguments } from '../demo/private-namespace.ts';
 import { createRandom } from '../sim/random.ts';
 import { endLie, happen } from './happenings.ts';

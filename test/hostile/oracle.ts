@@ -4,7 +4,7 @@
  */
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { PodVolumeStatus, StatusDocument } from '../../agent/status-document.ts';
+import type { PodVolumeStatus, StatusDocument } from '../../agent/status/status-document.ts';
 import { run } from './command.ts';
 import type { HostileWorld, WantedPod } from './hostile-world.ts';
 import { kernelMounts, mountShownAt } from './kernel.ts';

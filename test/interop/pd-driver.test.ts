@@ -18,8 +18,8 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
-import { ControllerExpandVolumeRequest, ControllerService } from '../../plugins/csi/generated/csi.ts';
-import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
+import { ControllerExpandVolumeRequest, ControllerService } from '../../plugins/csi/wire/generated/csi.ts';
+import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { parseAbsolutePath } from '../../mount/host.ts';
 import { loopDevicesBelow, mountsBelow, readMounts, runToEnd } from '../demo/machine.ts';
 import { goPrograms } from './go-program.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAbsolutePath, type RemoteMethod } from '../../mount/host.ts';
-import { NodeService } from '../../plugins/csi/generated/csi.ts';
-import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
+import { NodeService } from '../../plugins/csi/wire/generated/csi.ts';
+import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { readCalls } from './call-record.ts';
 import { goPrograms } from './go-program.ts';
 import { documents, pod, volumeAndClaim } from './manifests.ts';

@@ -3,10 +3,10 @@
  * dial the proxy, because the registrar announces its socket; the driver serves behind it.
  */
 import { join } from 'node:path';
-import { CLOCK } from '../../agent/drive/machine.ts';
-import { CallOracle, type OracleOptions, type Violation } from '../../agent/drive/oracle.ts';
-import { type CallProxy, startProxy } from '../../agent/drive/proxy.ts';
-import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/grpc.ts';
+import { CLOCK } from '../../agent/drive/rig/machine.ts';
+import { CallOracle, type OracleOptions, type Violation } from '../../agent/drive/oracle/oracle.ts';
+import { type CallProxy, startProxy } from '../../agent/drive/proxy/proxy.ts';
+import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 
 /** A rule that cannot hold for one driver or kind of volume. One that nothing needed is a failure of its own. */
 export interface Excuse {

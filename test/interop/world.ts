@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import {
   detachLoopDevices,
@@ -16,7 +16,7 @@ import {
   readOrNothing,
   unmountAll,
 } from '../demo/machine.ts';
-import type { OracleOptions } from '../../agent/drive/oracle.ts';
+import type { OracleOptions } from '../../agent/drive/oracle/oracle.ts';
 import { type Program, startProgram } from './program.ts';
 import { createWitness, type Witness } from './witness.ts';
 

@@ -4,9 +4,9 @@
  */
 import { writeSync } from 'node:fs';
 import type { AbsolutePath } from '../../mount/host.ts';
-import { waitForHelpers } from '../../mount/instance-lock.ts';
-import { createLinuxHost } from '../../mount/linux-host.ts';
-import { createToolBroker } from '../../mount/tool-broker.ts';
+import { waitForHelpers } from '../../mount/process/instance-lock.ts';
+import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
+import { createToolBroker } from '../../mount/agent-side/tool-broker.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
 
 const [lockFile = '', seconds = '0'] = process.argv.slice(2);

@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
-import type { LinuxHost } from '../../mount/linux-host.ts';
+import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { deviceContract } from '../contract/device.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
 import { inPrivateProcesses } from '../real/namespace.ts';

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { type TestContext, test } from 'node:test';
 import { done, fail, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, parseAbsolutePath } from '../../mount/host.ts';
-import type { LinuxHost } from '../../mount/linux-host.ts';
+import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createMounter, type Mounter } from '../../mount/mounter.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { value } from '../value.ts';

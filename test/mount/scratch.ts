@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
-import { createLinuxHost, type LinuxHost, type LinuxHostParts } from '../../mount/linux-host.ts';
+import { createLinuxHost, type LinuxHost, type LinuxHostParts } from '../../mount/agent-side/linux-host.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
 
 export function scratchDirectory(t: TestContext): AbsolutePath {

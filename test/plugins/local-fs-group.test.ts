@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../mount/host.ts';
-import { createContentPlugin } from '../../plugins/content.ts';
-import { createEmptyDirPlugin } from '../../plugins/empty-dir.ts';
+import { createContentPlugin } from '../../plugins/pod/content.ts';
+import { createEmptyDirPlugin } from '../../plugins/pod/empty-dir.ts';
 import type { PublicationCall } from '../../plugins/plugin.ts';
 import { pluginContract } from '../contract/plugin.ts';
 import { accept } from './accept.ts';

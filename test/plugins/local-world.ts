@@ -1,14 +1,14 @@
 /** A machine in memory with the local kinds of volumes of one pod on it. */
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
-import { createLayout, type Layout } from '../../plugins/layout.ts';
+import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
 import {
   NO_SECRETS,
   type PublicationCall,
   type VolumeFiles,
   type VolumePlugin,
 } from '../../plugins/plugin.ts';
-import { Sensitive } from '../../plugins/sensitive.ts';
+import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import {
   parsePodUid,
   podVolumeId,

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createContentPlugin } from '../../plugins/content.ts';
-import { createEmptyDirPlugin } from '../../plugins/empty-dir.ts';
-import { createHostPathPlugin } from '../../plugins/host-path.ts';
-import { createOrphanPlugin } from '../../plugins/orphan.ts';
+import { createContentPlugin } from '../../plugins/pod/content.ts';
+import { createEmptyDirPlugin } from '../../plugins/pod/empty-dir.ts';
+import { createHostPathPlugin } from '../../plugins/pod/host-path.ts';
+import { createOrphanPlugin } from '../../plugins/orphan/orphan.ts';
 import type { VolumePlugin } from '../../plugins/plugin.ts';
-import { createPodPlugin } from '../../plugins/pod-plugin.ts';
+import { createPodPlugin } from '../../plugins/pod/pod-plugin.ts';
 import { createRegistry } from '../../plugins/registry.ts';
 import { SPEC_PLUGIN, type VolumeSpec } from '../../plugins/volume.ts';
 import { done, ok } from '../../mount/failure.ts';

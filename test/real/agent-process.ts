@@ -6,17 +6,17 @@
  * argv: root manifests-directory crash-point crash-effect broker-bundle
  */
 import { mkdirSync, writeSync } from 'node:fs';
-import { createAgent } from '../../agent/agent.ts';
-import { parseConfig } from '../../agent/config.ts';
-import { createDirectoryWatcher } from '../../agent/directory-watcher.ts';
-import { isSettled } from '../../agent/settled.ts';
+import { createAgent } from '../../agent/node/agent.ts';
+import { parseConfig } from '../../agent/config/config.ts';
+import { createDirectoryWatcher } from '../../agent/source/manifests/directory-watcher.ts';
+import { isSettled } from '../../agent/status/settled.ts';
 import { below } from '../../mount/host.ts';
-import { waitForHelpers } from '../../mount/instance-lock.ts';
-import { createLinuxHost, type LinuxHost } from '../../mount/linux-host.ts';
-import { createGrpcRemote } from '../../plugins/csi/grpc.ts';
+import { waitForHelpers } from '../../mount/process/instance-lock.ts';
+import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
+import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import { isMoreThan } from '../../plugins/volume.ts';
-import type { LogFields } from '../../reconciler/log.ts';
+import type { LogFields } from '../../mount/process/log.ts';
 import { type CrashPoint, crashingHost } from './crashing-host.ts';
 
 const [root = '', manifests = '', point = 'before', effect = '0', broker = ''] = process.argv.slice(2);

@@ -3,7 +3,7 @@ import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { PROGRAM_FIRST_LINE } from '../../mount/node-start.ts';
+import { PROGRAM_FIRST_LINE } from '../../mount/process/node-start.ts';
 
 /** Bundled CommonJS dependencies call require; an ES module has none. */
 const BANNER = [

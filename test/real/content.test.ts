@@ -19,12 +19,12 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { AbsolutePath } from '../../mount/host.ts';
-import { createLinuxHost } from '../../mount/linux-host.ts';
+import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createMounter } from '../../mount/mounter.ts';
-import { createContentPlugin } from '../../plugins/content.ts';
-import { createEmptyDirPlugin } from '../../plugins/empty-dir.ts';
-import { createHostPathPlugin } from '../../plugins/host-path.ts';
-import { createLayout } from '../../plugins/layout.ts';
+import { createContentPlugin } from '../../plugins/pod/content.ts';
+import { createEmptyDirPlugin } from '../../plugins/pod/empty-dir.ts';
+import { createHostPathPlugin } from '../../plugins/pod/host-path.ts';
+import { createLayout } from '../../plugins/layout/layout.ts';
 import { type HostPathType, podVolumeId } from '../../plugins/volume.ts';
 import { accept } from '../plugins/accept.ts';
 import { callOf, content, emptyDir, type Files, filesOf, POD } from '../plugins/local-world.ts';
@@ -32,7 +32,7 @@ import { inPrivateNamespace } from './namespace.ts';
 
 const skip = inPrivateNamespace();
 
-const BROKER = fileURLToPath(new URL('../../mount/broker-main.ts', import.meta.url));
+const BROKER = fileURLToPath(new URL('../../mount/broker/broker-main.ts', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'mooring-content-'));
 const root = join(scratch, 'root') as AbsolutePath;
 const layout = createLayout(root);

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, podWith, targetOf, volumeOf } from './real-node.ts';
 

@@ -7,7 +7,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { StatusDocument, PodVolumeStatus } from '../../agent/status-document.ts';
+import type { StatusDocument, PodVolumeStatus } from '../../agent/status/status-document.ts';
 import { mountsBelow } from '../demo/machine.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, podWith, type RealNode, targetOf } from './real-node.ts';

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { AbsolutePath } from '../../mount/host.ts';
-import { createLinuxHost } from '../../mount/linux-host.ts';
+import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createMounter } from '../../mount/mounter.ts';
-import { createContentPlugin } from '../../plugins/content.ts';
-import { createEmptyDirPlugin } from '../../plugins/empty-dir.ts';
-import { createLayout } from '../../plugins/layout.ts';
+import { createContentPlugin } from '../../plugins/pod/content.ts';
+import { createEmptyDirPlugin } from '../../plugins/pod/empty-dir.ts';
+import { createLayout } from '../../plugins/layout/layout.ts';
 import type { PublicationCall } from '../../plugins/plugin.ts';
 import { accept } from '../plugins/accept.ts';
 import { callOf, content, emptyDir, filesOf } from '../plugins/local-world.ts';
@@ -19,7 +19,7 @@ import { inPrivateNamespace } from './namespace.ts';
 
 const skip = inPrivateNamespace();
 
-const BROKER = fileURLToPath(new URL('../../mount/broker-main.ts', import.meta.url));
+const BROKER = fileURLToPath(new URL('../../mount/broker/broker-main.ts', import.meta.url));
 const GID = 2_000;
 const root = mkdtempSync(join(tmpdir(), 'mooring-fs-group-')) as AbsolutePath;
 const layout = createLayout(root);

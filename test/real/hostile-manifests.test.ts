@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { hostileManifests } from '../agent/hostile-manifests.ts';
 import { podYaml } from '../agent/manifests.ts';
 import { waitForStatus } from '../demo/agent-status.ts';

@@ -14,9 +14,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { changeAtAgent } from '../../agent/api-client.ts';
-import type { QuarantineChangeDocument } from '../../agent/quarantine-document.ts';
-import type { StatusDocument, VolumeStatus } from '../../agent/status-document.ts';
+import { changeAtAgent } from '../../agent/cli/api-client.ts';
+import type { QuarantineChangeDocument } from '../../agent/status/quarantine-document.ts';
+import type { StatusDocument, VolumeStatus } from '../../agent/status/status-document.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
 import {

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { mountsBelow, runToEnd } from '../demo/machine.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, type RealNode } from './real-node.ts';

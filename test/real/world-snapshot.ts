@@ -1,7 +1,7 @@
 /** The world as it can be compared: what an outside observer sees of a state root and a driver's pool. */
 import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseRecord, type VolumeRecord } from '../../reconciler/record.ts';
+import { parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 
 /** Names that differ from run to run get one name. */

@@ -2,7 +2,7 @@
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { Needs, PluginRegistry, VolumeCall, VolumePlugin } from '../../plugins/plugin.ts';
 import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
-import { climbs, type Operation } from '../../reconciler/operation.ts';
+import { climbs, type Operation } from '../../reconciler/model/operation.ts';
 
 /** A verb with the specifications it was called with. */
 export interface MadeCall {

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { parseAbsolutePath } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
-import { createLayout } from '../../plugins/layout.ts';
-import type { ActualState } from '../../reconciler/actual-state.ts';
-import type { LayoutFinds } from '../../reconciler/adopt.ts';
+import { createLayout } from '../../plugins/layout/layout.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
+import type { LayoutFinds } from '../../reconciler/recovery/reconstruct.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
-import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/record.ts';
+import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
 import { type BenchHost, createBenchHost } from './bench-host.ts';
 import { createBenchPlugin } from './bench-plugin.ts';
 

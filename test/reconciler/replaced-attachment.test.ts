@@ -1,9 +1,9 @@
 /** FN-01: an attachment that was deleted and made anew is another one, and what stands under the old one goes first. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ActualState } from '../../reconciler/actual-state.ts';
-import { formatRecord, parseRecord, recordOf } from '../../reconciler/record.ts';
-import { recover } from '../../reconciler/recover.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
+import { formatRecord, parseRecord, recordOf } from '../../reconciler/recovery/record.ts';
+import { recover } from '../../reconciler/recovery/recover.ts';
 import { createBench, layout, onlyRecord } from './bench.ts';
 import { actual, csi, wanted, wish } from './world.ts';
 

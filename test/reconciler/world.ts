@@ -17,8 +17,8 @@ import {
   type Presence,
   PRESENT,
   RESTARTED,
-} from '../../reconciler/actual-state.ts';
-import type { DesiredState, DesiredVolume } from '../../reconciler/desired-state.ts';
+} from '../../reconciler/model/actual-state.ts';
+import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { csiSpec } from '../plugins/csi-spec.ts';
 
 export const DRIVER = 'driver.example';

@@ -9,7 +9,7 @@ import type {
   NodeStageVolumeRequest,
   NodeUnpublishVolumeRequest,
   NodeUnstageVolumeRequest,
-} from '../../plugins/csi/generated/csi.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
 
 export type VolumeCallRecord =
   | { readonly method: 'ControllerPublishVolume'; readonly request: ControllerPublishVolumeRequest }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NodePublishVolumeRequest, NodeUnpublishVolumeRequest } from '../../plugins/csi/generated/csi.ts';
+import {
+  NodePublishVolumeRequest,
+  NodeUnpublishVolumeRequest,
+} from '../../plugins/csi/wire/generated/csi.ts';
 import type { VolumeCallRecord } from './driver-call.ts';
 import { PLAIN_NATURE } from './driver-nature.ts';
 import { DriverOracle } from './driver-oracle.ts';

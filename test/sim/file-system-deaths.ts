@@ -4,9 +4,9 @@
  */
 import type { DeathCause } from '../../mount/failure.ts';
 import type { PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../../reconciler/actual-state.ts';
-import type { Operation } from '../../reconciler/operation.ts';
-import type { AgentView } from '../../agent/agent.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { Operation } from '../../reconciler/model/operation.ts';
+import type { AgentView } from '../../agent/node/agent.ts';
 import type { Backing } from './backing.ts';
 import type { FileSystem } from './file-tree.ts';
 import type { Random } from './random.ts';

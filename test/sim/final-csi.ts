@@ -1,6 +1,6 @@
 /** What drivers and storage hold when all is healed: nothing more than the wish, nothing less. */
 import { csiVolumeId } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Backing } from './backing.ts';
 import type { Wanted } from './final-places.ts';
 import type { Disk } from './manifests.ts';

@@ -1,8 +1,8 @@
 /** Is the machine what the user wishes, and nothing else? Asked when all faults are healed (INV-17, INV-18). */
 import type { AbsolutePath } from '../../mount/host.ts';
-import { sha256Hex } from '../../plugins/layout.ts';
+import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
-import { parseRecord } from '../../reconciler/record.ts';
+import { parseRecord } from '../../reconciler/recovery/record.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
 import { leftOver } from './final-files.ts';

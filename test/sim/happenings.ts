@@ -1,7 +1,7 @@
 /** From the name of an event to what it does to the world, and the operator's commands. */
 import type { Result } from '../../mount/failure.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../../reconciler/actual-state.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { SimPod } from './manifests.ts';
 import { csiOf, keyOf } from './pod-volume.ts';

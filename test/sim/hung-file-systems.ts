@@ -3,8 +3,8 @@
  * mount waits until that ends, while mount ids, the mount table and umount(2) answer. Of some a process that waits can
  * be killed, as below FUSE, of the others not, as below NFS.
  */
-import type { AgentView } from '../../agent/agent.ts';
-import type { InFlight } from '../../reconciler/executor.ts';
+import type { AgentView } from '../../agent/node/agent.ts';
+import type { InFlight } from '../../reconciler/run/executor.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { Backing } from './backing.ts';
 import type { OpenHang, OpenWork } from './open-work.ts';

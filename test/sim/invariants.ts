@@ -2,12 +2,12 @@
  * What must be true after every event, by the names of reliability.md §3. Which invariant is judged where, and
  * which do not apply to this version, is listed in README.md beside this file.
  */
-import type { AgentView } from '../../agent/agent.ts';
+import type { AgentView } from '../../agent/node/agent.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { type CsiVolumeSpec, SPEC_PLUGIN, type VolumeId } from '../../plugins/volume.ts';
-import type { ActualPublication, ActualVolume } from '../../reconciler/actual-state.ts';
-import type { DesiredVolume } from '../../reconciler/desired-state.ts';
-import type { Operation } from '../../reconciler/operation.ts';
+import type { ActualPublication, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { Operation } from '../../reconciler/model/operation.ts';
 import type { Backing } from './backing.ts';
 import type { Simulation } from './simulate.ts';
 import { usersOf } from './quarantine-watch.ts';

@@ -1,5 +1,5 @@
 /** A bug planted in the product, and the means to plant one from outside. */
-import type { AgentParts } from '../../agent/agent.ts';
+import type { AgentParts } from '../../agent/node/agent.ts';
 import type { Host } from '../../mount/host.ts';
 import type { SimHost } from './sim-host.ts';
 import type { Mutation } from './simulate.ts';

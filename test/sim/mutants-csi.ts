@@ -1,7 +1,7 @@
 /** Planted bugs of devices, growth, volumes for one pod, quarantine, statistics and groups. */
 import { ok } from '../../mount/failure.ts';
-import type { ActualVolume } from '../../reconciler/actual-state.ts';
-import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/plan.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/model/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import { aboutInlineVolumes } from './stories.ts';

@@ -1,7 +1,7 @@
 /** Planted bugs of records on a sick disk, and of dead file systems. */
-import { climbs } from '../../reconciler/operation.ts';
+import { climbs } from '../../reconciler/model/operation.ts';
 import { fail, ok } from '../../mount/failure.ts';
-import { planVolume } from '../../reconciler/plan.ts';
+import { planVolume } from '../../reconciler/model/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import { aboutDeadAndTaken, aboutDeadFileSystems, aboutUndoing } from './stories.ts';
 

@@ -1,6 +1,6 @@
 /** Planted bugs of what guards the node against manifests that are gone by mistake. */
 import type { DirectoryIdentity } from '../../mount/host.ts';
-import { planVolume } from '../../reconciler/plan.ts';
+import { planVolume } from '../../reconciler/model/plan.ts';
 import type { AbsencePlan } from './absence.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';

@@ -1,10 +1,10 @@
 /** Planted bugs about what comes anew or late: attachments, and the effects of calls that were given up. */
 import { ok } from '../../mount/failure.ts';
 import type { FileEntry } from '../../mount/host.ts';
-import { type ActualVolume, begin, learn } from '../../reconciler/actual-state.ts';
-import { isBeside } from '../../reconciler/operation.ts';
-import { planVolume } from '../../reconciler/plan.ts';
-import { formatRecord, parseRecord } from '../../reconciler/record.ts';
+import { type ActualVolume, begin, learn } from '../../reconciler/model/actual-state.ts';
+import { isBeside } from '../../reconciler/model/operation.ts';
+import { planVolume } from '../../reconciler/model/plan.ts';
+import { formatRecord, parseRecord } from '../../reconciler/recovery/record.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';

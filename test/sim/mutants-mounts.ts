@@ -2,8 +2,8 @@
 import { ok } from '../../mount/failure.ts';
 import type { MountPlace } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
-import type { ActualVolume } from '../../reconciler/actual-state.ts';
-import { verifyMounts } from '../../reconciler/verify.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import { verifyMounts } from '../../reconciler/recovery/verify.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import type { Plan } from './swarm.ts';

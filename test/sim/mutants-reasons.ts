@@ -1,7 +1,7 @@
 /** Planted bugs of what is told: reasons that are not so, and looks for a reason that keep the answer waiting. */
 import { ok } from '../../mount/failure.ts';
-import { tellInFlight } from '../../reconciler/in-flight-text.ts';
-import type { InFlight } from '../../reconciler/executor.ts';
+import { tellInFlight } from '../../reconciler/run/in-flight-text.ts';
+import type { InFlight } from '../../reconciler/run/executor.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import { aboutHung, aboutQuestions } from './stories.ts';

@@ -1,7 +1,7 @@
 /** Servers behind sockets: a socket's inode is the server's identity, so a replaced socket is a new server. */
 import type { AbsolutePath, RemoteCall, RemoteReply } from '../../mount/host.ts';
-import { ControllerService, IdentityService, NodeService } from '../../plugins/csi/generated/csi.ts';
-import { RegistrationService } from '../../plugins/csi/generated/pluginregistration.ts';
+import { ControllerService, IdentityService, NodeService } from '../../plugins/csi/wire/generated/csi.ts';
+import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
 import type { SimKernel } from './sim-kernel.ts';
 
 export type Answer =

@@ -1,5 +1,5 @@
 /** Do the calls carry what was wished, what the driver can take, and nothing else? */
-import type { VolumeCapability } from '../../plugins/csi/generated/csi.ts';
+import type { VolumeCapability } from '../../plugins/csi/wire/generated/csi.ts';
 import { isQuestion, placeOf, type Question, type VolumeCallRecord } from './driver-call.ts';
 import type { DriverNature } from './driver-nature.ts';
 import type { History } from './oracle-history.ts';

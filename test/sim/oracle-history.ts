@@ -1,5 +1,5 @@
 /** What the specification lets a driver know of one volume: which calls are open, what was asked and answered. */
-import { doubtRung, type Ladder, REFUSALS, type Rung } from '../../agent/drive/oracle-history.ts';
+import { doubtRung, type Ladder, REFUSALS, type Rung } from '../../agent/drive/oracle/oracle-history.ts';
 import { isQuestion, type RungCall, STATUS, type VolumeCallRecord } from './driver-call.ts';
 
 export interface History extends Ladder<Rung> {

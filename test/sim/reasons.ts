@@ -2,12 +2,12 @@
  * Every reason is judged by what is really going on (issue 7, 13): the step that is told of a running operation by the
  * effects and calls of the agent that are open at this moment, every other wait by the state that it speaks of.
  */
-import type { AgentView } from '../../agent/agent.ts';
+import type { AgentView } from '../../agent/node/agent.ts';
 import type { CsiVolumeSpec, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../../reconciler/actual-state.ts';
-import type { Obstacle } from '../../reconciler/obstacle.ts';
-import { isBeside, type Operation, publicationOf } from '../../reconciler/operation.ts';
-import { placeBeside } from '../../reconciler/tombstone.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { Obstacle } from '../../reconciler/model/obstacle.ts';
+import { isBeside, type Operation, publicationOf } from '../../reconciler/model/operation.ts';
+import { placeBeside } from '../../reconciler/model/tombstone.ts';
 import type { OpenCall, OpenEffect } from './open-work.ts';
 import type { Simulation } from './simulate.ts';
 

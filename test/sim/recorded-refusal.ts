@@ -1,7 +1,7 @@
 /** Does the record of a volume on disk say that growing it was refused? Only then can another life know. */
-import { sha256Hex } from '../../plugins/layout.ts';
+import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { csiVolumeId } from '../../plugins/volume.ts';
-import { parseRecord } from '../../reconciler/record.ts';
+import { parseRecord } from '../../reconciler/recovery/record.ts';
 import type { Simulation } from './simulate.ts';
 
 export function hasRecordedRefusal({ world, kernel }: Simulation, handle: string): boolean {

@@ -5,7 +5,7 @@ import {
   NodeService,
   type VolumeCapability,
   VolumeCapability_AccessMode_Mode as Mode,
-} from '../../plugins/csi/generated/csi.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
 import { csiDriverContract, type CsiDriverWorld } from '../contract/csi-driver.ts';
 import { EPHEMERAL_KEY, GIB } from './backing.ts';
 import { type Bench, createBench } from './bench.ts';

@@ -8,7 +8,7 @@ import {
   ControllerServiceCapability_RPC_Type as ControllerType,
   NodeServiceCapability_RPC_Type as NodeType,
   PluginCapability_Service_Type as ServiceType,
-} from '../../plugins/csi/generated/csi.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
 import type { Backing, BackingOptions } from './backing.ts';
 import {
   isQuestion,

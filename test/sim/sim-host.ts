@@ -5,10 +5,10 @@
  * Guarantees of a dead life: no promise of it ever settles, no timer of it ever fires; an effect that was under way
  * has landed, or half landed, or not, by the seed. A driver call that reached the driver goes on without us.
  */
-import type { CallCompany } from '../../mount/broker-pool.ts';
+import type { CallCompany } from '../../mount/agent-side/broker-pool.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import type { OwnershipPart, OwnershipPartReport } from '../../mount/file-ownership.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/fs-group-part.ts';
 import {
   type AbsolutePath,
   below,
@@ -32,9 +32,9 @@ import {
   type WriteOptions,
   wayTo,
 } from '../../mount/host.ts';
-import { createFileSystemQuestion } from '../../mount/file-system-question.ts';
+import { createFileSystemQuestion } from '../../mount/agent-side/file-system-question.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
-import { createOwnership, type OwnershipParts } from '../../mount/ownership.ts';
+import { createOwnership, type OwnershipParts } from '../../mount/agent-side/fs-group-walk.ts';
 import { aboutPath } from '../contract/about-path.ts';
 import { withinRoom } from '../contract/content-room.ts';
 import type { Errno, FileSystem, Inode } from './file-tree.ts';

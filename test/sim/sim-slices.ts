@@ -1,6 +1,6 @@
 /** Long work of the agent in virtual time: in some seeds it is left after a few pieces, and things happen meanwhile. */
 import type { Host } from '../../mount/host.ts';
-import { createSlices, type Slices } from '../../mount/slices.ts';
+import { createSlices, type Slices } from '../../mount/process/slices.ts';
 import type { Random } from './random.ts';
 
 /** What it is like in one seed. */

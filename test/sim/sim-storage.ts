@@ -1,6 +1,6 @@
 /** The drivers of a seed, their disks, the secrets they need, and all that was ever wished of each volume. */
 import { below } from '../../mount/host.ts';
-import type { Layout } from '../../plugins/layout.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
 import { csiVolumeId, inlineVolumeHandle, type PodUid, type VolumeId } from '../../plugins/volume.ts';
 import { type Backing, GIB, PLAIN_BACKING } from './backing.ts';
 import type { DriverOracle } from './driver-oracle.ts';

@@ -1,7 +1,7 @@
 /** What the machine and the neighbours do to the agent: drivers that go, mounts that are held or taken, damage. */
 import { below } from '../../mount/host.ts';
 import type { DeviceNumber } from '../../mount/host.ts';
-import { type Layout, sha256Hex } from '../../plugins/layout.ts';
+import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { Backing } from './backing.ts';
 import type { Random } from './random.ts';

@@ -1,6 +1,6 @@
 /** The user's side of a seed: manifests that come, change, break and go, and what pods write. */
 import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
-import { createLayout, type Layout } from '../../plugins/layout.ts';
+import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
 import { type PodUid, publicationKey } from '../../plugins/volume.ts';
 import { AttachmentWatch } from './attachment-watch.ts';
 import type { Backing } from './backing.ts';

@@ -7,9 +7,9 @@
  */
 import { drawAbsence, NO_ABSENCE } from './absence.ts';
 import { Absences } from './absences.ts';
-import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/agent.ts';
-import type { Config } from '../../agent/config.ts';
-import type { Log, LogFields } from '../../reconciler/log.ts';
+import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/node/agent.ts';
+import type { Config } from '../../agent/config/config.ts';
+import type { Log, LogFields } from '../../mount/process/log.ts';
 import { createRememberingParser } from '../agent/in-process-parser.ts';
 import { differenceFromWish } from './final-state.ts';
 import { checkRoots } from './final-groups.ts';

@@ -5,7 +5,7 @@
  * told from the driver (docs/ARCHITECTURE.md).
  */
 import { type AbsolutePath, isBelow, parentOf } from '../../mount/host.ts';
-import type { Layout } from '../../plugins/layout.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
 import type { Random } from './random.ts';
 import type { Mount, SimKernel } from './sim-kernel.ts';
 import type { VirtualTime } from './virtual-time.ts';

@@ -3,12 +3,12 @@
  * which places what came late goes back: they had gone already, and no pod was told of them since.
  */
 import type { AbsolutePath } from '../../mount/host.ts';
-import type { Layout } from '../../plugins/layout.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume } from '../../reconciler/actual-state.ts';
-import type { DesiredVolume } from '../../reconciler/desired-state.ts';
-import { isBeside, type Operation } from '../../reconciler/operation.ts';
-import { placeBeside, placesBeside } from '../../reconciler/tombstone.ts';
+import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import { isBeside, type Operation } from '../../reconciler/model/operation.ts';
+import { placeBeside, placesBeside } from '../../reconciler/model/tombstone.ts';
 
 type Places = ReadonlyMap<VolumeId, ReadonlyMap<PublicationKey, readonly AbsolutePath[]>>;
 

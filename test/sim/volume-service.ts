@@ -4,7 +4,7 @@ import type {
   NodeExpandVolumeRequest,
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
-} from '../../plugins/csi/generated/csi.ts';
+} from '../../plugins/csi/wire/generated/csi.ts';
 import { type Backing, type BackingOptions, EPHEMERAL_KEY, PLAIN_BACKING } from './backing.ts';
 import { missingFrom, placeOf, type RungCall, STATUS, type VolumeCallRecord } from './driver-call.ts';
 import { DriverDevices } from './driver-devices.ts';

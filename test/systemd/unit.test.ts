@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { EXIT_CODES } from '../../agent/exit-code.ts';
-import { DEFAULT_MANIFESTS, DEFAULT_ROOT, DEFAULT_SOCKET } from '../../agent/setting.ts';
+import { EXIT_CODES } from '../../agent/config/exit-code.ts';
+import { DEFAULT_MANIFESTS, DEFAULT_ROOT, DEFAULT_SOCKET } from '../../agent/config/setting.ts';
 
 const FOLDER = fileURLToPath(new URL('../../systemd/', import.meta.url));
 const UNITS = readdirSync(FOLDER).filter((name) => name.endsWith('.service'));

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { type VolumeFacts, volumeAndClaim } from '../interop/manifests.ts';
 import { type MachineImage, machineImage } from './machine-image.ts';
 import { startVirtualMachine, type VirtualMachine } from './virtual-machine.ts';

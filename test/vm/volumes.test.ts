@@ -1,8 +1,8 @@
 /** Volumes on a kernel and under a systemd of their own: what a test may not do on this machine's kernel. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { quarantineDocument } from '../../agent/quarantine-document.ts';
-import type { StatusDocument } from '../../agent/status-document.ts';
+import { quarantineDocument } from '../../agent/status/quarantine-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { documents, podWith } from '../interop/manifests.ts';
 import { claimed, onVmNode, POOL, ROOT, targetOf, type VmNode } from './vm-node.ts';
 

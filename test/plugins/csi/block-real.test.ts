@@ -22,10 +22,10 @@ import {
   type RemoteCall,
   type RemoteReply,
 } from '../../../mount/host.ts';
-import { createLinuxHost } from '../../../mount/linux-host.ts';
+import { createLinuxHost } from '../../../mount/agent-side/linux-host.ts';
 import { createCsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
-import type { NodePublishVolumeRequest } from '../../../plugins/csi/generated/csi.ts';
-import { createLayout } from '../../../plugins/layout.ts';
+import type { NodePublishVolumeRequest } from '../../../plugins/csi/wire/generated/csi.ts';
+import { createLayout } from '../../../plugins/layout/layout.ts';
 import { BROKER_COMMAND } from '../../real/broker-command.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
 import { accept, refuse } from './answers.ts';

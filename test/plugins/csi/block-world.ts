@@ -9,13 +9,13 @@ import {
   type RemoteReply,
 } from '../../../mount/host.ts';
 import { createCsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
-import type { DriverInstance } from '../../../plugins/csi/driver.ts';
+import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import type {
   NodePublishVolumeRequest,
   NodeUnpublishVolumeRequest,
-} from '../../../plugins/csi/generated/csi.ts';
-import { methodName } from '../../../plugins/csi/status.ts';
-import { createLayout, type Layout } from '../../../plugins/layout.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
+import { methodName } from '../../../plugins/csi/wire/status.ts';
+import { createLayout, type Layout } from '../../../plugins/layout/layout.ts';
 import { NO_SECRETS, type PublicationCall, type VolumePlugin } from '../../../plugins/plugin.ts';
 import { parsePodUid, type PublicationSpec, publicationKey } from '../../../plugins/volume.ts';
 import { csiSpec } from '../csi-spec.ts';

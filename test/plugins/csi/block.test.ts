@@ -5,7 +5,7 @@ import type {
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
   NodeUnstageVolumeRequest,
-} from '../../../plugins/csi/generated/csi.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
 import { accept, refuse } from './answers.ts';
 import { BLOCK_SPEC, type BlockWorld, createBlockWorld } from './block-world.ts';
 

@@ -8,11 +8,11 @@ import {
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
   NodeUnpublishVolumeRequest,
-} from '../../../plugins/csi/generated/csi.ts';
-import { GrpcStatus } from '../../../plugins/csi/grpc.ts';
-import { sha256Hex } from '../../../plugins/layout.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
+import { GrpcStatus } from '../../../plugins/csi/wire/grpc.ts';
+import { sha256Hex } from '../../../plugins/layout/layout.ts';
 import { NO_SECRETS } from '../../../plugins/plugin.ts';
-import { Sensitive } from '../../../plugins/sensitive.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { type CsiVolumeSpec, csiVolumeId } from '../../../plugins/volume.ts';
 import { accept, refuse } from './answers.ts';
 import {

@@ -2,10 +2,10 @@
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ControllerService, IdentityService, NodeService } from '../../../plugins/csi/generated/csi.ts';
-import { RegistrationService } from '../../../plugins/csi/generated/pluginregistration.ts';
-import { type GrpcServer, serveGrpc } from '../../../plugins/csi/grpc.ts';
-import { methodName } from '../../../plugins/csi/status.ts';
+import { ControllerService, IdentityService, NodeService } from '../../../plugins/csi/wire/generated/csi.ts';
+import { RegistrationService } from '../../../plugins/csi/wire/generated/pluginregistration.ts';
+import { type GrpcServer, serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
+import { methodName } from '../../../plugins/csi/wire/status.ts';
 
 /** As people know the method: `NodeStageVolume`. */
 export type Answer = (method: string, request: { readonly volumeId?: string }) => Promise<unknown> | unknown;

@@ -9,10 +9,10 @@ import {
   type RecordedCall,
   redactedRequest,
   type RequestFields,
-} from '../../../agent/drive/recorded-call.ts';
+} from '../../../agent/drive/oracle/recorded-call.ts';
 import { FAILURE_RETRY, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
-import type { DriverInstance } from '../../../plugins/csi/driver.ts';
+import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import {
   ControllerPublishVolumeRequest,
   ControllerUnpublishVolumeRequest,
@@ -22,13 +22,17 @@ import {
   NodeStageVolumeRequest,
   NodeUnpublishVolumeRequest,
   NodeUnstageVolumeRequest,
-} from '../../../plugins/csi/generated/csi.ts';
-import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/grpc.ts';
-import { notifyRegistrar, questionDriver, readAnnouncement } from '../../../plugins/csi/registration.ts';
-import { findSocket } from '../../../plugins/csi/socket-trust.ts';
-import { createLayout } from '../../../plugins/layout.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
+import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/wire/grpc.ts';
+import {
+  notifyRegistrar,
+  questionDriver,
+  readAnnouncement,
+} from '../../../plugins/csi/driver/registration.ts';
+import { findSocket } from '../../../plugins/csi/driver/socket-trust.ts';
+import { createLayout } from '../../../plugins/layout/layout.ts';
 import { type ExpandCall, NO_SECRETS, type PublicationCall } from '../../../plugins/plugin.ts';
-import { Sensitive } from '../../../plugins/sensitive.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { type AccessMode, bytesFrom, type CsiVolumeSpec, csiVolumeId } from '../../../plugins/volume.ts';
 import { judge } from '../../drive/judge.ts';
 import { accept, refuse } from './answers.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NodeExpandVolumeRequest } from '../../../plugins/csi/generated/csi.ts';
-import { GrpcStatus } from '../../../plugins/csi/grpc.ts';
+import { NodeExpandVolumeRequest } from '../../../plugins/csi/wire/generated/csi.ts';
+import { GrpcStatus } from '../../../plugins/csi/wire/grpc.ts';
 import { type ExpandCall, NO_SECRETS } from '../../../plugins/plugin.ts';
-import { Sensitive } from '../../../plugins/sensitive.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { bytesFrom } from '../../../plugins/volume.ts';
 import { accept, refuse } from './answers.ts';
 import { BLOCK_SPEC, createBlockWorld } from './block-world.ts';

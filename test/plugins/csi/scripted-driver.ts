@@ -8,9 +8,9 @@ import {
   NodeService,
   NodeServiceCapability_RPC_Type as NodeCapability,
   PluginCapability_Service_Type as PluginService,
-} from '../../../plugins/csi/generated/csi.ts';
-import { RegistrationService } from '../../../plugins/csi/generated/pluginregistration.ts';
-import { type GrpcServer, GrpcStatus, serveGrpc } from '../../../plugins/csi/grpc.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
+import { RegistrationService } from '../../../plugins/csi/wire/generated/pluginregistration.ts';
+import { type GrpcServer, GrpcStatus, serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
 import type { SocketHost } from './socket-host.ts';
 
 export const DRIVER = 'scripted.mooring.test';

@@ -16,8 +16,8 @@ import {
   type RemoteCall,
   wayTo,
 } from '../../../mount/host.ts';
-import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
-import { methodName } from '../../../plugins/csi/status.ts';
+import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
+import { methodName } from '../../../plugins/csi/wire/status.ts';
 
 export interface SocketHost extends Host {
   readonly root: AbsolutePath;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, MountIdentity, RemoteCall, RemoteReply } from '../../../mount/host.ts';
-import { createCallLanes } from '../../../plugins/csi/call-lane.ts';
-import type { DriverInstance } from '../../../plugins/csi/driver.ts';
+import { createCallLanes } from '../../../plugins/csi/call/volume-call-queue.ts';
+import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import {
   NodeGetStorageHealthResponse,
   NodeGetVolumeHealthRequest,
@@ -11,12 +11,12 @@ import {
   NodeGetVolumeStatsRequest,
   NodeGetVolumeStatsResponse,
   VolumeUsage_Unit as Unit,
-} from '../../../plugins/csi/generated/csi.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
 import { createStatistics, QUESTION_DEADLINE_MS } from '../../../plugins/csi/statistics.ts';
-import { methodName } from '../../../plugins/csi/status.ts';
-import { createLayout } from '../../../plugins/layout.ts';
+import { methodName } from '../../../plugins/csi/wire/status.ts';
+import { createLayout } from '../../../plugins/layout/layout.ts';
 import { NO_SECRETS, type StatisticsCall, type VolumeStatistics } from '../../../plugins/plugin.ts';
-import { Sensitive } from '../../../plugins/sensitive.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import {
   type CsiVolumeSpec,
   parsePodUid,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { VolumeCapability_AccessMode_Mode as Mode } from '../../../plugins/csi/generated/csi.ts';
+import { VolumeCapability_AccessMode_Mode as Mode } from '../../../plugins/csi/wire/generated/csi.ts';
 import { parseAccess } from '../../../plugins/loopfile/capability.ts';
 import { createIdentityService } from '../../../plugins/loopfile/identity-service.ts';
 import type { Pool } from '../../../plugins/loopfile/pool.ts';

@@ -3,9 +3,9 @@ import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type AbsolutePath, type Host, parseAbsolutePath } from '../../../mount/host.ts';
-import { createLinuxHost } from '../../../mount/linux-host.ts';
-import { VolumeCapability_AccessMode_Mode as Mode } from '../../../plugins/csi/generated/csi.ts';
-import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
+import { createLinuxHost } from '../../../mount/agent-side/linux-host.ts';
+import { VolumeCapability_AccessMode_Mode as Mode } from '../../../plugins/csi/wire/generated/csi.ts';
+import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
 import { csiDriverContract, type MakeCsiDriverWorld } from '../../contract/csi-driver.ts';
 import { BROKER_COMMAND } from '../../real/broker-command.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
@@ -43,7 +43,7 @@ const make: MakeCsiDriverWorld = async (t) => {
 
 /**
  * The driver offers SINGLE_NODE_MULTI_WRITER, and an orchestrator that hears so says ReadWriteOnce by that name
- * (plugins/csi/access-mode.ts); SINGLE_NODE_WRITER may then be at one target only (CSI, NodePublishVolume).
+ * (plugins/csi/call/access-mode.ts); SINGLE_NODE_WRITER may then be at one target only (CSI, NodePublishVolume).
  */
 function asSpoken(call: Host['call']): Host['call'] {
   return (remote) => {

@@ -12,7 +12,7 @@ import {
   NodePublishVolumeRequest,
   NodeService,
   NodeStageVolumeRequest,
-} from '../../../plugins/csi/generated/csi.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
 import {
   assertOk,
   assertStatus,

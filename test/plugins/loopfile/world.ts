@@ -22,8 +22,8 @@ import {
   type VolumeCapability,
   VolumeCapability_AccessMode_Mode as Mode,
   VolumeUsage_Unit as Unit,
-} from '../../../plugins/csi/generated/csi.ts';
-import { createGrpcRemote } from '../../../plugins/csi/grpc.ts';
+} from '../../../plugins/csi/wire/generated/csi.ts';
+import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
 
 const MAIN = fileURLToPath(new URL('../../../plugins/loopfile/main.ts', import.meta.url));
 const DEADLINE_MS = 300_000;

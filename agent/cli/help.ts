@@ -1,0 +1,67 @@
+/** What `--help` says beyond the list of options. */
+import { SETTINGS } from '../config/setting.ts';
+import { wrap } from '../../mount/text/table.ts';
+
+const HELP_CHARACTERS_MAX = 80;
+
+export const PROGRAM_NOTES = `
+Examples:
+  mooring status                    what is mounted and what is not
+  mooring status -w                 the same, kept up to date
+  mooring explain default/web       why pod web waits
+  mooring quarantine list           volumes that another node may have
+  mooring manifests list            what is kept although its manifest is gone
+  mooring agent --config my.yaml    serve this node (usually systemd does)
+
+Exit codes:
+  0 done, 1 failed, 2 wrong usage,
+  75 another agent holds the root, 78 wrong configuration or mount namespace`;
+
+export const STATUS_NOTES = `
+Examples:
+  mooring status -o wide
+  mooring status -o json | jq '.pods[] | select(.ready | not) | .name'`;
+
+export const EXPLAIN_NOTES = `
+Examples:
+  mooring explain web
+  mooring explain default/web
+  mooring explain pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60
+  mooring explain volume:data       when a pod has the same name`;
+
+export const QUARANTINE_NOTES = `
+The volume is called by its PersistentVolume, its handle or its id.
+
+Examples:
+  mooring quarantine list
+  mooring quarantine add pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60
+  mooring quarantine clear vol-logs --yes`;
+
+export const MANIFEST_NOTES = `
+Examples:
+  mooring manifests list
+  mooring manifests accept          after a replacement that was meant`;
+
+export const FORGET_NOTES = `
+A pod is called by its name, namespace/name or uid.
+
+Examples:
+  mooring forget default/web
+  mooring forget --all`;
+
+export const AGENT_NOTES = `
+Settings of the file, with their defaults:
+${settingsText()}`;
+
+function settingsText(): string {
+  return SETTINGS.map(({ key, default: byDefault, meaning, range }) => {
+    const indented = wrap(`${meaning} (${range})`, HELP_CHARACTERS_MAX - 6).map((line) => `      ${line}`);
+    return [`  ${key}: ${byDefault}`, ...indented].join('\n');
+  }).join('\n');
+}
+
+/** What the option of a setting is for. */
+export function meaningOf(key: string): string {
+  const setting = SETTINGS.find((one) => one.key === key);
+  return setting === undefined ? '' : setting.meaning;
+}

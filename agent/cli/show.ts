@@ -1,0 +1,144 @@
+/** What commands show: one that asks the agent, or changes something there, writes its answer as text or JSON. */
+import { type ApiChange, changeAtAgent, getFromAgent } from './api-client.ts';
+import { explanationText, statusText } from './status-text.ts';
+import type { StatusDocument } from '../status/status-document.ts';
+import type { Look } from '../../mount/text/table.ts';
+import { BUILD } from '../config/version.ts';
+
+/** The terminal or pipe the answer goes to. */
+export interface Screen {
+  readonly look: () => Look;
+  /** Undefined when it is no terminal: then nothing is redrawn, each answer follows the last. */
+  readonly rows: () => number | undefined;
+  write(text: string): void;
+  complain(text: string): void;
+  sleep(delayMs: number): Promise<unknown>;
+}
+
+export type OutputFormat = 'table' | 'json' | 'wide';
+
+/** True when there was an answer: the exit code. */
+export type Shown = boolean;
+
+/** One question to the agent, or one change, and how the document that it answers with is shown. */
+export interface Asked<Document> {
+  readonly socket: string;
+  /** With its query. */
+  readonly path: string;
+  /** Of the document. */
+  readonly kind: string;
+  /** Undefined: it is only asked. */
+  readonly change?: Pick<ApiChange, 'method' | 'body'>;
+  /** Anything but `json`: as text. */
+  readonly output: string;
+  readonly text: (document: Document, look: Look) => string;
+}
+
+const TIMEOUT_MS = 10_000;
+/** A change is answered when it is on disk, and a disk may be slow. */
+const CHANGE_TIMEOUT_MS = 30_000;
+/** On a terminal the times on the screen are never older than this. */
+const REDRAW_MS = 2_000;
+const WAIT_MS = 25_000;
+const RETRY_MS = 1_000;
+
+/** What the agent refuses, or why there is none, is a complaint and a failure. */
+export async function askAndShow<Document>(asked: Asked<Document>, screen: Screen): Promise<Shown> {
+  const { socket, path, kind, change, output, text } = asked;
+  const answer =
+    change === undefined
+      ? await lookAt<Document>({ socket, path, kind })
+      : await changeAtAgent<Document>({ socket, path, kind, timeoutMs: CHANGE_TIMEOUT_MS, ...change });
+  if (answer.kind !== 'ok') return complain(answer.message, screen);
+  screen.write(output === 'json' ? json(answer.body) : text(answer.body, screen.look()));
+  return true;
+}
+
+/** For who wants the document itself. */
+export function lookAt<Document>({ socket, path, kind }: Pick<Asked<Document>, 'socket' | 'path' | 'kind'>) {
+  return getFromAgent<Document>({ socket, path, kind, timeoutMs: TIMEOUT_MS });
+}
+
+export function showStatus(socket: string, output: OutputFormat, screen: Screen): Promise<Shown> {
+  const text = (status: StatusDocument, look: Look): string =>
+    statusText(status, { look, wide: output === 'wide' });
+  return askAndShow({ socket, path: '/v1/status', kind: 'Status', output, text }, screen);
+}
+
+/** Until the process is interrupted: the status again after every change; an agent that goes away is awaited. */
+export async function watchStatus(socket: string, output: OutputFormat, screen: Screen): Promise<never> {
+  let revision: string | undefined;
+  for (;;) {
+    const waitMs = screen.rows() === undefined ? WAIT_MS : REDRAW_MS;
+    const query = revision === undefined ? '' : `?after=${encodeURIComponent(revision)}&waitMs=${waitMs}`;
+    const path = `/v1/status${query}`;
+    const answer = await getFromAgent<StatusDocument>({
+      socket,
+      path,
+      timeoutMs: waitMs + TIMEOUT_MS,
+      kind: 'Status',
+    });
+    if (answer.kind === 'ok') {
+      // Without a screen to redraw, an answer that says nothing new is not worth a line.
+      const news = screen.rows() !== undefined || answer.body.revision !== revision;
+      revision = answer.body.revision;
+      if (news) redraw(statusIn(output, answer.body, screen), screen);
+    } else {
+      revision = undefined;
+      redraw(`${answer.message}\n`, screen);
+      await screen.sleep(RETRY_MS);
+    }
+  }
+}
+
+export function showExplanation(
+  socket: string,
+  subject: string,
+  output: 'text' | 'json',
+  screen: Screen,
+): Promise<Shown> {
+  const path = `/v1/explain?subject=${encodeURIComponent(subject)}`;
+  return askAndShow({ socket, path, kind: 'Explanation', output, text: explanationText }, screen);
+}
+
+export function showVersion(output: 'text' | 'json', runtime: string, screen: Screen): void {
+  if (output === 'json') screen.write(json({ apiVersion: 'mooring/v1', kind: 'Version', ...BUILD, runtime }));
+  else screen.write(`mooring ${BUILD.version} (commit ${BUILD.commit}, Node.js ${runtime})\n`);
+}
+
+function statusIn(output: OutputFormat, status: StatusDocument, screen: Screen): string {
+  return output === 'json'
+    ? json(status)
+    : statusText(status, { look: screen.look(), wide: output === 'wide' });
+}
+
+/** As it is shown for `-o json`. */
+export function json(document: unknown): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** Says why there is no answer. */
+export function complain(message: string, screen: Screen): false {
+  screen.complain(`mooring: ${message}\n`);
+  return false;
+}
+
+const HOME = '\u001b[H';
+const CLEAR_LINE_END = '\u001b[K';
+const CLEAR_BELOW = '\u001b[J';
+
+/** In place on a terminal, without flicker: every line over the old one, the rest cleared; what is too long is cut. */
+function redraw(text: string, screen: Screen): void {
+  const rows = screen.rows();
+  if (rows === undefined) {
+    screen.write(text);
+    return;
+  }
+  const lines = text.trimEnd().split('\n');
+  const room = Math.max(1, rows - 1);
+  const shown =
+    lines.length <= room
+      ? lines
+      : [...lines.slice(0, room - 1), `(${lines.length - room + 1} more lines; a taller window shows them)`];
+  screen.write(`${HOME}${shown.map((line) => `${line}${CLEAR_LINE_END}\n`).join('')}${CLEAR_BELOW}`);
+}

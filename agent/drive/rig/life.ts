@@ -1,0 +1,352 @@
+/**
+ * The life of the volumes of one duty: made, attached, staged, published, and whatever happens taken down again. Every
+ * call that may have had an effect is remembered, answered or not.
+ */
+import { dirname, join } from 'node:path';
+import {
+  ControllerPublishVolumeRequest,
+  ControllerService,
+  ControllerUnpublishVolumeRequest,
+  CreateVolumeRequest,
+  type CreateVolumeResponse,
+  DeleteVolumeRequest,
+  NodePublishVolumeRequest,
+  type NodePublishVolumeResponse,
+  NodeService,
+  NodeStageVolumeRequest,
+  type NodeStageVolumeResponse,
+  NodeUnpublishVolumeRequest,
+  type NodeUnpublishVolumeResponse,
+  NodeUnstageVolumeRequest,
+  type NodeUnstageVolumeResponse,
+  type VolumeCapability,
+  type VolumeCapability_AccessMode_Mode as Mode,
+} from '../../../plugins/csi/wire/generated/csi.ts';
+import type { StringMap } from './drive-options.ts';
+import { type Answer, answerText } from './driver-client.ts';
+import {
+  backingFileOf,
+  deviceOf,
+  forceUnmount,
+  makeDirectory,
+  mountsBelow,
+  namesIn,
+  pause,
+} from './machine.ts';
+import { type AccessKind, attachesOf, capabilityOf, createsOf, isDoubt, type Rig, stagesOf } from './rig.ts';
+import type { Notes } from '../oracle/verdict.ts';
+
+export interface TestVolume {
+  readonly id: string;
+  /** The name it was created under; undefined for a given handle. */
+  readonly name: string | undefined;
+  readonly context: StringMap;
+  /** 0 when it is not known. */
+  readonly capacityBytes: bigint;
+  readonly kind: AccessKind;
+  readonly capability: VolumeCapability;
+  publishContext: StringMap;
+  /** Empty when the driver does not stage. */
+  readonly staging: string;
+}
+
+export interface Publication {
+  readonly target: string;
+  readonly readOnly?: boolean;
+  readonly capability?: VolumeCapability;
+  readonly staging?: string;
+  readonly secrets?: StringMap;
+}
+
+const STAGING = 'staging';
+const POD_PREFIX = 'pod-';
+const TEARDOWN_TRIES_MAX = 5;
+const TEARDOWN_PAUSE_MS = 200;
+
+export class Life {
+  readonly rig: Rig;
+  /** Of this duty alone. */
+  readonly directory: string;
+  readonly #volumes = new Set<TestVolume>();
+  readonly #attached = new Set<TestVolume>();
+  readonly #staged = new Map<string, { volume: TestVolume; path: string }>();
+  readonly #published = new Map<string, { volume: TestVolume; target: string }>();
+  #targets = 0;
+
+  constructor(rig: Rig, directory: string) {
+    this.rig = rig;
+    this.directory = directory;
+  }
+
+  /** A volume of the driver, attached to this node where the driver does that; notes `blocked` when there is none. */
+  async volume(notes: Notes, kind: AccessKind = 'mount', mode?: Mode): Promise<TestVolume | undefined> {
+    const volume = await this.#obtain(notes, capabilityOf(this.rig, kind, mode), kind);
+    if (volume === undefined || !attachesOf(this.rig)) return volume;
+    const attached = await patiently(() => this.attach(volume));
+    if (attached.ok) return volume;
+    notes.blocked(`ControllerPublishVolume: ${answerText(attached)}`);
+    return undefined;
+  }
+
+  /** A volume that the caller attaches itself, or has attached. */
+  made(notes: Notes): Promise<TestVolume | undefined> {
+    return this.#obtain(notes, capabilityOf(this.rig, 'mount'), 'mount');
+  }
+
+  async #obtain(
+    notes: Notes,
+    capability: VolumeCapability,
+    kind: AccessKind,
+  ): Promise<TestVolume | undefined> {
+    const { options } = this.rig;
+    const staging = stagesOf(this.rig) ? join(this.directory, STAGING) : '';
+    if (staging !== '') await makeDirectory(staging);
+    const base = { kind, capability, publishContext: {}, staging };
+    if (!createsOf(this.rig)) {
+      // A block volume is overwritten, so it is the last one, which nothing else is tried on.
+      const id = options.volumeHandles.at(kind === 'block' ? -1 : 0);
+      if (id === undefined) {
+        notes.blocked(
+          'the driver cannot create volumes (CREATE_DELETE_VOLUME): name one with --volume-handle',
+        );
+        return undefined;
+      }
+      const given: TestVolume = {
+        ...base,
+        id,
+        name: undefined,
+        context: options.attributes,
+        capacityBytes: 0n,
+      };
+      this.#volumes.add(given);
+      return given;
+    }
+    const name = `mooring-drive-${this.rig.runId}-${this.directory.slice(this.directory.lastIndexOf('/') + 1)}-${
+      this.#volumes.size
+    }`;
+    const created = await patiently(() => this.create(name, capability));
+    const volume = created.ok ? created.reply.volume : undefined;
+    if (volume === undefined || volume.volumeId === '') {
+      notes.blocked(`CreateVolume: ${created.ok ? 'OK without a volume' : answerText(created)}`);
+      return undefined;
+    }
+    const { volumeId: id, volumeContext: context, capacityBytes } = volume;
+    const made: TestVolume = { ...base, id, name, context, capacityBytes };
+    this.#volumes.add(made);
+    return made;
+  }
+
+  create(name: string, capability: VolumeCapability): Promise<Answer<CreateVolumeResponse>> {
+    const { options, facts, client } = this.rig;
+    const topology = facts.topology === undefined ? [] : [{ segments: { ...facts.topology } }];
+    return client.call(
+      ControllerService.createVolume,
+      CreateVolumeRequest.fromPartial({
+        name,
+        capacityRange: { requiredBytes: options.sizeBytes, limitBytes: 0n },
+        volumeCapabilities: [capability],
+        parameters: options.parameters,
+        secrets: options.secrets.create,
+        ...(topology.length === 0
+          ? {}
+          : { accessibilityRequirements: { requisite: topology, preferred: topology } }),
+      }),
+    );
+  }
+
+  /** Deletes a volume that was made on the way and is used for nothing. */
+  async forget(volumeId: string): Promise<void> {
+    const answer = await patiently(() => this.#delete(volumeId));
+    if (!answer.ok) this.rig.leftovers.push(`volume ${volumeId}: ${answerText(answer)}`);
+  }
+
+  #delete(volumeId: string): Promise<Answer<unknown>> {
+    const request = DeleteVolumeRequest.fromPartial({ volumeId, secrets: this.rig.options.secrets.create });
+    return this.rig.client.call(ControllerService.deleteVolume, request);
+  }
+
+  async attach(volume: TestVolume): Promise<Answer<unknown>> {
+    const { client, facts, options } = this.rig;
+    this.#attached.add(volume);
+    const answer = await client.call(
+      ControllerService.controllerPublishVolume,
+      ControllerPublishVolumeRequest.fromPartial({
+        volumeId: volume.id,
+        nodeId: facts.nodeId,
+        volumeCapability: volume.capability,
+        volumeContext: volume.context,
+        secrets: options.secrets.controllerPublish,
+      }),
+    );
+    if (answer.ok) volume.publishContext = answer.reply.publishContext;
+    return answer;
+  }
+
+  async detach(volume: TestVolume): Promise<Answer<unknown>> {
+    const { client, facts, options } = this.rig;
+    const answer = await client.call(
+      ControllerService.controllerUnpublishVolume,
+      ControllerUnpublishVolumeRequest.fromPartial({
+        volumeId: volume.id,
+        nodeId: facts.nodeId,
+        secrets: options.secrets.controllerPublish,
+      }),
+    );
+    if (answer.ok) this.#attached.delete(volume);
+    return answer;
+  }
+
+  async stage(
+    volume: TestVolume,
+    other: {
+      readonly capability?: VolumeCapability;
+      readonly path?: string;
+      readonly secrets?: StringMap;
+    } = {},
+  ): Promise<Answer<NodeStageVolumeResponse>> {
+    const path = other.path ?? volume.staging;
+    this.#staged.set(path, { volume, path });
+    const answer = await this.rig.client.call(
+      NodeService.nodeStageVolume,
+      NodeStageVolumeRequest.fromPartial({
+        volumeId: volume.id,
+        publishContext: volume.publishContext,
+        stagingTargetPath: path,
+        volumeCapability: other.capability ?? volume.capability,
+        secrets: other.secrets ?? this.rig.options.secrets.stage,
+        volumeContext: volume.context,
+      }),
+    );
+    if (answer.ok) await this.#noteDevices();
+    return answer;
+  }
+
+  async unstage(volume: TestVolume, path = volume.staging): Promise<Answer<NodeUnstageVolumeResponse>> {
+    const request = NodeUnstageVolumeRequest.fromPartial({ volumeId: volume.id, stagingTargetPath: path });
+    const answer = await this.rig.client.call(NodeService.nodeUnstageVolume, request);
+    if (answer.ok) this.#staged.delete(path);
+    return answer;
+  }
+
+  async publish(volume: TestVolume, to: Publication): Promise<Answer<NodePublishVolumeResponse>> {
+    this.#published.set(to.target, { volume, target: to.target });
+    const answer = await this.rig.client.call(
+      NodeService.nodePublishVolume,
+      NodePublishVolumeRequest.fromPartial({
+        volumeId: volume.id,
+        publishContext: volume.publishContext,
+        stagingTargetPath: to.staging ?? volume.staging,
+        targetPath: to.target,
+        volumeCapability: to.capability ?? volume.capability,
+        readonly: to.readOnly ?? false,
+        secrets: to.secrets ?? this.rig.options.secrets.publish,
+        volumeContext: volume.context,
+      }),
+    );
+    if (answer.ok) await this.#noteDevices(to.target);
+    return answer;
+  }
+
+  async unpublish(volume: TestVolume, target: string): Promise<Answer<NodeUnpublishVolumeResponse>> {
+    const request = NodeUnpublishVolumeRequest.fromPartial({ volumeId: volume.id, targetPath: target });
+    const answer = await this.rig.client.call(NodeService.nodeUnpublishVolume, request);
+    if (answer.ok) this.#published.delete(target);
+    return answer;
+  }
+
+  /** Every target of this duty, whatever the driver says to it. */
+  async unpublishAll(): Promise<void> {
+    for (const { volume, target } of [...this.#published.values()]) await this.unpublish(volume, target);
+  }
+
+  /** A place for one more publication: its parent is there, itself it is not (A-061). */
+  async newTarget(): Promise<string> {
+    this.#targets += 1;
+    const target = join(this.directory, `${POD_PREFIX}${this.#targets}`, 'mount');
+    await makeDirectory(dirname(target));
+    return target;
+  }
+
+  /** A volume up to its stage; `blocked` when that does not work. */
+  async staged(notes: Notes, kind: AccessKind = 'mount', mode?: Mode): Promise<TestVolume | undefined> {
+    const volume = await this.volume(notes, kind, mode);
+    if (volume === undefined || !stagesOf(this.rig)) return volume;
+    const staged = await patiently(() => this.stage(volume));
+    if (staged.ok) return volume;
+    notes.blocked(`NodeStageVolume: ${answerText(staged)}`);
+    return undefined;
+  }
+
+  /** A volume up to one publication; `blocked` when that does not work. */
+  async published(
+    notes: Notes,
+    kind: AccessKind = 'mount',
+    mode?: Mode,
+  ): Promise<{ readonly volume: TestVolume; readonly target: string } | undefined> {
+    const volume = await this.staged(notes, kind, mode);
+    if (volume === undefined) return undefined;
+    const target = await this.newTarget();
+    const published = await patiently(() => this.publish(volume, { target }));
+    if (published.ok) return { volume, target };
+    notes.blocked(`NodePublishVolume: ${answerText(published)}`);
+    return undefined;
+  }
+
+  /** Everything down, in order, with some patience. What is left although the driver said OK goes to the rig. */
+  async takeDown(duty: string): Promise<void> {
+    const refused: string[] = [];
+    const tear = async (what: string, call: () => Promise<Answer<unknown>>): Promise<void> => {
+      const answer = await patiently(call);
+      // Gone already is as good as gone.
+      if (!answer.ok && answer.code !== NOT_FOUND) refused.push(`${what}: ${answerText(answer)}`);
+    };
+    for (const { volume, target } of [...this.#published.values()])
+      await tear('NodeUnpublishVolume', () => this.unpublish(volume, target));
+    for (const { volume, path } of [...this.#staged.values()])
+      await tear('NodeUnstageVolume', () => this.unstage(volume, path));
+    for (const volume of [...this.#attached])
+      await tear('ControllerUnpublishVolume', () => this.detach(volume));
+    const mounts = (await mountsBelow(this.directory)).map(({ target }) => target);
+    this.rig.leftovers.push(...mounts.map((target) => `${duty}: still mounted at ${this.#relative(target)}`));
+    await forceUnmount(mounts);
+    for (const volume of this.#volumes) {
+      if (volume.name === undefined) continue;
+      await tear('DeleteVolume', () => this.#delete(volume.id));
+    }
+    this.rig.leftovers.push(...refused.map((one) => `${duty}: ${one}`));
+    await this.#noteFiles(duty);
+  }
+
+  /** The target is the driver's to remove (A-066); the staging directory and what is in it must be empty. */
+  async #noteFiles(duty: string): Promise<void> {
+    for (const name of await namesIn(this.directory)) {
+      if (name !== STAGING && !name.startsWith(POD_PREFIX)) continue;
+      const inside = await namesIn(join(this.directory, name));
+      for (const one of inside) this.rig.leftovers.push(`${duty}: ${name}/${one} is left`);
+    }
+  }
+
+  async #noteDevices(target?: string): Promise<void> {
+    const devices = (await mountsBelow(this.directory)).map(({ device }) => device);
+    const node = target === undefined ? undefined : await deviceOf(target);
+    for (const device of [...devices, ...(node === undefined ? [] : [node])]) {
+      const file = await backingFileOf(device);
+      if (file !== undefined && this.rig.options.volumeHandles.length === 0) this.rig.backingFiles.add(file);
+    }
+  }
+
+  #relative(path: string): string {
+    return path.startsWith(`${this.directory}/`) ? path.slice(this.directory.length + 1) : path;
+  }
+}
+
+const NOT_FOUND = 5;
+
+/** The same call until it is answered for good, or often enough. */
+export async function patiently<Reply>(call: () => Promise<Answer<Reply>>): Promise<Answer<Reply>> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await call();
+    if (!isDoubt(answer) || tries >= TEARDOWN_TRIES_MAX) return answer;
+    await pause(TEARDOWN_PAUSE_MS * tries);
+  }
+}

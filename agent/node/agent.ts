@@ -1,0 +1,358 @@
+/** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
+import { assert, done, type Failure, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '../../mount/host.ts';
+import { createGround, type Ground } from '../../mount/ground.ts';
+import { createMounter } from '../../mount/mounter.ts';
+import { createSlices, type Slices } from '../../mount/process/slices.ts';
+import { createContentPlugin } from '../../plugins/pod/content.ts';
+import { createCsiPlugin, type CsiPlugin } from '../../plugins/csi/csi-plugin.ts';
+import {
+  createDriverRegistry,
+  type RunningDriverRegistry,
+} from '../../plugins/csi/driver/driver-registry.ts';
+import { createEmptyDirPlugin } from '../../plugins/pod/empty-dir.ts';
+import { createHostPathPlugin } from '../../plugins/pod/host-path.ts';
+import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
+import { guardMounts } from '../../plugins/guard/mount-guard.ts';
+import { createOrphanPlugin } from '../../plugins/orphan/orphan.ts';
+import type { PluginRegistry } from '../../plugins/plugin.ts';
+import { createRegistry } from '../../plugins/registry.ts';
+import type { PodUid } from '../../plugins/volume.ts';
+import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
+import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
+import type { Log } from '../../mount/process/log.ts';
+import type { DesiredState } from '../../reconciler/model/desired-state.ts';
+import { createReconciler, type Reconciler } from '../../reconciler/reconciler.ts';
+import type { Policy } from '../../reconciler/reconciler-parts.ts';
+import { createRecordStore, type UnreadableRecord } from '../../reconciler/recovery/record.ts';
+import { recover } from '../../reconciler/recovery/recover.ts';
+import { lookAtDevices } from '../../reconciler/recovery/pod-device.ts';
+import type { Config } from '../config/config.ts';
+import { unwantedSecrets } from '../resolve/csi-secrets.ts';
+import { desire } from '../resolve/desired-state-populator.ts';
+import type { ManifestParser } from '../source/manifests/manifest-parser.ts';
+import { createDirectoryTrust } from '../source/manifests/directory-trust.ts';
+import {
+  createManifestKeeper,
+  type ManifestKeeper,
+  podsStanding,
+  reasonsOf,
+} from '../source/manifests/manifest-keeper.ts';
+import { createManifestSource } from '../source/manifests/manifest-source.ts';
+import { createRepublisher } from './republisher.ts';
+import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
+import { NO_TOKENS } from '../source/token-source.ts';
+import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
+import { createVanishedHold } from '../source/vanished-hold.ts';
+import { createVanishedLog } from '../source/vanished-log.ts';
+import { createVanishingLog } from '../source/manifests/mass-removal-log.ts';
+import type { Wish } from '../source/desired-objects.ts';
+import { createWishReader } from './wish-reader.ts';
+
+export interface AgentParts {
+  readonly host: Host;
+  readonly parser: ManifestParser;
+  readonly config: Config;
+  readonly log: Log;
+  /** For tests that plant a bug; the product never passes it. */
+  readonly policy?: Partial<Policy>;
+  /** In which the wish is put together and read; by default such that nobody waits long for it. */
+  readonly slices?: Slices;
+}
+
+/** All there is to see, as it is at this moment; status and explain are made from it. */
+export interface AgentView {
+  readonly layout: Layout;
+  /** What is desired is made of it. */
+  readonly wish: Wish;
+  readonly reconciler: Pick<
+    Reconciler,
+    'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes' | 'quarantine' | 'endQuarantine'
+  >;
+  readonly manifests: ManifestKeeper;
+  readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
+  readonly unreadableRecords: readonly UnreadableRecord[];
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
+  readonly unresolvedSinceMs: UnresolvedBook['sinceMs'];
+  readonly startedMs: number;
+}
+
+export interface Agent {
+  /**
+   * Rebuilds the state from records and mount table, then begins to work. Settles when the wish has been read once;
+   * a failure means that the state root cannot be used, and nothing was started.
+   */
+  start(): Promise<Result<void>>;
+  /** Only after a successful start. */
+  view(): AgentView;
+  onChange(listener: () => void): Cancel;
+  /** Starts nothing new, waits at most `waitMs` for what runs, and takes nothing down. */
+  stop(waitMs: number): Promise<void>;
+}
+
+/** How soon a part of the layout that could not be read is looked at again. */
+const UNREAD_RETRY_MS = 5_000;
+
+export function createAgent(parts: AgentParts): Agent {
+  const { host, config, log, slices = createSlices({ clock: parts.host }) } = parts;
+  const layout = createLayout(config.root);
+  const listeners = new Set<() => void>();
+  const notify = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const drivers = createDriverRegistry({
+    host,
+    layout,
+    staticSockets: config.staticDrivers.map(({ socket }) => socket),
+    resyncMs: config.resyncMs,
+  });
+  const trust = createDirectoryTrust({
+    host,
+    directory: config.manifests,
+    note: layout.source,
+    isNothingAtStake: () => source.current().pods.size + (running?.reconciler.actual().size ?? 0) === 0,
+    log,
+  });
+  const hold = createVanishedHold({
+    clock: host,
+    holdMs: config.vanishedHoldMs,
+    onDue: () => {
+      if (running !== undefined && !stopped) reader.read();
+    },
+  });
+  const source = createManifestSource({
+    host,
+    directory: config.manifests,
+    parser: parts.parser,
+    resyncMs: config.resyncMs,
+    settleMs: config.settleMs,
+    trust,
+    slices,
+    missing: () => hold.held().size,
+    holdMs: config.vanishedHoldMs,
+  });
+  const manifests = createManifestKeeper({ trust, hold, source });
+  const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
+  const { plugins, storageHealth } = createPlugins(host, layout, config, drivers, ground);
+  const unresolved = createUnresolvedBook(host);
+  const republisher = createRepublisher(host, config.republishIntervalMs);
+  let seLinux = false;
+  let running:
+    | { readonly reconciler: Reconciler; readonly view: AgentView; readonly statistics: StatisticsCollector }
+    | undefined;
+  let stopped = false;
+  let cancelScan: Cancel = () => {};
+
+  function begin(recovered: ActualState, unreadableRecords: readonly UnreadableRecord[]): Reconciler {
+    const reconciler = createReconciler({
+      host,
+      layout,
+      ground,
+      plugins,
+      records,
+      recovered,
+      log,
+      backOff: config.backOff,
+      laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
+      resyncMs: config.resyncMs,
+      effectDeadlineMs: config.pathDeadlineMs,
+      lateEffectMs: config.csiDeadlineMs + config.lateEffectMs,
+      unwantedSecrets: (spec) => unwantedSecrets(source.current(), spec),
+      ...(parts.policy === undefined ? {} : { policy: parts.policy }),
+    });
+    const statistics = createStatisticsCollector({
+      clock: host,
+      actual: reconciler.actual,
+      plugins,
+      secretsOf: ({ spec }) =>
+        reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(source.current(), spec),
+      periodMs: config.statisticsIntervalMs,
+      storage: {
+        drivers: () => drivers.list().map(({ name }) => name),
+        health: storageHealth,
+      },
+      log,
+    });
+    statistics.onChange(notify);
+    statistics.start();
+    const view: AgentView = {
+      layout,
+      get wish() {
+        return reader.current();
+      },
+      reconciler,
+      manifests,
+      drivers,
+      unreadableRecords,
+      statistics,
+      unresolvedSinceMs: unresolved.sinceMs,
+      startedMs: host.nowMs(),
+    };
+    running = { reconciler, view, statistics };
+    return reconciler;
+  }
+
+  const records = createRecordStore(host, layout, ground);
+  const vanishingLog = createVanishingLog(log, host);
+  const vanishedLog = createVanishedLog(log, host);
+
+  const reader = createWishReader({
+    slices,
+    newest: source.current,
+    desire: (wish) =>
+      desire(wish, {
+        deniedHostPaths: [layout.root, ...config.hostPathDenied],
+        nodeName: config.nodeName,
+        tokens: NO_TOKENS,
+        seLinux,
+        holdersOf: (volume) => {
+          const known = running?.reconciler.actual().get(volume);
+          return new Set(known === undefined ? [] : podsOf(known));
+        },
+        republishEpoch: republisher.epochFor(wish, () => reader.read()),
+      }),
+    take,
+  });
+
+  /** `found` is about to join what stands: who is to be kept of it is decided before. */
+  function take(wish: Wish, desired: DesiredState, found: readonly ActualVolume[]): void {
+    assert(running !== undefined, 'the wish is read when there is something to work on it');
+    const { reconciler } = running;
+    vanishingLog.note(wish);
+    const held = hold.look(wish, podsStanding([...reconciler.actual().values(), ...found]));
+    vanishedLog.note(wish, held);
+    unresolved.note(desired.unresolved);
+    reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, host) });
+    notify();
+  }
+
+  /** At the start the whole layout, then at each resync what nobody knows: leftovers never wait for a restart. */
+  async function scanLayout(reconciler: Reconciler, extent: 'whole' | 'strangers'): Promise<void> {
+    const isWanted = (pod: PodUid): boolean => reader.current().pods.has(pod);
+    const known = reconciler.actual();
+    const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
+    if (stopped) return;
+    const join = (): void => reconciler.adopt(finds);
+    if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
+    else join();
+    const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);
+    cancelScan = host.timer(waitMs, () => {
+      void scanLayout(reconciler, finds.complete ? 'strangers' : extent);
+    });
+  }
+
+  return {
+    async start() {
+      const loaded = await records.load();
+      if (!loaded.ok) return loaded;
+      const table = await host.readMountTable(config.root);
+      // Without it nobody knows whether the records are ours: another file system may lie over them.
+      if (!table.ok) return table;
+      const grounded = ground.learn(table.value);
+      if (!grounded.ok) return grounded;
+      seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
+      for (const { file, failure } of loaded.value.unreadable)
+        log.warn('record unreadable', { file, ...explained(failure) });
+      for (const { file, failure } of loaded.value.roomless)
+        log.warn('record has no room beside it', { file, ...explained(failure) });
+      const { records: recorded } = loaded.value;
+      const volumes = recorded.map(({ spec, publications }) => {
+        return { spec, places: publications.map((one) => one.spec) };
+      });
+      const recovered = recover({
+        records: recorded,
+        table: table.value,
+        shown: await lookAtDevices(host, layout, volumes),
+        bootId: host.bootId,
+        layout,
+      });
+      const reconciler = begin(recovered, loaded.value.unreadable);
+      log.info('state rebuilt', {
+        volumes: recovered.size,
+        unreadableRecords: loaded.value.unreadable.length,
+      });
+      reconciler.onChange(notify);
+      drivers.onChange(({ kind, driver }) => {
+        log.info(`driver ${kind}`, { driver });
+        if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
+        if (kind !== 'gone') running?.statistics.driverChanged(driver);
+        notify();
+      });
+      source.onChange(() => reader.read());
+      void drivers.start();
+      await source.start();
+      await new Promise<void>((join) => reader.read({ found: [], join }));
+      void scanLayout(reconciler, 'whole');
+      return done;
+    },
+    view() {
+      if (running === undefined) throw new Error('broken invariant: the agent is viewed before it started');
+      return running.view;
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    async stop(waitMs) {
+      stopped = true;
+      cancelScan();
+      republisher.stop();
+      hold.stop();
+      running?.statistics.stop();
+      source.stop();
+      reader.stop();
+      drivers.stop();
+      await running?.reconciler.stop(waitMs);
+    },
+  };
+}
+
+/** Made by the kernel when SELinux is enabled, enforcing or permissive (selinuxfs). */
+const SELINUX_ENFORCE: AbsolutePath | undefined = parseAbsolutePath('/sys/fs/selinux/enforce');
+
+async function hasSeLinux(host: Host): Promise<boolean> {
+  assert(SELINUX_ENFORCE !== undefined, 'the path is one');
+  const facts = await host.inspect(SELINUX_ENFORCE);
+  return facts.ok && facts.value.kind !== 'absent';
+}
+
+function createPlugins(
+  host: Host,
+  layout: Layout,
+  config: Config,
+  drivers: RunningDriverRegistry,
+  ground: Ground,
+): { readonly plugins: PluginRegistry; readonly storageHealth: CsiPlugin['storageHealth'] } {
+  const mounter = createMounter(host, layout.root);
+  const parallelSockets = new Set(
+    config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket),
+  );
+  const csi = createCsiPlugin({
+    host,
+    layout,
+    drivers,
+    nodeName: config.nodeName,
+    deadlineMs: config.csiDeadlineMs,
+    forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
+    parallelPublish: (driver) => {
+      const endpoint = drivers.get(driver)?.endpoint.path;
+      return (
+        config.drivers.get(driver)?.parallelPublish ??
+        (endpoint !== undefined && parallelSockets.has(endpoint))
+      );
+    },
+  });
+  const plugins = [
+    csi,
+    createEmptyDirPlugin(host, layout, mounter),
+    createHostPathPlugin(host),
+    createContentPlugin('secret', host, layout, mounter),
+    createContentPlugin('config-map', host, layout, mounter),
+    createOrphanPlugin(host, layout, mounter),
+  ].map((plugin) => guardMounts({ host, layout, ground }, plugin));
+  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
+}
+
+function explained(failure: Failure): { readonly code: string; readonly message: string } {
+  return { code: failure.code, message: failure.message };
+}

@@ -1,0 +1,128 @@
+/** Who was asked, who owes an answer, and when it may be asked again: at most one question about a thing at a time. */
+import type { Clock } from '../../mount/host.ts';
+
+export interface OwedAnswersParts {
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly periodMs: number;
+  /** Somebody begins to owe an answer, or gives it at last. */
+  readonly onOwed: (key: string, owed: 'begins' | 'ends') => void;
+}
+
+/** All times are of the host's clock. */
+export interface Owed {
+  /** The first of the questions in a row that was not answered. */
+  readonly sinceMs: number;
+  /** Undefined: while it is open it is not asked again. */
+  readonly nextAskMs: number | undefined;
+}
+
+/**
+ * Guarantees: while a question is open no other is asked. A driver may be at work on one that it did not answer in
+ * time, so the next comes after 5 minutes, then twice as long each time, up to an hour; or with a new driver instance.
+ */
+export interface OwedAnswers {
+  mayAsk(key: string): boolean;
+  begin(key: string, lane: string): void;
+  /** `answered`: the other side has ended it, well or not. */
+  end(key: string, answered: boolean): void;
+  /** Questions of a lane that are open, and how many of them are younger than a second. */
+  openIn(lane: string): { readonly all: number; readonly fresh: number };
+  /** Undefined: nothing is owed. */
+  owed(key: string): Owed | undefined;
+  /** Of a lane. */
+  countOwed(lane: string): number;
+  askedMs(key: string): number | undefined;
+  /** Another life of the driver: nobody is at work on what the old one was asked. */
+  forgive(lane: string): void;
+  /** What is unknown and owes nothing that is waited for. */
+  forget(isKnown: (key: string) => boolean): void;
+}
+
+/** From when on an open question is hung and leaves its place to others. */
+const FRESH_MS_MAX = 1_000;
+/** From when on who has not answered owes an answer: no question is given longer. */
+const OWED_AFTER_MS = 10_000;
+const REASK_MS_MIN = 300_000;
+const REASK_MS_MAX = 3_600_000;
+
+interface Entry {
+  readonly lane: string;
+  readonly askedMs: number;
+  isOpen: boolean;
+  unanswered: number;
+  sinceMs: number | undefined;
+  nextAskMs: number | undefined;
+}
+
+export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts): OwedAnswers {
+  const entries = new Map<string, Entry>();
+  const open = new Map<string, Set<Entry>>();
+
+  function reaskAfterMs(unanswered: number): number {
+    return Math.max(periodMs, Math.min(REASK_MS_MIN * 2 ** (unanswered - 1), REASK_MS_MAX));
+  }
+
+  function owedOf(entry: Entry | undefined): Owed | undefined {
+    if (entry === undefined) return undefined;
+    const isLate = entry.isOpen && clock.nowMs() - entry.askedMs > OWED_AFTER_MS;
+    const sinceMs = entry.sinceMs ?? (isLate ? entry.askedMs : undefined);
+    return sinceMs === undefined ? undefined : { sinceMs, nextAskMs: entry.nextAskMs };
+  }
+
+  return {
+    mayAsk(key) {
+      const known = entries.get(key);
+      if (known === undefined) return true;
+      return !known.isOpen && (known.nextAskMs ?? 0) <= clock.nowMs();
+    },
+    begin(key, lane) {
+      const known = entries.get(key);
+      const { unanswered = 0, sinceMs = undefined } = known ?? {};
+      const askedMs = clock.nowMs();
+      const entry: Entry = { lane, askedMs, isOpen: true, unanswered, sinceMs, nextAskMs: undefined };
+      entries.set(key, entry);
+      open.set(lane, (open.get(lane) ?? new Set()).add(entry));
+    },
+    end(key, answered) {
+      const entry = entries.get(key);
+      if (entry === undefined) return;
+      entry.isOpen = false;
+      const inLane = open.get(entry.lane);
+      inLane?.delete(entry);
+      if (inLane?.size === 0) open.delete(entry.lane);
+      const { sinceMs } = entry;
+      if (answered) {
+        entry.unanswered = 0;
+        entry.sinceMs = undefined;
+        if (sinceMs !== undefined) onOwed(key, 'ends');
+        return;
+      }
+      entry.unanswered += 1;
+      entry.sinceMs = sinceMs ?? entry.askedMs;
+      entry.nextAskMs = entry.askedMs + reaskAfterMs(entry.unanswered);
+      if (sinceMs === undefined) onOwed(key, 'begins');
+    },
+    openIn(lane) {
+      const nowMs = clock.nowMs();
+      const inLane = [...(open.get(lane) ?? [])];
+      return {
+        all: inLane.length,
+        fresh: inLane.filter(({ askedMs }) => nowMs - askedMs < FRESH_MS_MAX).length,
+      };
+    },
+    owed: (key) => owedOf(entries.get(key)),
+    countOwed: (lane) =>
+      [...entries.values()].filter((one) => one.lane === lane && owedOf(one) !== undefined).length,
+    askedMs: (key) => entries.get(key)?.askedMs,
+    forgive(lane) {
+      for (const entry of entries.values()) if (entry.lane === lane) entry.nextAskMs = undefined;
+    },
+    forget(isKnown) {
+      const nowMs = clock.nowMs();
+      for (const [key, { isOpen, nextAskMs }] of entries) {
+        // A volume that comes back meets the question that its driver may still be at work on.
+        if (!isOpen && !isKnown(key) && (nextAskMs ?? 0) <= nowMs) entries.delete(key);
+      }
+    },
+  };
+}

@@ -1,0 +1,251 @@
+/** Asks the drivers now and then how full their volumes are and how they are, and remembers what they said. */
+import type { Failure, Result } from '../../mount/failure.ts';
+import type { Cancel, Clock } from '../../mount/host.ts';
+import type {
+  HealthStatement,
+  PluginRegistry,
+  StatisticsCall,
+  VolumeSecrets,
+  VolumeStatistics,
+} from '../../plugins/plugin.ts';
+import type { PublicationSpec, VolumeId } from '../../plugins/volume.ts';
+import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { Log } from '../../mount/process/log.ts';
+import { createOwedAnswers } from './owed-answers.ts';
+
+export interface StatisticsCollectorParts {
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  readonly actual: () => ActualState;
+  readonly plugins: PluginRegistry;
+  /** Those of a volume, wanted or not. */
+  readonly secretsOf: (volume: ActualVolume) => VolumeSecrets;
+  /** Each volume is asked once in it; 0: nothing is ever asked. */
+  readonly periodMs: number;
+  /** For the health of the storage behind the drivers. */
+  readonly storage: {
+    readonly drivers: () => readonly string[];
+    /** Undefined: the driver cannot say. */
+    readonly health: (driver: string) => Promise<Result<readonly HealthStatement[] | undefined>>;
+  };
+  readonly log: Log;
+}
+
+/** What is known of a volume. */
+export interface VolumeReading {
+  /** The last answer; undefined: there was none yet. */
+  readonly statistics: VolumeStatistics | undefined;
+  /** When it came, on the host's clock. */
+  readonly atMs: number | undefined;
+  /** Why the newest question had no answer, or no numbers; undefined when it had them. */
+  readonly failure: Failure | undefined;
+  /** Since when the driver has owed an answer; undefined: it answers. */
+  readonly unansweredSinceMs: number | undefined;
+  /** When it is asked again although it owes one; undefined: not before it has ended the one that is open. */
+  readonly nextAskMs: number | undefined;
+}
+
+/**
+ * Guarantees: at most one question about a volume until it has ended, and long after one that was not answered in time
+ * (RE-03, see OwedAnswers); at most `QUESTIONS_PER_LANE_MAX` of one driver in a second: one that hangs longer counts
+ * against no other volume; who has no turn, or is busy, is left out until the next period, never queued; the questions
+ * of a period are spread over it; one timer at most. What is learnt is for people and metrics: nothing here changes a
+ * volume (A-074).
+ */
+export interface StatisticsCollector {
+  start(): void;
+  /** Ends the timer; answers still on their way are dropped. */
+  stop(): void;
+  /** Undefined: the volume is not here, or was never asked. */
+  of(volume: VolumeId): VolumeReading | undefined;
+  /** Of the storage behind a driver; undefined: not known. Empty: all is well. */
+  ofStorage(driver: string): readonly HealthStatement[] | undefined;
+  /** Another life of the driver: what the old one did not answer is asked again. */
+  driverChanged(driver: string): void;
+  /** Volumes of the driver, and its storage, of which it owes an answer. */
+  owedBy(driver: string): number;
+  /** Called when what is said of somebody's health changes, or an answer begins or ends to be owed; not for numbers. */
+  onChange(listener: () => void): Cancel;
+}
+
+/** Of one driver, open for less than a second. */
+const QUESTIONS_PER_LANE_MAX = 4;
+/** Of one driver, open for longer, before those that owe an answer are asked again: the others still are. */
+const HUNG_PER_LANE_MAX = 32;
+/** How soon after the start the first questions are asked. */
+const FIRST_MS = 5_000;
+/** Answers without a word on health after which an old word is not repeated any more: the RPC may have failed once. */
+const SILENT_ANSWERS_MAX = 3;
+/** Before every time of a host's clock. */
+const NEVER = -1;
+/** Of the storage behind a driver; no volume's id begins so. */
+const STORAGE = 'storage of ';
+
+type Said = Pick<VolumeReading, 'statistics' | 'atMs' | 'failure'>;
+
+interface Entry {
+  reading: Said;
+  silentAnswers: number;
+}
+
+export function createStatisticsCollector(parts: StatisticsCollectorParts): StatisticsCollector {
+  const { clock, plugins, periodMs } = parts;
+  const entries = new Map<VolumeId, Entry>();
+  const storage = new Map<string, readonly HealthStatement[]>();
+  const owed = createOwedAnswers({
+    clock,
+    periodMs,
+    onOwed(key, change) {
+      if (stopped) return;
+      const subject = { subject: key };
+      if (change === 'begins') parts.log.warn('volume question unanswered', subject);
+      else parts.log.info('volume question answered', subject);
+      notify();
+    },
+  });
+  const listeners = new Set<() => void>();
+  let cancelTimer: Cancel = () => {};
+  let stopped = periodMs === 0;
+
+  function later(delayMs: number, act: () => void): void {
+    cancelTimer = clock.timer(delayMs, act);
+  }
+
+  /** Who waited longest is first: a full lane leaves out others each time. */
+  function round(): void {
+    const actual = parts.actual();
+    for (const id of entries.keys()) if (!actual.has(id)) entries.delete(id);
+    owed.forget((key) => key.startsWith(STORAGE) || actual.has(key as VolumeId));
+    const askedMs = (id: VolumeId): number => owed.askedMs(id) ?? NEVER;
+    const turns = [...actual.values()]
+      .filter((volume) => plugins.of(volume.spec).statistics !== undefined && callAbout(volume) !== undefined)
+      .map(({ spec }) => spec.id)
+      .sort((a, b) => askedMs(a) - askedMs(b));
+    const drivers = parts.storage.drivers();
+    for (const driver of storage.keys()) if (!drivers.includes(driver)) learnStorage(driver, undefined);
+    for (const driver of drivers) void askStorage(driver);
+    takeTurn(turns, 0);
+  }
+
+  function takeTurn(turns: readonly VolumeId[], index: number): void {
+    const volume = turns[index];
+    if (volume !== undefined) void ask(volume);
+    const isLast = index + 1 >= turns.length;
+    later(periodMs / Math.max(turns.length, 1), () => (isLast ? round() : takeTurn(turns, index + 1)));
+  }
+
+  async function ask(id: VolumeId): Promise<void> {
+    const volume = parts.actual().get(id);
+    const about = volume === undefined ? undefined : callAbout(volume);
+    if (volume === undefined || about === undefined) return;
+    const call: StatisticsCall = { ...about, secrets: parts.secretsOf(volume) };
+    const plugin = plugins.of(call.spec);
+    const lane = plugin.lane(call.spec);
+    const entry = entryOf(id);
+    if (plugin.statistics === undefined || !owed.mayAsk(id) || isFull(lane, id)) return;
+    owed.begin(id, lane);
+    const answer = await plugin.statistics(call);
+    if (stopped) return;
+    if (entries.get(id) === entry) take(entry, answer);
+    owed.end(id, !isUnanswered(answer));
+  }
+
+  function isFull(lane: string, key: string): boolean {
+    const { all, fresh } = owed.openIn(lane);
+    if (fresh >= QUESTIONS_PER_LANE_MAX) return true;
+    return owed.owed(key) !== undefined && all - fresh >= HUNG_PER_LANE_MAX;
+  }
+
+  function entryOf(id: VolumeId): Entry {
+    const known = entries.get(id);
+    if (known !== undefined) return known;
+    const reading: Said = { statistics: undefined, atMs: undefined, failure: undefined };
+    const entry: Entry = { reading, silentAnswers: 0 };
+    entries.set(id, entry);
+    return entry;
+  }
+
+  function take(entry: Entry, answer: Result<VolumeStatistics | 'busy'>): void {
+    if (!answer.ok) {
+      entry.reading = { ...entry.reading, failure: answer.failure };
+      return;
+    }
+    if (answer.value === 'busy') return;
+    const before = entry.reading.statistics?.health;
+    entry.silentAnswers = answer.value.health === undefined ? entry.silentAnswers + 1 : 0;
+    const health = answer.value.health ?? (entry.silentAnswers < SILENT_ANSWERS_MAX ? before : undefined);
+    const { failure } = answer.value;
+    entry.reading = { statistics: { ...answer.value, health }, atMs: clock.nowMs(), failure };
+    if (!isSameHealth(before, health)) notify();
+  }
+
+  async function askStorage(driver: string): Promise<void> {
+    const key = `${STORAGE}${driver}`;
+    if (!owed.mayAsk(key)) return;
+    owed.begin(key, driver);
+    const answer = await parts.storage.health(driver);
+    if (stopped) return;
+    if (answer.ok) learnStorage(driver, answer.value);
+    owed.end(key, answer.ok || !isDeadline(answer.failure));
+  }
+
+  function learnStorage(driver: string, health: readonly HealthStatement[] | undefined): void {
+    const before = storage.get(driver);
+    if (health === undefined) storage.delete(driver);
+    else storage.set(driver, health);
+    if (!isSameHealth(before, health)) notify();
+  }
+
+  function notify(): void {
+    for (const listener of listeners) listener();
+  }
+
+  return {
+    start() {
+      if (!stopped) later(Math.min(FIRST_MS, periodMs), round);
+    },
+    stop() {
+      stopped = true;
+      cancelTimer();
+    },
+    of(volume) {
+      const entry = parts.actual().has(volume) ? entries.get(volume) : undefined;
+      if (entry === undefined) return undefined;
+      const { sinceMs, nextAskMs } = owed.owed(volume) ?? {};
+      return { ...entry.reading, unansweredSinceMs: sinceMs, nextAskMs };
+    },
+    driverChanged: (driver) => owed.forgive(driver),
+    owedBy: (driver) => owed.countOwed(driver),
+    ofStorage: (driver) => storage.get(driver),
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+/** A place of the volume to ask about, one that is there before one that was only tried; undefined: there is none. */
+function callAbout({ spec, needs, publishContext, stagedMount, staged, publications }: ActualVolume) {
+  const places = [...publications.values()];
+  const place = places.find(({ presence }) => presence.kind === 'present') ?? places[0];
+  if (place === undefined && staged.kind === 'absent') return undefined;
+  const publication: PublicationSpec | undefined = place?.spec;
+  return { spec, facts: { needs, publishContext, stagedMount }, publication, mount: place?.mount };
+}
+
+/** Its time was up: whoever was asked may be at work on it still. */
+function isUnanswered(answer: Result<VolumeStatistics | 'busy'>): boolean {
+  if (!answer.ok) return isDeadline(answer.failure);
+  return answer.value !== 'busy' && answer.value.failure !== undefined && isDeadline(answer.value.failure);
+}
+
+function isDeadline({ code }: Failure): boolean {
+  return code === 'driver-deadline' || code === 'deadline-passed';
+}
+
+/** Nothing said and nothing wrong are the same here: otherwise every first answer would be news. */
+function isSameHealth(
+  a: readonly HealthStatement[] | undefined,
+  b: readonly HealthStatement[] | undefined,
+): boolean {
+  return JSON.stringify(a ?? []) === JSON.stringify(b ?? []);
+}

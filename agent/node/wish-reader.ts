@@ -1,0 +1,63 @@
+/** From the wish to what the reconciler works on: read in slices, and taken over as a whole in one turn. */
+import { createRounds } from '../../mount/process/rounds.ts';
+import type { Sliced, Slices } from '../../mount/process/slices.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { DesiredState } from '../../reconciler/model/desired-state.ts';
+import { EMPTY_WISH, type Wish } from '../source/desired-objects.ts';
+
+/** Volumes that were found on disk. */
+export interface Joining {
+  readonly found: readonly ActualVolume[];
+  /** They join what stands, in the turn in which it was decided whom to keep of them. */
+  readonly join: () => void;
+}
+
+export interface WishReaderParts {
+  readonly slices: Slices;
+  /** The newest wish. */
+  readonly newest: () => Wish;
+  readonly desire: (wish: Wish) => Sliced<DesiredState>;
+  /** In one turn: what is wanted, and whom to keep of what stands and of what is `found`, go together. */
+  readonly take: (wish: Wish, desired: DesiredState, found: readonly ActualVolume[]) => void;
+}
+
+export interface WishReader {
+  /** The wish that was taken last: what is desired is made of this one, of which the newest may be a newer one. */
+  current(): Wish;
+  /** Reads the newest wish; while one is being read, once more when that one was taken. */
+  read(joining?: Joining): void;
+  /** Settles when the newest wish was taken, or after `stop`. */
+  settled(): Promise<void>;
+  stop(): void;
+}
+
+export function createWishReader({ slices, newest, desire, take }: WishReaderParts): WishReader {
+  let current = EMPTY_WISH;
+  const waiting: Joining[] = [];
+
+  function* round(): Sliced<() => void> {
+    const wish = newest();
+    const joining = waiting.splice(0);
+    const desired = yield* desire(wish);
+    return () => {
+      current = wish;
+      take(
+        wish,
+        desired,
+        joining.flatMap(({ found }) => found),
+      );
+      for (const { join } of joining) join();
+    };
+  }
+
+  const rounds = createRounds({ slices, begin: round, onDone: (takeOver) => takeOver() });
+  return {
+    current: () => current,
+    read(joining) {
+      if (joining !== undefined) waiting.push(joining);
+      rounds.ask();
+    },
+    settled: rounds.settled,
+    stop: rounds.stop,
+  };
+}

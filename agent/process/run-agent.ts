@@ -1,0 +1,264 @@
+/** The life of the agent process: lock, checks, host, agent, API, and the way out. */
+import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type Cancel } from '../../mount/host.ts';
+import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
+import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
+import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
+import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
+import type { Log } from '../../mount/process/log.ts';
+import { type Agent, type AgentView, createAgent } from '../node/agent.ts';
+import { createApiServer } from '../api/api-server.ts';
+import { createChildParser } from '../source/manifests/child-parser.ts';
+import type { Config } from '../config/config.ts';
+import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts';
+import { EXIT_CODES } from '../config/exit-code.ts';
+import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
+import type { ManifestParser } from '../source/manifests/manifest-parser.ts';
+import { checkMountNamespace } from './mount-namespace.ts';
+import { formatMetrics } from '../status/metrics.ts';
+import { createMetricsServer, type MetricsServer } from '../api/metrics-server.ts';
+import { createNotifier } from '../../mount/process/notify.ts';
+import { statusOf } from '../status/status.ts';
+import type { StatusDocument } from '../status/status-document.ts';
+import { observe, observeForMetrics } from '../status/status-facts.ts';
+import { BUILD } from '../config/version.ts';
+
+/** What only the process itself can know. */
+export interface Launch {
+  readonly config: Config;
+  readonly warnings: readonly string[];
+  readonly log: Log;
+  /** Starts a broker: the kind is appended. */
+  readonly brokerCommand: readonly string[];
+  /** WATCHDOG_USEC in milliseconds, when it is meant for us. */
+  readonly watchdogMs: number | undefined;
+  /** readlink of /proc/<process>/ns/mnt. */
+  readonly mountNamespace: (process: 'self' | '1') => Result<string>;
+  /** Makes the directory with its parents, 0750, and refuses a symbolic link on the way. */
+  readonly makeStateDirectory: (path: AbsolutePath) => Result<void>;
+  /** Version of Node.js. */
+  readonly runtime: string;
+}
+
+export interface RunningAgent {
+  /** Unmounts nothing. Settles within about 4 s, unless something hangs, which the caller does not wait for. */
+  stop(): Promise<void>;
+}
+
+export type LaunchOutcome =
+  | { readonly kind: 'running'; readonly agent: RunningAgent }
+  | { readonly kind: 'refused'; readonly exitCode: number; readonly failure: Failure };
+
+/** How long running operations may go on after a stop is asked for; G10 wants the whole exit within 5 s. */
+const STOP_WAIT_MS = 2_500;
+/** A hung broker must not keep the process only because it should have told systemd. */
+const STOPPING_TOLD_MS = 500;
+const STATUS_LINE_PACE_MS = 1_000;
+
+export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
+  const { config, log } = launch;
+  log.info('agent starting', { ...BUILD, node: config.nodeName, root: config.root });
+  for (const warning of launch.warnings) log.warn('configuration', { warning });
+  const own = below(config.root, 'mooring');
+  const made = launch.makeStateDirectory(own);
+  if (!made.ok) return refused(made.failure, EXIT_CODES.configuration);
+  const lock = await takeInstanceLock(below(own, 'agent.lock'));
+  if (!lock.ok) {
+    const { code } = lock.failure;
+    return refused(lock.failure, code === 'already-running' ? EXIT_CODES.alreadyRunning : EXIT_CODES.failure);
+  }
+  const helpers = await waitForHelpers(below(own, 'helpers.lock'));
+  if (!helpers.ok) return refused(helpers.failure, EXIT_CODES.failure);
+  if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
+  const { host, parser, closeHost } = await createHost(launch, helpers.value.descriptor);
+  const checked = await checkHost(launch, host);
+  for (const warning of await directoryWarnings(host, config.manifests))
+    log.warn('configuration', { warning });
+  const agent = createAgent({ host, parser, config, log });
+  const started = checked.ok ? await agent.start() : checked;
+  if (!started.ok) {
+    await closeHost();
+    return refused(
+      started.failure,
+      isMisplaced(started.failure) && !isCovered(checked, started.failure)
+        ? EXIT_CODES.configuration
+        : EXIT_CODES.failure,
+    );
+  }
+  return serve(launch, host, agent, closeHost);
+}
+
+/** Started where it cannot work: another try changes nothing. */
+function isMisplaced({ code }: Failure): boolean {
+  return code === 'mount-foreign' || code === 'path-wrong-kind' || code === 'path-unsafe';
+}
+
+/** Somebody's mount over the state root may go again: another try is worth it. */
+function isCovered(checked: Result<void>, { code }: Failure): boolean {
+  return checked.ok && code === 'mount-foreign';
+}
+
+function refused(failure: Failure, exitCode: number): LaunchOutcome {
+  return { kind: 'refused', exitCode, failure };
+}
+
+async function createHost(
+  { config, brokerCommand }: Launch,
+  helpersDescriptor: number,
+): Promise<{
+  readonly host: LinuxHost;
+  readonly parser: ManifestParser;
+  readonly closeHost: () => Promise<void>;
+}> {
+  const remote = createGrpcRemote();
+  // The watcher wants the host's timer and the host the watcher; nothing watches before both are there.
+  const watcher = createDirectoryWatcher({ timer: (delayMs, fire) => host.timer(delayMs, fire) });
+  const { pathDeadlineMs } = config;
+  const host: LinuxHost = await createLinuxHost({
+    remote: remote.call,
+    watch: watcher.watch,
+    brokerCommand,
+    helpersDescriptor,
+    deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
+  });
+  // It touches nothing of the machine, so the next agent need not wait for it: no helpers lock.
+  const parserBroker = createParserBroker({ command: brokerCommand });
+  const closeHost = async (): Promise<void> => {
+    remote.close();
+    await Promise.all([watcher.close(), parserBroker.close(), host.close()]);
+  };
+  return { host, parser: createChildParser(parserBroker), closeHost };
+}
+
+async function checkHost({ config, log, mountNamespace }: Launch, host: LinuxHost): Promise<Result<void>> {
+  const answered = await host.inspect(config.root);
+  if (!answered.ok) return answered;
+  if (answered.value.kind !== 'directory') {
+    return fail({
+      code: 'path-wrong-kind',
+      message: `the root ${config.root} is not a directory`,
+      effect: 'none',
+    });
+  }
+  const checked = checkMountNamespace({
+    own: mountNamespace('self'),
+    first: mountNamespace('1'),
+    table: await host.readMountTable(config.root),
+    root: config.root,
+  });
+  if (checked.ok || !config.allowPrivateMountNamespace) return checked;
+  log.warn('mounts may stay invisible to pods', { message: checked.failure.message });
+  return done;
+}
+
+async function serve(
+  launch: Launch,
+  host: LinuxHost,
+  agent: Agent,
+  closeHost: () => Promise<void>,
+): Promise<LaunchOutcome> {
+  const { config, log } = launch;
+  const observer = { nodeName: config.nodeName, clock: host, abandonedCalls: () => host.abandonedCalls() };
+  const status = (revision: string): StatusDocument => {
+    return statusOf(observe(agent.view(), observer), agent.view().layout, revision);
+  };
+  const metrics = (): string => formatMetrics(observeForMetrics(agent.view(), host));
+  const api = createApiServer({
+    socket: config.socket,
+    status,
+    quarantine: agent.view().reconciler,
+    manifests: agent.view().manifests,
+    metrics,
+    onChange: agent.onChange,
+    clock: host,
+    log,
+    runtime: launch.runtime,
+    healthy: async () => (await host.inspect(config.root)).ok,
+    instance: Math.floor(host.random() * 2 ** 32).toString(36),
+  });
+  const listening = await api.listen();
+  if (!listening.ok) {
+    await agent.stop(0);
+    await closeHost();
+    return refused(listening.failure, EXIT_CODES.failure);
+  }
+  const metricsServer = await listenForMetrics(config, metrics, log);
+  const notifier = createNotifier({
+    host,
+    log,
+    watchdogMs: config.watchdog ? launch.watchdogMs : undefined,
+    turned: createTurnCheck(agent.view().reconciler),
+  });
+  await notifier.ready(statusLine(agent.view()));
+  log.info('agent ready', { socket: config.socket });
+  const cancelLine = paced(host, agent.onChange, () => notifier.status(statusLine(agent.view())));
+  return {
+    kind: 'running',
+    agent: {
+      async stop() {
+        log.info('agent stopping', { operations: agent.view().reconciler.running().length });
+        cancelLine();
+        const told = Promise.race([notifier.stopping(), after(host, STOPPING_TOLD_MS)]);
+        await Promise.all([told, api.close(), metricsServer?.close(), agent.stop(STOP_WAIT_MS)]);
+        await closeHost();
+      },
+    },
+  };
+}
+
+/** A port that is taken costs the metrics, never the volumes. */
+async function listenForMetrics(
+  { metricsListen }: Config,
+  metrics: () => string,
+  log: Log,
+): Promise<MetricsServer | undefined> {
+  if (metricsListen === undefined) return undefined;
+  const server = createMetricsServer({ listen: metricsListen, metrics, log });
+  const listening = await server.listen();
+  if (listening.ok) return server;
+  log.error('metrics not served over TCP', { message: listening.failure.message });
+  return undefined;
+}
+
+function after(clock: Pick<LinuxHost, 'timer'>, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.timer(delayMs, resolve);
+  });
+}
+
+/** False when there was something to plan and since the last question nothing has been planned. */
+function createTurnCheck(reconciler: AgentView['reconciler']): () => boolean {
+  let passesBefore = -1;
+  return () => {
+    const passes = reconciler.passes();
+    const turned = passes !== passesBefore || reconciler.idle() || reconciler.running().length > 0;
+    passesBefore = passes;
+    return turned;
+  };
+}
+
+/** `systemctl status` shows it. Counts without building a status document: it is made at every change. */
+function statusLine({ reconciler }: AgentView): string {
+  let wanted = 0;
+  let mounted = 0;
+  for (const { publications } of reconciler.desired().volumes.values()) wanted += publications.size;
+  for (const { publications } of reconciler.actual().values()) {
+    for (const { presence } of publications.values()) mounted += presence.kind === 'present' ? 1 : 0;
+  }
+  return `${wanted} volumes wanted, ${mounted} mounted, ${reconciler.running().length} operations running`;
+}
+
+/** Calls `act` after changes, at most once in `STATUS_LINE_PACE_MS`. */
+function paced(host: LinuxHost, onChange: Agent['onChange'], act: () => void): Cancel {
+  let cancelTimer: Cancel | undefined;
+  const unsubscribe = onChange(() => {
+    cancelTimer ??= host.timer(STATUS_LINE_PACE_MS, () => {
+      cancelTimer = undefined;
+      act();
+    });
+  });
+  return () => {
+    unsubscribe();
+    cancelTimer?.();
+  };
+}

@@ -1,0 +1,103 @@
+/** From a claim to its PersistentVolume, by static binding: two pointers that must not contradict each other (S1-3). */
+import { ok, type Result } from '../../mount/failure.ts';
+import type { Sliced } from '../../mount/process/slices.ts';
+import {
+  type ObjectKey,
+  objectKey,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+} from '../../kubernetes/objects/objects.ts';
+import { refuseMissing } from './missing.ts';
+import { refuse } from '../source/refuse.ts';
+import { compareText, type Wish } from '../source/desired-objects.ts';
+
+/** Answers for one wish; made once, so that each claim costs two look-ups. */
+export interface Bindings {
+  /** `reference-missing`, `claim-not-bound` or `claim-mismatch`; each names both sides. */
+  volumeOf(claim: ObjectKey): Result<PersistentVolume>;
+}
+
+/** Pure; the wish must not change while the bindings are used. */
+export function* createBindings(wish: Pick<Wish, 'claims' | 'volumes' | 'rejected'>): Sliced<Bindings> {
+  const byClaimRef = new Map<ObjectKey, PersistentVolume[]>();
+  for (const volume of wish.volumes.values()) {
+    yield;
+    if (volume.claimRef === undefined) continue;
+    const key = objectKey(volume.claimRef);
+    const others = byClaimRef.get(key);
+    if (others === undefined) byClaimRef.set(key, [volume]);
+    else others.push(volume);
+  }
+  const firstByVolumeName = yield* claimsByVolumeName(wish);
+
+  function volumeOf(key: ObjectKey): Result<PersistentVolume> {
+    const claim = wish.claims.get(key);
+    if (claim === undefined) return refuseMissing(wish, `PersistentVolumeClaim ${key}`);
+    if (claim.leaving) return refuse('reference-missing', `PersistentVolumeClaim ${key} is being deleted`);
+    if (claim.volumeName === undefined) return boundByVolume(key, claim, byClaimRef.get(key) ?? []);
+    const volume = wish.volumes.get(claim.volumeName);
+    if (volume === undefined) {
+      const whose = ` of PersistentVolumeClaim ${key}`;
+      return refuseMissing(wish, `PersistentVolume ${claim.volumeName}`, { whose });
+    }
+    if (volume.claimRef !== undefined) return agree(key, claim, volume);
+    const first = firstByVolumeName.get(volume.name);
+    return first === key
+      ? ok(volume)
+      : refuse(
+          'claim-mismatch',
+          `PersistentVolume ${volume.name} is also named by PersistentVolumeClaim ${first}, and has no claimRef`,
+        );
+  }
+
+  return { volumeOf };
+}
+
+/** Of claims that name one volume, the first by key: only asked when the volume itself does not say whose it is. */
+function* claimsByVolumeName(wish: Pick<Wish, 'claims'>): Sliced<ReadonlyMap<string, ObjectKey>> {
+  const first = new Map<string, ObjectKey>();
+  for (const [key, { volumeName }] of wish.claims) {
+    yield;
+    if (volumeName === undefined) continue;
+    const known = first.get(volumeName);
+    if (known === undefined || compareText(key, known) < 0) first.set(volumeName, key);
+  }
+  return first;
+}
+
+function boundByVolume(
+  key: ObjectKey,
+  claim: PersistentVolumeClaim,
+  volumes: readonly PersistentVolume[],
+): Result<PersistentVolume> {
+  const [volume, other] = volumes;
+  if (volume === undefined) {
+    return refuse('claim-not-bound', `PersistentVolumeClaim ${key} is not bound to a PersistentVolume`);
+  }
+  if (other === undefined) return agree(key, claim, volume);
+  return refuse(
+    'claim-mismatch',
+    `PersistentVolumes ${volume.name} and ${other.name} both have PersistentVolumeClaim ${key} as claimRef`,
+  );
+}
+
+function agree(
+  key: ObjectKey,
+  claim: PersistentVolumeClaim,
+  volume: PersistentVolume,
+): Result<PersistentVolume> {
+  const { claimRef } = volume;
+  if (claimRef !== undefined && objectKey(claimRef) !== key) {
+    return refuse(
+      'claim-mismatch',
+      `PersistentVolume ${volume.name} of PersistentVolumeClaim ${key} is bound to ${objectKey(claimRef)}`,
+    );
+  }
+  if (claimRef?.uid !== undefined && claim.uid !== undefined && claimRef.uid !== claim.uid) {
+    return refuse(
+      'claim-mismatch',
+      `PersistentVolume ${volume.name} is bound to an earlier PersistentVolumeClaim ${key}, of another uid`,
+    );
+  }
+  return ok(volume);
+}

@@ -1,0 +1,46 @@
+/** The files of a secret or configMap volume, and the generation they belong to. */
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import { sha256Hex } from '../../plugins/layout/layout.ts';
+import type { VolumeFiles } from '../../plugins/plugin.ts';
+import { Sensitive } from '../../plugins/secret/sensitive.ts';
+import { type ContentSource, objectKey } from '../../kubernetes/objects/objects.ts';
+import { refuseMissing } from './missing.ts';
+import type { Wish } from '../source/desired-objects.ts';
+
+/** What a content volume should hold, and the name of that state. */
+export interface ContentFiles {
+  readonly files: VolumeFiles;
+  /** From the object's revision and the volume's own fields; no byte of the content goes into it. */
+  readonly generation: string;
+}
+
+/**
+ * `reference-missing` when the object, or a key of it, is not there and the volume is not optional. Of an optional
+ * volume what is missing is left out, as by the kubelet.
+ */
+export function contentFiles(wish: Wish, namespace: string, source: ContentSource): Result<ContentFiles> {
+  const key = objectKey({ namespace, name: source.name });
+  const secret = source.kind === 'secret' ? wish.secrets.get(key) : undefined;
+  const configMap = source.kind === 'config-map' ? wish.configMaps.get(key) : undefined;
+  const object = secret ?? configMap;
+  const title = `${source.kind === 'secret' ? 'Secret' : 'ConfigMap'} ${key}`;
+  if (object === undefined && !source.optional) return refuseMissing(wish, title);
+  const data: ReadonlyMap<string, Uint8Array> = secret?.data.reveal() ?? configMap?.data ?? new Map();
+  const files = new Map<string, { readonly content: Uint8Array; readonly mode: number }>();
+  const items = source.items ?? [...data.keys()].map((one) => ({ key: one, path: one, mode: undefined }));
+  for (const { key: wanted, path, mode } of items) {
+    const content = data.get(wanted);
+    if (content !== undefined) files.set(path, { content, mode: mode ?? source.defaultMode });
+    else if (!source.optional) return missing(`${title} has no key ${wanted}`);
+  }
+  const { optional, defaultMode, items: chosen } = source;
+  const shape = sha256Hex(JSON.stringify([source.kind, key, optional, defaultMode, chosen ?? null]));
+  return ok({
+    files: new Sensitive(files),
+    generation: `${object?.revision ?? 'absent'}-${shape.slice(0, 16)}`,
+  });
+}
+
+function missing(message: string): ReturnType<typeof fail> {
+  return fail({ code: 'reference-missing', message, effect: 'none' });
+}

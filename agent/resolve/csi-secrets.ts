@@ -1,0 +1,128 @@
+/** The secrets that a volume names for its driver, as the driver takes them: text by key. */
+import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
+import { NO_SECRETS, type VolumeSecrets } from '../../plugins/plugin.ts';
+import { type SecretData, Sensitive } from '../../plugins/secret/sensitive.ts';
+import { csiVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import {
+  type CsiSource,
+  type NamedReference,
+  type ObjectKey,
+  objectKey,
+  type Secret,
+} from '../../kubernetes/objects/objects.ts';
+import { refuseMissing } from './missing.ts';
+import type { Wish } from '../source/desired-objects.ts';
+
+type SecretsOfWish = Pick<Wish, 'secrets' | 'rejected'>;
+
+/** The secrets of one volume, or none of them and what is in the way. */
+export interface ResolvedSecrets {
+  readonly secrets: VolumeSecrets;
+  /** What is missing, if anything is: the volume must not climb without it, and goes on as soon as it is there. */
+  readonly blocked: Failure | undefined;
+}
+
+/** None at hand, and the volume may have been set up with some. */
+const UNKNOWN_SECRETS: VolumeSecrets = { ...NO_SECRETS, mayBeMore: true };
+
+/** Of a PersistentVolume. */
+export interface ResolvedVolumeSecrets extends ResolvedSecrets {
+  /** Why `secrets.expand` is not there although the volume names one. */
+  readonly expandMissing: Failure | undefined;
+}
+
+/**
+ * All or nothing: a volume must not climb with some of its secrets. By `reference-missing` or `spec-invalid`.
+ *
+ * The secret for growing is apart: without it the volume is only not grown, whether growth is wanted or not. To block
+ * it would keep new pods from data that is there, and would stop republishing, so that running pods lose their tokens;
+ * whoever adds the secret gets the size, at once or, with a driver that cannot grow what is used, after the last pod.
+ */
+export function resolveSecrets(wish: SecretsOfWish, source: CsiSource): ResolvedVolumeSecrets {
+  const controllerPublish = resolve(wish, source.controllerPublishSecret);
+  const stage = resolve(wish, source.stageSecret);
+  const publish = resolve(wish, source.publishSecret);
+  const expand = resolve(wish, source.expandSecret);
+  const expandMissing = expand.ok ? undefined : expand.failure;
+  for (const one of [controllerPublish, stage, publish]) {
+    if (!one.ok) return { secrets: UNKNOWN_SECRETS, blocked: one.failure, expandMissing };
+  }
+  const secrets: VolumeSecrets = {
+    controllerPublish: dataOf(controllerPublish),
+    stage: dataOf(stage),
+    publish: dataOf(publish),
+    expand: dataOf(expand),
+  };
+  return { secrets, blocked: undefined, expandMissing };
+}
+
+/** The one secret of an inline volume. */
+export function resolvePublishSecret(
+  wish: SecretsOfWish,
+  reference: NamedReference | undefined,
+): ResolvedSecrets {
+  const publish = resolve(wish, reference);
+  if (!publish.ok) return { secrets: UNKNOWN_SECRETS, blocked: publish.failure };
+  return { secrets: { ...NO_SECRETS, publish: publish.value }, blocked: undefined };
+}
+
+/**
+ * What the teardown of a volume that nobody wants any more may take: the secret it was attached with, as it is now
+ * (CSI ControllerUnpublishVolume; A-040). One that is gone is left out: teardown goes on without (A-039). The others
+ * are there to be taken out of what the driver says; with its PersistentVolume gone nobody knows which they were.
+ */
+export function unwantedSecrets(
+  wish: SecretsOfWish & Pick<Wish, 'volumes'>,
+  spec: VolumeSpec,
+): VolumeSecrets {
+  if (spec.kind !== 'csi') return NO_SECRETS;
+  const controllerPublish = dataOf(resolve(wish, spec.controllerPublishSecret));
+  const source = wish.volumes.get(spec.specName as ObjectKey)?.source;
+  if (source?.kind !== 'csi' || csiVolumeId(source.driver, source.volumeHandle) !== spec.id)
+    return { ...UNKNOWN_SECRETS, controllerPublish };
+  const { secrets, expandMissing } = resolveSecrets(wish, source);
+  const known = { ...secrets, controllerPublish };
+  return expandMissing === undefined ? known : { ...known, mayBeMore: true };
+}
+
+function dataOf(result: Result<SecretData | undefined>): SecretData | undefined {
+  return result.ok ? result.value : undefined;
+}
+
+function resolve(wish: SecretsOfWish, reference: NamedReference | undefined): Result<SecretData | undefined> {
+  if (reference === undefined) return ok(undefined);
+  const key = objectKey(reference);
+  const secret = wish.secrets.get(key);
+  if (secret === undefined) {
+    return refuseMissing(wish, `Secret ${key}`, { blocker: key });
+  }
+  const before = asTexts.get(secret);
+  const texts = before ?? textsOf(secret, key);
+  asTexts.set(secret, texts);
+  return texts;
+}
+
+/** One object, however often the wish is read: the reconciler tells by it whether a secret has changed. */
+const asTexts = new WeakMap<Secret, Result<SecretData>>();
+
+function textsOf(secret: Secret, key: ObjectKey): Result<SecretData> {
+  const texts: Record<string, string> = {};
+  for (const [name, bytes] of secret.data.reveal()) {
+    const text = decode(bytes);
+    // gRPC strings are UTF-8: anything else would arrive as something else.
+    if (text === undefined) {
+      const message = `the key ${name} of Secret ${key} is not UTF-8 text, and a driver takes nothing else`;
+      return fail({ code: 'spec-invalid', message, effect: 'none', blocker: key });
+    }
+    texts[name] = text;
+  }
+  return ok(new Sensitive(texts));
+}
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,190 @@
+/** From the wish to the desired state: every volume of every pod resolved, or the reason why it is not. Pure. */
+import { type Failure, ok, type Result } from '../../mount/failure.ts';
+import { type Sliced, sorted } from '../../mount/process/slices.ts';
+import {
+  type PodUid,
+  type PublicationKey,
+  publicationKey,
+  type PublicationSpec,
+  type VolumeId,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
+import type {
+  DesiredPublication,
+  DesiredState,
+  DesiredVolume,
+  UnresolvedVolume,
+} from '../../reconciler/model/desired-state.ts';
+import { attachmentUids, type AttachmentWord, attachmentWords } from './attachment.ts';
+import { createBindings } from './bind-claim.ts';
+import type { Pod, Stamped } from '../../kubernetes/objects/objects.ts';
+import type { Resolved, ResolveOptions } from './resolved.ts';
+import { resolveVolume } from './resolve-volume.ts';
+import { conflictOf, type Wanted } from './volume-conflict.ts';
+import { HELD_READ_ONLY } from './wanted-size.ts';
+import { compareText, type Wish } from '../source/desired-objects.ts';
+
+/** What the configuration and the machine have to say. */
+export interface DesireOptions extends ResolveOptions {
+  /** Of the Node object that is this machine's. */
+  readonly nodeName: string;
+  /** The pods that have the volume on this machine, or may have it; by default none. */
+  readonly holdersOf?: (volume: VolumeId) => ReadonlySet<PodUid>;
+}
+
+/** One volume of one pod, and what it came to. */
+interface Item {
+  readonly pod: Stamped<Pod>;
+  readonly volumeName: string;
+  readonly resolved: Result<Resolved>;
+}
+
+/** A publication while the volumes are gathered. */
+interface Place {
+  readonly publication: DesiredPublication;
+  /** The volume's name in the pod. */
+  readonly volumeName: string;
+  /** The driver asks for tokens of this pod, and there are none. */
+  readonly tokenless: Failure | undefined;
+}
+
+interface Growing extends Pick<DesiredVolume, 'spec' | 'secrets' | 'blocked' | 'size'> {
+  readonly places: Map<PublicationKey, Place>;
+}
+
+/**
+ * Guarantees: the same wish, with the same holders, gives the same state, whatever the order of its objects; what
+ * cannot be resolved freezes its own pod and nothing else; of two pods that want one volume in different ways one that
+ * has it already is served, else the one with the lower uid, and the other is unresolved.
+ */
+export function* desire(wish: Wish, options: DesireOptions): Sliced<DesiredState> {
+  const growing = new Map<VolumeId, Growing>();
+  const unresolved: UnresolvedVolume[] = [];
+  const items = yield* resolveAll(wish, options);
+  const owners = yield* ownersOf(items, options.holdersOf ?? (() => new Set()));
+  for (const { pod, volumeName, resolved } of items) {
+    yield;
+    const added = resolved.ok ? add(growing, owners, pod, volumeName, resolved.value) : resolved;
+    if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
+  }
+  const volumes = new Map<VolumeId, DesiredVolume>();
+  const attachments = yield* attachmentWords(wish, options.nodeName);
+  for (const [id, volume] of growing) {
+    volumes.set(id, finish(volume, attachments.get(id), unresolved));
+    yield;
+  }
+  return {
+    complete: wish.complete,
+    volumes,
+    frozenPods: new Set<PodUid>([...wish.frozenPods, ...unresolved.map(({ pod }) => pod.uid)]),
+    unknownOrigins: wish.unknownOrigins,
+    doubt: wish.doubt,
+    unresolved,
+    outOfService: wish.nodes.get(options.nodeName)?.outOfService ?? false,
+    lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),
+    attachmentUids: yield* attachmentUids(wish, options.nodeName),
+  };
+}
+
+/** Every volume of every pod, in the order of the pods' uids. */
+function* resolveAll(wish: Wish, options: DesireOptions): Sliced<readonly Item[]> {
+  const sources = { wish, bindings: yield* createBindings(wish), options };
+  const items: Item[] = [];
+  const pods = yield* sorted(wish.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
+  for (const pod of pods) {
+    for (const volume of pod.volumes) {
+      items.push({ pod, volumeName: volume.name, resolved: resolveVolume(sources, pod, volume) });
+      yield;
+    }
+  }
+  return items;
+}
+
+/** By whose wish each volume goes where pods differ: a pod that runs must not lose it to one that comes. */
+function* ownersOf(
+  items: readonly Item[],
+  holdersOf: (volume: VolumeId) => ReadonlySet<PodUid>,
+): Sliced<ReadonlyMap<VolumeId, Wanted>> {
+  const owners = new Map<VolumeId, Wanted>();
+  // As of one moment for each volume, however many slices its pods are in.
+  const holdersBy = new Map<VolumeId, ReadonlySet<PodUid>>();
+  for (const { pod, resolved } of items) {
+    yield;
+    if (!resolved.ok) continue;
+    const { spec } = resolved.value;
+    const owner = owners.get(spec.id);
+    if (owner !== undefined) {
+      const holders = holdersBy.get(spec.id) ?? holdersOf(spec.id);
+      holdersBy.set(spec.id, holders);
+      if (holders.has(owner.pod.uid) || !holders.has(pod.reference.uid)) continue;
+    }
+    owners.set(spec.id, { spec, pod: pod.reference });
+  }
+  return owners;
+}
+
+/** One volume for the node, one publication for the pod: a claim used twice in a pod is one place. */
+function add(
+  growing: Map<VolumeId, Growing>,
+  owners: ReadonlyMap<VolumeId, Wanted>,
+  pod: Stamped<Pod>,
+  volumeName: string,
+  resolved: Resolved,
+): Result<void> {
+  const { spec, secrets, blocked, size, specName, generation, files, tokens } = resolved;
+  const known = growing.get(spec.id);
+  const owner = owners.get(spec.id);
+  if (owner !== undefined && owner.spec !== spec) {
+    const conflict = conflictOf(owner, { spec, pod: pod.reference });
+    if (conflict !== undefined) return conflict;
+  }
+  const volume = known ?? { spec, secrets, blocked, size, places: new Map<PublicationKey, Place>() };
+  const key = publicationKey(pod.reference.uid, specName);
+  const twin = volume.places.get(key)?.publication;
+  const readOnly = resolved.readOnly && (twin?.spec.readOnly ?? true);
+  volume.places.set(key, {
+    publication: {
+      spec: { key, pod: pod.reference, specName, readOnly, ...fsGroupOf(pod, spec), origin: pod.origin },
+      generation,
+      files,
+      tokens: tokens?.kind === 'tokens' ? tokens.json : undefined,
+    },
+    volumeName,
+    tokenless: tokens?.kind === 'none' ? tokens.failure : undefined,
+  });
+  growing.set(spec.id, volume);
+  return ok(undefined);
+}
+
+/** For files of the pod's own; what the host has, and devices, keep their owner (kubelet). Whether, says the driver. */
+function fsGroupOf({ fsGroup }: Pod, spec: VolumeSpec): Pick<PublicationSpec, 'fsGroup'> {
+  if (fsGroup === undefined || spec.kind === 'host-path') return {};
+  return spec.kind === 'csi' && spec.mode === 'Block' ? {} : { fsGroup };
+}
+
+/**
+ * A volume that no pod has tokens for is blocked; one that some have them for is theirs, and the other pods' is
+ * unresolved: one pod without tokens must not hold up its neighbours, nor lose what it has mounted already.
+ */
+function finish(
+  growing: Growing,
+  attachment: AttachmentWord | undefined,
+  unresolved: UnresolvedVolume[],
+): DesiredVolume {
+  const { spec, secrets, size } = growing;
+  const places = [...growing.places];
+  const served = places.filter(([, { tokenless }]) => tokenless === undefined);
+  const [tokenless] = places.flatMap(([, place]) => place.tokenless ?? []);
+  for (const [, { publication, volumeName, tokenless: failure }] of served.length === 0 ? [] : places) {
+    if (failure !== undefined) unresolved.push({ pod: publication.spec.pod, volumeName, failure });
+  }
+  const kept = served.length === 0 ? places : served;
+  const isOnlyRead = kept.every(([, { publication }]) => publication.spec.readOnly);
+  return {
+    spec,
+    secrets,
+    publications: new Map(kept.map(([key, { publication }]) => [key, publication])),
+    blocked: growing.blocked ?? attachment?.blocked ?? (served.length === 0 ? tokenless : undefined),
+    size: size === undefined || !isOnlyRead ? size : { ...size, held: HELD_READ_ONLY },
+  };
+}

@@ -1,0 +1,44 @@
+/** An object that another one names and that is not wanted: was it never written, or was it refused? */
+import { refuse } from '../source/refuse.ts';
+import type { Rejection, Wish } from '../source/desired-objects.ts';
+
+/**
+ * By `reference-missing`. `identity` as `identityOf` says it; `whose` follows it in the sentence. Of an object that was
+ * refused the reason is told: "does not exist" would send people to look for a file that they have.
+ */
+export function refuseMissing(
+  { rejected }: Pick<Wish, 'rejected'>,
+  identity: string,
+  parts: { readonly whose?: string; readonly blocker?: string; readonly advice?: string } = {},
+): ReturnType<typeof refuse> {
+  const { whose = '', blocker, advice = '' } = parts;
+  const rejection = rejectionOf(rejected, identity);
+  const title = `${identity}${whose}`;
+  if (rejection === undefined)
+    return refuse('reference-missing', `${title} does not exist${advice}`, blocker);
+  return refuse('reference-missing', `${title} was refused (${whyRefused(rejection)})`, blocker);
+}
+
+/** Where, which field, and what is wrong with it. */
+export function whyRefused({ origin, field, message }: Rejection): string {
+  return `${origin}, ${field === undefined || field === '' ? message : `${field}: ${message}`}`;
+}
+
+/** Whether an object of that identity was refused. */
+export function isRefused({ rejected }: Pick<Wish, 'rejected'>, identity: string): boolean {
+  return rejectionOf(rejected, identity) !== undefined;
+}
+
+/** A wish is never changed in place, so each list is read once, however many objects are missing. */
+const bySubject = new WeakMap<readonly Rejection[], ReadonlyMap<string, Rejection>>();
+
+/** The first of its problems. */
+function rejectionOf(rejected: readonly Rejection[], identity: string): Rejection | undefined {
+  let known = bySubject.get(rejected);
+  if (known === undefined) {
+    const named = rejected.flatMap((one) => (one.subject === undefined ? [] : [[one.subject, one] as const]));
+    known = new Map(named.reverse());
+    bySubject.set(rejected, known);
+  }
+  return known.get(identity);
+}

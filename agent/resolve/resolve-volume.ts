@@ -1,0 +1,54 @@
+/** From a volume as a pod names it to a volume to set up, or the reason why it cannot be one. Pure. */
+import { ok, type Result } from '../../mount/failure.ts';
+import { isBelow } from '../../mount/host.ts';
+import { podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import { contentFiles } from './content-files.ts';
+import type { Pod, PodVolume, PodVolumeSource } from '../../kubernetes/objects/objects.ts';
+import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
+import { resolveInline } from './resolve-inline.ts';
+import { refuse } from '../source/refuse.ts';
+import { PLAIN, type Resolved, type ResolveOptions, type Sources } from './resolved.ts';
+
+/** A failure freezes the pod; what only keeps the volume from climbing is `blocked`. */
+export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Result<Resolved> {
+  const { source, name } = volume;
+  const { uid, namespace } = pod.reference;
+  switch (source.kind) {
+    case 'unsupported':
+      return refuse('kind-unsupported', `volumes of kind ${source.what} are not supported`);
+    case 'claim':
+      return resolveClaim(sources, pod, volume, source);
+    case 'own-claim':
+      return resolveOwnClaim(sources, pod, volume);
+    case 'csi-inline':
+      return ok(resolveInline(sources, pod, name, source));
+    case 'empty-dir': {
+      const { medium, sizeLimitBytes } = source;
+      const id = podVolumeId('empty-dir', uid, name);
+      const spec: VolumeSpec = { kind: 'empty-dir', id, pod: uid, name, medium, sizeLimitBytes };
+      return ok({ ...PLAIN, specName: name, spec });
+    }
+    case 'host-path':
+      return resolveHostPath(sources.options, pod, name, source);
+    case 'secret':
+    case 'config-map': {
+      const spec: VolumeSpec = { kind: source.kind, id: podVolumeId(source.kind, uid, name), pod: uid, name };
+      const content = contentFiles(sources.wish, namespace, source);
+      const found = content.ok ? content.value : { blocked: content.failure };
+      return ok({ ...PLAIN, specName: name, spec, ...found });
+    }
+  }
+}
+
+function resolveHostPath(
+  { deniedHostPaths }: ResolveOptions,
+  pod: Pod,
+  name: string,
+  { path, type }: Extract<PodVolumeSource, { kind: 'host-path' }>,
+): Result<Resolved> {
+  const { uid } = pod.reference;
+  const denied = deniedHostPaths.find((one) => path === one || isBelow(path, one) || isBelow(one, path));
+  if (denied !== undefined) return refuse('spec-invalid', `hostPath ${path} is denied, because of ${denied}`);
+  const id = podVolumeId('host-path', uid, name);
+  return ok({ ...PLAIN, specName: name, spec: { kind: 'host-path', id, pod: uid, name, path, type } });
+}

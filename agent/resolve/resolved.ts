@@ -1,0 +1,53 @@
+/** A volume of one pod, resolved: one volume with one publication. */
+import type { Failure } from '../../mount/failure.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
+import { NO_SECRETS } from '../../plugins/plugin.ts';
+import type { VolumeSpec } from '../../plugins/volume.ts';
+import type { DesiredPublication, DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { Bindings } from './bind-claim.ts';
+import type { TokenAnswer, TokenSource } from '../source/token-source.ts';
+import type { Wish } from '../source/desired-objects.ts';
+
+/** What the configuration and the machine have to say about volumes. */
+export interface ResolveOptions {
+  /** hostPath volumes at, below or above one of these are refused (SE-07): above it lies open as well. */
+  readonly deniedHostPaths: readonly AbsolutePath[];
+  /** Who has the tokens that drivers ask for. */
+  readonly tokens: TokenSource;
+  /** Counts up at each resync: volumes of drivers with `requiresRepublish` are published again at each new number. */
+  readonly republishEpoch: number;
+  /** The machine has SELinux enabled; permissive counts. */
+  readonly seLinux: boolean;
+}
+
+/** What a resolution may look at. */
+export interface Sources {
+  readonly wish: Wish;
+  readonly bindings: Bindings;
+  readonly options: ResolveOptions;
+}
+
+export interface Resolved {
+  readonly spec: VolumeSpec;
+  readonly specName: string;
+  readonly readOnly: boolean;
+  readonly secrets: DesiredVolume['secrets'];
+  /** Wanted, but the whole volume must not climb. */
+  readonly blocked: Failure | undefined;
+  readonly generation: string;
+  readonly files: DesiredPublication['files'];
+  readonly size: DesiredVolume['size'];
+  /** Of this pod; undefined when the driver asks for none. */
+  readonly tokens: TokenAnswer | undefined;
+}
+
+/** A volume that has none of what only some kinds have. */
+export const PLAIN = {
+  readOnly: false,
+  secrets: NO_SECRETS,
+  blocked: undefined,
+  generation: '',
+  files: undefined,
+  size: undefined,
+  tokens: undefined,
+} as const satisfies Partial<Resolved>;

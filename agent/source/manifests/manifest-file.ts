@@ -1,0 +1,261 @@
+/**
+ * One manifest file over time: what it says, what it said last while it cannot be read, and what waits to be believed.
+ * Pure: each listing makes a new one from the last.
+ *
+ * A file is written by people and editors, in steps. So what it adds counts at once; that an object is gone or
+ * different counts only after the same content (or absence) was seen in two listings, `settleMs` apart, and after all
+ * that the second one showed was read; and a file that cannot be understood says nothing at all: its last good objects
+ * stay.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { assert } from '../../../mount/failure.ts';
+import type { Sensitive } from '../../../plugins/secret/sensitive.ts';
+import type { PodUid } from '../../../plugins/volume.ts';
+import type { FileReading, ReadObject } from './file-reading.ts';
+import { identityOf, type Stamped, type WishObject } from '../../../kubernetes/objects/objects.ts';
+import type { Rejection, SourceWish } from '../desired-objects.ts';
+
+/** What a look at the file showed. */
+export type Look =
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'unreadable'; readonly message: string }
+  /** It is there, and what it says will be known when it was read. */
+  | { readonly kind: 'waiting' }
+  /** The content of the look before. */
+  | { readonly kind: 'same' }
+  | {
+      readonly kind: 'content';
+      readonly bytes: Sensitive<Uint8Array>;
+      /** Of the bytes. */
+      readonly digest: string;
+      readonly reading: FileReading;
+    };
+
+/** What was seen of it last. */
+type Seen =
+  | Exclude<Look, { kind: 'same' | 'content' }>
+  | {
+      readonly kind: 'content';
+      /** Kept only where something could be read from them. */
+      readonly bytes: Sensitive<Uint8Array> | undefined;
+      readonly digest: string;
+      readonly reading: FileReading;
+    };
+
+interface Known {
+  readonly digest: string;
+  readonly stamped: Stamped<WishObject>;
+}
+
+/** All that is remembered of one file between two listings. */
+export interface ManifestFile {
+  readonly name: string;
+  /** Replaced only when something in it changes: comparing it by identity tells whether the wish has changed. */
+  readonly wish: SourceWish;
+  readonly known: readonly Known[];
+  /** The content that `known` was read from. */
+  readonly good: Sensitive<Uint8Array> | undefined;
+  readonly seen: Seen;
+  /** Undefined when what is seen is what is believed. */
+  readonly pending: Pending | undefined;
+}
+
+interface Pending {
+  /** Host clock: when this content, or absence, was seen first. */
+  readonly sinceMs: number;
+  readonly settleMs: number;
+  /** Host clock: when a listing showed it still so, and it was due; undefined before. */
+  readonly confirmedMs?: number | undefined;
+  /** Pods that are no longer wanted once this is believed. */
+  readonly losing: ReadonlySet<PodUid>;
+}
+
+/** What one look at the directory, or at some of it, brings with it for each of its files. */
+export interface Listing {
+  readonly nowMs: number;
+  readonly settleMs: number;
+  /** Host clock: since when the file that waits longest has been waiting to be read; infinite when none is. */
+  readonly readingSinceMs: number;
+  /** Each answer is greater than the one before, and none is ever given twice. */
+  readonly nextRevision: () => number;
+}
+
+/** The file after a look; nothing that waits is believed yet (see `settle`). */
+export function observe(
+  name: string,
+  before: ManifestFile | undefined,
+  look: Look,
+  listing: Listing,
+): ManifestFile {
+  const file = before ?? nothingKnown(name);
+  const { seen } = file;
+  switch (look.kind) {
+    case 'waiting':
+      return before === undefined ? notReadYet(file) : file;
+    case 'same':
+      assert(seen.kind === 'content', 'only a content is the same again');
+      return file;
+    case 'missing':
+      if (seen.kind === 'missing') return file;
+      return wait({ ...file, seen: look }, new Set(podsOf(file.known)), listing);
+    case 'unreadable':
+      if (seen.kind === 'unreadable' && seen.message === look.message) return file;
+      return unknown(file, look, look.message);
+    case 'content':
+      return observeContent(file, look, listing);
+  }
+}
+
+function observeContent(
+  file: ManifestFile,
+  look: Extract<Look, { kind: 'content' }>,
+  listing: Listing,
+): ManifestFile {
+  const { bytes, digest, reading } = look;
+  const isOfUse = reading.unreadable === undefined;
+  const seen: Seen = { kind: 'content', bytes: isOfUse ? bytes : undefined, digest, reading };
+  if (looksCut(file, bytes.reveal()))
+    return unknown(file, seen, 'it ends in the middle of what it said before');
+  const next = believe({ ...file, seen }, seen, listing);
+  const lost = lostObjects(file.known, next.known);
+  const finished = file.good !== undefined || reading.finished;
+  if (lost.length === 0 && finished) return next;
+  const kept = new Set(podsOf(next.known));
+  const waiting = wait({ ...file, seen }, new Set(podsOf(lost).filter((pod) => !kept.has(pod))), listing);
+  // Of a new file nothing is known until it has settled.
+  return file.good === undefined ? { ...waiting, wish: { ...waiting.wish, unknown: true } } : waiting;
+}
+
+/** The file after a look that showed it as it is believed to be soon: when that is due, it waits for no other look. */
+export function confirm(file: ManifestFile, { nowMs }: Listing): ManifestFile {
+  const { pending } = file;
+  if (pending === undefined || isConfirmed(pending) || pending.sinceMs >= nowMs || dueOf(pending) > nowMs)
+    return file;
+  return { ...file, pending: { ...pending, confirmedMs: nowMs } };
+}
+
+/** It has changed again, and how is not known before it is read. */
+export function unconfirmed(file: ManifestFile): ManifestFile {
+  if (file.pending?.confirmedMs === undefined) return file;
+  return { ...file, pending: { ...file.pending, confirmedMs: undefined } };
+}
+
+/**
+ * The file once what it waited for counts: undefined when it is believed to be gone. What one file does not say any
+ * more another may say that was there by then, so all of those are read before.
+ */
+export function settle(file: ManifestFile, listing: Listing): ManifestFile | undefined {
+  const { pending } = file;
+  if (pending === undefined || !isConfirmed(pending) || pending.confirmedMs >= listing.readingSinceMs)
+    return file;
+  return file.seen.kind === 'content' ? believe(file, file.seen, listing) : undefined;
+}
+
+/** Host clock: when the file should be looked at again; undefined when nothing waits. */
+export function dueMs(file: ManifestFile): number | undefined {
+  return file.pending === undefined ? undefined : dueOf(file.pending);
+}
+
+/** The same file, waiting for at least `settleMs`. */
+export function waitLonger(file: ManifestFile, settleMs: number): ManifestFile {
+  if (file.pending === undefined || file.pending.settleMs >= settleMs) return file;
+  return { ...file, pending: { ...file.pending, settleMs } };
+}
+
+function dueOf({ sinceMs, settleMs }: Pending): number {
+  return sinceMs + settleMs;
+}
+
+/** Since then it may have to wait longer. */
+function isConfirmed(pending: Pending): pending is Pending & { readonly confirmedMs: number } {
+  return pending.confirmedMs !== undefined && pending.confirmedMs >= dueOf(pending);
+}
+
+function nothingKnown(name: string): ManifestFile {
+  const wish: SourceWish = { name, objects: [], rejected: [], unknown: false, frozenPods: new Set() };
+  return { name, wish, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
+}
+
+function notReadYet(file: ManifestFile): ManifestFile {
+  return unknown(file, { kind: 'waiting' }, 'it is waiting to be read');
+}
+
+/**
+ * The beginning of what the file said before, and no end of a line where there was one: a write that was cut short, by
+ * a full disk, say, and that no waiting will complete.
+ */
+function looksCut(file: ManifestFile, bytes: Uint8Array): boolean {
+  const good = file.good?.reveal();
+  if (good === undefined || good.at(-1) !== NEWLINE || bytes.at(-1) === NEWLINE) return false;
+  return bytes.length < good.length && Buffer.compare(good.subarray(0, bytes.length), bytes) === 0;
+}
+
+const NEWLINE = 0x0a;
+
+function unknown(file: ManifestFile, seen: Seen, message: string): ManifestFile {
+  const rejected: readonly Rejection[] = [{ origin: file.name, message }];
+  return { ...file, seen, pending: undefined, wish: { ...file.wish, rejected, unknown: true } };
+}
+
+function wait(file: ManifestFile, losing: ReadonlySet<PodUid>, listing: Listing): ManifestFile {
+  return { ...file, pending: { sinceMs: listing.nowMs, settleMs: listing.settleMs, losing } };
+}
+
+/** Takes a reading as what the file says. One that cannot be understood takes nothing. */
+function believe(
+  file: ManifestFile,
+  { reading, bytes }: Extract<Seen, { kind: 'content' }>,
+  listing: Listing,
+): ManifestFile {
+  if (reading.unreadable !== undefined) return unknown(file, file.seen, reading.unreadable);
+  const before = new Map(file.known.map((one) => [identityOf(one.stamped), one]));
+  const read = reading.objects.map((one) =>
+    know(file.name, one, before.get(identityOf(one.object)), listing),
+  );
+  const shown = new Set(read.map((one) => identityOf(one.stamped)));
+  // With a part refused, an object that is not there may be that part: it stays as it was.
+  const kept =
+    reading.refused.length === 0 ? [] : file.known.filter((one) => !shown.has(identityOf(one.stamped)));
+  const known = [...read, ...kept];
+  const frozenPods = new Set([
+    ...podsOf(kept),
+    ...reading.refused.flatMap(({ subject }) => (subject?.pod === undefined ? [] : [subject.pod])),
+  ]);
+  const wish: SourceWish = {
+    name: file.name,
+    objects: known.map((one) => one.stamped),
+    rejected: reading.rejected,
+    unknown: reading.refused.some(({ subject }) => subject === undefined),
+    frozenPods,
+  };
+  const same = known.every((one, index) => one === file.known[index]) && saysTheSame(wish, file.wish);
+  return { ...file, known, wish: same ? file.wish : wish, good: bytes, pending: undefined };
+}
+
+/** Apart from the contents of objects, which the caller has compared. */
+function saysTheSame(a: SourceWish, b: SourceWish): boolean {
+  return (
+    a.objects.length === b.objects.length &&
+    a.unknown === b.unknown &&
+    isDeepStrictEqual(a.rejected, b.rejected) &&
+    isDeepStrictEqual(a.frozenPods, b.frozenPods)
+  );
+}
+
+function know(origin: string, read: ReadObject, before: Known | undefined, listing: Listing): Known {
+  const { object, place, digest } = read;
+  const same = before?.digest === digest;
+  if (same && before.stamped.place === place) return before;
+  const revision = same ? before.stamped.revision : listing.nextRevision();
+  return { digest, stamped: { ...object, origin, place, revision } };
+}
+
+/** What was known and is not known so any more. */
+function lostObjects(before: readonly Known[], after: readonly Known[]): readonly Known[] {
+  const revisions = new Map(after.map(({ stamped }) => [identityOf(stamped), stamped.revision]));
+  return before.filter(({ stamped }) => revisions.get(identityOf(stamped)) !== stamped.revision);
+}
+
+function podsOf(known: readonly Known[]): readonly PodUid[] {
+  return known.flatMap(({ stamped }) => (stamped.kind === 'Pod' ? [stamped.reference.uid] : []));
+}

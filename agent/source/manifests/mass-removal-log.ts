@@ -1,0 +1,36 @@
+/** Logs that most pods vanished from the manifests at once, and how that ended for all of them: one line each. */
+import type { Clock } from '../../../mount/host.ts';
+import type { PodUid } from '../../../plugins/volume.ts';
+import type { Log } from '../../../mount/process/log.ts';
+import { createVanishedTally } from '../vanished-tally.ts';
+import type { Wish } from '../desired-objects.ts';
+
+export interface VanishingLog {
+  /** The wish as it is now. */
+  note(wish: Pick<Wish, 'pods' | 'vanishing'>): void;
+}
+
+export function createVanishingLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishingLog {
+  /** All that were kept since there were none. */
+  let told: ReadonlySet<PodUid> = new Set();
+  const tally = createVanishedTally();
+  return {
+    note({ pods, vanishing }) {
+      const end = tally.note(vanishing?.pods ?? new Set(), pods);
+      if (end !== undefined) log.warn('vanished pods decided on', { ...end });
+      if (vanishing === undefined) {
+        told = new Set();
+        return;
+      }
+      const isNews = [...vanishing.pods].some((pod) => !told.has(pod));
+      // They go and come back one after the other, as their manifests are read.
+      told = new Set([...told, ...vanishing.pods]);
+      if (!isNews) return;
+      log.warn('most pods vanished from the manifests at once, kept for now', {
+        vanished: vanishing.pods.size,
+        pods: pods.size,
+        waitMs: Math.max(0, Math.round(vanishing.untilMs - clock.nowMs())),
+      });
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** Most pods vanish from the manifests at once: more often a mistake than a wish (AP-12), so it has to last. Pure. */
+import type { PodUid } from '../../../plugins/volume.ts';
+import { dueMs, type Listing, type ManifestFile, waitLonger } from './manifest-file.ts';
+
+/** Pods that are still wanted although their manifests are gone, because too many of them went at once. */
+export interface Vanishing {
+  readonly pods: ReadonlySet<PodUid>;
+  /** Host clock: when the first of them was seen to be gone. */
+  readonly sinceMs: number;
+  /** Host clock: when the last of them is believed to be gone, unless it has come back. */
+  readonly untilMs: number;
+}
+
+const SHRINK_SETTLE_MS = 10_000;
+const SHRINK_PODS_MIN = 4;
+
+/** What the guard knows beside the files. */
+export interface GuardFacts {
+  /** Pods that the records know and no manifest has: they have vanished, too. */
+  readonly missing: number;
+  /** Whatever waits waits so long; undefined: it was seen to go. */
+  readonly holdMs: number | undefined;
+  /** Of these an operator has said that they are gone. */
+  readonly forgotten: ReadonlySet<PodUid>;
+}
+
+export const ALL_SEEN: GuardFacts = { missing: 0, holdMs: undefined, forgotten: new Set() };
+
+/** The same files; what waits in them waits longer when it is more than half of the pods, and not just a few. */
+export function guard(
+  files: readonly ManifestFile[],
+  { missing, holdMs, forgotten }: GuardFacts = ALL_SEEN,
+): readonly ManifestFile[] {
+  let losing = missing;
+  let pods = missing;
+  for (const { wish, pending } of files) {
+    losing += pending?.losing.size ?? 0;
+    pods += wish.objects.filter((one) => one.kind === 'Pod').length;
+  }
+  const isShrinking = losing >= SHRINK_PODS_MIN && losing * 2 > pods;
+  const waitMs = Math.max(holdMs ?? 0, isShrinking ? SHRINK_SETTLE_MS : 0);
+  if (waitMs === 0) return files;
+  return files.map((one) => (isForgotten(one, forgotten) ? one : waitLonger(one, waitMs)));
+}
+
+function isForgotten({ pending }: ManifestFile, forgotten: ReadonlySet<PodUid>): boolean {
+  return (
+    pending !== undefined && pending.losing.size > 0 && [...pending.losing].every((pod) => forgotten.has(pod))
+  );
+}
+
+/** The same files; those of which all that is lost is forgotten wait no longer than a change does. */
+export function believeGone(
+  file: ManifestFile,
+  forgotten: ReadonlySet<PodUid>,
+  { settleMs }: Pick<Listing, 'settleMs'>,
+): ManifestFile {
+  if (file.pending === undefined || !isForgotten(file, forgotten)) return file;
+  return { ...file, pending: { ...file.pending, settleMs } };
+}
+
+/** Undefined when nothing is kept back by the guard. */
+export function vanishing(
+  files: Iterable<ManifestFile>,
+  { settleMs }: Pick<Listing, 'settleMs'>,
+): Vanishing | undefined {
+  const pods = new Set<PodUid>();
+  let sinceMs = Number.POSITIVE_INFINITY;
+  let untilMs = 0;
+  for (const file of files) {
+    const { pending } = file;
+    if (pending === undefined || pending.settleMs <= settleMs || pending.losing.size === 0) continue;
+    for (const pod of pending.losing) pods.add(pod);
+    sinceMs = Math.min(sinceMs, pending.sinceMs);
+    untilMs = Math.max(untilMs, dueMs(file) ?? 0);
+  }
+  return pods.size === 0 ? undefined : { pods, sinceMs, untilMs };
+}
+
+/** Is the same said of the same pods? */
+export function isSameVanishing(a: Vanishing | undefined, b: Vanishing | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return (
+    a.untilMs === b.untilMs && a.pods.size === b.pods.size && [...a.pods].every((pod) => b.pods.has(pod))
+  );
+}

@@ -1,0 +1,263 @@
+/**
+ * The node in numbers, in the text format of Prometheus (version 0.0.4). Pure: every number is read from the state when
+ * it is asked for, so there is nothing to register, to count or to reset, and no package is needed for it.
+ */
+import type { Failure } from '../../mount/failure.ts';
+import type { UsageNumbers } from '../../plugins/plugin.ts';
+import {
+  type Bytes,
+  type PublicationKey,
+  SPEC_PLUGIN,
+  type VolumeId,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
+import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { InFlight } from '../../reconciler/run/executor.ts';
+import type { Obstacle } from '../../reconciler/model/obstacle.ts';
+import type { NamedReference } from '../../kubernetes/objects/objects.ts';
+import type { StatisticsCollector } from '../node/statistics-collector.ts';
+import { countOverdue } from './status-step.ts';
+import { sickHealth } from './status-condition.ts';
+import type { Wish } from '../source/desired-objects.ts';
+
+export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** What the numbers are made of; all of it can be had from AgentView. Secrets are no part of it. */
+export interface MetricsFacts {
+  readonly desired: {
+    readonly volumes: ReadonlyMap<VolumeId, Pick<DesiredVolume, 'spec' | 'publications'>>;
+    readonly unresolved: readonly { readonly failure: Pick<Failure, 'code'> }[];
+  } & Pick<DesiredState, 'complete'>;
+  readonly actual: ActualState;
+  readonly running: readonly Pick<InFlight, 'phase'>[];
+  readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
+  /** Names of the drivers that are registered. */
+  readonly drivers: readonly string[];
+  readonly wish: Pick<Wish, 'claims' | 'volumes'>;
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
+  /** The host's clock. */
+  readonly nowMs: number;
+  /** Passes of the reconciler since the start. */
+  readonly passes: number;
+  /** Milliseconds since the epoch. */
+  readonly startedWallMs: number;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** One metric: its series by their labels as text, so that none is said twice. */
+interface Family {
+  readonly name: string;
+  readonly type: 'gauge' | 'counter';
+  readonly help: string;
+  readonly series: Map<string, string>;
+}
+
+type Value = number | bigint | Bytes;
+
+/** The whole page. Every family is there, with or without series. */
+export function formatMetrics(facts: MetricsFacts): string {
+  return [
+    ...volumeFamilies(facts),
+    ...healthFamilies(facts),
+    ...claimFamilies(facts),
+    ...agentFamilies(facts),
+  ]
+    .map(textOf)
+    .join('');
+}
+
+function family(name: string, help: string, type: Family['type'] = 'gauge'): Family {
+  return { name, help, type, series: new Map() };
+}
+
+/** The first to say a series wins. */
+function say({ series }: Family, value: Value, labels: Labels = {}): void {
+  const text = labelText(labels);
+  if (!series.has(text)) series.set(text, String(value));
+}
+
+function count(numbers: Family, labels: Labels): void {
+  const text = labelText(labels);
+  numbers.series.set(text, String(Number(numbers.series.get(text) ?? 0) + 1));
+}
+
+function labelText(labels: Labels): string {
+  const texts = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
+  return texts.length === 0 ? '' : `{${texts.join(',')}}`;
+}
+
+/** The format knows three escapes; what else is no letter has no business in a label. */
+function escaped(value: string): string {
+  return value
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"', '\\"')
+    .replaceAll('\n', '\\n')
+    .replace(/[\p{Cc}\p{Cs}]/gu, '\uFFFD');
+}
+
+function textOf({ name, help, type, series }: Family): string {
+  const lines = [...series].map(([labels, value]) => `${name}${labels} ${value}\n`);
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+}
+
+function agentFamilies(facts: MetricsFacts): readonly Family[] {
+  const obstacles = family(
+    'mooring_obstacles',
+    'Waits of volumes and of their places in pods, by kind and code.',
+  );
+  for (const { kind, code } of facts.obstacles) count(obstacles, { kind, code: code ?? '' });
+  // The reconciler does not know them; to people they are blocked like the rest (`status.ts`).
+  for (const { failure } of facts.desired.unresolved)
+    count(obstacles, { kind: 'blocked', code: failure.code });
+  const inPhase = (phase: InFlight['phase']): number =>
+    facts.running.filter((one) => one.phase === phase).length;
+  const running = family('mooring_operations_running', 'Operations under way.');
+  say(running, inPhase('running'));
+  const queued = family(
+    'mooring_operations_queued',
+    'Operations that wait for a place in the lane of their driver.',
+  );
+  say(queued, inPhase('queued'));
+  const overdue = family(
+    'mooring_operations_overdue',
+    'Operations whose step takes longer than twice its deadline.',
+  );
+  say(overdue, countOverdue(facts.obstacles));
+  const passes = family('mooring_passes_total', 'Planning passes since the start.', 'counter');
+  say(passes, facts.passes);
+  const complete = family('mooring_wish_complete', '1 when every source of the wish has been listed.');
+  say(complete, facts.desired.complete ? 1 : 0);
+  const start = family('process_start_time_seconds', 'When the agent started, in seconds since the epoch.');
+  say(start, facts.startedWallMs / 1_000);
+  return [obstacles, running, queued, overdue, passes, complete, start];
+}
+
+function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Family[] {
+  const volumes = family(
+    'mooring_volumes',
+    'Volumes that are wanted or here, by driver or kind and by state.',
+  );
+  const quarantined = family('mooring_quarantined_volumes', 'Volumes in quarantine.');
+  const registered = family(
+    'mooring_driver_registered',
+    '1: the driver is registered. 0: a volume needs it.',
+  );
+  for (const driver of drivers) say(registered, 1, { driver });
+  let quarantines = 0;
+  for (const id of new Set([...desired.volumes.keys(), ...actual.keys()])) {
+    const wanted = desired.volumes.get(id);
+    const here = actual.get(id);
+    const spec = wanted?.spec ?? here?.spec;
+    if (spec === undefined) continue;
+    count(volumes, { driver: ownerOf(spec), state: stateOf(wanted?.publications, here) });
+    if (here?.quarantine !== undefined) quarantines += 1;
+    if (spec.kind === 'csi') say(registered, 0, { driver: spec.driver });
+  }
+  say(quarantined, quarantines);
+  return [volumes, quarantined, registered];
+}
+
+function ownerOf(spec: VolumeSpec): string {
+  return spec.kind === 'csi' ? spec.driver : SPEC_PLUGIN[spec.kind];
+}
+
+function stateOf(
+  wanted: ReadonlyMap<PublicationKey, unknown> | undefined,
+  here: ActualVolume | undefined,
+): string {
+  if (here?.quarantine !== undefined) return 'quarantined';
+  if (wanted === undefined) return 'unmounting';
+  const isThere = (key: PublicationKey): boolean => here?.publications.get(key)?.presence.kind === 'present';
+  return [...wanted.keys()].every(isThere) ? 'mounted' : 'mounting';
+}
+
+function healthFamilies({ actual, drivers, statistics, nowMs }: MetricsFacts): readonly Family[] {
+  const ofVolume = family(
+    'mooring_volume_health',
+    '1 for each thing that a driver, or the kernel (status dead, silent), says is wrong with a volume.',
+  );
+  for (const { spec, sickness } of actual.values()) {
+    if (spec.kind !== 'csi') continue;
+    const said = statistics.of(spec.id)?.statistics?.health ?? [];
+    for (const { status, reason } of sickness === undefined ? said : [sickHealth(sickness), ...said])
+      say(ofVolume, 1, { driver: spec.driver, volume: spec.volumeHandle, status, reason });
+  }
+  const unanswered = family(
+    'mooring_volume_unanswered_seconds',
+    'For how long the driver has not answered how the volume is.',
+  );
+  for (const { spec } of actual.values()) {
+    const sinceMs = spec.kind === 'csi' ? statistics.of(spec.id)?.unansweredSinceMs : undefined;
+    if (spec.kind !== 'csi' || sinceMs === undefined) continue;
+    say(unanswered, (nowMs - sinceMs) / 1_000, { driver: spec.driver, volume: spec.volumeHandle });
+  }
+  const owed = family(
+    'mooring_driver_unanswered',
+    'Volumes, and storage, of which the driver owes an answer.',
+  );
+  for (const driver of drivers) say(owed, statistics.owedBy(driver), { driver });
+  const ofStorage = family(
+    'mooring_storage_health',
+    '1 for each thing that is wrong with the storage of a driver.',
+  );
+  for (const driver of drivers) {
+    for (const { status, reason } of statistics.ofStorage(driver) ?? [])
+      say(ofStorage, 1, { driver, status, reason });
+  }
+  return [ofVolume, unanswered, owed, ofStorage];
+}
+
+/** The kubelet's own names, so that the dashboards that are there go on working (shelf: kubelet §4). */
+function claimFamilies({ actual, wish, statistics }: MetricsFacts): readonly Family[] {
+  const name = (what: string): string => `kubelet_volume_stats_${what}`;
+  const bytes = {
+    total: family(name('capacity_bytes'), 'Capacity of the volume in bytes.'),
+    available: family(name('available_bytes'), 'Bytes of the volume that can still be used.'),
+    used: family(name('used_bytes'), 'Bytes of the volume that are used.'),
+  };
+  const inodes = {
+    total: family(name('inodes'), 'Inodes that the volume can have.'),
+    available: family(name('inodes_free'), 'Inodes that can still be made.'),
+    used: family(name('inodes_used'), 'Inodes that are used.'),
+  };
+  const abnormal = family(
+    name('health_status_abnormal'),
+    '1: the driver says that something is wrong. 0: nothing.',
+  );
+  const claims = claimsByVolume(wish);
+  for (const { spec } of actual.values()) {
+    const read = statistics.of(spec.id)?.statistics;
+    // An inline volume has no claim, and may have the name of a volume that has.
+    const claim =
+      spec.kind === 'csi' && spec.lifecycle === 'Persistent' ? claims.get(spec.specName) : undefined;
+    if (read === undefined || claim === undefined) continue;
+    sayUsage(bytes, read.bytes, claim);
+    sayUsage(inodes, read.inodes, claim);
+    if (read.health !== undefined) say(abnormal, read.health.length > 0 ? 1 : 0, claim);
+  }
+  return [...Object.values(bytes), ...Object.values(inodes), abnormal];
+}
+
+function sayUsage(
+  families: Readonly<Record<keyof UsageNumbers, Family>>,
+  numbers: UsageNumbers | undefined,
+  labels: Labels,
+): void {
+  for (const what of ['total', 'available', 'used'] as const) {
+    const value = numbers?.[what];
+    if (value !== undefined) say(families[what], value, labels);
+  }
+}
+
+/** By name of PersistentVolume, the claim it is bound to: its own word first, then that of the claim. */
+function claimsByVolume({ claims, volumes }: MetricsFacts['wish']): ReadonlyMap<string, Labels> {
+  const found = new Map<string, Labels>();
+  const keep = (volume: string, { namespace, name }: NamedReference): void => {
+    if (!found.has(volume)) found.set(volume, { namespace, persistentvolumeclaim: name });
+  };
+  for (const { name, claimRef } of volumes.values()) if (claimRef !== undefined) keep(name, claimRef);
+  for (const claim of claims.values()) if (claim.volumeName !== undefined) keep(claim.volumeName, claim);
+  return found;
+}

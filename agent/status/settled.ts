@@ -1,0 +1,26 @@
+/** Is there anything left to do? For those who wait for an agent. */
+import { type ActualVolume, isOnTheGround } from '../../reconciler/model/actual-state.ts';
+import type { AgentView } from '../node/agent.ts';
+
+/**
+ * Everything wanted is there, nothing else is, and nothing is on its way. Says nothing of sizes, nor of what may still
+ * come of calls that were given up.
+ */
+export function isSettled({ reconciler, wish }: Pick<AgentView, 'reconciler' | 'wish'>): boolean {
+  const desired = reconciler.desired();
+  const actual = reconciler.actual();
+  return (
+    wish.complete &&
+    reconciler.idle() &&
+    reconciler.obstacles().length === 0 &&
+    [...actual.values()].filter(isHere).length === desired.volumes.size &&
+    [...desired.volumes.values()].every(({ spec, publications }) => {
+      const there = actual.get(spec.id)?.publications;
+      return [...publications.keys()].every((key) => there?.get(key)?.presence.kind === 'present');
+    })
+  );
+}
+
+function isHere(volume: ActualVolume): boolean {
+  return !isOnTheGround(volume) || volume.quarantine !== undefined;
+}

@@ -1,0 +1,29 @@
+/** What stands, and what of it is wanted otherwise by now: a volume is not set up anew under its pods. Pure. */
+import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
+import { isOnTheGround } from '../../reconciler/model/actual-state.ts';
+import { fieldsWantedOtherwise, isSame } from '../../reconciler/model/staged-spec.ts';
+import type { PodPlace, VolumePair } from './status-places.ts';
+
+const OF_PLACE = ['readOnly', 'fsGroup'] as const satisfies readonly (keyof PublicationSpec)[];
+
+/** The volume as it stands; as it is wanted where nothing of it does. */
+export function standingSpec({ spec, actual }: Pick<VolumePair, 'spec' | 'actual'>): VolumeSpec {
+  return actual === undefined || isOnTheGround(actual) ? spec : actual.spec;
+}
+
+/** The place as it stands, or as it is wanted. */
+export function standingPlace({ spec, actual }: PodPlace): PublicationSpec {
+  return actual?.presence.kind === 'present' ? { ...spec, readOnly: actual.spec.readOnly } : spec;
+}
+
+/** Names of fields, never their values. Empty where nobody knows how it was set up. */
+export function changedFields({ wanted, actual }: VolumePair): readonly string[] {
+  if (wanted?.spec.kind !== 'csi' || actual?.spec.kind !== 'csi') return [];
+  const ofPlaces = OF_PLACE.filter((field) =>
+    [...wanted.publications].some(([key, { spec }]) => {
+      const there = actual.publications.get(key);
+      return there?.presence.kind === 'present' && !isSame(spec[field], there.spec[field]);
+    }),
+  );
+  return [...new Set([...fieldsWantedOtherwise(actual, wanted.spec), ...ofPlaces])];
+}

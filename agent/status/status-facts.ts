@@ -1,0 +1,95 @@
+/** What the status is made of: one moment of a running agent, taken in one turn. */
+import type { Clock } from '../../mount/host.ts';
+import type { DriverInstance, RefusedDriver } from '../../plugins/csi/driver/driver.ts';
+import type { PodReference } from '../../plugins/volume.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
+import type { DesiredState, UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
+import type { InFlight } from '../../reconciler/run/executor.ts';
+import type { Obstacle } from '../../reconciler/model/obstacle.ts';
+import type { UnreadableRecord } from '../../reconciler/recovery/record.ts';
+import type { AgentView } from '../node/agent.ts';
+import type { ReplacedDirectory } from '../source/manifests/directory-trust.ts';
+import type { MetricsFacts } from './metrics.ts';
+import type { StatisticsCollector } from '../node/statistics-collector.ts';
+import type { HeldPods } from '../source/vanished-hold.ts';
+import type { Rejection, Wish } from '../source/desired-objects.ts';
+
+/** Everything the agent shows of itself, taken in one turn. All `...Ms` are the host's monotonic clock but `wallMs`. */
+export interface StatusFacts {
+  readonly nodeName: string;
+  readonly desired: DesiredState;
+  /** All pods of the wish, those without volumes too. */
+  readonly pods: readonly PodReference[];
+  readonly rejected: readonly Rejection[];
+  readonly vanishing: Wish['vanishing'];
+  readonly held: HeldPods;
+  readonly replaced: ReplacedDirectory | undefined;
+  /** For what only the PersistentVolume knows. */
+  readonly persistentVolumes: Wish['volumes'];
+  /** Since when a volume has been unresolved for the same reason. */
+  readonly unresolvedSinceMs: (unresolved: UnresolvedVolume) => number;
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
+  readonly actual: ActualState;
+  readonly running: readonly InFlight[];
+  readonly obstacles: readonly Obstacle[];
+  readonly drivers: readonly DriverInstance[];
+  readonly refusedDrivers: readonly RefusedDriver[];
+  /** Files below the records directory that could not be read back. */
+  readonly unreadableRecords: readonly UnreadableRecord[];
+  /** Calls that could not be killed and are still open; their keys stay held. */
+  readonly abandonedCalls: number;
+  readonly startedMs: number;
+  readonly nowMs: number;
+  readonly wallMs: number;
+}
+
+/** What the composition root and the process know beside the agent's own view. */
+export interface Observer {
+  readonly nodeName: string;
+  readonly clock: Pick<Clock, 'nowMs' | 'wallMs'>;
+  readonly abandonedCalls: () => number;
+}
+
+/** One moment of a running agent. */
+export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Observer): StatusFacts {
+  const { reconciler, drivers, wish, manifests } = view;
+  return {
+    nodeName,
+    desired: reconciler.desired(),
+    pods: [...wish.pods.values()].map(({ reference }) => reference),
+    rejected: wish.rejected,
+    vanishing: wish.vanishing,
+    held: manifests.held(),
+    replaced: manifests.replaced(),
+    persistentVolumes: wish.volumes,
+    unresolvedSinceMs: view.unresolvedSinceMs,
+    statistics: view.statistics,
+    actual: reconciler.actual(),
+    running: reconciler.running(),
+    obstacles: reconciler.obstacles(),
+    drivers: drivers.list(),
+    refusedDrivers: drivers.refused(),
+    unreadableRecords: view.unreadableRecords,
+    abandonedCalls: abandonedCalls(),
+    startedMs: view.startedMs,
+    nowMs: clock.nowMs(),
+    wallMs: clock.wallMs(),
+  };
+}
+
+/** The same moment, as the metrics need it. */
+export function observeForMetrics(view: AgentView, clock: Observer['clock']): MetricsFacts {
+  const { reconciler, drivers, wish, statistics } = view;
+  return {
+    desired: reconciler.desired(),
+    actual: reconciler.actual(),
+    running: reconciler.running(),
+    obstacles: reconciler.obstacles(),
+    drivers: drivers.list().map(({ name }) => name),
+    wish,
+    statistics,
+    nowMs: clock.nowMs(),
+    passes: reconciler.passes(),
+    startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),
+  };
+}

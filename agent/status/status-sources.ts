@@ -1,0 +1,65 @@
+/** What is wrong with the sources of the wish, as the status has it. Pure. */
+import { printable } from '../../mount/text/printable.ts';
+import type { ReplacedStatus, StatusDocument, VanishedStatus, VanishingStatus } from './status-document.ts';
+import type { StatusFacts } from './status-facts.ts';
+
+type SourceFacts = Pick<StatusFacts, 'rejected' | 'desired' | 'vanishing' | 'held' | 'replaced' | 'nowMs'>;
+
+const TEXT_BYTES_MAX = 1_024;
+
+/** `when`: a time of the host's clock as the document writes it. */
+export function sourcesOf(
+  facts: SourceFacts,
+  when: (monotonicMs: number) => string,
+): StatusDocument['sources'] {
+  const rejected = facts.rejected.map(({ origin, subject, field, message }) => ({
+    origin: shown(origin),
+    subject: subject === undefined ? null : shown(subject),
+    field: field === undefined ? null : shown(field),
+    message: shown(message),
+  }));
+  return {
+    rejected,
+    unknown: [...facts.desired.unknownOrigins].map(shown).sort(),
+    vanishing: vanishingOf(facts, when),
+    vanished: vanishedOf(facts, when),
+    replaced: replacedOf(facts, when),
+  };
+}
+
+function vanishedOf(
+  { held, nowMs }: SourceFacts,
+  when: (monotonicMs: number) => string,
+): VanishedStatus | null {
+  const pods = [...held.values()];
+  if (pods.length === 0) return null;
+  const untilMs = Math.max(...pods.map((one) => one.untilMs));
+  return {
+    pods: [...held.keys()].map(shown).sort(),
+    since: when(Math.min(...pods.map((one) => one.sinceMs))),
+    believedInMs: Math.max(0, Math.round(untilMs - nowMs)),
+  };
+}
+
+function replacedOf({ replaced }: SourceFacts, when: (monotonicMs: number) => string): ReplacedStatus | null {
+  if (replaced === undefined) return null;
+  const { directory, was, is, sight, sinceMs } = replaced;
+  return { directory: shown(directory), was: shown(was), is: shown(is), sight, since: when(sinceMs) };
+}
+
+function vanishingOf(
+  { vanishing, nowMs }: SourceFacts,
+  when: (monotonicMs: number) => string,
+): VanishingStatus | null {
+  if (vanishing === undefined) return null;
+  const { pods, sinceMs, untilMs } = vanishing;
+  return {
+    pods: [...pods].map(shown).sort(),
+    since: when(sinceMs),
+    believedInMs: Math.max(0, Math.round(untilMs - nowMs)),
+  };
+}
+
+function shown(text: string): string {
+  return printable(text, TEXT_BYTES_MAX);
+}

@@ -1,0 +1,111 @@
+/** What a person calls a pod or a volume, and which of them is meant. Pure. */
+import { nearest } from '../../mount/text/nearest.ts';
+import { printable } from '../../mount/text/printable.ts';
+import type { PodStatus, StatusDocument, VolumeStatus } from './status-document.ts';
+
+export type Subject =
+  | { readonly kind: 'pod'; readonly pod: PodStatus }
+  | { readonly kind: 'volume'; readonly volume: VolumeStatus };
+
+export type Missed =
+  | { readonly kind: 'unknown'; readonly message: string }
+  | { readonly kind: 'ambiguous'; readonly message: string; readonly candidates: readonly string[] };
+
+const CANDIDATES_MAX = 10;
+const SUBJECT_BYTES_MAX = 128;
+
+/**
+ * A pod (`name`, `namespace/name` or uid) or a volume (PersistentVolume name, the pod's volume name, volume handle or
+ * volume id), each also as `pod:…` or `volume:…`.
+ */
+export function findSubject(
+  text: string,
+  status: StatusDocument,
+): { readonly kind: 'found'; readonly subject: Subject } | Missed {
+  const { prefix, name } = parse(text);
+  const pods = prefix === 'volume' ? [] : status.pods.filter((pod) => podNames(pod).includes(name));
+  const subjects: readonly Subject[] = [
+    ...pods.map((pod) => ({ kind: 'pod' as const, pod })),
+    ...volumesCalled(text, status).map((volume) => ({ kind: 'volume' as const, volume })),
+  ];
+  const [subject] = subjects;
+  if (subject === undefined) return unknown(text, 'no pod and no volume', status);
+  return subjects.length > 1 ? ambiguous(text, subjects) : { kind: 'found', subject };
+}
+
+/** The volume of that name, as in `findSubject`; a pod is never meant. */
+export function findVolume(
+  text: string,
+  status: StatusDocument,
+): { readonly kind: 'found'; readonly volume: VolumeStatus } | Missed {
+  const volumes = volumesCalled(text, status);
+  const [volume] = volumes;
+  if (volume === undefined) return unknown(text, 'no volume', status);
+  if (volumes.length === 1) return { kind: 'found', volume };
+  return ambiguous(
+    text,
+    volumes.map((one) => ({ kind: 'volume', volume: one })),
+  );
+}
+
+/** `namespace/name`; of a pod found on disk its uid, for it has no name any more. */
+export function fullName({ namespace, name, uid }: Pick<PodStatus, 'namespace' | 'name' | 'uid'>): string {
+  return name === '' ? uid : `${namespace}/${name}`;
+}
+
+function parse(text: string): { readonly prefix: string | undefined; readonly name: string } {
+  const prefix = /^(pod|volume):/.exec(text)?.[1];
+  return { prefix, name: prefix === undefined ? text : text.slice(prefix.length + 1) };
+}
+
+function volumesCalled(text: string, status: StatusDocument): readonly VolumeStatus[] {
+  const { prefix, name } = parse(text);
+  return prefix === 'pod' ? [] : status.volumes.filter((volume) => volumeNames(volume).includes(name));
+}
+
+function podNames(pod: PodStatus): readonly string[] {
+  return pod.name === '' ? [pod.uid] : [pod.name, fullName(pod), pod.uid];
+}
+
+function volumeNames({ id, name }: VolumeStatus): readonly string[] {
+  const handle = id.indexOf('^');
+  return handle < 0 ? [id, name] : [id, name, id.slice(handle + 1)];
+}
+
+function ambiguous(text: string, subjects: readonly Subject[]): Missed {
+  const candidates = subjects.map(unmistakable);
+  const some = candidates.slice(0, CANDIDATES_MAX).join(', ');
+  const more = candidates.length > CANDIDATES_MAX ? ` and ${candidates.length - CANDIDATES_MAX} more` : '';
+  const message = `"${printable(text, SUBJECT_BYTES_MAX)}" can mean ${some}${more}; say which`;
+  return { kind: 'ambiguous', message, candidates };
+}
+
+function unmistakable(subject: Subject): string {
+  if (subject.kind === 'volume') return `volume:${subject.volume.id}`;
+  return `pod:${subject.pod.uid} (${fullName(subject.pod)})`;
+}
+
+function unknown(text: string, what: string, status: StatusDocument): Missed {
+  const name = printable(text, SUBJECT_BYTES_MAX);
+  const message = `${what} is called "${name}". ${adviceFor(text, what === 'no volume', status)}`;
+  return { kind: 'unknown', message };
+}
+
+function adviceFor(text: string, volumesOnly: boolean, status: StatusDocument): string {
+  const rejected = status.sources.rejected.find((one) => isAbout(one.subject, text));
+  if (rejected !== undefined) {
+    const field = rejected.field === null ? '' : `${rejected.field}: `;
+    return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${field}${rejected.message}.`;
+  }
+  const pods = volumesOnly ? [] : status.pods.flatMap(podNames);
+  const names = [...pods, ...status.volumes.flatMap(volumeNames)];
+  if (names.length === 0) return `The agent knows no ${volumesOnly ? '' : 'pods and no '}volumes.`;
+  const guess = nearest(text, names);
+  return guess === undefined ? '"mooring status" lists all there are.' : `Did you mean "${guess}"?`;
+}
+
+/** `Pod default/web` is about `web` and `default/web`. */
+function isAbout(rejected: string | null, text: string): boolean {
+  const name = rejected?.split(' ').at(-1);
+  return name !== undefined && (name === text || name.endsWith(`/${text}`));
+}

@@ -1,0 +1,274 @@
+/** The objects of the wish: of each Kubernetes kind only the fields that decide about volumes. */
+import type { AbsolutePath } from '../../mount/host.ts';
+import type { Sensitive } from '../../plugins/secret/sensitive.ts';
+import type {
+  AccessMode,
+  Bytes,
+  CsiVolumeSpec,
+  FsGroup,
+  FsGroupPolicy,
+  HostPathType,
+  PodReference,
+  TopologyRule,
+  VolumeMode,
+} from '../../plugins/volume.ts';
+
+/** Where an object was read and which version of its content this is; the source writes it, not the manifest. */
+export interface Stamp {
+  /** The manifest file's name. */
+  readonly origin: string;
+  /** The file and the document in it: `web.yaml#2`. */
+  readonly place: string;
+  /** Grows whenever the content of this object changes; two contents never share one. Never a hash of the content. */
+  readonly revision: number;
+}
+
+/** Namespace and name as one key; cluster-wide objects are keyed by their name alone. */
+export type ObjectKey = string;
+
+/** A namespaced object by name; both parts have kept their name rules. */
+export interface NamedReference {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A pod: who it is, and the volumes it wants. */
+export interface Pod {
+  readonly kind: 'Pod';
+  readonly reference: PodReference;
+  /** Only those that a container mounts (kubelet: the others are ignored). */
+  readonly volumes: readonly PodVolume[];
+  /** securityContext.fsGroup and fsGroupChangePolicy. */
+  readonly fsGroup: FsGroup | undefined;
+  readonly seLinux: PodSeLinux | undefined;
+}
+
+/** The one SELinux label of all containers of a pod, as far as it is written; undefined parts have defaults. */
+export interface PodSeLinux {
+  readonly user: string | undefined;
+  readonly role: string | undefined;
+  readonly type: string | undefined;
+  readonly level: string | undefined;
+}
+
+/** A volume as the pod names it; the name is unique in the pod and safe as a path component. */
+export interface PodVolume {
+  readonly name: string;
+  /** Used through volumeDevices: as a raw block device. */
+  readonly block: boolean;
+  readonly source: PodVolumeSource;
+}
+
+/** Where the content of a pod's volume comes from. `unsupported` is known to be a source, but not one we set up. */
+export type PodVolumeSource =
+  | { readonly kind: 'claim'; readonly claimName: string; readonly readOnly: boolean }
+  /** Generic ephemeral: the claim `<pod>-<volume>`, which must be owned by the pod (KEP-1698). */
+  | { readonly kind: 'own-claim' }
+  | InlineSource
+  | { readonly kind: 'empty-dir'; readonly medium: 'disk' | 'memory'; readonly sizeLimitBytes: number }
+  | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
+  | ContentSource
+  | { readonly kind: 'unsupported'; readonly what: string };
+
+/** A CSI volume written in the pod itself (KEP-596); the secret is looked up in the pod's namespace. */
+export interface InlineSource {
+  readonly kind: 'csi-inline';
+  readonly driver: string;
+  readonly fsType: string;
+  readonly readOnly: boolean;
+  readonly volumeAttributes: Readonly<Record<string, string>>;
+  readonly publishSecretName: string | undefined;
+}
+
+/** A Secret or ConfigMap shown as files; modes are permission bits, 0 to 0o777. */
+export interface ContentSource {
+  readonly kind: 'secret' | 'config-map';
+  readonly name: string;
+  readonly optional: boolean;
+  readonly defaultMode: number;
+  /** Undefined: every key, under its own name. */
+  readonly items: readonly ContentItem[] | undefined;
+}
+
+/** One key of the object, and the file it becomes. */
+export interface ContentItem {
+  readonly key: string;
+  /** Relative, below the volume's root. */
+  readonly path: string;
+  /** Undefined: the volume's defaultMode. */
+  readonly mode: number | undefined;
+}
+
+/** A PersistentVolume; `accessModes` is never empty, each mount option has passed `mountOptionProblem`. */
+export interface PersistentVolume {
+  readonly kind: 'PersistentVolume';
+  readonly name: string;
+  readonly source: CsiSource | { readonly kind: 'unsupported'; readonly what: string };
+  readonly accessModes: readonly AccessMode[];
+  readonly mountOptions: readonly string[];
+  readonly volumeMode: VolumeMode;
+  readonly claimRef: (NamedReference & { readonly uid: string | undefined }) | undefined;
+  /** spec.nodeAffinity.required; undefined: from every node. */
+  readonly reachableFrom: readonly (readonly TopologyRule[])[] | undefined;
+  /** spec.capacity.storage; undefined when it is not written. */
+  readonly capacityBytes: Bytes | undefined;
+  /** Annotation `pv.beta.kubernetes.io/gid`: every pod that uses it gets this supplemental group. */
+  readonly supplementalGid: number | undefined;
+}
+
+/** A volume of a CSI driver. `volumeHandle` has 1 to 2,048 bytes; secrets are references, resolved late. */
+export interface CsiSource {
+  readonly kind: 'csi';
+  readonly driver: string;
+  readonly volumeHandle: string;
+  readonly fsType: string;
+  readonly readOnly: boolean;
+  readonly volumeAttributes: Readonly<Record<string, string>>;
+  readonly controllerPublishSecret: NamedReference | undefined;
+  readonly stageSecret: NamedReference | undefined;
+  readonly publishSecret: NamedReference | undefined;
+  readonly expandSecret: NamedReference | undefined;
+}
+
+/** A claim, from the pod's namespace, to a PersistentVolume. */
+export interface PersistentVolumeClaim {
+  readonly kind: 'PersistentVolumeClaim';
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string | undefined;
+  /** The PersistentVolume it is bound to; undefined when the binding is written on the other side, or nowhere. */
+  readonly volumeName: string | undefined;
+  /** All of them must be among those of the volume; empty: it asks for none. */
+  readonly accessModes: readonly AccessMode[];
+  readonly volumeMode: VolumeMode;
+  /** Being deleted and no longer protected: for a new setup it is as good as gone (S3-4). */
+  readonly leaving: boolean;
+  /** The pod that controls it (metadata.ownerReferences), by uid. */
+  readonly ownerPodUid: string | undefined;
+  /** spec.resources.requests.storage; undefined when it is not written. */
+  readonly requestedBytes: Bytes | undefined;
+  /** status.capacity.storage and status.allocatedResources.storage. */
+  readonly statusBytes: Bytes | undefined;
+  readonly allocatedBytes: Bytes | undefined;
+  /** status.allocatedResourceStatuses.storage: `NodeResizePending` and its like (KEP-1790); empty when not written. */
+  readonly resizeStatus: string;
+  /** Annotation `volume.kubernetes.io/node-expansion-not-required` (k/k#131419). */
+  readonly nodeExpansionNotRequired: boolean;
+}
+
+/** A StorageClass; kept for provisioning, which does not decide about volumes that exist. */
+export interface StorageClass {
+  readonly kind: 'StorageClass';
+  readonly name: string;
+  readonly provisioner: string;
+}
+
+/** How a volume comes to be: as a PersistentVolume, or with its pod (KEP-596). */
+export type LifecycleMode = CsiVolumeSpec['lifecycle'];
+
+/** What the cluster says about a driver, with the API server's defaults filled in. */
+export interface CsiDriver {
+  readonly kind: 'CSIDriver';
+  readonly name: string;
+  readonly attachRequired: boolean;
+  readonly podInfoOnMount: boolean;
+  readonly fsGroupPolicy: FsGroupPolicy;
+  /** Never empty. */
+  readonly lifecycleModes: readonly LifecycleMode[];
+  readonly requiresRepublish: boolean;
+  readonly tokenRequests: readonly TokenRequest[];
+  readonly seLinuxMount: boolean;
+  readonly serviceAccountTokenInSecrets: boolean;
+}
+
+/** One token that a driver wants of the pod's service account (KEP-1855). */
+export interface TokenRequest {
+  /** Empty: the API server's own audience. */
+  readonly audience: string;
+  readonly expirationSeconds: number | undefined;
+}
+
+/** The Node object of this machine: only the mark that its volumes were given to others (KEP-2268). */
+export interface Node {
+  readonly kind: 'Node';
+  readonly name: string;
+  readonly outOfService: boolean;
+}
+
+/** What an attach/detach controller says of one PersistentVolume and one node; the volume is named by its object. */
+export interface VolumeAttachment {
+  readonly kind: 'VolumeAttachment';
+  readonly name: string;
+  /** The API server gives every object its own; one written by hand may have none. */
+  readonly uid: string | undefined;
+  /** The driver. */
+  readonly attacher: string;
+  readonly nodeName: string;
+  readonly volumeName: string;
+  /** status.attached; undefined without a status: nothing is said yet. */
+  readonly attached: boolean | undefined;
+  /** status.attachError.message; undefined when it is not written. */
+  readonly attachError: string | undefined;
+  /** Deletion has been asked for: it is being detached. */
+  readonly deleted: boolean;
+}
+
+/** A Secret, its data decoded, and sealed from the moment of parsing. */
+export interface Secret {
+  readonly kind: 'Secret';
+  readonly namespace: string;
+  readonly name: string;
+  readonly data: Sensitive<ReadonlyMap<string, Uint8Array>>;
+}
+
+/** A ConfigMap: data as UTF-8 and binaryData decoded, together. */
+export interface ConfigMap {
+  readonly kind: 'ConfigMap';
+  readonly namespace: string;
+  readonly name: string;
+  readonly data: ReadonlyMap<string, Uint8Array>;
+}
+
+/** Any object of the wish, without its stamp. */
+export type WishObject =
+  | Pod
+  | PersistentVolume
+  | PersistentVolumeClaim
+  | StorageClass
+  | CsiDriver
+  | Node
+  | VolumeAttachment
+  | Secret
+  | ConfigMap;
+
+/** An object as the wish holds it: with where it came from and which version of it this is. */
+export type Stamped<T> = T & Stamp;
+
+/** The apiVersions of each kind that is read; anything else is somebody else's object. */
+export const API_VERSIONS = {
+  Pod: ['v1'],
+  PersistentVolume: ['v1'],
+  PersistentVolumeClaim: ['v1'],
+  StorageClass: ['storage.k8s.io/v1'],
+  CSIDriver: ['storage.k8s.io/v1'],
+  Node: ['v1'],
+  VolumeAttachment: ['storage.k8s.io/v1'],
+  Secret: ['v1'],
+  ConfigMap: ['v1'],
+} as const satisfies Record<WishObject['kind'], readonly string[]>;
+
+/** `namespace/name`. */
+export function objectKey(reference: NamedReference): ObjectKey {
+  return `${reference.namespace}/${reference.name}`;
+}
+
+/** Kind and key: what makes two objects the same one. For people too: `Pod default/web`. */
+export function identityOf(object: WishObject): string {
+  return `${object.kind} ${keyOf(object)}`;
+}
+
+/** The key under which the wish holds the object, among those of its kind. */
+export function keyOf(object: WishObject): ObjectKey {
+  if (object.kind === 'Pod') return objectKey(object.reference);
+  return 'namespace' in object ? objectKey(object) : object.name;
+}

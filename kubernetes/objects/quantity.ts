@@ -1,0 +1,49 @@
+/** Kubernetes quantities (`10Gi`, `500M`, `1.5e3`), read as whole bytes. */
+import { type Bytes, bytesFrom } from '../../plugins/volume.ts';
+
+const QUANTITY =
+  /^\+?([0-9]{1,19}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:[eE]([-+]?[0-9]{1,2})|(m|k|[MGTPE]i?|Ki))?$/;
+
+/** In thousandths of a byte, so that `m` is a whole number too. */
+const FACTOR = {
+  m: 1n,
+  '': 10n ** 3n,
+  k: 10n ** 6n,
+  M: 10n ** 9n,
+  G: 10n ** 12n,
+  T: 10n ** 15n,
+  P: 10n ** 18n,
+  E: 10n ** 21n,
+  Ki: 1000n << 10n,
+  Mi: 1000n << 20n,
+  Gi: 1000n << 30n,
+  Ti: 1000n << 40n,
+  Pi: 1000n << 50n,
+  Ei: 1000n << 60n,
+} as const satisfies Record<string, bigint>;
+
+/** CSI counts bytes in int64. */
+const BYTES_MAX = 2n ** 63n - 1n;
+
+/** Rounded up, as Kubernetes does; undefined when it is not a quantity, is negative, or has no exact whole number. */
+export function parseQuantityBytes(text: string): number | undefined {
+  const bytes = parseQuantity(text);
+  return bytes !== undefined && bytes <= Number.MAX_SAFE_INTEGER ? Number(bytes) : undefined;
+}
+
+/** Rounded up, and exact to the byte; undefined when it is not a quantity, is negative, or more than int64 holds. */
+export function parseExactBytes(text: string): Bytes | undefined {
+  const bytes = parseQuantity(text);
+  return bytes !== undefined && bytes <= BYTES_MAX ? bytesFrom(bytes) : undefined;
+}
+
+function parseQuantity(text: string): bigint | undefined {
+  const [, digits, exponent = '0', suffix = ''] = QUANTITY.exec(text) ?? [];
+  if (digits === undefined) return undefined;
+  const [whole = '', fraction = ''] = digits.split('.');
+  const power = Number(exponent) - fraction.length;
+  const count = BigInt(whole + fraction) * FACTOR[suffix as keyof typeof FACTOR];
+  const above = count * 10n ** BigInt(Math.max(power, 0));
+  const below = FACTOR[''] * 10n ** BigInt(Math.max(-power, 0));
+  return (above + below - 1n) / below;
+}

@@ -1,0 +1,60 @@
+/** VolumeAttachment objects: what an attach/detach controller says of one volume and one node. */
+import { readMetadata } from './read-metadata.ts';
+import { DRIVER_NAME, OBJECT_NAME } from './object-name.ts';
+import type { ObjectKey, VolumeAttachment } from './objects.ts';
+import { Place } from './field-reader.ts';
+
+/** What a VolumeAttachment is about, as far as it can be read. */
+export interface AttachmentSubject {
+  readonly volumeName: ObjectKey | undefined;
+  readonly nodeName: string | undefined;
+}
+
+/** What is wrong with it is left in the place's problems. A status without `attached` says neither, and is refused. */
+export function readVolumeAttachment(place: Place): VolumeAttachment {
+  const { name, uid, deleted } = readMetadata(place);
+  const spec = place.key('spec');
+  const status = place.key('status');
+  return {
+    kind: 'VolumeAttachment',
+    name,
+    uid,
+    attacher: spec.key('attacher').requiredText(...DRIVER_NAME),
+    nodeName: spec.key('nodeName').requiredText(...OBJECT_NAME),
+    volumeName: readVolumeName(spec.key('source')),
+    attached: readAttached(status),
+    attachError: readError(status.key('attachError')),
+    deleted,
+  };
+}
+
+/** Of one whose other fields may be wrong. */
+export function attachmentSubject(value: unknown): AttachmentSubject {
+  const spec = new Place(value, '', []).key('spec');
+  return {
+    volumeName: spec
+      .key('source')
+      .key('persistentVolumeName')
+      .text(...OBJECT_NAME),
+    nodeName: spec.key('nodeName').text(...OBJECT_NAME),
+  };
+}
+
+function readVolumeName(source: Place): string {
+  const volumeName = source.key('persistentVolumeName');
+  const inline = source.key('inlineVolumeSpec');
+  if (!inline.present) return volumeName.requiredText(...OBJECT_NAME);
+  inline.refuse('is not supported; only persistentVolumeName is');
+  return '';
+}
+
+function readAttached(status: Place): boolean | undefined {
+  if (!status.present) return undefined;
+  const attached = status.key('attached');
+  if (!attached.present) attached.refuse('is missing; expected true or false, or no status at all');
+  return attached.flag(false);
+}
+
+function readError(error: Place): string | undefined {
+  return error.present ? (error.key('message').text() ?? 'no message') : undefined;
+}

@@ -1,0 +1,92 @@
+/** Secrets, ConfigMaps, and how a pod's volume shows them as files. */
+import { parseContentTree } from '../../plugins/pod/content-tree.ts';
+import { Sensitive } from '../../plugins/secret/sensitive.ts';
+import { readMetadata } from './read-metadata.ts';
+import { CONTENT_KEY, OBJECT_NAME } from './object-name.ts';
+import type { ConfigMap, ContentItem, ContentSource, Secret } from './objects.ts';
+import type { Place } from './field-reader.ts';
+
+const MODE_MAX = 0o777;
+const DEFAULT_MODE = 0o644;
+const RIGHT_MODE = 'permission bits from 0 to 0777 (octal in YAML, 511 at most in JSON)';
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** `stringData` is merged over `data`, as by the API server. No value is ever part of a problem. */
+export function readSecret(place: Place): Secret {
+  const { namespace, name } = readMetadata(place);
+  const data = readData(place.key('data').hide(), fromBase64);
+  for (const [key, content] of readData(place.key('stringData').hide(), fromText)) data.set(key, content);
+  return { kind: 'Secret', namespace, name, data: new Sensitive(data) };
+}
+
+/** A ConfigMap; a key may not be in both data and binaryData, as in Kubernetes. */
+export function readConfigMap(place: Place): ConfigMap {
+  const { namespace, name } = readMetadata(place);
+  const data = readData(place.key('data'), fromText);
+  const binary = place.key('binaryData');
+  for (const [key, content] of readData(binary, fromBase64)) {
+    if (data.has(key)) binary.key(key).refuse('this key is in data too');
+    data.set(key, content);
+  }
+  return { kind: 'ConfigMap', namespace, name, data };
+}
+
+function readData(place: Place, decode: (value: Place) => Uint8Array): Map<string, Uint8Array> {
+  const [keeps, right] = CONTENT_KEY;
+  const data = new Map<string, Uint8Array>();
+  for (const [key, value] of place.entries()) {
+    if (keeps(key)) data.set(key, decode(value));
+    else value.refuse(`expected ${right}`);
+  }
+  return data;
+}
+
+/** An absent value is empty content. */
+function fromText(value: Place): Uint8Array {
+  return Buffer.from(value.text() ?? '', 'utf8');
+}
+
+function fromBase64(value: Place): Uint8Array {
+  const text = (value.text() ?? '').replace(/[\r\n]/g, '');
+  if (BASE64.test(text)) return Buffer.from(text, 'base64');
+  value.refuse('expected base64 with its padding');
+  return new Uint8Array();
+}
+
+/** The secret or configMap source of a pod's volume; `name` is the field that holds the object's name. */
+export function readContentSource(kind: ContentSource['kind'], name: Place, source: Place): ContentSource {
+  const items = source.key('items');
+  return {
+    kind,
+    name: name.requiredText(...OBJECT_NAME),
+    optional: source.key('optional').flag(false),
+    defaultMode: source.key('defaultMode').integer(0, MODE_MAX, RIGHT_MODE) ?? DEFAULT_MODE,
+    items: items.present ? readItems(items) : undefined,
+  };
+}
+
+function readItems(items: Place): readonly ContentItem[] | undefined {
+  const read = items.list().map((item) => ({
+    key: item.key('key').requiredText(...CONTENT_KEY),
+    path: item.key('path').requiredText(isContentPath, RIGHT_PATH),
+    mode: item.key('mode').integer(0, MODE_MAX, RIGHT_MODE),
+  }));
+  // What was refused above is '' here, and has its problem already.
+  const paths = read.map((one) => one.path).filter((one) => one !== '');
+  const distinct = new Set(paths);
+  const together = distinct.size === paths.length && fitTogether([...distinct]);
+  if (!together) items.refuse('two paths are the same, or one is a directory of another');
+  return read.length === 0 ? undefined : read;
+}
+
+const RIGHT_PATH =
+  'a relative path without "..", not beginning with "..", each component at most 255 bytes, at most 2,048 together';
+
+/** The rule of the writer itself, so that nothing is refused only when it is too late. */
+function isContentPath(path: string): boolean {
+  return fitTogether([path]);
+}
+
+function fitTogether(paths: readonly string[]): boolean {
+  return parseContentTree(new Map(paths.map((one) => [one, { content: new Uint8Array(), mode: 0 }]))).ok;
+}

@@ -1,0 +1,144 @@
+/**
+ * One document of a manifest as an object of the wish, or why not. Fields that do not decide about volumes are ignored,
+ * as are unknown ones; a field that does is checked completely, so that nothing below has to doubt it.
+ */
+import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
+import { readConfigMap, readSecret } from './read-content.ts';
+import { type AttachmentSubject, attachmentSubject, readVolumeAttachment } from './read-attachment.ts';
+import { identify, readMetadata } from './read-metadata.ts';
+import { readCsiDriver } from './read-driver.ts';
+import { API_VERSIONS, type Node, type StorageClass, type WishObject } from './objects.ts';
+import { Place, type Problem } from './field-reader.ts';
+import { derivePodUid, readPod } from './read-pod.ts';
+import { readClaim, readPersistentVolume } from './read-volume.ts';
+
+/** Who a document is about, as far as that can be read even if the rest is wrong. */
+export interface Subject {
+  /** As `identityOf`: `Pod default/web`. */
+  readonly identity: string;
+  /** Of a pod: the uid it has, or would have. */
+  readonly pod: PodUid | undefined;
+  /** Of a VolumeAttachment: what it is about. */
+  readonly attachment?: AttachmentSubject;
+}
+
+/** What became of one document. */
+export type ShapeReading =
+  | { readonly kind: 'object'; readonly object: WishObject }
+  /** A whole object of the Kubernetes API that is not ours to read. */
+  | { readonly kind: 'ignored'; readonly message: string }
+  | {
+      readonly kind: 'refused';
+      readonly subject: Subject | undefined;
+      readonly problems: readonly Problem[];
+    };
+
+type Reader = (place: Place, origin: string) => WishObject;
+
+const READERS: Readonly<Record<WishObject['kind'], Reader>> = {
+  Pod: readPod,
+  PersistentVolume: readPersistentVolume,
+  PersistentVolumeClaim: readClaim,
+  StorageClass: readStorageClass,
+  CSIDriver: readCsiDriver,
+  Node: readNode,
+  VolumeAttachment: readVolumeAttachment,
+  Secret: readSecret,
+  ConfigMap: readConfigMap,
+};
+
+const API_VERSION = /^[A-Za-z0-9./-]{1,128}$/;
+const KIND = /^[A-Z][A-Za-z0-9]{0,62}$/;
+
+/**
+ * Pure and total. `origin` is the file's name, from which a pod without uid gets its own; `field` is where the object
+ * begins in its document; `known` are the problems that the manifest's own syntax has already shown.
+ */
+export function readObject(
+  value: unknown,
+  origin: string,
+  field = '',
+  known: readonly Problem[] = [],
+): ShapeReading {
+  const problems: Problem[] = [...known];
+  // A document that is only a text may be anything, a secret too.
+  const place = new Place(value, field, problems, typeof value !== 'object');
+  const kind = place
+    .key('kind')
+    .requiredText((text) => KIND.test(text), 'the kind of an object, such as Pod');
+  const rightVersion = 'the version of an API, such as v1';
+  const apiVersion = place.key('apiVersion').requiredText((text) => API_VERSION.test(text), rightVersion);
+  if (!isOurs(kind)) {
+    if (kind.endsWith('List'))
+      place.key('kind').refuse(`"${kind}" is not read here; write its items as documents`);
+    if (problems.length === 0 && isNamed(value))
+      return { kind: 'ignored', message: ignored(apiVersion, kind) };
+    place
+      .key('metadata')
+      .key('name')
+      .requiredText(() => true, 'a name');
+    if (problems.length === 0) place.key('kind').refuse(`"${kind}" cannot be read from here`);
+    return { kind: 'refused', subject: undefined, problems };
+  }
+  const versions: readonly string[] = API_VERSIONS[kind];
+  if (apiVersion !== '' && !versions.includes(apiVersion)) {
+    if (apiVersion.includes('/') && problems.length === 0 && isNamed(value)) {
+      return { kind: 'ignored', message: ignored(apiVersion, kind) };
+    }
+    place.key('apiVersion').refuse(`${place.key('apiVersion').shown()} is not ${versions.join(' or ')}`);
+  }
+  const object = READERS[kind](place, origin);
+  if (problems.length === 0) return { kind: 'object', object };
+  return { kind: 'refused', subject: subjectOf(kind, value, origin), problems };
+}
+
+function isOurs(kind: string): kind is WishObject['kind'] {
+  return Object.hasOwn(READERS, kind);
+}
+
+function isNamed(value: unknown): boolean {
+  const problems: Problem[] = [];
+  const name = new Place(value, '', problems).key('metadata').key('name').text();
+  return name !== undefined && name !== '' && problems.length === 0;
+}
+
+function ignored(apiVersion: string, kind: string): string {
+  return `${apiVersion} ${kind} has no part in volumes here and is ignored`;
+}
+
+/**
+ * A pod counts as readable only when its spec has begun: a file cut short in the middle of a name must not be taken
+ * for another pod.
+ */
+function subjectOf(kind: WishObject['kind'], value: unknown, origin: string): Subject | undefined {
+  const identity = identify(kind, value);
+  if (identity === undefined) return undefined;
+  if (kind === 'VolumeAttachment')
+    return { identity: identity.text, pod: undefined, attachment: attachmentSubject(value) };
+  if (kind !== 'Pod') return { identity: identity.text, pod: undefined };
+  const place = new Place(value, '', []);
+  if (!place.key('spec').present) return undefined;
+  const given = place.key('metadata').key('uid');
+  const uid = given.present ? parsePodUid(given.text() ?? '') : derivePodUid(origin, identity);
+  return uid === undefined ? undefined : { identity: identity.text, pod: uid };
+}
+
+function readStorageClass(place: Place): StorageClass {
+  const { name } = readMetadata(place);
+  return {
+    kind: 'StorageClass',
+    name,
+    provisioner: place.key('provisioner').requiredText((text) => text !== '', 'the name of a provisioner'),
+  };
+}
+
+/** Set by whoever has made sure that the machine is off (KEP-2268). */
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
+
+/** Whatever the value and effect of the taint are, its key says it. */
+function readNode(place: Place): Node {
+  const { name } = readMetadata(place);
+  const taints = place.key('spec').key('taints').list();
+  const outOfService = taints.some((taint) => taint.key('key').text() === OUT_OF_SERVICE);
+  return { kind: 'Node', name, outOfService };
+}

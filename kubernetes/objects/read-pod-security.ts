@@ -1,0 +1,61 @@
+/** What a pod's security context says about its volumes: the group that owns them, and their SELinux label. */
+import { isDeepStrictEqual } from 'node:util';
+import type { FsGroup } from '../../plugins/volume.ts';
+import type { PodSeLinux } from './objects.ts';
+import type { Place } from './field-reader.ts';
+
+const GROUP_ID_MAX = 2 ** 31 - 1;
+const CHANGE_POLICIES: readonly FsGroup['changePolicy'][] = ['Always', 'OnRootMismatch'];
+const SE_LINUX_WORD = /^[A-Za-z0-9_.-]{0,128}$/;
+/** Sensitivities and categories, `s0:c1,c2` or `s0-s3:c0.c9`, or a word that the machine translates. */
+const SE_LINUX_LEVEL = /^[A-Za-z0-9_.,:-]{0,256}$/;
+
+/** After "expected". */
+export const GROUP_ID = `a group id from 0 to ${GROUP_ID_MAX}`;
+
+/** As Kubernetes limits it (`IsValidGroupID`). */
+export function isGroupId(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= GROUP_ID_MAX;
+}
+
+/** `spec.securityContext.fsGroup` and its policy, which is Always when it is not written. */
+export function readFsGroup(spec: Place): FsGroup | undefined {
+  const context = spec.key('securityContext');
+  const gid = context.key('fsGroup').integer(0, GROUP_ID_MAX, GROUP_ID);
+  const changePolicy = context.key('fsGroupChangePolicy').oneOf(CHANGE_POLICIES, 'Always');
+  return gid === undefined ? undefined : { gid, changePolicy };
+}
+
+/**
+ * The label of every container that mounts something; a container's own replaces the pod's whole, as in Kubernetes.
+ * Undefined when none is written, when two containers differ (then no mount can be labelled for both), and when the pod
+ * asks for its files to be relabelled one by one instead (`seLinuxChangePolicy: Recursive`).
+ */
+export function readPodSeLinux(spec: Place, containers: readonly Place[]): PodSeLinux | undefined {
+  const context = spec.key('securityContext');
+  const ofPod = readLabel(context.key('seLinuxOptions'));
+  const own = containers.map((container) =>
+    readLabel(container.key('securityContext').key('seLinuxOptions')),
+  );
+  const labels = own
+    .filter((_, index) => containers[index]?.key('volumeMounts').list().length !== 0)
+    .map((label) => label ?? ofPod);
+  const policy = context.key('seLinuxChangePolicy').oneOf(['MountOption', 'Recursive'], 'MountOption');
+  const [first, ...others] = labels;
+  if (policy === 'Recursive' || others.some((one) => !isDeepStrictEqual(one, first))) return undefined;
+  return first;
+}
+
+/** An empty part is one that is not written. */
+function readLabel(place: Place): PodSeLinux | undefined {
+  if (!place.present) return undefined;
+  const part = (key: string, rule: RegExp, right: string): string | undefined =>
+    place.key(key).text((text) => rule.test(text), right) || undefined;
+  const label: PodSeLinux = {
+    user: part('user', SE_LINUX_WORD, 'an SELinux user, such as system_u'),
+    role: part('role', SE_LINUX_WORD, 'an SELinux role, such as system_r'),
+    type: part('type', SE_LINUX_WORD, 'an SELinux type, such as container_t'),
+    level: part('level', SE_LINUX_LEVEL, 'an SELinux level, such as s0:c123,c456'),
+  };
+  return Object.values(label).every((one) => one === undefined) ? undefined : label;
+}

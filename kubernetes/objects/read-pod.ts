@@ -1,0 +1,218 @@
+/** Pods: who they are and which of their volumes a container mounts. */
+import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import { sha256Hex } from '../../plugins/layout/layout.ts';
+import { type HostPathType, parsePodUid, type PodUid } from '../../plugins/volume.ts';
+import { readContentSource } from './read-content.ts';
+import { readInlineSource } from './read-csi-source.ts';
+import { readMetadata } from './read-metadata.ts';
+import { LABEL_NAME, OBJECT_NAME } from './object-name.ts';
+import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
+import { type Place, quoted } from './field-reader.ts';
+import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
+import { parseQuantityBytes } from './quantity.ts';
+
+const HOST_PATH_TYPES: readonly HostPathType[] = [
+  '',
+  'DirectoryOrCreate',
+  'Directory',
+  'FileOrCreate',
+  'File',
+  'Socket',
+  'CharDevice',
+  'BlockDevice',
+];
+
+/**
+ * The uid of a pod that gives none, as the kubelet makes one for a static pod: the same file, namespace and name are
+ * the same pod, in every life of the agent.
+ */
+export function derivePodUid(origin: string, pod: NamedReference): PodUid | undefined {
+  const hex = sha256Hex(`mooring static pod\n${origin}\n${objectKey(pod)}`);
+  const cuts = [0, 8, 12, 16, 20, 32];
+  return parsePodUid(
+    cuts
+      .slice(1)
+      .map((end, index) => hex.slice(cuts[index], end))
+      .join('-'),
+  );
+}
+
+/** A pod; what is wrong with it is left in the place's problems. `origin` is the manifest file's name. */
+export function readPod(place: Place, origin: string): Pod {
+  const { name, namespace, uid } = readMetadata(place);
+  const spec = place.key('spec');
+  const account = spec.key('serviceAccountName').present ? 'serviceAccountName' : 'serviceAccount';
+  const serviceAccount = spec
+    .key(account)
+    .text((text) => text === '' || OBJECT_NAME[0](text), OBJECT_NAME[1]);
+  const containers = readContainers(spec);
+  const podUid = uid === undefined ? derivePodUid(origin, { namespace, name }) : parsePodUid(uid);
+  return {
+    kind: 'Pod',
+    // A uid that does not parse has left its problem behind, and then this object is not used.
+    reference: {
+      uid: podUid ?? ('' as PodUid),
+      name,
+      namespace,
+      serviceAccount: serviceAccount || 'default',
+    },
+    volumes: readVolumes(spec, containers),
+    fsGroup: readFsGroup(spec),
+    seLinux: readPodSeLinux(spec, containers),
+  };
+}
+
+/** Of all three kinds: each may mount. */
+function readContainers(spec: Place): readonly Place[] {
+  const containers = spec.key('containers').list();
+  if (containers.length === 0)
+    spec.key('containers').refuse('is missing or empty; expected at least one container');
+  const others = ['initContainers', 'ephemeralContainers'].flatMap((key) => spec.key(key).list());
+  return [...containers, ...others];
+}
+
+/** What can be a device to a pod, as in Kubernetes; the rest is files. What we do not set up answers for itself. */
+const DEVICE_SOURCES: ReadonlySet<PodVolumeSource['kind']> = new Set(['claim', 'own-claim', 'unsupported']);
+
+/** The volumes that a container mounts; the others are ignored (kubelet, A3), whatever they are. */
+function readVolumes(spec: Place, containers: readonly Place[]): readonly PodVolume[] {
+  const uses = readUses(containers);
+  const volumes: PodVolume[] = [];
+  const names = new Set<string>();
+  for (const place of spec.key('volumes').list()) {
+    const name = place.key('name').requiredText(...LABEL_NAME);
+    if (names.has(name) && name !== '')
+      place.key('name').refuse(`${quoted(name)} is the name of an earlier volume`);
+    names.add(name);
+    const used = uses.get(name);
+    if (used === undefined) continue;
+    const source = readSource(place);
+    if (used.block && !DEVICE_SOURCES.has(source.kind))
+      used.place.refuse(`${quoted(name)} is not a claim, and only claims can be used as devices`);
+    volumes.push({ name, block: used.block, source });
+  }
+  for (const [name, { place }] of uses) {
+    if (!names.has(name)) place.refuse(`${quoted(name)} is not the name of a volume in spec.volumes`);
+  }
+  return volumes;
+}
+
+interface Use {
+  readonly place: Place;
+  readonly block: boolean;
+}
+
+function readUses(containers: readonly Place[]): ReadonlyMap<string, Use> {
+  const uses = new Map<string, Use>();
+  for (const container of containers) {
+    container.key('name').requiredText(...LABEL_NAME);
+    for (const key of ['volumeMounts', 'volumeDevices'] as const) {
+      for (const mount of container.key(key).list()) {
+        const place = mount.key('name');
+        const name = place.requiredText(...LABEL_NAME);
+        const block = key === 'volumeDevices';
+        if (name === '') continue;
+        const before = uses.get(name);
+        if (before !== undefined && before.block !== block)
+          place.refuse(`${quoted(name)} is in volumeMounts and in volumeDevices; it is files or a device`);
+        uses.set(name, { place, block });
+      }
+    }
+  }
+  return uses;
+}
+
+/** Every other source type of a pod's volume: known by name, so that the refusal can say it. */
+const UNSUPPORTED: readonly string[] = [
+  'awsElasticBlockStore',
+  'azureDisk',
+  'azureFile',
+  'cephfs',
+  'cinder',
+  'downwardAPI',
+  'fc',
+  'flexVolume',
+  'flocker',
+  'gcePersistentDisk',
+  'gitRepo',
+  'glusterfs',
+  'image',
+  'iscsi',
+  'nfs',
+  'photonPersistentDisk',
+  'portworxVolume',
+  'projected',
+  'quobyte',
+  'rbd',
+  'scaleIO',
+  'storageos',
+  'vsphereVolume',
+];
+
+const SUPPORTED: Readonly<Record<string, (source: Place) => PodVolumeSource>> = {
+  persistentVolumeClaim: (source) => ({
+    kind: 'claim',
+    claimName: source.key('claimName').requiredText(...OBJECT_NAME),
+    readOnly: source.key('readOnly').flag(false),
+  }),
+  csi: readInlineSource,
+  emptyDir: readEmptyDir,
+  ephemeral: readOwnClaim,
+  hostPath: (source) => ({
+    kind: 'host-path',
+    path: readHostPath(source.key('path')),
+    type: source.key('type').oneOf(HOST_PATH_TYPES, ''),
+  }),
+  secret: (source) => readContentSource('secret', source.key('secretName'), source),
+  configMap: (source) => readContentSource('config-map', source.key('name'), source),
+};
+
+function readSource(volume: Place): PodVolumeSource {
+  const known = [...Object.keys(SUPPORTED), ...UNSUPPORTED].filter((one) => volume.key(one).present);
+  const [what] = known;
+  if (known.length > 1) volume.refuse(`has more than one source: ${known.join(', ')}`);
+  const read = what === undefined ? undefined : SUPPORTED[what];
+  if (what !== undefined && read !== undefined) return read(volume.key(what));
+  return { kind: 'unsupported', what: what ?? unknownSource(volume) };
+}
+
+/** A source that Kubernetes has not invented yet, or none, which is a mistake. */
+function unknownSource(volume: Place): string {
+  const [unknown] = volume.entries().filter(([key, value]) => key !== 'name' && value.present);
+  if (unknown === undefined)
+    volume.refuse('has no source; expected one such as persistentVolumeClaim or emptyDir');
+  return unknown?.[0] ?? '';
+}
+
+/** The template is for whoever makes the claim; only the claim decides. */
+function readOwnClaim(source: Place): PodVolumeSource {
+  const spec = source.key('volumeClaimTemplate').key('spec');
+  if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
+  return { kind: 'own-claim' };
+}
+
+function readEmptyDir(source: Place): PodVolumeSource {
+  const medium = source.key('medium').text() ?? '';
+  if (medium.startsWith('HugePages'))
+    return { kind: 'unsupported', what: `emptyDir with medium ${quoted(medium)}` };
+  const limit = source.key('sizeLimit');
+  const right = 'a size that is not negative, such as 64Mi';
+  const text = limit.scalarText(right);
+  const sizeLimitBytes = text === undefined ? 0 : parseQuantityBytes(text);
+  if (sizeLimitBytes === undefined) limit.refuse(`expected ${right}, found ${limit.shown()}`);
+  return {
+    kind: 'empty-dir',
+    medium: source.key('medium').oneOf(['', 'Memory'], '') === 'Memory' ? 'memory' : 'disk',
+    sizeLimitBytes: sizeLimitBytes ?? 0,
+  };
+}
+
+/** `/data/` and `/data//x` are written often and mean what they seem to; `..` is refused, as by Kubernetes. */
+function readHostPath(place: Place): AbsolutePath {
+  const normal = (text: string): AbsolutePath | undefined => {
+    const components = text.split('/').filter((one) => one !== '' && one !== '.');
+    return text.startsWith('/') ? parseAbsolutePath(`/${components.join('/')}`) : undefined;
+  };
+  const text = place.requiredText((one) => normal(one) !== undefined, 'an absolute path without ".."');
+  return normal(text) ?? ('/' as AbsolutePath);
+}

@@ -1,0 +1,155 @@
+/** PersistentVolumes and their claims. */
+import type { AccessMode, Bytes, VolumeMode } from '../../plugins/volume.ts';
+import { readCsiSource } from './read-csi-source.ts';
+import { annotation, readMetadata } from './read-metadata.ts';
+import { mountOptionProblem } from './mount-option.ts';
+import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
+import { GROUP_ID, isGroupId } from './read-pod-security.ts';
+import { readNodeAffinity } from './read-node-affinity.ts';
+import { type Place, quoted } from './field-reader.ts';
+import { parseExactBytes } from './quantity.ts';
+const ACCESS_MODES: readonly AccessMode[] = [
+  'ReadWriteOnce',
+  'ReadOnlyMany',
+  'ReadWriteMany',
+  'ReadWriteOncePod',
+];
+const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
+const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
+const GID_ANNOTATION = 'pv.beta.kubernetes.io/gid';
+const NO_NODE_EXPANSION = 'volume.kubernetes.io/node-expansion-not-required';
+const RESIZE_STATUS = /^[A-Za-z]{0,64}$/;
+
+/** Every source type of PersistentVolumeSpec; a field that is none of them is not a source. */
+const VOLUME_SOURCES: readonly string[] = [
+  'awsElasticBlockStore',
+  'azureDisk',
+  'azureFile',
+  'cephfs',
+  'cinder',
+  'csi',
+  'fc',
+  'flexVolume',
+  'flocker',
+  'gcePersistentDisk',
+  'glusterfs',
+  'hostPath',
+  'iscsi',
+  'local',
+  'nfs',
+  'photonPersistentDisk',
+  'portworxVolume',
+  'quobyte',
+  'rbd',
+  'scaleIO',
+  'storageos',
+  'vsphereVolume',
+];
+
+/** A PersistentVolume; what is wrong with it is left in the place's problems. */
+export function readPersistentVolume(place: Place): PersistentVolume {
+  const { name } = readMetadata(place);
+  const spec = place.key('spec');
+  const modes = spec.key('accessModes');
+  const accessModes = readAccessModes(modes);
+  if (accessModes.length === 0) modes.refuse(`expected at least one of ${ACCESS_MODES.join(', ')}`);
+  return {
+    kind: 'PersistentVolume',
+    name,
+    source: readSource(spec),
+    accessModes,
+    mountOptions: spec.key('mountOptions').list().map(readMountOption),
+    volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
+    claimRef: readClaimReference(spec.key('claimRef')),
+    reachableFrom: readNodeAffinity(spec.key('nodeAffinity').key('required')),
+    capacityBytes: readSize(spec.key('capacity').key('storage')),
+    supplementalGid: readGid(annotation(place, GID_ANNOTATION)),
+  };
+}
+
+/** As Kubernetes allows them: ReadWriteOncePod beside another mode would be sent as one and enforced as the other. */
+function readAccessModes(modes: Place): readonly AccessMode[] {
+  const accessModes = modes.list().map((one) => one.oneOf(ACCESS_MODES, 'ReadWriteOnce'));
+  if (accessModes.length > 1 && accessModes.includes('ReadWriteOncePod'))
+    modes.refuse('ReadWriteOncePod cannot be beside other modes; write it alone, or leave it out');
+  return accessModes;
+}
+
+/** None means "not said", as in CSI. */
+function readSize(place: Place): Bytes | undefined {
+  const right = 'a size that is not negative and less than 8Ei, such as 10Gi';
+  const text = place.scalarText(right);
+  if (text === undefined) return undefined;
+  const bytes = parseExactBytes(text);
+  if (bytes === undefined) place.refuse(`expected ${right}, found ${place.shown()}`);
+  return bytes === '0' ? undefined : bytes;
+}
+
+function readGid(place: Place): number | undefined {
+  const text = place.text((one) => /^[0-9]{1,10}$/.test(one) && isGroupId(Number(one)), GROUP_ID);
+  return text === undefined ? undefined : Number(text);
+}
+
+function readSource(spec: Place): PersistentVolume['source'] {
+  const given = VOLUME_SOURCES.filter((one) => spec.key(one).present);
+  const [what] = given;
+  if (what === undefined) spec.refuse('has no volume source; expected csi');
+  else if (given.length > 1) spec.refuse(`has more than one volume source: ${given.join(', ')}`);
+  return what === 'csi' ? readCsiSource(spec.key('csi')) : { kind: 'unsupported', what: what ?? '' };
+}
+
+function readMountOption(place: Place): string {
+  const option = place.requiredText(() => true, 'a mount option');
+  const problem = mountOptionProblem(option);
+  // What stands behind the `=` may be a password (A-021).
+  const [name = ''] = option.split('=', 1);
+  if (problem !== undefined) place.refuse(`${quoted(name)} ${problem}`);
+  return option;
+}
+
+function readClaimReference(place: Place): PersistentVolume['claimRef'] {
+  if (!place.present) return undefined;
+  return {
+    namespace: place.key('namespace').text(...LABEL_NAME) ?? 'default',
+    name: place.key('name').requiredText(...OBJECT_NAME),
+    uid: nonEmpty(place.key('uid').text((text) => text === '' || OBJECT_UID[0](text), OBJECT_UID[1])),
+  };
+}
+
+/**
+ * A claim. Of its status only what says how far a growth has come: a phase is information and never an input (S1-2).
+ */
+export function readClaim(place: Place): PersistentVolumeClaim {
+  const { namespace, name, uid, deleted, finalizers, ownerPodUid } = readMetadata(place);
+  const status = place.key('status');
+  const spec = place.key('spec');
+  if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
+  const volumeName = spec
+    .key('volumeName')
+    .text((text) => text === '' || OBJECT_NAME[0](text), OBJECT_NAME[1]);
+  return {
+    kind: 'PersistentVolumeClaim',
+    namespace,
+    name,
+    uid,
+    volumeName: nonEmpty(volumeName),
+    accessModes: readAccessModes(spec.key('accessModes')),
+    volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
+    leaving: deleted && !finalizers.includes(CLAIM_PROTECTION),
+    ownerPodUid,
+    requestedBytes: readSize(spec.key('resources').key('requests').key('storage')),
+    statusBytes: readSize(status.key('capacity').key('storage')),
+    allocatedBytes: readSize(status.key('allocatedResources').key('storage')),
+    resizeStatus:
+      status
+        .key('allocatedResourceStatuses')
+        .key('storage')
+        .text((text) => RESIZE_STATUS.test(text), 'a status, such as NodeResizePending') ?? '',
+    nodeExpansionNotRequired: annotation(place, NO_NODE_EXPANSION).present,
+  };
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
+}

@@ -1,0 +1,334 @@
+/** The path brokers: one call at a time each, more of them while calls wait, and a kill for a call that is overdue. */
+import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
+import {
+  CHANGES_THE_WORLD,
+  type PathCall,
+  type PathCallKind,
+  type PathCalls,
+} from '../broker/broker-protocol.ts';
+import { type Effect, type FailureCode, fail, type Result } from '../failure.ts';
+
+export interface BrokerPoolOptions extends BrokerStart {
+  /** From when a broker takes the call; also the longest wait for a broker. */
+  readonly deadlineMs: number;
+  /** For removeTree, whose work has no bound. */
+  readonly removeTreeDeadlineMs: number;
+  /** Of kinds of calls that have their own; also their longest wait for a broker. */
+  readonly deadlinesMs?: Partial<Record<PathCallKind, number>>;
+  readonly pathBrokersMax?: number;
+  /** Without it a call waits at most `deadlineMs` for a broker. */
+  readonly waitsForEver?: boolean;
+  /** How many stay when there is nothing to do; 1 unless said otherwise. */
+  readonly idleBrokersMin?: number;
+}
+
+/** How the caller goes along with a long call. */
+export interface CallCompany {
+  /** The call goes on and has seen so many entries; its deadline begins anew. */
+  readonly onSign: (seen: number) => void;
+  /** Ends the call: `no-longer-wanted`, with effect `unknown` once it has begun. */
+  readonly signal: AbortSignal;
+}
+
+export interface BrokerPool {
+  /**
+   * Settles when the call has ended. Past its deadline its broker is killed and it settles when that has ended:
+   * `deadline-passed`, with effect `unknown` for a call that changes the world. Never, while the kernel holds on to the
+   * broker. `broker-lost` when the broker dies under it.
+   */
+  call<Kind extends PathCallKind>(
+    kind: Kind,
+    args: PathCalls[Kind]['args'],
+    company?: CallCompany,
+  ): Promise<PathCalls[Kind]['result']>;
+  /** Killed brokers that have not ended: they sit in the kernel, and so do their calls. */
+  abandoned(): number;
+  /** Pids of all brokers that have not ended, for tests and status. */
+  pids(): readonly number[];
+  /** Takes no more calls, lets the brokers end, kills those that do not within a second. Settles soon in any case. */
+  close(): Promise<void>;
+}
+
+const PATH_BROKERS_MAX = 8;
+/** Abandoned brokers are replaced up to this many; a machine with more dead file systems has to wait for them. */
+const ABANDONED_MAX = 64;
+/** A call waits this long for a busy broker before another is started (a start costs some 50 ms). */
+const PATIENCE_MS = 50;
+/** As many for many quick calls: they wait for the disk together. More only when every call under way is slow. */
+const CROWD_BROKERS_MAX = 3;
+const IDLE_MS_MAX = 30_000;
+/** Brokers in a row that die before they listen, until waiting calls are told so. */
+const FAILED_STARTS_MAX = 3;
+const CLOSE_MS = 1_000;
+
+interface Pending {
+  readonly id: number;
+  readonly call: PathCall;
+  readonly deadlineMs: number;
+  readonly settle: (result: Result<unknown>) => void;
+  readonly company: CallCompany | undefined;
+  timer: NodeJS.Timeout | undefined;
+}
+
+type Phase = 'starting' | 'idle' | 'busy' | 'overdue' | 'leaving';
+
+interface Member {
+  readonly broker: BrokerProcess;
+  phase: Phase;
+  begunMs: number;
+  pending: Pending | undefined;
+  idleTimer: NodeJS.Timeout | undefined;
+}
+
+export function createBrokerPool(options: BrokerPoolOptions): BrokerPool {
+  return new PathBrokers(options);
+}
+
+class PathBrokers implements BrokerPool {
+  readonly #options: BrokerPoolOptions;
+  readonly #members = new Set<Member>();
+  readonly #queue: Pending[] = [];
+  #lastId = 0;
+  #failedStarts = 0;
+  #growth: NodeJS.Timeout | undefined;
+  #closing: (() => void) | undefined;
+
+  constructor(options: BrokerPoolOptions) {
+    this.#options = options;
+  }
+
+  call<Kind extends PathCallKind>(
+    kind: Kind,
+    args: PathCalls[Kind]['args'],
+    company?: CallCompany,
+  ): Promise<PathCalls[Kind]['result']> {
+    const call = { kind, args } as PathCall;
+    if (this.#closing !== undefined) return Promise.resolve(failCall(call, 'broker-lost', 'none'));
+    if (company?.signal.aborted) return Promise.resolve(failCall(call, 'no-longer-wanted', 'none'));
+    const { removeTreeDeadlineMs, waitsForEver } = this.#options;
+    const deadlineMs = this.#options.deadlinesMs?.[kind] ?? this.#options.deadlineMs;
+    return new Promise((resolve) => {
+      this.#lastId += 1;
+      const onAbort = (): void => this.#abort(pending);
+      const pending: Pending = {
+        id: this.#lastId,
+        call,
+        deadlineMs: kind === 'removeTree' ? removeTreeDeadlineMs : deadlineMs,
+        company,
+        settle: (result) => {
+          company?.signal.removeEventListener('abort', onAbort);
+          (resolve as (result: Result<unknown>) => void)(result);
+        },
+        timer: waitsForEver ? undefined : setTimeout(() => this.#giveUpWaiting(pending), deadlineMs),
+      };
+      company?.signal.addEventListener('abort', onAbort, { once: true });
+      this.#queue.push(pending);
+      this.#pump();
+    });
+  }
+
+  abandoned(): number {
+    return this.#count('overdue');
+  }
+
+  pids(): readonly number[] {
+    return [...this.#members].flatMap(({ broker }) => broker.pid ?? []);
+  }
+
+  async close(): Promise<void> {
+    this.#refuseAll('broker-lost');
+    clearTimeout(this.#growth);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, CLOSE_MS);
+      this.#closing = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      for (const member of this.#members) {
+        if (member.phase === 'starting' || member.phase === 'idle') this.#leave(member);
+      }
+      if (this.#members.size === 0) this.#closing();
+    });
+    for (const { broker } of this.#members) {
+      broker.kill();
+      broker.keepAgentAlive(false);
+    }
+  }
+
+  #start(): void {
+    const member: Member = {
+      phase: 'starting',
+      begunMs: 0,
+      pending: undefined,
+      idleTimer: undefined,
+      broker: startBroker('path', this.#options, {
+        onReady: () => {
+          this.#failedStarts = 0;
+          if (member.phase === 'starting') this.#rest(member);
+        },
+        onSettled: (id, result) => this.#settled(member, id, result),
+        onSign: (id, seen) => this.#signed(member, id, seen),
+        onEnded: () => this.#ended(member),
+      }),
+    };
+    this.#members.add(member);
+  }
+
+  /** Gives waiting calls to idle brokers, and sees to it that there will be one for the rest. */
+  #pump(): void {
+    for (const member of this.#members) {
+      if (this.#queue.length === 0) return;
+      if (member.phase === 'idle') this.#begin(member);
+    }
+    if (this.#queue.length === 0) return;
+    if (this.#working() === 0) this.#grow();
+    else this.#growth ??= setTimeout(() => this.#grow(), PATIENCE_MS);
+  }
+
+  /** One at a time: when it listens, or another call is overdue, the queue is looked at again. */
+  #grow(): void {
+    clearTimeout(this.#growth);
+    this.#growth = undefined;
+    if (this.#queue.length === 0 || this.#closing !== undefined || this.#count('starting') > 0) return;
+    const brokersMax = this.#options.pathBrokersMax ?? PATH_BROKERS_MAX;
+    if (this.#working() >= brokersMax || this.#count('overdue') >= ABANDONED_MAX) return;
+    if (this.#working() < CROWD_BROKERS_MAX || this.#allStuck()) this.#start();
+    else this.#growth = setTimeout(() => this.#grow(), PATIENCE_MS);
+  }
+
+  /** No call that runs has begun within the time one may take. */
+  #allStuck(): boolean {
+    const sinceMs = performance.now() - PATIENCE_MS;
+    return [...this.#members].every(({ phase, begunMs }) => phase !== 'busy' || begunMs <= sinceMs);
+  }
+
+  #begin(member: Member): void {
+    const pending = this.#queue.shift();
+    if (pending === undefined) return;
+    clearTimeout(pending.timer);
+    clearTimeout(member.idleTimer);
+    member.phase = 'busy';
+    member.begunMs = performance.now();
+    member.pending = pending;
+    pending.timer = setTimeout(() => this.#overdue(member), pending.deadlineMs);
+    member.broker.keepAgentAlive(true);
+    member.broker.send({ kind: 'path', id: pending.id, call: pending.call });
+  }
+
+  #overdue(member: Member): void {
+    member.phase = 'overdue';
+    member.broker.kill();
+    this.#pump();
+  }
+
+  #signed(member: Member, id: number, seen: number): void {
+    const { pending } = member;
+    if (pending?.id !== id || member.phase !== 'busy') return;
+    clearTimeout(pending.timer);
+    pending.timer = setTimeout(() => this.#overdue(member), pending.deadlineMs);
+    pending.company?.onSign(seen);
+  }
+
+  /** A call that has begun is ended as an overdue one is; one that waits has not begun. */
+  #abort(pending: Pending): void {
+    for (const member of this.#members) {
+      if (member.pending !== pending) continue;
+      clearTimeout(pending.timer);
+      if (member.phase === 'busy') this.#overdue(member);
+      return;
+    }
+    const waiting = this.#queue.indexOf(pending);
+    if (waiting < 0) return;
+    this.#queue.splice(waiting, 1);
+    clearTimeout(pending.timer);
+    pending.settle(failCall(pending.call, 'no-longer-wanted', 'none'));
+  }
+
+  #settled(member: Member, id: number, result: Result<unknown>): void {
+    const { pending } = member;
+    if (pending === undefined || pending.id !== id) return;
+    clearTimeout(pending.timer);
+    member.pending = undefined;
+    pending.settle(result);
+    // An overdue one has been killed: the answer was on its way and counts, the broker goes nevertheless.
+    if (member.phase === 'busy') this.#rest(member);
+  }
+
+  #rest(member: Member): void {
+    member.phase = 'idle';
+    member.broker.keepAgentAlive(false);
+    if (this.#closing === undefined) this.#pump();
+    else this.#leave(member);
+    if (member.phase !== 'idle') return;
+    member.idleTimer = setTimeout(() => {
+      if (this.#working() > (this.#options.idleBrokersMin ?? 1)) this.#leave(member);
+    }, IDLE_MS_MAX).unref();
+  }
+
+  #leave(member: Member): void {
+    member.phase = 'leaving';
+    clearTimeout(member.idleTimer);
+    member.broker.disconnect();
+  }
+
+  #ended(member: Member): void {
+    this.#members.delete(member);
+    clearTimeout(member.idleTimer);
+    const { pending, phase } = member;
+    if (phase === 'starting') this.#failedStarts += 1;
+    if (pending !== undefined) {
+      clearTimeout(pending.timer);
+      const aborted = pending.company?.signal.aborted === true;
+      const overdue = aborted ? 'no-longer-wanted' : 'deadline-passed';
+      const code = phase === 'overdue' ? overdue : 'broker-lost';
+      pending.settle(failCall(pending.call, code, CHANGES_THE_WORLD[pending.call.kind] ? 'unknown' : 'none'));
+    }
+    if (this.#failedStarts >= FAILED_STARTS_MAX) {
+      this.#failedStarts = 0;
+      this.#refuseAll('broker-lost');
+    }
+    if (this.#members.size === 0) this.#closing?.();
+    this.#pump();
+  }
+
+  /** Nothing that waits has begun. */
+  #refuseAll(code: FailureCode): void {
+    for (const pending of this.#queue.splice(0)) {
+      clearTimeout(pending.timer);
+      pending.settle(failCall(pending.call, code, 'none'));
+    }
+  }
+
+  #giveUpWaiting(pending: Pending): void {
+    this.#queue.splice(this.#queue.indexOf(pending), 1);
+    pending.settle(failCall(pending.call, 'deadline-passed', 'none'));
+  }
+
+  #working(): number {
+    return this.#count('starting', 'idle', 'busy');
+  }
+
+  #count(...phases: readonly Phase[]): number {
+    let found = 0;
+    for (const { phase } of this.#members) if (phases.includes(phase)) found += 1;
+    return found;
+  }
+}
+
+function failCall(call: PathCall, code: FailureCode, effect: Effect): Result<never> {
+  const { args } = call;
+  const message = `${call.kind} ${aboutOf(args)} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`.slice(0, 1_024);
+  return fail({ code, message, effect, blocker: aboutOf(args) });
+}
+
+const WHAT_HAPPENED: Partial<Record<FailureCode, string>> = {
+  'deadline-passed': 'took too long',
+  'no-longer-wanted': 'is not wanted any more',
+};
+
+function aboutOf(args: PathCall['args']): string {
+  if ('path' in args) return args.path;
+  if ('target' in args) return args.target;
+  if ('device' in args) return args.device;
+  return 'from' in args ? args.from : `inode ${args.inode} of ${args.fileSystem}`;
+}

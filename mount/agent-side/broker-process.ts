@@ -1,0 +1,132 @@
+/** The agent's handle on one broker child. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Socket } from 'node:net';
+import type { BrokerKind, FromBroker, ToBroker } from '../broker/broker-protocol.ts';
+import { assert, type Result } from '../failure.ts';
+import { DEAF_NODE_FLAGS } from '../process/node-start.ts';
+
+export interface BrokerStart {
+  /**
+   * How a broker is started, without its kind: `[process.execPath, bundle, 'broker']`. The first entry is node; flags
+   * that keep it small and deaf are put behind it.
+   */
+  readonly command: readonly string[];
+  /** The helpers lock of instance-lock.ts: held until the last broker and the last tool have ended. */
+  readonly helpersDescriptor?: number | undefined;
+  /** Of its JavaScript heap; it dies of SIGABRT when it needs more. */
+  readonly heapMbMax?: number;
+}
+
+export interface BrokerEvents {
+  /** It listens. */
+  readonly onReady: () => void;
+  readonly onSettled: (id: number, result: Result<unknown>) => void;
+  /** A sign of life of a long call. */
+  readonly onSign?: (id: number, seen: number) => void;
+  /** A part of the answer of a parser. */
+  readonly onPart?: (id: number, part: unknown, last: boolean) => void;
+  /** Once, when the process is gone, by which signal; tools that it started may still run. */
+  readonly onDeath?: (signal: NodeJS.Signals | null) => void;
+  /** Once, after onDeath: every answer it gave has been delivered, and every tool it started has ended too. */
+  readonly onEnded: () => void;
+}
+
+export interface BrokerProcess {
+  /** Undefined when it could not be started. */
+  readonly pid: number | undefined;
+  send(message: ToBroker): void;
+  /** SIGKILL; onEnded comes when the kernel lets go of it, which for uninterruptible sleep may be never. */
+  kill(): void;
+  /** Closes the channel: it ends by itself when what it runs has ended. */
+  disconnect(): void;
+  /** Whether it keeps the agent process from exiting; at first it does not. */
+  keepAgentAlive(keep: boolean): void;
+}
+
+const BROKER_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' } as const;
+/** A broker handles one small message at a time: a small young generation costs nothing and saves memory. */
+const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
+const HEAP_MB_MAX = 128;
+
+/** Starts a child; failing to start is an end like any other. */
+export function startBroker(kind: BrokerKind, start: BrokerStart, events: BrokerEvents): BrokerProcess {
+  const [node, ...rest] = start.command;
+  assert(node !== undefined, 'a broker command has at least one word');
+  const heap = `--max-old-space-size=${start.heapMbMax ?? HEAP_MB_MAX}`;
+  const child = spawn(node, [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...rest, kind], {
+    cwd: '/',
+    // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
+    env: BROKER_ENVIRONMENT,
+    stdio: [
+      'ignore',
+      'ignore',
+      // A parser that runs out of memory says what it was doing: with a secret, it may be.
+      kind === 'parser' ? 'ignore' : 'inherit',
+      'ipc',
+      kind === 'tool' ? 'pipe' : 'ignore',
+      start.helpersDescriptor ?? 'ignore',
+    ],
+    serialization: 'advanced',
+  });
+  const lifeline = child.stdio[4] as Socket | null;
+  child.on('message', (message) => {
+    const said = message as FromBroker;
+    if (said.kind === 'ready') events.onReady();
+    else if (said.kind === 'sign') events.onSign?.(said.id, said.seen);
+    else if (said.kind === 'part') events.onPart?.(said.id, said.part, said.last);
+    else events.onSettled(said.id, said.result);
+  });
+  watchEnd(child, lifeline, events);
+  const broker: BrokerProcess = {
+    pid: child.pid,
+    send: (message) => {
+      // An error here is an end: onEnded settles what was sent.
+      if (child.connected) child.send(message, () => {});
+    },
+    kill: () => void child.kill('SIGKILL'),
+    disconnect: () => {
+      if (child.connected) child.disconnect();
+    },
+    keepAgentAlive: (keep) => hold(child, lifeline, keep),
+  };
+  broker.keepAgentAlive(false);
+  return broker;
+}
+
+function hold(child: ChildProcess, lifeline: Socket | null, keep: boolean): void {
+  if (keep) {
+    child.ref();
+    child.channel?.ref();
+    lifeline?.ref();
+  } else {
+    child.unref();
+    child.channel?.unref();
+    lifeline?.unref();
+  }
+}
+
+/** Calls `onEnded` when the process is gone, its channel is read to the end, and its lifeline is closed. */
+function watchEnd(child: ChildProcess, lifeline: Socket | null, { onDeath, onEnded }: BrokerEvents): void {
+  if (child.pid === undefined) {
+    child.once('error', () => {
+      onDeath?.(null);
+      onEnded();
+    });
+    return;
+  }
+  let open = lifeline === null ? 2 : 3;
+  const closeOne = (): void => {
+    open -= 1;
+    if (open === 0) onEnded();
+  };
+  child.once('exit', (_code, signal) => onDeath?.(signal));
+  child.on('error', () => {
+    // A kill that came too late, or a message to a broker that is ending: its end is reported by itself.
+  });
+  child.once('exit', closeOne);
+  child.once('disconnect', closeOne);
+  lifeline?.once('close', closeOne);
+  lifeline?.on('error', () => {});
+  // Nothing is ever said on it; reading is how its end is seen.
+  lifeline?.resume();
+}

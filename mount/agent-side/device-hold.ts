@@ -1,0 +1,106 @@
+/** Holding a block device open through a loop device, with the kernel as judge before and after. */
+import { done, type Failure, fail, ok, type Result } from '../failure.ts';
+import type { AbsolutePath, Clock, Host } from '../host.ts';
+import { inodeBehind, type LoopDeviceParts } from '../broker/loop-device.ts';
+import type { DeviceNode } from '../broker/path-device.ts';
+
+export interface DeviceHoldParts extends LoopDeviceParts {
+  readonly clock: Clock;
+  readonly nodeOf: (path: AbsolutePath) => Promise<Result<DeviceNode | undefined>>;
+  readonly loopsOf: (path: AbsolutePath) => Promise<Result<readonly string[]>>;
+}
+
+/** util-linux looks for a free loop device again when another has taken it, but not for ever. */
+const ATTACH_TRIES_MAX = 3;
+const LOOPS_MAX = 16;
+/** A loop device that somebody has open, udev for instance, lets go of its file when that one closes it. */
+const DETACH_LOOKS_MAX = 20;
+const DETACH_LOOK_MS = 50;
+
+/**
+ * As `Host.holdDevice` and `Host.releaseDevice` say; calls for one path come one after the other. The loop device is
+ * read-only, unlike the kubelet's: it keeps the number as well, takes a device that cannot be written, leaves no open
+ * writer behind for udev to react to, and nobody can write past the pod through it.
+ */
+export function createDeviceHold(parts: DeviceHoldParts): Pick<Host, 'holdDevice' | 'releaseDevice'> {
+  return { holdDevice: (path) => hold(parts, path), releaseDevice: (path) => release(parts, path) };
+}
+
+async function hold(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<void>> {
+  const node = await parts.nodeOf(path);
+  if (!node.ok) return node;
+  if (node.value === undefined) {
+    return fail({ code: 'path-wrong-kind', message: `no block device at ${path}`, effect: 'none' });
+  }
+  for (let tries = 1; ; tries += 1) {
+    const before = await isHeld(parts, path, node.value);
+    if (!before.ok) return tries === 1 ? before : fail({ ...before.failure, effect: 'unknown' });
+    if (before.value) return done;
+    const attached = await runLosetup(parts, ['--find', '--read-only', '--', path]);
+    const after = await isHeld(parts, path, node.value);
+    if (after.ok && after.value) return done;
+    if (!attached.ok && attached.failure.code === 'input-output' && tries < ATTACH_TRIES_MAX) continue;
+    const message = `losetup said done, but nothing holds ${path}`.slice(0, 1_024);
+    return attached.ok ? fail({ code: 'input-output', message, effect: 'unknown' }) : attached;
+  }
+}
+
+/**
+ * Does one of the loop devices of this path hold the node that is there now? Another may hold what was there before:
+ * the inode tells, because a path is reused (ST-17 of reliability.md).
+ */
+async function isHeld(
+  parts: DeviceHoldParts,
+  path: AbsolutePath,
+  node: DeviceNode,
+): Promise<Result<boolean>> {
+  const loops = await parts.loopsOf(path);
+  if (!loops.ok) return loops;
+  for (const name of loops.value) {
+    const inode = await inodeBehind(parts, name);
+    if (!inode.ok) return inode;
+    if (inode.value === undefined) {
+      // Of one that has just gone it says nothing, and then the next look does not find it either.
+      const gone = await parts.loopsOf(path);
+      if (gone.ok && !gone.value.includes(name)) continue;
+      return fail({
+        code: 'input-output',
+        message: `losetup does not tell what ${name} holds`,
+        effect: 'none',
+      });
+    }
+    if (inode.value.fileSystem === node.fileSystem && inode.value.inode === node.inode) return ok(true);
+  }
+  return ok(false);
+}
+
+async function release(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<void>> {
+  let said: Failure | undefined;
+  for (let looks = 0; looks < DETACH_LOOKS_MAX; looks += 1) {
+    const loops = await parts.loopsOf(path);
+    if (!loops.ok) return looks === 0 ? loops : fail({ ...loops.failure, effect: 'unknown' });
+    if (loops.value.length === 0) return done;
+    if (looks > 0) await pause(parts.clock, DETACH_LOOK_MS);
+    for (const name of loops.value.slice(0, LOOPS_MAX)) {
+      const detached = await runLosetup(parts, ['--detach', `/dev/${name}`]);
+      if (!detached.ok) said = detached.failure;
+      if (said !== undefined && said.code !== 'input-output') return fail(said);
+    }
+  }
+  const message = `a loop device still holds ${path}${said === undefined ? '' : `: ${said.message}`}`;
+  return fail({ code: 'device-in-use', message: message.slice(0, 1_024), effect: 'unknown', blocker: path });
+}
+
+async function runLosetup(parts: DeviceHoldParts, argv: readonly string[]): Promise<Result<void>> {
+  const report = await parts.runTool({ tool: 'losetup', argv, deadlineMs: parts.deadlineMs });
+  if (!report.ok) return report;
+  const { exitCode, signal, deadlinePassed, stderr } = report.value;
+  if (exitCode === 0 && !deadlinePassed) return done;
+  const words = stderr.replace(/[^\x20-\x7e]+/g, ' ').trim();
+  const message = `losetup ${signal ?? `exit ${exitCode}`}: ${words}`.slice(0, 512);
+  return fail({ code: deadlinePassed ? 'deadline-passed' : 'input-output', message, effect: 'unknown' });
+}
+
+function pause(clock: Clock, delayMs: number): Promise<void> {
+  return new Promise((resolve) => void clock.timer(delayMs, resolve));
+}

@@ -1,0 +1,191 @@
+/** The walk that gives a volume to a group, put together from parts that path brokers do. */
+import type { CallCompany } from './broker-pool.ts';
+import { type Failure, fail, ok, type Result } from '../failure.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../broker/fs-group-part.ts';
+import type { Clock, Host, OwnershipReport, OwnershipRequest } from '../host.ts';
+import { createOwnershipTurns, type OwnershipTurns } from './ownership-turns.ts';
+
+export interface OwnershipParts {
+  readonly clock: Clock;
+  readonly change: (part: OwnershipPart, company: CallCompany) => Promise<Result<OwnershipPartReport>>;
+}
+
+/** Directories that are walked at the same time: two cores, and disks that like some requests waiting. */
+const WALKS_MAX = 4;
+/** A directory is taken apart while there are fewer than this to share out: no walk ends long before the others. */
+const SHARES_MIN = 8;
+const LEVELS_MAX = 32;
+const LOOK_MS = 1_000;
+
+type Names = readonly Uint8Array[];
+
+interface Walk {
+  readonly parts: OwnershipParts;
+  readonly request: OwnershipRequest;
+  readonly abort: AbortController;
+  mountId: number | undefined;
+  /** The group of the walk that it waits for. */
+  waitsFor: number | undefined;
+  failure: Failure | undefined;
+  /** The root has lost the mark of another group. */
+  unmarked: boolean;
+  seen: number;
+  changed: number;
+  refused: number;
+  /** Seen by parts that are under way. */
+  readonly underWay: Map<OwnershipPart, number>;
+}
+
+/**
+ * As `Host.changeOwnership`. Whoever is cancelled or fails leaves entries that are right and entries that are not, and
+ * a root that is nobody's: its mark went first and comes last, so the next walk finds the rest.
+ */
+export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] {
+  const turns = createOwnershipTurns();
+  return async (request) => {
+    const walk: Walk = {
+      parts,
+      request,
+      abort: new AbortController(),
+      mountId: undefined,
+      waitsFor: undefined,
+      failure: undefined,
+      unmarked: false,
+      seen: 0,
+      changed: 0,
+      refused: 0,
+      underWay: new Map(),
+    };
+    if (request.isCancelled()) return fail(notWanted(request));
+    const stopLooking = lookEverySecond(walk);
+    try {
+      await takeTurns(walk, turns);
+    } finally {
+      stopLooking();
+    }
+    return walk.failure === undefined ? ok(reportOf(walk)) : fail(blamed(walk, walk.failure));
+  };
+}
+
+function lookEverySecond(walk: Walk): () => void {
+  const look = (): void => {
+    if (walk.request.isCancelled()) stop(walk, notWanted(walk.request));
+    else if (walk.waitsFor === undefined)
+      walk.request.onProgress([...walk.underWay.values()].reduce((sum, seen) => sum + seen, walk.seen));
+    cancel = walk.parts.clock.timer(LOOK_MS, look);
+  };
+  let cancel = walk.parts.clock.timer(LOOK_MS, look);
+  return () => cancel();
+}
+
+/** One walk at a time of a volume, and of a directory that several volumes have as their root. */
+async function takeTurns(walk: Walk, turns: OwnershipTurns): Promise<void> {
+  const { volume, gid, onWaiting } = walk.request;
+  const inTurn = async (key: string, next: () => Promise<void>): Promise<void> => {
+    const turn = {
+      key,
+      gid,
+      signal: walk.abort.signal,
+      onWaiting: (before: number): void => {
+        walk.waitsFor = before;
+        onWaiting(before);
+      },
+    };
+    await turns.run(turn, () => {
+      walk.waitsFor = undefined;
+      return next();
+    });
+  };
+  await inTurn(`volume ${volume}`, async () => {
+    const root = await change(walk, 'look', []);
+    if (root === undefined) return;
+    walk.mountId = root.mountId;
+    await inTurn(`directory ${root.identity}`, () => run(walk));
+  });
+}
+
+async function run(walk: Walk): Promise<void> {
+  // Another walk may have been there since it was looked at.
+  const root = await change(walk, 'look', []);
+  if (root === undefined) return;
+  if (walk.request.policy === 'on-root-mismatch' && root.right) {
+    walk.seen += 1;
+    return;
+  }
+  walk.unmarked = ((await change(walk, 'unmark', []))?.changed ?? 0) > 0;
+  const { taken, shares } = await takeApart(walk);
+  if (walk.failure !== undefined) return;
+  await Promise.all(Array.from({ length: WALKS_MAX }, () => walkShares(walk, shares)));
+  // Taken apart from the root down; given away from the bottom up.
+  for (const names of taken.reverse()) count(walk, await change(walk, 'self', names));
+}
+
+/** Which directories are walked as a whole, and which were done but for themselves, those above first. */
+async function takeApart(walk: Walk): Promise<{ taken: Names[]; shares: Names[] }> {
+  const taken: Names[] = [];
+  const open: Names[] = [[]];
+  const whole: Names[] = [];
+  while (open.length > 0 && open.length + whole.length < SHARES_MIN && taken.length < LEVELS_MAX) {
+    const names = open.shift() as Names;
+    const level = await change(walk, 'level', names);
+    if (level === undefined) break;
+    if (level.directories === undefined) {
+      // Too wide to be remembered: its files are looked at again with the rest.
+      walk.changed += level.changed;
+      whole.push(names);
+      continue;
+    }
+    count(walk, level);
+    taken.push(names);
+    open.push(...level.directories.map((name) => [...names, name]));
+  }
+  return { taken, shares: [...whole, ...open] };
+}
+
+async function walkShares(walk: Walk, shares: Names[]): Promise<void> {
+  for (let names = shares.shift(); names !== undefined; names = shares.shift())
+    count(walk, await change(walk, 'tree', names));
+}
+
+/** Undefined when the walk has failed, here or elsewhere: the first failure is the one that is told. */
+async function change(
+  walk: Walk,
+  scope: OwnershipPart['scope'],
+  names: Names,
+): Promise<OwnershipPartReport | undefined> {
+  if (walk.failure !== undefined) return undefined;
+  const { path, gid, readOnly } = walk.request;
+  const part: OwnershipPart = { path, gid, readOnly, names, scope, mountId: walk.mountId };
+  const onSign = (seen: number): void => void walk.underWay.set(part, seen);
+  const report = await walk.parts.change(part, { onSign, signal: walk.abort.signal });
+  walk.underWay.delete(part);
+  if (report.ok) return report.value;
+  stop(walk, report.failure);
+  return undefined;
+}
+
+function count(walk: Walk, report: OwnershipReport | undefined): void {
+  walk.seen += report?.seen ?? 0;
+  walk.changed += report?.changed ?? 0;
+  walk.refused += report?.refused ?? 0;
+}
+
+function stop(walk: Walk, failure: Failure): void {
+  walk.failure ??= failure;
+  walk.abort.abort();
+}
+
+function blamed({ changed, unmarked }: Walk, failure: Failure): Failure {
+  return changed > 0 || unmarked || failure.code === 'no-longer-wanted'
+    ? { ...failure, effect: 'unknown' }
+    : failure;
+}
+
+function notWanted({ path }: OwnershipRequest): Failure {
+  const message = `nobody wants the group of ${path} any more`.slice(0, 1_024);
+  return { code: 'no-longer-wanted', message, effect: 'unknown' };
+}
+
+function reportOf({ seen, changed, refused }: Walk): OwnershipReport {
+  return { seen, changed, refused };
+}

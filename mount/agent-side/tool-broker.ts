@@ -1,0 +1,193 @@
+/** The agent's side of the one broker that runs tools. */
+import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
+import type { ToolAnswer } from '../broker/broker-protocol.ts';
+import { type Effect, type FailureCode, fail, type Result } from '../failure.ts';
+import type { ToolRequest } from '../tool.ts';
+
+export interface ToolBroker {
+  /**
+   * As runTool, in another process. Settles when the tool has ended, also when the broker dies under it: `broker-lost`,
+   * effect `unknown`. A request that waits longer than its deadline for its turn is `deadline-passed`, effect `none`.
+   */
+  run(request: ToolRequest): Promise<ToolAnswer>;
+  /** Tools that were killed at their deadline and have not ended: they sit in the kernel. */
+  abandoned(): number;
+  /** Pids of the brokers that have not ended. */
+  pids(): readonly number[];
+  /** Takes no more requests and lets the broker end when its tools have. Waits at most a second for that. */
+  close(): Promise<void>;
+}
+
+/** Two cores gain nothing beyond this (ecosystem.md §3); a tool past its deadline no longer counts. */
+const RUNNING_MAX = 8;
+const ABANDONED_MAX = 64;
+/** Between a tool's kill and the doubt that it will ever end. */
+const KILL_MS = 1_000;
+const FAILED_STARTS_MAX = 3;
+const CLOSE_MS = 1_000;
+
+interface Pending {
+  readonly id: number;
+  readonly request: ToolRequest;
+  readonly settle: (answer: ToolAnswer) => void;
+  timer: NodeJS.Timeout;
+  overdue: boolean;
+}
+
+interface Member {
+  readonly broker: BrokerProcess;
+  ready: boolean;
+  readonly running: Map<number, Pending>;
+}
+
+export function createToolBroker(start: BrokerStart): ToolBroker {
+  return new OneToolBroker(start);
+}
+
+/** One at a time, that is: a dead one stays a member until the last of its tools has ended. */
+class OneToolBroker implements ToolBroker {
+  readonly #start: BrokerStart;
+  readonly #members = new Set<Member>();
+  readonly #queue: Pending[] = [];
+  #current: Member | undefined;
+  #lastId = 0;
+  #failedStarts = 0;
+  #closing: (() => void) | undefined;
+
+  constructor(start: BrokerStart) {
+    this.#start = start;
+  }
+
+  run(request: ToolRequest): Promise<ToolAnswer> {
+    if (this.#closing !== undefined) return Promise.resolve(failTool(request, 'broker-lost', 'none'));
+    return new Promise((settle) => {
+      this.#lastId += 1;
+      const timer = setTimeout(() => this.#giveUpWaiting(pending), request.deadlineMs);
+      const pending: Pending = { id: this.#lastId, request, settle, timer, overdue: false };
+      this.#queue.push(pending);
+      this.#pump();
+    });
+  }
+
+  abandoned(): number {
+    return this.#runningNow().filter(({ overdue }) => overdue).length;
+  }
+
+  pids(): readonly number[] {
+    return [...this.#members].flatMap(({ broker }) => broker.pid ?? []);
+  }
+
+  async close(): Promise<void> {
+    this.#refuseAll();
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, CLOSE_MS);
+      this.#closing = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+      for (const { broker } of this.#members) broker.disconnect();
+      if (this.#members.size === 0) this.#closing();
+    });
+    for (const { broker } of this.#members) broker.keepAgentAlive(false);
+  }
+
+  #pump(): void {
+    if (this.#queue.length === 0) return;
+    this.#current ??= this.#startMember();
+    while (this.#current.ready && this.#hasRoom()) {
+      const pending = this.#queue.shift();
+      if (pending === undefined) return;
+      this.#begin(this.#current, pending);
+    }
+  }
+
+  #hasRoom(): boolean {
+    const abandoned = this.abandoned();
+    return this.#runningNow().length - abandoned < RUNNING_MAX && abandoned < ABANDONED_MAX;
+  }
+
+  #begin(member: Member, pending: Pending): void {
+    clearTimeout(pending.timer);
+    member.running.set(pending.id, pending);
+    pending.timer = setTimeout(() => {
+      pending.overdue = true;
+      this.#pump();
+    }, pending.request.deadlineMs + KILL_MS);
+    member.broker.keepAgentAlive(true);
+    member.broker.send({ kind: 'tool', id: pending.id, request: pending.request });
+  }
+
+  #startMember(): Member {
+    const member: Member = {
+      ready: false,
+      running: new Map(),
+      broker: startBroker('tool', this.#start, {
+        onReady: () => {
+          member.ready = true;
+          this.#failedStarts = 0;
+          this.#pump();
+        },
+        onSettled: (id, result) => this.#settled(member, id, result as ToolAnswer),
+        onDeath: () => this.#died(member),
+        onEnded: () => this.#ended(member),
+      }),
+    };
+    this.#members.add(member);
+    return member;
+  }
+
+  #settled(member: Member, id: number, answer: ToolAnswer): void {
+    const pending = member.running.get(id);
+    if (pending === undefined) return;
+    member.running.delete(id);
+    clearTimeout(pending.timer);
+    if (member.running.size === 0) member.broker.keepAgentAlive(false);
+    pending.settle(answer);
+    this.#pump();
+  }
+
+  /** Its tools may still run; new ones need a new broker at once. */
+  #died(member: Member): void {
+    if (this.#current === member) this.#current = undefined;
+    if (!member.ready) this.#failedStarts += 1;
+    if (this.#failedStarts >= FAILED_STARTS_MAX) {
+      this.#failedStarts = 0;
+      this.#refuseAll();
+    }
+    this.#pump();
+  }
+
+  #ended(member: Member): void {
+    this.#members.delete(member);
+    for (const pending of member.running.values()) {
+      clearTimeout(pending.timer);
+      pending.settle(failTool(pending.request, 'broker-lost', 'unknown'));
+    }
+    if (this.#members.size === 0) this.#closing?.();
+    this.#pump();
+  }
+
+  #refuseAll(): void {
+    for (const pending of this.#queue.splice(0)) {
+      clearTimeout(pending.timer);
+      pending.settle(failTool(pending.request, 'broker-lost', 'none'));
+    }
+  }
+
+  #giveUpWaiting(pending: Pending): void {
+    this.#queue.splice(this.#queue.indexOf(pending), 1);
+    pending.settle(failTool(pending.request, 'deadline-passed', 'none'));
+  }
+
+  #runningNow(): readonly Pending[] {
+    return [...this.#members].flatMap(({ running }) => [...running.values()]);
+  }
+}
+
+function failTool({ tool }: ToolRequest, code: FailureCode, effect: Effect): Result<never> {
+  return fail({
+    code,
+    message: `${tool} ${code === 'deadline-passed' ? 'waited too long' : 'lost its broker'}`,
+    effect,
+  });
+}

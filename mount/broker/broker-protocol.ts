@@ -1,0 +1,128 @@
+/** What the agent and its broker children say to each other over node's IPC channel (serialization `advanced`). */
+import type { Result } from '../failure.ts';
+import type { OwnershipPart, OwnershipPartReport } from './fs-group-part.ts';
+import type {
+  AbsolutePath,
+  DeviceNumber,
+  DirectoryIdentity,
+  DirectoryReading,
+  FileEntry,
+  FileSystemProbe,
+  MountLookup,
+  MountPlace,
+  PathFacts,
+  WriteOptions,
+} from '../host.ts';
+import type { DeviceNode, NodeIdentity } from './path-device.ts';
+import type { DeviceUsers } from './path-device-users.ts';
+import type { ToolReport, ToolRequest } from '../tool.ts';
+
+/**
+ * `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. `parser`: one text at a
+ * time, killed when it costs more than it may.
+ */
+export type BrokerKind = 'path' | 'tool' | 'parser';
+
+/** The path calls: their arguments and what they answer. The sentences about them are those of `Host`. */
+export interface PathCalls {
+  inspect: { args: { path: AbsolutePath }; result: Result<PathFacts> };
+  inspectWay: { args: { path: AbsolutePath }; result: Result<readonly PathFacts[]> };
+  makeDirectory: { args: { path: AbsolutePath; mode: number }; result: Result<void> };
+  removeEmptyDirectory: { args: { path: AbsolutePath }; result: Result<void> };
+  removeTree: { args: { path: AbsolutePath }; result: Result<void> };
+  listDirectory: { args: { path: AbsolutePath; entriesMax: number }; result: Result<readonly string[]> };
+  identifyDirectory: { args: { path: AbsolutePath }; result: Result<DirectoryIdentity> };
+  readDirectoryFiles: {
+    args: { path: AbsolutePath; stampAgeMs: number } & DirectoryReading;
+    result: Result<readonly FileEntry[]>;
+  };
+  readFile: { args: { path: AbsolutePath; bytesMax: number }; result: Result<Uint8Array> };
+  writeFile: {
+    args: { path: AbsolutePath; content: Uint8Array; options: WriteOptions };
+    result: Result<void>;
+  };
+  overwriteFile: {
+    args: { path: AbsolutePath; offsetBytes: number; content: Uint8Array };
+    result: Result<void>;
+  };
+  removeFile: { args: { path: AbsolutePath }; result: Result<void> };
+  rename: { args: { from: AbsolutePath; to: AbsolutePath }; result: Result<void> };
+  makeLink: { args: { path: AbsolutePath; text: string }; result: Result<void> };
+  readLink: { args: { path: AbsolutePath }; result: Result<string> };
+  mountIdOf: { args: { path: AbsolutePath }; result: Result<number | undefined> };
+  mountPlaceOf: { args: { path: AbsolutePath }; result: Result<MountPlace> };
+  lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
+  probeFileSystem: { args: { path: AbsolutePath }; result: Result<FileSystemProbe> };
+  findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
+  deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
+  findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
+  findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
+  scanForDeviceUsers: { args: { device: DeviceNumber }; result: Result<DeviceUsers> };
+  /** Gives signs of life: it may take any time. */
+  changeOwnershipPart: { args: OwnershipPart; result: Result<OwnershipPartReport> };
+}
+
+export type PathCallKind = keyof PathCalls;
+
+export type PathCall = {
+  [Kind in PathCallKind]: { kind: Kind; args: PathCalls[Kind]['args'] };
+}[PathCallKind];
+
+/** A lost reading call has changed nothing; every other one may have. */
+export const CHANGES_THE_WORLD = {
+  inspect: false,
+  inspectWay: false,
+  makeDirectory: true,
+  removeEmptyDirectory: true,
+  removeTree: true,
+  listDirectory: false,
+  identifyDirectory: false,
+  readDirectoryFiles: false,
+  readFile: false,
+  writeFile: true,
+  overwriteFile: true,
+  removeFile: true,
+  rename: true,
+  makeLink: true,
+  readLink: false,
+  mountIdOf: false,
+  mountPlaceOf: false,
+  lookUpMount: false,
+  probeFileSystem: false,
+  findHolders: false,
+  deviceNodeOf: false,
+  findLoopsOf: false,
+  findDeviceByNode: false,
+  scanForDeviceUsers: false,
+  changeOwnershipPart: true,
+} as const satisfies Record<PathCallKind, boolean>;
+
+export type ToBroker =
+  | { readonly kind: 'path'; readonly id: number; readonly call: PathCall }
+  | { readonly kind: 'tool'; readonly id: number; readonly request: ToolRequest }
+  | { readonly kind: 'parse'; readonly id: number; readonly request: unknown }
+  /** The next part of the answer. */
+  | { readonly kind: 'more'; readonly id: number };
+
+export type FromBroker =
+  /** Sent once, when it listens; a broker that dies before has begun nothing. */
+  | { readonly kind: 'ready' }
+  /** The call goes on, and has seen so many entries: its deadline begins anew. */
+  | { readonly kind: 'sign'; readonly id: number; readonly seen: number }
+  | { readonly kind: 'settled'; readonly id: number; readonly result: Result<unknown> }
+  /** Of the answer of a parser, which comes in parts so that none takes the agent long to decode. */
+  | { readonly kind: 'part'; readonly id: number; readonly part: unknown; readonly last: boolean };
+
+/** Any text as an answer in parts, each of them small; never throws. Made on a floor above. */
+export type Parse = (request: unknown) => readonly [unknown, ...unknown[]];
+
+/** What a `tool` broker answers. */
+export type ToolAnswer = Result<ToolReport>;
+
+/** Descriptors of a broker beyond the standard ones and the IPC channel. */
+export const BROKER_DESCRIPTOR = {
+  /** A pipe to the agent; every tool holds it too, so its end says that the broker and all its tools have ended. */
+  lifeline: 4,
+  /** The agent's helpers lock, or /dev/null: a lock is held as long as anyone has a copy. */
+  helpersLock: 5,
+} as const;

@@ -1,0 +1,110 @@
+/**
+ * The child process that touches the machine for the agent: it may hang or be killed, the agent may not
+ * (reliability.md F5).
+ */
+import {
+  BROKER_DESCRIPTOR,
+  type BrokerKind,
+  type FromBroker,
+  type Parse,
+  type ToBroker,
+} from './broker-protocol.ts';
+import { assert } from '../failure.ts';
+import { performPathCall } from './dispatch.ts';
+import { sealProcess } from './process-seal.ts';
+
+const SIGN_MS = 250;
+
+/**
+ * Serves until the agent closes the channel or dies; then ends, a tool broker once its tools have ended.
+ * The kind is the last argument of the command line; the parent must have opened an IPC channel. Only a parser broker
+ * asks `loadParse`.
+ */
+export async function runBroker(loadParse?: () => Promise<Parse>): Promise<void> {
+  sealProcess();
+  const kind = parseKind(process.argv.at(-1));
+  assert(process.send !== undefined, 'a broker is started with an IPC channel');
+  // The agent may have gone while this file was loading.
+  if (!process.connected) process.exit(0);
+  // Of at most 15 bytes, which is what the kernel shows.
+  process.title = `mooring-${kind}`;
+  // The modes asked for are exact.
+  process.umask(0);
+  // The terminal of a hand-started agent signals its whole process group; what runs must end by itself.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  if (kind === 'path') servePaths();
+  else if (kind === 'tool') await serveTools();
+  else serveParser(await loadParse?.());
+  say({ kind: 'ready' });
+}
+
+function parseKind(text: string | undefined): BrokerKind {
+  assert(
+    text === 'path' || text === 'tool' || text === 'parser',
+    `a broker is a path, tool or parser broker, not ${JSON.stringify(text)}`,
+  );
+  return text;
+}
+
+function servePaths(): void {
+  process.on('disconnect', () => process.exit(0));
+  process.on('message', (message: ToBroker) => {
+    assert(message.kind === 'path', 'a path broker gets path calls');
+    const { id, call } = message;
+    say({ kind: 'settled', id, result: performPathCall(call, signsOf(id)) });
+  });
+}
+
+/** A call asks for a sign as often as it likes; the channel takes each at once, though the call is synchronous. */
+function signsOf(id: number): (seen: number) => void {
+  let nextMs = performance.now() + SIGN_MS;
+  return (seen) => {
+    if (performance.now() < nextMs) return;
+    nextMs = performance.now() + SIGN_MS;
+    say({ kind: 'sign', id, seen });
+  };
+}
+
+async function serveTools(): Promise<void> {
+  // Only here: execa costs 14 MB, and there are several path brokers.
+  const { runTool } = await import('../tool.ts');
+  const inherited = [BROKER_DESCRIPTOR.lifeline, BROKER_DESCRIPTOR.helpersLock];
+  let running = 0;
+  process.on('disconnect', () => {
+    if (running === 0) process.exit(0);
+  });
+  process.on('message', (message: ToBroker) => {
+    assert(message.kind === 'tool', 'a tool broker gets tool calls');
+    running += 1;
+    void runTool({ ...message.request, inheritedDescriptors: inherited }).then((result) => {
+      running -= 1;
+      say({ kind: 'settled', id: message.id, result });
+      if (running === 0 && !process.connected) process.exit(0);
+    });
+  });
+}
+
+function serveParser(parse: Parse | undefined): void {
+  assert(parse !== undefined, 'this program can parse');
+  let answer: readonly unknown[] = [];
+  let next = 0;
+  process.on('disconnect', () => process.exit(0));
+  process.on('message', (message: ToBroker) => {
+    assert(message.kind === 'parse' || message.kind === 'more', 'a parser broker gets texts');
+    if (message.kind === 'parse') {
+      answer = parse(message.request);
+      next = 0;
+    }
+    const part = answer[next];
+    next += 1;
+    const last = next >= answer.length;
+    // Nothing of a text is kept when it was answered.
+    if (last) answer = [];
+    say({ kind: 'part', id: message.id, part, last });
+  });
+}
+
+/** To an agent that is gone nothing needs to be said. */
+function say(message: FromBroker): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}

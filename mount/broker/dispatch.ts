@@ -1,0 +1,94 @@
+/** What a path broker does with one call. */
+import { CHANGES_THE_WORLD, type PathCall } from './broker-protocol.ts';
+import { removeTree } from './file-tree.ts';
+import { failErrno } from '../errno.ts';
+import type { Result } from '../failure.ts';
+import { identifyDirectory } from './file-identity.ts';
+import { changeOwnershipPart } from './fs-group-part.ts';
+import {
+  inspect,
+  inspectWay,
+  listDirectory,
+  makeDirectory,
+  makeLink,
+  readDirectoryFiles,
+  readFile,
+  readLink,
+  removeEmptyDirectory,
+  removeFile,
+  rename,
+  writeFile,
+} from './file-effects.ts';
+import { overwriteFile } from './file-overwrite.ts';
+import { findHolders } from './holders.ts';
+import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './path-device.ts';
+import { scanForDeviceUsers } from './path-device-users.ts';
+import { lookUpMount, mountIdOfPath, mountPlaceOf } from './mount-lookup.ts';
+import { probeFileSystem } from './path-probe.ts';
+
+/**
+ * Synchronous, and total over errno: an error that no step expected fails the call, not the broker. A long call says
+ * by `sign` how many entries it has seen, as often as it likes.
+ */
+export function performPathCall(call: PathCall, sign: (seen: number) => void): Result<unknown> {
+  try {
+    return dispatch(call, sign);
+  } catch (error) {
+    return failErrno(error, call.kind, CHANGES_THE_WORLD[call.kind] ? 'unknown' : 'none');
+  }
+}
+
+function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Result<unknown> {
+  switch (kind) {
+    case 'inspect':
+      return inspect(args.path);
+    case 'inspectWay':
+      return inspectWay(args.path);
+    case 'makeDirectory':
+      return makeDirectory(args.path, args.mode);
+    case 'removeEmptyDirectory':
+      return removeEmptyDirectory(args.path);
+    case 'removeTree':
+      return removeTree(args.path);
+    case 'listDirectory':
+      return listDirectory(args.path, args.entriesMax);
+    case 'identifyDirectory':
+      return identifyDirectory(args.path);
+    case 'readDirectoryFiles':
+      return readDirectoryFiles(args.path, args, args.stampAgeMs);
+    case 'readFile':
+      return readFile(args.path, args.bytesMax);
+    case 'writeFile':
+      return writeFile(args.path, args.content, args.options);
+    case 'overwriteFile':
+      return overwriteFile(args.path, args.offsetBytes, args.content);
+    case 'removeFile':
+      return removeFile(args.path);
+    case 'rename':
+      return rename(args.from, args.to);
+    case 'makeLink':
+      return makeLink(args.path, args.text);
+    case 'readLink':
+      return readLink(args.path);
+    case 'mountIdOf':
+      return mountIdOfPath(args.path);
+    case 'mountPlaceOf':
+      return mountPlaceOf(args.path);
+    case 'lookUpMount':
+      return lookUpMount(args.path);
+    case 'probeFileSystem':
+      return probeFileSystem(args.path);
+    case 'findHolders':
+      return findHolders(args.target);
+    case 'deviceNodeOf':
+      return deviceNodeOf(args.path);
+    case 'findLoopsOf':
+      return findLoopsOf(args.path);
+    case 'scanForDeviceUsers':
+      return scanForDeviceUsers(args.device);
+    case 'findDeviceByNode':
+      return findDeviceByNode(args);
+    case 'changeOwnershipPart':
+      return changeOwnershipPart(args, sign);
+  }
+}

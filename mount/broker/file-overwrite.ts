@@ -1,0 +1,49 @@
+/** `Host.overwriteFile`, done synchronously. Path brokers only: it may hang for ever. */
+import { closeSync, constants, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:fs';
+import { failErrno } from '../errno.ts';
+import { done, type Effect, fail, type Result } from '../failure.ts';
+import type { AbsolutePath } from '../host.ts';
+import { openPlace, type Spot, withSpot } from './path-walk.ts';
+
+export function overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Result<void> {
+  return withSpot(path, (spot) => {
+    let effect: Effect = 'none';
+    try {
+      const descriptor = openForWriting(spot);
+      if (typeof descriptor !== 'number') return descriptor;
+      try {
+        const { size } = fstatSync(descriptor);
+        const endBytes = offsetBytes + content.length;
+        if (endBytes > size) {
+          const message = `${path} has ${size} bytes, not ${endBytes}`;
+          return fail({ code: 'too-large', message, effect: 'none' });
+        }
+        effect = 'unknown';
+        for (let written = 0; written < content.length; ) {
+          written += writeSync(descriptor, content, written, content.length - written, offsetBytes + written);
+        }
+        fdatasyncSync(descriptor);
+        return done;
+      } finally {
+        closeSync(descriptor);
+      }
+    } catch (error) {
+      return failErrno(error, `write over ${path}`, effect);
+    }
+  });
+}
+
+/** The place first and the file through it, so that no device, fifo or link is ever opened for writing. */
+function openForWriting(spot: Spot): number | ReturnType<typeof fail> {
+  const place = openPlace(spot);
+  try {
+    const facts = fstatSync(place.descriptor);
+    if (facts.isSymbolicLink())
+      return fail({ code: 'path-unsafe', message: `${spot.name} is a link`, effect: 'none' });
+    if (!facts.isFile())
+      return fail({ code: 'path-wrong-kind', message: `${spot.name} is no file`, effect: 'none' });
+    return openSync(place.path, constants.O_WRONLY | constants.O_NONBLOCK);
+  } finally {
+    closeSync(place.descriptor);
+  }
+}

@@ -1,0 +1,181 @@
+/** Deleting a directory tree that others have written into. Path brokers only. */
+import { closeSync, constants, openSync, rmdirSync, unlinkSync } from 'node:fs';
+import { errnoOf, failErrno } from '../errno.ts';
+import { done, type Effect, type Failure, fail, ok, type Result } from '../failure.ts';
+import type { AbsolutePath } from '../host.ts';
+import { findMountBelow, mountIdAt } from './mount-lookup.ts';
+import {
+  blameComponent,
+  mountIdOf,
+  openChild,
+  O_PATH,
+  placeOf,
+  type Place,
+  type Spot,
+  withDirectory,
+  withSpot,
+} from './path-walk.ts';
+import { type TreeVisit, walkTree } from './file-walk.ts';
+
+interface Removal {
+  deleted: number;
+  /** How much was deleted when a directory was last found to be not empty after all. */
+  refusedAt: number | undefined;
+}
+
+/**
+ * rm -r of a directory, as `Host.removeTree` says, to any depth and in time linear in its entries. Compares mount ids,
+ * because `st_dev` is equal on both sides of a bind mount of the same file system (reliability.md F4).
+ */
+export function removeTree(path: AbsolutePath): Result<void> {
+  const below = refuseMountsBelow(path);
+  if (!below.ok) return below;
+  const removed = withSpot(path, (spot) => {
+    const mounted = mountIdAt(spot);
+    if (!mounted.ok) return mounted;
+    if (mounted.value !== undefined) return failMounted(path, 'none');
+    const removal: Removal = { deleted: 0, refusedAt: undefined };
+    for (;;) {
+      const emptied = empty(spot, path, removal);
+      if (!emptied.ok) return emptied;
+      const gone = removeDirectoryAt(spot.path, path, effectOf(removal));
+      if (gone.ok || !mayBeEmptiedAgain(removal, gone.failure)) return gone;
+    }
+  });
+  return !removed.ok && removed.failure.code === 'path-missing' && removed.failure.effect === 'none'
+    ? done
+    : removed;
+}
+
+/** As many entries are looked at one by one, before the table of all mounts is read, which may be 100,000. */
+const ENTRIES_LOOKED_AT_MAX = 64;
+
+/** No mount is in it, as its entries tell, of which there are few. */
+function isSmallAndBare(path: AbsolutePath): boolean {
+  let left = ENTRIES_LOOKED_AT_MAX;
+  const unlike = fail({ code: 'too-large', message: 'more than a look', effect: 'none' });
+  const bare = withDirectory(path, (top) => {
+    const mountId = mountIdOf(top);
+    return walkTree(top, path, {
+      entry: (directory, name) => {
+        left -= 1;
+        return left >= 0 && mountIdIn(directory, name) === mountId ? ok(false) : unlike;
+      },
+      finish: () => {
+        left -= 1;
+        return left < 0 ? unlike : done;
+      },
+      left: () => ok(false),
+      mounted: () => unlike,
+      refused: () => unlike,
+    });
+  });
+  return bare.ok || bare.failure.code === 'path-missing';
+}
+
+/** Of whatever has the name; undefined when it cannot be looked at. */
+function mountIdIn(directory: Place, name: Buffer): number | undefined {
+  let place: Place;
+  try {
+    place = placeOf(openSync(inside(directory, name), O_PATH | constants.O_NOFOLLOW));
+  } catch (error) {
+    errnoOf(error);
+    return undefined;
+  }
+  try {
+    return mountIdOf(place);
+  } finally {
+    closeSync(place.descriptor);
+  }
+}
+
+/** A look first, so that a tree with a mount in it keeps every file. */
+function refuseMountsBelow(path: AbsolutePath): Result<void> {
+  if (isSmallAndBare(path)) return done;
+  const mount = findMountBelow(path);
+  if (!mount.ok) return mount;
+  return mount.value === undefined ? done : failMounted(mount.value.target, 'none');
+}
+
+function empty(spot: Spot, path: AbsolutePath, removal: Removal): Result<void> {
+  let top: Place;
+  try {
+    top = openChild(spot.parent, spot.name);
+  } catch (error) {
+    return blameComponent(spot, path, error);
+  }
+  try {
+    // Somebody may have mounted there since it was looked at.
+    if (mountIdOf(top) !== mountIdOf(spot.parent)) return failMounted(path, effectOf(removal));
+    return walkTree(top, path, visitOf(removal));
+  } finally {
+    closeSync(top.descriptor);
+  }
+}
+
+function visitOf(removal: Removal): TreeVisit {
+  return {
+    entry: (directory, name) => unlink(removal, directory, name),
+    finish: () => done,
+    left: (parent, name) => {
+      const removed = removeDirectoryAt(inside(parent, name), name.toString('utf8'), effectOf(removal));
+      if (removed.ok) removal.deleted += 1;
+      else if (!mayBeEmptiedAgain(removal, removed.failure)) return removed;
+      return ok(!removed.ok);
+    },
+    mounted: (name) => failMounted(name.toString('utf8'), effectOf(removal)),
+    refused: (error, name) => {
+      return errnoOf(error) === 'ENOENT'
+        ? done
+        : failErrno(error, `open ${name.toString('utf8')}`, effectOf(removal));
+    },
+  };
+}
+
+/** Deleting while reading may skip entries on some file systems: as long as something is deleted, it is read again. */
+function mayBeEmptiedAgain(removal: Removal, { code }: Failure): boolean {
+  if (code !== 'directory-not-empty' || removal.refusedAt === removal.deleted) return false;
+  removal.refusedAt = removal.deleted;
+  return true;
+}
+
+/** True when it is a directory after all. */
+function unlink(removal: Removal, directory: Place, name: Buffer): Result<boolean> {
+  try {
+    unlinkSync(inside(directory, name));
+    removal.deleted += 1;
+    return ok(false);
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT') return ok(false);
+    if (errno === 'EISDIR') return ok(true);
+    return failErrno(error, `unlink ${name.toString('utf8')}`, effectOf(removal));
+  }
+}
+
+/** rmdir(2), never of a mount point. Absent is success. */
+export function removeDirectoryAt(path: string | Buffer, shown: string, effect: Effect): Result<void> {
+  try {
+    rmdirSync(path);
+    return done;
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT' ? done : failErrno(error, `rmdir ${shown}`, effect);
+  }
+}
+
+function inside(place: Place, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${place.path}/`), name]);
+}
+
+function effectOf({ deleted }: Removal): Effect {
+  return deleted > 0 ? 'unknown' : 'none';
+}
+
+function failMounted(path: string, effect: Effect): { readonly ok: false; readonly failure: Failure } {
+  return fail({
+    code: 'mount-busy',
+    message: `a mount is in the way: ${path}`.slice(0, 1_024),
+    effect,
+    blocker: path,
+  });
+}

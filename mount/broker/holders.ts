@@ -1,0 +1,126 @@
+/** Who keeps a mount busy, read from /proc. Path brokers only: reading about a stuck process may itself be slow. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+import { errnoOf } from '../errno.ts';
+import { ok, type Result } from '../failure.ts';
+import { type AbsolutePath, isBelow } from '../host.ts';
+import { mountIdOfPath, readMountInfo, readMountTable } from './mount-lookup.ts';
+import { type MountEntry, type MountTable, parseMountTable } from '../mount-table.ts';
+
+const HOLDERS_MAX = 8;
+const SCAN_MS_MAX = 2_000;
+const OWN_NAMESPACE = '/proc/self/ns/mnt';
+
+/**
+ * At most 8 of: mounts below it, processes that use a path below it, and other mount namespaces that hold the same file
+ * system (test-bed.md §1: then umount succeeds here and the device stays busy). A namespace whose copy goes with ours,
+ * as systemd gives to most services, holds nothing by itself: only who uses it in there does (mount_namespaces(7)).
+ * Empty when nothing is mounted there. Never fails for one process that cannot be read. Never asks the mounted file
+ * system: what is held may hang, and then it is asked for most.
+ */
+export function findHolders(target: AbsolutePath): Result<readonly string[]> {
+  const untilMs = performance.now() + SCAN_MS_MAX;
+  const found = mountIdOfPath(target);
+  if (!found.ok) return found;
+  const mountId = found.value;
+  if (mountId === undefined) return ok([]);
+  const table = readMountTable();
+  if (!table.ok) return table;
+  const mounts = chainOf(table.value, mountId);
+  const holders = table.value.entries
+    .filter((one) => one.parentId === mountId)
+    .map((one) => `mount ${one.target}`);
+  const own = readLinkOrNothing(OWN_NAMESPACE);
+  const copies = new Map<string, Copy>();
+  for (const pid of processes()) {
+    if (holders.length >= HOLDERS_MAX || performance.now() > untilMs) break;
+    const namespace = readLinkOrNothing(`/proc/${pid}/ns/mnt`);
+    if (namespace === undefined) continue;
+    if (namespace === own) {
+      if (uses(pid, target)) holders.push(`pid ${pid} (${nameOf(pid)})`);
+      continue;
+    }
+    const known = copies.get(namespace);
+    const copy = known ?? copyIn(pid, mounts);
+    copies.set(namespace, copy);
+    const holds =
+      copy.kind === 'follows'
+        ? copy.targets.some((one) => uses(pid, one))
+        : copy.kind === 'stays' && known === undefined;
+    if (holds) holders.push(`pid ${pid} (${nameOf(pid)}) in its own mount namespace`);
+  }
+  return ok(holders.slice(0, HOLDERS_MAX));
+}
+
+function processes(): readonly string[] {
+  return readdirSync('/proc').filter((name) => /^[1-9][0-9]*$/.test(name) && Number(name) !== process.pid);
+}
+
+function uses(pid: string, target: AbsolutePath): boolean {
+  const links = ['cwd', 'root', 'exe', ...namesOrNothing(`/proc/${pid}/fd`).map((name) => `fd/${name}`)];
+  return links.some((link) => {
+    const path = readLinkOrNothing(`/proc/${pid}/${link}`);
+    return path !== undefined && (path === target || isBelow(path as AbsolutePath, target));
+  });
+}
+
+/** A mount, and the one that it lies on. */
+interface Chain {
+  readonly mount: MountEntry;
+  readonly parent: MountEntry | undefined;
+}
+
+function chainOf({ entries }: MountTable, mountId: number): Chain | undefined {
+  const mount = entries.find((one) => one.mountId === mountId);
+  if (mount === undefined) return undefined;
+  return { mount, parent: entries.find((one) => one.mountId === mount.parentId) };
+}
+
+/** In another namespace. `follows`: it is unmounted there when it is here. */
+type Copy =
+  | { readonly kind: 'none' | 'stays' }
+  | { readonly kind: 'follows'; readonly targets: readonly AbsolutePath[] };
+
+/** The same part of the same file system, mounted in the namespace of another process; one that stays comes first. */
+function copyIn(pid: string, ours: Chain | undefined): Copy {
+  const text = readMountInfo(`/proc/${pid}/mountinfo`);
+  const table = text.ok ? parseMountTable(text.value) : text;
+  if (!table.ok || ours === undefined) return { kind: 'none' };
+  const { device, root } = ours.mount;
+  const found = table.value.entries.filter((one) => one.device === device && one.root === root);
+  if (found.length === 0) return { kind: 'none' };
+  const stays = found.some((one) => !isFollowing(chainOf(table.value, one.mountId)?.parent, ours.parent));
+  return stays ? { kind: 'stays' } : { kind: 'follows', targets: found.map(({ target }) => target) };
+}
+
+/** What is unmounted on our mount is unmounted on theirs: a peer or a slave of it. */
+function isFollowing(theirs: MountEntry | undefined, ours: MountEntry | undefined): boolean {
+  const group = ours?.propagation.find((one) => one.startsWith('shared:'));
+  if (group === undefined || theirs === undefined) return false;
+  return theirs.propagation.some((one) => one === group || one === group.replace('shared', 'master'));
+}
+
+/** Only letters, digits and a few signs, at most 32: a process chooses its own name. Empty when it has ended. */
+export function nameOf(pid: string): string {
+  return (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '')
+    .replace(/[^-\w.+:@/ ]/g, '')
+    .slice(0, 32);
+}
+
+function readLinkOrNothing(path: string): string | undefined {
+  return orNothing(() => readlinkSync(path));
+}
+
+function namesOrNothing(path: string): readonly string[] {
+  return orNothing(() => readdirSync(path)) ?? [];
+}
+
+/** A process may end while it is read about. */
+function orNothing<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    errnoOf(error);
+    return undefined;
+  }
+}

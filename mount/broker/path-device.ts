@@ -1,0 +1,110 @@
+/** Block device nodes, and the loop devices that have one open, as lstat(2) and sysfs show them. Path brokers only. */
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { errnoOf, failErrno } from '../errno.ts';
+import { ok, type Result } from '../failure.ts';
+import type { AbsolutePath, DeviceNumber } from '../host.ts';
+import { formatDevice } from './mount-lookup.ts';
+import { DELETED_MARK, withSpot } from './path-walk.ts';
+
+/** Which inode of which file system a device node is. */
+export interface NodeIdentity {
+  /** `major:minor` of the file system that has the node. */
+  readonly fileSystem: string;
+  readonly inode: string;
+}
+
+/** A device node is a name for a device. */
+export interface DeviceNode extends NodeIdentity {
+  readonly device: DeviceNumber;
+}
+
+export interface LoopDevice {
+  /** `loop3` */
+  readonly name: string;
+  /** As the kernel tells it in this mount namespace, with ` (deleted)` behind it when the file has no name any more. */
+  readonly backingFile: string;
+}
+
+const BLOCK_DIRECTORY = '/sys/block';
+const DEVICES = '/dev';
+const NODES_MAX = 16_384;
+const LOOP_NAME = /^loop[0-9]+$/;
+
+/** As `Host.deviceOf`, with the identity of the node itself. Opens nothing: a dead device cannot hold up lstat. */
+export function deviceNodeOf(path: AbsolutePath): Result<DeviceNode | undefined> {
+  if (path === '/') return ok(undefined);
+  const node = withSpot<DeviceNode | undefined>(path, (spot) => {
+    const seen = lstatSync(spot.path, { throwIfNoEntry: false, bigint: true });
+    if (seen === undefined || !seen.isBlockDevice()) return ok(undefined);
+    const device = formatDevice(seen.rdev) as DeviceNumber;
+    return ok({ device, fileSystem: formatDevice(seen.dev), inode: String(seen.ino) });
+  });
+  return !node.ok && node.failure.code === 'path-missing' ? ok(undefined) : node;
+}
+
+/**
+ * The device that a node of /dev stands for. Undefined when it has no such node: one that was deleted, or that is of
+ * another file system. At most 16,384 names are looked at.
+ */
+export function findDeviceByNode(node: NodeIdentity): Result<DeviceNumber | undefined> {
+  try {
+    const root = lstatSync(DEVICES, { bigint: true });
+    if (formatDevice(root.dev) !== node.fileSystem) return ok(undefined);
+    const waiting: string[] = [DEVICES];
+    let looks = 0;
+    for (let directory = waiting.pop(); directory !== undefined; directory = waiting.pop()) {
+      for (const name of readdirSync(directory)) {
+        looks += 1;
+        if (looks > NODES_MAX) return ok(undefined);
+        const path = `${directory}/${name}`;
+        const seen = lstatSync(path, { throwIfNoEntry: false, bigint: true });
+        // What is mounted below it has inodes of its own.
+        if (seen === undefined || seen.dev !== root.dev) continue;
+        if (seen.isDirectory()) waiting.push(path);
+        else if (seen.isBlockDevice() && String(seen.ino) === node.inode)
+          return ok(formatDevice(seen.rdev) as DeviceNumber);
+      }
+    }
+    return ok(undefined);
+  } catch (error) {
+    return failErrno(error, `read ${DEVICES}`, 'none');
+  }
+}
+
+/** Every loop device that has a file. Read from sysfs: an ioctl would ask a file system that may be dead. */
+export function findLoops(): Result<readonly LoopDevice[]> {
+  try {
+    return ok(
+      readdirSync(BLOCK_DIRECTORY)
+        .filter((name) => LOOP_NAME.test(name))
+        .flatMap((name) => {
+          const backingFile = readBackingFile(name);
+          return backingFile === undefined ? [] : [{ name, backingFile }];
+        }),
+    );
+  } catch (error) {
+    return failErrno(error, `read ${BLOCK_DIRECTORY}`, 'none');
+  }
+}
+
+/** Those that hold what is, or was, at exactly this path. */
+export function findLoopsOf(path: AbsolutePath): Result<readonly string[]> {
+  const loops = findLoops();
+  if (!loops.ok) return loops;
+  return ok(
+    loops.value
+      .filter(({ backingFile }) => backingFile === path || backingFile === `${path}${DELETED_MARK}`)
+      .map(({ name }) => name),
+  );
+}
+
+/** Undefined for a loop device without a file: then sysfs has no such name. The kernel ends the path with a newline. */
+function readBackingFile(name: string): string | undefined {
+  try {
+    return readFileSync(`${BLOCK_DIRECTORY}/${name}/loop/backing_file`, 'utf8').replace(/\n$/, '');
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === 'ENOENT' || errno === 'ENODEV') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * From an absolute path to a descriptor, without ever following a symbolic link. Runs in path brokers only.
+ *
+ * Because node has no openat2(2): /proc/self/fd/N/<component> is openat(2) in disguise.
+ */
+import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync } from 'node:fs';
+import { errnoOf, failErrno } from '../errno.ts';
+import { fail, ok, type Result } from '../failure.ts';
+import { type AbsolutePath, parentOf } from '../host.ts';
+
+/** linux/fcntl.h; node does not export it. Opens a place without touching its file system. */
+export const O_PATH = 0o10000000;
+
+const PLACE = O_PATH | constants.O_NOFOLLOW;
+const DIRECTORY = PLACE | constants.O_DIRECTORY;
+/** d_path(9) puts it behind the path of a directory or file that is gone. */
+export const DELETED_MARK = ' (deleted)';
+
+/** An open place. `path` leads to it through its descriptor: good for any call that may follow this one last link. */
+export interface Place {
+  readonly descriptor: number;
+  readonly path: string;
+}
+
+/** The last component of a path, reached through its parent: for calls that do not follow a link at the end. */
+export interface Spot {
+  /** `/proc/self/fd/N/<name>` */
+  readonly path: string;
+  readonly name: string;
+  readonly parent: Place;
+}
+
+/**
+ * Opens the directory and hands it to `use`, closed again afterwards. A link on the way or at the end is
+ * `path-unsafe`, a missing component `path-missing`, anything else that is no directory `path-wrong-kind`; all with
+ * effect `none`.
+ */
+export function withDirectory<T>(path: AbsolutePath, use: (place: Place) => Result<T>): Result<T> {
+  const opened = openDirectory(path);
+  if (!opened.ok) return opened;
+  try {
+    return use(placeOf(opened.value));
+  } finally {
+    closeSync(opened.value);
+  }
+}
+
+/** As withDirectory, for the parent of `path`; `path` itself may be absent, or anything. `/` is `path-wrong-kind`. */
+export function withSpot<T>(path: AbsolutePath, use: (spot: Spot) => Result<T>): Result<T> {
+  if (path === '/') return fail({ code: 'path-wrong-kind', message: 'the root directory', effect: 'none' });
+  return withDirectory(parentOf(path), (parent) =>
+    use(spotIn(parent, path.slice(path.lastIndexOf('/') + 1))),
+  );
+}
+
+/** A name below an open directory. */
+export function spotIn(parent: Place, name: string): Spot {
+  return { path: `${parent.path}/${name}`, name, parent };
+}
+
+/** Opens what is at the spot, whatever it is, a link itself included; throws node's errno exceptions. */
+export function openPlace(spot: Spot): Place {
+  return placeOf(openSync(spot.path, PLACE));
+}
+
+/** As openPlace for a directory of that name; ENOTDIR for a link. */
+export function openChild(parent: Place, name: string | Buffer): Place {
+  const path =
+    typeof name === 'string'
+      ? `${parent.path}/${name}`
+      : Buffer.concat([Buffer.from(`${parent.path}/`), name]);
+  return placeOf(openSync(path, DIRECTORY));
+}
+
+/** A place around an open descriptor. */
+export function placeOf(descriptor: number): Place {
+  return { descriptor, path: `/proc/self/fd/${descriptor}` };
+}
+
+/** A few lines, the mount's id among the first; nobody else reads while one is read. */
+const FDINFO = Buffer.alloc(1_024);
+
+/** Which mount an open place is on; valid while it is open (proc(5), fdinfo). No file system is asked. */
+export function mountIdOf(place: Place): number {
+  const info = openSync(`/proc/self/fdinfo/${place.descriptor}`, constants.O_RDONLY);
+  let text: string;
+  try {
+    text = FDINFO.toString('latin1', 0, readSync(info, FDINFO, 0, FDINFO.length, 0));
+  } finally {
+    closeSync(info);
+  }
+  const found = /^mnt_id:\s*(\d+)$/m.exec(text)?.[1];
+  if (found === undefined) throw new Error('broken invariant: fdinfo names the mount of a descriptor');
+  return Number(found);
+}
+
+function openDirectory(path: AbsolutePath): Result<number> {
+  return openAtOnce(path) ?? openByComponents(path);
+}
+
+/**
+ * Two calls instead of one for each component. Guarantees the same: the kernel names an open directory by the real
+ * directories above it (d_path), so when that name is the path asked for, no link led there, or it has since become
+ * true without one.
+ */
+function openAtOnce(path: AbsolutePath): Result<number> | undefined {
+  if (path.endsWith(DELETED_MARK)) return undefined;
+  let descriptor: number | undefined;
+  try {
+    descriptor = openSync(path, DIRECTORY);
+    if (readlinkSync(`/proc/self/fd/${descriptor}`) === path) return ok(descriptor);
+  } catch (error) {
+    errnoOf(error);
+  }
+  if (descriptor !== undefined) closeSync(descriptor);
+  return undefined;
+}
+
+function openByComponents(path: AbsolutePath): Result<number> {
+  let place = placeOf(openSync('/', DIRECTORY));
+  for (const name of path.split('/').filter((component) => component !== '')) {
+    try {
+      const child = openChild(place, name);
+      closeSync(place.descriptor);
+      place = child;
+    } catch (error) {
+      const failed = blameComponent(spotIn(place, name), path, error);
+      closeSync(place.descriptor);
+      return failed;
+    }
+  }
+  return ok(place.descriptor);
+}
+
+/** Why a directory could not be opened there: ENOTDIR says both "a link" and "a file". */
+export function blameComponent(spot: Spot, path: AbsolutePath, error: unknown): Result<never> {
+  if (
+    errnoOf(error) === 'ENOTDIR' &&
+    lstatSync(spot.path, { throwIfNoEntry: false })?.isSymbolicLink() !== false
+  ) {
+    const message = `a symbolic link on the way: ${spot.name} in ${path}`.slice(0, 1_024);
+    return fail({ code: 'path-unsafe', message, effect: 'none', blocker: spot.name });
+  }
+  return failErrno(error, `walk to ${spot.name} in ${path}`, 'none');
+}

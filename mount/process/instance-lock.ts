@@ -1,0 +1,118 @@
+/**
+ * One agent per root, and none beside the helpers of a dead one: flock(2) locks on open file descriptions of our own.
+ *
+ * Because: node has no flock(2), but a lock belongs to the open file description, so flock(1) can take it on a
+ * descriptor that it inherits from us, and it stays when flock(1) has ended, until the last copy is closed.
+ */
+import { spawn } from 'node:child_process';
+import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { errnoOf, failErrno } from '../errno.ts';
+import { done, fail, ok, type Result } from '../failure.ts';
+import type { AbsolutePath } from '../host.ts';
+import { findTool } from '../path-tool.ts';
+
+export interface InstanceLock {
+  /** The lock also goes with the process, however it ends. */
+  release(): void;
+}
+
+export interface HelpersLock {
+  /** To be inherited by every broker and tool: the lock is free when the last of them has ended. */
+  readonly descriptor: number;
+  /** A helper of an earlier agent was still running when the wait was over: what it does may still take effect. */
+  readonly lingering: boolean;
+  release(): void;
+}
+
+const HELPERS_WAIT_S = 2;
+const PID_BYTES_MAX = 32;
+/** flock(1): the exit code for "somebody else has it". */
+const HELD = 1;
+
+/**
+ * Takes the lock file, whose directory must exist, and writes our pid into it. `already-running` names the pid in it as
+ * blocker. The file is never deleted: a lock on a file without a name would exclude nobody.
+ */
+export async function takeInstanceLock(path: AbsolutePath): Promise<Result<InstanceLock>> {
+  const opened = openLockFile(path);
+  if (!opened.ok) return opened;
+  const descriptor = opened.value;
+  const taken = await flock(descriptor, ['--exclusive', '--nonblock']);
+  if (!taken.ok || !taken.value) {
+    const pid = readFileSync(descriptor, 'latin1').slice(0, PID_BYTES_MAX).trim();
+    closeSync(descriptor);
+    if (!taken.ok) return taken;
+    const message = `another agent has the lock ${path}`;
+    return fail({
+      code: 'already-running',
+      message,
+      effect: 'none',
+      ...(/^\d+$/.test(pid) ? { blocker: `pid ${pid}` } : {}),
+    });
+  }
+  const written = writePid(descriptor, path);
+  if (written.ok) return ok({ release: () => closeSync(descriptor) });
+  closeSync(descriptor);
+  return written;
+}
+
+/**
+ * Waits, at most 2 s, until the brokers and tools of an earlier agent have ended, and takes the lock that ours will
+ * hold. Call it with the instance lock taken, and before the first effect.
+ */
+export async function waitForHelpers(path: AbsolutePath): Promise<Result<HelpersLock>> {
+  const opened = openLockFile(path);
+  if (!opened.ok) return opened;
+  const descriptor = opened.value;
+  const alone = await flock(descriptor, ['--exclusive', '--timeout', String(HELPERS_WAIT_S)]);
+  // Shared in any case: our own helpers never wait for each other, nor for those that linger.
+  const shared = alone.ok ? await flock(descriptor, ['--shared', '--nonblock']) : alone;
+  if (alone.ok && shared.ok && shared.value) {
+    return ok({ descriptor, lingering: !alone.value, release: () => closeSync(descriptor) });
+  }
+  closeSync(descriptor);
+  if (!shared.ok) return shared;
+  return fail({
+    code: 'already-running',
+    message: `another agent waits for the lock ${path}`,
+    effect: 'none',
+  });
+}
+
+function openLockFile(path: AbsolutePath): Result<number> {
+  try {
+    return ok(openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600));
+  } catch (error) {
+    return failErrno(error, `open ${path}`, 'none');
+  }
+}
+
+function writePid(descriptor: number, path: AbsolutePath): Result<void> {
+  try {
+    ftruncateSync(descriptor);
+    writeSync(descriptor, `${process.pid}\n`, 0);
+    return done;
+  } catch (error) {
+    return failErrno(error, `write ${path}`, 'none');
+  }
+}
+
+/** False when somebody else has it. Not runTool: this runs in the agent, which does not load execa. */
+async function flock(descriptor: number, options: readonly string[]): Promise<Result<boolean>> {
+  const file = findTool('flock');
+  if (file === undefined) return fail({ code: 'tool-missing', message: 'flock is missing', effect: 'none' });
+  const child = spawn(file, [...options, '3'], {
+    cwd: '/',
+    env: {},
+    stdio: ['ignore', 'ignore', 'ignore', descriptor],
+  });
+  return new Promise((resolve) => {
+    child.once('error', (error) =>
+      resolve(fail({ code: 'input-output', message: `flock: ${errnoOf(error)}`, effect: 'none' })),
+    );
+    child.once('exit', (code) => {
+      if (code === 0 || code === HELD) resolve(ok(code === 0));
+      else resolve(fail({ code: 'input-output', message: `flock ended with ${code}`, effect: 'none' }));
+    });
+  });
+}

@@ -1,0 +1,274 @@
+/**
+ * The places of a block volume outside the driver: where the kubelet has them (shelf: kubelet-volume-manager 2D, §3),
+ * but taken down with rmdir and unlink only, where the kubelet deletes recursively (9.2, 14).
+ */
+import { done, fail, ok, type Result } from '../../../mount/failure.ts';
+import { type AbsolutePath, below, type DeviceNumber, type Host, parentOf } from '../../../mount/host.ts';
+import { removeEmptyBlockDirectories } from '../../layout/block-directory.ts';
+import type { Layout } from '../../layout/layout.ts';
+import { VOLUME_DATA, writeVolumeData } from '../../layout/volume-data.ts';
+import type { CsiVolumeSpec, PublicationSpec } from '../../volume.ts';
+import { createCallLanes } from '../call/volume-call-queue.ts';
+import {
+  attachmentId,
+  makeDirectory,
+  type Place,
+  type Prepared,
+  unchanged,
+} from '../call/volume-directory.ts';
+
+/** The kubelet's, of the file a device is bound to. */
+const HELD_FILE_MODE = 0o640;
+const VOLUME_DATA_BYTES_MAX = 65_536;
+/** More than a driver leaves behind by mistake. */
+const LEFTOVERS_MAX = 64;
+/** Directories beside those of the volumes: a volume of that name would lie in them. */
+const RESERVED_NAMES: ReadonlySet<string> = new Set(['staging', 'publish']);
+
+export interface BlockPlaces {
+  staging(spec: CsiVolumeSpec): Place;
+  /** Prepared, it has an empty file at `held`: that is what keeps the directories while the driver is called. */
+  publication(spec: CsiVolumeSpec, publication: PublicationSpec): Place;
+}
+
+/**
+ * Guarantees: making and tidying the directories that publications of one volume share never overlap, so none takes
+ * away what another has just made.
+ */
+export function createBlockPlaces(host: Host, layout: Layout, nodeName: string): BlockPlaces {
+  const lanes = createCallLanes();
+
+  const dataDirectory = (specName: string): AbsolutePath => below(layout.blockDevices, specName, 'data');
+
+  function alone<T>(specName: string, act: () => Promise<T>): Promise<T> {
+    return lanes.run(specName, 'alone', act);
+  }
+
+  const tidy = (specName: string): Promise<Result<void>> =>
+    removeEmptyBlockDirectories(host, layout, specName);
+
+  /** The places go by the name of the PersistentVolume: another volume that had that name may not be down yet. */
+  async function refuseForeign(spec: CsiVolumeSpec): Promise<Result<void>> {
+    if (RESERVED_NAMES.has(spec.specName)) {
+      const message = `a block volume cannot be named "${spec.specName}": its places would be those of all volumes`;
+      return fail({ code: 'spec-invalid', message, effect: 'none' });
+    }
+    const owner = await ownerOf(spec.specName);
+    if (!owner.ok || owner.value === undefined || owner.value === handleOf(spec))
+      return owner.ok ? done : owner;
+    const tidied = await tidy(spec.specName);
+    const now = tidied.ok ? await ownerOf(spec.specName) : tidied;
+    if (!now.ok || now.value === undefined) return now.ok ? done : now;
+    const message = `the places of "${spec.specName}" still belong to another volume of that name`;
+    return fail({ code: 'mount-foreign', message, effect: 'none', blocker: now.value.slice(0, 512) });
+  }
+
+  /** Driver and handle that vol_data.json names; undefined when it says nothing. */
+  async function ownerOf(specName: string): Promise<Result<string | undefined>> {
+    const file = below(dataDirectory(specName), VOLUME_DATA);
+    const content = await host.readFile(file, VOLUME_DATA_BYTES_MAX);
+    if (!content.ok) return content.failure.code === 'path-missing' ? ok(undefined) : content;
+    return ok(ownerIn(Buffer.from(content.value).toString('utf8')));
+  }
+
+  async function writeData(spec: CsiVolumeSpec): Promise<Result<void>> {
+    const directory = dataDirectory(spec.specName);
+    const made = await makeDirectory(host, directory);
+    if (!made.ok) return made;
+    const { specName, volumeHandle, driver } = spec;
+    return writeVolumeData(host, directory, {
+      specVolID: specName,
+      volumeHandle,
+      driverName: driver,
+      nodeName,
+      attachmentID: attachmentId(volumeHandle, driver, nodeName),
+    });
+  }
+
+  /** Runs the steps; a failure has effect `none` when all that was made could be taken away again. */
+  async function orUndo(
+    steps: readonly (() => Promise<Result<void>>)[],
+    undo: () => Promise<Result<void>>,
+  ): Promise<Result<void>> {
+    for (const step of steps) {
+      const result = await step();
+      if (result.ok) continue;
+      return (await undo()).ok ? unchanged(result) : fail({ ...result.failure, effect: 'unknown' });
+    }
+    return done;
+  }
+
+  function staging(spec: CsiVolumeSpec): Place {
+    const path = layout.stagingPath(spec);
+    const removeAll = async (): Promise<Result<void>> => {
+      const removed = await removeStaging(host, path);
+      return removed.ok ? tidy(spec.specName) : removed;
+    };
+    return {
+      path,
+      prepare: () =>
+        alone(spec.specName, async () => {
+          const before = await lookAt(host, path);
+          if (!before.ok) return unchanged(before);
+          const undo = async () => (before.value.exists ? done : removeAll());
+          const filled = await orUndo(
+            [
+              () => refuseForeign(spec),
+              () => writeData(spec),
+              // A mounted staging path is somebody's volume: its mode is not ours to set.
+              async () => (before.value.mountId === undefined ? makeDirectory(host, path) : done),
+            ],
+            undo,
+          );
+          return filled.ok ? ok(prepared(spec.specName, path, before.value, undo)) : filled;
+        }),
+      remove: () => alone(spec.specName, async () => named(path, await removeAll())),
+    };
+  }
+
+  function publication(spec: CsiVolumeSpec, place: PublicationSpec): Place {
+    const { published, held } = layout.blockPublication(place);
+    const removeAll = async (): Promise<Result<void>> => {
+      for (const step of [() => removeLeft(host, published), () => removeHeldFile(host, held)]) {
+        const removed = await step();
+        if (!removed.ok) return removed;
+      }
+      return tidy(spec.specName);
+    };
+    return {
+      path: published,
+      prepare: () =>
+        alone(spec.specName, async () => {
+          const held0 = await host.inspect(held);
+          if (!held0.ok) return unchanged(held0);
+          const before = await lookAt(host, published);
+          if (!before.ok) return unchanged(before);
+          const fresh = held0.value.kind === 'absent';
+          const undo = async () => (fresh ? removeAll() : done);
+          const filled = await orUndo(
+            [
+              () => refuseForeign(spec),
+              () => makeDirectory(host, parentOf(held)),
+              async () =>
+                fresh
+                  ? host.writeFile(held, new Uint8Array(), { mode: HELD_FILE_MODE, durable: false })
+                  : done,
+              () => writeData(spec),
+              () => makeDirectory(host, parentOf(published)),
+              // What is a device is published: the pod has it. All else would stand in the driver's way (A-061).
+              async () =>
+                before.value.device === undefined && before.value.mountId === undefined
+                  ? removeLeft(host, published)
+                  : done,
+            ],
+            undo,
+          );
+          return filled.ok ? ok(prepared(spec.specName, published, before.value, undo)) : filled;
+        }),
+      remove: () => alone(spec.specName, async () => named(published, await removeAll())),
+    };
+  }
+
+  function prepared(
+    specName: string,
+    path: AbsolutePath,
+    before: Seen,
+    undo: () => Promise<Result<void>>,
+  ): Prepared {
+    return {
+      standing: before.mountId !== undefined || before.device !== undefined,
+      undo: () =>
+        alone(specName, async () => {
+          const now = await lookAt(host, path);
+          if (!now.ok || now.value.mountId !== before.mountId || now.value.device !== before.device)
+            return false;
+          return (await undo()).ok;
+        }),
+    };
+  }
+
+  return { staging, publication };
+}
+
+interface Seen {
+  readonly exists: boolean;
+  readonly mountId: number | undefined;
+  readonly device: DeviceNumber | undefined;
+}
+
+async function lookAt(host: Host, path: AbsolutePath): Promise<Result<Seen>> {
+  const facts = await host.inspect(path);
+  if (!facts.ok) return facts;
+  if (facts.value.kind === 'absent') return ok({ exists: false, mountId: undefined, device: undefined });
+  const mountId = await host.mountIdOf(path);
+  if (!mountId.ok) return mountId;
+  const device = await host.deviceOf(path);
+  return device.ok ? ok({ exists: true, mountId: mountId.value, device: device.value }) : device;
+}
+
+/** The file our bind lies on, with what a crash inside Host.writeFile leaves. Only an empty one is ours. */
+export async function removeHeldFile(host: Host, held: AbsolutePath): Promise<Result<void>> {
+  const removed = await removeLeft(host, held);
+  if (!removed.ok) return removed;
+  const name = held.slice(parentOf(held).length + 1);
+  return host.removeFile(below(parentOf(held), `.${name}.tmp`));
+}
+
+/**
+ * What a driver leaves where a device was: nothing, an empty file it had bound the device to, the node it made, or a
+ * directory. Nothing of that holds data; anything else is named and stays (A-066).
+ */
+export async function removeLeft(host: Host, path: AbsolutePath): Promise<Result<void>> {
+  const facts = await host.inspect(path);
+  if (!facts.ok) return facts;
+  const { kind, sizeBytes } = facts.value;
+  if (kind === 'absent') return done;
+  if (kind === 'directory') return host.removeEmptyDirectory(path);
+  if ((kind === 'file' && sizeBytes === 0) || kind === 'block') {
+    const mountId = await host.mountIdOf(path);
+    if (!mountId.ok) return mountId;
+    if (mountId.value === undefined) return host.removeFile(path);
+    return fail({ code: 'mount-busy', message: `${path} is still mounted`, effect: 'none', blocker: path });
+  }
+  const message = `left behind: a ${kind} at ${path}, neither an empty file nor a device`;
+  return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: path });
+}
+
+/** Drivers bind the device to a file in the staging directory, and not all take that file away again. */
+async function removeStaging(host: Host, staging: AbsolutePath): Promise<Result<void>> {
+  const names = await host.listDirectory(staging, LEFTOVERS_MAX);
+  if (!names.ok) return names.failure.code === 'path-missing' ? done : names;
+  for (const name of names.value) {
+    const path = below(staging, name);
+    const facts = await host.inspect(path);
+    if (!facts.ok) return facts;
+    // A directory in it, empty or not, was never needed to bind a device: rmdir of the parent says so.
+    const removed = facts.value.kind === 'directory' ? done : await removeLeft(host, path);
+    if (!removed.ok) return removed;
+  }
+  const removed = await host.removeEmptyDirectory(staging);
+  if (removed.ok || removed.failure.code !== 'directory-not-empty') return removed;
+  const message = `left behind in ${staging}: ${names.value.slice(0, 8).join(', ')}`;
+  return fail({ ...removed.failure, message: message.slice(0, 1_024), blocker: staging });
+}
+
+function named(path: AbsolutePath, removed: Result<void>): Result<void> {
+  return removed.ok ? removed : fail({ blocker: path, ...removed.failure, effect: 'unknown' });
+}
+
+function handleOf({ driver, volumeHandle }: CsiVolumeSpec): string {
+  return `${driver}^${volumeHandle}`;
+}
+
+function ownerIn(text: string): string | undefined {
+  try {
+    const data: unknown = JSON.parse(text);
+    if (typeof data !== 'object' || data === null) return undefined;
+    const { driverName, volumeHandle } = data as Record<string, unknown>;
+    return typeof driverName === 'string' && typeof volumeHandle === 'string'
+      ? `${driverName}^${volumeHandle}`
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,150 @@
+/** One RPC about one volume: made when its turn comes, and its answer put in our words. */
+import { type Failure, type FailureCode, fail, ok, type Result } from '../../../mount/failure.ts';
+import type { Host, RemoteMethod } from '../../../mount/host.ts';
+import type { VolumeCall, VolumeSecrets } from '../../plugin.ts';
+import { type SecretData, Sensitive } from '../../secret/sensitive.ts';
+import { doubtful } from '../../steps.ts';
+import type { CsiVolumeSpec } from '../../volume.ts';
+import type { CallLanes, LaneTurn, Sharing } from './volume-call-queue.ts';
+import type { DriverInstance, DriverRegistry } from '../driver/driver.ts';
+import type { SecretMemory } from './secret-memory.ts';
+import { type CallContext, failureOf, isUnreachable, methodName } from '../wire/status.ts';
+
+export interface VolumeRpcParts {
+  readonly host: Pick<Host, 'call'>;
+  readonly drivers: Pick<DriverRegistry, 'get'> & { suspect(driver: string): void };
+  readonly lanes: CallLanes;
+  readonly deadlineMs: number;
+  /** What the driver was given in earlier calls. */
+  readonly memory: Pick<SecretMemory, 'of' | 'knows'>;
+}
+
+/** The request is built when the call is made, from the driver as it is then. */
+export interface Rpc<Request, Reply> {
+  readonly method: RemoteMethod<Request, Reply>;
+  readonly build: (driver: DriverInstance) => Result<Request>;
+  readonly direction: CallContext['direction'];
+  readonly sharing: Sharing;
+  /** Of a publish, beside the secrets of the volume; taken out of what the driver says, as those are. */
+  readonly tokens?: SecretData | undefined;
+  /**
+   * Asked when its turn has come: does the rung below still hold? `isDisturbed`: since it got in line a call of the
+   * volume failed.
+   */
+  readonly recheck?: (isDisturbed: boolean) => Promise<Result<void>>;
+  /** gRPC status numbers that mean something else for this method than for others. */
+  readonly codes?: ReadonlyMap<number, FailureCode>;
+}
+
+type CallFacts = Pick<VolumeCall, 'stillWanted' | 'secrets' | 'step'>;
+
+/** Makes the call when its turn comes; `no-longer-wanted` when the world has moved on by then. */
+export type VolumeRpc = <Request, Reply>(
+  spec: CsiVolumeSpec,
+  call: CallFacts,
+  rpc: Rpc<Request, Reply>,
+) => Promise<Result<Reply>>;
+
+/** Guarantees: one call in flight per volume, with nothing of ours between the end of one and the start of the next. */
+export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: VolumeRpcParts): VolumeRpc {
+  /** In the lane. Assumes: nothing the answer depends on was read before. */
+  async function ask<Request, Reply>(
+    spec: CsiVolumeSpec,
+    call: CallFacts,
+    rpc: Rpc<Request, Reply>,
+  ): Promise<Result<Reply>> {
+    if (!call.stillWanted()) return noLongerWanted();
+    const driver = drivers.get(spec.driver);
+    if (driver === undefined) return notRegistered(spec.driver);
+    const request = rpc.build(driver);
+    if (!request.ok) return request;
+    const { method } = rpc;
+    const name = methodName(method.path);
+    call.step({ kind: 'called', rpc: name, deadlineMs });
+    const reply = await host.call({ socket: driver.endpoint, method, request: request.value, deadlineMs });
+    call.step({ kind: 'verifying', rpc: name });
+    if (reply.kind === 'ok') return ok(reply.reply);
+    if (isUnreachable(reply)) drivers.suspect(spec.driver);
+    const failure = failureOf(reply, {
+      driver: spec.driver,
+      method: name,
+      direction: rpc.direction,
+      // A driver keeps what it was given: the answer to a publish or an unstage may tell the secret of the stage.
+      secrets: [rpc.tokens, ...secretsIn(call.secrets), ...memory.of(spec.id), secretMountOptions(spec)],
+      mayHoldOthers: call.secrets.mayBeMore === true && !memory.knows(spec.id),
+    });
+    const code = reply.kind === 'status' ? rpc.codes?.get(reply.status) : undefined;
+    return fail(code === undefined ? failure : { ...failure, code });
+  }
+
+  return async (spec, call, rpc) => {
+    const ground = lanes.disturbances(spec.id);
+    const turn: LaneTurn = {
+      name: methodName(rpc.method.path),
+      onQueued: (behind) => call.step({ kind: 'queued', behind }),
+    };
+    const askOnGround = async () => {
+      call.step({ kind: 'working' });
+      const holds = await rpc.recheck?.(lanes.disturbances(spec.id) !== ground);
+      return holds?.ok === false ? holds : ask(spec, call, rpc);
+    };
+    const once = async () => {
+      const result = await askOnGround();
+      if (!result.ok) lanes.disturb(spec.id);
+      if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
+      return result;
+    };
+    const first = await lanes.run(spec.id, rpc.sharing, once, turn);
+    if (rpc.sharing === 'alone' || !isBusy(first)) return first;
+    // ABORTED means "another call is pending": alone in the lane there is none of ours (A-031). Whatever the second
+    // call says, the first one may still take effect.
+    return doubtful(await lanes.run(spec.id, 'alone', askOnGround, turn));
+  };
+}
+
+/** All there are among them. */
+export function secretsIn(secrets: VolumeSecrets): readonly SecretData[] {
+  const { controllerPublish, stage, publish, expand } = secrets;
+  return [controllerPublish, stage, publish, expand].filter((one) => one !== undefined);
+}
+
+const OPTION_WITH_VALUE = /^([^=]*)=(.+)$/;
+const SECRET_NAME = /pass|secret|cred|token|key/i;
+/** Shorter values of options that do not sound secret (`ordered`, `1000`) are words of other sentences, too. */
+const OPTION_VALUE_LENGTH_MIN = 8;
+
+/**
+ * Mount options may hold secrets (CSI: "may contain sensitive information"), and which do is nobody's to know: each is
+ * taken out where it stands whole, and its value alone where that is long, or the name of the option is telling.
+ */
+export function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
+  const hidden = spec.mountOptions.flatMap((option) => {
+    const [, name = '', value = ''] = OPTION_WITH_VALUE.exec(option) ?? [];
+    if (value === '') return [];
+    return SECRET_NAME.test(name) || value.length >= OPTION_VALUE_LENGTH_MIN ? [option, value] : [option];
+  });
+  return hidden.length === 0 ? undefined : new Sensitive(Object.fromEntries(Object.entries(hidden)));
+}
+
+function isBusy(result: Result<unknown>): boolean {
+  return !result.ok && result.failure.code === 'driver-busy';
+}
+
+/** The driver does not know the volume: of a teardown that is success if the kernel agrees (GR-05). */
+export function mayBeGone(failure: Failure): boolean {
+  return failure.code === 'driver-not-found';
+}
+
+export function notRegistered(driver: string): Result<never> {
+  const message = `driver ${driver} is not registered`;
+  return fail({ code: 'driver-not-registered', message, effect: 'none', blocker: driver });
+}
+
+/** Nothing was called. */
+export function noLongerWanted(): Result<never> {
+  return fail({
+    code: 'no-longer-wanted',
+    message: 'the wish changed while the call waited',
+    effect: 'none',
+  });
+}

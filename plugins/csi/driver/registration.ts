@@ -1,0 +1,201 @@
+/**
+ * The kubelet's plugin-registration handshake and the questions asked of a driver before it may serve (shelf:
+ * kubelet-volume-manager 2I). Holds no state; every call has a deadline.
+ */
+import { type Failure, fail, ok, type Result } from '../../../mount/failure.ts';
+import {
+  type AbsolutePath,
+  type Host,
+  parseAbsolutePath,
+  type RemoteMethod,
+  type SocketIdentity,
+} from '../../../mount/host.ts';
+import { isDriverName } from '../../volume.ts';
+import type { DriverInstance } from './driver.ts';
+import {
+  ControllerService,
+  IdentityService,
+  NodeService,
+  type NodeGetInfoResponse,
+  type PluginCapability,
+  PluginCapability_Service_Type as PluginService,
+} from '../wire/generated/csi.ts';
+import { RegistrationService } from '../wire/generated/pluginregistration.ts';
+import { failureOf, methodName, shown, STATUS_UNIMPLEMENTED } from '../wire/status.ts';
+
+/** The kubelet's own. */
+const GET_INFO_MS = 1_000;
+const NOTIFY_MS = 5_000;
+const NODE_INFO_MS = 120_000;
+const QUESTION_MS = 10_000;
+/** CSI specification: strings, and node_id. In bytes. */
+const STRING_BYTES_MAX = 128;
+const NODE_ID_BYTES_MAX = 256;
+
+/** What a registration socket announces. */
+export interface Announcement {
+  readonly name: string;
+  readonly endpoint: AbsolutePath;
+}
+
+/** GetInfo, and whether what it says can be registered at all. */
+export async function readAnnouncement(host: Host, socket: SocketIdentity): Promise<Result<Announcement>> {
+  const info = await ask(host, socket, socket.path, RegistrationService.getInfo, {}, GET_INFO_MS);
+  if (!info.ok) return info;
+  const { type, name, endpoint, supportedVersions } = info.value;
+  if (type !== 'CSIPlugin') return invalid(`plugin type "${type}"; only CSIPlugin is served`);
+  if (!isDriverName(name))
+    return invalid(`driver name "${name}" is not in domain notation of at most 63 characters`);
+  if (highestVersion(supportedVersions) === undefined) {
+    return invalid(
+      `no supported version with major 1 or lower in [${supportedVersions.slice(0, 16).join(', ')}]`,
+    );
+  }
+  const path = endpoint === '' ? socket.path : parseAbsolutePath(endpoint);
+  return path === undefined
+    ? invalid(`endpoint "${endpoint}" is not an absolute path`)
+    : ok({ name, endpoint: path });
+}
+
+const VERSION = /^v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?/;
+
+/** The highest listed version with major 1 or lower, as the kubelet picks it; undefined when there is none. */
+export function highestVersion(versions: readonly string[]): string | undefined {
+  const known = versions.flatMap((text) => {
+    const [, major, minor, patch = '0'] = VERSION.exec(text) ?? [];
+    return major === undefined || Number(major) > 1
+      ? []
+      : [{ text, order: [major, minor, patch].map(Number) }];
+  });
+  known.sort((a, b) => a.order.reduce((sum, one, index) => sum || one - (b.order[index] ?? 0), 0));
+  return known.at(-1)?.text;
+}
+
+/** Tells the registrar the verdict; its own failure means that the registrar does not know. */
+export async function notifyRegistrar(
+  host: Host,
+  socket: SocketIdentity,
+  refusal: Failure | undefined,
+): Promise<Result<void>> {
+  const verdict = { pluginRegistered: refusal === undefined, error: refusal?.message ?? '' };
+  const told = await ask(
+    host,
+    socket,
+    socket.path,
+    RegistrationService.notifyRegistrationStatus,
+    verdict,
+    NOTIFY_MS,
+  );
+  return told.ok ? ok(undefined) : told;
+}
+
+/**
+ * All a driver must answer before it is used. `name`: what it was announced as; undefined for a socket named in the
+ * configuration. Controller capabilities are asked only of a driver with CONTROLLER_SERVICE (A-008).
+ */
+export async function questionDriver(
+  host: Host,
+  endpoint: SocketIdentity,
+  announced: { readonly name: string | undefined; readonly registrationSocket: AbsolutePath | undefined },
+): Promise<Result<DriverInstance>> {
+  const who = announced.name ?? endpoint.path;
+  const identity = await ask(host, endpoint, who, IdentityService.getPluginInfo, {}, QUESTION_MS);
+  if (!identity.ok) return identity;
+  const { name, vendorVersion } = identity.value;
+  if (!isDriverName(name))
+    return invalid(`driver name "${name}" is not in domain notation of at most 63 characters`);
+  if (announced.name !== undefined && announced.name !== name) {
+    return invalid(`announced as "${announced.name}", but the driver says it is "${name}"`);
+  }
+  const versionBytes = Buffer.byteLength(vendorVersion);
+  if (versionBytes > STRING_BYTES_MAX)
+    return invalid(`${name}: the vendor version has ${versionBytes} bytes; CSI allows ${STRING_BYTES_MAX}`);
+  const ready = await isReady(host, endpoint, name);
+  if (!ready.ok) return ready;
+  const plugin = await ask(host, endpoint, name, IdentityService.getPluginCapabilities, {}, QUESTION_MS);
+  if (!plugin.ok) return plugin;
+  const node = await ask(host, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
+  if (!node.ok) return node;
+  const breach = nodeInfoBreach(node.value);
+  if (breach !== undefined) return invalid(`${name}: ${breach}`);
+  const nodeCapabilities = await ask(host, endpoint, name, NodeService.nodeGetCapabilities, {}, QUESTION_MS);
+  if (!nodeCapabilities.ok) return nodeCapabilities;
+  const services = servicesOf(plugin.value.capabilities);
+  const controllerCapabilities = services.has(PluginService.CONTROLLER_SERVICE)
+    ? await ask(host, endpoint, name, ControllerService.controllerGetCapabilities, {}, QUESTION_MS)
+    : undefined;
+  if (controllerCapabilities?.ok === false) return controllerCapabilities;
+  const constrained = services.has(PluginService.VOLUME_ACCESSIBILITY_CONSTRAINTS);
+  return ok({
+    name,
+    endpoint,
+    registrationSocket: announced.registrationSocket,
+    vendorVersion,
+    nodeId: node.value.nodeId,
+    volumesMax: Math.min(Number(node.value.maxVolumesPerNode), Number.MAX_SAFE_INTEGER),
+    topology: constrained ? { ...node.value.accessibleTopology?.segments } : {},
+    nodeCapabilities: rpcTypes(nodeCapabilities.value.capabilities),
+    controllerCapabilities: controllerCapabilities && rpcTypes(controllerCapabilities.value.capabilities),
+    registeredAtMs: host.nowMs(),
+  });
+}
+
+/** Probe: no `ready` is ready, false is "still starting, hold the calls" (A-009). Drivers without Probe are taken. */
+async function isReady(host: Host, endpoint: SocketIdentity, name: string): Promise<Result<void>> {
+  const method = IdentityService.probe;
+  const reply = await host.call({ socket: endpoint, method, request: {}, deadlineMs: QUESTION_MS });
+  if (reply.kind === 'ok' && reply.reply.ready === false) {
+    return fail({
+      code: 'driver-busy',
+      message: `${name} says it is not ready yet`,
+      effect: 'none',
+      blocker: name,
+    });
+  }
+  if (reply.kind === 'ok' || (reply.kind === 'status' && reply.status === STATUS_UNIMPLEMENTED))
+    return ok(undefined);
+  return fail(failureOf(reply, { driver: name, method: 'Probe', direction: 'climbing', secrets: [] }));
+}
+
+function nodeInfoBreach(info: NodeGetInfoResponse): string | undefined {
+  if (info.nodeId === '') return 'NodeGetInfo gave an empty node id';
+  if (Buffer.byteLength(info.nodeId) > NODE_ID_BYTES_MAX)
+    return `the node id has ${Buffer.byteLength(info.nodeId)} bytes; CSI allows ${NODE_ID_BYTES_MAX}`;
+  if (info.maxVolumesPerNode < 0n)
+    return `max_volumes_per_node is ${info.maxVolumesPerNode}; CSI allows 0 (no limit) and more`;
+  const keys = Object.keys(info.accessibleTopology?.segments ?? {});
+  // CSI: keys differ in more than the case of their letters (A-025).
+  return new Set(keys.map((key) => key.toLowerCase())).size === keys.length
+    ? undefined
+    : 'two topology keys differ only in upper and lower case';
+}
+
+function servicesOf(capabilities: readonly PluginCapability[]): ReadonlySet<number> {
+  return new Set(capabilities.flatMap(({ type }) => (type?.$case === 'service' ? [type.value.type] : [])));
+}
+
+/** Numbers this build does not know are kept: enumerations of CSI grow (A-011). */
+function rpcTypes(
+  capabilities: readonly { readonly type: { readonly value: { readonly type: number } } | undefined }[],
+): ReadonlySet<number> {
+  return new Set(capabilities.flatMap(({ type }) => (type === undefined ? [] : [type.value.type])));
+}
+
+async function ask<Request, Reply>(
+  host: Host,
+  socket: SocketIdentity,
+  driver: string,
+  method: RemoteMethod<Request, Reply>,
+  request: Request,
+  deadlineMs: number,
+): Promise<Result<Reply>> {
+  const reply = await host.call({ socket, method, request, deadlineMs });
+  if (reply.kind === 'ok') return ok(reply.reply);
+  const name = methodName(method.path);
+  return fail(failureOf(reply, { driver, method: name, direction: 'climbing', secrets: [] }));
+}
+
+function invalid(message: string): Result<never> {
+  // The text may hold what a stranger sent.
+  return fail({ code: 'driver-answer-invalid', message: shown(message), effect: 'none' });
+}

@@ -1,0 +1,54 @@
+/** Can this node reach the volume? As far as the driver's own topology says (CSI NodeGetInfo; A-052). */
+import { done, fail, type Result } from '../../../mount/failure.ts';
+import type { CsiVolumeSpec, TopologyRule } from '../../volume.ts';
+import type { DriverInstance } from './driver.ts';
+
+/** Names of the node itself, in expressions and in matchFields. */
+const NODE_KEYS = ['kubernetes.io/hostname', 'metadata.name'] as const;
+
+/**
+ * `wrong-topology` when no term can hold here. Keys that neither the driver nor the node's name answers are not judged:
+ * nobody else knows the node's labels. Keys are compared without case, as CSI has them (A-025).
+ */
+export function reachableFrom(
+  spec: CsiVolumeSpec,
+  driver: Pick<DriverInstance, 'topology'>,
+  nodeName: string,
+): Result<void> {
+  const terms = spec.reachableFrom;
+  if (terms === undefined) return done;
+  const labels = new Map<string, string>(NODE_KEYS.map((key) => [key, nodeName]));
+  for (const [key, value] of Object.entries(driver.topology)) labels.set(key.toLowerCase(), value);
+  const broken = terms.map((rules) => rules.find((rule) => !mayHold(rule, labels)));
+  if (broken.some((rule) => rule === undefined)) return done;
+  const [rule] = broken;
+  const here = labels.get(rule?.key.toLowerCase() ?? '') ?? 'nothing';
+  const message =
+    `the volume cannot be reached from this node: its nodeAffinity wants ${rule?.key} ${rule?.operator} ` +
+    `${rule?.values.join(', ')}, and the driver says ${here}`;
+  return fail({
+    code: 'wrong-topology',
+    message: message.slice(0, 1_024),
+    effect: 'none',
+    blocker: spec.driver,
+  });
+}
+
+function mayHold({ key, operator, values }: TopologyRule, labels: ReadonlyMap<string, string>): boolean {
+  const label = labels.get(key.toLowerCase());
+  if (label === undefined) return true;
+  switch (operator) {
+    case 'In':
+      return values.includes(label);
+    case 'NotIn':
+      return !values.includes(label);
+    case 'Exists':
+      return true;
+    case 'DoesNotExist':
+      return false;
+    case 'Gt':
+      return Number(label) > Number(values[0]);
+    case 'Lt':
+      return Number(label) < Number(values[0]);
+  }
+}

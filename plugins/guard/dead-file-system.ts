@@ -1,0 +1,68 @@
+/** Can what is mounted still be used? Judged by what the kernel answers, and by what was mounted there. */
+import { type DeathCause, type Effect, type Failure, ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, FileSystemProbe, Host, MountIdentity } from '../../mount/host.ts';
+import type { CsiVolumeSpec } from '../volume.ts';
+
+/** `silent`: it has not answered in time; nobody knows whether it will. */
+export type FileSystemFinding = 'usable' | 'silent' | DeathCause;
+
+export interface FileSystemPlace {
+  readonly path: AbsolutePath;
+  readonly spec: Pick<CsiVolumeSpec, 'accessModes' | 'mountOptions' | 'readOnly'>;
+  /** As it was when it was made; undefined: nobody knows. */
+  readonly mount: MountIdentity | undefined;
+  /** The pod has it for reading only. */
+  readonly readOnly?: boolean;
+}
+
+/**
+ * Read-only counts as dead where it is to be written and could be when it was made: ext4 and btrfs do so by themselves
+ * after an error, and the mount table goes on saying `rw` (MT-06). Nothing mounted is not dead: others look for that.
+ */
+export async function findDeath(
+  host: Pick<Host, 'probeFileSystem'>,
+  place: FileSystemPlace,
+): Promise<Result<FileSystemFinding>> {
+  const probed = await host.probeFileSystem(place.path);
+  return probed.ok ? ok(findingOf(probed.value, place)) : probed;
+}
+
+/** What an answer means there. Pure. */
+export function findingOf(probe: FileSystemProbe, place: Omit<FileSystemPlace, 'path'>): FileSystemFinding {
+  if (probe.kind === 'silent') return 'silent';
+  if (probe.kind === 'dead') return probe.cause;
+  const isLocked = probe.kind === 'alive' && probe.readOnly && !wasReadOnly(place);
+  return isLocked ? 'read-only' : 'usable';
+}
+
+function wasReadOnly({ mount, spec, readOnly }: Omit<FileSystemPlace, 'path'>): boolean {
+  const { accessModes, mountOptions } = spec;
+  const isForReaders = accessModes.length > 0 && accessModes.every((mode) => mode === 'ReadOnlyMany');
+  const isAskedFor = spec.readOnly || readOnly === true || isForReaders || mountOptions.includes('ro');
+  return isAskedFor || mount?.readOnly === true;
+}
+
+const MEANING: Readonly<Record<DeathCause, string>> = {
+  'shut-down': 'it was shut down',
+  'emergency-read-only': 'an error made it read-only (emergency_ro)',
+  'read-only': 'it has become read-only',
+  'daemon-gone': 'its daemon is gone (ENOTCONN)',
+  'device-gone': 'its device is gone (ENODEV)',
+  stale: 'its handle is stale (ESTALE)',
+  damaged: 'it is damaged (EUCLEAN)',
+  'input-output': 'it answers with I/O errors (EIO)',
+};
+
+/** Of a finding that is not `usable`. */
+export function deathFailure(
+  path: AbsolutePath,
+  finding: Exclude<FileSystemFinding, 'usable'>,
+  effect: Effect = 'none',
+): Failure {
+  if (finding === 'silent') {
+    const message = `the file system at ${path} does not answer`;
+    return { code: 'deadline-passed', message, effect, blocker: path };
+  }
+  const message = `the file system at ${path} is dead: ${MEANING[finding]}`;
+  return { code: 'file-system-dead', message, effect, blocker: path, death: finding };
+}

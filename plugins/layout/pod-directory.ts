@@ -1,0 +1,41 @@
+/** A pod's directory below the root, and how it goes away with its last volume. */
+import { done, type FailureCode, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import { escapePlugin, type Layout } from './layout.ts';
+import { type PodUid, SPEC_PLUGIN } from '../volume.ts';
+
+/** hostPath has no directory of its own, and an orphan is nobody's. */
+const KINDS_WITH_DIRECTORY = ['csi', 'empty-dir', 'secret', 'config-map'] as const;
+
+/** What rmdir says of a directory that somebody still uses. */
+const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);
+
+/**
+ * Removes the structural directories of a pod that are empty: those of the volume kinds, `volumes`, `volumeDevices`,
+ * `plugins` and the pod's own. Idempotent; a directory in use is left and is no failure.
+ * Guarantees: only rmdir, and only above volume roots, so it never touches what is in a volume (DL-01..03, INV-8).
+ */
+export async function removeEmptyPodDirectories(
+  host: Host,
+  layout: Layout,
+  pod: PodUid,
+): Promise<Result<void>> {
+  const podDirectory = layout.podDirectory(pod);
+  const volumes = below(podDirectory, 'volumes');
+  const devices = below(podDirectory, 'volumeDevices');
+  const links = below(devices, escapePlugin(SPEC_PLUGIN.csi));
+  const plugins = below(podDirectory, 'plugins');
+  const kinds = KINDS_WITH_DIRECTORY.map((kind) => below(volumes, escapePlugin(SPEC_PLUGIN[kind])));
+  const markers = below(plugins, escapePlugin(SPEC_PLUGIN['empty-dir']));
+  for (const directory of [...kinds, volumes, links, devices, markers, plugins, podDirectory]) {
+    const gone = await removeUnlessInUse(host, directory);
+    if (!gone.ok) return gone;
+  }
+  return done;
+}
+
+/** rmdir, where a directory in use is left and is no failure. */
+export async function removeUnlessInUse(host: Host, directory: AbsolutePath): Promise<Result<void>> {
+  const removed = await host.removeEmptyDirectory(directory);
+  return !removed.ok && IN_USE.has(removed.failure.code) ? done : removed;
+}

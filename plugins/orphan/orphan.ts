@@ -1,0 +1,130 @@
+/** A mount below our root that no record and no paper explains: it can only be taken down. */
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, type Host, isBelow, parentOf } from '../../mount/host.ts';
+import type { Mounter } from '../../mount/mounter.ts';
+import { removeEmptyBlockDirectories } from '../layout/block-directory.ts';
+import { removeHeldFile, removeLeft } from '../csi/block/block-places.ts';
+import { createBlockPublication } from '../csi/block/block-publication.ts';
+import type { Layout } from '../layout/layout.ts';
+import type { VolumePlugin } from '../plugin.ts';
+import { removeEmptyPodDirectories, removeUnlessInUse } from '../layout/pod-directory.ts';
+import { createPodPlugin } from '../pod/pod-plugin.ts';
+import { inOrder } from '../steps.ts';
+import { removeVolumeData } from '../layout/volume-data.ts';
+import {
+  FOUND_ON_DISK,
+  isObjectName,
+  parsePodUid,
+  publicationKey,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+  type VolumeSpec,
+} from '../volume.ts';
+
+/**
+ * The places where the kubelet's layout has mount points (below the root, `*` is one component). Only there is the
+ * directory ours to remove: anywhere else it may lie inside somebody's volume (DL-03).
+ */
+const MOUNT_POINTS: readonly (readonly string[])[] = [
+  ['pods', '*', 'volumes', '*', '*'],
+  ['pods', '*', 'volumes', 'kubernetes.io~csi', '*', 'mount'],
+  ['pods', '*', 'volume-subpaths', '*', '*', '*'],
+  ['plugins', 'kubernetes.io', 'csi', '*', '*', 'globalmount'],
+];
+
+/**
+ * Guarantees: unpublish unmounts until nothing is mounted there, then removes the empty mount point and its empty
+ * parents, and nothing else; a mount point that is not empty stays (`directory-not-empty`, ST-05). Every climbing verb
+ * is `spec-invalid`.
+ *
+ * An orphan at the `held` file of a block volume is the whole publication: what holds the device, the link in the pod
+ * and the driver's target go with it. The driver is not asked, because nobody knows which one it was.
+ */
+export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter): VolumePlugin {
+  const block = createBlockPublication(host, layout, mounter);
+
+  async function unpublishBlock(publication: PublicationSpec): Promise<Result<void>> {
+    const { published, held } = layout.blockPublication(publication);
+    return inOrder(
+      () => block.takeBack(publication),
+      () => mounter.unmount(published),
+      () => removeLeft(host, published),
+      // What tells of the place goes last.
+      () => removeHeldFile(host, held),
+      () => removeEmptyBlockDirectories(host, layout, publication.specName),
+      () => removeEmptyPodDirectories(host, layout, publication.pod.uid),
+    );
+  }
+
+  const plugin = createPodPlugin({
+    name: SPEC_PLUGIN.orphan,
+    publish: async () => cannotClimb(),
+    async unpublish({ spec }) {
+      const path = pathOf(spec, layout);
+      if (!path.ok) return path;
+      const publication = blockPublicationAt(path.value, layout);
+      if (publication !== undefined) return unpublishBlock(publication);
+      return inOrder(
+        () => mounter.unmount(path.value),
+        () => removeMountPoint(host, layout, path.value),
+      );
+    },
+  });
+  return { ...plugin, attach: async () => cannotClimb(), stage: async () => cannotClimb() };
+}
+
+function pathOf(spec: VolumeSpec, layout: Layout): Result<AbsolutePath> {
+  if (spec.kind === 'orphan' && isBelow(spec.path, layout.root)) return ok(spec.path);
+  return fail({ code: 'spec-invalid', message: `not an orphan below ${layout.root}`, effect: 'none' });
+}
+
+/** The publication of a block volume whose `held` file is at the path; undefined anywhere else. */
+function blockPublicationAt(path: AbsolutePath, layout: Layout): PublicationSpec | undefined {
+  const { blockDevices } = layout;
+  if (!isBelow(path, blockDevices)) return undefined;
+  const [specName = '', dev, pod = '', ...more] = path.slice(blockDevices.length + 1).split('/');
+  const uid = parsePodUid(pod);
+  if (uid === undefined || dev !== 'dev' || more.length > 0 || !isObjectName(specName)) return undefined;
+  const reference = { uid, name: '', namespace: '', serviceAccount: '' };
+  const key = publicationKey(uid, specName);
+  return { key, pod: reference, specName, readOnly: false, origin: FOUND_ON_DISK };
+}
+
+function cannotClimb(): Result<never> {
+  return fail({
+    code: 'spec-invalid',
+    message: 'a mount that nobody explains can only be taken down',
+    effect: 'none',
+  });
+}
+
+async function removeMountPoint(host: Host, layout: Layout, path: AbsolutePath): Promise<Result<void>> {
+  if (!isMountPoint(path, layout.root)) return done;
+  const removed = await removeLeaf(host, path);
+  if (!removed.ok) return removed;
+  // Beside a CSI mount point: unreadable, or the mount would not be an orphan (k/k#105536).
+  const forgotten = await removeVolumeData(host, parentOf(path));
+  if (!forgotten.ok && forgotten.failure.code !== 'path-missing') return forgotten;
+  for (let parent = parentOf(path); parentOf(parent) !== layout.root; parent = parentOf(parent)) {
+    const gone = await removeUnlessInUse(host, parent);
+    if (!gone.ok) return gone;
+  }
+  return done;
+}
+
+/** A bind of a file has a file for its mount point: ours is empty, and one that is not empty is somebody's data. */
+async function removeLeaf(host: Host, path: AbsolutePath): Promise<Result<void>> {
+  const facts = await host.inspect(path);
+  if (!facts.ok) return facts;
+  const isEmptyFile = facts.value.kind === 'file' && facts.value.sizeBytes === 0;
+  return isEmptyFile ? host.removeFile(path) : host.removeEmptyDirectory(path);
+}
+
+function isMountPoint(path: AbsolutePath, root: AbsolutePath): boolean {
+  const components = path.slice(root === '/' ? 1 : root.length + 1).split('/');
+  return MOUNT_POINTS.some(
+    (pattern) =>
+      pattern.length === components.length &&
+      pattern.every((expected, index) => expected === '*' || expected === components[index]),
+  );
+}

@@ -1,0 +1,97 @@
+/** hostPath: a place of the host itself; it is checked, at most created, and never mounted or removed. */
+import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, below, type Host, type PathKind } from '../../mount/host.ts';
+import type { VolumePlugin } from '../plugin.ts';
+import { createPodPlugin } from './pod-plugin.ts';
+import { type RealPath, resolveRealPath } from './real-path.ts';
+import { doubtful } from '../steps.ts';
+import { type HostPathType, SPEC_PLUGIN } from '../volume.ts';
+
+/** The kubelet's modes, for what `DirectoryOrCreate` and `FileOrCreate` create. */
+const DIRECTORY_MODE = 0o755;
+const FILE_MODE = 0o644;
+
+interface Check {
+  readonly kind: PathKind;
+  readonly create: ((host: Host, found: RealPath) => Promise<Result<void>>) | undefined;
+}
+
+const CHECKS: Readonly<Record<Exclude<HostPathType, ''>, Check>> = {
+  Directory: { kind: 'directory', create: undefined },
+  DirectoryOrCreate: { kind: 'directory', create: createDirectories },
+  File: { kind: 'file', create: undefined },
+  FileOrCreate: { kind: 'file', create: createFile },
+  Socket: { kind: 'socket', create: undefined },
+  CharDevice: { kind: 'character', create: undefined },
+  BlockDevice: { kind: 'block', create: undefined },
+};
+
+/**
+ * Guarantees: the check follows symbolic links as the kubelet's stat does; type '' checks nothing; nothing that exists
+ * is changed; unpublish does nothing, because the host owns the place.
+ */
+export function createHostPathPlugin(host: Host): VolumePlugin {
+  return createPodPlugin({
+    name: SPEC_PLUGIN['host-path'],
+    async publish({ spec }) {
+      if (spec.kind !== 'host-path') {
+        return fail({ code: 'spec-invalid', message: `not a hostPath: ${spec.kind}`, effect: 'none' });
+      }
+      const checked = spec.type === '' ? done : await check(host, spec.path, spec.type);
+      return checked.ok ? ok({ mount: undefined }) : checked;
+    },
+    unpublish: async () => done,
+  });
+}
+
+async function check(host: Host, path: AbsolutePath, type: Exclude<HostPathType, ''>): Promise<Result<void>> {
+  const found = await resolveRealPath(host, path);
+  if (!found.ok) {
+    return found.failure.code === 'path-unsafe' ? refuse(path, type, found.failure.message) : found;
+  }
+  const { kind, create } = CHECKS[type];
+  if (found.value.missing.length === 0) {
+    return found.value.kind === kind ? done : refuse(path, type, `it is of kind ${found.value.kind}`);
+  }
+  if (create === undefined) return refuse(path, type, 'it does not exist');
+  if (found.value.kind !== 'directory') {
+    return refuse(path, type, `it does not exist, and ${found.value.path} is of kind ${found.value.kind}`);
+  }
+  if (found.value.missing.includes('..'))
+    return refuse(path, type, 'a symbolic link on the way leads nowhere');
+  const created = await create(host, found.value);
+  return created.ok ? done : judgeCreation(path, type, created.failure);
+}
+
+/** Level by level, because Host makes missing parents 0750 and the kubelet makes them all 0755. */
+async function createDirectories(host: Host, { path, missing }: RealPath): Promise<Result<void>> {
+  for (const depth of missing.keys()) {
+    const made = await host.makeDirectory(below(path, ...missing.slice(0, depth + 1)), DIRECTORY_MODE);
+    if (!made.ok) return depth === 0 ? made : doubtful(made);
+  }
+  return done;
+}
+
+async function createFile(host: Host, { path, missing }: RealPath): Promise<Result<void>> {
+  if (missing.length > 1) {
+    const message = `its parent does not exist below ${path}`;
+    return fail({ code: 'path-missing', message, effect: 'none' });
+  }
+  const options = { mode: FILE_MODE, durable: false, exclusive: true };
+  return host.writeFile(below(path, ...missing), new Uint8Array(), options);
+}
+
+/** What could not be created because of what is there is a refusal; everything else keeps its own code. */
+function judgeCreation(path: AbsolutePath, type: HostPathType, failure: Failure): Result<never> {
+  const fromWhatIsThere = failure.code === 'path-missing' || failure.code === 'path-wrong-kind';
+  return fromWhatIsThere && failure.effect === 'none' ? refuse(path, type, failure.message) : fail(failure);
+}
+
+function refuse(path: AbsolutePath, type: HostPathType, because: string): Result<never> {
+  return fail({
+    code: 'host-path-check',
+    message: `hostPath ${path.slice(0, 512)} must be of type ${type}: ${because.slice(0, 400)}`,
+    effect: 'none',
+    blocker: path,
+  });
+}

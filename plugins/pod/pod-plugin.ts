@@ -1,0 +1,37 @@
+/** The frame of a kind of volume that lives and dies with its pod: only publish and unpublish do anything. */
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import type { MountIdentity } from '../../mount/host.ts';
+import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
+import type { PluginName } from '../volume.ts';
+
+export interface PodVerbs {
+  readonly name: PluginName;
+  publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;
+  unpublish(call: PublicationCall): Promise<Result<void>>;
+}
+
+const NEEDS: Needs = { attach: false, stage: false, expand: false };
+
+/** Adds the rungs that are not needed (they succeed and do nothing), the lane, and the question "still wanted?". */
+export function createPodPlugin(verbs: PodVerbs): VolumePlugin {
+  return {
+    name: verbs.name,
+    needs: () => NEEDS,
+    lane: () => verbs.name,
+    attach: async (call) => ifStillWanted(call, async () => ok({ publishContext: undefined })),
+    detach: async (call) => ifStillWanted(call, async () => done),
+    stage: async (call) => ifStillWanted(call, async () => ok({ stagedMount: undefined })),
+    unstage: async (call) => ifStillWanted(call, async () => done),
+    publish: async (call) => ifStillWanted(call, () => verbs.publish(call)),
+    unpublish: async (call) => ifStillWanted(call, () => verbs.unpublish(call)),
+  };
+}
+
+async function ifStillWanted<T>(call: VolumeCall, verb: () => Promise<Result<T>>): Promise<Result<T>> {
+  if (call.stillWanted()) return verb();
+  return fail({
+    code: 'no-longer-wanted',
+    message: 'the wish changed while this waited its turn',
+    effect: 'none',
+  });
+}

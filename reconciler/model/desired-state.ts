@@ -1,0 +1,88 @@
+/** What should be: built by the agent floor from the wish, read by the planner. */
+import type { Failure } from '../../mount/failure.ts';
+import type { VolumeFiles, VolumeSecrets } from '../../plugins/plugin.ts';
+import type { Sensitive } from '../../plugins/secret/sensitive.ts';
+import type {
+  Bytes,
+  PodReference,
+  PodUid,
+  PublicationKey,
+  PublicationSpec,
+  VolumeId,
+  VolumeSpec,
+} from '../../plugins/volume.ts';
+
+export interface DesiredPublication {
+  readonly spec: PublicationSpec;
+  /** Changes when the published content should; empty for kinds without content. Not derived from secret bytes. */
+  readonly generation: string;
+  readonly files: VolumeFiles | undefined;
+  /** JSON of the service account tokens the driver asked for; undefined when it asks for none. */
+  readonly tokens: Sensitive<string> | undefined;
+}
+
+/** How large a volume is to be on this node. */
+export interface WantedSize {
+  readonly bytes: Bytes;
+  /** What it was said to have when last seen; undefined: nobody says, so it is taken to have what is wanted. */
+  readonly knownBytes: Bytes | undefined;
+  /** Why it is not grown although it could be: read-only, refused by the cluster, not needed on the node. */
+  readonly held: string | undefined;
+  /** That a claim asks for more than that, for people; undefined when none does. */
+  readonly claimLarger?: string | undefined;
+}
+
+export interface DesiredVolume {
+  readonly spec: VolumeSpec;
+  readonly secrets: VolumeSecrets;
+  readonly publications: ReadonlyMap<PublicationKey, DesiredPublication>;
+  /** Wanted, but not to be climbed yet (a secret is missing, say); nothing of it is torn down either. */
+  readonly blocked: Failure | undefined;
+  /** Undefined for a volume of no known size. */
+  readonly size: WantedSize | undefined;
+}
+
+/** A volume of a pod that could not be resolved to a VolumeSpec. */
+export interface UnresolvedVolume {
+  readonly pod: PodReference;
+  readonly volumeName: string;
+  readonly failure: Failure;
+}
+
+export interface DesiredState {
+  /** False until every source has been listed once after start; nothing is torn down before (INV-15). */
+  readonly complete: boolean;
+  readonly volumes: ReadonlyMap<VolumeId, DesiredVolume>;
+  /** Unknown is not unwanted: for these pods nothing is torn down. */
+  readonly frozenPods: ReadonlySet<PodUid>;
+  /** Sources that cannot be read now: publications that came from them are frozen too. */
+  readonly unknownOrigins: ReadonlySet<string>;
+  /** Pods that nobody wants, as far as is known, and that are kept for a time all the same; each with the reason. */
+  readonly heldPods?: ReadonlyMap<PodUid, Failure>;
+  /** Why it is not known at all now what is wanted; what is deleted for good waits until it is. */
+  readonly doubt?: Failure | undefined;
+  readonly unresolved: readonly UnresolvedVolume[];
+  /** The node carries the mark `node.kubernetes.io/out-of-service`: its CSI volumes were given to others (KEP-2268). */
+  readonly outOfService: boolean;
+  /**
+   * Of these the cluster says that they are not attached to this node: one of which something stands here goes into
+   * quarantine (B-2). What is wanted of them is `blocked`, so that nothing is set up where nothing stands.
+   */
+  readonly lostAttachments: ReadonlySet<VolumeId>;
+  /**
+   * The uids of the attachments by which they are here, the one to set up under first; those of which nobody says one
+   * are missing. Something stands and was set up under another: quarantine (FN-01).
+   */
+  readonly attachmentUids: ReadonlyMap<VolumeId, readonly string[]>;
+}
+
+export const NOTHING_KNOWN: DesiredState = {
+  complete: false,
+  volumes: new Map(),
+  frozenPods: new Set(),
+  unknownOrigins: new Set(),
+  unresolved: [],
+  outOfService: false,
+  lostAttachments: new Set(),
+  attachmentUids: new Map(),
+};

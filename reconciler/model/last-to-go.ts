@@ -1,0 +1,87 @@
+/**
+ * What an emptyDir holds is gone for good when it goes, so it is the last of its pod to go (AP-12): while anything else
+ * of the pod cannot be taken down, something may still run there. Pure.
+ */
+import type { Failure } from '../../mount/failure.ts';
+import type { PodUid, PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import type { ActualState, ActualVolume } from './actual-state.ts';
+import type { DesiredState } from './desired-state.ts';
+import type { Operation } from './operation.ts';
+
+const NOTHING: ReadonlyMap<PublicationKey, Failure> = new Map();
+
+/**
+ * The places of an emptyDir that must not go yet, each with the reason for people. `whyUnknown`: why a pod may have
+ * something on the disk of which nobody knows; of what else it has the record may be lost.
+ */
+export function lastToGo(
+  volume: ActualVolume | undefined,
+  actual: ActualState,
+  desired: Pick<DesiredState, 'volumes' | 'doubt'>,
+  whyUnknown: (pod: PodUid) => Failure | undefined,
+): ReadonlyMap<PublicationKey, Failure> {
+  if (volume?.spec.kind !== 'empty-dir') return NOTHING;
+  const wanted = desired.volumes.get(volume.spec.id)?.publications;
+  const kept = new Map<PublicationKey, Failure>();
+  for (const [key, { spec }] of volume.publications) {
+    if (wanted?.has(key) === true) continue;
+    const { uid } = spec.pod;
+    const failure = desired.doubt ?? stillThere(uid, actual, desired) ?? notKnown(whyUnknown(uid));
+    if (failure !== undefined) kept.set(key, failure);
+  }
+  return kept;
+}
+
+/** The emptyDirs that may have waited for the end of this operation. */
+export function waitingFor(operation: Operation, actual: ActualState): readonly VolumeId[] {
+  if (operation.kind !== 'unpublish') return [];
+  return emptyDirsBeside([operation.publication], actual);
+}
+
+/** The emptyDirs of the pods that have these places. */
+export function emptyDirsBeside(places: readonly PublicationKey[], actual: ActualState): readonly VolumeId[] {
+  const pods = new Set<string>(places.map((key) => key.slice(0, key.indexOf('/'))));
+  const isOfPod = ({ publications }: ActualVolume): boolean =>
+    [...publications.values()].some(({ spec }) => pods.has(spec.pod.uid));
+  return [...actual.values()]
+    .filter((one) => one.spec.kind === 'empty-dir' && isOfPod(one))
+    .map(({ spec }) => spec.id);
+}
+
+function stillThere(
+  pod: PodUid,
+  actual: ActualState,
+  desired: Pick<DesiredState, 'volumes'>,
+): Failure | undefined {
+  for (const [id, volume] of actual) {
+    const { spec, publications } = volume;
+    if (spec.kind === 'empty-dir' || (spec.kind === 'orphan' && isOfAnother(volume, actual, desired)))
+      continue;
+    for (const [key, place] of publications) {
+      if (place.spec.pod.uid !== pod || desired.volumes.get(id)?.publications.has(key) === true) continue;
+      const name = place.spec.specName;
+      const message = `its data is deleted last, when all else of the pod is down, and volume ${name} is still there`;
+      return { code: 'removed-last', message, effect: 'none', blocker: name };
+    }
+  }
+  return undefined;
+}
+
+/** An orphan in the place of an emptyDir waits for that one itself; in a wanted place it is not to go. */
+function isOfAnother(
+  orphan: ActualVolume,
+  actual: ActualState,
+  desired: Pick<DesiredState, 'volumes'>,
+): boolean {
+  const emptyDirs = [...actual.values()].filter(({ spec }) => spec.kind === 'empty-dir');
+  const others = [...emptyDirs, ...desired.volumes.values()];
+  return [...orphan.publications.keys()].some((key) =>
+    others.some(({ publications }) => publications.has(key)),
+  );
+}
+
+function notKnown(because: Failure | undefined): Failure | undefined {
+  if (because === undefined) return undefined;
+  const message = `its data is deleted last, and what else of the pod is there is not known: ${because.message}`;
+  return { ...because, code: 'removed-last', message, effect: 'none' };
+}

@@ -1,0 +1,48 @@
+/** Every wait has a reason: the one current obstacle of each publication or volume that is not where it should be. */
+import type { Failure, FailureCode } from '../../mount/failure.ts';
+import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import type { OperationKind } from './operation.ts';
+import type { ToldStep } from './told-step.ts';
+
+/**
+ * `running`: an operation is under way, in the step that is told. `waiting-retry`: it failed and will be tried
+ * again. `waiting-change`: it failed in a way only a change of wish or driver can cure. `waiting-driver`: the driver is
+ * not registered. `waiting-turn`: another operation of the same volume, or the driver's lane, comes first. `blocked`:
+ * the wish itself lacks something. `gate-closed`: teardown waits until every source has been listed. `frozen`: teardown
+ * waits because what is wanted for this pod is not known. `quarantined`: another node may have the volume; it is set up
+ * again when this one is proven clean.
+ */
+export type ObstacleKind =
+  | 'running'
+  | 'waiting-retry'
+  | 'waiting-change'
+  | 'waiting-driver'
+  | 'waiting-turn'
+  | 'blocked'
+  | 'gate-closed'
+  | 'frozen'
+  | 'quarantined';
+
+export interface Obstacle {
+  readonly kind: ObstacleKind;
+  readonly volume: VolumeId;
+  /** Undefined when it is about the volume as a whole. */
+  readonly publication: PublicationKey | undefined;
+  /** The verb that would come next. */
+  readonly operation: OperationKind | undefined;
+  readonly code: FailureCode | undefined;
+  readonly message: string;
+  readonly blocker: string | undefined;
+  /** Host clock: when this obstacle (same kind and code) began. */
+  readonly sinceMs: number;
+  /** Host clock; undefined when no time-driven retry is planned. */
+  readonly nextRetryMs: number | undefined;
+  /** Failures in a row. */
+  readonly attempts: number;
+  /** Of one that is under way: what it is doing. */
+  readonly step: ToldStep | undefined;
+  /** Of one that is under way: its step has taken longer than twice its deadline. */
+  readonly overdue: boolean;
+  /** Of one that is under way again: what the try before ran into. */
+  readonly lastFailure: Failure | undefined;
+}

@@ -1,0 +1,246 @@
+/**
+ * The whole policy: for one volume, what to do next and why the rest has to wait. Pure: no await, no clock, no log.
+ *
+ * A volume climbs attach, stage, publish and descends the same way back, one rung at a time, so any step may be the
+ * last one before a crash. Teardown first, and of a place that its driver has ended to the end: wanted again, it is
+ * set up anew and never over what was left there.
+ */
+import type { Failure } from '../../mount/failure.ts';
+import type { Needs } from '../../plugins/plugin.ts';
+import {
+  FOUND_ON_DISK,
+  type PublicationKey,
+  type PublicationSpec,
+  type VolumeId,
+} from '../../plugins/volume.ts';
+import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
+import { whyAttachmentUnknown } from './attachment-identity.ts';
+import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
+import type { ObstacleKind } from './obstacle.ts';
+import type { Operation, OperationKind } from './operation.ts';
+import { type QuarantineReason, quarantineFailure } from './quarantine.ts';
+import { isGrowthDue } from './growth.ts';
+import { podsThatMustWait } from './single-pod.ts';
+import { isStageDead } from './sickness.ts';
+import { lateFailure, placesBeside } from './tombstone.ts';
+import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailure } from './staged-spec.ts';
+
+/** When teardown may act; the safety gates are data the planner cannot overlook. */
+export interface Gate
+  extends Pick<DesiredState, 'complete' | 'frozenPods' | 'unknownOrigins'>,
+    Partial<Pick<DesiredState, 'attachmentUids' | 'heldPods'>> {
+  /**
+   * The layout on disk has been read since the start, and this volume is surely published nowhere that nobody knows of:
+   * it must not be unstaged under such a publication (INV-1).
+   */
+  readonly layoutRead: boolean;
+  /** Why `layoutRead` is false, when more is known than that it was not read yet. */
+  readonly suspicion?: Failure | undefined;
+  /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (INV-9). */
+  readonly placesRead: boolean;
+  /** Of an orphan: places that another volume decides about; of an emptyDir: those that go last. With the reason. */
+  readonly claims?: ReadonlyMap<PublicationKey, Failure>;
+}
+
+/** Something that should happen and may not yet. */
+export interface Wait {
+  readonly kind: Extract<
+    ObstacleKind,
+    'waiting-driver' | 'blocked' | 'gate-closed' | 'frozen' | 'quarantined'
+  >;
+  readonly publication: PublicationKey | undefined;
+  readonly operation: OperationKind;
+  readonly failure: Failure | undefined;
+}
+
+export interface VolumePlan {
+  readonly operations: readonly Operation[];
+  readonly waits: readonly Wait[];
+}
+
+export interface PlanInput {
+  readonly volume: VolumeId;
+  readonly desired: DesiredVolume | undefined;
+  readonly actual: ActualVolume | undefined;
+  /** What today's driver says; undefined while it is not registered. */
+  readonly needs: Needs | undefined;
+  readonly gate: Gate;
+  /** Why it must not be used on this node; it is taken down, wanted or not, and whatever the gate says of its pods. */
+  readonly quarantine: QuarantineReason | undefined;
+}
+
+export function planVolume(input: PlanInput): VolumePlan {
+  const operations: Operation[] = [];
+  const waits: Wait[] = [];
+  if (input.actual !== undefined) {
+    if (input.quarantine === undefined) descend(input, input.actual, operations, waits);
+    else cleanUp(input, input.actual, operations, waits);
+    giveBackBeside(input, input.actual, operations, waits);
+  }
+  if (input.desired !== undefined) climb(input, input.desired, operations, waits);
+  return { operations, waits };
+}
+
+function descend(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
+  const { volume, desired, gate } = input;
+  const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
+    const pod = publication === undefined ? undefined : actual.publications.get(publication)?.spec.pod.uid;
+    const hold = pod === undefined ? undefined : gate.heldPods?.get(pod);
+    const claim = publication === undefined ? undefined : gate.claims?.get(publication);
+    const suspicion = publication === undefined && gate.complete ? gate.suspicion : undefined;
+    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? (hold ?? claim) : suspicion });
+  };
+  for (const [publication, { spec }] of actual.publications) {
+    const isKept = desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication);
+    if (isKept) continue;
+    const held = heldBack(gate, spec);
+    if (held !== undefined) wait(held, 'unpublish', publication);
+    else if (input.needs === undefined) wait('waiting-driver', 'unpublish', publication);
+    else operations.push({ kind: 'unpublish', volume, publication });
+  }
+  const kind = actual.staged.kind !== 'absent' ? 'unstage' : 'detach';
+  const isWanted = desired !== undefined && !isToBeRenewed(desired, actual);
+  if (isWanted || actual.publications.size > 0 || isOnTheGround(actual)) return;
+  if (!gate.complete || !gate.layoutRead) wait('gate-closed', kind);
+  else if (input.needs === undefined) wait('waiting-driver', kind);
+  else operations.push({ kind, volume });
+}
+
+/** No pod was told of these places since the volume was down the last time, so no wish keeps them. */
+function giveBackBeside(
+  { volume, needs }: PlanInput,
+  actual: ActualVolume,
+  operations: Operation[],
+  waits: Wait[],
+): void {
+  const next = placesBeside(actual).map(
+    ({ key }): Operation => ({ kind: 'unpublish', volume, publication: key, beside: true }),
+  );
+  if (needs === undefined) waits.push(...waitingFor(next, 'waiting-driver', undefined));
+  else operations.push(...next);
+}
+
+/** In quarantine: down to the last rung but the attachment, and then the proof. */
+function cleanUp(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
+  const { volume, gate } = input;
+  const next: readonly Operation[] =
+    actual.publications.size > 0
+      ? [...actual.publications.keys()].map((publication) => ({ kind: 'unpublish', volume, publication }))
+      : stepsOfCleaning(volume, actual);
+  const [first] = next;
+  if (first === undefined) return;
+  const late = first.kind === 'clean' ? lateFailure(actual) : undefined;
+  // What comes after the proof would be used behind it.
+  if (late !== undefined) waits.push(...waitingFor(next, 'blocked', late));
+  // Before, it may be staged and nobody knows.
+  else if (first.kind !== 'unpublish' && !gate.layoutRead)
+    waits.push(...waitingFor(next, 'gate-closed', gate.suspicion));
+  else if (first.kind !== 'clean' && input.needs === undefined)
+    waits.push(...waitingFor(next, 'waiting-driver', undefined));
+  else operations.push(...next);
+}
+
+function stepsOfCleaning(volume: VolumeId, actual: ActualVolume): readonly Operation[] {
+  if (actual.staged.kind !== 'absent') return [{ kind: 'unstage', volume }];
+  return actual.quarantine?.verified === false ? [{ kind: 'clean', volume }] : [];
+}
+
+/** Unknown is not unwanted (decision 8): why this publication may not be taken down now. */
+function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' | undefined {
+  if (!gate.complete) return 'gate-closed';
+  // What was found on disk may come from any source that cannot be read now.
+  const { origin, pod } = spec;
+  const isUnknown = origin === FOUND_ON_DISK ? gate.unknownOrigins.size > 0 : gate.unknownOrigins.has(origin);
+  const isClaimed = gate.claims?.has(spec.key) ?? false;
+  const isHeld = gate.heldPods?.has(pod.uid) ?? false;
+  return isUnknown || isClaimed || isHeld || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
+}
+
+function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
+  const { actual } = input;
+  if (actual !== undefined && input.quarantine === undefined && isToBeRenewed(desired, actual)) {
+    const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
+    for (const publication of places) {
+      const failure = renewalFailure(desired, actual, publication);
+      waits.push({ kind: 'blocked', operation: 'publish', publication, failure });
+    }
+    return;
+  }
+  // Without its driver the rungs of the last time tell what would come next.
+  const { next, refused } = nextClimb(input, input.needs ?? actual?.needs, desired);
+  waits.push(...refused);
+  if (next.length === 0) return;
+  const blocked = desired.blocked ?? whyAttachmentUnknown(input.gate, actual);
+  if (input.quarantine !== undefined)
+    waits.push(...waitingFor(next, 'quarantined', quarantineFailure(input.quarantine)));
+  else if (blocked !== undefined) waits.push(...waitingFor(next, 'blocked', blocked));
+  else if (input.needs === undefined) waits.push(...waitingFor(next, 'waiting-driver', undefined));
+  else operations.push(...next);
+}
+
+interface Climb {
+  readonly next: readonly Operation[];
+  /** Of a volume for one pod alone, or that stands otherwise than it is wanted: the pods that come after it. */
+  readonly refused: readonly Wait[];
+}
+
+function nextClimb(
+  { volume, actual, gate }: PlanInput,
+  needs: Needs | undefined,
+  desired: DesiredVolume,
+): Climb {
+  const missing = [...desired.publications.values()].filter((wanted) => {
+    const { key } = wanted.spec;
+    const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key);
+    return !isThere(wanted, actual?.publications.get(key)) && !isGivenBack;
+  });
+  const cannotBeServed = placesThatCannotBeServed(desired, actual);
+  const comesLater = podsThatMustWait(desired, actual, gate.placesRead);
+  const mustWait = (place: PublicationSpec): Failure | undefined =>
+    cannotBeServed(place) ?? comesLater(place);
+  const refused = missing.flatMap(({ spec }): readonly Wait[] => {
+    const failure = mustWait(spec);
+    return failure === undefined
+      ? []
+      : [{ kind: 'blocked', operation: 'publish', publication: spec.key, failure }];
+  });
+  const arriving = missing.filter(({ spec }) => mustWait(spec) === undefined);
+  // Found on disk as what it is not wanted as: nobody knows how it would be set up again.
+  if (actual?.guessed === true && arriving.length === 0 && refused.length > 0) return { next: [], refused };
+  const isDue = (needed: boolean | undefined, presence: Presence | undefined): boolean => {
+    return (
+      needed === true &&
+      (presence?.kind === 'unsure' || (presence?.kind !== 'present' && arriving.length > 0))
+    );
+  };
+  // Of a dead one nothing is set up; who has it surely may be refreshed, which takes nothing away.
+  if (isStageDead(actual)) return { next: publishOf(volume, arriving), refused };
+  if (isDue(needs?.attach, actual?.attached)) return { next: [{ kind: 'attach', volume }], refused };
+  if (isDue(needs?.stage, actual?.staged)) return { next: [{ kind: 'stage', volume }], refused };
+  const publish = publishOf(volume, arriving);
+  const growth = isGrowthDue(needs, desired, actual);
+  // Before the first place, a volume too small is grown first; one that is used is grown beside what else there is.
+  if (growth === 'first') return { next: [{ kind: 'expand', volume }], refused };
+  return { next: growth === 'beside' ? [...publish, { kind: 'expand', volume }] : publish, refused };
+}
+
+function publishOf(volume: VolumeId, places: readonly DesiredPublication[]): readonly Operation[] {
+  return places.map(({ spec }) => ({ kind: 'publish', volume, publication: spec.key }));
+}
+
+function isThere(wanted: DesiredPublication, actual: ActualPublication | undefined): boolean {
+  return actual?.presence.kind === 'present' && actual.generation === wanted.generation;
+}
+
+function waitingFor(
+  next: readonly Operation[],
+  kind: Wait['kind'],
+  failure: Failure | undefined,
+): readonly Wait[] {
+  return next.map((operation) => ({
+    kind,
+    operation: operation.kind,
+    publication: 'publication' in operation ? operation.publication : undefined,
+    failure,
+  }));
+}

@@ -1,0 +1,62 @@
+/** A file system that serves no more under a volume that stands, and what follows from that. Pure. */
+import { isHeld } from './group-doubt.ts';
+import type { Failure } from '../../mount/failure.ts';
+import type { PublicationKey } from '../../plugins/volume.ts';
+import type { ActualPublication, ActualVolume, Outcome } from './actual-state.ts';
+import type { Operation } from './operation.ts';
+
+/**
+ * Known in this life only: before the next pod is let in the kernel is asked anyway. `stage`: new pods would be
+ * published from it. `place`: a pod that has it sees it, or nobody knows (it does not answer).
+ */
+export interface Sickness {
+  readonly failure: Failure;
+  readonly of: 'stage' | 'place';
+}
+
+/** After an operation: what it ran into, or that what it set up or took down is another one now. */
+export function noteSickness(volume: ActualVolume, operation: Operation, outcome: Outcome): ActualVolume {
+  const { kind } = operation;
+  if (outcome.kind === 'failed') {
+    const { failure } = outcome;
+    if (failure.code !== 'file-system-dead' || !volume.needs.stage) return volume;
+    return kind === 'stage' || kind === 'publish'
+      ? { ...volume, sickness: { failure, of: 'stage' } }
+      : volume;
+  }
+  return kind === 'stage' || kind === 'unstage' ? { ...volume, sickness: undefined } : volume;
+}
+
+/** Nothing is published from it any more; it is taken down when no pod has it, and set up anew. */
+export function isStageDead(volume: ActualVolume | undefined): boolean {
+  return volume?.sickness?.of === 'stage' && volume.staged.kind !== 'absent';
+}
+
+/** No pod surely has it: what may be left in places shows the dead one, or nothing. */
+export function isFreeToRenew({ publications }: ActualVolume): boolean {
+  return ![...publications.values()].some(isHeld);
+}
+
+/** Published and found dead, as the volume of a driver that does not stage is: only another mount can serve. */
+export function isDeadPlace({ presence }: ActualPublication): boolean {
+  if (presence.kind !== 'unsure' || typeof presence.because === 'string') return false;
+  return presence.because.code === 'file-system-dead';
+}
+
+/** Why a pod that comes does not have what stands; undefined when it has it, or nothing is dead. */
+export function deadStageFailure(
+  known: ActualVolume | undefined,
+  place: PublicationKey,
+): Failure | undefined {
+  const failure = known?.sickness?.failure;
+  if (known === undefined || failure === undefined || !isStageDead(known)) return undefined;
+  if (known.publications.get(place)?.presence.kind === 'present') return undefined;
+  const pods = [...known.publications.values()]
+    .filter(isHeld)
+    .map(({ spec: { pod } }) => (pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`));
+  if (pods.length === 0)
+    return { ...failure, message: `${failure.message}; no pod has it: it is taken down first` };
+  const users = pods.join(', ');
+  const message = `${failure.message}; it is set up anew when no pod has it any more: delete ${users}`;
+  return { ...failure, message: message.slice(0, 1_024), blocker: users };
+}

@@ -1,0 +1,306 @@
+/**
+ * A call whose end nobody heard may take effect minutes later, whatever was asked and answered meanwhile: the handler
+ * ends with the deadline, and the mount(8) that it started goes on (DR-05, RC-04). So of each such call a tombstone
+ * stays in the volume's record: what was asked, and until when it can still come. What comes is given back through the
+ * driver, because only the driver knows what else it holds; and at the end it is given back once more, seen or not,
+ * because not every effect is a mount. Pure.
+ */
+import type { Failure } from '../../mount/failure.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
+import type { MountTable } from '../../mount/mount-table.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import type { PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
+import { type ActualVolume, isOnTheGround, type Outcome, type Presence } from './actual-state.ts';
+import type { Operation } from './operation.ts';
+import { isSame as isSameSpec } from './staged-spec.ts';
+
+export interface Tombstone {
+  /** What was asked. Of the way down only `detach`: what else comes late is missed where it was mounted. */
+  readonly operation: 'attach' | 'stage' | 'publish' | 'detach';
+  /** Of a publish: where. */
+  readonly publication?: PublicationSpec | undefined;
+  /** As its driver was told, where the volume was set up otherwise since. */
+  readonly spec?: VolumeSpec | undefined;
+  /** Milliseconds since the epoch. Undefined: nothing is in doubt but the call that is open. */
+  readonly untilWallMs?: number | undefined;
+  /** The call is being made: written down before it is, for the case that nobody hears how it ends. */
+  readonly open?: true | undefined;
+  /**
+   * Of a publish while the volume stands as something else: it is given back beside that, because its arrival was seen
+   * and more may come, or for the last time because its time is over.
+   */
+  readonly givenBack?: 'arrived' | 'at-last' | undefined;
+}
+
+/** A volume has one for each place that a call is in doubt of; more pods than this do not come and go meanwhile. */
+export const TOMBSTONES_MAX = 32;
+
+export function tombstonesOf({ tombstones }: ActualVolume): readonly Tombstone[] {
+  return tombstones ?? [];
+}
+
+/** As it is to be written down before the call is made. */
+export function withOpenCall(volume: ActualVolume, operation: Operation): ActualVolume {
+  const asked = askedBy(volume, operation);
+  if (asked === undefined) return volume;
+  const before = tombstonesOf(volume).find((one) => isSame(one, asked));
+  return replaced(volume, asked, { ...(before ?? asked), open: true });
+}
+
+/**
+ * What the end of the call says of it: answered, with whatever, this one has ended, and an older one may still come,
+ * after the next teardown, too; not answered, it may come until then.
+ */
+export function withCallEnded(
+  volume: ActualVolume,
+  operation: Operation,
+  outcome: Outcome,
+  untilWallMs: number,
+): ActualVolume {
+  const asked = askedBy(volume, operation);
+  if (asked === undefined) return volume;
+  const before = tombstonesOf(volume).find((one) => isSame(one, asked));
+  if (outcome.kind === 'failed' && outcome.failure.unanswered === true)
+    return replaced(volume, asked, { ...asked, untilWallMs });
+  if (before === undefined) return volume;
+  return replaced(volume, asked, before.untilWallMs === undefined ? undefined : closed(before));
+}
+
+/** Found at a start: nobody hears any more how a call ended that was open, and a clock may have been put back. */
+export function withNobodyListening(volume: ActualVolume, untilWallMs: number): ActualVolume {
+  if (volume.tombstones === undefined) return volume;
+  const tombstones = volume.tombstones.map((one) => {
+    const isOpen = one.open === true || one.untilWallMs === undefined;
+    return { ...closed(one), untilWallMs: isOpen ? untilWallMs : Math.min(one.untilWallMs, untilWallMs) };
+  });
+  return { ...volume, tombstones };
+}
+
+/**
+ * Found after a reboot: what was started on this machine has ended with its boot and comes no more, so what may have
+ * come before is given back now: mounts are gone, and what a driver keeps on disk is not. What a controller was asked
+ * goes on.
+ */
+export function withBootEnded(volume: ActualVolume): ActualVolume {
+  const ended = tombstonesOf(volume).filter(
+    ({ operation }) => operation === 'stage' || operation === 'publish',
+  );
+  return ended.reduce(raisedForGood, volume);
+}
+
+/** Set up otherwise than before: what was asked before keeps its own specification. */
+export function pinnedTombstones(known: ActualVolume, spec: VolumeSpec): ActualVolume['tombstones'] {
+  if (known.tombstones === undefined || isSameSpec(known.spec, spec)) return known.tombstones;
+  return known.tombstones.map((one) => ({ ...one, spec: one.spec ?? known.spec }));
+}
+
+/** The volume with nothing that was due any more: what may have come is in doubt, and so it is given back. */
+export function withDueRaised(volume: ActualVolume, nowWallMs: number): ActualVolume {
+  const due = tombstonesOf(volume).filter((one) => isDue(one, nowWallMs));
+  return due.reduce(raisedForGood, volume);
+}
+
+/** What the kernel shows where nothing should be is in doubt; its tombstone stays, since more may come. */
+export function withArrivedRaised(volume: ActualVolume, table: MountTable, layout: Layout): ActualVolume {
+  const arrived = tombstonesOf(volume).filter((one) =>
+    pathsOf(volume, one, layout).some((path) => table.at(path).length > 0),
+  );
+  return arrived.reduce(
+    (now, one) => (isElsewhere(now, one) ? markedFor(now, one, 'arrived') : raise(now, one)),
+    volume,
+  );
+}
+
+/**
+ * Places of pods that are to be given back although the volume stands, because it stands as something else, elsewhere:
+ * with it they do not go, and it must not wait for them to go.
+ */
+export function placesBeside(volume: ActualVolume): readonly PublicationSpec[] {
+  return tombstonesOf(volume).flatMap((one) =>
+    one.givenBack !== undefined && isElsewhere(volume, one) ? (one.publication ?? []) : [],
+  );
+}
+
+/** The one of `placesBeside`, with the specification under which its driver was asked. */
+export function placeBeside(volume: ActualVolume, key: PublicationKey): PlaceBeside | undefined {
+  const one = tombstoneBeside(volume, key);
+  if (one?.publication === undefined) return undefined;
+  return { spec: one.spec ?? volume.spec, publication: one.publication };
+}
+
+export interface PlaceBeside {
+  readonly spec: VolumeSpec;
+  readonly publication: PublicationSpec;
+}
+
+/** `now` without what was given back beside it; `before`: as it was when that was asked. */
+export function withGivenBack(now: ActualVolume, before: ActualVolume, key: PublicationKey): ActualVolume {
+  const given = tombstoneBeside(before, key);
+  if (given === undefined) return now;
+  const { givenBack, ...rest } = given;
+  return replaced(now, given, givenBack === 'at-last' ? undefined : rest);
+}
+
+/** When the next of them is due; undefined without any, or while the only ones are open, being given back or wait. */
+export function nextDueWallMs(volume: ActualVolume): number | undefined {
+  const times = tombstonesOf(volume).flatMap((one) =>
+    one.untilWallMs === undefined || isSettledElsewhere(volume, one) ? [] : [one.untilWallMs],
+  );
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Places of pods that nobody wonders about: what comes there is known to belong to the volume. */
+export function latePlaces(volume: ActualVolume): readonly PlaceBeside[] {
+  return tombstonesOf(volume).flatMap(({ publication, spec = volume.spec }) =>
+    publication === undefined ? [] : [{ spec, publication }],
+  );
+}
+
+/** Why nobody can say yet that the volume is clean. */
+export function lateFailure(volume: ActualVolume): Failure | undefined {
+  const [one] = tombstonesOf(volume);
+  if (one === undefined) return undefined;
+  const until = one.untilWallMs === undefined ? '' : ` until ${new Date(one.untilWallMs).toISOString()}`;
+  const message = `${titleOf(one)} was given up without an answer and may still take effect${until}`;
+  return { code: 'late-effect', message, effect: 'none' };
+}
+
+/** `publish for pod default/web`. */
+export function titleOf({ operation, publication }: Tombstone): string {
+  if (publication === undefined) return operation;
+  const { namespace, name, uid } = publication.pod;
+  return `${operation} for pod ${name === '' ? uid : `${namespace}/${name}`}`;
+}
+
+function askedBy(volume: ActualVolume, operation: Operation): Tombstone | undefined {
+  if (volume.spec.kind !== 'csi') return undefined;
+  switch (operation.kind) {
+    case 'attach':
+    case 'detach':
+    case 'stage':
+      return { operation: operation.kind };
+    case 'publish': {
+      const publication = volume.publications.get(operation.publication)?.spec;
+      return publication === undefined ? undefined : { operation: 'publish', publication };
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** What was asked of the same place under another specification is another call, and may be elsewhere. */
+function isSame(a: Tombstone, b: Tombstone): boolean {
+  return (
+    a.operation === b.operation &&
+    a.publication?.key === b.publication?.key &&
+    (a.spec === b.spec || isSameSpec(a.spec, b.spec))
+  );
+}
+
+function tombstoneBeside(volume: ActualVolume, key: PublicationKey): Tombstone | undefined {
+  return tombstonesOf(volume).find(
+    (one) => one.givenBack !== undefined && one.publication?.key === key && isElsewhere(volume, one),
+  );
+}
+
+/** Nothing more comes of it. */
+function raisedForGood(volume: ActualVolume, one: Tombstone): ActualVolume {
+  return isElsewhere(volume, one)
+    ? markedFor(volume, one, 'at-last')
+    : replaced(raise(volume, one), one, undefined);
+}
+
+/** Of a stage there is nothing to do beside what stands: its driver may take the one for the other. */
+function markedFor(
+  volume: ActualVolume,
+  one: Tombstone,
+  givenBack: NonNullable<Tombstone['givenBack']>,
+): ActualVolume {
+  const isMarked = one.givenBack === givenBack || one.givenBack === 'at-last';
+  if (isMarked || !isBesideWhatStands(volume, one)) return volume;
+  return replaced(volume, one, { ...one, givenBack });
+}
+
+function replaced(volume: ActualVolume, rung: Tombstone, by: Tombstone | undefined): ActualVolume {
+  const others = tombstonesOf(volume).filter((one) => !isSame(one, rung));
+  const all = by === undefined ? others : [...others, by];
+  const { tombstones: _, ...rest } = volume;
+  return all.length === 0 ? rest : { ...rest, tombstones: all.slice(-TOMBSTONES_MAX) };
+}
+
+function closed({ open: _, ...rest }: Tombstone): Tombstone {
+  return rest;
+}
+
+function isDue({ open, untilWallMs }: Tombstone, nowWallMs: number): boolean {
+  return open !== true && untilWallMs !== undefined && untilWallMs <= nowWallMs;
+}
+
+/** It stands as something else now, with other places than those that were asked for. */
+function isElsewhere(volume: ActualVolume, { operation, spec = volume.spec }: Tombstone): boolean {
+  if (operation === 'attach' || operation === 'detach') return false;
+  if (isDown(volume) || spec.kind !== 'csi' || volume.spec.kind !== 'csi') return false;
+  const { mode, lifecycle, specName } = volume.spec;
+  return (
+    mode !== spec.mode || lifecycle !== spec.lifecycle || (mode === 'Block' && specName !== spec.specName)
+  );
+}
+
+/** In quarantine it comes down no further than to its attachment. */
+function isDown(volume: ActualVolume): boolean {
+  const isUnused = volume.staged.kind === 'absent' && volume.publications.size === 0;
+  return volume.quarantine === undefined ? isOnTheGround(volume) : isUnused;
+}
+
+/** An inline volume ends with a place of it, wherever that is. */
+function isBesideWhatStands(volume: ActualVolume, { operation, spec = volume.spec }: Tombstone): boolean {
+  if (operation !== 'publish' || spec.kind !== 'csi' || volume.spec.kind !== 'csi') return false;
+  return spec.lifecycle === 'Persistent' && volume.spec.lifecycle === 'Persistent';
+}
+
+/** It is due for nothing more: it goes with the call that gives it back, or waits until the volume is down. */
+function isSettledElsewhere(volume: ActualVolume, one: Tombstone): boolean {
+  if (!isElsewhere(volume, one)) return false;
+  return one.givenBack === 'at-last' || !isBesideWhatStands(volume, one);
+}
+
+const CAME_LATE: Presence = {
+  kind: 'unsure',
+  because: {
+    code: 'late-effect',
+    message: 'a call that was given up without an answer may have taken effect since: it is given back',
+    effect: 'unknown',
+  },
+};
+
+/** What the ladder knows of the rung already, it takes care of. */
+function raise(volume: ActualVolume, tombstone: Tombstone): ActualVolume {
+  const { operation, publication, spec = volume.spec } = tombstone;
+  const now = isDown(volume) ? { ...volume, spec, tombstones: pinnedTombstones(volume, spec) } : volume;
+  // Taken away late, it is asked for again where it is wanted.
+  if (operation === 'detach') return now.attached.kind === 'present' ? { ...now, attached: CAME_LATE } : now;
+  if (operation === 'attach') return now.attached.kind === 'absent' ? { ...now, attached: CAME_LATE } : now;
+  // The stage below may have been kept busy by it when it was undone.
+  const staged = now.needs.stage && now.staged.kind === 'absent' ? CAME_LATE : now.staged;
+  if (operation === 'stage') return { ...now, staged };
+  if (publication === undefined || now.publications.has(publication.key)) return now;
+  const place = {
+    spec: publication,
+    presence: CAME_LATE,
+    generation: undefined,
+    mount: undefined,
+    untold: true,
+  } as const;
+  return { ...now, staged, publications: new Map([...now.publications, [publication.key, place]]) };
+}
+
+function pathsOf(volume: ActualVolume, tombstone: Tombstone, layout: Layout): readonly AbsolutePath[] {
+  const { operation, publication, spec = volume.spec } = tombstone;
+  if (spec.kind !== 'csi' || operation === 'attach' || operation === 'detach') return [];
+  if (operation === 'stage') return volume.staged.kind === 'absent' ? [layout.stagingPath(spec)] : [];
+  const isTaken = publication !== undefined && volume.publications.has(publication.key);
+  if (publication === undefined || (isTaken && !isElsewhere(volume, tombstone))) return [];
+  return spec.mode === 'Block'
+    ? [layout.mountPoint(spec, publication), layout.blockPublication(publication).published]
+    : [layout.mountPoint(spec, publication)];
+}

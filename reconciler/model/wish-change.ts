@@ -1,0 +1,37 @@
+/** Did the wish for a volume change in a way that makes another try worth while? */
+import type { VolumeId } from '../../plugins/volume.ts';
+import type { DesiredVolume } from './desired-state.ts';
+
+/** By which wish each volume was planned last. */
+export interface HeededWishes {
+  /** The volume is about to be planned by this one: is another try worth while because of it? */
+  isNews(volume: VolumeId, wanted: DesiredVolume | undefined): boolean;
+}
+
+export function createHeededWishes(): HeededWishes {
+  const heeded = new Map<VolumeId, DesiredVolume>();
+  return {
+    isNews(volume, wanted) {
+      const before = heeded.get(volume);
+      if (wanted === before) return false;
+      if (wanted === undefined) heeded.delete(volume);
+      else heeded.set(volume, wanted);
+      return wanted !== undefined && !isSameWish(before, wanted);
+    },
+  };
+}
+
+/** True when nothing that an operation depends on differs; then back-off goes on. */
+function isSameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
+  if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
+  if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish)
+    return false;
+  if (before.secrets.controllerPublish !== after.secrets.controllerPublish) return false;
+  if (before.size?.bytes !== after.size?.bytes || before.secrets.expand !== after.secrets.expand)
+    return false;
+  if (before.publications.size !== after.publications.size) return false;
+  for (const [key, wanted] of after.publications) {
+    if (before.publications.get(key)?.generation !== wanted.generation) return false;
+  }
+  return JSON.stringify(before.spec) === JSON.stringify(after.spec);
+}

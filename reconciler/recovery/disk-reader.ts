@@ -1,0 +1,94 @@
+/** Reads the layout and remembers whether anything could not be read: missing is an answer, unreadable is not. */
+import type { Failure } from '../../mount/failure.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
+import { below } from '../../mount/host.ts';
+import { isDriverName } from '../../plugins/volume.ts';
+import type { UnreadPlace } from './unattributed-mounts.ts';
+
+const ENTRIES_MAX = 100_000;
+const VOL_DATA_BYTES_MAX = 65_536;
+
+export interface VolumeData {
+  readonly driver: string;
+  readonly volumeHandle: string;
+  /** `Ephemeral`: written inline in its pod, neither attached nor staged. */
+  readonly lifecycle: 'Persistent' | 'Ephemeral';
+}
+
+export interface DiskReader {
+  /** Sorted, without those that begin with a dot; empty when the directory is missing or cannot be read. */
+  names(directory: AbsolutePath): Promise<readonly string[]>;
+  /** As `names`, with what a crash in the making of a file left: `.<name>.tmp` counts as `<name>`. */
+  namesBegun(directory: AbsolutePath): Promise<readonly string[]>;
+  exists(path: AbsolutePath): Promise<boolean>;
+  /** `nothing`: missing, empty or damaged, as after a power cut (k/k#108217). `unknown`: it could not be read now. */
+  volData(directory: AbsolutePath): Promise<VolumeData | 'nothing' | 'unknown'>;
+  /** False once anything could not be read. */
+  complete(): boolean;
+  /** Directories and files that could not be looked at, each with its path as blocker. */
+  unlisted(): readonly Failure[];
+  /** As `unlisted`: the directories whose vol_data.json could not be read. */
+  unreadPapers(): readonly UnreadPaper[];
+  /** Both, each with what it is about. */
+  unreadDirectories(): readonly UnreadPlace[];
+}
+
+export interface UnreadPaper {
+  readonly directory: AbsolutePath;
+  readonly failure: Failure;
+}
+
+/** How Host.writeFile calls a file until it is whole. */
+const BEGUN_FILE = /^\.(.+)\.tmp$/;
+
+export function createDiskReader(host: Host): DiskReader {
+  const unlisted: UnreadPlace[] = [];
+  const unreadPapers: UnreadPaper[] = [];
+  const note = (path: AbsolutePath, failure: Failure): void => {
+    unlisted.push({ path, failure: { ...failure, blocker: path } });
+  };
+  async function list(directory: AbsolutePath): Promise<readonly string[]> {
+    const listed = await host.listDirectory(directory, ENTRIES_MAX);
+    if (listed.ok) return [...listed.value].sort();
+    if (listed.failure.code !== 'path-missing') note(directory, listed.failure);
+    return [];
+  }
+  return {
+    names: async (directory) => (await list(directory)).filter((name) => !name.startsWith('.')),
+    namesBegun: async (directory) => [
+      ...new Set((await list(directory)).map((name) => BEGUN_FILE.exec(name)?.[1] ?? name)),
+    ],
+    async exists(path) {
+      const facts = await host.inspect(path);
+      if (!facts.ok) note(path, facts.failure);
+      return !facts.ok || facts.value.kind !== 'absent';
+    },
+    async volData(directory) {
+      const content = await host.readFile(below(directory, 'vol_data.json'), VOL_DATA_BYTES_MAX);
+      if (content.ok) return parseVolumeData(Buffer.from(content.value).toString('utf8')) ?? 'nothing';
+      if (content.failure.code === 'path-missing') return 'nothing';
+      unreadPapers.push({ directory, failure: { ...content.failure, blocker: directory } });
+      return 'unknown';
+    },
+    complete: () => unlisted.length === 0 && unreadPapers.length === 0,
+    unlisted: () => unlisted.map(({ failure }) => failure),
+    unreadPapers: () => unreadPapers,
+    unreadDirectories: () => [
+      ...unreadPapers.map(({ directory, failure }) => ({ path: directory, failure })),
+      ...unlisted,
+    ],
+  };
+}
+
+function parseVolumeData(text: string): VolumeData | undefined {
+  try {
+    const data: unknown = JSON.parse(text);
+    if (typeof data !== 'object' || data === null) return undefined;
+    const { driverName: driver, volumeHandle, volumeLifecycleMode } = data as Record<string, unknown>;
+    if (typeof driver !== 'string' || typeof volumeHandle !== 'string') return undefined;
+    const lifecycle = volumeLifecycleMode === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
+    return isDriverName(driver) && volumeHandle !== '' ? { driver, volumeHandle, lifecycle } : undefined;
+  } catch {
+    return undefined;
+  }
+}

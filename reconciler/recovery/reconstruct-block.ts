@@ -1,0 +1,126 @@
+/**
+ * Block volumes in the kubelet's layout. What is left of one may be any of: the link in the pod, the driver's target,
+ * our bind of it, the staging directory. One of them is enough to find it. When its vol_data.json says nothing any
+ * more, nobody knows whose volume it was: what is left of it in a pod is an orphan and can only be taken down.
+ */
+import { below, type Host } from '../../mount/host.ts';
+import { escapePlugin, type Layout } from '../../plugins/layout/layout.ts';
+import { removeEmptyBlockDirectories } from '../../plugins/layout/block-directory.ts';
+import { removeUnlessInUse } from '../../plugins/layout/pod-directory.ts';
+import { isObjectName, parsePodUid, type PublicationSpec, SPEC_PLUGIN } from '../../plugins/volume.ts';
+import type { ActualState } from '../model/actual-state.ts';
+import type { DiskReader } from './disk-reader.ts';
+import { type Finds, foundCsiSpec, foundPublication, orphanSpec } from './reconstructed.ts';
+
+/** Directories beside those of the volumes; no volume has such a name, and what is in them is not its. */
+const SHARED_NAMES: ReadonlySet<string> = new Set(['staging', 'publish']);
+
+/** By the name of the volume, the pods that have anything of it; none: only its shared directories are left. */
+export type BlockPlaces = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Every place on disk, listed once for all that is asked about it; `pods` are the names in the pods' directory. */
+export async function listBlockPlaces(
+  disk: DiskReader,
+  layout: Layout,
+  pods: readonly string[],
+): Promise<BlockPlaces> {
+  const places = new Map<string, Set<string>>();
+  for (const directory of [layout.blockDevices, below(layout.blockDevices, 'publish')])
+    for (const specName of await disk.names(directory))
+      if (isVolumeName(specName)) places.set(specName, new Set());
+  for (const [specName, ofVolume] of places) {
+    for (const pod of await disk.names(below(layout.blockDevices, 'publish', specName))) ofVolume.add(pod);
+    for (const pod of await disk.namesBegun(below(layout.blockDevices, specName, 'dev'))) ofVolume.add(pod);
+  }
+  for (const pod of pods) {
+    const links = below(layout.pods, pod, 'volumeDevices', escapePlugin(SPEC_PLUGIN.csi));
+    for (const specName of await disk.names(links))
+      if (isVolumeName(specName)) places.set(specName, (places.get(specName) ?? new Set()).add(pod));
+  }
+  return places;
+}
+
+/** Adds every place of a block volume that nobody knows and that is asked for. */
+export async function addBlockPlaces(
+  disk: DiskReader,
+  layout: Layout,
+  finds: Finds,
+  places: BlockPlaces,
+  isAskedFor: (place: PublicationSpec) => boolean,
+): Promise<void> {
+  for (const [specName, pods] of places)
+    for (const pod of pods) await addPlace(disk, layout, finds, { pod, specName, isAskedFor });
+}
+
+interface Place {
+  readonly pod: string;
+  readonly specName: string;
+  readonly isAskedFor: (place: PublicationSpec) => boolean;
+}
+
+async function addPlace(disk: DiskReader, layout: Layout, finds: Finds, place: Place): Promise<void> {
+  const { specName } = place;
+  const pod = parsePodUid(place.pod);
+  if (pod === undefined) return;
+  const publication = foundPublication(pod, specName);
+  if (finds.isKnownPlace(publication.key) || !place.isAskedFor(publication)) return;
+  const { held, data: directory } = layout.blockPublication(publication);
+  const data = await disk.volData(directory);
+  if (data === 'unknown') return;
+  if (data === 'nothing') {
+    // It may have begun to be published while the scan went, and then it is a volume that is known.
+    if (!finds.isBelieved(publication.key)) finds.place(orphanSpec(held), false, publication);
+    return;
+  }
+  const spec = foundCsiSpec(data, specName, 'Block');
+  finds.place(spec, await disk.exists(layout.stagingPath(spec)), publication);
+}
+
+/**
+ * Adds what is staged and nobody knows. `tidies`: empty directories of a volume that nothing tells of are removed.
+ */
+export async function scanBlockStaging(
+  scan: { readonly host: Host; readonly layout: Layout; readonly known: ActualState },
+  disk: DiskReader,
+  finds: Finds,
+  { places, tidies }: { readonly places: BlockPlaces; readonly tidies: boolean },
+): Promise<void> {
+  const { host, layout, known } = scan;
+  const staging = below(layout.blockDevices, 'staging');
+  const explained = stagedNames(known);
+  const volumeData = (specName: string) => disk.volData(below(layout.blockDevices, specName, 'data'));
+  for (const specName of await disk.names(staging)) {
+    if (!isVolumeName(specName) || explained.has(specName)) continue;
+    const data = await volumeData(specName);
+    if (data === 'nothing' && tidies) {
+      await removeUnlessInUse(host, below(staging, specName));
+      await removeEmptyBlockDirectories(host, layout, specName);
+    }
+    if (typeof data !== 'string') finds.staged(foundCsiSpec(data, specName, 'Block'));
+  }
+  if (!tidies) return;
+  // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
+  const believed = new Set([...blockNames(known), ...blockNames(finds.all())]);
+  for (const [specName, pods] of places) {
+    if (pods.size > 0 || believed.has(specName) || (await volumeData(specName)) === 'unknown') continue;
+    // It may have become known since.
+    if (!blockNames(known).includes(specName)) await removeEmptyBlockDirectories(host, layout, specName);
+  }
+}
+
+function blockNames(state: ActualState): readonly string[] {
+  return [...state.values()].flatMap(({ spec }) => {
+    return spec.kind === 'csi' && spec.mode === 'Block' ? [spec.specName] : [];
+  });
+}
+
+function stagedNames(known: ActualState): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { spec, staged } of known.values())
+    if (spec.kind === 'csi' && spec.mode === 'Block' && staged.kind !== 'absent') names.add(spec.specName);
+  return names;
+}
+
+function isVolumeName(name: string): boolean {
+  return isObjectName(name) && !SHARED_NAMES.has(name);
+}

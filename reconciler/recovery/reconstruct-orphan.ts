@@ -1,0 +1,170 @@
+/** What is mounted, or left, in the places of volumes and that nothing explains; and what of it is gone again. */
+import type { Failure } from '../../mount/failure.ts';
+import { hiddenBelow, strangerFailure } from '../../mount/ground.ts';
+import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../../mount/host.ts';
+import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
+import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
+import { parsePodUid, type PublicationSpec, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import type { ActualState, ActualVolume } from '../model/actual-state.ts';
+import type { DiskReader } from './disk-reader.ts';
+import { type Finds, foundPublication, orphanSpec } from './reconstructed.ts';
+import { latePlaces } from '../model/tombstone.ts';
+import type { UnknownMount, UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
+
+/**
+ * Mounts in the places of volumes that nothing explains: they can only be taken down. Those that somebody mounted over
+ * are told as what could not be read, and what lies over them is nobody's volume.
+ */
+export function findOrphans(
+  table: MountTable,
+  layout: Layout,
+  known: ActualState,
+  finds: Finds,
+  disk: DiskReader,
+): readonly UnreadPlace[] {
+  const unread = disk.unreadDirectories();
+  const covered: UnreadPlace[] = [];
+  const hidden = hiddenBelow(table, layout.root);
+  const hiding = new Set(hidden.values());
+  for (const target of unexplained(table, [...known.values(), ...finds.list()], layout)) {
+    const [first, ...more] = table.named(target);
+    const by = first === undefined ? undefined : hidden.get(first);
+    if (by !== undefined && more.every((one) => hidden.has(one))) {
+      covered.push({ path: target, failure: strangerFailure(target, by) });
+    }
+    if (by !== undefined || [first, ...more].some((one) => one !== undefined && hiding.has(one))) continue;
+    // Its papers may tell whose it is as soon as they can be read.
+    if (unread.some(({ path }) => isBelow(target, path))) continue;
+    const place = ORPHAN_PLACE.exec(
+      target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '',
+    );
+    const uid = parsePodUid(place?.[1] ?? '');
+    const specName = place?.[2];
+    if (uid === undefined || specName === undefined) continue;
+    finds.place(orphanSpec(target), false, foundPublication(uid, specName));
+  }
+  return covered;
+}
+
+const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
+
+/** Mount points in the places of volumes, staged or in pods, that none of the volumes explains. */
+function unexplained(
+  table: MountTable,
+  volumes: readonly ActualVolume[],
+  layout: Layout,
+): readonly AbsolutePath[] {
+  const explained = new Set<AbsolutePath>();
+  const explain = (spec: VolumeSpec, place: PublicationSpec): void => {
+    explained.add(layout.mountPoint(spec, place));
+    if (spec.kind === 'csi' && spec.mode === 'Block') explained.add(layout.driverTarget(spec, place));
+  };
+  for (const volume of volumes) {
+    const { spec, publications } = volume;
+    if (spec.kind === 'csi') explained.add(layout.stagingPath(spec));
+    for (const { spec: place } of publications.values()) explain(spec, place);
+    for (const late of latePlaces(volume)) explain(late.spec, late.publication);
+  }
+  // What is mounted inside a volume is that volume's.
+  const isExplained = (path: AbsolutePath, directory: AbsolutePath): boolean => {
+    return isBelow(path, directory) && (explained.has(path) || isExplained(parentOf(path), directory));
+  };
+  const places = [layout.pods, below(layout.plugins, 'kubernetes.io', 'csi')];
+  const targets = new Set(table.entries.map(({ target }) => target));
+  return [...targets].filter((target) => {
+    const within = places.find((directory) => isBelow(target, directory));
+    return within !== undefined && !isExplained(target, within);
+  });
+}
+
+/** Those of the volumes that are orphans and have nothing at their place: no mount, no directory, no file. */
+export async function goneOrphans(
+  volumes: readonly ActualVolume[],
+  table: MountTable,
+  layout: Layout,
+  disk: DiskReader,
+): Promise<readonly VolumeId[]> {
+  const gone: VolumeId[] = [];
+  for (const { spec, publications } of volumes) {
+    if (spec.kind !== 'orphan') continue;
+    const [place] = publications.values();
+    if (!(await isAnythingAt(pathsOf(spec.path, place?.spec, layout), table, disk))) gone.push(spec.id);
+  }
+  return gone;
+}
+
+async function isAnythingAt(
+  paths: readonly AbsolutePath[],
+  table: MountTable,
+  disk: DiskReader,
+): Promise<boolean> {
+  for (const path of paths) if (table.named(path).length > 0 || (await disk.exists(path))) return true;
+  return false;
+}
+
+/** All that an orphan at the path may have left: its papers lie beside the mount point. */
+function pathsOf(
+  path: AbsolutePath,
+  place: PublicationSpec | undefined,
+  layout: Layout,
+): readonly AbsolutePath[] {
+  if (isBelow(path, layout.pods)) return path.endsWith('/mount') ? [path, parentOf(path)] : [path];
+  if (place === undefined) return [path];
+  const { held, published, link } = layout.blockPublication(place);
+  return [held, below(parentOf(held), `.${place.pod.uid}.tmp`), published, link];
+}
+
+/**
+ * What may be a publication that nobody knows: what is mounted of the orphans and where papers could not be read. A
+ * driver is never asked to publish anywhere else, and what is not mounted is not published.
+ */
+export async function unknownPlaces(
+  orphans: readonly ActualVolume[],
+  table: MountTable,
+  { host, layout }: { readonly host: Pick<Host, 'deviceOf'>; readonly layout: Layout },
+  disk: DiskReader,
+): Promise<UnknownPlaces> {
+  const unread = [...disk.unlisted()];
+  const mounts: UnknownMount[] = [];
+  const isPlace = (path: AbsolutePath): boolean => CSI_PLACE.test(path.slice(layout.pods.length));
+  for (const { directory, failure } of disk.unreadPapers()) {
+    if (!isBelow(directory, layout.pods)) unread.push(failure);
+    else mounts.push(...mountsAt(table, ({ target }) => isBelow(target, directory)));
+  }
+  for (const { spec, publications } of orphans) {
+    if (spec.kind !== 'orphan') continue;
+    if (isBelow(spec.path, layout.pods)) {
+      if (isPlace(spec.path)) mounts.push(...mountsAt(table, ({ target }) => target === spec.path));
+      continue;
+    }
+    const [place] = publications.values();
+    const device =
+      place === undefined ? undefined : await deviceAt(host, layout.blockPublication(place.spec));
+    if (device !== undefined) mounts.push({ path: spec.path, device, root: '/' });
+    else unread.push({ ...NOTHING_TELLS, blocker: spec.path });
+  }
+  return { mounts, unread, table };
+}
+
+const CSI_PLACE = /^\/[^/]+\/volumes\/kubernetes\.io~csi\/[^/]+(?:\/mount)?$/;
+
+const NOTHING_TELLS: Failure = {
+  code: 'mount-foreign',
+  message: 'what is left of a block volume there does not tell of which',
+  effect: 'none',
+};
+
+function mountsAt(table: MountTable, isMeant: (entry: MountEntry) => boolean): readonly UnknownMount[] {
+  return table.entries.filter(isMeant).map(({ target, device, root }) => ({ path: target, device, root }));
+}
+
+async function deviceAt(
+  host: Pick<Host, 'deviceOf'>,
+  { held, published }: BlockPublicationLayout,
+): Promise<string | undefined> {
+  for (const path of [held, published]) {
+    const device = await host.deviceOf(path);
+    if (device.ok && device.value !== undefined) return device.value;
+  }
+  return undefined;
+}

@@ -1,0 +1,283 @@
+/**
+ * What the kubelet's layout on disk tells of volumes that no record explains: a kubelet's node taken over, a record
+ * lost or corrupt. Everything found is `unsure`: wanted, it is done again; unwanted, it is undone.
+ *
+ * Reads names only, down to the volume directories, never into a volume. Global (staging) mounts are scanned as well,
+ * which the kubelet does not (k/k#121937, k/k#101791).
+ */
+import { type Ground, strangerFailure } from '../../mount/ground.ts';
+import { below, type Host } from '../../mount/host.ts';
+import type { MountTable } from '../../mount/mount-table.ts';
+import { escapePlugin, type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
+import { removeEmptyDeviceDirectory } from '../../plugins/layout/device-directory.ts';
+import { removeEmptyPodDirectories } from '../../plugins/layout/pod-directory.ts';
+import {
+  isDriverName,
+  isObjectName,
+  parsePodUid,
+  podVolumeId,
+  type PodUid,
+  type PublicationKey,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+  type VolumeId,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
+import {
+  type ActualPublication,
+  type ActualState,
+  type ActualVolume,
+  isBegun,
+  podsOf,
+  RESTARTED,
+  wasAbsent,
+} from '../model/actual-state.ts';
+import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
+import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
+import { createDiskReader, type DiskReader } from './disk-reader.ts';
+import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './reconstructed.ts';
+import type { UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
+
+export interface LayoutScan {
+  readonly host: Host;
+  readonly layout: Layout;
+  /** What somebody mounted over is not read: it is not what it was. */
+  readonly ground: Pick<Ground, 'strangerOver'>;
+  /** What is believed already; read as the scan goes, so it may change meanwhile. */
+  readonly known: ActualState;
+  /** Of a pod that is not wanted and has no volume left, the empty directories are removed on the way. */
+  readonly isWanted: (pod: PodUid) => boolean;
+}
+
+export interface LayoutFinds {
+  readonly volumes: readonly ActualVolume[];
+  /** Orphans that are known and of which nothing is there any more: somebody else took them down. */
+  readonly gone: readonly VolumeId[];
+  /**
+   * Every place of every pod was looked at, and nothing of ours is hidden by what somebody mounted over it; what nobody
+   * explains is an orphan among the volumes.
+   */
+  readonly placesRead: boolean;
+  /** All was read, and nothing is an orphan: no publication is unknown. False: it is worth another scan. */
+  readonly complete: boolean;
+  /** What could not be looked at, and where pods may have something; undefined when nothing could be learnt. */
+  readonly unreadPlaces: readonly UnreadPlace[] | undefined;
+  /** Where publications may be that nobody knows; undefined when nothing could be learnt. */
+  readonly unknown: UnknownPlaces | undefined;
+}
+
+/**
+ * Volumes and places on disk that `known` does not have.
+ * Guarantees: a volume that is staged is reported without a publication of it only when that is surely not there, or
+ * is among the unknown places; what cannot be read is never taken for absent. `whole` looks at every pod; otherwise
+ * only at pods that nobody knows or wants.
+ */
+export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strangers'): Promise<LayoutFinds> {
+  const { host, layout, known } = scan;
+  const disk = createDiskReader(host);
+  const finds = createFinds(known);
+  const pods = new Set([...known.values()].flatMap(podsOf));
+  const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
+  const table = await host.readMountTable(layout.root);
+  if (!table.ok) return NOTHING_FOUND;
+  for (const directory of [layout.pods, layout.plugins]) {
+    const stranger = scan.ground.strangerOver(table.value, below(directory, '*'));
+    if (stranger === undefined) continue;
+    const failure = strangerFailure(directory, stranger);
+    const unknown = { mounts: [], unread: [failure], table: table.value };
+    return { ...NOTHING_FOUND, unreadPlaces: [{ path: directory, failure }], unknown };
+  }
+  /** Places that somebody mounted over: what is there cannot be read. */
+  const covered: UnreadPlace[] = [];
+  const podNames = await disk.names(layout.pods);
+  for (const pod of podNames) {
+    const uid = parsePodUid(pod);
+    if (uid === undefined) continue;
+    const isStranger = isStrange(uid);
+    if (extent === 'whole' || isStranger) await scanPod(disk, scan, uid, finds, table.value, covered);
+    if (isStranger && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
+  }
+  const blockPlaces = await listBlockPlaces(disk, layout, podNames);
+  await addBlockPlaces(disk, layout, finds, blockPlaces, (place) => {
+    return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
+  });
+  covered.push(...findOrphans(table.value, layout, known, finds, disk));
+  const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => spec.kind === 'orphan');
+  // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
+  const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
+  if (!again.ok) {
+    const volumes = finds.list().filter(({ spec }) => spec.kind !== 'orphan');
+    return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk, covered) };
+  }
+  const now = again.value;
+  for (const orphan of await goneOrphans(finds.list(), now, layout, disk)) finds.drop(orphan);
+  const gone = await goneOrphans([...known.values()], now, layout, disk);
+  const placesRead = disk.complete() && covered.length === 0;
+  const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => {
+    return spec.kind === 'orphan' && !gone.includes(spec.id);
+  });
+  const places = await unknownPlaces(orphans, now, scan, disk);
+  const isClear = placesRead && orphans.length === 0;
+  const stages = createDiskReader(host);
+  // Where a directory of the pods could not be listed, not even the kernel's word for what is in it is asked for.
+  if (disk.unlisted().length === 0) {
+    await scanStaging(scan, stages, finds, isClear);
+    await scanBlockStaging(scan, stages, finds, { places: blockPlaces, tidies: isClear });
+  }
+  const unread = [
+    ...covered.map(({ failure }) => failure),
+    ...places.unread,
+    ...stages.unlisted(),
+    ...stages.unreadPapers().map(({ failure }) => failure),
+  ];
+  const complete = isClear && stages.complete() && covered.length === 0;
+  return {
+    volumes: finds.list(),
+    gone,
+    placesRead,
+    complete,
+    unreadPlaces: unreadPlaces(disk, covered),
+    unknown: { ...places, unread },
+  };
+}
+
+const NOTHING_FOUND: LayoutFinds = {
+  volumes: [],
+  gone: [],
+  placesRead: false,
+  complete: false,
+  unreadPlaces: undefined,
+  unknown: undefined,
+};
+
+function unreadPlaces(disk: DiskReader, covered: readonly UnreadPlace[]): readonly UnreadPlace[] {
+  return [...covered, ...disk.unreadDirectories()];
+}
+
+/** One that nobody knows is found in any pod, as all mounts are. */
+function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
+  const { held, published } = layout.blockPublication(place);
+  return table.named(held).length > 0 || table.named(published).length > 0;
+}
+
+async function scanPod(
+  disk: DiskReader,
+  { layout, ground }: LayoutScan,
+  pod: PodUid,
+  finds: Finds,
+  table: MountTable,
+  covered: UnreadPlace[],
+): Promise<void> {
+  const volumes = below(layout.podDirectory(pod), 'volumes');
+  for (const plugin of await disk.names(volumes)) {
+    const kind = KIND_OF_DIRECTORY.get(plugin);
+    if (kind === undefined) continue;
+    for (const specName of await disk.names(below(volumes, plugin))) {
+      if (!isObjectName(specName)) continue;
+      const publication = foundPublication(pod, specName);
+      const directory = below(volumes, plugin, specName);
+      const stranger = ground.strangerOver(table, kind === 'csi' ? below(directory, 'mount') : directory);
+      if (stranger !== undefined) {
+        if (!finds.isKnownPlace(publication.key)) {
+          covered.push({ path: directory, failure: strangerFailure(directory, stranger) });
+        }
+        continue;
+      }
+      if (kind !== 'csi') {
+        const isMounted = table.named(below(volumes, plugin, specName)).length > 0;
+        finds.place(localSpec(kind, pod, specName, isMounted), false, publication);
+        continue;
+      }
+      if (finds.isKnownPlace(publication.key)) continue;
+      const data = await disk.volData(below(volumes, plugin, specName));
+      if (data === 'unknown') continue;
+      if (data === 'nothing') {
+        finds.place(orphanSpec(below(volumes, plugin, specName, 'mount')), false, publication);
+        continue;
+      }
+      const { driver, volumeHandle, lifecycle } = data;
+      const isStaged =
+        lifecycle === 'Persistent' && (await disk.exists(layout.deviceDirectory(driver, volumeHandle)));
+      finds.place(foundCsiSpec(data, specName, 'Filesystem'), isStaged, publication);
+    }
+  }
+  await scanMarkers(disk, layout, pod, finds);
+}
+
+const WRAPPED = 'wrapped_';
+
+/** The kubelet's readiness markers outlive their volume when a crash comes between the two. */
+async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds: Finds): Promise<void> {
+  const markers = below(layout.podDirectory(pod), 'plugins', escapePlugin(SPEC_PLUGIN['empty-dir']));
+  for (const marker of await disk.names(markers)) {
+    const kind = marker.startsWith(WRAPPED) ? 'secret' : 'empty-dir';
+    const specName = kind === 'secret' ? marker.slice(WRAPPED.length) : marker;
+    const publication = foundPublication(pod, specName);
+    if (!isObjectName(specName) || finds.isKnownPlace(publication.key)) continue;
+    // Secret or configMap: with the volume gone there is no telling, and they come down alike.
+    finds.place(localSpec(kind, pod, specName, false), false, publication);
+  }
+}
+
+/** Staging directories of volumes that nobody knows; one that says nothing of its volume is removed if it is empty,
+ unless an unknown publication may be its volume's. */
+async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds, tidies: boolean): Promise<void> {
+  const { host, layout, known } = scan;
+  const drivers = below(layout.plugins, 'kubernetes.io', 'csi');
+  for (const driver of await disk.names(drivers)) {
+    if (!isDriverName(driver) || driver === 'volumeDevices' || driver === 'pv') continue;
+    const hashes = await disk.names(below(drivers, driver));
+    const explained = stagedHashes(known, driver);
+    for (const hash of hashes.filter((one) => !explained.has(one))) {
+      const directory = below(drivers, driver, hash);
+      const data = await disk.volData(directory);
+      if (data === 'nothing' && tidies) await removeEmptyDeviceDirectory(host, directory);
+      if (typeof data === 'string' || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash)
+        continue;
+      finds.staged(foundCsiSpec(data, '', 'Filesystem'));
+    }
+  }
+}
+
+function stagedHashes(known: ActualState, driver: string): ReadonlySet<string> {
+  const hashes = new Set<string>();
+  for (const { spec, staged } of known.values()) {
+    if (spec.kind !== 'csi' || spec.driver !== driver || wasAbsent(staged)) continue;
+    hashes.add(sha256Hex(spec.volumeHandle));
+  }
+  return hashes;
+}
+
+const KIND_OF_DIRECTORY: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan' | 'host-path'>> = new Map(
+  (['csi', 'empty-dir', 'secret', 'config-map'] as const).map((kind) => [
+    escapePlugin(SPEC_PLUGIN[kind]),
+    kind,
+  ]),
+);
+
+function localSpec(
+  kind: 'empty-dir' | 'secret' | 'config-map',
+  pod: PodUid,
+  name: string,
+  isMounted: boolean,
+): VolumeSpec {
+  const id = podVolumeId(kind, pod, name);
+  if (kind !== 'empty-dir') return { kind, id, pod, name };
+  // The medium is written nowhere; what is mounted shows it, and without a mount there is a directory to remove.
+  return { kind, id, pod, name, medium: isMounted ? 'memory' : 'disk', sizeLimitBytes: 0 };
+}
+
+/** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */
+export function mergeFound(known: ActualVolume | undefined, found: ActualVolume): ActualVolume | undefined {
+  if (known === undefined) return found;
+  const news = [...found.publications].flatMap(([key, place]): [PublicationKey, ActualPublication][] => {
+    const believed = known.publications.get(key);
+    if (believed === undefined) return [[key, place]];
+    // What was begun meanwhile was there before, and is not gone when the operation does nothing.
+    const { untold: _, ...begun } = believed;
+    return isBegun(begun.presence) ? [[key, { ...begun, presence: RESTARTED }]] : [];
+  });
+  const staged = wasAbsent(known.staged) && found.staged.kind !== 'absent' ? found.staged : known.staged;
+  if (news.length === 0 && staged === known.staged) return undefined;
+  return { ...known, staged, publications: new Map([...known.publications, ...news]) };
+}

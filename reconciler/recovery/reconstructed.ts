@@ -1,0 +1,129 @@
+/** Volumes and places found on disk that nothing is known of, as they are gathered. */
+import type { AbsolutePath } from '../../mount/host.ts';
+import { sha256Hex } from '../../plugins/layout/layout.ts';
+import {
+  CSI_DEFAULTS,
+  type CsiVolumeSpec,
+  csiVolumeId,
+  FOUND_ON_DISK,
+  type PodUid,
+  type PublicationKey,
+  publicationKey,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+  type VolumeId,
+  type VolumeMode,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
+import {
+  ABSENT,
+  type ActualPublication,
+  type ActualState,
+  type ActualVolume,
+  RESTARTED,
+  wasAbsent,
+} from '../model/actual-state.ts';
+import { latePlaces } from '../model/tombstone.ts';
+import type { VolumeData } from './disk-reader.ts';
+
+/** What was found so far, with what is known already. */
+export interface Finds {
+  /** Adds a place unless it is known. That it is being set up says nothing of what was there before. */
+  place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
+  staged(spec: VolumeSpec): void;
+  isKnownPlace(publication: PublicationKey): boolean;
+  /** As `isKnownPlace`, with what became known since the scan began. */
+  isBelieved(publication: PublicationKey): boolean;
+  isKnownPod(pod: PodUid): boolean;
+  /** Takes a volume back that was added. */
+  drop(volume: VolumeId): void;
+  all(): ActualState;
+  list(): readonly ActualVolume[];
+}
+
+export function createFinds(known: ActualState): Finds {
+  const found = new Map<VolumeId, ActualVolume>();
+  const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
+  const isSure = ({ presence }: ActualPublication): boolean => !wasAbsent(presence);
+  const late = [...known.values()].flatMap(latePlaces).map(({ publication }) => publication);
+  const places = new Set(
+    [...publications.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key),
+  );
+  const pods = new Set([...publications.map(({ spec }) => spec), ...late].map(({ pod }) => pod.uid));
+  const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
+    found.get(spec.id) ?? {
+      spec: known.get(spec.id)?.spec ?? spec,
+      guessed: known.has(spec.id) ? undefined : true,
+      needs: { attach: false, stage, expand: false },
+      // Only the driver could tell; one that does not attach says so at once. An inline volume never is.
+      attached: spec.kind === 'csi' && spec.lifecycle === 'Persistent' ? RESTARTED : ABSENT,
+      staged: stage ? RESTARTED : ABSENT,
+      publishContext: undefined,
+      stagedMount: undefined,
+      publications: new Map<PublicationKey, ActualPublication>(),
+      sizeBytes: undefined,
+      refusedExpansion: undefined,
+      quarantine: undefined,
+    };
+  return {
+    place(spec, stage, publication) {
+      const believed = known.get(spec.id)?.publications.get(publication.key);
+      if (believed !== undefined && isSure(believed)) return;
+      const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
+      const now = volume(spec, stage);
+      pods.add(publication.pod.uid);
+      places.add(publication.key);
+      found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
+    },
+    staged(spec) {
+      const before = known.get(spec.id);
+      if (before !== undefined && !wasAbsent(before.staged)) return;
+      found.set(spec.id, {
+        ...volume(spec, true),
+        needs: { attach: false, stage: true, expand: false },
+        staged: RESTARTED,
+      });
+    },
+    isKnownPlace: (publication) => places.has(publication),
+    isBelieved: (publication) => [...known.values()].some((one) => one.publications.has(publication)),
+    isKnownPod: (pod) => pods.has(pod),
+    drop: (id) => {
+      found.delete(id);
+    },
+    all: () => found,
+    list: () => [...found.values()],
+  };
+}
+
+/** A pod found on disk has no name any more; its uid is what teardown needs. */
+export function foundPublication(uid: PodUid, specName: string): PublicationSpec {
+  const pod = { uid, name: '', namespace: '', serviceAccount: '' };
+  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: FOUND_ON_DISK };
+}
+
+/** What of a CSI volume its vol_data.json tells; the rest only matters on the way up. */
+export function foundCsiSpec(data: VolumeData, specName: string, mode: VolumeMode): CsiVolumeSpec {
+  const { driver, volumeHandle, lifecycle } = data;
+  return {
+    kind: 'csi',
+    id: csiVolumeId(driver, volumeHandle),
+    driver,
+    volumeHandle,
+    specName,
+    fsType: '',
+    mountOptions: [],
+    volumeAttributes: {},
+    accessModes: ['ReadWriteOnce'],
+    readOnly: false,
+    attachRequired: undefined,
+    podInfoOnMount: false,
+    ...CSI_DEFAULTS,
+    mode,
+    lifecycle,
+  };
+}
+
+/** A place in a pod that neither record nor vol_data.json explains; it may or may not be mounted. */
+export function orphanSpec(path: AbsolutePath): VolumeSpec {
+  return { kind: 'orphan', id: `${SPEC_PLUGIN.orphan}/${sha256Hex(path)}` as VolumeId, path };
+}

@@ -1,0 +1,50 @@
+/**
+ * Nothing is begun that is not written down: the next agent believes what the record says (decision 7).
+ *
+ * On the way up always, and with room for the way down. On the way down the room is there already, so a full disk is no
+ * reason. A disk that fails is, but not for ever: a volume is not kept mounted, and its pod not undeleted, because of
+ * another disk. After `RECORDLESS_MS` of failed writes it is taken down by the record of before, loudly.
+ */
+import type { Result } from '../../mount/failure.ts';
+import type { Clock } from '../../mount/host.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../model/actual-state.ts';
+import type { Log } from '../../mount/process/log.ts';
+import { climbs, type Operation } from '../model/operation.ts';
+import type { RecordStore } from './record.ts';
+
+/** Longer than a disk that is reset, a path that fails over, or a person who frees space. */
+export const RECORDLESS_MS = 300_000;
+
+/** May an operation begin, by what became of its record? `failingMs`: how long no record of the volume was written. */
+export function mayBegin(operation: Operation, saved: Result<void>, failingMs: number): boolean {
+  return saved.ok || (!climbs(operation.kind) && failingMs >= RECORDLESS_MS);
+}
+
+export interface RecordDutyParts {
+  readonly host: Clock;
+  readonly records: Pick<RecordStore, 'save' | 'saveWithRoom'>;
+  readonly log: Log;
+  readonly mayBegin: typeof mayBegin;
+}
+
+/** Writes down that an operation begins; `ok`: it may. */
+export type RecordDuty = (operation: Operation, begun: ActualVolume) => Promise<Result<void>>;
+
+export function createRecordDuty({ host, records, log, ...policy }: RecordDutyParts): RecordDuty {
+  const failingSinceMs = new Map<VolumeId, number>();
+  return async (operation, begun) => {
+    const { volume } = operation;
+    const isClimb = climbs(operation.kind);
+    const saved = await (isClimb ? records.saveWithRoom(begun) : records.save(begun));
+    if (saved.ok) failingSinceMs.delete(volume);
+    else if (!isClimb && !failingSinceMs.has(volume)) failingSinceMs.set(volume, host.nowMs());
+    const failingMs = host.nowMs() - (failingSinceMs.get(volume) ?? host.nowMs());
+    if (!policy.mayBegin(operation, saved, failingMs)) return saved;
+    if (!saved.ok) {
+      const { code, message } = saved.failure;
+      log.warn('taken down by the record of before', { volume, operation: operation.kind, code, message });
+    }
+    return { ok: true, value: undefined };
+  };
+}

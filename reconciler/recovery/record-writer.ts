@@ -1,0 +1,67 @@
+/**
+ * Writes down what an operation taught, a little later: the next operation of the volume, which often follows at once,
+ * writes it with its own beginning. A crash meanwhile costs a repeated call, nothing else.
+ */
+import type { Cancel, Clock } from '../../mount/host.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../model/actual-state.ts';
+import type { Log } from '../../mount/process/log.ts';
+import type { RecordStore } from './record.ts';
+
+const NOTE_DELAY_MS = 20;
+
+export interface NotebookParts {
+  readonly host: Clock;
+  readonly records: RecordStore;
+  readonly log: Log;
+  readonly believed: (volume: VolumeId) => ActualVolume | undefined;
+  /** Its record was written when the operation began, with all that was known. */
+  readonly isRunning: (volume: VolumeId) => boolean;
+  readonly onNoted: () => void;
+}
+
+export interface Notebook {
+  /**
+   * Settles at once. `toldOnce`: no repeated call would tell it again, and the notebook is closed when we are asked to
+   * stop, so it settles when the record is on the disk, or could not be written.
+   */
+  note(volume: VolumeId, toldOnce: boolean): Promise<void>;
+  /** Nothing is waiting to be written or being written. */
+  idle(): boolean;
+  close(): void;
+}
+
+export function createNotebook(parts: NotebookParts): Notebook {
+  const waiting = new Set<VolumeId>();
+  let writing = 0;
+  let cancel: Cancel | undefined;
+
+  async function write(id: VolumeId): Promise<void> {
+    const volume = parts.believed(id);
+    if (volume === undefined || parts.isRunning(id)) return;
+    writing += 1;
+    const saved = await parts.records.save(volume);
+    writing -= 1;
+    if (!saved.ok) parts.log.warn('record not updated', { volume: id, code: saved.failure.code });
+    parts.onNoted();
+  }
+
+  function writeAll(): void {
+    cancel = undefined;
+    const due = [...waiting];
+    waiting.clear();
+    for (const id of due) void write(id);
+    parts.onNoted();
+  }
+
+  return {
+    async note(id, toldOnce) {
+      waiting.add(id);
+      cancel ??= parts.host.timer(NOTE_DELAY_MS, writeAll);
+      const volume = parts.believed(id);
+      if (volume !== undefined && toldOnce) await parts.records.save(volume);
+    },
+    idle: () => waiting.size + writing === 0,
+    close: () => cancel?.(),
+  };
+}

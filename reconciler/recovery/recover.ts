@@ -1,0 +1,136 @@
+/**
+ * The first belief after a start: records crossed with what the kernel shows. Pure.
+ *
+ * Everything is `unsure` until proven. The proof of a mount: same boot, and the mount one sees on its path has the
+ * identity noted when the driver said OK and the kernel agreed; of a block volume also, the pod's link leads to the
+ * device noted then. What cannot be proven that way is done again when wanted (all verbs are idempotent) and undone
+ * when not.
+ */
+import { strangerFailure } from '../../mount/ground.ts';
+import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
+import { sightOf } from '../../mount/mount-sight.ts';
+import type { MountTable } from '../../mount/mount-table.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
+import {
+  ABSENT,
+  type ActualPublication,
+  type ActualState,
+  type ActualVolume,
+  PRESENT,
+  type Presence,
+  RESTARTED,
+} from '../model/actual-state.ts';
+import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
+import type { ShownDevices } from './pod-device.ts';
+import { withArrivedRaised, withBootEnded } from '../model/tombstone.ts';
+
+export interface RecoveryInput {
+  readonly records: readonly VolumeRecord[];
+  /** Undefined when it could not be read: then nothing is proven. */
+  readonly table: MountTable | undefined;
+  /** Of the publications of block volumes; one that is missing here is not proven. */
+  readonly shown: ShownDevices;
+  readonly bootId: string;
+  readonly layout: Layout;
+}
+
+export function recover(input: RecoveryInput): ActualState {
+  const state = new Map<VolumeId, ActualVolume>();
+  for (const record of input.records) {
+    const volume = recoverVolume(record, input);
+    state.set(record.spec.id, arrivedRaised(volume, input));
+  }
+  return state;
+}
+
+/** What came while nobody looked is given back. */
+function arrivedRaised(volume: ActualVolume, { table, layout }: RecoveryInput): ActualVolume {
+  return table === undefined ? volume : withArrivedRaised(volume, table, layout);
+}
+
+function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume {
+  const { spec } = record;
+  const sameBoot = record.bootId === input.bootId;
+  const proven = (
+    recorded: RecordedPresence,
+    path: AbsolutePath | undefined,
+    mount: MountIdentity | undefined,
+  ): Presence => {
+    if (recorded === 'absent') return ABSENT;
+    if (recorded !== 'present' || !sameBoot || path === undefined || mount === undefined) return RESTARTED;
+    return provenPresence(input.table, path, mount);
+  };
+  const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec) : undefined;
+  const publications = new Map<PublicationKey, ActualPublication>();
+  for (const entry of record.publications) {
+    const { spec: publication, presence, mount, ended } = entry;
+    const held = proven(presence, input.layout.mountPoint(spec, publication), mount);
+    const now = held.kind === 'present' && !isShown(input, record, publication, mount) ? RESTARTED : held;
+    if (now.kind === 'absent') continue;
+    // Kinds with content have a generation that is not known here, so they are compared once more.
+    const generation = spec.kind === 'csi' || spec.kind === 'empty-dir' ? '' : undefined;
+    publications.set(publication.key, {
+      spec: publication,
+      presence: now,
+      generation: now.kind === 'present' ? generation : undefined,
+      // What it was mounted from is searched for users in quarantine, proven or not.
+      mount: sameBoot ? mount : undefined,
+      ...(sameBoot && ended === true ? { ended } : {}),
+      ...(isUntold(input, spec, entry) ? { untold: true } : {}),
+    });
+  }
+  const isUsed = [...publications.values()].some(({ presence }) => presence.kind === 'present');
+  // Staged without a mount, as block volumes are: what is published from it shows that it is there still.
+  const isShownStaged = record.staged === 'present' && sameBoot && record.stagedMount === undefined && isUsed;
+  const volume: ActualVolume = {
+    spec,
+    guessed: record.guessed === true ? true : undefined,
+    needs: record.needs,
+    attached: record.attached === 'absent' ? presenceFrom('absent') : RESTARTED,
+    staged: isShownStaged ? PRESENT : proven(record.staged, staging, record.stagedMount),
+    publishContext: record.publishContext,
+    attachedNode: record.attachedNode,
+    // A reboot ends all that was set up under it.
+    attachmentUid: sameBoot ? record.attachmentUid : undefined,
+    // Of another boot it says nothing of what a driver mounts today.
+    stagedMount: sameBoot ? record.stagedMount : undefined,
+    publications,
+    sizeBytes: record.sizeBytes,
+    refusedExpansion: record.refusedExpansion,
+    // A reboot ends every mount and every dirty page: the node is clean (shelf: csi-and-peers B-4).
+    quarantine: sameBoot ? record.quarantine : undefined,
+    ...(record.tombstones === undefined ? {} : { tombstones: record.tombstones }),
+  };
+  return sameBoot ? volume : withBootEnded(volume);
+}
+
+/** Never noted as answered OK, and nothing is there to be seen: an OK may be younger than the record. */
+function isUntold(
+  { table, layout }: RecoveryInput,
+  spec: VolumeSpec,
+  { spec: place, untold }: VolumeRecord['publications'][number],
+): boolean {
+  return untold === true && table?.named(layout.mountPoint(spec, place)).length === 0;
+}
+
+function isShown(
+  { shown, layout }: RecoveryInput,
+  { spec }: VolumeRecord,
+  publication: PublicationSpec,
+  mount: MountIdentity | undefined,
+): boolean {
+  if (spec.kind !== 'csi' || spec.mode !== 'Block') return true;
+  const device = shown.get(layout.target(spec, publication));
+  return device !== undefined && device === mount?.blockDevice;
+}
+
+/** Layers below what one sees do not matter; under somebody else's mount it is what it was when that is gone. */
+function provenPresence(table: MountTable | undefined, path: AbsolutePath, mount: MountIdentity): Presence {
+  if (table === undefined) return RESTARTED;
+  const sight = sightOf(table, path, mount);
+  if (sight.kind === 'covered') return { kind: 'unsure', because: strangerFailure(path, sight.by) };
+  const isSame =
+    sight.kind === 'seen' && (mount.parentId === undefined || mount.parentId === sight.entry.parentId);
+  return isSame ? PRESENT : RESTARTED;
+}

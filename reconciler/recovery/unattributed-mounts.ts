@@ -1,0 +1,109 @@
+/**
+ * Places where a publication may be that nobody knows, and the volumes it may be of: those are not unstaged, all others
+ * are. Pure. The kernel tells by the file system: a bind of what is staged has its device.
+ */
+import type { Failure } from '../../mount/failure.ts';
+import { type AbsolutePath, below, isBelow } from '../../mount/host.ts';
+import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import type { PodUid, VolumeId } from '../../plugins/volume.ts';
+import type { ActualState, ActualVolume } from '../model/actual-state.ts';
+
+/** A mount, or a block device, where pods have volumes; nobody knows whose it is. */
+export interface UnknownMount extends Pick<MountEntry, 'device' | 'root'> {
+  readonly path: AbsolutePath;
+}
+
+export interface UnknownPlaces {
+  readonly mounts: readonly UnknownMount[];
+  /** What could not be read, each with its path as blocker: a publication there may be of any volume. */
+  readonly unread: readonly Failure[];
+  /** As the kernel had it when the places were looked at. */
+  readonly table: MountTable;
+}
+
+/** What could not be looked at. */
+export interface UnreadPlace {
+  readonly path: AbsolutePath;
+  readonly failure: Failure;
+}
+
+/** Why the pod may have something of which nobody knows: the first of the places where it may. */
+export function whyPodUnknown(
+  pod: PodUid,
+  unread: readonly UnreadPlace[],
+  layout: Layout,
+): Failure | undefined {
+  return unread.find(({ path }) => mayHaveIn(pod, path, layout))?.failure;
+}
+
+/** Its own directory, what all pods share, and what is above them; nothing of pods is where volumes are staged. */
+function mayHaveIn(pod: PodUid, path: AbsolutePath, layout: Layout): boolean {
+  const own = layout.podDirectory(pod);
+  const shared = layout.blockDevices;
+  const isIn = (directory: AbsolutePath): boolean => path === directory || isBelow(path, directory);
+  const isAbove = isBelow(own, path) || isBelow(shared, path);
+  return isAbove || isIn(own) || (isIn(shared) && !isIn(below(shared, 'staging')));
+}
+
+/** What a volume was seen staged from, by belief and by the kernel. */
+export function stagedDevices(volume: ActualVolume, table: MountTable, layout: Layout): readonly string[] {
+  const { spec, stagedMount } = volume;
+  if (spec.kind !== 'csi' || spec.mode === 'Block') return [];
+  const mounted = table.named(layout.stagingPath(spec)).map(({ device }) => device);
+  return stagedMount === undefined ? mounted : [stagedMount.device, ...mounted];
+}
+
+export interface Suspicion {
+  readonly unknown: UnknownPlaces;
+  readonly actual: ActualState;
+  readonly layout: Layout;
+  /** All that the volume was ever seen staged from: what was published then may be there still. */
+  readonly stagedFrom: ReadonlySet<string>;
+}
+
+/** Why the volume may be published where nobody knows; undefined when it is surely not. */
+export function suspicionOf(volume: VolumeId, suspicion: Suspicion): Failure | undefined {
+  const { mounts, unread } = suspicion.unknown;
+  const [first] = unread;
+  if (first !== undefined) {
+    const message = `a place that could not be read may be a publication of this volume: ${first.message}`;
+    return { ...first, message, effect: 'none' };
+  }
+  const suspect = mounts.find((mount) => mayBeOf(volume, mount, suspicion));
+  if (suspect === undefined) return undefined;
+  const { path, device } = suspect;
+  const message =
+    `nothing tells whose mount ${path} is (device ${device}), and it may be a publication of this volume, ` +
+    'which is not unstaged under it';
+  return { code: 'mount-foreign', message, effect: 'none', blocker: path };
+}
+
+/**
+ * A block device is of one volume, so another one's is not ours. Of anonymous file systems (major 0: NFS, FUSE, btrfs)
+ * the number tells less: two mounts of one export may have two, and then a volume must be known that has this one.
+ */
+function mayBeOf(volume: VolumeId, mount: UnknownMount, suspicion: Suspicion): boolean {
+  const { stagedFrom } = suspicion;
+  if (stagedFrom.has(mount.device)) return true;
+  const isOthers = isStagedByAnother(volume, mount, suspicion);
+  if (isAnonymous(mount.device)) return !isOthers || stagedFrom.size === 0;
+  return !isOthers && (stagedFrom.size === 0 || [...stagedFrom].some(isAnonymous));
+}
+
+function isStagedByAnother(volume: VolumeId, mount: UnknownMount, suspicion: Suspicion): boolean {
+  const { actual, layout, unknown } = suspicion;
+  return [...actual.values()].some(({ spec }) => {
+    if (spec.kind !== 'csi' || spec.id === volume || spec.mode === 'Block') return false;
+    const staged = unknown.table.at(layout.stagingPath(spec)).at(-1);
+    return staged?.device === mount.device && isWithin(mount.root, staged.root);
+  });
+}
+
+function isWithin(root: string, parent: string): boolean {
+  return root === parent || isBelow(root as AbsolutePath, parent as AbsolutePath);
+}
+
+function isAnonymous(device: string): boolean {
+  return device.startsWith('0:');
+}

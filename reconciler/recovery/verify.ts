@@ -1,0 +1,164 @@
+/** Belief against the kernel: what we thought mounted and is not, or is another, becomes unsure. Pure. */
+import type { Failure } from '../../mount/failure.ts';
+import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import type { PublicationKey, VolumeSpec } from '../../plugins/volume.ts';
+import {
+  type ActualPublication,
+  type ActualVolume,
+  isCovered,
+  isCoverFailure,
+  PRESENT,
+  type Presence,
+} from '../model/actual-state.ts';
+import { type Ground, strangerFailure } from '../../mount/ground.ts';
+import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
+import { sightOf } from '../../mount/mount-sight.ts';
+import type { ShownDevices } from './pod-device.ts';
+
+const LOST: Failure = {
+  code: 'mount-lost',
+  message: 'the mount that was made here is gone or is another one now',
+  effect: 'unknown',
+};
+
+export interface Loss {
+  /** Undefined: it is the staged mount. */
+  readonly publication: PublicationKey | undefined;
+  readonly failure: Failure;
+}
+
+export interface Verified {
+  /** The same object when nothing is lost, regained or learnt. */
+  readonly volume: ActualVolume;
+  readonly losses: readonly Loss[];
+  /** What lay over something of it is gone: it is believed again, without a call. */
+  readonly regained: boolean;
+}
+
+/**
+ * Only mounts whose identity was noted are judged, and what lies over the directories of the others; of a block volume
+ * also what the pod sees of it. What is proven is never given up for what one sees instead: under somebody else's mount
+ * it is in doubt for as long as that lies there, and then it is what it was.
+ */
+export function verifyMounts(
+  volume: ActualVolume,
+  table: MountTable,
+  shown: ShownDevices,
+  layout: Layout,
+  ground: Pick<Ground, 'strangerOver'>,
+): Verified {
+  const { spec } = volume;
+  const losses: Loss[] = [];
+  let regained = false;
+  let doubted = volume;
+  const judge = (
+    presence: Presence,
+    path: AbsolutePath,
+    mount: MountIdentity | undefined,
+    whenSeen: () => Failure | undefined,
+  ): { readonly presence: Presence; readonly mount: MountIdentity | undefined } => {
+    if (presence.kind !== 'present' && !isCovered(presence)) return { presence, mount };
+    const found = lookAt(table, path, mount, ground);
+    const failure = found.failure ?? whenSeen();
+    if (failure === undefined) {
+      regained ||= presence.kind !== 'present';
+      return { presence: presence.kind === 'present' ? presence : PRESENT, mount: found.mount };
+    }
+    if (isCovered(presence) && isCoverFailure(failure)) return { presence, mount };
+    return { presence: { kind: 'unsure', because: failure }, mount };
+  };
+  if (spec.kind === 'csi' && volume.stagedMount !== undefined) {
+    const staging = layout.stagingPath(spec);
+    const now = judge(volume.staged, staging, volume.stagedMount, () => undefined);
+    if (now.presence !== volume.staged || now.mount !== volume.stagedMount)
+      doubted = { ...doubted, staged: now.presence, stagedMount: now.mount };
+    if (now.presence !== volume.staged && now.presence.kind === 'unsure')
+      losses.push({ publication: undefined, failure: becauseOf(now.presence) });
+  }
+  const publications = new Map<PublicationKey, ActualPublication>(volume.publications);
+  for (const [key, publication] of volume.publications) {
+    if (spec.kind === 'host-path' || spec.kind === 'orphan') continue;
+    const mountPoint = layout.mountPoint(spec, publication.spec);
+    const now = judge(publication.presence, mountPoint, publication.mount, () => {
+      return (
+        deviceCovered(spec, publication, table, layout, ground) ?? deviceLost(publication, shown, layout)
+      );
+    });
+    if (now.presence === publication.presence && now.mount === publication.mount) continue;
+    publications.set(key, { ...publication, presence: now.presence, mount: now.mount });
+    doubted = { ...doubted, publications };
+    if (now.presence !== publication.presence && now.presence.kind === 'unsure')
+      losses.push({ publication: key, failure: becauseOf(now.presence) });
+  }
+  return { volume: doubted, losses, regained };
+}
+
+function lookAt(
+  table: MountTable,
+  path: AbsolutePath,
+  mount: MountIdentity | undefined,
+  ground: Pick<Ground, 'strangerOver'>,
+): { readonly failure: Failure | undefined; readonly mount: MountIdentity | undefined } {
+  if (mount === undefined) {
+    const stranger = ground.strangerOver(table, path);
+    return { failure: stranger === undefined ? undefined : strangerFailure(path, stranger), mount };
+  }
+  const sight = sightOf(table, path, mount);
+  if (sight.kind === 'seen') return { failure: undefined, mount: completed(mount, sight.entry, table, path) };
+  if (sight.kind === 'covered') return { failure: strangerFailure(path, sight.by), mount };
+  return { failure: { ...LOST, blocker: path }, mount };
+}
+
+/** With what the table tells, once it is read anyway. */
+function completed(
+  mount: MountIdentity,
+  { root, fsType, parentId }: MountEntry,
+  table: MountTable,
+  path: AbsolutePath,
+): MountIdentity {
+  if (mount.root !== undefined) return mount;
+  return { ...mount, root, fsType, parentId, depth: table.at(path).length };
+}
+
+function becauseOf(presence: Presence): Failure {
+  return presence.kind === 'unsure' && typeof presence.because === 'object' ? presence.because : LOST;
+}
+
+/** The link of a block volume lies in the pod's directory, away from what is mounted. */
+function deviceCovered(
+  spec: VolumeSpec,
+  { spec: place }: ActualPublication,
+  table: MountTable,
+  layout: Layout,
+  ground: Pick<Ground, 'strangerOver'>,
+): Failure | undefined {
+  if (spec.kind !== 'csi' || spec.mode !== 'Block') return undefined;
+  const { link } = layout.blockPublication(place);
+  const stranger = ground.strangerOver(table, link);
+  return stranger === undefined ? undefined : strangerFailure(link, stranger);
+}
+
+/** We hold the device that the pod was given; what its link leads to is the driver's. */
+function deviceLost(
+  { spec, mount }: ActualPublication,
+  shown: ShownDevices,
+  layout: Layout,
+): Failure | undefined {
+  const { link, published } = layout.blockPublication(spec);
+  const given = mount?.blockDevice;
+  const now = shown.get(link);
+  if (given === undefined || !shown.has(link) || now === given) return undefined;
+  const common = { effect: 'unknown', blocker: published } as const;
+  return now === undefined
+    ? {
+        ...common,
+        code: 'mount-lost',
+        message: `device ${given} is held, but the pod’s link ${link} leads to no device any more`,
+      }
+    : {
+        ...common,
+        code: 'device-changed',
+        message: `the pod was given device ${given}, but its link ${link} leads to ${now} now`,
+      };
+}

@@ -1,0 +1,40 @@
+/** What is told of an operation that is planned: that it waits, behind whom, or what it is doing. Pure. */
+import type { InFlight, Setback } from './executor.ts';
+import type { Obstacle } from '../model/obstacle.ts';
+import { publicationOf } from '../model/operation.ts';
+import { isOverdue, stepText } from '../model/told-step.ts';
+
+/** `running` only while something of it is under way: begun, it may wait for the turn of its call. */
+export function tellInFlight(
+  { operation, phase, lane, sinceMs, begunMs, step, progress, setback }: InFlight,
+  nowMs: number,
+  effectDeadlineMs: number,
+): Obstacle {
+  const { kind } = operation;
+  const common = {
+    volume: operation.volume,
+    publication: publicationOf(operation),
+    operation: kind,
+    code: undefined,
+    step,
+    overdue: isOverdue(step, nowMs, effectDeadlineMs),
+    ...triesBefore(setback),
+  } as const;
+  if (phase === 'queued') {
+    const message = `${kind} waits for a free place in lane ${lane}`;
+    return { ...common, kind: 'waiting-turn', message, blocker: lane, sinceMs };
+  }
+  if (step.kind === 'queued') {
+    const message = `${kind} waits behind ${step.behind}`;
+    return { ...common, kind: 'waiting-turn', message, blocker: step.behind, sinceMs: step.sinceMs };
+  }
+  const message = `${kind} is running: ${progress ?? stepText(step)}`;
+  return { ...common, kind: 'running', message, blocker: undefined, sinceMs: begunMs ?? sinceMs };
+}
+
+/** Of one that is not waiting for a next try, as far as time goes. */
+export function triesBefore(
+  setback: Setback | undefined,
+): Pick<Obstacle, 'nextRetryMs' | 'attempts' | 'lastFailure'> {
+  return { nextRetryMs: undefined, attempts: setback?.attempts ?? 0, lastFailure: setback?.failure };
+}

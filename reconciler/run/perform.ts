@@ -1,0 +1,164 @@
+/** From an operation to the one plugin verb, and from its result to what was learnt. */
+import { assert, type Result } from '../../mount/failure.ts';
+import type { DeviceNumber } from '../../mount/host.ts';
+import type {
+  Needs,
+  PublicationCall,
+  VolumeCall,
+  VolumePlugin,
+  VolumeSecrets,
+} from '../../plugins/plugin.ts';
+import type { CallReport } from '../../plugins/step.ts';
+import { type Bytes, isMoreThan, type PublicationKey, type VolumeSpec } from '../../plugins/volume.ts';
+import type { ActualState, ActualVolume, Learnt, Outcome } from '../model/actual-state.ts';
+import type { DesiredVolume } from '../model/desired-state.ts';
+import { isBeside, type Operation } from '../model/operation.ts';
+import { presentDevices } from '../model/quarantine.ts';
+import { placeBeside } from '../model/tombstone.ts';
+
+export interface PerformContext extends CallReport {
+  /** As begun: what the record says while the effect is under way. */
+  readonly volume: ActualVolume;
+  /** All that is believed to be on this node. */
+  readonly actual: ActualState;
+  /** Of today's driver on the way up; as set up on the way down (DR-16). */
+  readonly needs: Needs;
+  readonly wanted: DesiredVolume | undefined;
+  /** Of a volume that nobody wants any more: the secrets its teardown may take, if they are still there. */
+  readonly unwantedSecrets: (spec: VolumeSpec) => VolumeSecrets;
+  readonly stillWanted: () => boolean;
+}
+
+/** Never rejects for input or the world; settles when the effect has ended. */
+export async function performVerb(
+  plugin: VolumePlugin,
+  operation: Operation,
+  context: PerformContext,
+): Promise<Outcome> {
+  const call = volumeCall(context);
+  switch (operation.kind) {
+    case 'attach':
+      return outcomeOf(await plugin.attach(call), ({ publishContext, node }) => ({
+        publishContext,
+        attachedNode: node,
+      }));
+    case 'detach':
+      return outcomeOf(await plugin.detach(call), () => ({}));
+    case 'stage':
+      return outcomeOf(await plugin.stage(call), ({ stagedMount }) => ({
+        mount: stagedMount,
+        sizeBytes: knownSize(context.wanted),
+      }));
+    case 'expand':
+      return expand(plugin, call, context);
+    case 'clean': {
+      assert(plugin.verifyClean !== undefined, 'only a volume that can be proven clean is in quarantine');
+      return outcomeOf(await plugin.verifyClean(devicesOf(context)), () => ({}));
+    }
+    case 'unstage':
+      return outcomeOf(await plugin.unstage(call), () => ({}));
+    case 'publish': {
+      const generation = context.wanted?.publications.get(operation.publication)?.generation;
+      const published = await plugin.publish(publicationCall(call, context, operation.publication));
+      return outcomeOf(published, ({ mount }) => ({
+        mount,
+        generation,
+        sizeBytes: knownSize(context.wanted),
+      }));
+    }
+    case 'unpublish': {
+      const place = isBeside(operation)
+        ? callBeside(call, context, operation.publication)
+        : publicationCall(call, context, operation.publication);
+      return outcomeOf(await plugin.unpublish(place), () => ({}));
+    }
+  }
+}
+
+async function expand(plugin: VolumePlugin, call: VolumeCall, context: PerformContext): Promise<Outcome> {
+  const toBytes = context.wanted?.size?.bytes;
+  // The wish went between the planning and the turn.
+  if (toBytes === undefined || plugin.expand === undefined) return { kind: 'done', learnt: {} };
+  const published = [...context.volume.publications.values()];
+  const place = published.find(({ presence }) => presence.kind === 'present');
+  const asked = { ...call, publication: place?.spec, mount: place?.mount, toBytes };
+  const outcome = outcomeOf(await plugin.expand(asked), ({ sizeBytes }) => ({
+    // A driver that says nothing, or less, has done what it was asked.
+    sizeBytes: isMoreThan(sizeBytes, toBytes) ? sizeBytes : toBytes,
+  }));
+  return outcome.kind === 'failed' ? { ...outcome, toBytes } : outcome;
+}
+
+/**
+ * The devices to be searched for users. Taken down, the volume has none of them any more; one that another volume is
+ * mounted from now is that one's: the kernel gives the number of a device that went to the next.
+ */
+function devicesOf({ volume, actual }: PerformContext): readonly DeviceNumber[] {
+  const others = [...actual.values()].filter(({ spec }) => spec.id !== volume.spec.id);
+  const taken = new Set(others.flatMap(presentDevices));
+  return (volume.quarantine?.devices ?? []).filter((device) => !taken.has(device));
+}
+
+/** What a volume has that has just been set up: what was said of it, or what is wanted when nobody says. */
+export function knownSize(wanted: DesiredVolume | undefined): Bytes | undefined {
+  return wanted?.size?.knownBytes ?? wanted?.size?.bytes;
+}
+
+function volumeCall(context: PerformContext): VolumeCall {
+  const { volume, needs, wanted, stillWanted, step, progress, unwantedSecrets } = context;
+  const [first] = wanted?.publications.values() ?? [];
+  return {
+    spec: volume.spec,
+    facts: {
+      needs,
+      publishContext: volume.publishContext,
+      attachedNode: volume.attachedNode,
+      stagedMount: volume.stagedMount,
+    },
+    secrets: wanted?.secrets ?? unwantedSecrets(volume.spec),
+    stillWanted,
+    fsGroup: first?.spec.fsGroup,
+    step,
+    progress,
+    force: volume.quarantine !== undefined,
+  };
+}
+
+function publicationCall(call: VolumeCall, context: PerformContext, key: PublicationKey): PublicationCall {
+  const known = context.volume.publications.get(key);
+  assert(known !== undefined, 'a begun publication is known');
+  const wanted = context.wanted?.publications.get(key);
+  return {
+    ...call,
+    publication: known.spec,
+    mount: known.mount,
+    fsGroup: known.spec.fsGroup,
+    files: wanted?.files,
+    refresh: known.presence.kind === 'present',
+    tokens: wanted?.tokens,
+  };
+}
+
+/** As it was asked for, when the volume was set up otherwise than it stands. */
+function callBeside(call: VolumeCall, context: PerformContext, key: PublicationKey): PublicationCall {
+  const place = placeBeside(context.volume, key);
+  assert(place !== undefined, 'what is given back beside a volume was planned from it');
+  const { spec, publication } = place;
+  return {
+    ...call,
+    spec,
+    secrets: context.unwantedSecrets(spec),
+    publication,
+    mount: undefined,
+    fsGroup: publication.fsGroup,
+    files: undefined,
+    refresh: false,
+    tokens: undefined,
+  };
+}
+
+function outcomeOf<T>(result: Result<T>, learnt: (value: T) => Learnt): Outcome {
+  return result.ok
+    ? { kind: 'done', learnt: learnt(result.value) }
+    : { kind: 'failed', failure: result.failure };
+}

@@ -1,0 +1,126 @@
+/** A large wish is read in slices: what is asked meanwhile is answered meanwhile, and nothing sees half of a wish. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { getFromAgent } from '../../../agent/cli/api-client.ts';
+import { createApiServer } from '../../../agent/api/api-server.ts';
+import { desire } from '../../../agent/resolve/desired-state-populator.ts';
+import { statusOf } from '../../../agent/status/status.ts';
+import type { Wish } from '../../../agent/source/desired-objects.ts';
+import { createWishReader } from '../../../agent/node/wish-reader.ts';
+import type { Clock } from '../../../mount/host.ts';
+import { createSlices } from '../../../mount/process/slices.ts';
+import { type ActualVolume, onTheGround } from '../../../reconciler/model/actual-state.ts';
+import type { DesiredState } from '../../../reconciler/model/desired-state.ts';
+import { csi } from '../../reconciler/world.ts';
+import { STAND_ALONE } from '../desired.ts';
+import { podYaml, wishOf } from '../manifests.ts';
+import { LAYOUT, NO_MANIFESTS, path, richFacts } from '../status-fixture.ts';
+
+const CLOCK: Clock = {
+  nowMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  timer: (delayMs, fire) => {
+    const timer = setTimeout(fire, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+function wishOfPods(count: number): Wish {
+  const pods = Array.from({ length: count }, (_, index) => podYaml(`p${index}`, { tmp: 'emptyDir: {}' }));
+  return wishOf({ 'all.yaml': pods.join('---\n') });
+}
+
+interface Bench {
+  readonly reader: ReturnType<typeof createWishReader>;
+  /** What was taken over, in order. */
+  readonly taken: { wish: Wish; desired: DesiredState; found: readonly ActualVolume[]; current: Wish }[];
+  want(wish: Wish): void;
+}
+
+function bench(wish: Wish, onTaken: () => void = () => {}): Bench {
+  let newest = wish;
+  const taken: Bench['taken'] = [];
+  const reader = createWishReader({
+    slices: createSlices({ clock: CLOCK, piecesMax: 4 }),
+    newest: () => newest,
+    desire: (one) => desire(one, STAND_ALONE),
+    take: (one, desired, found) => {
+      taken.push({ wish: one, desired, found, current: reader.current() });
+      onTaken();
+    },
+  });
+  return { reader, taken, want: (next) => (newest = next) };
+}
+
+test('the status socket answers while a large wish is being read', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'mooring-reader-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const socket = join(folder, 's.sock');
+  const events: string[] = [];
+  const { reader, taken } = bench(wishOfPods(900), () => events.push('taken'));
+  const { desired } = richFacts();
+  const server = createApiServer({
+    socket: path(socket),
+    status: (revision) => statusOf(richFacts(), LAYOUT, revision),
+    quarantine: {
+      quarantine: async () => assert.fail('nobody asked for it'),
+      endQuarantine: async () => assert.fail('nobody asked for it'),
+      actual: () => new Map(),
+      desired: () => desired,
+    },
+    manifests: NO_MANIFESTS,
+    metrics: () => '',
+    onChange: () => () => {},
+    clock: CLOCK,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    runtime: 'test',
+    healthy: async () => true,
+    instance: 'test',
+  });
+  assert.ok((await server.listen()).ok);
+  t.after(() => server.close());
+  reader.read();
+  const answer = await getFromAgent({ socket, path: '/v1/status', kind: 'Status', timeoutMs: 60_000 });
+  events.push(answer.kind);
+  await reader.settled();
+  assert.deepEqual(events, ['ok', 'taken']);
+  assert.equal(taken[0]?.desired.volumes.size, 900);
+});
+
+test('what is desired is of one wish: a newer one is read after it, and not seen before', async () => {
+  const [first, second] = [wishOfPods(40), wishOfPods(60)];
+  const { reader, taken, want } = bench(first);
+  reader.read();
+  assert.equal(reader.current().pods.size, 0);
+  want(second);
+  reader.read();
+  await reader.settled();
+  assert.deepEqual(
+    taken.map(({ wish, desired }) => [wish === first, wish === second, desired.volumes.size]),
+    [
+      [true, false, 40],
+      [false, true, 60],
+    ],
+  );
+  assert.deepEqual(
+    taken.map(({ wish, current }) => wish === current),
+    [true, true],
+  );
+});
+
+test('what was found joins in the turn in which the wish is taken that was read with it, and once', async () => {
+  const events: string[] = [];
+  const { reader, taken } = bench(wishOfPods(40), () => events.push('taken'));
+  const found = [onTheGround(csi('data'), { attach: false, stage: false, expand: false })];
+  reader.read();
+  reader.read({ found, join: () => events.push('joined') });
+  await reader.settled();
+  assert.deepEqual(events, ['taken', 'taken', 'joined']);
+  assert.deepEqual(
+    taken.map((one) => one.found),
+    [[], found],
+  );
+});

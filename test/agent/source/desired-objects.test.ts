@@ -1,0 +1,308 @@
+/** Objects as they are read, what is refused of them and in which words, and how the files come together. */
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import { test } from 'node:test';
+import { wholly } from '../../../mount/process/slices.ts';
+import { assembleWish, type Wish } from '../../../agent/source/desired-objects.ts';
+import { parseQuantityBytes } from '../../../kubernetes/objects/quantity.ts';
+import { mountOptionProblem } from '../../../kubernetes/objects/mount-option.ts';
+import {
+  claimSource,
+  claimYaml,
+  configMapYaml,
+  csiDriverYaml,
+  onlyRejection,
+  podUid,
+  podYaml,
+  secretYaml,
+  volumeYaml,
+  wishOf,
+} from '../manifests.ts';
+
+function podIn(wish: Wish, uid = 'uid-web') {
+  const pod = wish.pods.get(podUid(uid));
+  assert.ok(pod, JSON.stringify(wish.rejected));
+  return pod;
+}
+
+test('every kind of the wish is found under its key', () => {
+  const wish = wishOf({
+    'all.yaml': [
+      podYaml('web'),
+      claimYaml('data'),
+      volumeYaml('pv-data'),
+      secretYaml('s', { a: 'b' }),
+      configMapYaml('c', {}),
+      'apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: fast}\nprovisioner: test.csi.example\n',
+      csiDriverYaml('test.csi.example', '{attachRequired: false}'),
+    ].join('---\n'),
+  });
+  assert.deepEqual(wish.rejected, []);
+  assert.deepEqual([...wish.pods.keys()], ['uid-web']);
+  assert.deepEqual([...wish.claims.keys(), ...wish.volumes.keys()], ['default/data', 'pv-data']);
+  assert.deepEqual([...wish.secrets.keys(), ...wish.configMaps.keys()], ['default/s', 'default/c']);
+  assert.deepEqual([...wish.storageClasses.keys()], ['fast']);
+  const driver = wish.drivers.get('test.csi.example');
+  assert.deepEqual(
+    [driver?.attachRequired, driver?.podInfoOnMount, driver?.origin],
+    [false, false, 'all.yaml'],
+  );
+});
+
+test('a volume that no container mounts is ignored, whatever it is', () => {
+  const wish = wishOf({
+    'web.yaml': `${podYaml('web', { used: 'emptyDir: {}' })}  - {name: unused, hostPath: {path: not-absolute}}\n`,
+  });
+  assert.deepEqual(wish.rejected, []);
+  assert.deepEqual(
+    podIn(wish).volumes.map((one) => one.name),
+    ['used'],
+  );
+});
+
+test('volumes of init and ephemeral containers count as mounted, devices as block', () => {
+  const wish = wishOf({
+    'web.yaml': `apiVersion: v1
+kind: Pod
+metadata: {name: web, uid: uid-web}
+spec:
+  containers: [{name: main, volumeDevices: [{name: raw, devicePath: /dev/x}]}]
+  initContainers: [{name: init, volumeMounts: [{name: a, mountPath: /a}]}]
+  ephemeralContainers: [{name: debug, volumeMounts: [{name: b, mountPath: /b}]}]
+  volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: null, nfs: {}}, {name: raw, ${claimSource('c')}}]
+`,
+  });
+  const volumes = podIn(wish).volumes;
+  assert.deepEqual(
+    volumes.map(({ name, block, source }) => [name, block, source.kind]),
+    [
+      ['a', false, 'empty-dir'],
+      ['b', false, 'unsupported'],
+      ['raw', true, 'claim'],
+    ],
+  );
+});
+
+test('a pod that mounts a volume it does not define is refused by name, and frozen', () => {
+  const wish = wishOf({
+    'web.yaml': podYaml('web', { data: 'emptyDir: {}' }).replace('- name: data', '- name: date'),
+  });
+  assert.match(
+    onlyRejection(wish),
+    /^spec\.containers\[0\]\.volumeMounts\[0\]\.name: "data" is not the name of/,
+  );
+  assert.deepEqual([wish.pods.size, [...wish.frozenPods]], [0, ['uid-web']]);
+});
+
+test('a refusal names the field, the value and what would be right', () => {
+  const cases: readonly (readonly [source: string, rejection: RegExp])[] = [
+    ['hostPath: {path: /x, type: Foo}', /^spec\.volumes\[0\]\.hostPath\.type: "Foo" is not one of "", Dir/],
+    [
+      'hostPath: {path: x}',
+      /^spec\.volumes\[0\]\.hostPath\.path: expected an absolute path without "\.\.", found "x"/,
+    ],
+    ['hostPath: {path: /a/../b}', /^spec\.volumes\[0\]\.hostPath\.path: expected an absolute path/],
+    ['emptyDir: {medium: Disk}', /^spec\.volumes\[0\]\.emptyDir\.medium: "Disk" is not one of "", Memory/],
+    [
+      'emptyDir: {sizeLimit: -1Gi}',
+      /sizeLimit: expected a size that is not negative, such as 64Mi, found "-1Gi"/,
+    ],
+    [
+      'persistentVolumeClaim: {claimName: data, readOnly: yes}',
+      /readOnly: expected true or false, .*found "yes"/,
+    ],
+    ['persistentVolumeClaim: {}', /claimName: is missing; expected a name of lower-case/],
+    [
+      'secret: {secretName: s, defaultMode: 01000}',
+      /defaultMode: expected permission bits .*, found the number 512/,
+    ],
+    [
+      'secret: {secretName: s, items: [{key: k, path: a}, {key: j, path: a/b}]}',
+      /items: two paths are the same/,
+    ],
+    ['emptyDir: {}\n    secret: {secretName: s}', /has more than one source: emptyDir, secret/],
+  ];
+  for (const [source, rejection] of cases) {
+    assert.match(onlyRejection(wishOf({ 'web.yaml': podYaml('web', { data: source }) })), rejection, source);
+  }
+});
+
+test('a long or hostile value is cut and escaped in a refusal', () => {
+  const wish = wishOf({ 'web.yaml': podYaml('web', {}, `"${'x'.repeat(500)}"`) });
+  const message = onlyRejection(wish);
+  assert.ok(message.length < 250, message);
+  const hostile = wishOf({ 'web.yaml': podYaml('"a\\u001b[2J\\u202eb"') });
+  assert.doesNotMatch(onlyRejection(hostile), /[\u001b\u202e]/);
+});
+
+test('a PersistentVolume is refused for a handle, a driver or a mount option that no driver should see', () => {
+  const cases: readonly (readonly [yaml: string, rejection: RegExp])[] = [
+    [volumeYaml('v', { handle: 'x'.repeat(2_049) }), /^spec\.csi\.volumeHandle: expected 1 to 2048 bytes/],
+    [volumeYaml('v', { handle: 'ü'.repeat(1_025) }), /^spec\.csi\.volumeHandle: expected 1 to 2048 bytes/],
+    [volumeYaml('v', { handle: 'a\\nb' }), /^spec\.csi\.volumeHandle/],
+    [
+      volumeYaml('v').replace('test.csi.example', '../x'),
+      /^spec\.csi\.driver: expected the name of a CSI driver/,
+    ],
+    [
+      volumeYaml('v', { spec: 'mountOptions: [noatime, "ro,suid"]' }),
+      /^spec\.mountOptions\[1\]: "ro,suid" is not one/,
+    ],
+    [
+      volumeYaml('v', { spec: 'mountOptions: [x-mount.mkdir]' }),
+      /^spec\.mountOptions\[0\]: .* not an option that/,
+    ],
+    [volumeYaml('v', { csi: 'nodeStageSecretRef: {name: s}' }), /nodeStageSecretRef\.namespace: is missing/],
+    [
+      volumeYaml('v', { csi: 'volumeAttributes: {a: 1}' }),
+      /^spec\.csi\.volumeAttributes\.a: .*found a number/,
+    ],
+    [
+      volumeYaml('v').replace('ReadWriteOnce', 'ReadWriteTwice'),
+      /accessModes\[0\]: "ReadWriteTwice" is not one of/,
+    ],
+    [volumeYaml('v', { spec: 'nfs: {server: s}' }), /^spec: has more than one volume source: csi, nfs/],
+  ];
+  for (const [yaml, rejection] of cases)
+    assert.match(onlyRejection(wishOf({ 'v.yaml': yaml })), rejection, yaml);
+});
+
+test('a mount option is one word that changes nothing but how the volume behaves', () => {
+  const good = [
+    'ro',
+    'noatime',
+    'nfsvers=4.1',
+    'uid=1000',
+    'dir_mode=0777',
+    'context=system_u:object_r:x:s0',
+  ];
+  const bad = [
+    '',
+    ',',
+    'a,b',
+    'a b',
+    'a\nb',
+    '-o',
+    'x-mount.mkdir',
+    'X-mount.subdir=/x',
+    'helper=x',
+    'uhelper=x',
+    'bind',
+    'remount',
+    'loop=/dev/loop0',
+    'suid',
+    'dev',
+    'exec',
+    'SUID',
+    'shared',
+    'a=b=c',
+    'a="b"',
+    "a='b'",
+    'a=$(x)',
+    'x'.repeat(257),
+  ];
+  for (const one of good) assert.equal(mountOptionProblem(one), undefined, one);
+  for (const one of bad) assert.notEqual(mountOptionProblem(one), undefined, one);
+});
+
+test('a Secret is never shown, however it is printed, and stringData wins over data', () => {
+  const wish = wishOf({
+    's.yaml': `${secretYaml('s', { a: 'hunter3' })}data: {a: aHVudGVyMg==, b: aHVudGVyMg==}\n`,
+  });
+  const secret = wish.secrets.get('default/s');
+  assert.doesNotMatch(
+    inspect(wish, { depth: 20 }) + JSON.stringify(secret) + String(secret?.data),
+    /hunter|aHVudGVy/,
+  );
+  const data = secret?.data.reveal();
+  assert.deepEqual([String(data?.get('a')), String(data?.get('b'))], ['hunter3', 'hunter2']);
+});
+
+test('a refused Secret does not show its values', () => {
+  const hidden = [
+    '{a: "hunter2 !"}',
+    'hunter2',
+    '[hunter2]',
+    '{a: [hunter2]}',
+    '{"../a": hunter2}',
+    '{a: !t hunter2}',
+  ];
+  for (const data of hidden) {
+    const wish = wishOf({ 's.yaml': `apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: ${data}\n` });
+    assert.doesNotMatch(onlyRejection(wish), /hunter2/, data);
+  }
+});
+
+test('a pod without uid has the same one in every life of the agent, and another in another file', () => {
+  const anonymous = podYaml('web', {}, '');
+  const [first] = wishOf({ 'a.yaml': anonymous }).pods.keys();
+  const [again] = wishOf({ 'a.yaml': `# moved down\n${anonymous}` }).pods.keys();
+  const [elsewhere] = wishOf({ 'b.yaml': anonymous }).pods.keys();
+  assert.match(first ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+  assert.equal(first, again);
+  assert.notEqual(first, elsewhere);
+});
+
+test('of two objects of one name the first by file and document is taken, and the other says where it stands', () => {
+  const wish = wishOf({
+    'b.yaml': configMapYaml('c', { from: 'b' }),
+    'a.yaml': `${configMapYaml('other', {})}---\n${configMapYaml('c', { from: 'a' })}`,
+  });
+  assert.equal(String(wish.configMaps.get('default/c')?.data.get('from')), 'a');
+  assert.deepEqual(wish.rejected, [
+    {
+      origin: 'b.yaml#1',
+      subject: 'ConfigMap default/c',
+      message: 'a.yaml#2 has one of the same name, which is taken',
+    },
+  ]);
+});
+
+test('two pods of one uid, or of one name, freeze what is contradicted', () => {
+  const sameUid = wishOf({ 'a.yaml': podYaml('web'), 'b.yaml': podYaml('other', {}, 'uid-web') });
+  assert.equal(podIn(sameUid).reference.name, 'web');
+  assert.deepEqual([...sameUid.frozenPods], ['uid-web']);
+  assert.match(onlyRejection(sameUid), /it has the uid of Pod default\/web in a\.yaml#1/);
+  const sameName = wishOf({ 'a.yaml': podYaml('web', {}, 'one'), 'b.yaml': podYaml('web', {}, 'two') });
+  assert.deepEqual([[...sameName.pods.keys()], [...sameName.frozenPods]], [['one'], ['two']]);
+});
+
+test('a file that would take the wish beyond its bound is left out and unknown', () => {
+  const files = { 'a.yaml': podYaml('a'), 'b.yaml': podYaml('b') };
+  const sources = Object.keys(files).map((name) => {
+    const pod = [...wishOf(files).pods.values()].filter((one) => one.origin === name);
+    return { name, objects: pod, rejected: [], unknown: false, frozenPods: new Set<never>() };
+  });
+  const wish = wholly(assembleWish(true, sources, 1));
+  assert.deepEqual([[...wish.pods.keys()], [...wish.unknownOrigins]], [['uid-a'], ['b.yaml']]);
+});
+
+test('a document that cannot be told to be anything makes its file unknown, an object of another kind does not', () => {
+  assert.deepEqual([...wishOf({ 'a.yaml': 'apiVersion: v1\nkind: Po\n' }).unknownOrigins], ['a.yaml']);
+  const service = 'apiVersion: v1\nkind: Service\nmetadata: {name: web}\n';
+  const other = wishOf({ 'a.yaml': `${service}---\n${podYaml('web')}` });
+  assert.deepEqual([[...other.unknownOrigins], [...other.pods.keys()]], [[], ['uid-web']]);
+  assert.match(onlyRejection(other), /v1 Service has no part in volumes here and is ignored/);
+});
+
+test('quantities are whole bytes, rounded up', () => {
+  const sizes: readonly (readonly [string, number | undefined])[] = [
+    ['0', 0],
+    ['1', 1],
+    ['64Mi', 67_108_864],
+    ['1.5Ki', 1_536],
+    ['1k', 1_000],
+    ['1e3', 1_000],
+    ['100m', 1],
+    ['.5', 1],
+    ['1Ei', undefined],
+    ['-1', undefined],
+    ['1 Gi', undefined],
+    ['', undefined],
+    ['Gi', undefined],
+    ['1GiB', undefined],
+    ['0x10', undefined],
+    ['1e999', undefined],
+  ];
+  for (const [text, bytes] of sizes) assert.equal(parseQuantityBytes(text), bytes, text);
+});

@@ -1,0 +1,163 @@
+/** AP-12, RS-02: a directory that is not the one it was is unknown until it is back, or somebody says so. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createDirectoryTrust } from '../../../../agent/source/manifests/directory-trust.ts';
+import { fail, type FailureCode, ok, type Result } from '../../../../mount/failure.ts';
+import type { DirectoryIdentity } from '../../../../mount/host.ts';
+import { createMountTable, type MountEntry } from '../../../../mount/mount-table.ts';
+import { value } from '../../../value.ts';
+import { path } from '../../manifests.ts';
+
+const DIRECTORY = path('/etc/mooring/manifests');
+const NOTE = path('/var/lib/mooring/mooring/source.json');
+const OLD: DirectoryIdentity = { mountId: 1, device: '8:1', inode: '12', bornNs: '5' };
+const NEW: DirectoryIdentity = { ...OLD, inode: '13', bornNs: '6' };
+const COVER: DirectoryIdentity = { mountId: 2, device: '0:40', inode: '1', bornNs: undefined };
+
+function entry(mountId: number, rest: Partial<MountEntry>): MountEntry {
+  return {
+    mountId,
+    parentId: 0,
+    device: '8:1',
+    root: '/',
+    target: path('/'),
+    options: ['rw'],
+    propagation: [],
+    fsType: 'ext4',
+    source: '/dev/sda1',
+    superOptions: ['rw'],
+    ...rest,
+  };
+}
+
+/** The machine, which outlives an agent. */
+function machine() {
+  const state = {
+    is: OLD as DirectoryIdentity | undefined,
+    note: undefined as Uint8Array | undefined,
+    bootId: 'one',
+    atStake: true,
+    unreadable: undefined as FailureCode | undefined,
+    full: false,
+    lines: [] as string[],
+    directory: DIRECTORY,
+  };
+  const table = createMountTable([
+    entry(1, {}),
+    entry(2, { device: '0:40', target: DIRECTORY, fsType: 'tmpfs', source: 'tmpfs' }),
+  ]);
+  const refuse = (code: FailureCode): Result<never> => fail({ code, message: code, effect: 'none' });
+  const write = (event: string): void => {
+    state.lines.push(event);
+  };
+  const agent = () =>
+    createDirectoryTrust({
+      directory: state.directory,
+      note: NOTE,
+      isNothingAtStake: () => !state.atStake,
+      log: { debug: write, info: write, warn: write, error: write },
+      host: {
+        nowMs: () => 7_000,
+        bootId: state.bootId,
+        identifyDirectory: async () => (state.is === undefined ? refuse('path-missing') : ok(state.is)),
+        readMountTable: async () => ok(table),
+        readFile: async () => {
+          if (state.unreadable !== undefined) return refuse(state.unreadable);
+          return state.note === undefined ? refuse('path-missing') : ok(state.note);
+        },
+        writeFile: async (_, content) => {
+          if (state.full) return refuse('disk-full');
+          state.note = content;
+          return ok(undefined);
+        },
+      },
+    });
+  return { state, agent };
+}
+
+const codeOf = (result: Result<unknown>): string => (result.ok ? 'ok' : result.failure.code);
+
+test('another directory, or one mounted over it, is unknown until the old one is back, restarted or not', async () => {
+  for (const other of [NEW, COVER]) {
+    const { state, agent } = machine();
+    const first = agent();
+    assert.deepEqual(value(await first.identify()), OLD);
+    state.is = other;
+    assert.equal(codeOf(await first.identify()), 'directory-replaced');
+    const second = agent();
+    assert.equal(codeOf(await second.identify()), 'directory-replaced');
+    assert.match(JSON.stringify(await second.identify()), /mooring manifests accept/);
+    assert.equal(second.replaced()?.sinceMs, 7_000);
+    assert.equal(state.lines.filter((line) => line.includes('another one')).length, 2, 'told once in a life');
+    state.is = OLD;
+    assert.deepEqual([value(await second.identify()), second.replaced()], [OLD, undefined]);
+  }
+});
+
+test('an operator accepts the directory that was seen and no other, and that is remembered', async () => {
+  const { state, agent } = machine();
+  const one = agent();
+  await one.identify();
+  state.is = NEW;
+  await one.identify();
+  const { sight = '' } = one.replaced() ?? {};
+  assert.equal(codeOf(await one.accept('another')), 'reference-missing');
+  assert.equal(codeOf(await one.accept(sight)), 'ok');
+  assert.deepEqual([value(await one.identify()), one.replaced()], [NEW, undefined]);
+  assert.deepEqual(value(await agent().identify()), NEW);
+  state.is = OLD;
+  assert.equal(codeOf(await agent().identify()), 'directory-replaced', 'the old one is another one now');
+});
+
+test('what nothing depends on may be replaced, and the configuration may name another directory', async () => {
+  const { state, agent } = machine();
+  await agent().identify();
+  state.is = NEW;
+  state.atStake = false;
+  assert.deepEqual(value(await agent().identify()), NEW);
+  state.atStake = true;
+  state.directory = path('/srv/manifests');
+  state.is = OLD;
+  assert.deepEqual(value(await agent().identify()), OLD);
+});
+
+test('without a note, as after an upgrade, and with one that is damaged, what is there is taken', async () => {
+  const { state, agent } = machine();
+  await agent().identify();
+  state.note = state.note?.slice(0, 40);
+  state.is = NEW;
+  assert.deepEqual(value(await agent().identify()), NEW);
+  assert.equal(state.lines.length, 1, 'a damaged note is told');
+});
+
+test('a note that cannot be read may say anything: the directory is unknown until it can be', async () => {
+  const { state, agent } = machine();
+  await agent().identify();
+  state.unreadable = 'input-output';
+  const one = agent();
+  assert.equal(codeOf(await one.identify()), 'input-output');
+  state.unreadable = undefined;
+  assert.equal(codeOf(await one.identify()), 'ok');
+});
+
+test('on a full disk the directory is remembered by the process, and written down when there is room', async () => {
+  const { state, agent } = machine();
+  state.full = true;
+  const one = agent();
+  assert.equal(codeOf(await one.identify()), 'ok');
+  state.is = NEW;
+  assert.equal(codeOf(await one.identify()), 'directory-replaced');
+  state.is = OLD;
+  state.full = false;
+  await one.identify();
+  state.is = NEW;
+  assert.equal(codeOf(await agent().identify()), 'directory-replaced');
+});
+
+test('a directory that is not there is unknown, and no other one', async () => {
+  const { state, agent } = machine();
+  const one = agent();
+  await one.identify();
+  state.is = undefined;
+  assert.deepEqual([codeOf(await one.identify()), one.replaced()], ['path-missing', undefined]);
+});

@@ -1,0 +1,531 @@
+/** A directory over time: what is wanted while files come, go, break and are half written. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createManifestSource } from '../../../../agent/source/manifests/manifest-source.ts';
+import type { Wish, WishSource } from '../../../../agent/source/desired-objects.ts';
+import { createSlices } from '../../../../mount/process/slices.ts';
+import { DirectoryHost } from '../../directory-host.ts';
+import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
+import {
+  claimSource,
+  claimYaml,
+  configMapYaml,
+  path,
+  podUid,
+  podYaml,
+  secretYaml,
+  volumeYaml,
+} from '../../manifests.ts';
+
+const SETTLE_MS = 300;
+
+interface Bench {
+  readonly host: DirectoryHost;
+  readonly source: WishSource;
+  /** How often the wish was said to have changed. */
+  changes(): number;
+}
+
+async function bench(
+  files: Readonly<Record<string, string>> = {},
+  settleMs = SETTLE_MS,
+  piecesMax = Number.POSITIVE_INFINITY,
+): Promise<Bench> {
+  const host = new DirectoryHost();
+  for (const [name, text] of Object.entries(files)) host.write(name, text);
+  const source = createManifestSource({
+    host,
+    directory: path('/etc/manifests'),
+    parser: IN_PROCESS_PARSER,
+    slices: createSlices({ clock: host, piecesMax }),
+    settleMs,
+  });
+  let changes = 0;
+  source.onChange(() => (changes += 1));
+  const started = source.start();
+  if (piecesMax !== Number.POSITIVE_INFINITY) await host.advance(1);
+  await started;
+  return { host, source, changes: () => changes };
+}
+
+function podsOf(wish: Wish): readonly string[] {
+  return [...wish.pods.keys()].sort();
+}
+
+/** Would anything of this pod be taken down? Not while it is wanted, frozen, or its file unknown. */
+function isSafe(wish: Wish, uid: string, origin: string): boolean {
+  const pod = podUid(uid);
+  return wish.pods.has(pod) || wish.frozenPods.has(pod) || wish.unknownOrigins.has(origin) || !wish.complete;
+}
+
+test('the first listing is the wish, and it is complete', async () => {
+  const { source } = await bench({ 'web.yaml': podYaml('web'), 'none.json': '{"kind":"List","items":[]}' });
+  assert.deepEqual([source.current().complete, podsOf(source.current())], [true, ['uid-web']]);
+});
+
+test('a wish that is put together in slices is seen whole, or not at all', async () => {
+  const { host, source, changes } = await bench({ 'web.yaml': podYaml('web') }, SETTLE_MS, 1);
+  const seen: (readonly string[])[] = [];
+  source.onChange(() => seen.push(podsOf(source.current())));
+  const before = changes();
+  host.write('app.yaml', `${podYaml('app')}---\n${podYaml('db')}`);
+  await host.hint();
+  await host.advance(1);
+  assert.deepEqual(podsOf(source.current()), ['uid-app', 'uid-db', 'uid-web']);
+  assert.equal(changes(), before + 1);
+  assert.deepEqual(seen, [podsOf(source.current())]);
+});
+
+test('only regular files named .yaml, .yml or .json and not beginning with a dot are read', async () => {
+  const { host, source } = await bench();
+  for (const name of ['a.yaml', 'b.yml', 'c.json', '.d.yaml', 'e.yaml~', 'f.txt', '.yaml', 'g.yaml.swp']) {
+    host.write(name, podYaml(name.slice(0, 1).replace('.', 'z')));
+  }
+  host.write('link.yaml', '', 'symlink');
+  host.write('pipe.yaml', '', 'fifo');
+  host.write('directory.yaml', '', 'directory');
+  await host.hint();
+  const wish = source.current();
+  assert.deepEqual(podsOf(wish), ['uid-a', 'uid-b', 'uid-c']);
+  assert.deepEqual(
+    wish.rejected.map((one) => one.origin),
+    ['directory.yaml', 'link.yaml', 'pipe.yaml'],
+  );
+  assert.match(wish.rejected[1]?.message ?? '', /symbolic link.*\.\.data/);
+});
+
+test('a new file counts at once', async () => {
+  const { host, source, changes } = await bench();
+  host.write('web.yaml', podYaml('web'));
+  await host.hint();
+  assert.deepEqual([podsOf(source.current()), changes()], [['uid-web'], 2]);
+});
+
+test('a listing that says the same again is not a change, and keeps every revision', async () => {
+  const { host, source, changes } = await bench({ 'web.yaml': podYaml('web') });
+  const before = source.current();
+  host.write('web.yaml', podYaml('web'));
+  await host.hint();
+  await host.advance(61_000);
+  assert.equal(source.current(), before);
+  assert.equal(changes(), 1);
+  assert.ok(host.listings >= 3);
+});
+
+test('after a hint only what was written since is read; the resync reads everything', async () => {
+  const { host, source } = await bench({ 'web.yaml': podYaml('web'), 'db.yaml': podYaml('db') });
+  assert.deepEqual(host.readSince(), ['db.yaml', 'web.yaml']);
+  await host.advance(4_000);
+  await host.hint();
+  assert.deepEqual(host.readSince(), ['db.yaml', 'web.yaml'], 'they were young before');
+  await host.hint();
+  assert.deepEqual(host.readSince(), []);
+  host.write('new.yaml', podYaml('new'));
+  await host.hint();
+  assert.deepEqual(
+    [host.readSince(), podsOf(source.current())],
+    [['new.yaml'], ['uid-db', 'uid-new', 'uid-web']],
+  );
+  host.writeBehindItsTimes('web.yaml', podYaml('other'));
+  await host.hint();
+  assert.deepEqual(podsOf(source.current()), ['uid-db', 'uid-new', 'uid-web']);
+  host.readSince();
+  await host.advance(60_000);
+  assert.deepEqual(host.readSince(), ['db.yaml', 'new.yaml', 'web.yaml']);
+  assert.ok(podsOf(source.current()).includes('uid-other'));
+  source.stop();
+  assert.equal(host.pendingTimers, 0);
+});
+
+test('hints do not put the resync off, and neither does a listing that fails', async () => {
+  const { host, source } = await bench({ 'web.yaml': podYaml('web') });
+  await host.advance(4_000);
+  await host.hint();
+  host.readSince();
+  for (let second = 0; second < 50; second += 1) {
+    await host.advance(1_000);
+    await host.hint();
+  }
+  assert.deepEqual(host.readSince(), []);
+  host.trouble = 'input-output';
+  host.writeBehindItsTimes('web.yaml', podYaml('other'));
+  await host.advance(10_000);
+  host.trouble = undefined;
+  await host.advance(60_000);
+  assert.deepEqual([host.readSince(), podsOf(source.current())], [['web.yaml'], ['uid-other']]);
+});
+
+test('a file that vanished is unwanted only after it was missing in two listings that lie apart', async () => {
+  const { host, source } = await bench({ 'web.yaml': podYaml('web') });
+  host.remove('web.yaml');
+  await host.hint();
+  await host.advance(SETTLE_MS - 1);
+  assert.deepEqual(podsOf(source.current()), ['uid-web']);
+  await host.advance(1);
+  assert.deepEqual(podsOf(source.current()), []);
+});
+
+test('even without a settle time a file has to be missing in two listings', async () => {
+  const { host, source } = await bench({ 'web.yaml': podYaml('web') }, 0);
+  host.remove('web.yaml');
+  await host.hint();
+  assert.deepEqual(podsOf(source.current()), ['uid-web']);
+  await host.advance(1);
+  assert.deepEqual(podsOf(source.current()), []);
+});
+
+test('an editor that renames the file away and writes it again causes no change', async () => {
+  const { host, source, changes } = await bench({ 'web.yaml': podYaml('web') });
+  host.remove('web.yaml');
+  host.write('web.yaml~', podYaml('web'));
+  await host.hint();
+  await host.advance(SETTLE_MS - 100);
+  host.write('web.yaml', podYaml('web'));
+  await host.hint();
+  await host.advance(10_000);
+  assert.deepEqual([podsOf(source.current()), changes()], [['uid-web'], 1]);
+});
+
+test('a changed object counts once it has settled, with a greater revision', async () => {
+  const { host, source } = await bench({ 'c.yaml': configMapYaml('c', { a: '1' }) });
+  const before = source.current().configMaps.get('default/c');
+  host.write('c.yaml', configMapYaml('c', { a: '2' }));
+  await host.hint();
+  assert.equal(source.current().configMaps.get('default/c'), before);
+  await host.advance(SETTLE_MS);
+  const after = source.current().configMaps.get('default/c');
+  assert.equal(String(after?.data.get('a')), '2');
+  assert.ok((after?.revision ?? 0) > (before?.revision ?? Number.POSITIVE_INFINITY));
+});
+
+test('a changed secret has a greater revision although nothing of it can be seen', async () => {
+  const { host, source } = await bench({ 's.yaml': secretYaml('s', { a: 'x' }) });
+  const before = source.current().secrets.get('default/s')?.revision ?? 0;
+  host.write('s.yaml', secretYaml('s', { a: 'y' }));
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  assert.ok((source.current().secrets.get('default/s')?.revision ?? 0) > before);
+});
+
+test('what is added to a file counts at once, and what stayed keeps its revision', async () => {
+  const { host, source } = await bench({ 'a.yaml': podYaml('a') });
+  const before = source.current().pods.get(podUid('uid-a'));
+  host.write('a.yaml', `${podYaml('a')}---\n${podYaml('b')}`);
+  await host.hint();
+  assert.deepEqual(podsOf(source.current()), ['uid-a', 'uid-b']);
+  assert.equal(source.current().pods.get(podUid('uid-a')), before);
+});
+
+test('a change that goes on changing never counts before it is still', async () => {
+  const { host, source } = await bench({ 'c.yaml': configMapYaml('c', { a: '0' }) });
+  for (let round = 1; round <= 20; round += 1) {
+    host.write('c.yaml', configMapYaml('c', { a: String(round) }));
+    await host.hint();
+    await host.advance(SETTLE_MS - 1);
+  }
+  assert.equal(String(source.current().configMaps.get('default/c')?.data.get('a')), '0');
+  await host.advance(SETTLE_MS);
+  assert.equal(String(source.current().configMaps.get('default/c')?.data.get('a')), '20');
+});
+
+test('a file that breaks keeps what it said, says that it is unknown, and is well again when mended', async () => {
+  const good = podYaml('web');
+  const breakages: Readonly<Record<string, (host: DirectoryHost) => void>> = {
+    empty: (host) => host.write('web.yaml', ''),
+    comments: (host) => host.write('web.yaml', '# later\n'),
+    syntax: (host) => host.write('web.yaml', 'a: [b\n'),
+    tabs: (host) => host.write('web.yaml', good.replace('  name', '\tname')),
+    binary: (host) => host.write('web.yaml', Uint8Array.of(0xff, 0xfe, 0)),
+    unreadable: (host) => host.makeUnreadable('web.yaml', 'input-output', 'EIO'),
+    large: (host) => host.makeUnreadable('web.yaml', 'too-large', 'larger than 1048576 bytes'),
+    symlink: (host) => host.write('web.yaml', '', 'symlink'),
+  };
+  for (const [name, damage] of Object.entries(breakages)) {
+    const { host, source } = await bench({ 'web.yaml': good });
+    damage(host);
+    await host.hint();
+    await host.advance(3_600_000);
+    const wish = source.current();
+    assert.deepEqual([podsOf(wish), [...wish.unknownOrigins]], [['uid-web'], ['web.yaml']], name);
+    assert.equal(wish.rejected.length, 1, name);
+    host.write('web.yaml', good);
+    await host.hint();
+    assert.deepEqual([[...source.current().unknownOrigins], source.current().rejected], [[], []], name);
+    source.stop();
+  }
+});
+
+test('a file that others can write, or own, says nothing, and nothing of it is taken down', async () => {
+  const wrong = [{ mode: 0o664 }, { mode: 0o646 }, { mode: 0o777 }, { uid: 4_242 }] as const;
+  for (const facts of wrong) {
+    const { host, source } = await bench({ 'web.yaml': podYaml('web') });
+    host.write('new.yaml', podYaml('new'));
+    for (const name of ['web.yaml', 'new.yaml']) host.giveAway(name, facts);
+    await host.hint();
+    await host.advance(60_000);
+    const wish = source.current();
+    assert.deepEqual(
+      [podsOf(wish), [...wish.unknownOrigins].sort()],
+      [['uid-web'], ['new.yaml', 'web.yaml']],
+    );
+    assert.match(wish.rejected[0]?.message ?? '', /can be written by others.*chmod go-w|belongs to uid 4242/);
+    host.write('new.yaml', podYaml('new'));
+    await host.hint();
+    assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-web']);
+    source.stop();
+  }
+});
+
+test('a broken file that is deleted is not unknown any more', async () => {
+  const { host, source } = await bench({ 'web.yaml': 'a: [b\n' });
+  assert.deepEqual([...source.current().unknownOrigins], ['web.yaml']);
+  host.remove('web.yaml');
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  assert.deepEqual([...source.current().unknownOrigins, ...source.current().rejected], []);
+});
+
+test('a document that becomes invalid keeps its last good object, frozen, and holds up no other', async () => {
+  const { host, source } = await bench({
+    'two.yaml': `${podYaml('a', { v: 'emptyDir: {}' })}---\n${podYaml('b')}`,
+  });
+  host.write(
+    'two.yaml',
+    `${podYaml('a', { v: 'hostPath: {path: x}' })}---\n${podYaml('b')}---\n${podYaml('c')}`,
+  );
+  await host.hint();
+  await host.advance(60_000);
+  const wish = source.current();
+  assert.deepEqual(podsOf(wish), ['uid-a', 'uid-b', 'uid-c']);
+  assert.equal(wish.pods.get(podUid('uid-a'))?.volumes[0]?.source.kind, 'empty-dir');
+  assert.deepEqual([[...wish.frozenPods], [...wish.unknownOrigins]], [['uid-a'], []]);
+});
+
+test('a PersistentVolume that becomes invalid stays as it was', async () => {
+  const { host, source } = await bench({ 'v.yaml': volumeYaml('v') });
+  host.write('v.yaml', volumeYaml('v', { handle: '' }));
+  await host.hint();
+  await host.advance(60_000);
+  const volume = source.current().volumes.get('v');
+  assert.equal(volume?.source.kind === 'csi' && volume.source.volumeHandle, 'handle-v');
+});
+
+test('a good manifest cut short at every byte, and left so for an hour, never makes its pod unwanted', async () => {
+  const claim = claimYaml('data');
+  // Cut between two documents a file is a whole file: that cannot be told from a wish.
+  const wholeFiles = [claim, `${claim}---\n`];
+  for (const manifest of [
+    podYaml('web', { data: claimSource('data'), tmp: 'emptyDir: {}' }),
+    '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","uid":"uid-web"},"spec":{"containers":[{"name":"m"}]}}',
+    'kind: Pod\nspec:\n  containers: [{name: main}]\nmetadata:\n  uid: uid-web\n  name: web\napiVersion: v1\n',
+    `${claim}---\n${podYaml('web', { data: claimSource('data') })}`,
+  ]) {
+    for (let length = 0; length < manifest.length; length += 1) {
+      const cut = manifest.slice(0, length);
+      const { host, source } = await bench({ 'web.yaml': manifest });
+      host.write('web.yaml', cut);
+      await host.hint();
+      assert.deepEqual(podsOf(source.current()), ['uid-web'], cut);
+      await host.advance(3_600_000);
+      assert.ok(wholeFiles.includes(cut) || isSafe(source.current(), 'uid-web', 'web.yaml'), cut);
+      source.stop();
+    }
+  }
+});
+
+test('a good manifest cut short at every byte when the agent starts does not let its pod be torn down', async () => {
+  const bytes = Buffer.from(podYaml('web', { data: claimSource('data'), tmp: 'emptyDir: {}' }));
+  for (let length = 0; length <= bytes.length; length += 1) {
+    const { source } = await bench({ 'web.yaml': bytes.subarray(0, length).toString() });
+    assert.ok(isSafe(source.current(), 'uid-web', 'web.yaml'), `${length} bytes`);
+    source.stop();
+  }
+});
+
+test('a new file without an end of line waits until it is still', async () => {
+  const { host, source } = await bench();
+  host.write('web.yaml', podYaml('web').trimEnd());
+  await host.hint();
+  assert.deepEqual([podsOf(source.current()), [...source.current().unknownOrigins]], [[], ['web.yaml']]);
+  await host.advance(SETTLE_MS);
+  assert.deepEqual([podsOf(source.current()), [...source.current().unknownOrigins]], [['uid-web'], []]);
+});
+
+test('a directory that cannot be listed is unknown: nothing complete before, nothing lost after', async () => {
+  const host = new DirectoryHost();
+  host.trouble = 'path-missing';
+  const source = createManifestSource({
+    host,
+    directory: path('/etc/manifests'),
+    parser: IN_PROCESS_PARSER,
+  });
+  await source.start();
+  assert.deepEqual([source.current().complete, source.current().rejected.length], [false, 1]);
+  host.trouble = undefined;
+  host.write('web.yaml', podYaml('web'));
+  await host.advance(2_000);
+  assert.deepEqual([source.current().complete, podsOf(source.current())], [true, ['uid-web']]);
+  host.trouble = 'input-output';
+  await host.hint();
+  await host.advance(3_600_000);
+  const wish = source.current();
+  assert.deepEqual([wish.complete, podsOf(wish)], [true, ['uid-web']]);
+  assert.ok(wish.unknownOrigins.has('/etc/manifests'));
+});
+
+test('when most pods vanish at once they stay wanted for ten seconds', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const files = Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(name)]));
+  const { host, source } = await bench(files);
+  for (const name of names.slice(0, 4)) host.remove(`${name}.yaml`);
+  await host.hint();
+  const sinceMs = host.nowMs();
+  await host.advance(9_999);
+  assert.equal(source.current().pods.size, 6);
+  const pods = new Set(['uid-a', 'uid-b', 'uid-c', 'uid-d'].map(podUid));
+  assert.deepEqual(source.current().vanishing, { pods, sinceMs, untilMs: sinceMs + 10_000 });
+  await host.advance(1);
+  assert.deepEqual(podsOf(source.current()), ['uid-e', 'uid-f']);
+  assert.equal(source.current().vanishing, undefined);
+});
+
+test('pods that vanished and came back are not vanishing any more, and that is told', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const { host, source, changes } = await bench(
+    Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(name)])),
+  );
+  for (const name of names) host.remove(`${name}.yaml`);
+  await host.hint();
+  assert.deepEqual([changes(), source.current().vanishing?.pods.size], [2, 6]);
+  for (const name of names) host.write(`${name}.yaml`, podYaml(name));
+  await host.hint();
+  await host.advance(20_000);
+  assert.deepEqual([changes(), source.current().vanishing, source.current().pods.size], [3, undefined, 6]);
+});
+
+test('the guard counts pods that vanish one listing after the other, before the first of them counts', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+  const { host, source } = await bench({
+    'all.yaml': names
+      .slice(0, 3)
+      .map((one) => podYaml(one))
+      .join('---\n'),
+    ...Object.fromEntries(names.slice(3).map((name) => [`${name}.yaml`, podYaml(name)])),
+  });
+  host.remove('d.yaml');
+  await host.hint();
+  await host.advance(SETTLE_MS - 50);
+  host.write('all.yaml', configMapYaml('nothing-else', {}));
+  await host.hint();
+  await host.advance(SETTLE_MS * 3);
+  assert.equal(source.current().pods.size, 6);
+  await host.advance(10_000);
+  assert.deepEqual(podsOf(source.current()), ['uid-e', 'uid-f']);
+});
+
+test('a few of many pods vanish without the guard', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'];
+  const { host, source } = await bench(
+    Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(name)])),
+  );
+  for (const name of names.slice(0, 4)) host.remove(`${name}.yaml`);
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  assert.equal(source.current().pods.size, 5);
+  assert.equal(source.current().vanishing, undefined);
+});
+
+test('a pod that moves to another file is wanted all the time', async () => {
+  const { host, source } = await bench({ 'a.yaml': podYaml('web') });
+  const lost: string[] = [];
+  source.onChange(() => {
+    if (!source.current().pods.has(podUid('uid-web'))) lost.push('lost');
+  });
+  host.remove('a.yaml');
+  host.write('b.yaml', podYaml('web'));
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  assert.deepEqual([lost, source.current().pods.get(podUid('uid-web'))?.origin], [[], 'b.yaml']);
+  assert.deepEqual([...source.current().frozenPods, ...source.current().rejected], []);
+});
+
+test('a pod whose file comes back under another name within the settle time is wanted all the time', async () => {
+  for (const ms of [1, SETTLE_MS - 1, SETTLE_MS]) {
+    const { host, source } = await bench({ 'a.yaml': podYaml('web') });
+    const lost: string[] = [];
+    source.onChange(() => {
+      if (!source.current().pods.has(podUid('uid-web'))) lost.push('lost');
+    });
+    host.remove('a.yaml');
+    await host.hint();
+    await host.advance(ms - 1);
+    host.write('b.yaml', podYaml('web'));
+    await host.advance(SETTLE_MS);
+    assert.deepEqual(
+      [lost, source.current().pods.get(podUid('uid-web'))?.origin],
+      [[], 'b.yaml'],
+      `${ms} ms`,
+    );
+  }
+});
+
+test('a hint during a listing causes another one', async () => {
+  const { host, source } = await bench();
+  const hinted = host.hint();
+  host.write('web.yaml', podYaml('web'));
+  await Promise.all([hinted, host.hint()]);
+  assert.deepEqual(podsOf(source.current()), ['uid-web']);
+});
+
+test('without any hint the resync finds what is new', async () => {
+  const { host, source } = await bench();
+  host.write('web.yaml', podYaml('web'));
+  await host.advance(60_000);
+  assert.deepEqual(podsOf(source.current()), ['uid-web']);
+});
+
+test('a source that was stopped reads nothing, tells nothing and leaves no timer', async () => {
+  const { host, source, changes } = await bench();
+  source.stop();
+  host.write('web.yaml', podYaml('web'));
+  await host.hint();
+  await host.advance(600_000);
+  assert.deepEqual([host.pendingTimers, host.listings, changes(), podsOf(source.current())], [0, 1, 1, []]);
+});
+
+test('whatever happens to the files, no pod is lost while its file stands or has just gone', async () => {
+  const good = podYaml('web');
+  const step = fc.oneof(
+    fc.constant({ kind: 'good' as const }),
+    fc.constant({ kind: 'gone' as const }),
+    fc.nat(good.length).map((length) => ({ kind: 'cut' as const, length })),
+    fc.uint8Array({ maxLength: 20 }).map((bytes) => ({ kind: 'noise' as const, bytes })),
+    fc.constantFrom(1, 150, 299).map((ms) => ({ kind: 'wait' as const, ms })),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+      const { host, source } = await bench({ 'web.yaml': good });
+      let goneMs = 0;
+      let gone = false;
+      for (const one of steps) {
+        if (one.kind === 'wait') {
+          await host.advance(one.ms);
+          goneMs = gone ? goneMs + one.ms : 0;
+        } else {
+          gone = one.kind === 'gone';
+          if (!gone) goneMs = 0;
+          if (one.kind === 'good') host.write('web.yaml', good);
+          else if (one.kind === 'cut') host.write('web.yaml', good.slice(0, one.length));
+          else if (one.kind === 'noise') host.write('web.yaml', one.bytes);
+          else host.remove('web.yaml');
+          await host.hint();
+        }
+        if (goneMs >= SETTLE_MS) return;
+        assert.ok(isSafe(source.current(), 'uid-web', 'web.yaml'));
+      }
+      source.stop();
+    }),
+    { numRuns: 200 },
+  );
+});

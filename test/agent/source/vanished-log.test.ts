@@ -1,0 +1,72 @@
+/** AP-12, RS-02: whatever the steps in which pods come back or are given up, one line says how it ended for all. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { HeldPods } from '../../../agent/source/vanished-hold.ts';
+import { createVanishedLog } from '../../../agent/source/vanished-log.ts';
+import { createVanishingLog } from '../../../agent/source/manifests/mass-removal-log.ts';
+import type { Wish } from '../../../agent/source/desired-objects.ts';
+import type { PodReference, PodUid } from '../../../plugins/volume.ts';
+import type { Log, LogFields } from '../../../mount/process/log.ts';
+
+const clock = { nowMs: () => 1_000 };
+
+function recording(): { readonly log: Log; readonly lines: [string, LogFields | undefined][] } {
+  const lines: [string, LogFields | undefined][] = [];
+  const note = (event: string, fields?: LogFields): void => {
+    lines.push([event, fields]);
+  };
+  return { log: { debug: note, info: note, warn: note, error: note }, lines };
+}
+
+function uids(names: string): ReadonlySet<PodUid> {
+  return new Set(names.split('') as PodUid[]);
+}
+
+/** The pods of the letters. */
+function podsOf(names: string): Wish['pods'] {
+  return new Map([...uids(names)].map((uid) => [uid, {}])) as unknown as Wish['pods'];
+}
+
+function vanishingOf(names: string): Wish['vanishing'] {
+  return names === '' ? undefined : { pods: uids(names), sinceMs: 0, untilMs: 11_000 };
+}
+
+function heldOf(names: string): HeldPods {
+  const one = { pod: {} as PodReference, sinceMs: 0, untilMs: 301_000 };
+  return new Map([...uids(names)].map((uid) => [uid, one]));
+}
+
+test('most pods vanish, come back one after the other, and one is given up: one line of the end', () => {
+  const { log, lines } = recording();
+  const { note } = createVanishingLog(log, clock);
+  for (const vanishing of ['', 'abcd', 'bcd', 'cd', 'd'])
+    note({ pods: podsOf('abcdef'), vanishing: vanishingOf(vanishing) });
+  note({ pods: podsOf('abcef'), vanishing: vanishingOf('') });
+  note({ pods: podsOf('abcef'), vanishing: vanishingOf('') });
+  assert.deepEqual(lines, [
+    ['most pods vanished from the manifests at once, kept for now', { vanished: 4, pods: 6, waitMs: 10_000 }],
+    ['vanished pods decided on', { back: 3, takenDown: 1 }],
+  ]);
+  note({ pods: podsOf('abcef'), vanishing: vanishingOf('abce') });
+  note({ pods: podsOf('f'), vanishing: vanishingOf('') });
+  assert.deepEqual(lines.at(-1), ['vanished pods decided on', { back: 0, takenDown: 4 }]);
+  assert.equal(lines.length, 4);
+});
+
+test('pods that are kept since a start end one after the other: one line for all of them', () => {
+  const { log, lines } = recording();
+  const { note } = createVanishedLog(log, clock);
+  note({ pods: podsOf('x') }, heldOf('abcd'));
+  note({ pods: podsOf('xa') }, heldOf('bcd'));
+  note({ pods: podsOf('xab') }, heldOf('cd'));
+  note({ pods: podsOf('xab') }, heldOf('c'));
+  note({ pods: podsOf('xab') }, heldOf(''));
+  note({ pods: podsOf('xab') }, heldOf(''));
+  assert.deepEqual(lines, [
+    [
+      'manifests vanished while nobody looked, their pods are kept for now',
+      { vanished: 4, pods: 1, waitMs: 300_000, command: 'mooring forget --all' },
+    ],
+    ['kept pods decided on', { back: 2, takenDown: 2 }],
+  ]);
+});

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { explain, type ExplanationDocument } from '../../../agent/status/explain.ts';
+import { statusOf } from '../../../agent/status/status.ts';
+import type { StatusFacts } from '../../../agent/status/status-facts.ts';
+import { publicationKey } from '../../../plugins/volume.ts';
+import { PRESENT } from '../../../reconciler/model/actual-state.ts';
+import type { Obstacle } from '../../../reconciler/model/obstacle.ts';
+import {
+  actual,
+  DATA,
+  DB,
+  desired,
+  facts,
+  GONE,
+  LAYOUT,
+  LOGS,
+  obstacle,
+  pod,
+  richFacts,
+  wanted,
+  WEB,
+} from '../status-fixture.ts';
+
+function found(subject: string, given: StatusFacts = richFacts()): ExplanationDocument {
+  const explanation = explain(subject, statusOf(given, LAYOUT, 'r'));
+  assert(explanation.kind === 'found', JSON.stringify(explanation));
+  return explanation.document;
+}
+
+function refused(subject: string, given: StatusFacts = richFacts()): string {
+  const explanation = explain(subject, statusOf(given, LAYOUT, 'r'));
+  assert(explanation.kind !== 'found');
+  return `${explanation.kind}: ${explanation.message}`;
+}
+
+test('a pod is found by name, full name and uid; a volume by name, handle and id', () => {
+  for (const subject of ['db', 'default/db', DB.uid, `pod:${DB.uid}`])
+    assert.equal(found(subject).subject.id, DB.uid);
+  for (const subject of [LOGS.specName, 'vol-logs', LOGS.id, `volume:${LOGS.id}`]) {
+    assert.equal(found(subject).subject.id, LOGS.id);
+  }
+});
+
+test('when all is well, nothing is in the way', () => {
+  assert.deepEqual(found('web'), {
+    apiVersion: 'mooring/v1',
+    kind: 'Explanation',
+    subject: { kind: 'pod', name: 'default/web', id: WEB.uid },
+    summary: 'nothing is in the way: pod default/web has all of its 3 volumes mounted',
+    obstacles: [],
+    conditions: [],
+    notes: [],
+  });
+  assert.equal(found('data').summary, 'nothing is in the way of volume data: it is mounted for 1 of 1 pod');
+  assert.equal(
+    found('db', facts({ pods: [DB] })).summary,
+    'nothing is in the way: pod default/db uses no volume',
+  );
+});
+
+test('a failure says what, how often, for how long, and when it is tried again', () => {
+  const { summary, obstacles } = found('db');
+  assert.equal(summary, 'pod default/db: 0 of 1 volume mounted');
+  assert.deepEqual(
+    obstacles.map(({ sentence }) => sentence),
+    [
+      `volume ${LOGS.specName}: stage failed 3 times (driver-busy) for 41s: the driver is busy; next try in 12s`,
+    ],
+  );
+});
+
+test('a missing driver is named, and with it why it was refused', () => {
+  const { obstacles, notes } = found('archive');
+  assert.equal(
+    obstacles[0]?.sentence,
+    'waits for 10m for driver nfs.csi.k8s.io to register on this node; ' +
+      'it goes on by itself as soon as it does',
+  );
+  assert.deepEqual(notes, [
+    'driver nfs.csi.k8s.io at /var/lib/mooring/plugins_registry/nfs-reg.sock was refused: ' +
+      'its endpoint /tmp/csi.sock is outside the plug-in directories',
+  ]);
+});
+
+test('who blocks is named, once', () => {
+  const { summary, obstacles } = found('default/old');
+  assert.equal(summary, 'pod default/old is no longer wanted; 1 volume of it still to be taken down');
+  assert.equal(
+    obstacles[0]?.sentence,
+    'volume old-data: unpublish failed 5 times (mount-busy) for 1m: ' +
+      'the mount is in use, blocked by pid 4711 (tail); next try in 4s',
+  );
+  const twice = found('typo').obstacles[0]?.sentence ?? '';
+  assert.equal(twice.split('ConfigMap default/settings').length, 2);
+});
+
+test('every kind of obstacle makes a sentence of its own', () => {
+  const sentence = (rest: Partial<Obstacle>): string => {
+    const given = facts({ desired: desired([wanted(DATA, WEB)]), obstacles: [obstacle(DATA, rest)] });
+    return found('volume:data', given).obstacles[0]?.sentence ?? '';
+  };
+  assert.equal(
+    sentence({ kind: 'running', attempts: 0, sinceMs: 999_500 }),
+    'stage has been running for 500ms',
+  );
+  const lastFailure = { code: 'driver-busy', message: 'busy', effect: 'none', blocker: 'pid 7' } as const;
+  assert.equal(
+    sentence({ kind: 'running', sinceMs: 999_500, lastFailure }),
+    'stage has been running for 500ms; before that it failed 3 times (driver-busy): busy, blocked by pid 7',
+  );
+  assert.equal(
+    sentence({ kind: 'waiting-retry', attempts: 1, nextRetryMs: 900_000 }),
+    'stage failed once (driver-busy) for 41s: the driver is busy; the next try is due now',
+  );
+  assert.equal(
+    sentence({ kind: 'waiting-change', code: 'driver-unimplemented' }),
+    'stage failed (driver-unimplemented) for 41s: the driver is busy; ' +
+      'it is not tried again before the wish or the driver changes',
+  );
+  assert.equal(
+    sentence({ kind: 'waiting-turn', code: undefined, message: 'publish runs', blocker: 'publish' }),
+    'stage waits for 41s for its turn: publish runs',
+  );
+  assert.equal(
+    sentence({ kind: 'blocked', code: 'reference-missing', message: 'no Secret', blocker: 'Secret a/b' }),
+    'cannot be set up for 41s (reference-missing): no Secret, blocked by Secret a/b; ' +
+      'it goes on by itself when that is put right',
+  );
+  assert.equal(
+    sentence({ kind: 'frozen', operation: 'unpublish', message: 'the wish is unknown' }),
+    'unpublish is held back for 41s: the wish is unknown',
+  );
+});
+
+test('an obstacle of the whole volume is told once, those of single pods for each', () => {
+  const key = publicationKey(WEB.uid, 'data');
+  const given = facts({
+    desired: desired([wanted(DATA, WEB, DB)]),
+    obstacles: [
+      obstacle(DATA, {}),
+      obstacle(DATA, { publication: key, code: 'mount-failed', operation: 'publish' }),
+    ],
+  });
+  assert.deepEqual(
+    found('data', given).obstacles.map(({ pod: name, reason }) => [name, reason.code]),
+    [
+      [null, 'driver-busy'],
+      ['default/web', 'mount-failed'],
+    ],
+  );
+});
+
+test('one who waits for a turn is told who is at work', () => {
+  const given = facts({
+    desired: desired([wanted(DATA, WEB, DB)]),
+    obstacles: [
+      obstacle(DATA, { kind: 'waiting-turn', publication: publicationKey(WEB.uid, 'data'), code: undefined }),
+    ],
+    running: [
+      {
+        operation: { kind: 'publish', volume: DATA.id, publication: publicationKey(DB.uid, 'data') },
+        lane: 'l',
+        phase: 'running',
+        sinceMs: 990_000,
+        begunMs: 0,
+        step: { kind: 'working', sinceMs: 0, signMs: 0 },
+        progress: undefined,
+        setback: undefined,
+      },
+    ],
+  });
+  assert.deepEqual(found('default/web', given).notes, [
+    'publish of volume data has been running since 2026-11-21T11:59:50.000Z',
+  ]);
+});
+
+test('an ambiguous subject lists what it can mean, in words that can be used', () => {
+  const other = pod('web', '99999999-9999-4999-8999-999999999999', 'shop');
+  const given = facts({ desired: desired([wanted(DATA, WEB, other)]), pods: [WEB, other] });
+  const message = refused('web', given);
+  assert.match(
+    message,
+    /^ambiguous: "web" can mean pod:1{8}-.* \(default\/web\), pod:9{8}-.* \(shop\/web\); say which$/,
+  );
+  assert.equal(found('shop/web', given).subject.id, other.uid);
+  const clash = facts({
+    actual: new Map([[DATA.id, actual(DATA, PRESENT, PRESENT, pod('data', GONE.uid))]]),
+  });
+  assert.match(refused('data', clash), /ambiguous.*pod:.*volume:kubernetes.io\/csi/);
+  assert.equal(found('volume:data', clash).subject.kind, 'volume');
+});
+
+test('an unknown subject is told what is near, what was rejected, or where to look', () => {
+  assert.equal(refused('wbe'), 'unknown: no pod and no volume is called "wbe". Did you mean "web"?');
+  assert.equal(
+    refused('default/bad'),
+    'unknown: no pod and no volume is called "default/bad". Pod default/bad in ' +
+      'bad.yaml#2 was rejected: spec.volumes[0].csi.driver: expected a driver name.',
+  );
+  assert.match(refused('zzzzzz'), /"mooring status" lists all there are\.$/);
+  assert.match(refused('web', facts({})), /The agent knows no pods and no volumes\.$/);
+  assert.match(refused('\u001b[31m'), /"\\u001b\[31m"/);
+});

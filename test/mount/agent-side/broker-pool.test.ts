@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import {
+  type BrokerPool,
+  type BrokerPoolOptions,
+  createBrokerPool,
+} from '../../../mount/agent-side/broker-pool.ts';
+import type { Result } from '../../../mount/failure.ts';
+import type { AbsolutePath } from '../../../mount/host.ts';
+
+const SLOW_BROKER = [process.execPath, fileURLToPath(new URL('../slow-broker.mjs', import.meta.url))];
+const [FINE, HANG, SLOW, DIE] = ['/fine', '/hang', '/slow', '/die'] as unknown as [
+  AbsolutePath,
+  AbsolutePath,
+  AbsolutePath,
+  AbsolutePath,
+];
+
+function pool(t: TestContext, options: Partial<BrokerPoolOptions> = {}): BrokerPool {
+  const made = createBrokerPool({
+    command: SLOW_BROKER,
+    deadlineMs: 20_000,
+    removeTreeDeadlineMs: 20_000,
+    ...options,
+  });
+  t.after(() => made.close());
+  return made;
+}
+
+/** Whatever the machine has to do besides: for pools that are made from now on no time passes but by `tick`. */
+function standStill(t: TestContext): (ms: number) => void {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  // What waits for a broker is kept alive by its deadline, and that is not real here.
+  const awake = setInterval(() => {}, 60_000);
+  t.after(() => {
+    clearInterval(awake);
+    t.mock.timers.reset();
+  });
+  return (ms) => t.mock.timers.tick(ms);
+}
+
+/** The pid of the broker that answered. */
+async function answer(brokers: BrokerPool, path: AbsolutePath): Promise<number> {
+  const result: Result<unknown> = await brokers.call('inspect', { path });
+  assert.ok(result.ok, result.ok ? '' : result.failure.message);
+  return result.value as number;
+}
+
+const verdict = (result: Result<unknown>): unknown =>
+  result.ok ? 'ok' : [result.failure.code, result.failure.effect];
+const isAlive = (pid: number | undefined): boolean => existsSync(`/proc/${pid}`);
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+test('a hung call holds up no other call', async (t) => {
+  const tick = standStill(t);
+  const brokers = pool(t);
+  await answer(brokers, FINE);
+  let hung = true;
+  const stuck = brokers.call('inspect', { path: HANG }).then(() => {
+    hung = false;
+  });
+  const answers = [FINE, FINE, FINE].map((path) => answer(brokers, path));
+  tick(1_000);
+  const pids = new Set(await Promise.all(answers));
+  assert.ok(hung);
+  assert.equal(pids.size, 1);
+  assert.equal(brokers.pids().length, 2);
+  void stuck;
+});
+
+test('a call past its deadline settles when its broker is really gone, and another takes its place', async (t) => {
+  const brokers = pool(t, { deadlineMs: 2_500 });
+  const pid = await answer(brokers, FINE);
+  assert.deepEqual(verdict(await brokers.call('inspect', { path: HANG })), ['deadline-passed', 'none']);
+  assert.ok(!isAlive(pid));
+  assert.equal(brokers.abandoned(), 0);
+  assert.notEqual(await answer(brokers, FINE), pid);
+});
+
+test('an overdue call that changes the world may have changed it', async (t) => {
+  const brokers = pool(t, { removeTreeDeadlineMs: 50 });
+  assert.deepEqual(verdict(await brokers.call('removeTree', { path: HANG })), ['deadline-passed', 'unknown']);
+});
+
+test('a call that waited for its turn too long has changed nothing', async (t) => {
+  const brokers = pool(t, { deadlineMs: 2_500, pathBrokersMax: 1 });
+  await answer(brokers, FINE);
+  const hung = brokers.call('removeTree', { path: HANG });
+  assert.deepEqual(verdict(await brokers.call('removeFile', { path: FINE })), ['deadline-passed', 'none']);
+  void hung;
+});
+
+test('a broker that dies takes its call with it, and those that wait go to another', async (t) => {
+  const brokers = pool(t, { pathBrokersMax: 1 });
+  const pid = await answer(brokers, FINE);
+  const results = await Promise.all([
+    brokers.call('removeFile', { path: DIE }),
+    brokers.call('inspect', { path: DIE }),
+    answer(brokers, FINE),
+  ]);
+  assert.deepEqual(verdict(results[0]), ['broker-lost', 'unknown']);
+  assert.deepEqual(verdict(results[1]), ['broker-lost', 'none']);
+  assert.notEqual(results[2], pid);
+});
+
+test('there are never more brokers than allowed', async (t) => {
+  const brokers = pool(t, { pathBrokersMax: 2 });
+  const answers = Array.from({ length: 6 }, () => answer(brokers, SLOW));
+  let seen = 0;
+  const look = setInterval(() => {
+    seen = Math.max(seen, brokers.pids().length);
+  }, 10);
+  const pids = new Set(await Promise.all(answers));
+  clearInterval(look);
+  assert.deepEqual([seen, pids.size], [2, 2]);
+});
+
+test('more brokers than a crowd needs are there only for calls that are slow', async (t) => {
+  const brokers = pool(t);
+  const hung = [HANG, HANG, HANG, HANG].map((path) => brokers.call('inspect', { path }));
+  await answer(brokers, FINE);
+  assert.equal(brokers.pids().length, 5);
+  void hung;
+});
+
+test('calls share one broker for as long as waiting is patience, however many they are', async (t) => {
+  const tick = standStill(t);
+  const brokers = pool(t);
+  await answer(brokers, FINE);
+  const pids = new Set(await Promise.all(Array.from({ length: 200 }, () => answer(brokers, FINE))));
+  assert.deepEqual([pids.size, brokers.pids().length], [1, 1]);
+  const hung = brokers.call('inspect', { path: HANG });
+  const waiting = answer(brokers, FINE);
+  assert.equal(brokers.pids().length, 1);
+  tick(1_000);
+  assert.equal(brokers.pids().length, 2);
+  assert.ok(!pids.has(await waiting));
+  void hung;
+});
+
+test('brokers that cannot start are told to the caller, soon and with no effect', async (t) => {
+  for (const command of [['/nonexistent/node'], [process.execPath, '/nonexistent/broker.js']]) {
+    const brokers = pool(t, { command });
+    assert.deepEqual(verdict(await brokers.call('removeFile', { path: FINE })), ['broker-lost', 'none']);
+    assert.deepEqual(brokers.pids(), []);
+  }
+});
+
+test('a broker knows nothing of the environment of the agent', async (t) => {
+  process.env['MOORING_CANARY'] = 'secret';
+  t.after(() => {
+    delete process.env['MOORING_CANARY'];
+  });
+  const environment = readFileSync(`/proc/${await answer(pool(t), FINE)}/environ`, 'utf8');
+  assert.deepEqual(
+    environment
+      .split('\0')
+      .map((one) => one.split('=')[0])
+      .sort(),
+    ['', 'LC_ALL', 'NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE', 'PATH'],
+  );
+});
+
+test('closing ends every broker, a hung one too, and no call comes after', async (t) => {
+  const brokers = pool(t);
+  const hung = brokers.call('removeFile', { path: HANG });
+  await answer(brokers, FINE);
+  const pids = brokers.pids();
+  await brokers.close();
+  assert.deepEqual(verdict(await hung), ['broker-lost', 'unknown']);
+  assert.deepEqual(verdict(await brokers.call('inspect', { path: FINE })), ['broker-lost', 'none']);
+  while (pids.some(isAlive)) await pause(2);
+});

@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { existsSync, unlinkSync, writeFileSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
+import type { BrokerStart } from '../../../mount/agent-side/broker-process.ts';
+import type { Result } from '../../../mount/failure.ts';
+import { below } from '../../../mount/host.ts';
+import type { ToolRequest } from '../../../mount/tool.ts';
+import { createToolBroker, type ToolBroker } from '../../../mount/agent-side/tool-broker.ts';
+import { BROKER_COMMAND } from '../../real/broker-command.ts';
+import { scratchDirectory } from '../scratch.ts';
+
+function toolBroker(t: TestContext, start: Partial<BrokerStart> = {}): ToolBroker {
+  const made = createToolBroker({ command: BROKER_COMMAND, ...start });
+  t.after(() => made.close());
+  return made;
+}
+
+const run = (tool: string, ...argv: string[]): ToolRequest => ({ tool, argv, deadlineMs: 20_000 });
+const verdict = (result: Result<unknown>): unknown =>
+  result.ok ? 'ok' : [result.failure.code, result.failure.effect];
+
+test('several tools run at the same time in one broker, each with its own answer', async (t) => {
+  const tools = toolBroker(t);
+  await tools.run(run('true'));
+  const meeting = scratchDirectory(t);
+  const together = `until [ "$(ls ${meeting} | wc -l)" = 8 ]; do sleep 0.05; done`;
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, (_, n) =>
+      tools.run(run('sh', '-c', `touch ${meeting}/${n}; ${together}; exit ${n}`)),
+    ),
+  );
+  assert.deepEqual(
+    answers.map((answer) => answer.ok && answer.value.exitCode),
+    [0, 1, 2, 3, 4, 5, 6, 7],
+  );
+  assert.equal(tools.pids().length, 1);
+});
+
+test('when the broker dies, its call settles when the tool has ended, and others go on at once', async (t) => {
+  const tools = toolBroker(t);
+  await tools.run(run('true'));
+  const [pid = 0] = tools.pids();
+  let settled = false;
+  const reason = below(scratchDirectory(t), 'reason-to-run');
+  writeFileSync(reason, '');
+  const orphan = tools.run(run('sh', '-c', `while [ -e ${reason} ]; do sleep 0.05; done`)).then((answer) => {
+    settled = true;
+    return answer;
+  });
+  await tools.run(run('true'));
+  process.kill(pid, 'SIGKILL');
+  while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
+  assert.equal(settled, false);
+  unlinkSync(reason);
+  assert.deepEqual(verdict(await orphan), ['broker-lost', 'unknown']);
+});
+
+test('a broker that cannot start is told to the caller, with no effect', async (t) => {
+  const tools = toolBroker(t, { command: ['/nonexistent/node'] });
+  assert.deepEqual(verdict(await tools.run(run('true'))), ['broker-lost', 'none']);
+});
+
+test('after closing no tool is run, and the broker is gone', async (t) => {
+  const tools = toolBroker(t);
+  await tools.run(run('true'));
+  await tools.close();
+  assert.deepEqual(tools.pids(), []);
+  assert.deepEqual(verdict(await tools.run(run('true'))), ['broker-lost', 'none']);
+});

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import fs, { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { below } from '../../../mount/host.ts';
+import { removeTree } from '../../../mount/broker/file-tree.ts';
+import { readFile } from '../../../mount/broker/file-effects.ts';
+import { plantDeep } from '../deep-tree.ts';
+import { scratchDirectory } from '../scratch.ts';
+
+test('a tree far deeper than a path can be long goes, with the names that are no text', (t) => {
+  const root = scratchDirectory(t);
+  mkdirSync(`${root}/tree`);
+  plantDeep(`${root}/tree`);
+  for (let n = 0; n < 500; n += 1) writeFileSync(`${root}/tree/${n}`, 'x');
+  const removed = removeTree(below(root, 'tree'));
+  assert.ok(removed.ok, removed.ok ? '' : removed.failure.message);
+  assert.deepEqual(readdirSync(root), []);
+});
+
+test('each directory is listed once, however many are beside it', (t) => {
+  const root = scratchDirectory(t);
+  const directories = 1_000;
+  for (let n = 0; n < directories; n += 1) mkdirSync(`${root}/tree/${n}`, { recursive: true });
+  for (let n = 0; n < directories; n += 1) writeFileSync(`${root}/tree/${n}/f`, '');
+  const { opendirSync } = fs;
+  t.after(() => {
+    fs.opendirSync = opendirSync;
+    syncBuiltinESMExports();
+  });
+  let listed = 0;
+  fs.opendirSync = ((...all: Parameters<typeof opendirSync>) => {
+    listed += 1;
+    return opendirSync(...all);
+  }) as typeof opendirSync;
+  syncBuiltinESMExports();
+  assert.ok(removeTree(below(root, 'tree')).ok);
+  assert.equal(existsSync(`${root}/tree`), false);
+  // A look at the first of them comes before.
+  assert.ok(listed <= directories + 100, `${listed} listings`);
+});
+
+for (const [files, tables] of [
+  [20, 0],
+  [2_000, 1],
+] as const) {
+  test(`the table of all mounts is read ${tables} times to delete ${files} files`, (t) => {
+    const root = scratchDirectory(t);
+    mkdirSync(`${root}/tree/deep`, { recursive: true });
+    for (let n = 0; n < files; n += 1) writeFileSync(`${root}/tree/deep/${n}`, 'x');
+    const { openSync } = fs;
+    t.after(() => {
+      fs.openSync = openSync;
+      syncBuiltinESMExports();
+    });
+    let read = 0;
+    fs.openSync = (...all: Parameters<typeof openSync>) => {
+      if (String(all[0]).endsWith('/mountinfo')) read += 1;
+      return openSync(...all);
+    };
+    syncBuiltinESMExports();
+    assert.ok(removeTree(below(root, 'tree')).ok);
+    assert.deepEqual([read, existsSync(`${root}/tree`)], [tables, false]);
+  });
+}
+
+test('what is no directory is refused and kept', (t) => {
+  const root = scratchDirectory(t);
+  writeFileSync(`${root}/file`, 'x');
+  const removed = removeTree(below(root, 'file'));
+  assert.deepEqual(removed.ok ? 'ok' : [removed.failure.code, removed.failure.effect], [
+    'path-wrong-kind',
+    'none',
+  ]);
+  assert.ok(existsSync(`${root}/file`));
+});
+
+/** Swaps `<root>/way` between the real directory and a link to another, as fast as it can, until it is ended. */
+const SWAPPER = `
+  const { renameSync, symlinkSync, unlinkSync } = require('node:fs');
+  const { workerData: root, parentPort } = require('node:worker_threads');
+  parentPort.postMessage('swapping');
+  for (;;) {
+    renameSync(root + '/way', root + '/aside');
+    symlinkSync(root + '/victim', root + '/way');
+    unlinkSync(root + '/way');
+    renameSync(root + '/aside', root + '/way');
+  }
+`;
+
+test('a link swapped in on the way is never followed, however often it is tried', async (t) => {
+  const root = scratchDirectory(t);
+  for (const name of ['way', 'victim']) {
+    mkdirSync(`${root}/${name}/deep`, { recursive: true });
+    mkdirSync(`${root}/${name}/tree`);
+    writeFileSync(`${root}/${name}/deep/f`, name);
+    writeFileSync(`${root}/${name}/tree/precious`, name);
+  }
+  const swapper = new Worker(SWAPPER, { eval: true, workerData: root });
+  await new Promise((resolve) => swapper.once('message', resolve));
+  const seen = new Map<string, number>();
+  for (let tries = 0; tries < 20_000; tries += 1) {
+    const read = readFile(below(root, 'way', 'deep', 'f'), 100);
+    const what = read.ok ? Buffer.from(read.value).toString() : read.failure.code;
+    seen.set(what, (seen.get(what) ?? 0) + 1);
+    if (tries % 100 === 0) removeTree(below(root, 'way', 'tree'));
+  }
+  await swapper.terminate();
+  assert.equal(seen.get('victim'), undefined, JSON.stringify([...seen]));
+  assert.ok((seen.get('way') ?? 0) > 0 && (seen.get('path-unsafe') ?? 0) > 0, JSON.stringify([...seen]));
+  assert.ok(existsSync(`${root}/victim/tree/precious`));
+});

@@ -1,0 +1,144 @@
+/** A dead file system under a stage: who gets it, who keeps it, and when it goes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ok } from '../../../mount/failure.ts';
+import { parseAbsolutePath } from '../../../mount/host.ts';
+import { deathFailure } from '../../../plugins/guard/dead-file-system.ts';
+import { createLayout } from '../../../plugins/layout/layout.ts';
+import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
+import { createFileSystemLook } from '../../../reconciler/run/file-system-look.ts';
+import type { Operation } from '../../../reconciler/model/operation.ts';
+import { type Gate, planVolume } from '../../../reconciler/model/plan.ts';
+import { noteSickness } from '../../../reconciler/model/sickness.ts';
+import { createBenchHost, settled } from '../bench-host.ts';
+import { actual, csi, place, wanted } from '../world.ts';
+
+const needs = { attach: false, stage: true, expand: false };
+const gate: Gate = {
+  complete: true,
+  frozenPods: new Set(),
+  unknownOrigins: new Set(),
+  layoutRead: true,
+  placesRead: true,
+};
+const root = parseAbsolutePath('/state');
+assert.ok(root);
+const layout = createLayout(root);
+const volume = csi('data').id;
+const staging = layout.stagingPath(csi('data'));
+const FAILURE = deathFailure(staging, 'input-output');
+const UNSTAGE: Operation = { kind: 'unstage', volume };
+const publish = (pod: string): Operation => ({
+  kind: 'publish',
+  volume,
+  publication: place(pod, 'data').key,
+});
+const unpublish = (pod: string): Operation => ({
+  kind: 'unpublish',
+  volume,
+  publication: place(pod, 'data').key,
+});
+
+function dead(pods: Readonly<Record<string, 'present' | 'unsure'>>): ActualVolume {
+  return { ...actual('data', { staged: 'present', pods }), sickness: { failure: FAILURE, of: 'stage' } };
+}
+
+function plan(pods: readonly string[], now: ActualVolume) {
+  return planVolume({
+    volume,
+    desired: wanted('data', pods),
+    actual: now,
+    needs,
+    gate,
+    quarantine: undefined,
+  });
+}
+
+test('DR-11: what nobody has is taken down before it is set up again', () => {
+  const { operations, waits } = plan(['new'], dead({}));
+  assert.deepEqual(operations, [UNSTAGE]);
+  assert.equal(waits[0]?.failure?.code, 'file-system-dead');
+  const down = noteSickness({ ...dead({}), staged: { kind: 'absent' } }, UNSTAGE, {
+    kind: 'done',
+    learnt: {},
+  });
+  assert.deepEqual(plan(['new'], down).operations, [{ kind: 'stage', volume }]);
+});
+
+test('MT-06: who has a dead one keeps it, who comes waits and is told for whom', () => {
+  const { operations, waits } = plan(['old', 'new'], dead({ old: 'present' }));
+  assert.deepEqual(operations, []);
+  assert.deepEqual(
+    waits.map(({ kind, publication, failure }) => [kind, publication, failure?.code, failure?.blocker]),
+    [['blocked', place('new', 'data').key, 'file-system-dead', 'default/old']],
+  );
+  assert.deepEqual(plan(['new'], dead({ old: 'present' })).operations, [unpublish('old')]);
+});
+
+test('what may be left in places of a dead one goes first, though it is wanted', () => {
+  assert.deepEqual(plan(['a', 'b'], dead({ a: 'unsure' })).operations, [unpublish('a')]);
+  assert.deepEqual(plan(['a', 'b'], dead({ a: 'unsure', b: 'present' })).operations, []);
+});
+
+test('a publish that ran into a dead stage is remembered, one of a driver that does not stage is given back', () => {
+  const failed = { kind: 'failed', failure: FAILURE } as const;
+  assert.equal(
+    noteSickness(actual('data', { staged: 'present' }), publish('a'), failed).sickness?.of,
+    'stage',
+  );
+  const plain = actual('data', { pods: { a: 'unsure' }, needs: { ...needs, stage: false } });
+  assert.equal(noteSickness(plain, publish('a'), failed).sickness, undefined);
+  const [key, there] = [...plain.publications][0] ?? [];
+  assert.ok(key !== undefined && there !== undefined);
+  const shown = { ...there, presence: { kind: 'unsure', because: FAILURE } } as const;
+  const known = { ...plain, publications: new Map([[key, shown]]) };
+  const { operations } = planVolume({
+    volume,
+    desired: wanted('data', ['a']),
+    actual: known,
+    needs: { ...needs, stage: false },
+    gate,
+    quarantine: undefined,
+  });
+  assert.deepEqual(operations[0], unpublish('a'));
+});
+
+test('a look finds what died and what serves again, and one that hangs holds up no other', async () => {
+  const host = createBenchHost();
+  const found: string[] = [];
+  const mount = { mountId: 1, device: '7:1' };
+  const state = new Map(
+    ['data', 'hung'].map((handle) => {
+      const one = { ...actual(handle, { staged: 'present' }), stagedMount: mount };
+      return [one.spec.id, one];
+    }),
+  );
+  const say = (event: string): void => void found.push(event);
+  const look = createFileSystemLook({
+    host,
+    layout,
+    actual: state,
+    isBusy: () => false,
+    onFound: (id) => found.push(id),
+    log: { debug: say, info: say, warn: say, error: say },
+  });
+  let answers = 0;
+  host.probes.set(layout.stagingPath(csi('hung')), new Promise(() => {}));
+  const { probeFileSystem } = host;
+  host.probeFileSystem = (path) => {
+    answers += 1;
+    return probeFileSystem(path);
+  };
+  host.probes.set(staging, Promise.resolve(ok({ kind: 'dead', cause: 'daemon-gone' })));
+  look();
+  await settled();
+  assert.equal(state.get(volume)?.sickness?.failure.death, 'daemon-gone');
+  look();
+  await settled();
+  host.probes.delete(staging);
+  look();
+  await settled();
+  assert.equal(state.get(volume)?.sickness, undefined);
+  assert.deepEqual(found, ['file system does not serve', volume, 'file system serves again', volume]);
+  assert.equal(answers, 4);
+});

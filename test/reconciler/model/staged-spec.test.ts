@@ -1,0 +1,255 @@
+/** What stands is told of as it was set up, whatever is wished by now (A-057, A-062). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Failure } from '../../../mount/failure.ts';
+import { createMountTable } from '../../../mount/mount-table.ts';
+import type { CsiVolumeSpec, PublicationSpec, VolumeSpec } from '../../../plugins/volume.ts';
+import { RESTARTED } from '../../../reconciler/model/actual-state.ts';
+import type { DesiredVolume } from '../../../reconciler/model/desired-state.ts';
+import { LATE_EFFECT_MS } from '../../../reconciler/run/lookout.ts';
+import { recover } from '../../../reconciler/recovery/recover.ts';
+import { createBench, layout, mountAt, onlyRecord } from '../bench.ts';
+import { settled } from '../bench-host.ts';
+import { actual, csi, place, wanted, wish } from '../world.ts';
+
+const timedOut: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown' };
+const refused: Failure = { code: 'driver-refused', message: 'no', effect: 'none' };
+
+function changed(spec: Partial<CsiVolumeSpec>, pods: readonly string[]): DesiredVolume {
+  return { ...wanted('data', pods), spec: { ...csi('data'), ...spec } };
+}
+
+/** Each in a way of its own; none of it may reach a call about what stands. */
+const EVERYTHING: Partial<CsiVolumeSpec> = {
+  fsType: 'xfs',
+  mountOptions: ['noatime'],
+  volumeAttributes: { tier: 'fast' },
+  accessModes: ['ReadWriteMany'],
+  readOnly: true,
+};
+
+test('A-062: a second pod is published to, and all is taken down, as the first was', async () => {
+  const { plugins, reconciler } = createBench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  reconciler.setDesired(wish([changed(EVERYTHING, ['web', 'more'])]));
+  await settled();
+  reconciler.setDesired(wish([]));
+  await settled();
+  assert.deepEqual([...plugins.world], []);
+  assert.deepEqual(plugins.calls.slice(2), [
+    'publish more/pv-data',
+    'unpublish web/pv-data',
+    'unpublish more/pv-data',
+    'unstage data',
+  ]);
+  for (const { spec } of plugins.made) assert.deepEqual(spec, csi('data'));
+});
+
+test('A-062: files where a device is wanted: who has them keeps them, who comes waits and is told why', async () => {
+  const { plugins, reconciler } = createBench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  reconciler.setDesired(wish([changed({ mode: 'Block' }, ['web', 'more'])]));
+  await settled();
+  assert.equal(plugins.calls.length, 2);
+  const [obstacle, ...others] = reconciler.obstacles();
+  assert.deepEqual(others, []);
+  assert.deepEqual(
+    [obstacle?.kind, obstacle?.code, obstacle?.publication, obstacle?.blocker],
+    ['blocked', 'volume-in-use', place('more', 'data').key, 'default/web'],
+  );
+  assert.match(obstacle?.message ?? '', /volumeMode Filesystem.*Block is wanted.*delete.*default\/web/);
+  reconciler.setDesired(wish([changed({ mode: 'Block' }, ['more'])]));
+  await settled();
+  assert.deepEqual(
+    plugins.made.slice(2).map(({ kind, spec }) => [kind, (spec as CsiVolumeSpec).mode]),
+    [
+      ['unpublish', 'Filesystem'],
+      ['unstage', 'Filesystem'],
+      ['stage', 'Block'],
+      ['publish', 'Block'],
+    ],
+  );
+  assert.deepEqual(reconciler.obstacles(), []);
+});
+
+for (const [field, was, now] of [
+  ['accessModes', { accessModes: ['ReadWriteOncePod'] }, { accessModes: ['ReadWriteMany'] }],
+  ['accessModes', { accessModes: ['ReadWriteMany'] }, { accessModes: ['ReadWriteOncePod'] }],
+  ['seLinuxContext', { seLinuxContext: 'a' }, { seLinuxContext: 'b' }],
+] as const) {
+  const turn = `${JSON.stringify(was)} to ${JSON.stringify(now)}`;
+  test(`A-062: ${field} that turn from ${turn} make a second pod wait`, async () => {
+    const { plugins, reconciler } = createBench();
+    reconciler.setDesired(wish([changed(was as Partial<CsiVolumeSpec>, ['web'])]));
+    await settled();
+    reconciler.setDesired(wish([changed(now as Partial<CsiVolumeSpec>, ['web', 'more'])]));
+    await settled();
+    assert.equal(plugins.calls.length, 2);
+    assert.deepEqual(
+      reconciler.obstacles().map(({ kind, code, blocker }) => [kind, code, blocker?.replace('pod ', '')]),
+      [['blocked', 'volume-in-use', 'default/web']],
+    );
+  });
+}
+
+test('A-057: the record has what stands: after a restart it is staged and taken down as it was', async () => {
+  const { host, plugins, reconciler } = createBench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
+  const both = changed({ ...EVERYTHING }, ['web', 'more']);
+  reconciler.setDesired(wish([both]));
+  await settled();
+  const recovered = recover({
+    records: [onlyRecord(host)],
+    table: undefined,
+    shown: new Map(),
+    bootId: 'boot-1',
+    layout,
+  });
+  const second = createBench({ recovered });
+  second.reconciler.setDesired(wish([both]));
+  await settled();
+  second.reconciler.setDesired(wish([]));
+  // The call that was open when the record was written may take effect until then.
+  await second.host.advance(LATE_EFFECT_MS + 1_000);
+  assert.equal(second.reconciler.actual().size, 0);
+  assert.deepEqual(second.plugins.calls[0], 'stage data');
+  // As it is read from a record: without what is undefined.
+  const recorded = (spec: VolumeSpec): unknown => JSON.parse(JSON.stringify(spec));
+  for (const { spec } of second.plugins.made) assert.deepEqual(recorded(spec), recorded(csi('data')));
+});
+
+test('A-062: what nobody has is taken down and set up again as it is wanted', async () => {
+  const { plugins, reconciler } = createBench();
+  plugins.fault = (kind) => (kind === 'publish' ? refused : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
+  await settled();
+  assert.deepEqual(plugins.calls.slice(2), ['unstage data', 'stage data', 'publish web/pv-data']);
+  assert.deepEqual(
+    plugins.made.slice(2).map(({ spec }) => (spec as CsiVolumeSpec).fsType),
+    [csi('data').fsType, 'xfs', 'xfs'],
+  );
+  assert.deepEqual(reconciler.obstacles(), []);
+});
+
+test('a mended wish mends a volume that could never be published, whatever the tries did', async () => {
+  const { host, plugins, reconciler } = createBench();
+  plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
+  await settled();
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls.slice(2), [
+    'unpublish web/pv-data',
+    'unstage data',
+    'stage data',
+    'publish web/pv-data',
+  ]);
+  assert.deepEqual(
+    plugins.made.slice(2).map(({ spec }) => (spec as CsiVolumeSpec).fsType),
+    [csi('data').fsType, csi('data').fsType, 'xfs', 'xfs'],
+  );
+});
+
+test('a restart does not keep a mended wish from a volume that could never be published', async () => {
+  for (const mounted of [false, true]) {
+    const { host, plugins, reconciler } = createBench();
+    plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
+    reconciler.setDesired(wish([wanted('data', ['web'])]));
+    await settled();
+    await host.advance(100);
+    const target = layout.mountPoint(csi('data'), place('web', 'data'));
+    const table = createMountTable(mounted ? [mountAt(target)] : []);
+    const recovered = recover({
+      records: [onlyRecord(host)],
+      table,
+      shown: new Map(),
+      bootId: 'boot-1',
+      layout,
+    });
+    const second = createBench({ recovered });
+    second.reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
+    await settled();
+    const renewed = ['unpublish web/pv-data', 'unstage data', 'stage data', 'publish web/pv-data'];
+    assert.deepEqual(second.plugins.calls, mounted ? ['stage data', 'publish web/pv-data'] : renewed);
+  }
+});
+
+test('a volume that a pod may have is not taken down for a new wish, however often it fails', async () => {
+  const before = actual('data', { staged: 'unsure', pods: { web: 'unsure' } });
+  const { host, plugins, reconciler } = createBench({ recovered: new Map([[before.spec.id, before]]) });
+  plugins.fault = () => timedOut;
+  reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
+  await settled();
+  await host.advance(10_000);
+  assert.deepEqual([...new Set(plugins.calls)], ['stage data']);
+  plugins.fault = (kind) => (kind === 'publish' ? timedOut : undefined);
+  await host.advance(30_000);
+  assert.deepEqual([...new Set(plugins.calls)], ['stage data', 'publish web/pv-data']);
+  for (const { spec } of plugins.made) assert.deepEqual(spec, csi('data'));
+});
+
+test('a place keeps what it was published with, when it is published again and when it goes', async () => {
+  const { plugins, reconciler } = createBench();
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  const want = wanted('data', ['web']);
+  const readOnly: PublicationSpec = {
+    ...place('web', 'data', 'other.yaml'),
+    readOnly: true,
+    fsGroup: { gid: 7, changePolicy: 'Always' },
+  };
+  const again = { spec: readOnly, generation: 'republish-1', files: undefined, tokens: undefined };
+  reconciler.setDesired(wish([{ ...want, publications: new Map([[readOnly.key, again]]) }]));
+  await settled();
+  reconciler.setDesired(wish([]));
+  await settled();
+  const places = plugins.made.flatMap(({ kind, publication }) =>
+    publication === undefined ? [] : [[kind, publication.readOnly, publication.fsGroup?.gid]],
+  );
+  assert.deepEqual(places, [
+    ['publish', false, undefined],
+    ['publish', false, undefined],
+    ['unpublish', false, undefined],
+  ]);
+});
+
+test('of a volume found on disk the wish tells the rest, but not whether it is files or a device', async () => {
+  const found = {
+    ...actual('data', { staged: 'unsure' }),
+    spec: { ...csi('data'), volumeAttributes: {} },
+    guessed: true as const,
+    publications: new Map([
+      [
+        place('web', 'data').key,
+        { spec: place('web', 'data', ''), presence: RESTARTED, generation: undefined, mount: undefined },
+      ],
+    ]),
+  };
+  const files = createBench({ recovered: new Map([[found.spec.id, found]]) });
+  files.reconciler.setDesired(wish([changed(EVERYTHING, ['web'])]));
+  await settled();
+  assert.deepEqual(files.plugins.calls, ['stage data', 'publish web/pv-data']);
+  for (const { spec } of files.plugins.made) assert.deepEqual(spec, { ...csi('data'), ...EVERYTHING });
+  // It is known from now on.
+  files.reconciler.setDesired(wish([changed({ fsType: 'ext3' }, ['web', 'more'])]));
+  await settled();
+  assert.deepEqual(files.plugins.made.at(-1)?.spec, { ...csi('data'), ...EVERYTHING });
+
+  const device = createBench({ recovered: new Map([[found.spec.id, found]]) });
+  device.reconciler.setDesired(wish([changed({ mode: 'Block' }, ['web'])]));
+  await settled();
+  assert.deepEqual(device.plugins.calls, []);
+  assert.deepEqual(
+    device.reconciler.obstacles().map(({ kind, code }) => [kind, code]),
+    [['blocked', 'volume-in-use']],
+  );
+});

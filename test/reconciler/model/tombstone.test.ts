@@ -1,0 +1,335 @@
+/** DR-05, RC-04: a call that was given up may take effect minutes later, and what comes is given back. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Failure } from '../../../mount/failure.ts';
+import { createMountTable } from '../../../mount/mount-table.ts';
+import type { ActualState } from '../../../reconciler/model/actual-state.ts';
+import type { DesiredVolume } from '../../../reconciler/model/desired-state.ts';
+import { LATE_EFFECT_MS } from '../../../reconciler/run/lookout.ts';
+import type { VolumeRecord } from '../../../reconciler/recovery/record.ts';
+import { recover } from '../../../reconciler/recovery/recover.ts';
+import { createBench, layout, mountAt, onlyRecord } from '../bench.ts';
+import { csi, place, wanted, wantedAs, wish } from '../world.ts';
+
+const { id } = csi('data');
+const UNANSWERED: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown', unanswered: true };
+const ANSWERED: Failure = { code: 'driver-failed', message: 'no', effect: 'unknown' };
+const GIVEN_BACK = ['unpublish web/pv-data', 'unstage data'];
+
+/** Not the one that was answered. */
+const LATE_MOUNT_ID = 40;
+/** Nothing is mounted here, so belief is seldom compared with the table. */
+const SELDOM_MS = 100 * LATE_EFFECT_MS;
+
+function bench(recovered: ActualState = new Map(), resyncMs = SELDOM_MS) {
+  const { host, plugins, reconciler } = createBench({ recovered, resyncMs });
+  const known = () => reconciler.actual().get(id);
+  const callsIn = async (ms: number): Promise<readonly string[]> => {
+    const before = plugins.calls.length;
+    await host.advance(ms);
+    return plugins.calls.slice(before);
+  };
+  const failing = (verb: string, failure: Failure) => {
+    plugins.fault = (kind) => (kind === verb ? failure : undefined);
+  };
+  const record = () => onlyRecord(host);
+  return { host, plugins, reconciler, known, callsIn, failing, record };
+}
+
+/** One whose publish, or stage, was given up, and that nobody wants any more since. */
+async function takenDown(verb: 'publish' | 'stage', failure: Failure, resyncMs = SELDOM_MS) {
+  const world = bench(new Map(), resyncMs);
+  world.failing(verb, failure);
+  world.reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await world.callsIn(100);
+  world.reconciler.setDesired(wish([]));
+  await world.callsIn(1_000);
+  world.plugins.fault = () => undefined;
+  return world;
+}
+
+test('after a publish that was given up the record stays, and at the end all is given back once more', async () => {
+  const { plugins, known, callsIn, host } = await takenDown('publish', UNANSWERED);
+  assert.deepEqual(plugins.calls.slice(-2), GIVEN_BACK);
+  assert.deepEqual(
+    known()?.tombstones?.map(({ operation }) => operation),
+    ['publish'],
+  );
+  assert.equal(host.files.size, 1);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS - 10_000), [], 'nothing is asked before');
+  assert.deepEqual(await callsIn(20_000), GIVEN_BACK);
+  assert.deepEqual([known(), host.files.size], [undefined, 0]);
+});
+
+test('one that was answered, with whatever, has ended and leaves nothing', async () => {
+  for (const verb of ['publish', 'stage'] as const) {
+    const { known, host } = await takenDown(verb, ANSWERED);
+    assert.deepEqual([known(), host.files.size], [undefined, 0]);
+  }
+});
+
+test('a stage that was given up is unstaged once more', async () => {
+  const { plugins, callsIn, known } = await takenDown('stage', UNANSWERED);
+  assert.deepEqual(plugins.calls, ['stage data', 'unstage data']);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS + 10_000), ['unstage data']);
+  assert.equal(known(), undefined);
+});
+
+test('what the kernel shows meanwhile is given back at once, and more may come', async () => {
+  const { host, callsIn, known } = await takenDown('publish', UNANSWERED, 60_000);
+  const target = layout.mountPoint(csi('data'), place('web', 'data'));
+  host.entries.push(mountAt(target, LATE_MOUNT_ID));
+  assert.deepEqual(await callsIn(61_000), GIVEN_BACK);
+  host.entries.length = 0;
+  assert.equal(known()?.tombstones?.length, 1);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), GIVEN_BACK);
+  assert.equal(known(), undefined);
+});
+
+test('wanted again it is set up at once, and what stands when the time is over is left as it is', async () => {
+  const { reconciler, callsIn, known } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  assert.deepEqual(await callsIn(1_000), ['stage data', 'publish web/pv-data']);
+  assert.equal(known()?.tombstones?.length, 1, 'an OK says nothing of the call before');
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS * 2), []);
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('an OK in between does not hide that the older call comes after the next teardown', async () => {
+  const { reconciler, callsIn, known } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await callsIn(1_000);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), GIVEN_BACK);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), GIVEN_BACK);
+  assert.equal(known(), undefined);
+});
+
+test('another pod waits for nothing, and keeps what it has when the time is over', async () => {
+  const { reconciler, callsIn, known, plugins } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['next'])]));
+  assert.deepEqual(await callsIn(1_000), ['stage data', 'publish next/pv-data']);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
+  assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('of a volume for one pod it is given back though its pod came again: another has it (INV-9)', async () => {
+  const { reconciler, callsIn, plugins } = await takenDown('publish', UNANSWERED);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['next'])]));
+  await callsIn(1_000);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['web', 'next'])]));
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
+  assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
+  reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['web'])]));
+  assert.deepEqual(await callsIn(1_000), ['unpublish next/pv-data', 'publish web/pv-data']);
+});
+
+/** Wanted by one pod as a device, where `wanted` is of files. */
+function wantedAsDevice(pod: string): DesiredVolume {
+  return { ...wanted('data', [pod]), spec: { ...csi('data'), mode: 'Block' } };
+}
+
+/** Given up as files, taken down, and standing as a device for another pod by now. */
+async function standingOtherwise(verb: 'publish' | 'stage', resyncMs = SELDOM_MS) {
+  const world = await takenDown(verb, UNANSWERED, resyncMs);
+  world.reconciler.setDesired(wish([wantedAsDevice('next')]));
+  assert.deepEqual(await world.callsIn(1_000), ['stage data', 'publish next/pv-data']);
+  return world;
+}
+
+test('what was asked of it as files is given back as that at the end beside the device that it is by now', async () => {
+  const { reconciler, callsIn, known, plugins } = await standingOtherwise('publish');
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
+  const { spec, publication } = plugins.made.at(-1) ?? assert.fail('a call was made');
+  assert.deepEqual([spec, publication], [csi('data'), place('web', 'data')]);
+  assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
+  assert.deepEqual([...(known()?.publications.keys() ?? [])], ['next/pv-data']);
+  assert.equal(known()?.tombstones, undefined);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), []);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), ['unpublish next/pv-data', 'unstage data']);
+  assert.equal(known(), undefined);
+});
+
+test('one that cannot be given back is tried again, and stays written down until then', async () => {
+  const { callsIn, known, failing, plugins, record } = await standingOtherwise('publish');
+  failing('unpublish', ANSWERED);
+  const tries = await callsIn(LATE_EFFECT_MS + 2_000);
+  assert.ok(tries.length > 1, tries.join());
+  assert.deepEqual([...new Set(tries)], ['unpublish web/pv-data']);
+  assert.deepEqual([record().tombstones?.length, known()?.publications.size], [1, 1]);
+  plugins.fault = () => undefined;
+  assert.deepEqual(await callsIn(10_000), ['unpublish web/pv-data']);
+  assert.deepEqual([record().tombstones, known()?.tombstones], [undefined, undefined]);
+});
+
+test('what the kernel shows of it is given back at once beside the device, and more may come', async () => {
+  const { host, callsIn, known } = await standingOtherwise('publish', 60_000);
+  host.entries.push(mountAt(layout.mountPoint(csi('data'), place('web', 'data')), LATE_MOUNT_ID));
+  const calls = await callsIn(61_000);
+  host.entries.length = 0;
+  assert.ok(calls.includes('unpublish web/pv-data'), calls.join());
+  assert.equal(known()?.tombstones?.length, 1);
+  const later = await callsIn(LATE_EFFECT_MS);
+  assert.ok(later.includes('unpublish web/pv-data'), later.join());
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('a reboot makes it due beside the device, too', async () => {
+  const { record } = await standingOtherwise('publish');
+  const table = createMountTable([]);
+  const recovered = recover({ records: [record()], table, shown: new Map(), bootId: 'boot-2', layout });
+  const { reconciler, callsIn, known, plugins } = bench(recovered);
+  reconciler.setDesired(wish([wantedAsDevice('next')]));
+  const calls = await callsIn(5_000);
+  assert.deepEqual(calls.toSorted(), ['publish next/pv-data', 'stage data', 'unpublish web/pv-data']);
+  const given = plugins.made.find(({ kind }) => kind === 'unpublish');
+  assert.equal(given?.spec.kind === 'csi' && given.spec.mode, 'Filesystem');
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('a stage of it as files waits until the device is down: its driver may take the one for the other', async () => {
+  const { reconciler, callsIn, known } = await standingOtherwise('stage');
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS * 2), []);
+  assert.equal(known()?.tombstones?.length, 1);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), ['unpublish next/pv-data', 'unstage data', 'unstage data']);
+  assert.equal(known(), undefined);
+});
+
+test('of one pod, what was asked as files and what was asked as a device are both given back', async () => {
+  const { reconciler, callsIn, failing, plugins, known } = await takenDown('publish', UNANSWERED);
+  failing('publish', UNANSWERED);
+  reconciler.setDesired(wish([wantedAsDevice('web')]));
+  await callsIn(1_000);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  plugins.fault = () => undefined;
+  await callsIn(LATE_EFFECT_MS);
+  const before = plugins.made.length;
+  await callsIn(LATE_EFFECT_MS);
+  assert.equal(plugins.made.length, before);
+  const late = plugins.made.slice(-4).filter(({ kind }) => kind === 'unpublish');
+  const modes = late.map(({ spec }) => spec.kind === 'csi' && spec.mode);
+  assert.deepEqual(modes.toSorted(), ['Block', 'Filesystem']);
+  assert.equal(known(), undefined);
+});
+
+test('a quarantine of one that was attached and staged otherwise since ends, too', async () => {
+  const { reconciler, callsIn, failing, plugins, known } = bench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  failing('stage', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await callsIn(100);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([wantedAsDevice('next')]));
+  await callsIn(1_000);
+  assert.deepEqual(await reconciler.quarantine(id), { ok: true, value: undefined });
+  const calls = await callsIn(LATE_EFFECT_MS * 2);
+  assert.ok(
+    calls.some((call) => call.startsWith('clean')),
+    calls.join(),
+  );
+  assert.equal(known()?.tombstones, undefined);
+  assert.deepEqual(calls.slice(-2), ['stage data', 'publish next/pv-data']);
+});
+
+test('it outlives a restart, and a call that was open then counts as one that nobody heard of', async () => {
+  const first = bench();
+  let recorded: VolumeRecord | undefined;
+  first.plugins.fault = (kind) => {
+    if (kind === 'publish') recorded = first.record();
+    return undefined;
+  };
+  first.reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await first.callsIn(1_000);
+  assert.deepEqual(
+    recorded?.tombstones?.map(({ open }) => open),
+    [true],
+  );
+  assert.equal(first.record().tombstones, undefined, 'it was answered');
+  assert.ok(recorded);
+  const recovered = (bootId: string) =>
+    recover({ records: [recorded as VolumeRecord], table: undefined, shown: new Map(), bootId, layout });
+  const second = bench(recovered('boot-1'));
+  second.reconciler.setDesired(wish([]));
+  assert.deepEqual(await second.callsIn(1_000), GIVEN_BACK);
+  assert.equal(second.record().tombstones?.length, 1);
+  assert.deepEqual(await second.callsIn(LATE_EFFECT_MS), GIVEN_BACK);
+  assert.equal(second.host.files.size, 0);
+});
+
+test('a reboot ends every call, and what one made before is given back, though nothing is mounted', async () => {
+  for (const verb of ['publish', 'stage'] as const) {
+    const { record } = await takenDown(verb, UNANSWERED);
+    const input = { table: createMountTable([]), shown: new Map(), layout };
+    const recovered = recover({ ...input, records: [record()], bootId: 'boot-2' });
+    const { reconciler, plugins, host, known } = bench(recovered);
+    reconciler.setDesired(wish([]));
+    await host.advance(1_000);
+    assert.deepEqual(plugins.calls, verb === 'publish' ? GIVEN_BACK : ['unstage data']);
+    assert.deepEqual([known(), host.files.size], [undefined, 0], 'nothing can come any more');
+  }
+});
+
+test('of what a reboot left, a pod that wants the place again has it set up as ever', async () => {
+  const { record } = await takenDown('publish', UNANSWERED);
+  const input = { table: createMountTable([]), shown: new Map(), layout };
+  const { reconciler, plugins, host, known } = bench(
+    recover({ ...input, records: [record()], bootId: 'boot-2' }),
+  );
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await host.advance(1_000);
+  assert.deepEqual(plugins.calls, ['stage data', 'publish web/pv-data']);
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('what came while no agent was running is given back at the start', async () => {
+  const { record } = await takenDown('publish', UNANSWERED);
+  const target = layout.mountPoint(csi('data'), place('web', 'data'));
+  const table = createMountTable([mountAt(target, LATE_MOUNT_ID)]);
+  const records = [record()];
+  const recovered = recover({ records, table, shown: new Map(), bootId: 'boot-1', layout });
+  const { reconciler, callsIn } = bench(recovered);
+  reconciler.setDesired(wish([]));
+  assert.deepEqual(await callsIn(1_000), GIVEN_BACK);
+});
+
+test('a detach that was given up may come after it was attached again: it is attached once more', async () => {
+  const { plugins, reconciler, callsIn, failing, known } = bench();
+  plugins.needs = { attach: true, stage: true, expand: false };
+  const want = wish([wanted('data', ['web'])]);
+  reconciler.setDesired(want);
+  await callsIn(1_000);
+  failing('detach', UNANSWERED);
+  reconciler.setDesired(wish([]));
+  await callsIn(100);
+  plugins.fault = () => undefined;
+  reconciler.setDesired(want);
+  assert.deepEqual(await callsIn(1_000), ['attach data', 'stage data', 'publish web/pv-data']);
+  assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['attach data']);
+  assert.equal(known()?.tombstones, undefined);
+});
+
+test('the proof that ends a quarantine waits, and says for what', async () => {
+  const { reconciler, callsIn, failing, plugins } = bench();
+  failing('publish', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await callsIn(100);
+  assert.ok((await reconciler.quarantine(id)).ok);
+  await callsIn(5_000);
+  assert.deepEqual(plugins.calls.slice(-2), GIVEN_BACK);
+  const [obstacle] = reconciler.obstacles().filter(({ operation }) => operation === 'clean');
+  assert.deepEqual([obstacle?.kind, obstacle?.code], ['blocked', 'late-effect']);
+  assert.match(
+    obstacle?.message ?? '',
+    /^publish for pod default\/web was given up .* may still take effect until/,
+  );
+  plugins.fault = () => undefined;
+  const later = await callsIn(LATE_EFFECT_MS + 10_000);
+  assert.deepEqual(later.slice(0, 3), [...GIVEN_BACK, 'clean 7:1']);
+  assert.deepEqual(later.slice(-2), ['stage data', 'publish web/pv-data']);
+});
