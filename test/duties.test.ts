@@ -1,6 +1,6 @@
 /** docs/CSI.md keeps its word: every duty has a row, every row its code, and every test it names the duty's id. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -48,12 +48,20 @@ const rows: readonly Row[] = DOCUMENT.split('\n')
     return { duty, rule, code: quoted(code), tests: quoted(tests), notOurs };
   });
 
-const FOLDERS = /^(agent|reconciler|plugins|mount|systemd)\//;
-
-function read(path: string): string {
-  assert.ok(existsSync(join(ROOT, path)), `${path} does not exist`);
-  return readFileSync(join(ROOT, path), 'utf8');
+/** A file is named by an end of its path that no other has. */
+function find(name: string, files: readonly string[]): string {
+  const found = files.filter((path) => path === name || path.endsWith(`/${name}`));
+  assert.equal(found.length, 1, `${name} is ${found.length} files: ${found.join(' ')}`);
+  return readFileSync(join(ROOT, found[0] ?? ''), 'utf8');
 }
+
+function filesBelow(folder: string): readonly string[] {
+  const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' });
+  return names.map((name) => join(folder, name));
+}
+
+const productFiles = ['mount', 'plugins', 'kubernetes', 'reconciler', 'agent', 'systemd'].flatMap(filesBelow);
+const testFiles = filesBelow('test');
 
 test('every duty of a node orchestrator has one row, in order, in few words', () => {
   assert.deepEqual(
@@ -68,7 +76,7 @@ test('every row names code that is there, or says why there is none', () => {
     assert.equal(code.length === 0, notOurs !== undefined, duty);
     for (const place of code) {
       const [file = '', name] = place.split(':');
-      const text = read(FOLDERS.test(file) ? file : `plugins/csi/${file}`);
+      const text = find(file, productFiles);
       if (name !== undefined) assert.match(text, new RegExp(`\\b${name}\\b`), `${duty}: ${place}`);
     }
   }
@@ -87,8 +95,8 @@ test('every row names tests that have its id in a title', () => {
   for (const { duty, tests, notOurs } of rows) {
     assert.equal(tests.length === 0, notOurs !== undefined, `${duty} has a test`);
     for (const name of tests) {
-      const path = `test/${name.replace(/^csi\//, 'plugins/csi/')}.test.ts`;
-      assert.match(titlesOf(read(path)), new RegExp(`\\b${duty}\\b`), `${path} has no test of ${duty}`);
+      const text = find(`${name}.test.ts`, testFiles);
+      assert.match(titlesOf(text), new RegExp(`\\b${duty}\\b`), `${name} has no test of ${duty}`);
     }
   }
 });

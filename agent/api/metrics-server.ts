@@ -1,15 +1,10 @@
 /** The metrics over TCP, for a Prometheus that does not read unix sockets: GET /metrics, and nothing else. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { isIP, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { done, fail, type Result } from '../../mount/failure.ts';
 import type { Log } from '../../mount/process/log.ts';
+import type { ListenAddress } from '../../mount/process/listen-address.ts';
 import { METRICS_CONTENT_TYPE } from '../status/metrics.ts';
-
-/** Where to listen: an address of this machine, not a name, and a port from 1 to 65,535. */
-export interface ListenAddress {
-  readonly address: string;
-  readonly port: number;
-}
 
 export interface MetricsServerParts {
   readonly listen: ListenAddress;
@@ -23,18 +18,6 @@ export interface MetricsServer {
   listen(): Promise<Result<void>>;
   /** Closes all connections. */
   close(): Promise<void>;
-}
-
-const PORT_MAX = 65_535;
-const LISTEN_TEXT = /^(?:\[([^\]]+)\]|([^:[\]]+)):([1-9][0-9]{0,4})$/;
-
-/** `127.0.0.1:9112` or `[::1]:9112`; undefined for anything else. */
-export function parseListenAddress(text: string): ListenAddress | undefined {
-  const [, six, four, digits] = LISTEN_TEXT.exec(text) ?? [];
-  const port = Number(digits);
-  const address = six ?? four ?? '';
-  const isRight = six === undefined ? isIP(address) === 4 : isIP(address) === 6;
-  return isRight && port <= PORT_MAX ? { address, port } : undefined;
 }
 
 /** Others may connect here: what one of them can take is small. */

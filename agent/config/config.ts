@@ -1,9 +1,10 @@
 /** The agent's configuration: every limit with its unit, its default and its range, in one table. */
 import * as v from 'valibot';
 import { type AbsolutePath, isBelow, parseAbsolutePath } from '../../mount/host.ts';
+import type { LogLevel } from '../../mount/process/log.ts';
 import { isDriverName } from '../../plugins/volume.ts';
 import { warningsAbout } from './config-warning.ts';
-import { type ListenAddress, parseListenAddress } from '../api/metrics-server.ts';
+import { type ListenAddress, parseListenAddress } from '../../mount/process/listen-address.ts';
 import { nearest } from '../../mount/text/nearest.ts';
 import { printable } from '../../mount/text/printable.ts';
 import {
@@ -63,7 +64,6 @@ export interface Config {
 }
 
 export type LogFormat = 'auto' | 'json' | 'human';
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 /** What the command line says; it wins over the file. */
 export interface ConfigFlags {

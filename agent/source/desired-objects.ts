@@ -21,7 +21,6 @@ import {
   type VolumeAttachment,
   type WishObject,
 } from '../../kubernetes/objects/objects.ts';
-import type { Vanishing } from './manifests/mass-removal.ts';
 
 /** Something in a source that is not taken, and why. For people; holds no secret. */
 export interface Rejection {
@@ -58,6 +57,15 @@ export interface Wish {
   readonly vanishing: Vanishing | undefined;
   /** Why the source as a whole cannot be read now: what it said last stays wanted. */
   readonly doubt?: Failure | undefined;
+}
+
+/** Pods that are still wanted although their manifests are gone, because too many of them went at once. */
+export interface Vanishing {
+  readonly pods: ReadonlySet<PodUid>;
+  /** Host clock: when the first of them was seen to be gone. */
+  readonly sinceMs: number;
+  /** Host clock: when the last of them is believed to be gone, unless it has come back. */
+  readonly untilMs: number;
 }
 
 /** Where objects come from: a directory of manifests, or an API server. */

@@ -1,4 +1,4 @@
-/** Giving a tree to a group, a part at a time. Path brokers only; mount/agent-side/fs-group-walk.ts puts the parts together. */
+/** Giving a tree to a group, a part at a time; mount/agent-side/fs-group-walk.ts puts the parts together. */
 import {
   chmodSync,
   chownSync,

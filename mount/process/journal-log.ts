@@ -1,7 +1,6 @@
 /** The log of the process: one line per event, JSON or for people, with journald's priorities. The importer of pino. */
 import { pino } from 'pino';
-import type { Log, LogFields } from './log.ts';
-import type { LogLevel } from '../../agent/config/config.ts';
+import type { Log, LogFields, LogLevel } from './log.ts';
 import { printable } from '../text/printable.ts';
 
 export interface JournalLogParts {

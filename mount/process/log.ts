@@ -1,5 +1,7 @@
-/** The log port: constant event names, facts as fields; transitions only. Only this floor and `agent` log. */
+/** The log port: constant event names, facts as fields; transitions only. Only the reconciler and the agent log. */
 export type LogFields = Readonly<Record<string, string | number | boolean | undefined>>;
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 
 export interface Log {
   debug(event: string, fields?: LogFields): void;

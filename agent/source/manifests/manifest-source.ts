@@ -25,20 +25,13 @@ import {
 } from './manifest-file.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
 import type { ManifestParser } from './manifest-parser.ts';
-import {
-  ALL_SEEN,
-  believeGone,
-  guard,
-  type GuardFacts,
-  isSameVanishing,
-  vanishing,
-  type Vanishing,
-} from './mass-removal.ts';
+import { ALL_SEEN, believeGone, guard, type GuardFacts, isSameVanishing, vanishing } from './mass-removal.ts';
 import {
   assembleWish,
   compareText,
   EMPTY_WISH,
   type Rejection,
+  type Vanishing,
   type Wish,
   type WishSource,
 } from '../desired-objects.ts';

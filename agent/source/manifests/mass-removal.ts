@@ -1,15 +1,7 @@
 /** Most pods vanish from the manifests at once: more often a mistake than a wish (AP-12), so it has to last. Pure. */
 import type { PodUid } from '../../../plugins/volume.ts';
+import type { Vanishing } from '../desired-objects.ts';
 import { dueMs, type Listing, type ManifestFile, waitLonger } from './manifest-file.ts';
-
-/** Pods that are still wanted although their manifests are gone, because too many of them went at once. */
-export interface Vanishing {
-  readonly pods: ReadonlySet<PodUid>;
-  /** Host clock: when the first of them was seen to be gone. */
-  readonly sinceMs: number;
-  /** Host clock: when the last of them is believed to be gone, unless it has come back. */
-  readonly untilMs: number;
-}
 
 const SHRINK_SETTLE_MS = 10_000;
 const SHRINK_PODS_MIN = 4;

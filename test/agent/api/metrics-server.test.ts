@@ -2,11 +2,8 @@ import assert from 'node:assert/strict';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { request } from 'node:http';
 import { after, test } from 'node:test';
-import {
-  createMetricsServer,
-  type MetricsServer,
-  parseListenAddress,
-} from '../../../agent/api/metrics-server.ts';
+import { parseListenAddress } from '../../../mount/process/listen-address.ts';
+import { createMetricsServer, type MetricsServer } from '../../../agent/api/metrics-server.ts';
 
 const open: MetricsServer[] = [];
 const errors: string[] = [];
