@@ -261,7 +261,7 @@ test("status, explain and version load no third-party package but the command li
     }
   };
   visit(MAIN);
-  visit(join(dirname(MAIN), 'show.ts'));
+  visit(join(dirname(MAIN), 'cli', 'show.ts'));
   assert.equal(
     [...reached].some((file) => file.includes('linux-host')),
     false,

@@ -136,13 +136,14 @@ test('RPC counts: a republish, and questions about a volume that is there', asyn
   await up(made);
   const { plugin, host } = made;
   host.called.splice(0);
-  accept(await plugin.publish(call({ refresh: true })));
+  const { mount } = accept(await plugin.publish(call({ refresh: true })));
+  assert.ok(mount);
   assertCount('republish', host.called.splice(0), ['NodePublishVolume']);
-  await plugin.statistics?.({ ...call() });
+  await plugin.statistics?.({ ...call(), mount });
   assertCount('stats', host.called.splice(0), ['NodeGetVolumeStats']);
   assert.ok(made.instance);
   made.instance = { ...made.instance, nodeCapabilities: new Set([1, 2, 7]) };
-  await plugin.statistics?.({ ...call() });
+  await plugin.statistics?.({ ...call(), mount });
   assertCount('stats and health', host.called.splice(0), ['NodeGetVolumeHealth', 'NodeGetVolumeStats']);
   accept(await plugin.unpublish(call({ facts: UNSTAGED })));
   assert.equal(SPEC.mode, 'Filesystem');

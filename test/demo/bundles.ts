@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const SOURCES = ['agent', 'reconciler', 'plugins', 'mount'] as const;
+const SOURCES = ['agent', 'reconciler', 'kubernetes', 'plugins', 'mount'] as const;
 const SOURCE_FILES = ['build.ts', 'package.json', 'package-lock.json'] as const;
 
 export const AGENT_BUNDLE = join(ROOT, 'dist/mooring.mjs');
