@@ -1,5 +1,4 @@
 /** The file calls of `Host`, done synchronously. Path brokers only: any of them may hang for ever. */
-import { createHash } from 'node:crypto';
 import {
   type BigIntStats,
   chmodSync,
@@ -36,12 +35,12 @@ import {
   type WriteOptions,
   wayTo,
 } from '../host.ts';
+import { temporaryName } from '../temporary-file.ts';
 import { mountIdAt } from './mount-lookup.ts';
 import { openPlace, type Place, type Spot, spotIn, withDirectory, withSpot } from './path-walk.ts';
 
 const PARENT_MODE = 0o750;
 const MODE_BITS = 0o7777;
-const NAME_BYTES_MAX = 255;
 
 const ABSENT: PathFacts = { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, sizeBytes: 0, modifiedMs: 0 };
 
@@ -221,7 +220,7 @@ function readPlace(place: Place, name: string, bytesMax: number): Result<Uint8Ar
  */
 export function writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Result<void> {
   return withSpot(path, (spot) => {
-    const temporary = spotIn(spot.parent, temporaryNameOf(spot.name));
+    const temporary = spotIn(spot.parent, temporaryName(spot.name));
     const written = attempt(`write ${temporary.name} for ${path}`, 'none', () => {
       unlinkIfThere(temporary);
       writeNew(temporary, content, options);
@@ -267,13 +266,6 @@ function syncDirectory(place: Place): void {
   } finally {
     closeSync(descriptor);
   }
-}
-
-/** `.<name>.tmp`; a name too long for that is replaced by its hash. */
-function temporaryNameOf(name: string): string {
-  const temporary = `.${name}.tmp`;
-  if (Buffer.byteLength(temporary) <= NAME_BYTES_MAX) return temporary;
-  return `.${createHash('sha256').update(name).digest('hex')}.tmp`;
 }
 
 export function removeFile(path: AbsolutePath): Result<void> {

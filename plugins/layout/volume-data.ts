@@ -1,10 +1,9 @@
 /** The kubelet's `vol_data.json`: what a directory of a CSI volume says of itself. */
 import type { Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import { temporaryPath } from '../../mount/temporary-file.ts';
 
 export const VOLUME_DATA = 'vol_data.json';
-/** What a crash inside Host.writeFile leaves. */
-const VOLUME_DATA_LEFTOVER = `.${VOLUME_DATA}.tmp`;
 const VOLUME_DATA_MODE = 0o644;
 
 export type VolumeData = Readonly<Record<string, string>>;
@@ -22,6 +21,7 @@ export async function writeVolumeData(
 
 /** With what a write that was cut short leaves. None is success. */
 export async function removeVolumeData(host: Host, directory: AbsolutePath): Promise<Result<void>> {
-  const removed = await host.removeFile(below(directory, VOLUME_DATA));
-  return removed.ok ? host.removeFile(below(directory, VOLUME_DATA_LEFTOVER)) : removed;
+  const path = below(directory, VOLUME_DATA);
+  const removed = await host.removeFile(path);
+  return removed.ok ? host.removeFile(temporaryPath(path)) : removed;
 }

@@ -1,4 +1,5 @@
 /** Reads the layout and remembers whether anything could not be read: missing is an answer, unreadable is not. */
+import { nameBegun } from '../../mount/temporary-file.ts';
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { below } from '../../mount/host.ts';
@@ -38,9 +39,6 @@ export interface UnreadPaper {
   readonly failure: Failure;
 }
 
-/** How Host.writeFile calls a file until it is whole. */
-const BEGUN_FILE = /^\.(.+)\.tmp$/;
-
 export function createDiskReader(host: Host): DiskReader {
   const unlisted: UnreadPlace[] = [];
   const unreadPapers: UnreadPaper[] = [];
@@ -56,7 +54,7 @@ export function createDiskReader(host: Host): DiskReader {
   return {
     names: async (directory) => (await list(directory)).filter((name) => !name.startsWith('.')),
     namesBegun: async (directory) => [
-      ...new Set((await list(directory)).map((name) => BEGUN_FILE.exec(name)?.[1] ?? name)),
+      ...new Set((await list(directory)).map((name) => nameBegun(name) ?? name)),
     ],
     async exists(path) {
       const facts = await host.inspect(path);

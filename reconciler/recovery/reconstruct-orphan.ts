@@ -1,4 +1,5 @@
 /** What is mounted, or left, in the places of volumes and that nothing explains; and what of it is gone again. */
+import { temporaryPath } from '../../mount/temporary-file.ts';
 import type { Failure } from '../../mount/failure.ts';
 import { hiddenBelow, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../../mount/host.ts';
@@ -111,7 +112,7 @@ function pathsOf(
   if (isBelow(path, layout.pods)) return path.endsWith('/mount') ? [path, parentOf(path)] : [path];
   if (place === undefined) return [path];
   const { held, published, link } = layout.blockPublication(place);
-  return [held, below(parentOf(held), `.${place.pod.uid}.tmp`), published, link];
+  return [held, temporaryPath(held), published, link];
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The files of records, by name: what is on the disk of each, and the one way to write the next record over it. */
+import { temporaryPath } from '../../mount/temporary-file.ts';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
@@ -141,7 +142,7 @@ export function createRecordDisk(host: Host, directory: AbsolutePath): RecordDis
     roomless.delete(name);
     unerased.delete(name);
     const removed = await host.removeFile(pathOf(name));
-    const leftover = halfWritten.has(name) ? await host.removeFile(pathOf(`.${name}.tmp`)) : removed;
+    const leftover = halfWritten.has(name) ? await host.removeFile(temporaryPath(pathOf(name))) : removed;
     const failure = [removed, leftover].find((result) => !result.ok);
     if (failure === undefined) halfWritten.delete(name);
     else unerased.add(name);

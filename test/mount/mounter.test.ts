@@ -46,7 +46,7 @@ test('mounting twice mounts once', { skip }, async (t) => {
   const first = value(await mounter.mountTmpfs({ target, options: ['size=1m', 'mode=0750'] }));
   assert.deepEqual(value(await mounter.mountTmpfs({ target, options: ['size=1m', 'mode=0750'] })), first);
   assert.equal(await layers(host, target), 1);
-  assert.deepEqual(value(await host.lookUpMount(target)), { mounted: true, ...first });
+  assert.deepEqual(value(await host.lookUpMount(target)), { mounted: true, ...first, fsType: 'tmpfs' });
   value(await mounter.unmount(target));
   value(await mounter.unmount(target));
   assert.equal(await layers(host, target), 0);

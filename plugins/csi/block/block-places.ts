@@ -2,6 +2,7 @@
  * The places of a block volume outside the driver: where the kubelet has them (shelf: kubelet-volume-manager 2D, §3),
  * but taken down with rmdir and unlink only, where the kubelet deletes recursively (9.2, 14).
  */
+import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, type DeviceNumber, type Host, parentOf } from '../../../mount/host.ts';
 import { removeEmptyBlockDirectories } from '../../layout/block-directory.ts';
@@ -210,8 +211,7 @@ async function lookAt(host: Host, path: AbsolutePath): Promise<Result<Seen>> {
 export async function removeHeldFile(host: Host, held: AbsolutePath): Promise<Result<void>> {
   const removed = await removeLeft(host, held);
   if (!removed.ok) return removed;
-  const name = held.slice(parentOf(held).length + 1);
-  return host.removeFile(below(parentOf(held), `.${name}.tmp`));
+  return host.removeFile(temporaryPath(held));
 }
 
 /**
