@@ -3,6 +3,7 @@
  * one that cannot be read (AP-12): somebody mounted another file system on it, or put another directory in its place,
  * and what is not in that one is not unwanted. It is the old one again, or an operator's word, that ends it.
  */
+import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, DirectoryIdentity, Host } from '../../../mount/host.ts';
 import type { Log } from '../../../mount/process/log.ts';
@@ -19,7 +20,7 @@ import {
 export interface DirectoryTrustParts {
   readonly host: Pick<
     Host,
-    'nowMs' | 'bootId' | 'identifyDirectory' | 'readMountTable' | 'readFile' | 'writeFile'
+    'nowMs' | 'bootId' | 'identifyDirectory' | 'readMountTable' | 'readFile' | 'writeFile' | 'removeFile'
   >;
   readonly directory: AbsolutePath;
   /** Where it is remembered. */
@@ -68,6 +69,8 @@ export function createDirectoryTrust(parts: DirectoryTrustParts): DirectoryTrust
   /** A note that cannot be believed is none; one that cannot be read may say anything. */
   async function readNote(): Promise<Result<void>> {
     if (isNoteRead) return done;
+    // Harmless, and the next write would replace it: but that may never come.
+    await host.removeFile(temporaryPath(note));
     const read = await host.readFile(note, NOTE_BYTES_MAX);
     if (!read.ok && read.failure.code !== 'path-missing') return read;
     isNoteRead = true;

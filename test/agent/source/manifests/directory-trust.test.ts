@@ -1,6 +1,7 @@
 /** AP-12, RS-02: a directory that is not the one it was is unknown until it is back, or somebody says so. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { temporaryPath } from '../../../../mount/temporary-file.ts';
 import { createDirectoryTrust } from '../../../../agent/source/manifests/directory-trust.ts';
 import { fail, type FailureCode, ok, type Result } from '../../../../mount/failure.ts';
 import type { DirectoryIdentity } from '../../../../mount/host.ts';
@@ -41,6 +42,8 @@ function machine() {
     full: false,
     lines: [] as string[],
     directory: DIRECTORY,
+    /** What a dead agent has left of a note that it was writing. */
+    leftover: false,
   };
   const table = createMountTable([
     entry(1, {}),
@@ -64,6 +67,11 @@ function machine() {
         readFile: async () => {
           if (state.unreadable !== undefined) return refuse(state.unreadable);
           return state.note === undefined ? refuse('path-missing') : ok(state.note);
+        },
+        removeFile: async (path) => {
+          assert.equal(path, temporaryPath(NOTE));
+          state.leftover = false;
+          return ok(undefined);
         },
         writeFile: async (_, content) => {
           if (state.full) return refuse('disk-full');
@@ -128,6 +136,17 @@ test('without a note, as after an upgrade, and with one that is damaged, what is
   state.is = NEW;
   assert.deepEqual(value(await agent().identify()), NEW);
   assert.equal(state.lines.length, 1, 'a damaged note is told');
+});
+
+test('what an agent that was killed has left of its note goes, once', async () => {
+  const { state, agent } = machine();
+  const first = agent();
+  await first.identify();
+  state.leftover = true;
+  await first.identify();
+  assert.equal(state.leftover, true, 'one look of each life is enough');
+  await agent().identify();
+  assert.equal(state.leftover, false);
 });
 
 test('a note that cannot be read may say anything: the directory is unknown until it can be', async () => {
