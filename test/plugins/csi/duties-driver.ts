@@ -39,8 +39,8 @@ export const ALL_METHODS: readonly DutyMethod[] = Object.entries(SERVICES).flatM
 /** Those that the product calls: read from its sources, so that a new one is noticed. */
 export function calledMethods(): readonly DutyMethod[] {
   const folder = fileURLToPath(new URL('../../../plugins/csi/', import.meta.url));
-  const text = readdirSync(folder)
-    .filter((name) => name.endsWith('.ts'))
+  const text = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.includes('generated'))
     .map((name) => readFileSync(`${folder}${name}`, 'utf8'))
     .join('\n');
   return ALL_METHODS.filter(({ source }) => new RegExp(`\\b${source.replace('.', '\\.')}\\b`).test(text));
