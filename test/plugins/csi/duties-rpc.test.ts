@@ -11,7 +11,7 @@ import {
   type RequestFields,
 } from '../../../agent/drive/oracle/recorded-call.ts';
 import { FAILURE_RETRY, type Result } from '../../../mount/failure.ts';
-import type { AbsolutePath } from '../../../mount/host.ts';
+import type { AbsolutePath, MountIdentity } from '../../../mount/host.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import {
   ControllerPublishVolumeRequest,
@@ -71,6 +71,9 @@ const growth = (changes: Partial<PublicationCall> = {}): ExpandCall => ({
   toBytes: bytesFrom(2_000),
 });
 
+/** Of a volume that was published before. */
+const AT_TARGET: MountIdentity = { mountId: 1, device: '7:1' };
+
 /** Each thing the agent ever does with a driver, once. */
 function everyUse(
   made: World,
@@ -86,7 +89,7 @@ function everyUse(
     () => plugin.stage(about),
     () => plugin.publish(about),
     () => plugin.expand?.(growth({ facts: FACTS, ...changes })) ?? assert.fail(),
-    () => plugin.statistics?.({ ...about }) ?? assert.fail(),
+    () => plugin.statistics?.({ ...about, mount: AT_TARGET }) ?? assert.fail(),
     () => plugin.storageHealth(DRIVER),
     () => plugin.unpublish(about),
     () => plugin.unstage(about),
@@ -125,7 +128,7 @@ test('A-034: every code, known or not, from every method the agent calls is a fa
     for (const refused of [undefined, HEALTH, ...Object.keys(INTRODUCTION)]) {
       refusing.clear();
       if (refused !== undefined) refusing.add(refused);
-      made.host.mounts.set(targetOf(made), { mountId: 1, device: '7:1' });
+      made.host.mounts.set(targetOf(made), AT_TARGET);
       made.host.mounts.set(stagingOf(made), { mountId: 2, device: '7:1' });
       for (const use of everyUse(made, {})) {
         const answered = await use();
@@ -148,7 +151,7 @@ test('A-034: no code but OK makes a climb succeed, and none makes a mount that i
     const made = await answeringWorld(() => {
       throw new GrpcStatus(code, 'no');
     });
-    made.host.mounts.set(targetOf(made), { mountId: 1, device: '7:1' });
+    made.host.mounts.set(targetOf(made), AT_TARGET);
     made.host.mounts.set(stagingOf(made), { mountId: 2, device: '7:1' });
     const about = call({ facts: FACTS });
     for (const verb of ['attach', 'stage', 'publish', 'unpublish', 'unstage'] as const)
