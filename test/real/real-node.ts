@@ -95,6 +95,9 @@ export async function onRealNode(
         back_off: { first_ms: 50, max_ms: 500 },
         // What goes while the agent is dead is to be gone.
         vanished_hold_ms: 0,
+        // An agent that is killed with a call open remembers the call for the sum of both.
+        csi_deadline_ms: 30_000,
+        late_effect_ms: 1_000,
         ...node.settings,
       };
       // JSON is YAML.
