@@ -2,10 +2,4 @@
  * Seeds that fail and are not solved yet, with what is known of them. A run of many tells them loudly and fails on any
  * other; one that no longer fails is told, too, and is to be taken out. Solved, a seed moves to regressions.ts.
  */
-export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
-  [
-    347542931,
-    'world: a straggler publishes when a stranger is over the staging path: his tmpfs is at the target for ever',
-  ],
-  [347542982, 'product: .source.json.tmp of an agent killed while writing source.json is left over'],
-]);
+export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map();
