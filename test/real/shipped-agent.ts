@@ -61,8 +61,10 @@ export async function startShippedAgent(options: ShippedAgentOptions): Promise<S
   writeFileSync(place('manifests/pod.yaml'), podWith('data'));
   const socket = place('agent.sock');
   const config = { root: place('root'), manifests: place('manifests'), socket, node_name: NODE_NAME };
+  // An agent that is killed with a call open remembers the call for the sum of both.
+  const remembered = { csi_deadline_ms: 30_000, late_effect_ms: 1_000 };
   const backOff = { first_ms: 50, max_ms: 500 };
-  writeFileSync(place('config.yaml'), JSON.stringify({ ...config, back_off: backOff }));
+  writeFileSync(place('config.yaml'), JSON.stringify({ ...config, ...remembered, back_off: backOff }));
   const words: Readonly<Record<ProgramName, readonly string[]>> = {
     agent: ['agent', '--config', place('config.yaml'), '--allow-private-mount-namespace'],
     driver: [
