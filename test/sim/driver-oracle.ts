@@ -41,8 +41,12 @@ export interface OracleParts {
 interface HeldQuestion {
   readonly method: string;
   readonly life: number;
+  readonly askedMs: number;
   readonly isHeld: () => boolean;
 }
+
+/** A driver may never end what it was asked: then it is asked again, ever more seldom (agent/node/owed-answers.ts). */
+const REASK_MS = 300_000;
 
 /** INV-30: with the shortest back-off, and every cause of a wake-up, a call is not repeated more often than this. */
 const CALLS_PER_MINUTE_MAX = 90;
@@ -149,20 +153,21 @@ export class DriverOracle {
     return fresh;
   }
 
-  /** RE-03: a driver never has two questions about one volume, not even one that was given up. */
+  /** RE-03: a driver has no two questions about one volume, though one was given up, for as long as REASK_MS. */
   #holdQuestion({ method, request }: VolumeCallRecord, isHeld: () => boolean): () => void {
     const held = this.#questions.get(request.volumeId) ?? new Set();
     this.#questions.set(request.volumeId, held);
-    const life = this.#parts.agentLife();
+    const [life, nowMs] = [this.#parts.agentLife(), this.#parts.nowMs()];
     for (const other of held) {
-      if (!other.isHeld() || other.life !== life) held.delete(other);
+      const isOld = nowMs - other.askedMs >= REASK_MS;
+      if (!other.isHeld() || other.life !== life || isOld) held.delete(other);
       else
         this.#parts.violate(
           'RE-03',
           `${method} of ${request.volumeId} while ${other.method} is not answered`,
         );
     }
-    const question: HeldQuestion = { method, life, isHeld };
+    const question: HeldQuestion = { method, life, askedMs: nowMs, isHeld };
     held.add(question);
     return () => held.delete(question);
   }

@@ -2,6 +2,8 @@
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { Tombstone } from '../../reconciler/model/tombstone.ts';
 import { parseRecord } from '../../reconciler/recovery/record.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
@@ -182,13 +184,23 @@ function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined 
   if (obstacle !== undefined) return `obstacle: ${JSON.stringify(obstacle)}`;
   for (const volume of reconciler.actual().values()) {
     // The call that is being made now, a republish mostly, is nothing to wait for.
-    if (volume.tombstones?.some(({ untilWallMs }) => untilWallMs !== undefined) === true)
+    if (volume.tombstones?.some((one) => isWaitedFor(one, volume)) === true)
       return `${volume.spec.id}: a call may still take effect`;
     if (volume.quarantine !== undefined) return `${volume.spec.id} is in quarantine`;
     for (const [key, { presence }] of volume.publications)
       if (presence.kind !== 'present') return `${key} is ${presence.kind}`;
   }
   return reconciler.idle() || isRepublishing(sim) ? undefined : 'the reconciler is not idle';
+}
+
+/**
+ * A stage that was given up, of a volume that is of the other mode by now: it is given back when the volume is down,
+ * because a driver may take one staging path for the other (docs/ARCHITECTURE.md, limits).
+ */
+function isWaitedFor({ operation, spec, untilWallMs }: Tombstone, { spec: now }: ActualVolume): boolean {
+  if (untilWallMs === undefined) return false;
+  const isOfOtherMode = spec?.kind === 'csi' && now.kind === 'csi' && spec.mode !== now.mode;
+  return operation !== 'stage' || !isOfOtherMode;
 }
 
 /** Only what is there is published again, because its driver wishes it. */
