@@ -27,7 +27,7 @@ import { BUILD } from './config/version.ts';
 
 const CONFIG_BYTES_MAX = 1024 * 1024;
 const CONFIG_LINES_MAX = 10_000;
-/** The whole exit takes less than 5 s (G10), whatever hangs. */
+/** The whole exit takes less than 5 s (INV-39), whatever hangs. */
 const EXIT_MS_MAX = 4_500;
 /** A start that is stopped may still come to its end, so that the stop is an orderly one. */
 const START_END_MS = 1_000;
@@ -236,7 +236,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     process.exit(outcome.exitCode);
   }
   log.info('signal', { name: await stopAsked });
-  // A helper that hangs in the kernel, or a pool thread behind it, must not keep the process (reliability.md F5).
+  // A helper that hangs in the kernel, or a pool thread behind it, must not keep the process (MF-5).
   setTimeout(() => process.kill(process.pid, 'SIGKILL'), EXIT_MS_MAX);
   await outcome.agent.stop();
   log.info('agent stopped');

@@ -206,7 +206,7 @@ export function isMoreThan(a: Bytes, b: Bytes): boolean {
 
 /**
  * The handle of an inline volume, as the kubelet makes it: one pod, one volume name, one volume
- * (kubelet `makeVolumeHandle`; shelf: kubelet-volume-manager C11).
+ * (kubelet `makeVolumeHandle`; KV-C11).
  */
 export function inlineVolumeHandle(pod: PodUid, volumeName: string): string {
   return `csi-${createHash('sha256').update(`${pod}${volumeName}`).digest('hex')}`;

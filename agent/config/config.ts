@@ -24,7 +24,7 @@ export interface StaticDriver {
 }
 
 export interface DriverOptions {
-  /** Publish one volume for several pods at once; falls back to one at a time on ABORTED (decision 17). */
+  /** Publish one volume for several pods at once; falls back to one at a time on ABORTED (D-17). */
   readonly parallelPublish: boolean;
   /** Undefined: `operationsPerDriverMax`. */
   readonly operationsMax: number | undefined;

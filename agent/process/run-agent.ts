@@ -49,7 +49,7 @@ export type LaunchOutcome =
   | { readonly kind: 'running'; readonly agent: RunningAgent }
   | { readonly kind: 'refused'; readonly exitCode: number; readonly failure: Failure };
 
-/** How long running operations may go on after a stop is asked for; G10 wants the whole exit within 5 s. */
+/** How long running operations may go on after a stop is asked for; INV-39 wants the whole exit within 5 s. */
 const STOP_WAIT_MS = 2_500;
 /** A hung broker must not keep the process only because it should have told systemd. */
 const STOPPING_TOLD_MS = 500;

@@ -1,4 +1,4 @@
-/** From a claim to its PersistentVolume, by static binding: two pointers that must not contradict each other (S1-3). */
+/** From a claim to its PersistentVolume, by static binding: two pointers that must not contradict each other. */
 import { ok, type Result } from '../../mount/failure.ts';
 import type { Sliced } from '../../mount/process/slices.ts';
 import {

@@ -209,7 +209,7 @@ function healthFamilies({ actual, drivers, statistics, nowMs }: MetricsFacts): r
   return [ofVolume, unanswered, owed, ofStorage];
 }
 
-/** The kubelet's own names, so that the dashboards that are there go on working (shelf: kubelet §4). */
+/** The kubelet's own names, so that the dashboards that are there go on working ("Kubernetes Metrics Reference"). */
 function claimFamilies({ actual, wish, statistics }: MetricsFacts): readonly Family[] {
   const name = (what: string): string => `kubelet_volume_stats_${what}`;
   const bytes = {

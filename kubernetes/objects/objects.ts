@@ -141,7 +141,7 @@ export interface PersistentVolumeClaim {
   /** All of them must be among those of the volume; empty: it asks for none. */
   readonly accessModes: readonly AccessMode[];
   readonly volumeMode: VolumeMode;
-  /** Being deleted and no longer protected: for a new setup it is as good as gone (S3-4). */
+  /** Being deleted and no longer protected: for a new setup it is as good as gone. */
   readonly leaving: boolean;
   /** The pod that controls it (metadata.ownerReferences), by uid. */
   readonly ownerPodUid: string | undefined;

@@ -74,7 +74,7 @@ function readContainers(spec: Place): readonly Place[] {
 /** What can be a device to a pod, as in Kubernetes; the rest is files. What we do not set up answers for itself. */
 const DEVICE_SOURCES: ReadonlySet<PodVolumeSource['kind']> = new Set(['claim', 'own-claim', 'unsupported']);
 
-/** The volumes that a container mounts; the others are ignored (kubelet, A3), whatever they are. */
+/** The volumes that a container mounts; the others are ignored (KV-A3), whatever they are. */
 function readVolumes(spec: Place, containers: readonly Place[]): readonly PodVolume[] {
   const uses = readUses(containers);
   const volumes: PodVolume[] = [];

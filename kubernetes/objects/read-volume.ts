@@ -118,7 +118,7 @@ function readClaimReference(place: Place): PersistentVolume['claimRef'] {
 }
 
 /**
- * A claim. Of its status only what says how far a growth has come: a phase is information and never an input (S1-2).
+ * A claim. Of its status only what says how far a growth has come: a phase is information and never an input.
  */
 export function readClaim(place: Place): PersistentVolumeClaim {
   const { namespace, name, uid, deleted, finalizers, ownerPodUid } = readMetadata(place);

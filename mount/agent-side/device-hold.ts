@@ -47,7 +47,7 @@ async function hold(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<
 
 /**
  * Does one of the loop devices of this path hold the node that is there now? Another may hold what was there before:
- * the inode tells, because a path is reused (ST-17 of reliability.md).
+ * the inode tells, because a path is reused (ST-17).
  */
 async function isHeld(
   parts: DeviceHoldParts,

@@ -80,7 +80,7 @@ const WALK_BROKERS_MAX = 4;
 const PROBE_BROKERS_MAX = 16;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
-/** Before 5.8 a table that changes while it is read may lose lines (reliability.md F, k/k#103754). */
+/** Before 5.8 a table that changes while it is read may lose lines (k/k#103754). */
 const STEADY_TABLE_SINCE = [5, 8] as const;
 const TABLE_READS_MAX = 4;
 

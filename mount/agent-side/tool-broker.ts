@@ -18,7 +18,7 @@ export interface ToolBroker {
   close(): Promise<void>;
 }
 
-/** Two cores gain nothing beyond this (ecosystem.md §3); a tool past its deadline no longer counts. */
+/** Measured: two cores gain nothing beyond this; a tool past its deadline no longer counts. */
 const RUNNING_MAX = 8;
 const ABANDONED_MAX = 64;
 /** Between a tool's kill and the doubt that it will ever end. */

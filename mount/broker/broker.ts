@@ -1,6 +1,6 @@
 /**
  * The child process that touches the machine for the agent: it may hang or be killed, the agent may not
- * (reliability.md F5).
+ * (MF-5).
  */
 import {
   BROKER_DESCRIPTOR,

@@ -25,7 +25,7 @@ interface Removal {
 
 /**
  * rm -r of a directory, as `Host.removeTree` says, to any depth and in time linear in its entries. Compares mount ids,
- * because `st_dev` is equal on both sides of a bind mount of the same file system (reliability.md F4).
+ * because `st_dev` is equal on both sides of a bind mount of the same file system (MF-4).
  */
 export function removeTree(path: AbsolutePath): Result<void> {
   const below = refuseMountsBelow(path);

@@ -13,7 +13,7 @@ const OWN_NAMESPACE = '/proc/self/ns/mnt';
 
 /**
  * At most 8 of: mounts below it, processes that use a path below it, and other mount namespaces that hold the same file
- * system (test-bed.md §1: then umount succeeds here and the device stays busy). A namespace whose copy goes with ours,
+ * system (MF-7: then umount succeeds here and the device stays busy). A namespace whose copy goes with ours,
  * as systemd gives to most services, holds nothing by itself: only who uses it in there does (mount_namespaces(7)).
  * Empty when nothing is mounted there. Never fails for one process that cannot be read. Never asks the mounted file
  * system: what is held may hang, and then it is asked for most.

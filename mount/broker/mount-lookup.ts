@@ -19,7 +19,7 @@ const LOOKUPS_MAX = 3;
 
 /**
  * Compares the mount of the path with the mount of its parent directory (29 µs at any table size; `st_dev` cannot tell
- * a bind mount, reliability.md F4). Never asks the mounted file system.
+ * a bind mount, MF-4). Never asks the mounted file system.
  */
 export function mountIdOfPath(path: AbsolutePath): Result<number | undefined> {
   if (path === '/') return ok(mountIdOfRoot());

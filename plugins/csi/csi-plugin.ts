@@ -197,7 +197,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     if (!mount.ok) return mount;
     // A republish, every minute or so, must not walk a million files each time.
     if (call.refresh) return ok({ mount: mount.value });
-    // From here on a failure is a volume that must be unpublished (shelf: kubelet-volume-manager G7).
+    // From here on a failure is a volume that must be unpublished (KV-G7).
     const { progress, stillWanted } = call;
     call.step({ kind: 'working' });
     const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };

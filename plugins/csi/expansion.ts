@@ -9,7 +9,7 @@ import type { VolumeRpc } from './call/volume-rpc.ts';
 
 /**
  * FAILED_PRECONDITION is "in use", MUST NOT be retried (A-071); INVALID_ARGUMENT, NOT_FOUND and OUT_OF_RANGE are never
- * this size (KEP-1790; shelf: kubelet-volume-manager F5). A timeout is neither (9.2, 1).
+ * this size (KEP-1790, KV-F5). A timeout is neither (KV-H1).
  */
 const CODES: ReadonlyMap<number, FailureCode> = new Map([
   [3, 'expand-infeasible'],

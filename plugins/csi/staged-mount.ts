@@ -93,7 +93,7 @@ export function createStagedMount(
 
 /**
  * A staged mount that went away leaves an empty directory, and the pod would write to the node's own disk; another
- * device under it is another volume's data (decision 11).
+ * device under it is another volume's data (D-11).
  */
 function isTheOne(probe: FileSystemProbe, mount: MountIdentity, staging: AbsolutePath): Result<void> {
   if (probe.kind !== 'alive') {

@@ -1,6 +1,6 @@
 /**
  * Identity to path and back: the kubelet's layout below its root, bit for bit, so that unmodified CSI drivers work and
- * a kubelet's node can be taken over (kubelet v1.36 layout; shared reference "kubelet-volume-manager" §3, §9.3).
+ * a kubelet's node can be taken over (D-7; the layout is that of v1.36).
  */
 import { createHash } from 'node:crypto';
 import { type AbsolutePath, below } from '../../mount/host.ts';

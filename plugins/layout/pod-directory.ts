@@ -13,7 +13,8 @@ const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-
 /**
  * Removes the structural directories of a pod that are empty: those of the volume kinds, `volumes`, `volumeDevices`,
  * `plugins` and the pod's own. Idempotent; a directory in use is left and is no failure.
- * Guarantees: only rmdir, and only above volume roots, so it never touches what is in a volume (DL-01..03, INV-8).
+ * Guarantees: only rmdir, and only above volume roots, so it never touches what is in a volume (DL-01, DL-02, DL-03,
+ * INV-8).
  */
 export async function removeEmptyPodDirectories(
   host: Host,

@@ -62,7 +62,7 @@ export type Found =
 
 const PROBE_MS = 60_000;
 
-/** `nothing` proves nothing: blkid says it of an unreadable device as well (F3). */
+/** `nothing` proves nothing: blkid says it of an unreadable device as well (MF-3). */
 export async function recognise(device: LoopDevice): Promise<Found> {
   const { exitCode, stdout, complaint } = await ask(
     'blkid',

@@ -31,7 +31,7 @@ const WALL_MS_MAX = Date.UTC(9999, 11, 31);
 
 type RootEntries = ReadonlyMap<string, FileEntry>;
 
-/** The group that the files are for, which may read them all whatever their own mode says (kubelet C14). */
+/** The group that the files are for, which may read them all whatever their own mode says (KV-C14). */
 export interface ContentGroup {
   readonly gid: number;
   /** Gives all of the volume to the group; called before what is new is visible. */

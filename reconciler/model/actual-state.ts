@@ -154,7 +154,7 @@ export function presenceOf(volume: ActualVolume, operation: Operation): Presence
 
 /**
  * The volume as it must be believed from the moment an operation may have an effect: a rung about to be climbed is
- * `unsure` before the first effect, and so it is in the record (decision 7: record first).
+ * `unsure` before the first effect, and so it is in the record (D-7).
  */
 export function begin(
   known: ActualVolume,

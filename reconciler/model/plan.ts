@@ -36,7 +36,7 @@ export interface Gate
   readonly layoutRead: boolean;
   /** Why `layoutRead` is false, when more is known than that it was not read yet. */
   readonly suspicion?: Failure | undefined;
-  /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (INV-9). */
+  /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (RC-18). */
   readonly placesRead: boolean;
   /** Of an orphan: places that another volume decides about; of an emptyDir: those that go last. With the reason. */
   readonly claims?: ReadonlyMap<PublicationKey, Failure>;
@@ -145,7 +145,7 @@ function stepsOfCleaning(volume: VolumeId, actual: ActualVolume): readonly Opera
   return actual.quarantine?.verified === false ? [{ kind: 'clean', volume }] : [];
 }
 
-/** Unknown is not unwanted (decision 8): why this publication may not be taken down now. */
+/** Unknown is not unwanted (D-8): why this publication may not be taken down now. */
 function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' | undefined {
   if (!gate.complete) return 'gate-closed';
   // What was found on disk may come from any source that cannot be read now.

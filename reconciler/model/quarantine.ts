@@ -3,7 +3,7 @@
  *
  * Nothing is staged or published; what stands is taken down, wanted or not; and it is left only when the machine was
  * searched and nobody can write to the device any more, or by a reboot. No released CSI has this, so the state is ours
- * alone (CSI pull 477; KEP-2268 leaves the gap; shelf: csi-and-peers §B.4).
+ * alone (CSI pull 477; KEP-2268 leaves the gap; D-38).
  */
 import type { Failure } from '../../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../../mount/host.ts';

@@ -1,4 +1,4 @@
-/** ReadWriteOncePod: one pod at a time has it, and one that may still have it counts (INV-9; KEP-2485). Pure. */
+/** ReadWriteOncePod: one pod at a time has it, and one that may still have it counts (RC-18, KEP-2485). Pure. */
 import type { Failure } from '../../mount/failure.ts';
 import {
   FOUND_ON_DISK,

@@ -1,7 +1,7 @@
 /**
  * What pods see of their block volumes. Of such a volume the mount table shows only what we bound and hold; the pod's
  * link leads to what the driver made, a bind or a node, and that may go or be replaced without us: somebody unmounts
- * it, or a call that was given up takes effect (shelf: reliability DR-08).
+ * it, or a call that was given up takes effect (DR-08).
  */
 import { ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, DeviceNumber, Host } from '../../mount/host.ts';

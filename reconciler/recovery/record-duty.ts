@@ -1,5 +1,5 @@
 /**
- * Nothing is begun that is not written down: the next agent believes what the record says (decision 7).
+ * Nothing is begun that is not written down: the next agent believes what the record says (D-7).
  *
  * On the way up always, and with room for the way down. On the way down the room is there already, so a full disk is no
  * reason. A disk that fails is, but not for ever: a volume is not kept mounted, and its pod not undeleted, because of

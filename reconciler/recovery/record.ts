@@ -1,6 +1,6 @@
 /**
  * What the kernel cannot remember for us: one durable file per volume that may be anything but absent, written before
- * the first effect and erased after the last (decision 7).
+ * the first effect and erased after the last (D-7).
  *
  * A record is the believed ActualVolume, as JSON, so a restart continues from it; it holds no secret.
  * record-file.ts has the format.

@@ -98,7 +98,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     publications,
     sizeBytes: record.sizeBytes,
     refusedExpansion: record.refusedExpansion,
-    // A reboot ends every mount and every dirty page: the node is clean (shelf: csi-and-peers B-4).
+    // A reboot ends every mount and every dirty page: the node is clean (B-4).
     quarantine: sameBoot ? record.quarantine : undefined,
     ...(record.tombstones === undefined ? {} : { tombstones: record.tombstones }),
   };

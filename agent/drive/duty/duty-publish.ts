@@ -51,7 +51,7 @@ async function readOnly(life: Life, notes: Notes): Promise<void> {
   if (errno !== undefined && errno !== 'EROFS') notes.remark(`a write fails with ${errno}; EROFS is usual`);
 }
 
-/** The table of the specification for a second NodePublishVolume (csi-and-peers.md A.5). */
+/** The table of the specification for a second NodePublishVolume (docs/CSI.md, A.5). */
 async function secondPublish(life: Life, notes: Notes): Promise<void> {
   const multi = life.rig.facts.node.has(Node.SINGLE_NODE_MULTI_WRITER);
   const byCapability = multi

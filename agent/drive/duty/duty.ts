@@ -8,7 +8,7 @@ export interface Duty {
   /** What `--only` takes. */
   readonly name: string;
   readonly title: string;
-  /** Ids of the specification's duties as csi-and-peers.md numbers them, and cases of csi-sanity (S…). */
+  /** Ids of docs/CSI.md: the specification's duties (A-…) and the cases of csi-sanity (S…). */
   readonly source: string;
   /** It looks for the driver's mounts: useless when they are not seen from here. */
   readonly looksAtMounts: boolean;

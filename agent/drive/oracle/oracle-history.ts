@@ -154,7 +154,7 @@ export function settle(
   else history.pending.delete(place);
   if (code === UNIMPLEMENTED) history.unimplemented.add(call.method);
   if (call.method === 'NodeExpandVolume' && code === FAILED_PRECONDITION) history.expandRefused = true;
-  // Gone already is as good as gone (csi-and-peers.md A.7): the kernel decides, and the oracle cannot ask it.
+  // Gone already is as good as gone: the kernel decides, and the oracle cannot ask it.
   if (code === 0 || (code === NOT_FOUND && ABSENT.has(call.method))) believe(call, reply, history);
   else if (REFUSALS.has(code)) takeBack();
 }

@@ -70,7 +70,7 @@ export function attaches({ controller }: DriverNature): boolean | undefined {
   return controller?.has(Controller.PUBLISH_UNPUBLISH_VOLUME);
 }
 
-/** Which capability each call needs (csi-and-peers.md A.4); a call that is not named here is never gated. */
+/** Which capability each call needs by the CSI specification; a call that is not named here is never gated. */
 export const NODE_GATES: Readonly<Record<string, readonly number[]>> = {
   NodeStageVolume: [Node.STAGE_UNSTAGE_VOLUME],
   NodeUnstageVolume: [Node.STAGE_UNSTAGE_VOLUME],

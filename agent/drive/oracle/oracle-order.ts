@@ -1,4 +1,4 @@
-/** Rules about order, overlap and repetition of calls. Pure; ids of csi-and-peers.md §A.2. */
+/** Rules about order, overlap and repetition of calls. Pure; ids of docs/CSI.md. */
 import type { OracleContext } from './oracle-fields.ts';
 import { argumentsOf, type OpenCall, placeOf, stableJson, type VolumeHistory } from './oracle-history.ts';
 import { attaches, stages } from './oracle-nature.ts';

@@ -1,6 +1,6 @@
 /**
  * The mirror of csi-sanity: judges one orchestrator by the calls a driver received from it. Pure: it is told what
- * happened, holds no clock and asks nobody. Rules carry the ids of csi-and-peers.md §A.2.
+ * happened, holds no clock and asks nobody. Rules carry the ids of docs/CSI.md.
  *
  * It knows what the specification lets a driver know: which call of a volume is open, what was asked, what was
  * answered. A call that was not answered OK leaves its rung `unsure`, unless the code promises that nothing happened.

@@ -11,7 +11,7 @@ export type VerdictKind =
 export interface Verdict {
   readonly duty: string;
   readonly title: string;
-  /** Ids of csi-and-peers.md, or what the specification calls it. */
+  /** Ids of docs/CSI.md, or what the specification calls it. */
   readonly source: string;
   readonly kind: VerdictKind;
   /** What breaks the duty; why it was skipped; what blocks it. */

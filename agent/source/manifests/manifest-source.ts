@@ -1,4 +1,4 @@
-/** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (decision 9). */
+/** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (D-9). */
 import type { Failure, Result } from '../../../mount/failure.ts';
 import type {
   AbsolutePath,

@@ -1,6 +1,6 @@
 /**
- * The places of a block volume outside the driver: where the kubelet has them (shelf: kubelet-volume-manager 2D, §3),
- * but taken down with rmdir and unlink only, where the kubelet deletes recursively (9.2, 14).
+ * The places of a block volume outside the driver: where the kubelet has them (KV-D3), but taken
+ * down with rmdir and unlink only, where the kubelet deletes recursively (KV-H14).
  */
 import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';

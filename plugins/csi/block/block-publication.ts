@@ -1,4 +1,4 @@
-/** A published block device on its way to the pod, and back: bound, held open, linked (shelf: kubelet D3, D5). */
+/** A published block device on its way to the pod, and back: bound, held open, linked (KV-D3, KV-D5). */
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import {
   type AbsolutePath,

@@ -1,4 +1,4 @@
-/** The access mode a CSI call carries, mapped as the kubelet maps it (shelf: kubelet-volume-manager E3, C4). */
+/** The access mode a CSI call carries, mapped as the kubelet maps it (KV-E3, KV-C4). */
 import type { AccessMode } from '../../volume.ts';
 import { VolumeCapability_AccessMode_Mode as Mode } from '../wire/generated/csi.ts';
 

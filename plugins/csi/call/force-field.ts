@@ -2,7 +2,7 @@
  * The fields `force` and `fence` of CSI pull 477, which no released CSI has: for drivers that were opted in by name.
  *
  * Never by a capability: the numbers of that proposal mean something else today (7 GET_VOLUME_HEALTH, 14 MODIFY_VOLUME;
- * shelf: csi-and-peers B-5).
+ * B-5).
  */
 import type { RemoteMethod } from '../../../mount/host.ts';
 

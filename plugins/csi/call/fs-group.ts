@@ -1,4 +1,4 @@
-/** Who gives a CSI volume to the pod's group, the driver or we, and our part of it (shelf: kubelet C13 to C15). */
+/** Who gives a CSI volume to the pod's group, the driver or we, and our part of it (KV-C13, KV-C14, KV-C15). */
 import { done, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../../mount/host.ts';
 import { giveToGroup } from '../../pod/group-ownership.ts';

@@ -93,7 +93,7 @@ export function publishRequest(
       volumeCapability: nodeCapability(spec, call, driver),
       readonly: call.publication.readOnly,
       secrets: sorted({ ...call.secrets.publish?.reveal(), ...(spec.tokensInSecrets ? tokens : {}) }),
-      // Into a new map, always: the spec is shared by all pods of the volume (shelf: kubelet-volume-manager 9.2, 12).
+      // Into a new map, always: the spec is shared by all pods of the volume (KV-H12).
       volumeContext: sorted({ ...spec.volumeAttributes, ...info, ...(spec.tokensInSecrets ? {} : tokens) }),
     },
     'nodePublishSecretRef',
@@ -125,7 +125,7 @@ function stages({ nodeCapabilities }: DriverInstance): boolean {
 
 const EPHEMERAL_KEY = 'csi.storage.k8s.io/ephemeral';
 
-/** The kubelet says `false`, too, of all that is not written inline in the pod (C6, C11). */
+/** The kubelet says `false`, too, of all that is not written inline in the pod (KV-C6, KV-C11). */
 function ephemeral({ lifecycle }: CsiVolumeSpec): string {
   return lifecycle === 'Ephemeral' ? 'true' : 'false';
 }
@@ -159,7 +159,7 @@ function capability(
   return { accessType: { $case: 'mount', value: mount }, accessMode };
 }
 
-/** The label in quotes, as the kubelet has it: it may hold commas (E4). */
+/** The label in quotes, as the kubelet has it: it may hold commas (KV-E4). */
 function mountFlags({ mountOptions, seLinuxContext }: CsiVolumeSpec): string[] {
   return [...mountOptions, ...(seLinuxContext === '' ? [] : [`context="${seLinuxContext}"`])];
 }
@@ -173,7 +173,7 @@ function sorted(map: StringMap): Record<string, string> {
   return Object.fromEntries(Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** CSI specification, "Size Limits"; shelf: csi-and-peers A-012 to A-016, A-037. All in bytes of UTF-8. */
+/** CSI specification, "Size Limits" (A-012 to A-016, A-037). All in bytes of UTF-8. */
 const STRING_BYTES_MAX = 128;
 const NODE_ID_BYTES_MAX = 256;
 const MAP_BYTES_MAX = 4_096;

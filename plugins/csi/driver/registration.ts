@@ -1,6 +1,6 @@
 /**
- * The kubelet's plugin-registration handshake and the questions asked of a driver before it may serve (shelf:
- * kubelet-volume-manager 2I). Holds no state; every call has a deadline.
+ * The kubelet's plugin-registration handshake and the questions asked of a driver before it may serve (KV-I3,
+ * KV-I5). Holds no state; every call has a deadline.
  */
 import { type Failure, fail, ok, type Result } from '../../../mount/failure.ts';
 import {

@@ -1,4 +1,4 @@
-/** What an answer that is not OK proves, and how it is told (shelf: reliability §1G, csi-and-peers A.3). */
+/** What an answer that is not OK proves, and how it is told (docs/CSI.md, "What an answer means"). */
 import type { Effect, Failure, FailureCode } from '../../../mount/failure.ts';
 import type { RemoteReply } from '../../../mount/host.ts';
 import { withoutSecretValues } from '../../secret/secret-forms.ts';
