@@ -109,7 +109,7 @@ test('each third-party package is imported in exactly one place', () => {
   }
 });
 
-/** Effects outside the port: only these files may reach for them (INV-36). */
+/** Effects outside the port: only these files may reach for them (INV-26, INV-29, INV-36). */
 const EFFECT_MODULES =
   /^node:(fs|fs\/promises|child_process|net|http|https|dgram|timers.*|worker_threads|cluster|process)$/;
 const EFFECT_FILES =

@@ -45,7 +45,7 @@ const driver = (spec: string): string => csiDriverYaml(DRIVER, `{${spec}}`);
 
 // Devices.
 
-test('D1: a block volume is a device without file system, mount options, label and group', () => {
+test('KV-D1: a block volume is a device without file system, mount options, label and group', () => {
   const init = 'initContainers: [{name: init, volumeMounts: [{name: tmp, mountPath: /tmp}]}]';
   const pod = withSpec(
     `${withDevices(web)}  - {name: tmp, emptyDir: {}}\n`,
@@ -136,7 +136,7 @@ const ephemeral = driver(
   'attachRequired: true, podInfoOnMount: true, volumeLifecycleModes: [Persistent, Ephemeral]',
 );
 
-test('C11: an inline volume has the handle of the kubelet, is not attached, and lives with its pod', () => {
+test('KV-C11: an inline volume has the handle of the kubelet, is not attached, and lives with its pod', () => {
   const state = desired(inline, ephemeral, secretYaml('s', { password: 'hunter2' }));
   const handle = inlineVolumeHandle(podUid('uid-web'), 'scratch');
   assert.deepEqual(csiSpecOf(state), {
@@ -163,7 +163,7 @@ test('C11: an inline volume has the handle of the kubelet, is not attached, and 
   assert.deepEqual([secrets.publish?.reveal(), secrets.stage], [{ password: 'hunter2' }, undefined]);
 });
 
-test("C8: the secret of an inline volume is one of the pod's namespace, and its absence blocks the volume", () => {
+test("KV-C8: the secret of an inline volume is one of the pod's namespace, and its absence blocks the volume", () => {
   const elsewhere = secretYaml('s', {}).replace('{name: s}', '{name: s, namespace: vault}');
   assert.match(
     blockedIn(desired(inline, ephemeral, elsewhere)),
@@ -171,7 +171,7 @@ test("C8: the secret of an inline volume is one of the pod's namespace, and its 
   );
 });
 
-test('C10: an inline volume needs a driver that says it does them', () => {
+test('KV-C10: an inline volume needs a driver that says it does them', () => {
   const plain = podYaml('web', { v: `csi: {driver: ${DRIVER}}` });
   assert.match(
     blockedIn(desired(plain)),
@@ -184,7 +184,7 @@ test('C10: an inline volume needs a driver that says it does them', () => {
   assert.equal(only(desired(plain, ephemeral).volumes.values()).blocked, undefined);
 });
 
-test('C10: a PersistentVolume needs a driver that does not only do inline volumes', () => {
+test('KV-C10: a PersistentVolume needs a driver that does not only do inline volumes', () => {
   assert.match(
     blockedIn(desired(web, ...data, driver('volumeLifecycleModes: [Ephemeral]'))),
     /^lifecycle-mode: driver test\.csi\.example is not said to do PersistentVolumes: .* mode Ephemeral,/,
@@ -223,13 +223,13 @@ const own = podYaml('web', { scratch: 'ephemeral: {volumeClaimTemplate: {spec: {
 const ownedBy = (uid: string, more = 'kind: Pod, controller: true'): string =>
   claimYaml('web-scratch', '{volumeName: pv-data}', `ownerReferences: [{name: web, uid: ${uid}, ${more}}]`);
 
-test("C12: an ephemeral volume is the claim of the pod's and the volume's name, owned by the pod", () => {
+test("KV-C12: an ephemeral volume is the claim of the pod's and the volume's name, owned by the pod", () => {
   const state = desired(own, ownedBy('uid-web'), volumeYaml('pv-data'));
   assert.equal(csiSpecOf(state).lifecycle, 'Persistent');
   assert.deepEqual([...volumeOf(state, DATA).publications.keys()], ['uid-web/pv-data']);
 });
 
-test("C12: a claim that is another pod's, or nobody's, is not taken, and both are named", () => {
+test("KV-C12: a claim that is another pod's, or nobody's, is not taken, and both are named", () => {
   for (const [claim, owner] of [
     [ownedBy('uid-earlier'), 'of the pod with uid uid-earlier'],
     [ownedBy('uid-web', 'kind: Pod'), 'of no pod'],
@@ -245,7 +245,7 @@ test("C12: a claim that is another pod's, or nobody's, is not taken, and both ar
   }
 });
 
-test('C12: a missing claim of an ephemeral volume is named with what to write where no cluster makes it', () => {
+test('KV-C12: a missing claim of an ephemeral volume is named with what to write where no cluster makes it', () => {
   assert.match(
     unresolvedIn(desired(own)),
     /^reference-missing: .* default\/web-scratch .* stand-alone nobody does: .* uid: uid-web, controller: true\}\]$/,
@@ -262,7 +262,7 @@ test('C12: a missing claim of an ephemeral volume is named with what to write wh
 
 // What the driver wants to be told.
 
-test('A-022, C13: the group of the pod is passed on, and who applies it is for the driver and its policy', () => {
+test('A-022, KV-C13: the group of the pod is passed on, and who applies it is for the driver and its policy', () => {
   const pod = withSpec(web, 'securityContext: {fsGroup: 2000, fsGroupChangePolicy: OnRootMismatch}');
   const state = desired(pod, ...data, driver('fsGroupPolicy: File'));
   assert.deepEqual(publicationOf(state).spec.fsGroup, { gid: 2_000, changePolicy: 'OnRootMismatch' });
@@ -285,7 +285,7 @@ test('the group of the pod is for its emptyDirs and secrets too, and never for w
   ]);
 });
 
-test('C9: volumes of a driver that wants it are published again in each epoch, others never', () => {
+test('KV-C9: volumes of a driver that wants it are published again in each epoch, others never', () => {
   const generation = (republishEpoch: number, ...documents: readonly string[]): string =>
     publicationOf(desiredWith({ republishEpoch }, ...documents)).generation;
   const wants = driver('requiresRepublish: true, volumeLifecycleModes: [Persistent, Ephemeral]');
@@ -311,7 +311,7 @@ function tokensOf(...pods: readonly string[]): TokenSource {
   };
 }
 
-test('C7: tokens are asked for the pod, sealed, and written as the kubelet writes them', () => {
+test('KV-C7: tokens are asked for the pod, sealed, and written as the kubelet writes them', () => {
   const state = desiredWith({ tokens: tokensOf('web') }, web, ...data, TOKENS);
   const token = { token: 'hunter2-web', expirationTimestamp: '2026-01-01T00:00:00Z' };
   const json = publicationOf(state).tokens?.reveal() ?? '';
@@ -320,7 +320,7 @@ test('C7: tokens are asked for the pod, sealed, and written as the kubelet write
   assert.doesNotMatch(inspect(state, { depth: 20 }) + JSON.stringify([...state.volumes]), /hunter2/);
 });
 
-test('C7: without an issuer of tokens a volume that needs them is blocked, and the message says what it needs', () => {
+test('KV-C7: without an issuer of tokens a volume that needs them is blocked, and the message says which', () => {
   assert.match(
     blockedIn(desired(web, ...data, TOKENS)),
     /^token-missing: .* service account default\/default, .* tokenRequests .* \(audiences: vault, the API server\)$/,
@@ -328,7 +328,7 @@ test('C7: without an issuer of tokens a volume that needs them is blocked, and t
   assert.equal(volumeOf(desired(web, ...data, driver('tokenRequests: []')), DATA).blocked, undefined);
 });
 
-test('C7: a pod without tokens neither holds up its neighbour nor loses what it has', () => {
+test('KV-C7: a pod without tokens neither holds up its neighbour nor loses what it has', () => {
   for (const served of ['a', 'b']) {
     const pods = [podYaml('a', { v: claimSource('data') }), podYaml('b', { v: claimSource('data') })];
     const state = desiredWith({ tokens: tokensOf(served) }, ...pods, ...data, TOKENS);
@@ -346,7 +346,7 @@ const labelled = (name: string, options: string): string =>
 const LABELS = driver('seLinuxMount: true');
 const LEVEL = 'level: "s0:c1,c2"';
 
-test('E4: a volume is mounted with the label of its pod where machine and driver can', () => {
+test('KV-E4: a volume is mounted with the label of its pod where machine and driver can', () => {
   const context = (seLinux: boolean, options: string, ...more: readonly string[]): string =>
     csiSpecOf(desiredWith({ seLinux }, labelled('web', options), ...data, ...more)).seLinuxContext;
   assert.equal(context(true, LEVEL, LABELS), 'system_u:object_r:container_file_t:s0:c1,c2');
@@ -356,13 +356,13 @@ test('E4: a volume is mounted with the label of its pod where machine and driver
   assert.equal(context(true, 'type: spc_t', LABELS), '');
 });
 
-test('E4: role and type of a process are not those of its files, user and level are', () => {
+test('KV-E4: role and type of a process are not those of its files, user and level are', () => {
   const pod = labelled('web', `user: staff_u, role: system_r, type: spc_t, ${LEVEL}`);
   const { seLinuxContext } = csiSpecOf(desiredWith({ seLinux: true }, pod, ...data, LABELS));
   assert.equal(seLinuxContext, 'staff_u:object_r:container_file_t:s0:c1,c2');
 });
 
-test('E4: an inline volume has no context, as it has no mount options', () => {
+test('KV-E4: an inline volume has no context, as it has no mount options', () => {
   const modes = driver('seLinuxMount: true, volumeLifecycleModes: [Ephemeral]');
   const pod = withSpec(
     podYaml('web', { v: `csi: {driver: ${DRIVER}}` }),
@@ -371,7 +371,7 @@ test('E4: an inline volume has no context, as it has no mount options', () => {
   assert.equal(csiSpecOf(desiredWith({ seLinux: true }, pod, modes)).seLinuxContext, '');
 });
 
-test('E5: pods of one label share a volume, and one of another label, or of none, waits and names who has it', () => {
+test('KV-E5: pods of one label share a volume, and one of another label, or of none, waits and says for whom', () => {
   const of = (second: string) =>
     desiredWith({ seLinux: true }, labelled('a', LEVEL), second, ...data, LABELS);
   assert.equal(volumeOf(of(labelled('b', `${LEVEL}, type: x_t`)), DATA).publications.size, 2);
@@ -399,7 +399,7 @@ test('the mark out-of-service counts on the Node object of this machine, and on 
 
 // Access modes.
 
-test('E2: ReadWriteOncePod stands alone, as in Kubernetes: beside another mode nobody would keep it', () => {
+test('KV-E2: ReadWriteOncePod stands alone, as in Kubernetes: beside another mode nobody would keep it', () => {
   const both = wishOf({
     'volume.yaml': volumeYaml('pv-data', { accessModes: 'ReadWriteOncePod, ReadWriteOnce' }),
   });

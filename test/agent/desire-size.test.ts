@@ -30,7 +30,7 @@ const at = (known: string, allocated: string, resize: string): string =>
   `{capacity: {storage: ${known}}, allocatedResources: {storage: ${allocated}}, ` +
   `allocatedResourceStatuses: {storage: ${resize}}}`;
 
-test('F1: what is wanted is the capacity of the PersistentVolume, what is known the status of the claim', () => {
+test('KV-F1: what is wanted is the capacity of the PersistentVolume, what is known the status of the claim', () => {
   assert.deepEqual(sizeOf({}), { wanted: 2, known: undefined, held: undefined });
   assert.deepEqual(sizeOf({ status: '{capacity: {storage: 1Gi}}' }), {
     wanted: 2,
@@ -59,7 +59,7 @@ test('a claim that asks for more than its volume has is told, and holds nothing'
   assert.deepEqual([asking('3Gi'), asking('2Gi'), asking('1Gi')], [told, undefined, undefined]);
 });
 
-test('F5, A-072: growing waits for the word of the cluster, goes to what was allotted, and ends at infeasible', () => {
+test('KV-F5, A-072: growing waits for the cluster’s word, goes to what was allotted, ends at infeasible', () => {
   const controller = sizeOf({ status: at('1Gi', '2Gi', 'ControllerResizeInProgress') });
   assert.match(controller?.held ?? '', /cluster is not done .*ControllerResizeInProgress/);
   for (const resize of ['NodeResizePending', 'NodeResizeInProgress']) {
@@ -73,14 +73,14 @@ test('F5, A-072: growing waits for the word of the cluster, goes to what was all
   assert.match(sizeOf({ status: at('1Gi', '2Gi', 'FutureResizeWord') })?.held ?? '', /FutureResizeWord/);
 });
 
-test('F5, F8: an empty status is the turn of the node only for a resizer that writes nothing else either', () => {
+test('KV-F5, KV-F8: an empty status is the turn of the node only for a resizer that writes nothing else either', () => {
   const between = sizeOf({ status: '{capacity: {storage: 1Gi}, allocatedResources: {storage: 2Gi}}' });
   assert.match(between?.held ?? '', /cluster is not done/);
   const done = sizeOf({ status: '{capacity: {storage: 2Gi}, allocatedResources: {storage: 2Gi}}' });
   assert.deepEqual(done, { wanted: 2, known: 2, held: undefined });
 });
 
-test('F4: what can only be read is not grown: by the volume, by its access modes, or by all its pods', () => {
+test('KV-F4: what can only be read is not grown: by the volume, by its access modes, or by all its pods', () => {
   assert.equal(sizeOf({ volume: { csi: 'readOnly: true' } })?.held, 'read-only');
   assert.equal(sizeOf({ volume: { accessModes: 'ReadOnlyMany' } })?.held, 'read-only');
   assert.equal(sizeOf({ volume: { accessModes: 'ReadOnlyMany, ReadWriteOnce' } })?.held, undefined);
@@ -89,12 +89,12 @@ test('F4: what can only be read is not grown: by the volume, by its access modes
   assert.equal(sizeOf({ pods: [reader, podYaml('writer', { v: claimSource('data') })] })?.held, undefined);
 });
 
-test('F7: a claim that says the node has nothing to do is not grown here', () => {
+test('KV-F7: a claim that says the node has nothing to do is not grown here', () => {
   const claim = 'annotations: {volume.kubernetes.io/node-expansion-not-required: ""}';
   assert.match(sizeOf({ claim, status: '{capacity: {storage: 1Gi}}' })?.held ?? '', /nothing to do/);
 });
 
-test('C8: a secret that only growing needs holds the growing and nothing else', () => {
+test('KV-C8: a secret that only growing needs holds the growing and nothing else', () => {
   const volume = volumeYaml('pv-data', {
     spec: 'capacity: {storage: 2Gi}',
     csi: 'nodeExpandSecretRef: {namespace: default, name: grow}, nodeStageSecretRef: {namespace: default, name: s}',

@@ -54,7 +54,7 @@ function labelOf(pod: string, ...own: readonly string[]): PodSeLinux | undefined
   ).seLinux;
 }
 
-test('E6: the label of a pod is that of all its containers, and none when they differ', () => {
+test('KV-E6: the label of a pod is that of all its containers, and none when they differ', () => {
   const level = (one: string): string => `seLinuxOptions: {level: "${one}"}`;
   assert.equal(labelOf(level('s0:c1'), '', '')?.level, 's0:c1');
   assert.equal(labelOf('', level('s0:c1'), level('s0:c1'))?.level, 's0:c1');
@@ -65,7 +65,7 @@ test('E6: the label of a pod is that of all its containers, and none when they d
   assert.equal(labelOf('seLinuxOptions: {level: ""}', ''), undefined);
 });
 
-test("E6: a container's own label replaces the pod's whole, as in Kubernetes", () => {
+test("KV-E6: a container's own label replaces the pod's whole, as in Kubernetes", () => {
   const label = labelOf(
     'seLinuxOptions: {user: u, role: r, type: t, level: s0}',
     'seLinuxOptions: {level: s1}',
@@ -73,7 +73,7 @@ test("E6: a container's own label replaces the pod's whole, as in Kubernetes", (
   assert.deepEqual(label, { user: undefined, role: undefined, type: undefined, level: 's1' });
 });
 
-test('E4: a pod that wants its files relabelled one by one has no label to mount with', () => {
+test('KV-E4: a pod that wants its files relabelled one by one has no label to mount with', () => {
   const label = 'seLinuxOptions: {level: s0}';
   assert.equal(labelOf(`${label}, seLinuxChangePolicy: Recursive`, ''), undefined);
   assert.equal(labelOf(`${label}, seLinuxChangePolicy: MountOption`, '')?.level, 's0');

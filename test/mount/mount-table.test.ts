@@ -173,7 +173,7 @@ test('a line that is none is a failure that shows it', () => {
   }
 });
 
-test('what the kernel escapes comes out as it was, in every field, and no field bleeds into another', () => {
+test('INV-23: what the kernel escapes comes out as it was, in every field, and no field bleeds into another', () => {
   const name = fc.oneof(
     fc.string({ unit: 'grapheme' }),
     fc.string({ unit: fc.constantFrom(' ', '\t', '\n', '\\', '#', '-', '0', '4', ',', '/', 'é', '\u0001') }),
@@ -191,7 +191,7 @@ test('what the kernel escapes comes out as it was, in every field, and no field 
   );
 });
 
-test('any text is a table or a failure, never an exception', () => {
+test('INV-23: any text is a table or a failure, never an exception', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 400 }), (text) => {
       parseMountTable(text);

@@ -1,4 +1,4 @@
-/** The pod's group on the kinds of volumes that live and die with it (kubelet C14: always, whatever the policy). */
+/** The pod's group on the kinds of volumes that live and die with it (KV-C14: always, whatever the policy). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../mount/host.ts';
@@ -70,7 +70,7 @@ async function generation(host: MemoryHost, target: AbsolutePath): Promise<Absol
 
 const READABLE = ['/ 2000 2755', 'app.conf 2000 644', 'tls 2000 2755', 'tls/key 2000 440'];
 
-test('C14: the files of a secret are for the pod’s group to read, and the group cannot write them', async () => {
+test('KV-C14: the files of a secret are for the pod’s group to read, and the group cannot write them', async () => {
   const { host, target, plugin, call } = secret();
   accept(await plugin().publish(call));
   assert.deepEqual(await ownership(host, target, ['']), ['/ 2000 2755']);
@@ -140,7 +140,7 @@ test('a secret whose group cannot be given is not shown', async () => {
   assert.equal(await generation(host, target), undefined);
 });
 
-test('C14: an emptyDir on disk is born the group’s, with setgid; later publishes leave the pod’s choice', async () => {
+test('KV-C14: an emptyDir on disk is born the group’s, with setgid; later ones leave the pod’s choice', async () => {
   const { host, target, plugin, call } = directory('disk');
   accept(await plugin().publish(call));
   assert.deepEqual(await ownership(host, target, ['']), ['/ 2000 2777']);
@@ -160,7 +160,7 @@ test('an emptyDir on disk whose group was not given before a crash is given it a
   assert.deepEqual(await ownership(host, target, ['']), ['/ 2000 2777']);
 });
 
-test('C14: an emptyDir in memory is mounted with its group, so no crash can come between', async () => {
+test('KV-C14: an emptyDir in memory is mounted with its group, so no crash can come between', async () => {
   const { host, target, plugin, call } = directory('memory');
   accept(await plugin().publish(call));
   for (const option of ['mode=2777', 'gid=2000']) assert.ok(host.optionsAt(target).includes(option), option);

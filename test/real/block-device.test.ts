@@ -52,7 +52,7 @@ async function end(node: RealNode): Promise<void> {
 }
 
 test(
-  'D3: the agent killed and started again has the same device, held by the same loop device, without an RPC',
+  'KV-D3: the agent killed and started again has the same device, held by the same loop device, without an RPC',
   {
     skip,
   },

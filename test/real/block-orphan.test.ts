@@ -36,7 +36,7 @@ async function forgetAtDriver({ driver }: RealNode): Promise<void> {
 
 for (const papers of ['missing', 'empty'] as const) {
   test(
-    `D3: with its record lost and its vol_data.json ${papers}, a block volume of no pod is taken down`,
+    `KV-D3: with its record lost and its vol_data.json ${papers}, a block volume of no pod is taken down`,
     { skip },
     () =>
       onRealNode(async (node) => {

@@ -51,7 +51,7 @@ function seen(path: string): string {
   return `${gid} ${(mode & 0o7777).toString(8)}`;
 }
 
-test('C14: a secret of mode 0400 may be read by the pod’s group, generation after generation', {
+test('KV-C14: a secret of mode 0400 may be read by the pod’s group, generation after generation', {
   skip,
 }, async () => {
   const call = grouped(callOf(content('secret'), { 'tls/key': { text: 'one', mode: 0o400 } }));
@@ -71,7 +71,7 @@ test('C14: a secret of mode 0400 may be read by the pod’s group, generation af
 });
 
 for (const medium of ['disk', 'memory'] as const) {
-  test(`C14: what is made in an emptyDir (${medium}) is the group’s`, { skip }, async () => {
+  test(`KV-C14: what is made in an emptyDir (${medium}) is the group’s`, { skip }, async () => {
     const call = grouped(callOf(emptyDir(medium)));
     const target = layout.volumeDirectory(call.spec, call.publication);
     const plugin = createEmptyDirPlugin(host, layout, mounter);

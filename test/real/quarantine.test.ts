@@ -46,7 +46,7 @@ async function mounted(node: RealNode): Promise<string> {
 }
 
 test(
-  'B-4: in quarantine it says who holds it, survives kill -9, and ends only when nobody can write any more',
+  'INV-32, B-4: in quarantine it says who holds it, survives kill -9, and ends only when nobody can write any more',
   {
     skip,
   },
@@ -107,7 +107,7 @@ spec: { taints: [{ key: node.kubernetes.io/out-of-service, value: nodeshutdown, 
 `;
 
 test(
-  'S4: a node that is out of service gives up all its CSI volumes, and has them again when it is back',
+  'B-2: a node that is out of service gives up all its CSI volumes, and has them again when it is back',
   {
     skip,
   },
@@ -153,7 +153,7 @@ status: { attached: ${attached} }
 `;
 
 test(
-  'S4: an attachment lost while a pod has the volume takes it down, and attached again the pod has it back',
+  'B-2: an attachment lost while a pod has the volume takes it down, and attached again the pod has it back',
   {
     skip,
   },

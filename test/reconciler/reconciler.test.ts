@@ -33,7 +33,7 @@ test('a wanted volume is staged and published, a released one comes down, and no
   ]);
 });
 
-test('the record names a rung before its first effect (decision 7)', async () => {
+test('the record names a rung before its first effect (D-7)', async () => {
   const { host, plugins, reconciler } = createBench();
   let recorded: string | undefined;
   plugins.fault = (kind) => {
@@ -488,7 +488,7 @@ for (const [device, calls] of [
   });
 }
 
-test('a failing expansion of a volume in use delays neither a new pod nor a stage (F3)', async () => {
+test('a failing expansion of a volume in use delays neither a new pod nor a stage (KV-F3)', async () => {
   const { host, plugins, reconciler } = await mounted(10);
   plugins.fault = (kind) => (kind === 'expand' ? timedOut : undefined);
   reconciler.setDesired(wish([wantedOfSize('data', ['web', 'more'], 20)]));
@@ -499,7 +499,7 @@ test('a failing expansion of a volume in use delays neither a new pod nor a stag
   );
 });
 
-test('INV-9, A-063: of two pods with a ReadWriteOncePod volume one waits until the other is surely out', async () => {
+test('RC-18, A-063: of two pods with a ReadWriteOncePod volume one waits until the other is surely out', async () => {
   const { host, plugins, reconciler } = createBench();
   reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['a', 'b'])]));
   await settled();

@@ -1,4 +1,4 @@
-/** FN-01: an attachment that was deleted and made anew is another one, and what stands under the old one goes first. */
+/** FN-01, INV-31: an attachment made anew is another one, and what stands under the old one goes first. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';

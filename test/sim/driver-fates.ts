@@ -32,7 +32,7 @@ const STATUSES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 42] as 
 const UNIMPLEMENTED = 12;
 const LATE_MS_MAX = 200_000;
 
-/** Codes that promise "nothing happened"; a driver that breaks even this promise is beyond help (reliability §1G). */
+/** Codes that promise "nothing happened"; a driver that breaks even this is beyond help (GR-03). */
 const HARMLESS: ReadonlySet<number> = new Set([3, 5, 7, 9, 11, 12, 16]);
 
 export function drawFate(rates: FateRates, random: Random): Fate {

@@ -285,12 +285,12 @@ export class DriverOracle {
       violate('INV-2', `${volumeId} published with nothing mounted at ${staging}`);
   }
 
-  /** INV-9: ReadWriteOncePod is one pod at a time, and one that may still have it counts. */
+  /** RC-18: ReadWriteOncePod is one pod at a time, and one that may still have it counts. */
   #judgeOnePod(call: VolumeCallRecord, history: History): void {
     const { violate, recordsDamaged, isMounted } = this.#parts;
     for (const [target, rung] of history.published) {
       if (target === placeOf(call) || (recordsDamaged() && !isMounted(target))) continue;
-      violate('INV-9', `${placeOf(call)} is set up for one pod alone, and ${target} is ${rung}`);
+      violate('RC-18', `${placeOf(call)} is set up for one pod alone, and ${target} is ${rung}`);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Every file and directory below the agent's root has a reason, when all is healed. */
+/** Every file and directory below the agent's root has a reason, when all is healed (INV-18). */
 import type { Inode } from './file-tree.ts';
 import type { Wanted } from './final-places.ts';
 import { csiOf, placeIn } from './pod-volume.ts';

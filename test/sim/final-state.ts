@@ -1,4 +1,7 @@
-/** Is the machine what the user wishes, and nothing else? Asked when all faults are healed (INV-17, INV-18). */
+/**
+ * Is the machine what the user wishes, and nothing else? Asked when all faults are healed (INV-7, INV-12, INV-17,
+ * INV-18, INV-33).
+ */
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';

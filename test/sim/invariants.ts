@@ -1,6 +1,6 @@
 /**
- * What must be true after every event, by the names of reliability.md §3. Which invariant is judged where, and
- * which do not apply to this version, is listed in README.md beside this file.
+ * What must be true after every event, by the names of docs/INVARIANTS.md. Which invariant is judged where, and
+ * which do not apply to this version, is listed in test/sim/README.md.
  */
 import type { AgentView } from '../../agent/node/agent.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
@@ -76,9 +76,9 @@ function checkWalk(sim: Simulation, path: string): void {
 }
 
 /**
- * INV-15 and INV-3: nothing is taken down before every source is listed, nor of a pod that is wanted or unknown; but
- * what is in quarantine is, wanted or not (B-3), what is left of an inline volume that its driver has ended, and what
- * was set up otherwise than it is wanted and no pod was told of.
+ * INV-15, INV-16, INV-3: nothing is taken down before every source is listed, nor of a pod that is wanted or unknown;
+ * but what is in quarantine is, wanted or not (B-3), what is left of an inline volume that its driver has ended, and
+ * what was set up otherwise than it is wanted and no pod was told of.
  */
 export function checkTeardown(sim: Simulation, what: string, path: string, handle?: string): void {
   const life = sim.life;
@@ -190,7 +190,7 @@ function checkStrangers(sim: Simulation, { spec, stagedMount, publications }: Ac
 
 const believed = new WeakMap<ActualVolume, number>();
 
-/** INV-11, INV-13: who is believed present is mounted, once, as what was noted. */
+/** INV-11, INV-13, INV-33: who is believed present is mounted, once, as what was noted. */
 function checkBelief(sim: Simulation, volume: ActualVolume): void {
   // Belief is replaced, never changed; what it is about changes with mounts and devices.
   const state = sim.kernel.mountChanges + sim.kernel.devices.changes;
@@ -314,7 +314,7 @@ function isTeardown(kind: string): boolean {
 
 const lastObstacleLook = new WeakMap<Simulation, number>();
 
-/** INV-34 and INV-10 of decision 10: what is stuck for long has exactly one reason; once a virtual second is enough. */
+/** INV-34, D-10: what is stuck for long has exactly one reason; once a virtual second is enough. */
 function checkObstacles(sim: Simulation, view: AgentView): void {
   const nowMs = sim.time.nowMs();
   if (nowMs - (lastObstacleLook.get(sim) ?? 0) < 1_000) return;

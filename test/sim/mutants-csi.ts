@@ -68,7 +68,7 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'gives a volume for one pod to a second one while the first may have it',
-    caughtBy: ['INV-9'],
+    caughtBy: ['RC-18'],
     make: () => givesToTwoPods,
   },
   {

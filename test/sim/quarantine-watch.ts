@@ -1,6 +1,7 @@
 /**
- * Which volumes may belong to another node by an operator's word, and are still in use on this one (B-3): entered when
- * the agent has said that the quarantine is durable, clean when no mount and no user of its devices is left.
+ * Which volumes may belong to another node by an operator's word, and are still in use on this one (INV-32, B-3):
+ * entered when the agent has said that the quarantine is durable, clean when no mount and no user of its devices is
+ * left.
  */
 import type { DeviceNumber } from '../../mount/host.ts';
 import type { Backing } from './backing.ts';

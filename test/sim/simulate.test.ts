@@ -7,7 +7,7 @@ import { simulate } from './simulate.ts';
 import { aboutChangedDisks, aboutHung } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
-test('the same seed gives the same trace', async () => {
+test('INV-37: the same seed gives the same trace', async () => {
   for (let seed = 1; seed <= 25; seed += 1) {
     const first = await simulate(seed);
     const second = await simulate(seed);

@@ -31,7 +31,7 @@ export interface DriverPlan {
   readonly late: boolean;
   /** There is a CSIDriver object of it. */
   readonly described: boolean;
-  /** May be asked to publish one volume in two places at once (decision 17). */
+  /** May be asked to publish one volume in two places at once (D-17). */
   readonly parallel: boolean;
   /** Loses its staging capability with a new version. */
   readonly flips: boolean;

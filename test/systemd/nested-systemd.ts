@@ -1,4 +1,4 @@
-/** A systemd of its own as pid 1 of a container: an overlay of this machine's root (shared reference, tier B). */
+/** A systemd of its own as pid 1 of a container: an overlay of this machine's root. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

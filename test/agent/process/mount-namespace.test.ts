@@ -36,7 +36,7 @@ test("pid 1's namespace and a shared mount below the root are what pods can see 
   assert.equal(verdict({}), 'ok');
 });
 
-test('A-004: another namespace is refused, with both names', () => {
+test('A-004, INV-38: another namespace is refused, with both names', () => {
   assert.match(verdict({ own: ok('mnt:[2]') }), /^mount-foreign: .*mnt:\[2\].*mnt:\[1\]/);
 });
 
@@ -45,7 +45,7 @@ test('a namespace that cannot be compared is refused too', () => {
   assert.match(verdict({ first: unreadable }), /^mount-foreign: .*EACCES.*CAP_SYS_PTRACE/);
 });
 
-test('A-004: a mount that is not shared is refused, and named with its cure', () => {
+test('A-004, INV-38: a mount that is not shared is refused, and named with its cure', () => {
   assert.match(
     verdict({ table: ok(table(PRIVATE)) }),
     /the mount at \/, which holds .* "mount --make-shared \/"/,

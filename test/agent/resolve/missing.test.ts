@@ -56,7 +56,7 @@ test('so is a secret, of a driver and of a volume, and nothing of it is shown', 
   assert.ok(!`${blocked}${ofVolume}`.includes('canary'));
 });
 
-test('C10: a driver whose CSIDriver object was refused is not taken for one without', () => {
+test('KV-C10: a driver whose CSIDriver object was refused is not taken for one without', () => {
   const driver = csiDriverYaml('test.csi.example', '{podInfoOnMount: "yes"}');
   assert.match(
     blockedIn(withRefused(web, claimYaml('data'), volumeYaml('pv-data'), driver)),

@@ -449,7 +449,7 @@ test('a volume that cannot be resolved says since when', () => {
   assert.deepEqual([place?.reason?.since, place?.reason?.forMs], ['2026-11-21T11:59:30.000Z', 30_000]);
 });
 
-test('INV-9: a pod that waits for another one to let go of a ReadWriteOncePod volume is told whom it waits for', () => {
+test('RC-18: a pod that waits for another one to let go of a ReadWriteOncePod volume is told whom it waits for', () => {
   const message = 'the volume is ReadWriteOncePod, and pod default/db has it or may still have it';
   const blocked = obstacle(DATA, {
     kind: 'blocked',

@@ -53,7 +53,7 @@ const verdict = (result: Result<unknown>): unknown =>
 const isAlive = (pid: number | undefined): boolean => existsSync(`/proc/${pid}`);
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test('a hung call holds up no other call', async (t) => {
+test('INV-28: a hung call holds up no other call', async (t) => {
   const tick = standStill(t);
   const brokers = pool(t);
   await answer(brokers, FINE);
@@ -105,7 +105,7 @@ test('a broker that dies takes its call with it, and those that wait go to anoth
   assert.notEqual(results[2], pid);
 });
 
-test('there are never more brokers than allowed', async (t) => {
+test('INV-27: there are never more brokers than allowed', async (t) => {
   const brokers = pool(t, { pathBrokersMax: 2 });
   const answers = Array.from({ length: 6 }, () => answer(brokers, SLOW));
   let seen = 0;

@@ -36,7 +36,7 @@ async function startAgent(
   return [agent, JSON.parse(String(line)) as number[]];
 }
 
-test('of two agents on one root the second is told who is there', async (t) => {
+test('INV-35: of two agents on one root the second is told who is there', async (t) => {
   const path = below(scratchDirectory(t), 'lock');
   const lock = value(await takeInstanceLock(path));
   const second = await takeInstanceLock(path);

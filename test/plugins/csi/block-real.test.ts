@@ -110,7 +110,7 @@ function leftBelow(directory: string): readonly string[] {
 }
 
 for (const manner of ['bind', 'mknod'] as const) {
-  test(`D3, D5: a device published by ${manner} is the pod's, held open, and gone without a trace`, {
+  test(`KV-D3, KV-D5: a device published by ${manner} is the pod's, held open, and gone without a trace`, {
     skip,
   }, async (t) => {
     const { host, layout, plugin, call, places, state } = await realWorld(t, manner);

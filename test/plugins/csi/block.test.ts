@@ -16,7 +16,7 @@ const status = (code: number) => ({ kind: 'status', status: code, message: 'no' 
 const places = (world: BlockWorld, pod = 'a') => world.layout.blockPublication(world.call(pod).publication);
 const stagingOf = ({ layout }: BlockWorld) => layout.stagingPath(BLOCK_SPEC);
 
-test('D1, D2, A-016, A-055, A-061: a block volume is staged and published as a device, with no fsType', async () => {
+test('KV-D1, KV-D2, A-016, A-055, A-061: a block volume is staged and published as a device', async () => {
   const world = createBlockWorld();
   const { published, data } = places(world);
   let found: readonly string[] = [];
@@ -49,7 +49,7 @@ test('D1, D2, A-016, A-055, A-061: a block volume is staged and published as a d
   assert.equal(published1.mount?.blockDevice, world.disk.device);
 });
 
-test('D3, D5: the device is bound, held and linked into the pod; that goes before the driver is told', async () => {
+test('KV-D3, KV-D5: a device is bound, held, linked into the pod; that goes before the driver is told', async () => {
   const world = createBlockWorld();
   const { published, held, link } = places(world);
   accept(await world.plugin().publish(world.call()));
@@ -267,7 +267,7 @@ test('DR-07: a refused publish of what is published already leaves the pod its d
   assert.deepEqual(world.describe(), before);
 });
 
-test('DR-10, 9.2 (8): an unpublish that says OK and leaves the device bound is not done', async () => {
+test('DR-10, KV-H8: an unpublish that says OK and leaves the device bound is not done', async () => {
   const world = createBlockWorld();
   accept(await world.plugin().publish(world.call()));
   world.answer = (method) => (method === 'NodeUnpublishVolume' ? { kind: 'ok', reply: {} } : undefined);
@@ -309,7 +309,7 @@ test('A-066: what is left at the target goes if it is a device or empty, and is 
   assert.equal(world.memory.read(published), 'precious');
 });
 
-test('9.2 (14), A-066: staging is removed with rmdir: an empty file of the driver goes, data stays', async () => {
+test('A-066, KV-H14: staging is removed with rmdir: an empty file of the driver goes, data stays', async () => {
   const world = createBlockWorld();
   const before = world.describe();
   const staging = stagingOf(world);

@@ -78,7 +78,7 @@ test("9.3: directories and vol_data.json are the kubelet's, key by key", async (
     assert.equal(statSync(path).mode & 0o777, 0o750);
 });
 
-test('A-019, A-020, A-055, C6: what the driver is given when it attaches, stages and publishes', async () => {
+test('A-019, A-020, A-055, KV-C6: what the driver is given when it attaches, stages and publishes', async () => {
   const made = await world({
     controllerCapabilities: [
       CAPABILITY.controller.PUBLISH_UNPUBLISH_VOLUME,
@@ -175,7 +175,7 @@ test("the ladder is known from the driver's capabilities, and not at all while i
   assert.equal(made.plugin.needs(SPEC), undefined);
 });
 
-test('C18: without its driver every verb waits, and makes nothing', async () => {
+test('KV-C18: without its driver every verb waits, and makes nothing', async () => {
   const made = await world();
   made.instance = undefined;
   for (const verb of ['attach', 'detach', 'stage', 'unstage', 'publish', 'unpublish'] as const) {
@@ -197,7 +197,7 @@ test('A-039, DR-16: teardown goes by what was done at setup, not by what the dri
   accept(await made.plugin.unstage(call()));
   assert.deepEqual(made.host.called, ['NodeUnpublishVolume', 'NodeUnstageVolume']);
   accept(await made.plugin.unstage(call({ facts: UNSTAGED })));
-  assert.equal(made.host.called.length, 2, 'what was not staged is not unstaged (C2)');
+  assert.equal(made.host.called.length, 2, 'what was not staged is not unstaged (KV-C2)');
 });
 
 test('a driver that stages without mounting is believed, because that is legal', async () => {
@@ -232,7 +232,7 @@ test('DR-03: a publish that says OK and mounted nothing is not published, perhap
   accept(await made.plugin.publish(call()));
 });
 
-test('9.2 (8), DR-10: an unpublish and an unstage that say OK and leave the mount are not done', async () => {
+test('DR-10, KV-H8: an unpublish and an unstage that say OK and leave the mount are not done', async () => {
   const made = await world();
   await up(made);
   const before = tree(made);
@@ -384,7 +384,7 @@ test('A-066, INV-8: data left under the target is never removed', async () => {
   accept(await made.plugin.unpublish(call()));
 });
 
-test('A-061, A.7: an empty directory left at the target is taken away before the driver makes its own', async () => {
+test('A-061: an empty directory left at the target is taken away before the driver makes its own', async () => {
   const made = await world();
   mkdirSync(targetOf(made), { recursive: true });
   accept(await made.plugin.publish(call({ facts: UNSTAGED })));
@@ -472,7 +472,7 @@ test('A-030: one call in flight per volume, whatever is asked at once; other vol
   for (const result of await staged) accept(result);
 });
 
-test('decision 17: with the option, publish and unpublish of different targets overlap', async () => {
+test('D-17: with the option, publish and unpublish of different targets overlap', async () => {
   const { seen, before, close, open } = counting();
   const made = await world({ before }, { parallel: true });
   const calls = UIDS.map((_, pod) => call({ pod }));
@@ -683,7 +683,7 @@ test('A-039: taking down sends no secret, and needs none', async () => {
   accept(await made.plugin.unstage(call()));
 });
 
-test('C14, k/k#69699: a volume is given to the group when it was published, and not again by a refresh', async () => {
+test('KV-C14, k/k#69699: a volume is the group’s when it was published, and no refresh walks again', async () => {
   const made = await world();
   accept(await made.plugin.stage(call()));
   const fsGroup = { gid: 2_000, changePolicy: 'Always' } as const;

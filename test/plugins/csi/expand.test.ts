@@ -116,14 +116,14 @@ for (const [status, code, effect] of [
   [13, 'driver-failed', 'unknown'],
   [14, 'driver-unreachable', 'unknown'],
 ] as const) {
-  test(`A-071, F5: an expansion answered with ${status} is ${code}`, async () => {
+  test(`A-071, KV-F5: an expansion answered with ${status} is ${code}`, async () => {
     const made = await world({ before: refusing('NodeExpandVolume', status) });
     assert.deepEqual(refuse(await expand(made)), { code, effect });
     assert.equal(made.host.called.length, 1, 'one call');
   });
 }
 
-test('9.2 (1): an expansion that ran out of time is no verdict on the size', async () => {
+test('KV-H1: an expansion that ran out of time is no verdict on the size', async () => {
   const made = await world({}, { deadlineMs: 30 });
   made.plan.before = () => new Promise(() => {});
   assert.deepEqual(refuse(await expand(made)), { code: 'driver-deadline', effect: 'unknown' });

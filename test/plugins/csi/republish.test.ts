@@ -8,7 +8,7 @@ import { refusing } from './scripted-driver.ts';
 const ABORTED = 10;
 const INTERNAL = 13;
 
-test('C17: a republish that fails in the driver has no effect as long as the pod has the same mount', async () => {
+test('KV-C9: a republish that fails in the driver has no effect as long as the pod has the same mount', async () => {
   const made = await world();
   await up(made);
   const before = accept(await made.host.mountIdOf(targetOf(made)));
@@ -48,7 +48,7 @@ test('issue 7, 12: a republish of what hangs looks through no mount, and takes n
   accept(await again());
 });
 
-test('C17: one that was never answered, or found nobody there, has none either, and walks nothing', async () => {
+test('KV-C9: one that was never answered, or found nobody there, has none either, and walks nothing', async () => {
   const made = await world({}, { deadlineMs: 500 });
   await up(made);
   const before = accept(await made.host.mountIdOf(targetOf(made)));
@@ -69,7 +69,7 @@ test('C17: one that was never answered, or found nobody there, has none either, 
   assert.deepEqual(walks, []);
 });
 
-test('C17: one that took the mount away, or began without one, is in doubt', async () => {
+test('KV-C9: one that took the mount away, or began without one, is in doubt', async () => {
   const made = await world();
   await up(made);
   made.plan.before = (method) => {

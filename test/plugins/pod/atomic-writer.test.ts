@@ -122,7 +122,7 @@ test('a first write makes the layout of the kubelet', async () => {
   ]);
 });
 
-test('a reader sees exactly one complete generation at every instant of every change', async () => {
+test('INV-24: a reader sees exactly one complete generation at every instant of every change', async () => {
   for (const { from, to } of STEPS) {
     const host = await volumeWith(from);
     host.onEffect(() => checkReader(host, from === undefined ? [to] : [from, to], from));
@@ -179,7 +179,7 @@ test('a crash in the repair after a crash is repaired too, and the wish may chan
   }
 });
 
-test('a failure of any call leaves one generation, "none" means the old one, and it is repaired', async () => {
+test('INV-22: a failure of any call leaves one generation, "none" means the old one, and it is repaired', async () => {
   const codes: readonly FailureCode[] = ['disk-full', 'input-output', 'deadline-passed'];
   for (const { from, to } of STEPS) {
     const expected = await crashFree(to);

@@ -88,7 +88,7 @@ test('unpublish deletes the content of an emptyDir and leaves the other volumes 
   assert.equal(host.read('/etc/passwd'), 'root');
 });
 
-test('unpublish never deletes below a mount inside an emptyDir', async () => {
+test('INV-8: unpublish never deletes below a mount inside an emptyDir', async () => {
   const { host, target, plugin, call } = world('disk');
   await plugin().publish(call);
   host.plant(`${target}/nested`, { kind: 'directory' });

@@ -253,7 +253,7 @@ function standingFor({ spec }: DesiredVolume): ActualVolume {
   return { ...actual('data', { staged: 'present' }), spec };
 }
 
-test('a volume for one pod waits for the pod that has it, even if that is uncertain or unwanted (INV-9, A-063)', () => {
+test('a volume for one pod waits for the pod that has it, even if that is uncertain or unwanted (RC-18, A-063)', () => {
   const only = (pods: readonly string[]) => wantedAs('ReadWriteOncePod', 'data', pods);
   for (const kind of ['present', 'unsure'] as const) {
     const { operations, waits } = plan(
@@ -291,7 +291,7 @@ function shared(
 const blockedPods = ({ waits }: ReturnType<typeof plan>) =>
   waits.map(({ kind, publication, failure }) => [kind, publication, failure?.code]);
 
-test('a place that came late is given back, wanted or not, where another pod may have what is for one (INV-9)', () => {
+test('a place that came late is given back, wanted or not, where another pod may have what is for one (RC-18)', () => {
   for (const standing of ['ReadWriteOncePod', 'ReadWriteMany'] as const) {
     const now = { ...shared({ has: 'present', late: 'unsure' }, ['late']) };
     const want = standing === 'ReadWriteOncePod' ? onePod(['late', 'has']) : wanted('data', ['late', 'has']);
@@ -321,7 +321,7 @@ test('a place that may be in use is neither set up nor taken down where another 
   assert.deepEqual(operations, [], 'who is in since it was shared stays');
 });
 
-test('a volume for one pod goes to nobody before the places in the pods were read (INV-9)', () => {
+test('a volume for one pod goes to nobody before the places in the pods were read (RC-18)', () => {
   const gate = { ...OPEN, placesRead: false };
   const want = wantedAs('ReadWriteOncePod', 'data', ['a']);
   const { operations, waits } = plan(want, standingFor(want), undefined, gate);

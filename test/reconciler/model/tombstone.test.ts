@@ -114,7 +114,7 @@ test('another pod waits for nothing, and keeps what it has when the time is over
   assert.equal(known()?.tombstones, undefined);
 });
 
-test('of a volume for one pod it is given back though its pod came again: another has it (INV-9)', async () => {
+test('of a volume for one pod it is given back though its pod came again: another has it (RC-18)', async () => {
   const { reconciler, callsIn, plugins } = await takenDown('publish', UNANSWERED);
   reconciler.setDesired(wish([wantedAs('ReadWriteOncePod', 'data', ['next'])]));
   await callsIn(1_000);

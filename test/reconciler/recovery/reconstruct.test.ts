@@ -259,7 +259,7 @@ test('a mount whose papers cannot be read now is no orphan: it is unknown, and i
   assert.deepEqual(finds.unknown?.unread, []);
 });
 
-test('INV-9: while somebody’s mount hides what may be a publication, the places are not read', async () => {
+test('RC-18: while somebody’s mount hides what may be a publication, the places are not read', async () => {
   const block = layout.blockPublication(place('web', 'data'));
   const staging = layout.stagingPath(csi('data'));
   for (const [hidden, over] of [

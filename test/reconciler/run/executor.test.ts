@@ -77,7 +77,7 @@ test('one that has failed and waits behind another now tells what it ran into', 
   );
 });
 
-test('a hung lane does not hold another lane (S0-1)', async () => {
+test('INV-28: a hung lane does not hold another lane', async () => {
   const { executor, finished } = bench(
     ({ volume: id }) => (id.startsWith('slow') ? new Promise(() => {}) : done),
     1,
@@ -148,7 +148,7 @@ test('a call of a driver lends its turn to nobody, nor does a walk that goes on'
   assert.deepEqual(inFlight(), ['walked running'], 'the same words again are no sign of life');
 });
 
-test('a failure backs its key off, the way down stays free, and the timer asks for a retry', async () => {
+test('INV-30: a failure backs its key off, the way down stays free, and the timer asks for a retry', async () => {
   const { host, executor, retried } = bench(() => failed);
   executor.submit(stage);
   await settled();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { csiAccessMode } from '../../../../plugins/csi/call/access-mode.ts';
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../../plugins/csi/wire/generated/csi.ts';
 
-test('E3, A-064: access modes map as in the kubelet, 6 and 7 only with the capability', () => {
+test('KV-E3, A-064: access modes map as in the kubelet, 6 and 7 only with the capability', () => {
   const table = [
     ['ReadWriteOnce', Mode.SINGLE_NODE_WRITER, Mode.SINGLE_NODE_MULTI_WRITER],
     ['ReadWriteOncePod', Mode.SINGLE_NODE_WRITER, Mode.SINGLE_NODE_SINGLE_WRITER],
@@ -16,7 +16,7 @@ test('E3, A-064: access modes map as in the kubelet, 6 and 7 only with the capab
   }
 });
 
-test('C4: only the first mode is sent, and none is ReadWriteOnce', () => {
+test('KV-C4: only the first mode is sent, and none is ReadWriteOnce', () => {
   assert.equal(csiAccessMode(['ReadOnlyMany', 'ReadWriteOnce'], true), Mode.MULTI_NODE_READER_ONLY);
   assert.equal(csiAccessMode([], false), Mode.SINGLE_NODE_WRITER);
 });

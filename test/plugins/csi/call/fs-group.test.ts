@@ -62,7 +62,7 @@ test('no group, a block volume: nobody is told anything', () => {
   assert.equal(volumeMountGroup(DELEGATE, spec({ mode: 'Block' }), GROUP), '');
 });
 
-test('C14: by policy, file system type and access modes it is ours or nobody’s', () => {
+test('KV-C14: by policy, file system type and access modes it is ours or nobody’s', () => {
   const ours = (
     fsGroupPolicy: FsGroupPolicy,
     fsType: string,
@@ -86,14 +86,14 @@ test('C14: by policy, file system type and access modes it is ours or nobody’s
   assert.equal(ours(byDefault, '', [], { lifecycle: 'Ephemeral' }), false);
 });
 
-test('C14: a read-only publication is never walked, and one without a group neither', async () => {
+test('KV-C14: a read-only publication is never walked, and one without a group neither', async () => {
   const host = walker();
   for (const publication of [{ readOnly: true, fsGroup: GROUP }, { readOnly: false }])
     assert.ok((await applyFsGroup(host, request({ publication, spec: spec({ fsGroupPolicy: 'File' }) }))).ok);
   assert.deepEqual(host.walks, []);
 });
 
-test('C15: OnRootMismatch looks at the root only; progress is said in words; the wish can end the walk', async () => {
+test('KV-C15: OnRootMismatch asks the root only; progress is said in words; the wish can end the walk', async () => {
   const host = walker();
   const said: string[] = [];
   let wanted = true;

@@ -33,14 +33,14 @@ const publishes = (made: Awaited<ReturnType<typeof world>>) =>
 
 // Inline volumes.
 
-test('C11: an inline volume is never attached or staged, whatever the driver can do', async () => {
+test('KV-C11: an inline volume is never attached or staged, whatever the driver can do', async () => {
   const made = await world({ controllerCapabilities: [CAPABILITY.controller.PUBLISH_UNPUBLISH_VOLUME] });
   assert.deepEqual(made.plugin.needs(INLINE), { attach: false, stage: false, expand: false });
   made.instance = undefined;
   assert.equal(made.plugin.needs(INLINE), undefined);
 });
 
-test('C11, C6: an inline volume is published without staging, and with pod info called ephemeral', async () => {
+test('KV-C11, KV-C6: an inline volume is published without staging, and with pod info called ephemeral', async () => {
   const made = await world();
   for (const podInfoOnMount of [true, false]) {
     accept(await made.plugin.publish(call({ spec: { ...INLINE, podInfoOnMount }, facts: UNSTAGED })));
@@ -62,7 +62,7 @@ test('9.3: vol_data.json says that an inline volume is ephemeral', async () => {
   assert.equal(data.volumeLifecycleMode, 'Ephemeral');
 });
 
-test('9.2 (11): a driver that does not stage has no staging directory', async () => {
+test('KV-H11: a driver that does not stage has no staging directory', async () => {
   const made = await world({ nodeCapabilities: [] });
   accept(await made.plugin.publish(call({ facts: UNSTAGED })));
   assert.ok(!existsSync(layoutOf(made).deviceDirectory(DRIVER, SPEC.volumeHandle)));
@@ -79,7 +79,7 @@ test('9.2 (11): a driver that does not stage has no staging directory', async ()
 const TOKEN = 'eyJhbGciOi.c4nary-of-the-pod.c2lnbmVk';
 const TOKENS = JSON.stringify({ vault: { token: TOKEN, expirationTimestamp: '2026-01-01T00:00:00Z' } });
 
-test('C7: service account tokens go into the volume context, or where it was asked into the secrets', async () => {
+test('KV-C7: service account tokens go into the volume context, or where it was asked into the secrets', async () => {
   const made = await world();
   const tokens = new Sensitive(TOKENS);
   const secrets = { ...NO_SECRETS, publish: new Sensitive({ user: 'me' }) };
@@ -96,7 +96,7 @@ test('C7: service account tokens go into the volume context, or where it was ask
   assert.deepEqual(inSecrets?.secrets, { user: 'me', [TOKENS_KEY]: TOKENS });
 });
 
-test('9.2 (12): neither pod info nor tokens are left in what the pods of a volume share', async () => {
+test('KV-H12: neither pod info nor tokens are left in what the pods of a volume share', async () => {
   const made = await world();
   const spec: CsiVolumeSpec = { ...SPEC, podInfoOnMount: true };
   const secrets = { ...NO_SECRETS, publish: new Sensitive({ user: 'me' }) };
@@ -111,7 +111,7 @@ test('9.2 (12): neither pod info nor tokens are left in what the pods of a volum
   assert.equal(publishes(made)[1]?.secrets[TOKENS_KEY], undefined);
 });
 
-test('C7: tokens of many audiences are the driver’s wish, and not held against the size of its map', async () => {
+test('KV-C7: tokens of many audiences are the driver’s wish, and not held against the size of its map', async () => {
   const made = await world();
   const tokens = new Sensitive(JSON.stringify({ a: { token: 'x'.repeat(6_000) } }));
   accept(await made.plugin.publish(call({ tokens, facts: UNSTAGED })));
@@ -135,7 +135,7 @@ test('A-038: no token is in a failure, whether the driver shows it alone or with
 
 // SELinux.
 
-test('E4: an SELinux label is a mount flag of stage and publish, in quotes, and remembered on disk', async () => {
+test('KV-E4: an SELinux label is a mount flag of stage and publish, in quotes, and remembered on disk', async () => {
   const made = await world();
   const label = 'system_u:object_r:container_file_t:s0:c1,c2';
   await up(made, { spec: { ...SPEC, seLinuxContext: label } });
@@ -176,7 +176,7 @@ const groupIn = (request: NodePublishVolumeRequest | NodeStageVolumeRequest | un
   return access?.$case === 'mount' ? access.value.volumeMountGroup : undefined;
 };
 
-test('A-022, C13: a driver with VOLUME_MOUNT_GROUP is told the group, and nobody walks the volume', async () => {
+test('A-022, KV-C13: a driver with VOLUME_MOUNT_GROUP is told the group, and nobody walks the volume', async () => {
   const { made, walked, changes } = await grouped([CAPABILITY.node.VOLUME_MOUNT_GROUP]);
   await up(made, changes);
   const [stage] = sent(made, 'NodeStageVolume', NodeStageVolumeRequest);
@@ -184,7 +184,7 @@ test('A-022, C13: a driver with VOLUME_MOUNT_GROUP is told the group, and nobody
   assert.deepEqual(walked, []);
 });
 
-test('A-022, C14: any other driver is told nothing, and what it published is walked', async () => {
+test('A-022, KV-C14: any other driver is told nothing, and what it published is walked', async () => {
   const { made, walked, changes } = await grouped([]);
   await up(made, changes);
   const [stage] = sent(made, 'NodeStageVolume', NodeStageVolumeRequest);
@@ -192,7 +192,7 @@ test('A-022, C14: any other driver is told nothing, and what it published is wal
   assert.deepEqual(walked, [{ path: targetOf(made), gid: 2000 }]);
 });
 
-test('G7: a volume whose group could not be set is published, perhaps, and must be taken down', async () => {
+test('KV-G7: a volume whose group could not be set is published, perhaps, and must be taken down', async () => {
   const { made, changes } = await grouped([]);
   made.host.changeOwnership = async () => fail({ code: 'input-output', message: 'no', effect: 'none' });
   accept(await made.plugin.stage(call(changes)));
@@ -206,7 +206,7 @@ test('G7: a volume whose group could not be set is published, perhaps, and must 
   assert.deepEqual(refuse(ended), { code: 'no-longer-wanted', effect: 'unknown' });
 });
 
-test('9.2 (1): a publish that ends without a verdict leaves the volume uncertain, never forgotten', async () => {
+test('KV-H1: a publish that ends without a verdict leaves the volume uncertain, never forgotten', async () => {
   const made = await world({}, { deadlineMs: 500 });
   await up(made);
   for (const status of [1, 4, 8, 10, 14]) {
@@ -218,7 +218,7 @@ test('9.2 (1): a publish that ends without a verdict leaves the volume uncertain
   assert.ok(existsSync(targetOf(made)));
 });
 
-test('9.2 (7): vol_data.json is replaced as a whole, never written in place', async () => {
+test('KV-H7: vol_data.json is replaced as a whole, never written in place', async () => {
   const made = await world();
   const written: { path: string; bytes: number }[] = [];
   made.host.writeFile = async (path, content) => {

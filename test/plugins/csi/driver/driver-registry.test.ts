@@ -102,7 +102,7 @@ const reasons = ({ registry }: World) =>
     .map(({ reason }) => reason)
     .join('\n');
 
-test('A-002, A-011, A-050, A-052, I3: a driver that appears is admitted, and its registrar is told', async () => {
+test('A-002, A-011, A-050, A-052, KV-I3: a driver that appears is admitted, and its registrar is told', async () => {
   const { world, reg } = await registered({
     nodeCapabilities: [1, 5, 99],
     controllerCapabilities: [2, 4],
@@ -267,8 +267,8 @@ const INVALID: readonly (readonly [
   ['A-006: a name that is no domain name', { name: '../x' }, {}, /domain notation/],
   ['A-006: a name of 64 characters', { name: 'x'.repeat(64) }, {}, /63 characters/],
   ['A-006: a name that the driver does not own to', { name: 'other.test' }, {}, /says it is/],
-  ['I5: only versions of a major above 1', { versions: ['2.0.0', 'x'] }, {}, /major 1/],
-  ['I5: no version', { versions: [] }, {}, /major 1/],
+  ['KV-I5: only versions of a major above 1', { versions: ['2.0.0', 'x'] }, {}, /major 1/],
+  ['KV-I5: no version', { versions: [] }, {}, /major 1/],
   ['an endpoint that is no absolute path', { endpoint: 'csi.sock' }, {}, /absolute path/],
   ['DR-17: an empty node id', {}, { nodeId: '' }, /empty node id/],
   ['A-014: a node id of 257 bytes', {}, { nodeId: 'n'.repeat(257) }, /256/],
@@ -294,7 +294,7 @@ for (const [what, says, answers, reason] of INVALID) {
   });
 }
 
-test('I5: the highest version with major 1 or lower is picked, by number', () => {
+test('KV-I5: the highest version with major 1 or lower is picked, by number', () => {
   assert.equal(highestVersion(['1.2.0', '1.10.0', '0.3.0', '2.0.0', 'v1.9', 'junk']), '1.10.0');
   assert.equal(highestVersion(['v0.3.0']), 'v0.3.0');
 });

@@ -31,7 +31,7 @@ const TABLE: readonly (readonly [status: number, code: FailureCode, climbing: 'n
 ];
 
 for (const [status, code, effect] of TABLE) {
-  test(`GR-02..04, GR-07: status ${status} is ${code}, effect ${effect} when climbing and unknown in teardown`, () => {
+  test(`GR-02, GR-03, GR-04, GR-07: status ${status} is ${code}, effect ${effect}, unknown in teardown`, () => {
     const up = failureOf(said(status), climbing);
     assert.deepEqual([up.code, up.effect], [code, effect]);
     const down = failureOf(said(status), teardown);
