@@ -223,3 +223,8 @@ export function podVolumeId(kind: VolumeSpec['kind'], pod: PodUid, name: string)
 export function publicationKey(pod: PodUid, specName: string): PublicationKey {
   return `${pod}/${specName}` as PublicationKey;
 }
+
+/** Whose place it is: a pod's uid has no slash. */
+export function podOf(key: PublicationKey): PodUid {
+  return key.slice(0, key.indexOf('/')) as PodUid;
+}

@@ -12,6 +12,7 @@ import {
   isToldOnce,
   type Outcome,
 } from './model/actual-state.ts';
+import { createBelief } from './model/belief.ts';
 import { attachmentUidNow } from './model/attachment-identity.ts';
 import { createForgiveness } from './run/back-off-reset.ts';
 import { createHolderSearch } from './run/holder-search.ts';
@@ -77,7 +78,8 @@ const EFFECT_DEADLINE_MS = 30_000;
 export function createReconciler(parts: ReconcilerParts): Reconciler {
   const { host, layout, plugins, records, log } = parts;
   const policy: Policy = { ...POLICY, ...parts.policy };
-  const actual = new Map<VolumeId, ActualVolume>(parts.recovered);
+  const belief = createBelief(parts.recovered);
+  const actual = belief.volumes;
   const dirty = new Set<VolumeId>(actual.keys());
   const obstacles = createObstacleBook(host, (one) =>
     policy.tellInFlight(one, host.nowMs(), parts.effectDeadlineMs ?? EFFECT_DEADLINE_MS),
@@ -137,7 +139,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     everyMs: parts.resyncMs,
     ground: parts.ground ?? FIRM_GROUND,
     verify: policy.verifyMounts,
-    actual,
+    belief,
     isBusy,
     onDoubt: touch,
     onTable: (table, changed) => lookout.look(table, changed),
@@ -153,7 +155,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     host,
     layout,
     log,
-    actual,
+    belief,
     isBusy,
     touch,
     windowMs: parts.lateEffectMs ?? LATE_EFFECT_MS,
@@ -163,7 +165,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     host,
     records,
     log,
-    actual,
+    belief,
     isBusy,
     desired: () => desired,
     canBeProvenClean: (spec) => plugins.of(spec).verifyClean !== undefined,
@@ -175,7 +177,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const onDisk = createLayoutKnowledge({
     layout,
     log,
-    actual,
+    belief,
     desired: () => desired,
     isBusy,
     touch,
@@ -269,7 +271,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const publication = publicationOf(operation);
     const target = publication === undefined ? undefined : wanted?.publications.get(publication);
     const begun = withOpenCall(policy.begin(before, operation, target?.spec), operation);
-    actual.set(operation.volume, begun);
+    belief.begin(begun);
     report.step({ kind: 'recording' });
     const written = await writeDown(operation, begun);
     report.step({ kind: 'working' });
@@ -302,7 +304,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   async function settle(volume: ActualVolume, toldOnce: boolean): Promise<void> {
     const id = volume.spec.id;
     if (!isForgettable(volume)) {
-      actual.set(id, volume);
+      belief.learn(volume);
       await notebook.note(id, toldOnce);
       return;
     }
@@ -310,7 +312,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   async function forget(id: VolumeId): Promise<Result<void>> {
-    actual.delete(id);
+    belief.forget(id);
     onDisk.forgotten(id);
     const erased = await records.erase(id);
     if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
@@ -324,7 +326,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     }
     if (outcome.kind === 'failed') holders.begin(operation, outcome.failure);
     resync.changed(operation.volume);
-    for (const id of [operation.volume, ...waitingFor(operation, actual)]) touch(id);
+    for (const id of [operation.volume, ...waitingFor(operation, belief)]) touch(id);
     onDisk.ended();
     whenEnded();
   }

@@ -3,8 +3,9 @@
  * of the pod cannot be taken down, something may still run there. Pure.
  */
 import type { Failure } from '../../mount/failure.ts';
-import type { PodUid, PublicationKey, VolumeId } from '../../plugins/volume.ts';
+import { podOf, type PodUid, type PublicationKey, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from './actual-state.ts';
+import type { BeliefView } from './belief.ts';
 import type { DesiredState } from './desired-state.ts';
 import type { Operation } from './operation.ts';
 
@@ -16,7 +17,7 @@ const NOTHING: ReadonlyMap<PublicationKey, Failure> = new Map();
  */
 export function lastToGo(
   volume: ActualVolume | undefined,
-  actual: ActualState,
+  belief: BeliefView,
   desired: Pick<DesiredState, 'volumes' | 'doubt'>,
   whyUnknown: (pod: PodUid) => Failure | undefined,
 ): ReadonlyMap<PublicationKey, Failure> {
@@ -26,39 +27,37 @@ export function lastToGo(
   for (const [key, { spec }] of volume.publications) {
     if (wanted?.has(key) === true) continue;
     const { uid } = spec.pod;
-    const failure = desired.doubt ?? stillThere(uid, actual, desired) ?? notKnown(whyUnknown(uid));
+    const failure = desired.doubt ?? stillThere(uid, belief, desired) ?? notKnown(whyUnknown(uid));
     if (failure !== undefined) kept.set(key, failure);
   }
   return kept;
 }
 
 /** The emptyDirs that may have waited for the end of this operation. */
-export function waitingFor(operation: Operation, actual: ActualState): readonly VolumeId[] {
+export function waitingFor(operation: Operation, belief: BeliefView): readonly VolumeId[] {
   if (operation.kind !== 'unpublish') return [];
-  return emptyDirsBeside([operation.publication], actual);
+  return emptyDirsBeside([operation.publication], belief);
 }
 
 /** The emptyDirs of the pods that have these places. */
-export function emptyDirsBeside(places: readonly PublicationKey[], actual: ActualState): readonly VolumeId[] {
-  const pods = new Set<string>(places.map((key) => key.slice(0, key.indexOf('/'))));
-  const isOfPod = ({ publications }: ActualVolume): boolean =>
-    [...publications.values()].some(({ spec }) => pods.has(spec.pod.uid));
-  return [...actual.values()]
-    .filter((one) => one.spec.kind === 'empty-dir' && isOfPod(one))
-    .map(({ spec }) => spec.id);
+export function emptyDirsBeside(places: readonly PublicationKey[], belief: BeliefView): readonly VolumeId[] {
+  const pods = new Set(places.map(podOf));
+  const beside = [...pods].flatMap((pod) => belief.ofPod(pod));
+  return beside.filter(({ spec }) => spec.kind === 'empty-dir').map(({ spec }) => spec.id);
 }
 
 function stillThere(
   pod: PodUid,
-  actual: ActualState,
+  belief: BeliefView,
   desired: Pick<DesiredState, 'volumes'>,
 ): Failure | undefined {
-  for (const [id, volume] of actual) {
+  for (const volume of belief.ofPod(pod)) {
     const { spec, publications } = volume;
-    if (spec.kind === 'empty-dir' || (spec.kind === 'orphan' && isOfAnother(volume, actual, desired)))
+    if (spec.kind === 'empty-dir' || (spec.kind === 'orphan' && isOfAnother(volume, belief.volumes, desired)))
       continue;
     for (const [key, place] of publications) {
-      if (place.spec.pod.uid !== pod || desired.volumes.get(id)?.publications.has(key) === true) continue;
+      if (place.spec.pod.uid !== pod || desired.volumes.get(spec.id)?.publications.has(key) === true)
+        continue;
       const name = place.spec.specName;
       const message = `its data is deleted last, when all else of the pod is down, and volume ${name} is still there`;
       return { code: 'removed-last', message, effect: 'none', blocker: name };

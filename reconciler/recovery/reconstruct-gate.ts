@@ -1,8 +1,8 @@
 /** What looking at the layout on disk has taught, and what it allows: the orphans, and whether all was read. */
+import type { Belief } from '../model/belief.ts';
 import type { Failure } from '../../mount/failure.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../model/actual-state.ts';
 import { type LayoutFinds, mergeFound } from './reconstruct.ts';
 import type { DesiredState } from '../model/desired-state.ts';
 import { emptyDirsBeside, lastToGo } from '../model/last-to-go.ts';
@@ -21,8 +21,8 @@ import {
 export interface LayoutKnowledgeParts {
   readonly layout: Layout;
   readonly log: Log;
-  /** Changed in place: what was found joins it. */
-  readonly actual: Map<VolumeId, ActualVolume>;
+  /** What was found joins it. */
+  readonly belief: Belief;
   readonly desired: () => DesiredState;
   readonly isBusy: (volume: VolumeId) => boolean;
   readonly touch: (volume: VolumeId) => void;
@@ -51,7 +51,8 @@ const NOT_READ_YET: Failure = {
 };
 
 export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowledge {
-  const { log, layout, actual, desired, isBusy, touch } = parts;
+  const { log, layout, belief, desired, isBusy, touch } = parts;
+  const actual = belief.volumes;
   const orphans = new Set<VolumeId>();
   const read = { layoutRead: false, placesRead: false };
   let unknown: UnknownPlaces | undefined;
@@ -105,13 +106,13 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
         log.info('orphan gone', { volume: id });
         const places = [...(actual.get(id)?.publications.keys() ?? [])];
         parts.forget(id);
-        for (const one of [id, ...emptyDirsBeside(places, actual)]) touch(one);
+        for (const one of [id, ...emptyDirsBeside(places, belief)]) touch(one);
       }
       for (const volume of found.volumes) {
         const { id, kind } = volume.spec;
         const adopted = mergeFound(actual.get(id), volume);
         if (adopted === undefined) continue;
-        actual.set(id, adopted);
+        belief.reconstruct(adopted);
         if (kind === 'orphan') orphans.add(id);
         log.info('volume found on disk', { volume: id });
         touch(id);
@@ -123,7 +124,7 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
       ...whetherRead(volume),
       claims: orphans.has(volume)
         ? claimsOn(volume, actual, desired())
-        : lastToGo(actual.get(volume), actual, desired(), whyUnknown),
+        : lastToGo(actual.get(volume), belief, desired(), whyUnknown),
     }),
     visit(volume) {
       if (orphans.has(volume) && !isBusy(volume) && isExplained(volume, actual)) parts.forget(volume);

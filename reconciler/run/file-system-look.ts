@@ -1,4 +1,5 @@
 /** At each resync: do the file systems of the volumes that stand still serve? What is found is told, and planned by. */
+import type { Belief } from '../model/belief.ts';
 import type { Failure } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
 import { deathFailure, type FileSystemPlace, findDeath } from '../../plugins/guard/dead-file-system.ts';
@@ -12,8 +13,7 @@ export interface FileSystemLookParts {
   readonly host: Pick<Host, 'probeFileSystem'>;
   readonly layout: Layout;
   readonly log: Log;
-  /** Changed in place: `sickness` only. */
-  readonly actual: Map<VolumeId, ActualVolume>;
+  readonly belief: Belief;
   readonly isBusy: (volume: VolumeId) => boolean;
   readonly onFound: (volume: VolumeId) => void;
 }
@@ -23,7 +23,7 @@ export interface FileSystemLookParts {
  * answered. What changed while it was asked is left for the next time.
  */
 export function createFileSystemLook(parts: FileSystemLookParts): () => void {
-  const { host, layout, log, actual } = parts;
+  const { host, layout, log, belief } = parts;
   const open = new Set<VolumeId>();
 
   async function look(before: ActualVolume): Promise<void> {
@@ -31,10 +31,10 @@ export function createFileSystemLook(parts: FileSystemLookParts): () => void {
     open.add(id);
     const sickness = await sicknessOf(before);
     open.delete(id);
-    const now = actual.get(id);
+    const now = belief.volumes.get(id);
     if (now !== before || parts.isBusy(id) || sickness === 'unknown') return;
     if (isSame(sickness, before.sickness)) return;
-    actual.set(id, { ...before, sickness });
+    belief.observe({ ...before, sickness });
     if (sickness === undefined) log.info('file system serves again', { volume: id });
     else {
       const { code, message } = sickness.failure;
@@ -75,7 +75,7 @@ export function createFileSystemLook(parts: FileSystemLookParts): () => void {
   }
 
   return () => {
-    for (const volume of actual.values())
+    for (const volume of belief.volumes.values())
       if (!open.has(volume.spec.id) && placesOf(volume).length > 0) void look(volume);
   };
 }

@@ -1,4 +1,5 @@
 /** Looks out for the effects of calls that were given up: at start, at each resync, and when their time is over. */
+import type { Belief } from '../model/belief.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
@@ -26,8 +27,7 @@ export interface LookoutParts {
   readonly host: Clock;
   readonly layout: Layout;
   readonly log: Log;
-  /** Changed in place. */
-  readonly actual: Map<VolumeId, ActualVolume>;
+  readonly belief: Belief;
   readonly isBusy: (volume: VolumeId) => boolean;
   readonly touch: (volume: VolumeId) => void;
   /** How long after it was given up a call may take effect. */
@@ -45,9 +45,10 @@ export interface Lookout {
 }
 
 export function createLookout(parts: LookoutParts): Lookout {
-  const { host, actual, log, layout, windowMs } = parts;
+  const { host, belief, log, layout, windowMs } = parts;
+  const actual = belief.volumes;
   const timers = new Map<VolumeId, Cancel>();
-  for (const [id, volume] of actual) actual.set(id, withNobodyListening(volume, host.wallMs() + windowMs));
+  for (const volume of actual.values()) belief.expect(withNobodyListening(volume, host.wallMs() + windowMs));
 
   function schedule(id: VolumeId): void {
     timers.get(id)?.();
@@ -80,7 +81,7 @@ export function createLookout(parts: LookoutParts): Lookout {
       const volume = actual.get(id);
       if (volume?.tombstones !== undefined && !parts.isBusy(id)) {
         const raised = withDueRaised(volume, host.wallMs());
-        if (raised !== volume) actual.set(id, raised);
+        if (raised !== volume) belief.expect(raised);
       }
       schedule(id);
     },
@@ -90,7 +91,7 @@ export function createLookout(parts: LookoutParts): Lookout {
         const raised = withArrivedRaised(volume, table, layout);
         if (raised === volume) continue;
         log.warn('late effect found', { volume: id });
-        actual.set(id, raised);
+        belief.observe(raised);
         parts.touch(id);
       }
     },

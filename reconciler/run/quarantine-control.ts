@@ -1,4 +1,5 @@
 /** Who is in quarantine: enters volumes, and lets them go when they may. */
+import type { Belief } from '../model/belief.ts';
 import { fail, type Result } from '../../mount/failure.ts';
 import type { Clock } from '../../mount/host.ts';
 import type { Needs } from '../../plugins/plugin.ts';
@@ -25,7 +26,7 @@ export interface WardParts {
   readonly records: Pick<RecordStore, 'save'>;
   readonly log: Log;
   /** Changed in place. */
-  readonly actual: Map<VolumeId, ActualVolume>;
+  readonly belief: Belief;
   readonly desired: () => DesiredState;
   readonly canBeProvenClean: (spec: VolumeSpec) => boolean;
   readonly isBusy: (volume: VolumeId) => boolean;
@@ -46,7 +47,8 @@ export interface Wards {
 }
 
 export function createWards(parts: WardParts): Wards {
-  const { actual, records, log } = parts;
+  const { belief, records, log } = parts;
+  const actual = belief.volumes;
 
   function standing(volume: VolumeId): QuarantineReason | undefined {
     const desired = parts.desired();
@@ -68,7 +70,7 @@ export function createWards(parts: WardParts): Wards {
     const { id } = volume.spec;
     // An operation in flight ends with a volume that is known, and forgets it then.
     if (isForgettable(volume) && !parts.isBusy(id)) return parts.forget(id);
-    actual.set(id, volume);
+    belief.quarantine(volume);
     const saved = await records.save(volume);
     if (!saved.ok) log.warn('record not updated', { volume: id, code: saved.failure.code });
     return saved;

@@ -1,10 +1,11 @@
 /** The safety net: now and then belief is compared with what the kernel shows, and everything is planned again. */
+import type { Belief } from '../model/belief.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
 import type { Ground } from '../../mount/ground.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
-import { type ActualVolume, isCoverFailure } from '../model/actual-state.ts';
+import { isCoverFailure } from '../model/actual-state.ts';
 import { createFileSystemLook } from './file-system-look.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { lookAtDevices, type ShownDevices, type ShownVolume } from '../recovery/pod-device.ts';
@@ -17,8 +18,8 @@ export interface ResyncParts {
   readonly verify: typeof verifyMounts;
   readonly log: Log;
   readonly everyMs: number;
-  /** Changed in place: what is not mounted as believed becomes unsure. */
-  readonly actual: Map<VolumeId, ActualVolume>;
+  /** What is not mounted as believed becomes unsure. */
+  readonly belief: Belief;
   readonly isBusy: (volume: VolumeId) => boolean;
   readonly onDoubt: (volume: VolumeId) => void;
   /** `changed`: an operation of these has ended since it was asked for. */
@@ -36,12 +37,13 @@ export interface Resync {
 }
 
 export function createResync(parts: ResyncParts): Resync {
-  const { host, layout, log, actual, ground, verify } = parts;
+  const { host, layout, log, belief, ground, verify } = parts;
+  const actual = belief.volumes;
   const lookAtFileSystems = createFileSystemLook({
     host,
     layout,
     log,
-    actual,
+    belief,
     isBusy: parts.isBusy,
     onFound: parts.onDoubt,
   });
@@ -94,7 +96,7 @@ export function createResync(parts: ResyncParts): Resync {
         });
       }
       if (volume === before) continue;
-      actual.set(id, volume);
+      belief.observe(volume);
       if (regained) log.info('mount seen again', { volume: id });
       if (regained) parts.onRegained(id);
       else if (losses.length > 0) parts.onDoubt(id);

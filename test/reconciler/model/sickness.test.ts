@@ -5,6 +5,7 @@ import { ok } from '../../../mount/failure.ts';
 import { parseAbsolutePath } from '../../../mount/host.ts';
 import { deathFailure } from '../../../plugins/guard/dead-file-system.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
+import { createBelief } from '../../../reconciler/model/belief.ts';
 import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
 import { createFileSystemLook } from '../../../reconciler/run/file-system-look.ts';
 import type { Operation } from '../../../reconciler/model/operation.ts';
@@ -107,17 +108,19 @@ test('a look finds what died and what serves again, and one that hangs holds up 
   const host = createBenchHost();
   const found: string[] = [];
   const mount = { mountId: 1, device: '7:1' };
-  const state = new Map(
-    ['data', 'hung'].map((handle) => {
-      const one = { ...actual(handle, { staged: 'present' }), stagedMount: mount };
-      return [one.spec.id, one];
-    }),
+  const belief = createBelief(
+    new Map(
+      ['data', 'hung'].map((handle) => {
+        const one = { ...actual(handle, { staged: 'present' }), stagedMount: mount };
+        return [one.spec.id, one];
+      }),
+    ),
   );
   const say = (event: string): void => void found.push(event);
   const look = createFileSystemLook({
     host,
     layout,
-    actual: state,
+    belief,
     isBusy: () => false,
     onFound: (id) => found.push(id),
     log: { debug: say, info: say, warn: say, error: say },
@@ -132,13 +135,13 @@ test('a look finds what died and what serves again, and one that hangs holds up 
   host.probes.set(staging, Promise.resolve(ok({ kind: 'dead', cause: 'daemon-gone' })));
   look();
   await settled();
-  assert.equal(state.get(volume)?.sickness?.failure.death, 'daemon-gone');
+  assert.equal(belief.volumes.get(volume)?.sickness?.failure.death, 'daemon-gone');
   look();
   await settled();
   host.probes.delete(staging);
   look();
   await settled();
-  assert.equal(state.get(volume)?.sickness, undefined);
+  assert.equal(belief.volumes.get(volume)?.sickness, undefined);
   assert.deepEqual(found, ['file system does not serve', volume, 'file system serves again', volume]);
   assert.equal(answers, 4);
 });

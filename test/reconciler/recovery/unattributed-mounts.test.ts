@@ -11,6 +11,7 @@ import {
   RESTARTED,
 } from '../../../reconciler/model/actual-state.ts';
 import type { LayoutFinds } from '../../../reconciler/recovery/reconstruct.ts';
+import { createBelief } from '../../../reconciler/model/belief.ts';
 import { createLayoutKnowledge } from '../../../reconciler/recovery/reconstruct-gate.ts';
 import {
   stagedDevices,
@@ -79,18 +80,18 @@ test('an unknown mount of an anonymous file system that another volume is staged
 });
 
 function knowledge(volumes: readonly ActualVolume[]) {
-  const state = new Map(volumes.map((volume) => [volume.spec.id, volume]));
+  const belief = createBelief(new Map(volumes.map((volume) => [volume.spec.id, volume])));
   const touched: string[] = [];
   const parts = {
     layout,
     log: { debug() {}, info() {}, warn() {}, error() {} },
-    actual: state,
+    belief,
     desired: () => wish([]),
     isBusy: () => false,
     touch: (id: string) => touched.push(id),
     forget: () => {},
   };
-  return { state, touched, knows: createLayoutKnowledge(parts) };
+  return { belief, touched, knows: createLayoutKnowledge(parts) };
 }
 
 function finds(mounts: readonly UnknownMount[], table = world({}).table): LayoutFinds {
@@ -104,20 +105,20 @@ const staged = (device: string): ActualVolume => ({
 });
 
 test('a volume that is surely not at an unknown place may be unstaged, and then detached', () => {
-  const { state, knows } = knowledge([staged('8:16')]);
+  const { belief, knows } = knowledge([staged('8:16')]);
   const { id } = csi('data');
   assert.equal(knows.gateOf(id).layoutRead, false, 'nothing was read yet');
   knows.adopt(finds([{ path: HERE, device: '8:32', root: '/' }]));
   assert.equal(knows.gateOf(id).layoutRead, true);
-  state.set(id, { ...staged('8:16'), staged: ABSENT, stagedMount: undefined });
+  belief.begin({ ...staged('8:16'), staged: ABSENT, stagedMount: undefined });
   assert.equal(knows.gateOf(id).layoutRead, true, 'what it was staged from is remembered');
 });
 
 test('INV-1: what a volume was staged from in the past counts as long as a place is unknown', () => {
-  const { state, knows } = knowledge([staged('8:32')]);
+  const { belief, knows } = knowledge([staged('8:32')]);
   const { id } = csi('data');
   knows.adopt(finds([{ path: HERE, device: '8:32', root: '/' }]));
-  state.set(id, staged('8:16'));
+  belief.begin(staged('8:16'));
   const { layoutRead, suspicion } = knows.gateOf(id);
   assert.deepEqual([layoutRead, suspicion?.code, suspicion?.blocker], [false, 'mount-foreign', HERE]);
   knows.adopt({ ...finds([]), complete: true });

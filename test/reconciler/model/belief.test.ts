@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type PodUid, publicationKey } from '../../../plugins/volume.ts';
+import { type ActualVolume, onTheGround, RESTARTED } from '../../../reconciler/model/actual-state.ts';
+import { createBelief } from '../../../reconciler/model/belief.ts';
+import { createRandom } from '../../sim/random.ts';
+import { csiSpec } from '../../plugins/csi-spec.ts';
+import { place } from '../world.ts';
+
+const NO_NEEDS = { attach: false, stage: false, expand: false };
+const PODS = ['web', 'db', 'job'] as PodUid[];
+
+function volume(name: string, pods: readonly PodUid[]): ActualVolume {
+  const publications = new Map(
+    pods.map((pod) => {
+      const key = publicationKey(pod, name);
+      const spec = { ...place(pod, name), key };
+      return [key, { spec, presence: RESTARTED, generation: undefined, mount: undefined }];
+    }),
+  );
+  return { ...onTheGround(csiSpec('driver.example', name, name), NO_NEEDS), publications };
+}
+
+test('the volumes of a pod are those that have a place of it, whatever was believed before', () => {
+  const random = createRandom(11);
+  const belief = createBelief(new Map());
+  for (let change = 0; change < 2_000; change += 1) {
+    const one = volume(
+      random.pick(['a', 'b', 'c', 'd']),
+      PODS.filter(() => random.chance(0.4)),
+    );
+    const known = belief.volumes.has(one.spec.id);
+    if (known && random.chance(0.3)) belief.forget(one.spec.id);
+    else if (known && random.chance(0.5)) belief.observe({ ...one, needs: NO_NEEDS });
+    else belief.begin(one);
+    for (const pod of PODS) {
+      const expected = [...belief.volumes.values()].filter(({ publications }) => {
+        return [...publications.values()].some(({ spec }) => spec.pod.uid === pod);
+      });
+      assert.deepEqual(new Set(belief.ofPod(pod)), new Set(expected));
+    }
+  }
+});
+
+test('a look speaks of what is known, and does not change what a volume needs', () => {
+  const belief = createBelief(new Map());
+  const one = volume('a', ['web' as PodUid]);
+  for (const door of [belief.observe, belief.expect, belief.quarantine, belief.learn])
+    assert.throws(() => door(one), /known/);
+  belief.begin(one);
+  assert.throws(() => belief.observe({ ...one, needs: { ...NO_NEEDS, stage: true } }), /needs/);
+  assert.throws(() => belief.learn({ ...one, publications: new Map() }), /forgotten/);
+  assert.equal(belief.volumes.get(one.spec.id), one);
+});
