@@ -46,5 +46,5 @@ export function failErrno(
   effect: Effect,
 ): { readonly ok: false; readonly failure: Failure } {
   const errno = errnoOf(error);
-  return fail({ code: codeOfErrno(errno), message: `${doing}: ${errno}`.slice(0, 1_024), effect });
+  return fail({ code: codeOfErrno(errno), message: `${doing}: ${errno}`, effect });
 }

@@ -102,7 +102,7 @@ export type DeathCause =
 
 export interface Failure {
   readonly code: FailureCode;
-  /** For people; never parsed, never holds a secret, at most 1 KiB. */
+  /** For people; never parsed, never holds a secret, at most 1 KiB of UTF-8 (`fail` and `bounded` see to that). */
   readonly message: string;
   readonly effect: Effect;
   /** Who or what stands in the way, when known: a pid, a path, a driver, an object name. */
@@ -131,7 +131,25 @@ export function ok<T>(value: T): Result<T> {
 }
 
 export function fail(failure: Failure): { readonly ok: false; readonly failure: Failure } {
-  return { ok: false, failure };
+  return { ok: false, failure: bounded(failure) };
+}
+
+/** For a failure that is told and not returned. A message that is too long loses its end. */
+export function bounded(failure: Failure): Failure {
+  const message = withinBound(failure.message);
+  return message === failure.message ? failure : { ...failure, message };
+}
+
+const MESSAGE_BYTES_MAX = 1_024;
+const CUT = '…';
+
+function withinBound(message: string): string {
+  // No character of a string has more than three bytes; most messages need no count.
+  if (message.length * 3 <= MESSAGE_BYTES_MAX || Buffer.byteLength(message) <= MESSAGE_BYTES_MAX)
+    return message;
+  const bytes = Buffer.from(message).subarray(0, MESSAGE_BYTES_MAX - Buffer.byteLength(CUT));
+  // A character that the cut went through is not shown.
+  return new TextDecoder().decode(bytes, { stream: true }) + CUT;
 }
 
 /** Dies when a promise of the code itself is broken; never for input or for the world. */

@@ -2,7 +2,7 @@
  * The mounts that our own directories lie in. One that somebody puts over them later is a stranger: what is made there
  * is gone when he goes, what is mounted there keeps him from going, and what he hides must not be taken for absent.
  */
-import { done, fail, type Failure, ok, type Result } from './failure.ts';
+import { bounded, done, fail, type Failure, ok, type Result } from './failure.ts';
 import { type AbsolutePath, type Host, isBelow, parentOf } from './host.ts';
 import { coverOf, nameOfMount } from './mount-sight.ts';
 import type { MountEntry, MountTable } from './mount-table.ts';
@@ -102,10 +102,10 @@ export function hiddenBelow(table: MountTable, root: AbsolutePath): ReadonlyMap<
 export function strangerFailure(path: AbsolutePath, stranger: MountEntry): Failure {
   const isOnTop = stranger.target === path;
   const where = isOnTop ? 'the volume' : 'a directory above the volume';
-  return {
+  return bounded({
     code: isOnTop ? 'mount-stacked' : 'mount-foreign',
-    message: `somebody else's ${nameOfMount(stranger)} lies over ${where}: ${path}`.slice(0, 1_024),
+    message: `somebody else's ${nameOfMount(stranger)} lies over ${where}: ${path}`,
     effect: 'none',
     blocker: nameOfMount(stranger),
-  };
+  });
 }

@@ -129,7 +129,7 @@ function explain(target: AbsolutePath, unmounted: Result<void>): Failure {
     };
   }
   if (unmounted.failure.code !== 'unmount-failed') return unmounted.failure;
-  const message = `${target} is busy: ${unmounted.failure.message}`.slice(0, 1_024);
+  const message = `${target} is busy: ${unmounted.failure.message}`;
   return { code: 'mount-busy', message, effect: 'none', heldAt: target };
 }
 
@@ -140,7 +140,7 @@ function identityOf({ mountId, device }: MountIdentity): MountIdentity {
 function refuseOutside(target: AbsolutePath, root: AbsolutePath): Result<never> {
   return fail({
     code: 'path-unsafe',
-    message: `${target} is not below ${root}`.slice(0, 1_024),
+    message: `${target} is not below ${root}`,
     effect: 'none',
   });
 }

@@ -317,7 +317,7 @@ class PathBrokers implements BrokerPool {
 
 function failCall(call: PathCall, code: FailureCode, effect: Effect): Result<never> {
   const { args } = call;
-  const message = `${call.kind} ${aboutOf(args)} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`.slice(0, 1_024);
+  const message = `${call.kind} ${aboutOf(args)} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`;
   return fail({ code, message, effect, blocker: aboutOf(args) });
 }
 

@@ -40,7 +40,7 @@ async function hold(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<
     const after = await isHeld(parts, path, node.value);
     if (after.ok && after.value) return done;
     if (!attached.ok && attached.failure.code === 'input-output' && tries < ATTACH_TRIES_MAX) continue;
-    const message = `losetup said done, but nothing holds ${path}`.slice(0, 1_024);
+    const message = `losetup said done, but nothing holds ${path}`;
     return attached.ok ? fail({ code: 'input-output', message, effect: 'unknown' }) : attached;
   }
 }
@@ -88,7 +88,7 @@ async function release(parts: DeviceHoldParts, path: AbsolutePath): Promise<Resu
     }
   }
   const message = `a loop device still holds ${path}${said === undefined ? '' : `: ${said.message}`}`;
-  return fail({ code: 'device-in-use', message: message.slice(0, 1_024), effect: 'unknown', blocker: path });
+  return fail({ code: 'device-in-use', message, effect: 'unknown', blocker: path });
 }
 
 async function runLosetup(parts: DeviceHoldParts, argv: readonly string[]): Promise<Result<void>> {

@@ -182,7 +182,7 @@ function blamed({ changed, unmarked }: Walk, failure: Failure): Failure {
 }
 
 function notWanted({ path }: OwnershipRequest): Failure {
-  const message = `nobody wants the group of ${path} any more`.slice(0, 1_024);
+  const message = `nobody wants the group of ${path} any more`;
   return { code: 'no-longer-wanted', message, effect: 'unknown' };
 }
 

@@ -361,5 +361,5 @@ function failKind(name: string, kind: PathKind): Result<never> {
 }
 
 function failTooLarge(name: string, why: string): Result<never> {
-  return fail({ code: 'too-large', message: `${name} ${why}`.slice(0, 1_024), effect: 'none' });
+  return fail({ code: 'too-large', message: `${name} ${why}`, effect: 'none' });
 }

@@ -174,7 +174,7 @@ function effectOf({ deleted }: Removal): Effect {
 function failMounted(path: string, effect: Effect): { readonly ok: false; readonly failure: Failure } {
   return fail({
     code: 'mount-busy',
-    message: `a mount is in the way: ${path}`.slice(0, 1_024),
+    message: `a mount is in the way: ${path}`,
     effect,
     blocker: path,
   });

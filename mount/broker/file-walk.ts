@@ -51,7 +51,7 @@ export function walkTree(top: Place, path: string, visit: TreeVisit): Result<voi
 }
 
 function located(failure: Failure, names: readonly string[]): Failure {
-  return { ...failure, message: `${failure.message} in ${names.join('/')}`.slice(0, 1_024) };
+  return { ...failure, message: `${failure.message} in ${names.join('/')}` };
 }
 
 class TreeWalk {

@@ -138,7 +138,7 @@ export function blameComponent(spot: Spot, path: AbsolutePath, error: unknown): 
     errnoOf(error) === 'ENOTDIR' &&
     lstatSync(spot.path, { throwIfNoEntry: false })?.isSymbolicLink() !== false
   ) {
-    const message = `a symbolic link on the way: ${spot.name} in ${path}`.slice(0, 1_024);
+    const message = `a symbolic link on the way: ${spot.name} in ${path}`;
     return fail({ code: 'path-unsafe', message, effect: 'none', blocker: spot.name });
   }
   return failErrno(error, `walk to ${spot.name} in ${path}`, 'none');

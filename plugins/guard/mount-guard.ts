@@ -3,7 +3,7 @@
  * was proven to be the volume's is never given up for another one, nothing is done through somebody else's, and nothing
  * of his is taken away.
  */
-import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import { bounded, done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, type MountIdentity, parentOf } from '../../mount/host.ts';
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { isProven, nameOfMount, sightOf } from '../../mount/mount-sight.ts';
@@ -224,12 +224,12 @@ function isBlock(spec: VolumeSpec): boolean {
 }
 
 function strangeThere(path: AbsolutePath, top: MountEntry): Failure {
-  return {
+  return bounded({
     code: 'mount-foreign',
-    message: `what is mounted at ${path} is not the volume: ${nameOfMount(top)}`.slice(0, 1_024),
+    message: `what is mounted at ${path} is not the volume: ${nameOfMount(top)}`,
     effect: 'none',
     blocker: nameOfMount(top),
-  };
+  });
 }
 
 /** Could it be a mount of the same volume: on a block device where that was on one, and of the same type if known? */

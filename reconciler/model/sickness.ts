@@ -1,6 +1,6 @@
 /** A file system that serves no more under a volume that stands, and what follows from that. Pure. */
 import { isHeld } from './group-doubt.ts';
-import type { Failure } from '../../mount/failure.ts';
+import { bounded, type Failure } from '../../mount/failure.ts';
 import type { PublicationKey } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualVolume, Outcome } from './actual-state.ts';
 import type { Operation } from './operation.ts';
@@ -58,5 +58,5 @@ export function deadStageFailure(
     return { ...failure, message: `${failure.message}; no pod has it: it is taken down first` };
   const users = pods.join(', ');
   const message = `${failure.message}; it is set up anew when no pod has it any more: delete ${users}`;
-  return { ...failure, message: message.slice(0, 1_024), blocker: users };
+  return bounded({ ...failure, message, blocker: users });
 }

@@ -116,7 +116,7 @@ export function createDirectoryTrust(parts: DirectoryTrustParts): DirectoryTrust
       'it is read, and nothing is taken down; "mooring manifests accept" says that it is the right one';
     return {
       code: 'directory-replaced',
-      message: message.slice(0, 1_024),
+      message,
       effect: 'none',
       blocker: directory,
     };

@@ -249,7 +249,7 @@ async function removeStaging(host: Host, staging: AbsolutePath): Promise<Result<
   const removed = await host.removeEmptyDirectory(staging);
   if (removed.ok || removed.failure.code !== 'directory-not-empty') return removed;
   const message = `left behind in ${staging}: ${names.value.slice(0, 8).join(', ')}`;
-  return fail({ ...removed.failure, message: message.slice(0, 1_024), blocker: staging });
+  return fail({ ...removed.failure, message, blocker: staging });
 }
 
 function named(path: AbsolutePath, removed: Result<void>): Result<void> {

@@ -28,7 +28,7 @@ export function reachableFrom(
     `${rule?.values.join(', ')}, and the driver says ${here}`;
   return fail({
     code: 'wrong-topology',
-    message: message.slice(0, 1_024),
+    message,
     effect: 'none',
     blocker: spec.driver,
   });
