@@ -1,6 +1,5 @@
 /** The real `Host`: system tools and path calls in broker children, mountinfo in this process. */
 import { readFileSync } from 'node:fs';
-import { release } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { createBrokerPool } from './broker-pool.ts';
 import type { PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
@@ -18,8 +17,7 @@ import type { LoopDeviceParts } from '../broker/loop-device.ts';
 import { aboutPath } from '../mount-lines.ts';
 import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './fs-group-walk.ts';
-import { mountIdOfRoot, readMountInfo } from '../broker/mount-lookup.ts';
-import { parseMountTable, type MountTable } from '../mount-table.ts';
+import { readMountTable } from '../broker/mount-lookup.ts';
 import type { ToolRequest } from '../tool.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
 
@@ -80,9 +78,6 @@ const WALK_BROKERS_MAX = 4;
 const PROBE_BROKERS_MAX = 16;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
-/** Before 5.8 a table that changes while it is read may lose lines (k/k#103754). */
-const STEADY_TABLE_SINCE = [5, 8] as const;
-const TABLE_READS_MAX = 4;
 
 export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost> {
   const deadlines = { ...DEADLINES_MS, ...parts.deadlinesMs };
@@ -138,7 +133,8 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     rename: (from, to) => ask('rename', { from, to }),
     makeLink: (path, text) => ask('makeLink', { path, text }),
     readLink: (path) => ask('readLink', { path }),
-    readMountTable: async (about) => readMountTable(about),
+    // What is kept of the table is what was asked about, however many mounts others have.
+    readMountTable: async (about) => readMountTable(aboutPath(about)),
     mountIdOf: (path) => ask('mountIdOf', { path }),
     mountPlaceOf: (path) => ask('mountPlaceOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
@@ -186,26 +182,6 @@ function createTurns(): <T>(key: string, task: () => Promise<T>) => Promise<T> {
       if (last.get(key) === turn) last.delete(key);
     }
   };
-}
-
-/** What is kept is what was asked about, however many mounts others have. */
-function readMountTable(about: AbsolutePath): Result<MountTable> {
-  const keep = aboutPath(about);
-  let text = readMountInfo(undefined, keep);
-  if (!isTableSteady(release())) {
-    for (let reads = 1; reads < TABLE_READS_MAX && text.ok; reads += 1) {
-      const again = readMountInfo(undefined, keep);
-      if (again.ok && again.value === text.value) break;
-      text = again;
-    }
-  }
-  return text.ok ? parseMountTable(text.value, mountIdOfRoot()) : text;
-}
-
-function isTableSteady(kernel: string): boolean {
-  const [major = 0, minor = 0] = kernel.split('.').map(Number);
-  const [sinceMajor, sinceMinor] = STEADY_TABLE_SINCE;
-  return major > sinceMajor || (major === sinceMajor && minor >= sinceMinor);
 }
 
 type MountEffects = Pick<Host, 'mount' | 'unmount' | 'notify'>;

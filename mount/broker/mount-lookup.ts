@@ -1,19 +1,14 @@
 /** The questions "is this a mount point?" and "of what?". Path brokers only. */
-import { closeSync, fstatSync, openSync, readSync, statfsSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, statfsSync } from 'node:fs';
 import { codeOfErrno, errnoOf, failErrno } from '../errno.ts';
 import { type DeathCause, fail, ok, type Result } from '../failure.ts';
 import { deathInOptions, deathOf, isReadOnly, optionsOfExt4 } from './file-system-death.ts';
 import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf } from '../host.ts';
 import { atOrBelow, type LineFilter, withId } from '../mount-lines.ts';
+import { readOwnMountInfo } from '../mount-info.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from '../mount-table.ts';
 import { mountIdOf, O_PATH, openPlace, type Place, placeOf, type Spot, withSpot } from './path-walk.ts';
 
-const MOUNTINFO = '/proc/self/mountinfo';
-/** `fs.mount-max` is 100,000 mounts of at most some 8 KiB a line; a real table of that size has 15 MiB. */
-const MOUNTINFO_BYTES_MAX = 128 * 1_024 * 1_024;
-/** The kernel gives at most a page a time whatever the buffer (measured, 6.18). */
-const CHUNK_BYTES = 65_536;
-const LINE_END = 0x0a;
 /** How often a mount that is gone from the table before it was found there is looked up again. */
 const LOOKUPS_MAX = 3;
 
@@ -153,7 +148,7 @@ export function formatDevice(device: bigint): string {
 
 /** The table's line of one mount id. `table-unreadable` when it has none: the mount has just gone. */
 export function findMount(mountId: number): Result<MountEntry> {
-  const text = readMountInfo(MOUNTINFO, withId(mountId));
+  const text = readOwnMountInfo(withId(mountId));
   if (!text.ok) return text;
   const end = text.value.indexOf('\n');
   if (end > 0) return parseMountLine(text.value.slice(0, end));
@@ -163,7 +158,7 @@ export function findMount(mountId: number): Result<MountEntry> {
 
 /** Any mount at the path or below it; undefined when there is none. */
 export function findMountBelow(path: AbsolutePath): Result<MountEntry | undefined> {
-  const text = readMountInfo(MOUNTINFO, atOrBelow(path));
+  const text = readOwnMountInfo(atOrBelow(path));
   if (!text.ok) return text;
   for (const line of text.value.split('\n').slice(0, -1)) {
     const mount = parseMountLine(line);
@@ -172,51 +167,8 @@ export function findMountBelow(path: AbsolutePath): Result<MountEntry | undefine
   return ok(undefined);
 }
 
-export function readMountTable(): Result<MountTable> {
-  const text = readMountInfo();
+/** With `keep`, of what it asks for. */
+export function readMountTable(keep?: LineFilter): Result<MountTable> {
+  const text = readOwnMountInfo(keep);
   return text.ok ? parseMountTable(text.value, mountIdOfRoot()) : text;
-}
-
-/**
- * The lines of mountinfo that `keep` asks for, all unless it is given; through one descriptor, so that lines of mounts
- * that stay are neither lost nor doubled (809 reads under churn, Linux 6.18). Touches no file system but proc.
- */
-export function readMountInfo(file = MOUNTINFO, keep: LineFilter = () => true): Result<string> {
-  let descriptor: number | undefined;
-  try {
-    descriptor = openSync(file, 'r');
-    const kept: string[] = [];
-    let buffer = Buffer.allocUnsafe(CHUNK_BYTES);
-    let filled = 0;
-    let bytes = 0;
-    for (;;) {
-      if (filled === buffer.length) buffer = Buffer.concat([buffer], 2 * filled);
-      const read = readSync(descriptor, buffer, filled, buffer.length - filled, null);
-      if (read === 0) break;
-      bytes += read;
-      if (bytes > MOUNTINFO_BYTES_MAX) {
-        const message = `${file} has more than ${MOUNTINFO_BYTES_MAX} bytes`;
-        return fail({ code: 'table-unreadable', message, effect: 'none' });
-      }
-      filled = takeLines(buffer, filled + read, keep, kept);
-    }
-    return ok(kept.join(''));
-  } catch (error) {
-    return fail({ code: 'table-unreadable', message: `${file}: ${errnoOf(error)}`, effect: 'none' });
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
-  }
-}
-
-/** Moves the lines that are kept to `kept`, and the beginning of one to the front; answers its length. */
-function takeLines(buffer: Buffer, filled: number, keep: LineFilter, kept: string[]): number {
-  let start = 0;
-  for (;;) {
-    const end = buffer.indexOf(LINE_END, start);
-    if (end < 0 || end >= filled) break;
-    if (keep(buffer, start, end)) kept.push(buffer.toString('utf8', start, end + 1));
-    start = end + 1;
-  }
-  buffer.copy(buffer, 0, start, filled);
-  return filled - start;
 }

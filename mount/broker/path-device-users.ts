@@ -16,7 +16,8 @@ import { type AbsolutePath, type DeviceNumber, isBelow, parseAbsolutePath } from
 import { nameOf } from './holders.ts';
 import { type MountEntry, parseMountTable } from '../mount-table.ts';
 import { deviceNodeOf, findLoops, type LoopDevice } from './path-device.ts';
-import { formatDevice, readMountInfo } from './mount-lookup.ts';
+import { formatDevice } from './mount-lookup.ts';
+import { readMountInfo } from '../mount-info.ts';
 import { DELETED_MARK } from './path-walk.ts';
 
 const USERS_MAX = 32;
