@@ -79,7 +79,11 @@ export function createBelief(recovered: ActualState): Belief {
     observe: change,
     expect: change,
     reconstruct: set,
-    quarantine: change,
+    quarantine(volume) {
+      // An operator may say so of a volume that is wanted, and of which nothing stands yet.
+      if (volumes.has(volume.spec.id)) change(volume);
+      else set(volume);
+    },
     forget(id) {
       index(volumes.get(id), undefined);
       volumes.delete(id);
