@@ -2,6 +2,7 @@
  * Failures are values. A `throw` anywhere in Mooring is a broken invariant: the process dies, systemd starts it
  * again, and the state is rebuilt from the kernel and the records.
  */
+import { hasAtMostBytes } from './text/byte-bound.ts';
 
 /**
  * Every failure code, and when it is worth trying again.
@@ -144,9 +145,7 @@ const MESSAGE_BYTES_MAX = 1_024;
 const CUT = '…';
 
 function withinBound(message: string): string {
-  // No character of a string has more than three bytes; most messages need no count.
-  if (message.length * 3 <= MESSAGE_BYTES_MAX || Buffer.byteLength(message) <= MESSAGE_BYTES_MAX)
-    return message;
+  if (hasAtMostBytes(message, MESSAGE_BYTES_MAX)) return message;
   const bytes = Buffer.from(message).subarray(0, MESSAGE_BYTES_MAX - Buffer.byteLength(CUT));
   // A character that the cut went through is not shown.
   return new TextDecoder().decode(bytes, { stream: true }) + CUT;

@@ -5,6 +5,7 @@
  * the process before or after any effect (INV-36). `createLinuxHost` is the real one; test/sim has the other; both pass
  * test/contract/host.ts.
  */
+import { hasAtMostBytes } from './text/byte-bound.ts';
 import type { DeathCause, Result } from './failure.ts';
 import type { MountTable } from './mount-table.ts';
 
@@ -343,7 +344,7 @@ const ABSOLUTE = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
 
 /** The only door to `AbsolutePath` for text from outside; undefined when it is not one. */
 export function parseAbsolutePath(text: string): AbsolutePath | undefined {
-  const isPath = text === '/' || (fits(text) && ABSOLUTE.test(text));
+  const isPath = text === '/' || (hasAtMostBytes(text, PATH_BYTES_MAX) && ABSOLUTE.test(text));
   return isPath ? (text as AbsolutePath) : undefined;
 }
 
@@ -355,14 +356,9 @@ export function below(parent: AbsolutePath, ...components: readonly string[]): A
     path += `/${component}`;
     isPath &&= COMPONENT.test(component);
   }
-  if (!isPath || !fits(path))
+  if (!isPath || !hasAtMostBytes(path, PATH_BYTES_MAX))
     throw new Error(`broken invariant: not a path component: ${JSON.stringify(components)}`);
   return path === '' ? parent : (path as AbsolutePath);
-}
-
-function fits(path: string): boolean {
-  // No character of a string has more than three bytes; most paths need no count.
-  return path.length * 3 <= PATH_BYTES_MAX || Buffer.byteLength(path) <= PATH_BYTES_MAX;
 }
 
 export function parentOf(path: AbsolutePath): AbsolutePath {

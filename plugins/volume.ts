@@ -216,6 +216,11 @@ export function csiVolumeId(driver: string, volumeHandle: string): VolumeId {
   return `${SPEC_PLUGIN.csi}/${driver}^${volumeHandle}` as VolumeId;
 }
 
+/** A raw device and not files. */
+export function isBlock(spec: VolumeSpec): spec is CsiVolumeSpec & { readonly mode: 'Block' } {
+  return spec.kind === 'csi' && spec.mode === 'Block';
+}
+
 export function podVolumeId(kind: VolumeSpec['kind'], pod: PodUid, name: string): VolumeId {
   return `${SPEC_PLUGIN[kind]}/${pod}/${name}` as VolumeId;
 }

@@ -2,6 +2,7 @@
 import { type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type Sliced, sorted } from '../../mount/process/slices.ts';
 import {
+  isBlock,
   type PodUid,
   type PublicationKey,
   publicationKey,
@@ -159,7 +160,7 @@ function add(
 /** For files of the pod's own; what the host has, and devices, keep their owner (kubelet). Whether, says the driver. */
 function fsGroupOf({ fsGroup }: Pod, spec: VolumeSpec): Pick<PublicationSpec, 'fsGroup'> {
   if (fsGroup === undefined || spec.kind === 'host-path') return {};
-  return spec.kind === 'csi' && spec.mode === 'Block' ? {} : { fsGroup };
+  return isBlock(spec) ? {} : { fsGroup };
 }
 
 /**

@@ -6,7 +6,7 @@
 import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync } from 'node:fs';
 import { errnoOf, failErrno } from '../errno.ts';
 import { fail, ok, type Result } from '../failure.ts';
-import { type AbsolutePath, parentOf } from '../host.ts';
+import { type AbsolutePath, nameIn, parentOf } from '../host.ts';
 
 /** linux/fcntl.h; node does not export it. Opens a place without touching its file system. */
 export const O_PATH = 0o10000000;
@@ -48,9 +48,7 @@ export function withDirectory<T>(path: AbsolutePath, use: (place: Place) => Resu
 /** As withDirectory, for the parent of `path`; `path` itself may be absent, or anything. `/` is `path-wrong-kind`. */
 export function withSpot<T>(path: AbsolutePath, use: (spot: Spot) => Result<T>): Result<T> {
   if (path === '/') return fail({ code: 'path-wrong-kind', message: 'the root directory', effect: 'none' });
-  return withDirectory(parentOf(path), (parent) =>
-    use(spotIn(parent, path.slice(path.lastIndexOf('/') + 1))),
-  );
+  return withDirectory(parentOf(path), (parent) => use(spotIn(parent, nameIn(path))));
 }
 
 /** A name below an open directory. */

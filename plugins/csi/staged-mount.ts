@@ -3,7 +3,7 @@ import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, FileSystemProbe, Host, MountIdentity, MountLookup } from '../../mount/host.ts';
 import { deathFailure, findingOf } from '../guard/dead-file-system.ts';
 import type { PublicationCall, VolumeCall } from '../plugin.ts';
-import type { CsiVolumeSpec, VolumeId, VolumeSpec } from '../volume.ts';
+import { type CsiVolumeSpec, isBlock, type VolumeId } from '../volume.ts';
 
 /** What served so short a while ago is not asked by a broker of its own, in case it hangs, nor without need. */
 const FRESH_MS = 1_000;
@@ -111,8 +111,4 @@ function probeOf(found: MountLookup, isJudged: boolean): FileSystemProbe {
   return isJudged && death !== undefined
     ? { kind: 'dead', cause: death }
     : { kind: 'alive', readOnly, device };
-}
-
-function isBlock(spec: VolumeSpec): boolean {
-  return spec.kind === 'csi' && spec.mode === 'Block';
 }

@@ -13,7 +13,7 @@ import type { Layout } from '../layout/layout.ts';
 import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { doubtful } from '../steps.ts';
 import { VOLUME_DATA } from '../layout/volume-data.ts';
-import { FOUND_ON_DISK, type PublicationSpec, type VolumeSpec } from '../volume.ts';
+import { FOUND_ON_DISK, isBlock, type PublicationSpec, type VolumeSpec } from '../volume.ts';
 
 export interface MountGuardParts {
   readonly host: Host;
@@ -217,10 +217,6 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
       return guarded([...places, stageOf(call)], () => expand(call));
     };
   }
-}
-
-function isBlock(spec: VolumeSpec): boolean {
-  return spec.kind === 'csi' && spec.mode === 'Block';
 }
 
 function strangeThere(path: AbsolutePath, top: MountEntry): Failure {

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import {
   type CsiVolumeSpec,
+  isBlock,
   type PodUid,
   type PublicationSpec,
   SPEC_PLUGIN,
@@ -95,7 +96,7 @@ export function createLayout(root: AbsolutePath): Layout {
     target: (spec, publication) => {
       if (spec.kind === 'host-path') return spec.path;
       if (spec.kind === 'orphan') return spec.path;
-      if (spec.kind === 'csi' && spec.mode === 'Block') return layout.blockPublication(publication).link;
+      if (isBlock(spec)) return layout.blockPublication(publication).link;
       const directory = layout.volumeDirectory(spec, publication);
       return spec.kind === 'csi' ? below(directory, 'mount') : directory;
     },
@@ -106,9 +107,7 @@ export function createLayout(root: AbsolutePath): Layout {
     deviceDirectory: (driver, volumeHandle) =>
       below(plugins, 'kubernetes.io', 'csi', driver, sha256Hex(volumeHandle)),
     mountPoint: (spec, publication) =>
-      spec.kind === 'csi' && spec.mode === 'Block'
-        ? layout.blockPublication(publication).held
-        : layout.target(spec, publication),
+      isBlock(spec) ? layout.blockPublication(publication).held : layout.target(spec, publication),
     stagingPath: (spec) => {
       const known = stagingPaths.get(spec);
       if (known !== undefined) return known;

@@ -4,7 +4,7 @@
  */
 import { assert } from '../../mount/failure.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
-import { type ActualState, type ActualVolume, isForgettable } from './actual-state.ts';
+import { type ActualState, type ActualVolume, isForgettable, podsOf } from './actual-state.ts';
 
 export interface BeliefView {
   /** Live: what is learnt later shows in it. */
@@ -37,7 +37,8 @@ export function createBelief(recovered: ActualState): Belief {
 
   function index(before: ActualVolume | undefined, after: ActualVolume | undefined): void {
     if (before?.publications === after?.publications) return;
-    const [left, come] = [podsOf(before), podsOf(after)];
+    const left = new Set(before === undefined ? [] : podsOf(before));
+    const come = new Set(after === undefined ? [] : podsOf(after));
     for (const pod of left) {
       if (before === undefined || come.has(pod)) continue;
       const ids = byPod.get(pod);
@@ -89,8 +90,4 @@ export function createBelief(recovered: ActualState): Belief {
       volumes.delete(id);
     },
   };
-}
-
-function podsOf(volume: ActualVolume | undefined): ReadonlySet<PodUid> {
-  return new Set([...(volume?.publications.values() ?? [])].map(({ spec }) => spec.pod.uid));
 }

@@ -7,7 +7,13 @@ import { below, type Host } from '../../mount/host.ts';
 import { escapePlugin, type Layout } from '../../plugins/layout/layout.ts';
 import { removeEmptyBlockDirectories } from '../../plugins/layout/block-directory.ts';
 import { removeUnlessInUse } from '../../plugins/layout/pod-directory.ts';
-import { isObjectName, parsePodUid, type PublicationSpec, SPEC_PLUGIN } from '../../plugins/volume.ts';
+import {
+  isBlock,
+  isObjectName,
+  parsePodUid,
+  type PublicationSpec,
+  SPEC_PLUGIN,
+} from '../../plugins/volume.ts';
 import type { ActualState } from '../model/actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
 import { type Finds, foundCsiSpec, foundPublication, orphanSpec } from './reconstructed.ts';
@@ -110,14 +116,14 @@ export async function scanBlockStaging(
 
 function blockNames(state: ActualState): readonly string[] {
   return [...state.values()].flatMap(({ spec }) => {
-    return spec.kind === 'csi' && spec.mode === 'Block' ? [spec.specName] : [];
+    return isBlock(spec) ? [spec.specName] : [];
   });
 }
 
 function stagedNames(known: ActualState): ReadonlySet<string> {
   const names = new Set<string>();
   for (const { spec, staged } of known.values())
-    if (spec.kind === 'csi' && spec.mode === 'Block' && staged.kind !== 'absent') names.add(spec.specName);
+    if (isBlock(spec) && staged.kind !== 'absent') names.add(spec.specName);
   return names;
 }
 

@@ -5,7 +5,13 @@ import { hiddenBelow, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../../mount/host.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
 import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
-import { parsePodUid, type PublicationSpec, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import {
+  isBlock,
+  parsePodUid,
+  type PublicationSpec,
+  type VolumeId,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../model/actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
 import { type Finds, foundPublication, orphanSpec } from './reconstructed.ts';
@@ -58,7 +64,7 @@ function unexplained(
   const explained = new Set<AbsolutePath>();
   const explain = (spec: VolumeSpec, place: PublicationSpec): void => {
     explained.add(layout.mountPoint(spec, place));
-    if (spec.kind === 'csi' && spec.mode === 'Block') explained.add(layout.driverTarget(spec, place));
+    if (isBlock(spec)) explained.add(layout.driverTarget(spec, place));
   };
   for (const volume of volumes) {
     const { spec, publications } = volume;

@@ -18,6 +18,7 @@ import {
   isBelow,
   type MountLookup,
   type MountRequest,
+  nameIn,
   type OwnershipReport,
   type OwnershipRequest,
   parentOf,
@@ -175,7 +176,7 @@ export function createMemoryHost(): MemoryHost {
   function addNode(path: AbsolutePath, node: Node): Result<void> {
     const parent = directoryOf(parentOf(path));
     if (!parent.ok) return parent;
-    change(() => parent.value.children.set(nameOf(path), node));
+    change(() => parent.value.children.set(nameIn(path), node));
     return done;
   }
 
@@ -209,7 +210,7 @@ export function createMemoryHost(): MemoryHost {
   function removeChild(path: AbsolutePath): Result<void> {
     const parent = directoryOf(parentOf(path));
     if (!parent.ok) return parent.failure.code === 'path-missing' ? done : parent;
-    if (parent.value.children.has(nameOf(path))) change(() => parent.value.children.delete(nameOf(path)));
+    if (parent.value.children.has(nameIn(path))) change(() => parent.value.children.delete(nameIn(path)));
     return done;
   }
 
@@ -298,12 +299,12 @@ export function createMemoryHost(): MemoryHost {
     if (found.value !== undefined && options.exclusive === true) return problem('path-wrong-kind', path);
     const parent = directoryOf(parentOf(path));
     if (!parent.ok) return parent;
-    const temporary = `.${nameOf(path)}.tmp`;
+    const temporary = `.${nameIn(path)}.tmp`;
     const node = makeNode('file', options.mode, Uint8Array.from(content));
     change(() => parent.value.children.set(temporary, node));
     change(() => {
       parent.value.children.delete(temporary);
-      parent.value.children.set(nameOf(path), node);
+      parent.value.children.set(nameIn(path), node);
     });
     return done;
   }
@@ -313,15 +314,15 @@ export function createMemoryHost(): MemoryHost {
     const target = directoryOf(parentOf(to));
     if (!source.ok) return source;
     if (!target.ok) return target;
-    const node = source.value.children.get(nameOf(from));
+    const node = source.value.children.get(nameIn(from));
     if (node === undefined) return problem('path-missing', from);
-    const replaced = target.value.children.get(nameOf(to));
+    const replaced = target.value.children.get(nameIn(to));
     if (replaced?.kind === 'directory' && node.kind !== 'directory') return problem('path-wrong-kind', to);
     if (replaced?.kind === 'directory' && replaced.children.size > 0)
       return problem('directory-not-empty', to);
     change(() => {
-      source.value.children.delete(nameOf(from));
-      target.value.children.set(nameOf(to), node);
+      source.value.children.delete(nameIn(from));
+      target.value.children.set(nameIn(to), node);
     });
     return done;
   }
@@ -627,10 +628,6 @@ export function createMemoryHost(): MemoryHost {
     },
   };
   return host;
-}
-
-function nameOf(path: AbsolutePath): string {
-  return path.slice(path.lastIndexOf('/') + 1);
 }
 
 function text(node: Node): string {

@@ -4,7 +4,7 @@
  * what an event says is believed anyway.
  */
 import { type FSWatcher, watch as watchPath } from 'chokidar';
-import type { AbsolutePath, Cancel, Clock, Host } from '../../../mount/host.ts';
+import { type AbsolutePath, type Cancel, type Clock, type Host, nameIn } from '../../../mount/host.ts';
 
 /** The `watch` of a Host, and its end. */
 export interface DirectoryWatcher {
@@ -53,7 +53,7 @@ function watchDirectory(
   let cancelHint: Cancel | undefined;
   let isBurst = false;
   let cancelRetry: Cancel = () => {};
-  const ownName = directory.slice(directory.lastIndexOf('/') + 1);
+  const ownName = nameIn(directory);
 
   function hintSoon(): void {
     if (cancelHint !== undefined) {
