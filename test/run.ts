@@ -8,7 +8,9 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { Failures } from './machine/failures.ts';
 import { NO_INSTALL, provideTools } from './machine/system-tools.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -78,8 +80,23 @@ function run(files: readonly string[]): Promise<number> {
     );
   }
   const [command = '', ...argv] = isRoot ? ['unshare', '--mount', '--propagation', 'private', ...node] : node;
-  const child = spawn(command, argv, { stdio: 'inherit' });
-  return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
+  // On a terminal node's own reporter repeats what failed; in a log nobody would find it.
+  if (process.stdout.isTTY) {
+    const child = spawn(command, argv, { stdio: 'inherit' });
+    return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
+  }
+  const child = spawn(command, argv, { stdio: ['inherit', 'pipe', 'inherit'] });
+  const failures = new Failures();
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    process.stdout.write(`${line}\n`);
+    failures.add(line);
+  });
+  return new Promise((resolve) =>
+    child.on('close', (code) => {
+      process.stdout.write(String(failures));
+      resolve(code ?? 1);
+    }),
+  );
 }
 
 const files = testFiles(process.argv.slice(2).filter((one) => one !== NO_INSTALL));
