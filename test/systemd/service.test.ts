@@ -159,7 +159,7 @@ test('the bundled driver registers, its volume is mounted for a pod, and comes d
   await on.until('mooring status', /default\/db +data +loopfile\.mooring\.dev +● mounted/);
   assert.match(on.mounts('kubernetes.io~csi/data/mount').join(), / - ext4 \/dev\/loop/);
   on.run('rm /etc/mooring/manifests/*.json');
-  await on.until('mooring status', /0 of 0 pods ready[^●]*No pods/);
+  await on.until('mooring status', /0 of 0 pods ready[^●]*No pods and no volumes/);
   assert.deepEqual(on.mounts('/var/lib/mooring/'), []);
   assert.doesNotMatch(on.run('losetup -l -n -O BACK-FILE').out, /mooring-loopfile/);
 });

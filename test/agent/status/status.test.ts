@@ -255,6 +255,14 @@ test('an empty node says so', () => {
   );
 });
 
+test('a volume that is still to be taken down is not passed over where no pod is left', () => {
+  const left = facts({ actual: new Map([[DATA.id, actual(DATA, ABSENT, PRESENT)]]) });
+  assert.match(
+    statusText(status(left), { look: LOOK, wide: false }),
+    /0 of 0 pods ready.*\n\nNo pods; 1 volume of pods that have gone is not down yet.\n/s,
+  );
+});
+
 test('before everything has been read the status says that nothing is taken down', () => {
   const early = facts({ desired: desired([], { complete: false }) });
   assert.match(
