@@ -134,10 +134,16 @@ function placesTable(
   { pods, volumes }: StatusDocument,
   { look, wide }: StatusTextOptions,
 ): readonly string[] {
-  if (pods.length === 0) return ['No pods and no volumes.'];
+  if (pods.length === 0) return [nobodysVolumes(volumes.length)];
   const byId = new Map(volumes.map((volume) => [volume.id, volume]));
   const rows: Row[] = pods.flatMap((pod) => rowsOf(pod, byId, look, wide));
   return renderTable(wide ? WIDE_COLUMNS : COLUMNS, rows, wide ? { ...look, widthMax: undefined } : look);
+}
+
+/** Without pods there is no row for the volumes that are still to be taken down. */
+function nobodysVolumes(count: number): string {
+  if (count === 0) return 'No pods and no volumes.';
+  return `No pods; ${count === 1 ? '1 volume' : `${count} volumes`} of pods that have gone ${count === 1 ? 'is' : 'are'} not down yet.`;
 }
 
 function rowsOf(
