@@ -307,7 +307,7 @@ test('a directory in which others may replace the socket is refused', async () =
 });
 
 test('the client says in a sentence why nobody answered', async () => {
-  const message = async (timeoutMs = 1_000): Promise<string> => {
+  const message = async (timeoutMs = 60_000): Promise<string> => {
     const answer = await getFromAgent({ socket, path: '/v1/status', timeoutMs, kind: 'Status' });
     return answer.kind === 'ok' ? 'ok' : answer.message;
   };

@@ -11,7 +11,7 @@ const skip = inPrivateNamespace() || cannotRun('losetup', 'mkfs.ext4', 'resize2f
 const BYSTANDERS = ['identity', 'node-info', 'volume-context'];
 
 const DEADLINE_MS = 20_000;
-const SHORT_DEADLINE_MS = 3_000;
+const SHORT_DEADLINE_MS = 10_000;
 
 for (const [fault, duty] of Object.entries(FAULTS) as readonly (readonly [Fault, string])[]) {
   test(`a driver with the fault ${fault} is named by ${duty}`, { skip, timeout: 600_000 }, async () => {
