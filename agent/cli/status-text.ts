@@ -143,7 +143,9 @@ function placesTable(
 /** Without pods there is no row for the volumes that are still to be taken down. */
 function nobodysVolumes(count: number): string {
   if (count === 0) return 'No pods and no volumes.';
-  return `No pods; ${count === 1 ? '1 volume' : `${count} volumes`} of pods that have gone ${count === 1 ? 'is' : 'are'} not down yet.`;
+  const left =
+    count === 1 ? '1 volume of pods that have gone is' : `${count} volumes of pods that have gone are`;
+  return `No pods; ${left} not down yet.`;
 }
 
 function rowsOf(

@@ -24,7 +24,7 @@ export function refuseAnother(
   });
 }
 
-export function isSameIdentity(a: DirectoryIdentity, b: DirectoryIdentity): boolean {
+function isSameIdentity(a: DirectoryIdentity, b: DirectoryIdentity): boolean {
   return a.mountId === b.mountId && a.device === b.device && a.inode === b.inode && a.bornNs === b.bornNs;
 }
 

@@ -64,7 +64,7 @@ export function mountIdAt(spot: Spot): Result<number | undefined> {
 }
 
 /** Of this process's root directory, where every walk begins; it is no mount point then, whatever is mounted on it. */
-export function mountIdOfRoot(): number {
+function mountIdOfRoot(): number {
   const descriptor = openSync('/', O_PATH);
   try {
     return mountIdOf(placeOf(descriptor));

@@ -134,7 +134,7 @@ export function podsOf({ publications }: ActualVolume): readonly PodUid[] {
 }
 
 /** A driver has ended it somewhere, and the place is not clean. */
-export function hasEnded(volume: ActualVolume): boolean {
+function hasEnded(volume: ActualVolume): boolean {
   return [...volume.publications.values()].some(({ ended }) => ended === true);
 }
 
@@ -146,7 +146,7 @@ export function isToldOnce(before: ActualVolume, now: ActualVolume): boolean {
   return hasEnded(now) || now.refusedExpansion !== before.refusedExpansion;
 }
 
-export function presenceOf(volume: ActualVolume, operation: Operation): Presence {
+function presenceOf(volume: ActualVolume, operation: Operation): Presence {
   const key = publicationOf(operation);
   if (key !== undefined) return volume.publications.get(key)?.presence ?? ABSENT;
   return operation.kind === 'stage' || operation.kind === 'unstage' ? volume.staged : volume.attached;

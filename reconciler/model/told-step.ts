@@ -22,7 +22,7 @@ export function isOverdue(step: ToldStep, nowMs: number, effectDeadlineMs: numbe
 }
 
 /** Undefined: it has none. */
-export function deadlineOf(step: Step, effectDeadlineMs: number): number | undefined {
+function deadlineOf(step: Step, effectDeadlineMs: number): number | undefined {
   switch (step.kind) {
     case 'queued':
       return undefined;

@@ -33,7 +33,7 @@ export interface Tombstone {
 }
 
 /** A volume has one for each place that a call is in doubt of; more pods than this do not come and go meanwhile. */
-export const TOMBSTONES_MAX = 32;
+const TOMBSTONES_MAX = 32;
 
 export function tombstonesOf({ tombstones }: ActualVolume): readonly Tombstone[] {
   return tombstones ?? [];

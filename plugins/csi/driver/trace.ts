@@ -3,7 +3,7 @@ import { ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, type FileEntry, type Host, nameIn, type PathFacts } from '../../../mount/host.ts';
 
 /** What is listed at most, at once. */
-export const TRACE_ENTRIES_MAX = 10_000;
+const TRACE_ENTRIES_MAX = 10_000;
 
 export interface DirectoryTraces {
   /** Of a file that is not there, too; with what is told of the directory itself, which every look is about. */
