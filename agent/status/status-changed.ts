@@ -1,7 +1,8 @@
 /** What stands, and what of it is wanted otherwise by now: a volume is not set up anew under its pods. Pure. */
+import { isSameValue } from '../../plugins/kinds/spec-fields.ts';
 import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { isOnTheGround } from '../../reconciler/model/actual-state.ts';
-import { fieldsWantedOtherwise, isSame } from '../../reconciler/model/staged-spec.ts';
+import { fieldsWantedOtherwise } from '../../reconciler/model/staged-spec.ts';
 import type { PodPlace, VolumePair } from './status-places.ts';
 
 const OF_PLACE = ['readOnly', 'fsGroup'] as const satisfies readonly (keyof PublicationSpec)[];
@@ -22,7 +23,7 @@ export function changedFields({ wanted, actual }: VolumePair): readonly string[]
   const ofPlaces = OF_PLACE.filter((field) =>
     [...wanted.publications].some(([key, { spec }]) => {
       const there = actual.publications.get(key);
-      return there?.presence.kind === 'present' && !isSame(spec[field], there.spec[field]);
+      return there?.presence.kind === 'present' && !isSameValue(spec[field], there.spec[field]);
     }),
   );
   return [...new Set([...fieldsWantedOtherwise(actual, wanted.spec), ...ofPlaces])];

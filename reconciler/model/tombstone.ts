@@ -8,11 +8,11 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
+import { isSameValue } from '../../plugins/kinds/spec-fields.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { type ActualVolume, isOnTheGround, type Outcome, type Presence } from './actual-state.ts';
 import type { Operation } from './operation.ts';
-import { isSame as isSameSpec } from './staged-spec.ts';
 
 export interface Tombstone {
   /** What was asked. Of the way down only `detach`: what else comes late is missed where it was mounted. */
@@ -90,7 +90,7 @@ export function withBootEnded(volume: ActualVolume): ActualVolume {
 
 /** Set up otherwise than before: what was asked before keeps its own specification. */
 export function pinnedTombstones(known: ActualVolume, spec: VolumeSpec): ActualVolume['tombstones'] {
-  if (known.tombstones === undefined || isSameSpec(known.spec, spec)) return known.tombstones;
+  if (known.tombstones === undefined || isSameValue(known.spec, spec)) return known.tombstones;
   return known.tombstones.map((one) => ({ ...one, spec: one.spec ?? known.spec }));
 }
 
@@ -193,7 +193,7 @@ function isSame(a: Tombstone, b: Tombstone): boolean {
   return (
     a.operation === b.operation &&
     a.publication?.key === b.publication?.key &&
-    (a.spec === b.spec || isSameSpec(a.spec, b.spec))
+    (a.spec === b.spec || isSameValue(a.spec, b.spec))
   );
 }
 

@@ -1,4 +1,5 @@
 /** Did the wish for a volume change in a way that makes another try worth while? */
+import { isSameSpec } from '../../plugins/kinds/spec-fields.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { DesiredVolume } from './desired-state.ts';
 
@@ -33,5 +34,5 @@ function isSameWish(before: DesiredVolume | undefined, after: DesiredVolume): bo
   for (const [key, wanted] of after.publications) {
     if (before.publications.get(key)?.generation !== wanted.generation) return false;
   }
-  return JSON.stringify(before.spec) === JSON.stringify(after.spec);
+  return isSameSpec(before.spec, after.spec);
 }

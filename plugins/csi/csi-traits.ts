@@ -1,0 +1,43 @@
+/** What CSI volumes are like. */
+import type { FieldRule, VolumeTraits } from '../traits.ts';
+import type { CsiVolumeSpec } from '../volume.ts';
+
+type Rule = FieldRule<CsiVolumeSpec>;
+
+const always = (): boolean => true;
+const FIXED: Rule = { fixed: always };
+const FIXED_PLACE: Rule = { fixed: always, place: true, excludes: always };
+/** Part of the volume's id. */
+const IDENTITY: Rule = {};
+const OF_THE_NEXT_POD: Rule = {};
+
+/** What is for one pod or for readers is not for the next one. */
+function isForFew({ accessModes: [only, ...more] }: CsiVolumeSpec): boolean {
+  return more.length === 0 && (only === 'ReadWriteOncePod' || only === 'ReadOnlyMany');
+}
+
+export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
+  kind: 'csi',
+  isShared: true,
+  fields: {
+    driver: IDENTITY,
+    volumeHandle: IDENTITY,
+    mode: { ...FIXED_PLACE, title: 'volumeMode' },
+    lifecycle: FIXED_PLACE,
+    fsType: FIXED,
+    mountOptions: FIXED,
+    volumeAttributes: FIXED,
+    accessModes: { ...FIXED, excludes: isForFew },
+    readOnly: FIXED,
+    seLinuxContext: { ...FIXED, excludes: always, inTurn: true, title: 'SELinux context' },
+    // No CSIDriver object is as good as one that says nothing of attaching.
+    attachRequired: { ...FIXED, ofDriver: true, meaning: ({ attachRequired }) => attachRequired !== false },
+    // A place of a device goes by its PersistentVolume's name, one of files by the handle.
+    specName: { ...FIXED_PLACE, fixed: ({ mode }) => mode === 'Block', title: 'PersistentVolume' },
+    podInfoOnMount: OF_THE_NEXT_POD,
+    fsGroupPolicy: OF_THE_NEXT_POD,
+    tokensInSecrets: OF_THE_NEXT_POD,
+    reachableFrom: OF_THE_NEXT_POD,
+    controllerPublishSecret: OF_THE_NEXT_POD,
+  },
+};

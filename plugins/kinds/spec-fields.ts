@@ -1,0 +1,50 @@
+/** Two specifications of one volume, compared field by field as the table of their kind says. */
+import { isDeepStrictEqual } from 'node:util';
+import type { FieldRule } from '../traits.ts';
+import type { VolumeSpec } from '../volume.ts';
+import { traitsOf } from './kinds.ts';
+
+/** A field of some kind's specification, for people; it never holds a secret's content. */
+export type SpecField = string;
+
+/** What staging this volume has fixed, in the order of the table. */
+export function fixedFields(spec: VolumeSpec): readonly SpecField[] {
+  return rulesOf(spec).flatMap(([field, { fixed }]) => (fixed?.(spec) === true ? [field] : []));
+}
+
+/** Of those, what decides where on disk the volume is. */
+export function placeFields(spec: VolumeSpec): readonly SpecField[] {
+  return fixedFields(spec).filter((field) => ruleOf(spec, field).place === true);
+}
+
+export function ruleOf(spec: VolumeSpec, field: SpecField): FieldRule<VolumeSpec> {
+  return (traitsOf(spec).fields as Readonly<Record<SpecField, FieldRule<VolumeSpec>>>)[field] ?? {};
+}
+
+export function fieldValue(spec: VolumeSpec, field: SpecField): unknown {
+  return (spec as unknown as Readonly<Record<SpecField, unknown>>)[field];
+}
+
+/** The two mean the same by this field, however it is written. */
+export function meansSame(a: VolumeSpec, b: VolumeSpec, field: SpecField): boolean {
+  const meaning = ruleOf(a, field).meaning;
+  return meaning === undefined
+    ? isSameValue(fieldValue(a, field), fieldValue(b, field))
+    : isSameValue(meaning(a), meaning(b));
+}
+
+/** The same volume, wanted as before in every field. */
+export function isSameSpec(a: VolumeSpec, b: VolumeSpec): boolean {
+  if (a === b) return true;
+  if (a.kind !== b.kind || a.id !== b.id) return false;
+  return rulesOf(a).every(([field]) => isSameValue(fieldValue(a, field), fieldValue(b, field)));
+}
+
+/** Thousands of volumes are compared at a time, and nearly all fields are words. */
+export function isSameValue(a: unknown, b: unknown): boolean {
+  return a === b || (typeof a === 'object' && isDeepStrictEqual(a, b));
+}
+
+function rulesOf(spec: VolumeSpec): readonly (readonly [SpecField, FieldRule<VolumeSpec>])[] {
+  return Object.entries(traitsOf(spec).fields);
+}
