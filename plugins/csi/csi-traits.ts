@@ -1,6 +1,6 @@
 /** What CSI volumes are like. */
-import type { FieldRule, VolumeTraits } from '../traits.ts';
-import type { CsiVolumeSpec } from '../volume.ts';
+import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
+import { CSI_DEFAULTS, type CsiVolumeSpec } from '../volume.ts';
 
 type Rule = FieldRule<CsiVolumeSpec>;
 
@@ -19,6 +19,17 @@ function isForFew({ accessModes: [only, ...more] }: CsiVolumeSpec): boolean {
 export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
   kind: 'csi',
   isShared: true,
+  driver: ({ driver }) => driver,
+  stagingPath: (spec, layout) => layout.stagingPath(spec),
+  isDevice: ({ mode }) => mode === 'Block',
+  fileSystem: (spec) => (spec.mode === 'Block' ? undefined : spec),
+  isForOnePod: ({ accessModes: [only, ...more] }) => only === 'ReadWriteOncePod' && more.length === 0,
+  isInline: ({ lifecycle }) => lifecycle === 'Ephemeral',
+  completed: (spec) => {
+    const missing = Object.entries(CSI_DEFAULTS).filter(([field]) => !Object.hasOwn(spec, field));
+    return { ...spec, ...Object.fromEntries(missing) };
+  },
+  isNameless: ({ specName }) => specName === '',
   fields: {
     driver: IDENTITY,
     volumeHandle: IDENTITY,

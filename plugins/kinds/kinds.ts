@@ -3,7 +3,7 @@ import { assert } from '../../mount/failure.ts';
 import { CSI_TRAITS } from '../csi/csi-traits.ts';
 import { ORPHAN_TRAITS } from '../orphan/orphan-traits.ts';
 import { CONFIG_MAP_TRAITS, EMPTY_DIR_TRAITS, HOST_PATH_TRAITS, SECRET_TRAITS } from '../pod/pod-traits.ts';
-import type { VolumeTraits } from '../traits.ts';
+import type { VolumeTraits } from '../traits/volume-traits.ts';
 import type { VolumeSpec } from '../volume.ts';
 
 const KINDS: readonly VolumeTraits[] = [

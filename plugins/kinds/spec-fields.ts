@@ -1,6 +1,6 @@
 /** Two specifications of one volume, compared field by field as the table of their kind says. */
 import { isDeepStrictEqual } from 'node:util';
-import type { FieldRule } from '../traits.ts';
+import type { FieldRule } from '../traits/volume-traits.ts';
 import type { VolumeSpec } from '../volume.ts';
 import { traitsOf } from './kinds.ts';
 

@@ -1,6 +1,7 @@
 /** What is, as far as it is known: three values on every rung, and one door through which belief changes. */
 import { assert, type Failure, type FailureCode } from '../../mount/failure.ts';
 import type { MountIdentity } from '../../mount/host.ts';
+import { isInline } from '../../plugins/kinds/volume-questions.ts';
 import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import {
   type Bytes,
@@ -177,7 +178,7 @@ export function begin(
       const entry: ActualPublication =
         there === undefined
           ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined, untold: true }
-          : { ...there, spec: volume.spec.kind === 'csi' ? placeToClimbBy(there, publication) : publication };
+          : { ...there, spec: placeToClimbBy(volume.spec, there, publication) };
       return withPublication(volume, entry);
     }
     case 'unstage':
@@ -332,8 +333,7 @@ function learnPublication(
     });
     return noteDevices({ ...published, sizeBytes: now.sizeBytes ?? sizeBytes });
   }
-  const isInline = now.spec.kind === 'csi' && now.spec.lifecycle === 'Ephemeral';
-  const isEnded = isInline && outcome.failure.ended === true;
+  const isEnded = isInline(now.spec) && outcome.failure.ended === true;
   return withPublication(now, { ...known, presence: reached, ...(isEnded ? { ended: true } : {}) });
 }
 

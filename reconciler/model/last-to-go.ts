@@ -3,6 +3,8 @@
  * of the pod cannot be taken down, something may still run there. Pure.
  */
 import type { Failure } from '../../mount/failure.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
+import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import { podOf, type PodUid, type PublicationKey, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from './actual-state.ts';
 import type { BeliefView } from './belief.ts';
@@ -21,7 +23,7 @@ export function lastToGo(
   desired: Pick<DesiredState, 'volumes' | 'doubt'>,
   whyUnknown: (pod: PodUid) => Failure | undefined,
 ): ReadonlyMap<PublicationKey, Failure> {
-  if (volume?.spec.kind !== 'empty-dir') return NOTHING;
+  if (volume === undefined || !isDataLost(volume)) return NOTHING;
   const wanted = desired.volumes.get(volume.spec.id)?.publications;
   const kept = new Map<PublicationKey, Failure>();
   for (const [key, { spec }] of volume.publications) {
@@ -43,7 +45,11 @@ export function waitingFor(operation: Operation, belief: BeliefView): readonly V
 export function emptyDirsBeside(places: readonly PublicationKey[], belief: BeliefView): readonly VolumeId[] {
   const pods = new Set(places.map(podOf));
   const beside = [...pods].flatMap((pod) => belief.ofPod(pod));
-  return beside.filter(({ spec }) => spec.kind === 'empty-dir').map(({ spec }) => spec.id);
+  return beside.filter(isDataLost).map(({ spec }) => spec.id);
+}
+
+function isDataLost({ spec }: ActualVolume): boolean {
+  return traitsOf(spec).isDataLost === true;
 }
 
 function stillThere(
@@ -53,8 +59,7 @@ function stillThere(
 ): Failure | undefined {
   for (const volume of belief.ofPod(pod)) {
     const { spec, publications } = volume;
-    if (spec.kind === 'empty-dir' || (spec.kind === 'orphan' && isOfAnother(volume, belief.volumes, desired)))
-      continue;
+    if (isDataLost(volume) || (isOrphan(spec) && isOfAnother(volume, belief.volumes, desired))) continue;
     for (const [key, place] of publications) {
       if (place.spec.pod.uid !== pod || desired.volumes.get(spec.id)?.publications.has(key) === true)
         continue;
@@ -72,7 +77,7 @@ function isOfAnother(
   actual: ActualState,
   desired: Pick<DesiredState, 'volumes'>,
 ): boolean {
-  const emptyDirs = [...actual.values()].filter(({ spec }) => spec.kind === 'empty-dir');
+  const emptyDirs = [...actual.values()].filter(isDataLost);
   const others = [...emptyDirs, ...desired.volumes.values()];
   return [...orphan.publications.keys()].some((key) =>
     others.some(({ publications }) => publications.has(key)),

@@ -1,5 +1,6 @@
 /** Mounts that nobody explains, and the volumes that may turn out to explain them. Pure. */
 import type { Failure } from '../../mount/failure.ts';
+import { driverOf, isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import type { PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState } from './actual-state.ts';
 import type { DesiredState } from './desired-state.ts';
@@ -33,12 +34,14 @@ function claimedBy(volume: VolumeId): Failure {
 }
 
 function isInQuarantine(spec: VolumeSpec, actual: ActualState, desired: DesiredState): boolean {
-  return spec.kind === 'csi' && (desired.outOfService || actual.get(spec.id)?.quarantine !== undefined);
+  return (
+    driverOf(spec) !== undefined && (desired.outOfService || actual.get(spec.id)?.quarantine !== undefined)
+  );
 }
 
 /** What was taken for an orphan turned out to be a publication that is surely there. */
 export function isExplained(orphan: VolumeId, actual: ActualState): boolean {
-  const volumes = [...actual.values()].filter(({ spec }) => spec.kind !== 'orphan');
+  const volumes = [...actual.values()].filter(({ spec }) => !isOrphan(spec));
   return [...(actual.get(orphan)?.publications.keys() ?? [])].every((key) =>
     volumes.some(({ publications }) => publications.get(key)?.presence.kind === 'present'),
   );

@@ -1,5 +1,6 @@
 /** ReadWriteOncePod: one pod at a time has it, and one that may still have it counts (RC-18, KEP-2485). Pure. */
 import type { Failure } from '../../mount/failure.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import {
   FOUND_ON_DISK,
   type PodReference,
@@ -81,7 +82,5 @@ function inUseFailure({ name, namespace, uid }: PodReference): Failure {
 }
 
 function isForOnePod(spec: VolumeSpec | undefined): boolean {
-  if (spec?.kind !== 'csi') return false;
-  const [mode, ...more] = spec.accessModes;
-  return mode === 'ReadWriteOncePod' && more.length === 0;
+  return spec !== undefined && traitsOf(spec).isForOnePod?.(spec) === true;
 }

@@ -1,4 +1,5 @@
 /** Every volume that is wanted or believed to be here, by its specification; the wish's own where there is one. */
+import { driverOf } from '../../plugins/kinds/volume-questions.ts';
 import type { VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState } from './actual-state.ts';
 import type { DesiredState } from './desired-state.ts';
@@ -14,5 +15,5 @@ export function specs(
 }
 
 export function isOf(spec: VolumeSpec, driver: string): boolean {
-  return spec.kind === 'csi' && spec.driver === driver;
+  return driverOf(spec) === driver;
 }

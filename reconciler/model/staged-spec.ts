@@ -36,9 +36,13 @@ export function specToClimbBy(known: ActualVolume | undefined, wanted: VolumeSpe
   return { ...wanted, ...Object.fromEntries(kept) };
 }
 
-/** The place of a shared volume that is to be published again: it keeps what was told of it. */
-export function placeToClimbBy({ spec }: ActualPublication, wanted: PublicationSpec): PublicationSpec {
-  if (spec.origin === FOUND_ON_DISK) return wanted;
+/** The place of the volume that is to be published again; of a shared one it keeps what was told of it. */
+export function placeToClimbBy(
+  volume: VolumeSpec,
+  { spec }: ActualPublication,
+  wanted: PublicationSpec,
+): PublicationSpec {
+  if (!traitsOf(volume).isShared || spec.origin === FOUND_ON_DISK) return wanted;
   const { readOnly, fsGroup } = spec;
   if (fsGroup !== undefined) return { ...wanted, readOnly, fsGroup };
   const { fsGroup: _, ...rest } = wanted;

@@ -8,7 +8,8 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
-import { isSameValue } from '../../plugins/kinds/spec-fields.ts';
+import { isSameValue, meansSame, placeFields } from '../../plugins/kinds/spec-fields.ts';
+import { driverOf, isDevice, isInline, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { type ActualVolume, isOnTheGround, type Outcome, type Presence } from './actual-state.ts';
@@ -173,7 +174,7 @@ export function titleOf({ operation, publication }: Tombstone): string {
 }
 
 function askedBy(volume: ActualVolume, operation: Operation): Tombstone | undefined {
-  if (volume.spec.kind !== 'csi') return undefined;
+  if (driverOf(volume.spec) === undefined) return undefined;
   switch (operation.kind) {
     case 'attach':
     case 'detach':
@@ -239,11 +240,8 @@ function isDue({ open, untilWallMs }: Tombstone, nowWallMs: number): boolean {
 /** It stands as something else now, with other places than those that were asked for. */
 function isElsewhere(volume: ActualVolume, { operation, spec = volume.spec }: Tombstone): boolean {
   if (operation === 'attach' || operation === 'detach') return false;
-  if (isDown(volume) || spec.kind !== 'csi' || volume.spec.kind !== 'csi') return false;
-  const { mode, lifecycle, specName } = volume.spec;
-  return (
-    mode !== spec.mode || lifecycle !== spec.lifecycle || (mode === 'Block' && specName !== spec.specName)
-  );
+  if (isDown(volume)) return false;
+  return placeFields(volume.spec).some((field) => !meansSame(volume.spec, spec, field));
 }
 
 /** In quarantine it comes down no further than to its attachment. */
@@ -254,8 +252,7 @@ function isDown(volume: ActualVolume): boolean {
 
 /** An inline volume ends with a place of it, wherever that is. */
 function isBesideWhatStands(volume: ActualVolume, { operation, spec = volume.spec }: Tombstone): boolean {
-  if (operation !== 'publish' || spec.kind !== 'csi' || volume.spec.kind !== 'csi') return false;
-  return spec.lifecycle === 'Persistent' && volume.spec.lifecycle === 'Persistent';
+  return operation === 'publish' && !isInline(spec) && !isInline(volume.spec);
 }
 
 /** It is due for nothing more: it goes with the call that gives it back, or waits until the volume is down. */
@@ -296,11 +293,14 @@ function raise(volume: ActualVolume, tombstone: Tombstone): ActualVolume {
 
 function pathsOf(volume: ActualVolume, tombstone: Tombstone, layout: Layout): readonly AbsolutePath[] {
   const { operation, publication, spec = volume.spec } = tombstone;
-  if (spec.kind !== 'csi' || operation === 'attach' || operation === 'detach') return [];
-  if (operation === 'stage') return volume.staged.kind === 'absent' ? [layout.stagingPath(spec)] : [];
+  if (operation === 'attach' || operation === 'detach') return [];
+  if (operation === 'stage') {
+    const staging = volume.staged.kind === 'absent' ? stagingPathOf(spec, layout) : undefined;
+    return staging === undefined ? [] : [staging];
+  }
   const isTaken = publication !== undefined && volume.publications.has(publication.key);
   if (publication === undefined || (isTaken && !isElsewhere(volume, tombstone))) return [];
-  return spec.mode === 'Block'
+  return isDevice(spec)
     ? [layout.mountPoint(spec, publication), layout.blockPublication(publication).published]
     : [layout.mountPoint(spec, publication)];
 }

@@ -5,6 +5,7 @@
  */
 import { ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, DeviceNumber, Host } from '../../mount/host.ts';
+import { isDevice } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 
@@ -24,7 +25,7 @@ export async function lookAtDevices(
 ): Promise<ShownDevices> {
   const shown = new Map<AbsolutePath, DeviceNumber | undefined>();
   for (const { spec, places } of volumes) {
-    if (spec.kind !== 'csi' || spec.mode !== 'Block') continue;
+    if (!isDevice(spec)) continue;
     for (const { link, published } of places.map((place) => layout.blockPublication(place))) {
       const device = await deviceBehind(host, link, published);
       if (device.ok) shown.set(link, device.value);

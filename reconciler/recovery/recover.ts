@@ -10,6 +10,8 @@ import { strangerFailure } from '../../mount/ground.ts';
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
 import { sightOf } from '../../mount/mount-sight.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
+import { isDevice, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import {
@@ -61,7 +63,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     if (recorded !== 'present' || !sameBoot || path === undefined || mount === undefined) return RESTARTED;
     return provenPresence(input.table, path, mount);
   };
-  const staging = spec.kind === 'csi' ? input.layout.stagingPath(spec) : undefined;
+  const staging = stagingPathOf(spec, input.layout);
   const publications = new Map<PublicationKey, ActualPublication>();
   for (const entry of record.publications) {
     const { spec: publication, presence, mount, ended } = entry;
@@ -69,7 +71,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     const now = held.kind === 'present' && !isShown(input, record, publication, mount) ? RESTARTED : held;
     if (now.kind === 'absent') continue;
     // Kinds with content have a generation that is not known here, so they are compared once more.
-    const generation = spec.kind === 'csi' || spec.kind === 'empty-dir' ? '' : undefined;
+    const generation = traitsOf(spec).hasContent === true ? undefined : '';
     publications.set(publication.key, {
       spec: publication,
       presence: now,
@@ -120,7 +122,7 @@ function isShown(
   publication: PublicationSpec,
   mount: MountIdentity | undefined,
 ): boolean {
-  if (spec.kind !== 'csi' || spec.mode !== 'Block') return true;
+  if (!isDevice(spec)) return true;
   const device = shown.get(layout.target(spec, publication));
   return device !== undefined && device === mount?.blockDevice;
 }

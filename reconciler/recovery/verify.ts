@@ -1,6 +1,8 @@
 /** Belief against the kernel: what we thought mounted and is not, or is another, becomes unsure. Pure. */
 import type { Failure } from '../../mount/failure.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
+import { isDevice, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, VolumeSpec } from '../../plugins/volume.ts';
 import {
@@ -68,8 +70,8 @@ export function verifyMounts(
     if (isCovered(presence) && isCoverFailure(failure)) return { presence, mount };
     return { presence: { kind: 'unsure', because: failure }, mount };
   };
-  if (spec.kind === 'csi' && volume.stagedMount !== undefined) {
-    const staging = layout.stagingPath(spec);
+  const staging = stagingPathOf(spec, layout);
+  if (staging !== undefined && volume.stagedMount !== undefined) {
     const now = judge(volume.staged, staging, volume.stagedMount, () => undefined);
     if (now.presence !== volume.staged || now.mount !== volume.stagedMount)
       doubted = { ...doubted, staged: now.presence, stagedMount: now.mount };
@@ -78,7 +80,7 @@ export function verifyMounts(
   }
   const publications = new Map<PublicationKey, ActualPublication>(volume.publications);
   for (const [key, publication] of volume.publications) {
-    if (spec.kind === 'host-path' || spec.kind === 'orphan') continue;
+    if (traitsOf(spec).isInPlace === true) continue;
     const mountPoint = layout.mountPoint(spec, publication.spec);
     const now = judge(publication.presence, mountPoint, publication.mount, () => {
       return (
@@ -133,7 +135,7 @@ function deviceCovered(
   layout: Layout,
   ground: Pick<Ground, 'strangerOver'>,
 ): Failure | undefined {
-  if (spec.kind !== 'csi' || spec.mode !== 'Block') return undefined;
+  if (!isDevice(spec)) return undefined;
   const { link } = layout.blockPublication(place);
   const stranger = ground.strangerOver(table, link);
   return stranger === undefined ? undefined : strangerFailure(link, stranger);

@@ -3,6 +3,8 @@ import type { Belief } from '../model/belief.ts';
 import type { Failure } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
 import { deathFailure, type FileSystemPlace, findDeath } from '../../plugins/guard/dead-file-system.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
+import { stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
@@ -60,16 +62,18 @@ export function createFileSystemLook(parts: FileSystemLookParts): () => void {
 
   function placesOf({ spec, staged, stagedMount, publications }: ActualVolume) {
     const places: (FileSystemPlace & Pick<Sickness, 'of'> & { readonly device: string })[] = [];
-    if (spec.kind !== 'csi' || spec.mode === 'Block') return places;
-    if (staged.kind !== 'absent' && stagedMount !== undefined) {
+    const fileSystem = traitsOf(spec).fileSystem?.(spec);
+    if (fileSystem === undefined) return places;
+    const staging = stagingPathOf(spec, layout);
+    if (staged.kind !== 'absent' && stagedMount !== undefined && staging !== undefined) {
       const { device } = stagedMount;
-      places.push({ path: layout.stagingPath(spec), spec, mount: stagedMount, of: 'stage', device });
+      places.push({ path: staging, spec: fileSystem, mount: stagedMount, of: 'stage', device });
     }
     for (const { presence, mount, spec: place } of publications.values()) {
       if (presence.kind !== 'present' || mount === undefined) continue;
       const { readOnly } = place;
       const path = layout.mountPoint(spec, place);
-      places.push({ path, spec, mount, of: 'place', device: mount.device, readOnly });
+      places.push({ path, spec: fileSystem, mount, of: 'place', device: mount.device, readOnly });
     }
     return places;
   }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { conflictOf } from '../../../agent/resolve/volume-conflict.ts';
 import { CSI_TRAITS } from '../../../plugins/csi/csi-traits.ts';
-import type { FieldRule } from '../../../plugins/traits.ts';
+import type { FieldRule } from '../../../plugins/traits/volume-traits.ts';
 import type { CsiVolumeSpec } from '../../../plugins/volume.ts';
 import { fieldsWantedOtherwise } from '../../../reconciler/model/staged-spec.ts';
 import { createHeededWishes } from '../../../reconciler/model/wish-change.ts';

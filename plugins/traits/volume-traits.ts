@@ -1,5 +1,8 @@
 /** What a kind of volume is like. Each folder of a kind declares its own, so that no floor above has to name it. */
-import type { VolumeSpec } from './volume.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
+import type { FileSystemPlace } from '../guard/dead-file-system.ts';
+import type { Layout } from '../layout/layout.ts';
+import type { VolumeSpec } from '../volume.ts';
 
 /** What becomes of one field of a specification when the wish changes under a volume that stands. */
 export interface FieldRule<Spec> {
@@ -30,4 +33,28 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   readonly fields: FieldTable<Spec>;
   /** More pods than one can have it, so what is wanted of it can change while it stands. */
   readonly isShared: boolean;
+  /** What is in it is gone for good when it is taken down. */
+  readonly isDataLost?: true;
+  /** Nobody wanted it: it was found where volumes are, and can only be taken down. */
+  readonly isOrphan?: true;
+  /** It has files that the wish brings, of which a start does not know the generation. */
+  readonly hasContent?: true;
+  /** The pod sees it where it is on this machine anyway: no mount is made for it. */
+  readonly isInPlace?: true;
+  /** Who is asked to set it up; undefined: it is done here, and no call can take effect late. */
+  driver?(spec: Spec): string | undefined;
+  /** Where it is staged for all of its pods; absent: it has no such place. */
+  stagingPath?(spec: Spec, layout: Layout): AbsolutePath | undefined;
+  /** Pods have a device of it and not files. */
+  isDevice?(spec: Spec): boolean;
+  /** How its file system is to be, when that may die by itself; undefined: it has none that is looked at. */
+  fileSystem?(spec: Spec): FileSystemPlace['spec'] | undefined;
+  /** One pod at a time has it. */
+  isForOnePod?(spec: Spec): boolean;
+  /** It is written in its pod: unpublished once, it has ended, and it is never attached. */
+  isInline?(spec: Spec): boolean;
+  /** As it is recorded now: with what records of older versions lack. */
+  completed?(spec: Spec): Spec;
+  /** Only its staging directory tells of it: not even its name is known. */
+  isNameless?(spec: Spec): boolean;
 }

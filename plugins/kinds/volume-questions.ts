@@ -1,0 +1,30 @@
+/** What the floors above ask about a volume, answered by the traits of its kind. */
+import type { AbsolutePath } from '../../mount/host.ts';
+import type { Layout } from '../layout/layout.ts';
+import type { VolumeSpec } from '../volume.ts';
+import { traitsOf } from './kinds.ts';
+
+/** Who is asked to set it up; undefined: it is done here, and no call can take effect late. */
+export function driverOf(spec: VolumeSpec): string | undefined {
+  return traitsOf(spec).driver?.(spec);
+}
+
+/** Where it is staged for all of its pods; undefined: it has no such place. */
+export function stagingPathOf(spec: VolumeSpec, layout: Layout): AbsolutePath | undefined {
+  return traitsOf(spec).stagingPath?.(spec, layout);
+}
+
+/** Pods have a device of it and not files. */
+export function isDevice(spec: VolumeSpec): boolean {
+  return traitsOf(spec).isDevice?.(spec) === true;
+}
+
+/** Written in its pod: unpublished once, it has ended, and it is never attached. */
+export function isInline(spec: VolumeSpec): boolean {
+  return traitsOf(spec).isInline?.(spec) === true;
+}
+
+/** Nobody wanted it: it was found where volumes are, and can only be taken down. */
+export function isOrphan(spec: VolumeSpec): boolean {
+  return traitsOf(spec).isOrphan === true;
+}
