@@ -117,13 +117,36 @@ const EFFECT_FILES =
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 
+const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
+
 test('no effect bypasses the port', () => {
   for (const source of product.filter(({ path }) => !EFFECT_FILES.test(path))) {
     for (const name of source.imports)
       assert.ok(!EFFECT_MODULES.test(name), `${source.path} imports ${name}`);
-    const code = source.text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
-    const call = EFFECT_CALLS.exec(code);
+    const call = EFFECT_CALLS.exec(withoutComments(source.text));
     assert.equal(call, null, `${source.path} calls ${call?.[0]} itself`);
+  }
+});
+
+/** Components of the layout that say what they are wherever they stand. */
+const LAYOUT_NAMES =
+  /kubernetes\.io~|globalmount|vol_data|volume-subpaths|wrapped_|plugins_registry|agent\.lock|source\.json/;
+/** The others count where a path is put together; `volumeDevices` alone is a field of a container. */
+const LAYOUT_WORDS = 'pods|volumes|volumeDevices|plugins|mooring|records|staging|publish';
+const LAYOUT_PATHS = new RegExp(`['"\`/](?:${LAYOUT_WORDS})/`);
+const LAYOUT_CALLS = new RegExp(`\\b(?:below|join)\\([^;]*?['"\`](?:${LAYOUT_WORDS}|kubernetes\\.io)['"\`]`);
+/** What looks like it and is below no root: names of plugins and versions, and the places of the agent's own files. */
+const ON_NO_ROOT = ["'mooring/orphan'", "'mooring/v1'", "'/run/mooring/", "'/etc/mooring/"];
+
+test('only plugins/layout spells the layout on disk', () => {
+  const others = product.filter(({ path }) => !path.startsWith('plugins/layout/'));
+  for (const source of others) {
+    const code = withoutComments(source.text).replaceAll(/(?:from|import\()\s*'[^']+'/g, '');
+    const allowed = ON_NO_ROOT.reduce((text, one) => text.replaceAll(one, "'"), code);
+    for (const spelling of [LAYOUT_NAMES, LAYOUT_PATHS, LAYOUT_CALLS]) {
+      const spelled = spelling.exec(allowed)?.[0];
+      assert.equal(spelled, undefined, `${source.path} spells ${spelled}`);
+    }
   }
 });
 
@@ -177,7 +200,7 @@ const WORST_FILES: Readonly<Record<string, number>> = {
   'mount/broker/fs-group-part.ts': 303,
   'mount/broker/path-device-users.ts': 373,
   'mount/host.ts': 381,
-  'plugins/csi/csi-plugin.ts': 370,
+  'plugins/csi/csi-plugin.ts': 366,
   'plugins/csi/wire/grpc.ts': 327,
   'reconciler/model/actual-state.ts': 399,
   'reconciler/model/tombstone.ts': 306,
@@ -204,7 +227,7 @@ const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'agent/source/manifests/manifest-source.ts': 186,
   'agent/status/status.ts': 154,
   'mount/agent-side/linux-host.ts': 72,
-  'plugins/csi/block/block-places.ts': 132,
+  'plugins/csi/block/block-places.ts': 128,
   'plugins/csi/block/block-publication.ts': 75,
   'plugins/csi/call/volume-call-queue.ts': 67,
   'plugins/csi/csi-plugin.ts': 218,

@@ -2,6 +2,7 @@
 import * as v from 'valibot';
 import { type AbsolutePath, isBelow, parseAbsolutePath } from '../../mount/host.ts';
 import type { LogLevel } from '../../mount/process/log.ts';
+import { takenBelow } from '../../plugins/layout/layout.ts';
 import { isDriverName } from '../../plugins/volume.ts';
 import { warningsAbout } from './config-warning.ts';
 import { type ListenAddress, parseListenAddress } from '../../mount/process/listen-address.ts';
@@ -316,8 +317,7 @@ function contradictions(file: File): readonly ConfigProblem[] {
     problems.push({ key: 'back_off.first_ms', value: shown(file.back_off.first_ms), message });
   }
   for (const key of ['socket', 'manifests'] as const) {
-    for (const folder of ['pods', 'plugins', 'plugins_registry', 'mooring']) {
-      const taken = `${file.root}/${folder}` as AbsolutePath;
+    for (const taken of takenBelow(file.root)) {
       if (file[key] !== taken && !isBelow(file[key], taken)) continue;
       problems.push({
         key,

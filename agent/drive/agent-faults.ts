@@ -4,10 +4,12 @@
  */
 import { join } from 'node:path';
 import { ok, type Result } from '../../mount/failure.ts';
-import type { Host } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
 import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
+import { createLayout } from '../../plugins/layout/layout.ts';
+import type { PodUid } from '../../plugins/volume.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type Agent, createAgent } from '../node/agent.ts';
 import { createChildParser } from '../source/manifests/child-parser.ts';
@@ -106,7 +108,10 @@ interface Story {
 async function setUpAndDown(story: Story): Promise<void> {
   const { life, notes, volume, root, manifests, start, renew } = story;
   const manifest = join(manifests, 'volume.json');
-  const target = join(root, 'pods', POD_UID, 'volumes', 'kubernetes.io~csi', PV, 'mount');
+  const target = createLayout(root as AbsolutePath).csiTarget({
+    pod: { uid: POD_UID as PodUid },
+    specName: PV,
+  });
   const first = await start();
   if (!first.ok) return notes.fail(`the agent does not start: ${first.failure.message}`);
   try {

@@ -1,10 +1,11 @@
 /** The life of the agent process: lock, checks, host, agent, API, and the way out. */
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Cancel } from '../../mount/host.ts';
+import type { AbsolutePath, Cancel } from '../../mount/host.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
+import { createLayout } from '../../plugins/layout/layout.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type Agent, type AgentView, createAgent } from '../node/agent.ts';
 import { createApiServer } from '../api/api-server.ts';
@@ -59,15 +60,15 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const { config, log } = launch;
   log.info('agent starting', { ...BUILD, node: config.nodeName, root: config.root });
   for (const warning of launch.warnings) log.warn('configuration', { warning });
-  const own = below(config.root, 'mooring');
-  const made = launch.makeStateDirectory(own);
+  const layout = createLayout(config.root);
+  const made = launch.makeStateDirectory(layout.own);
   if (!made.ok) return refused(made.failure, EXIT_CODES.configuration);
-  const lock = await takeInstanceLock(below(own, 'agent.lock'));
+  const lock = await takeInstanceLock(layout.agentLock);
   if (!lock.ok) {
     const { code } = lock.failure;
     return refused(lock.failure, code === 'already-running' ? EXIT_CODES.alreadyRunning : EXIT_CODES.failure);
   }
-  const helpers = await waitForHelpers(below(own, 'helpers.lock'));
+  const helpers = await waitForHelpers(layout.helpersLock);
   if (!helpers.ok) return refused(helpers.failure, EXIT_CODES.failure);
   if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
   const { host, parser, closeHost } = await createHost(launch, helpers.value.descriptor);

@@ -340,7 +340,7 @@ function deviceDirectory(layout: Layout, spec: CsiVolumeSpec): VolumeDirectory {
     path: layout.deviceDirectory(spec.driver, spec.volumeHandle),
     mountPoint: layout.stagingPath(spec),
     mountPointMadeBy: 'us',
-    data: { driverName: spec.driver, volumeHandle: spec.volumeHandle, ...seLinuxData(spec) },
+    data: { driver: spec.driver, volumeHandle: spec.volumeHandle, seLinuxContext: spec.seLinuxContext },
   };
 }
 
@@ -354,17 +354,13 @@ function publicationDirectory(
     mountPoint: layout.target(spec, publication),
     mountPointMadeBy: 'driver',
     data: {
-      specVolID: publication.specName,
+      driver: spec.driver,
       volumeHandle: spec.volumeHandle,
-      driverName: spec.driver,
+      specName: publication.specName,
       nodeName,
-      attachmentID: attachmentId(spec.volumeHandle, spec.driver, nodeName),
-      volumeLifecycleMode: spec.lifecycle,
-      ...seLinuxData(spec),
+      attachmentId: attachmentId(spec.volumeHandle, spec.driver, nodeName),
+      lifecycle: spec.lifecycle,
+      seLinuxContext: spec.seLinuxContext,
     },
   };
-}
-
-function seLinuxData({ seLinuxContext }: CsiVolumeSpec): VolumeDirectory['data'] {
-  return seLinuxContext === '' ? {} : { seLinuxMountContext: seLinuxContext };
 }

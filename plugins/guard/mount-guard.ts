@@ -4,7 +4,7 @@
  * of his is taken away.
  */
 import { bounded, done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host, type MountIdentity, parentOf } from '../../mount/host.ts';
+import { type AbsolutePath, type Host, type MountIdentity, parentOf } from '../../mount/host.ts';
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { isProven, nameOfMount, sightOf } from '../../mount/mount-sight.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
@@ -12,7 +12,7 @@ import { isOwnTmpfs } from '../../mount/mounter.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { doubtful } from '../steps.ts';
-import { VOLUME_DATA } from '../layout/volume-data.ts';
+import { volumeDataIn } from '../layout/volume-data.ts';
 import { FOUND_ON_DISK, isBlock, type PublicationSpec, type VolumeSpec } from '../volume.ts';
 
 export interface MountGuardParts {
@@ -97,7 +97,7 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     if (top.fsType !== 'tmpfs' || top.root !== '/') return undefined;
     // Nothing that lasts is kept in memory; what an inline volume's driver mounted has its papers beside it.
     if (spec.lifecycle === 'Persistent' && staged?.device !== top.device) return strangeThere(path, top);
-    const papers = await host.inspect(below(parentOf(path), VOLUME_DATA));
+    const papers = await host.inspect(volumeDataIn(parentOf(path)));
     return papers.ok && papers.value.kind === 'absent' ? strangeThere(path, top) : undefined;
   }
 

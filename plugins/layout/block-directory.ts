@@ -1,6 +1,6 @@
 /** The directories that all publications of a block volume share, and how they go away with the last of them. */
 import { done, type Result } from '../../mount/failure.ts';
-import { below, type Host } from '../../mount/host.ts';
+import type { Host } from '../../mount/host.ts';
 import type { Layout } from './layout.ts';
 import { removeUnlessInUse } from './pod-directory.ts';
 import { removeVolumeData } from './volume-data.ts';
@@ -15,21 +15,19 @@ export async function removeEmptyBlockDirectories(
   layout: Layout,
   specName: string,
 ): Promise<Result<void>> {
-  const { blockDevices } = layout;
-  const volume = below(blockDevices, specName);
-  for (const directory of [below(volume, 'dev'), below(blockDevices, 'publish', specName)]) {
+  const volume = layout.blockVolume(specName);
+  for (const directory of [volume.holds, volume.targets]) {
     const removed = await removeUnlessInUse(host, directory);
     if (!removed.ok) return removed;
     const facts = await host.inspect(directory);
     if (!facts.ok || facts.value.kind !== 'absent') return facts.ok ? done : facts;
   }
   // Empty or not, it may be where a volume is staged that somebody knows.
-  const staging = await host.inspect(below(blockDevices, 'staging', specName));
+  const staging = await host.inspect(volume.stage);
   if (!staging.ok || staging.value.kind !== 'absent') return staging.ok ? done : staging;
-  const data = below(volume, 'data');
-  const forgotten = await removeVolumeData(host, data);
+  const forgotten = await removeVolumeData(host, volume.data);
   if (!forgotten.ok) return forgotten;
-  for (const directory of [data, volume]) {
+  for (const directory of [volume.data, volume.directory]) {
     const removed = await removeUnlessInUse(host, directory);
     if (!removed.ok) return removed;
   }

@@ -1,6 +1,7 @@
 /** The staging directory of a volume, when nothing tells any more whose it was. */
 import { done, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import { GLOBAL_MOUNT } from './component.ts';
 import { removeUnlessInUse } from './pod-directory.ts';
 import { removeVolumeData } from './volume-data.ts';
 
@@ -9,7 +10,7 @@ import { removeVolumeData } from './volume-data.ts';
  * `globalmount`, or one with files in it, keeps everything as it is.
  */
 export async function removeEmptyDeviceDirectory(host: Host, directory: AbsolutePath): Promise<Result<void>> {
-  const mountPoint = await host.removeEmptyDirectory(below(directory, 'globalmount'));
+  const mountPoint = await host.removeEmptyDirectory(below(directory, GLOBAL_MOUNT));
   if (!mountPoint.ok && mountPoint.failure.code !== 'path-missing') return done;
   const forgotten = await removeVolumeData(host, directory);
   return forgotten.ok ? removeUnlessInUse(host, directory) : forgotten;

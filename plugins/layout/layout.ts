@@ -1,9 +1,30 @@
 /**
- * Identity to path and back: the kubelet's layout below its root, bit for bit, so that unmodified CSI drivers work and
- * a kubelet's node can be taken over (D-7; the layout is that of v1.36).
+ * Identity to path, and by owner.ts back: the kubelet's layout below its root, bit for bit, so that unmodified CSI
+ * drivers work and a kubelet's node can be taken over (D-7; the layout is that of v1.36).
  */
 import { createHash } from 'node:crypto';
 import { type AbsolutePath, below } from '../../mount/host.ts';
+import {
+  BLOCK_DATA,
+  BLOCK_HOLDS,
+  BLOCK_STAGES,
+  BLOCK_TARGETS,
+  DEVICES,
+  escapePlugin,
+  GLOBAL_MOUNT,
+  MOUNT,
+  OWN,
+  OWN_FILES,
+  PLUGINS,
+  PODS,
+  RECORDS,
+  REGISTRY,
+  STAGES,
+  VOLUMES,
+  WRAPPED,
+} from './component.ts';
+import { ownerBelow } from './owner.ts';
+import type { PathOwner } from './path-owner.ts';
 import {
   type CsiVolumeSpec,
   isBlock,
@@ -21,39 +42,98 @@ export interface Layout {
   readonly plugins: AbsolutePath;
   /** `<root>/plugins_registry` */
   readonly registry: AbsolutePath;
-  /** `<root>/mooring/records`: ours, beside the kubelet's. */
+  /** `<root>/mooring`: ours, beside the kubelet's. */
+  readonly own: AbsolutePath;
+  /** `<root>/mooring/records` */
   readonly records: AbsolutePath;
   /** `<root>/mooring/source.json`: which directory the wish was read from. */
   readonly source: AbsolutePath;
+  /** `<root>/mooring/agent.lock`: held by the one agent that runs. */
+  readonly agentLock: AbsolutePath;
+  /** `<root>/mooring/helpers.lock`: held by the children of an agent. */
+  readonly helpersLock: AbsolutePath;
+  /** The file of one volume's record. */
+  record(name: string): AbsolutePath;
   podDirectory(pod: PodUid): AbsolutePath;
+  /** The directories below a pod's own; `pod` is its name among the pods' directories, whether it is a uid or not. */
+  podFolders(pod: string): PodFolders;
   /** `pods/<uid>/volumes/<plugin with ~>/<specName>` */
-  volumeDirectory(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
+  volumeDirectory(spec: Pick<VolumeSpec, 'kind'>, publication: PlaceInPod): AbsolutePath;
   /**
-   * `pods/<uid>/plugins/kubernetes.io~empty-dir/<name>`, holding the kubelet's `ready` marker; `name` is the volume's,
-   * and `wrapped_<name>` for a secret or configMap.
+   * `pods/<uid>/plugins/kubernetes.io~empty-dir/<specName>`, holding the kubelet's `ready` marker. For a secret or
+   * configMap the name is `wrapped_<specName>`: the kubelet wraps an emptyDir of that name.
    */
-  readyDirectory(pod: PodUid, name: string): AbsolutePath;
+  readyDirectory(spec: Pick<VolumeSpec, 'kind'>, publication: PlaceInPod): AbsolutePath;
   /**
    * Where the pod sees it: the volume directory, for CSI its `mount`, for a block volume the link
    * `pods/<uid>/volumeDevices/kubernetes.io~csi/<specName>`. hostPath has no place of its own.
    */
-  target(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
+  target(spec: VolumeSpec, publication: PlaceInPod): AbsolutePath;
+  /** `target` of any CSI volume with files. */
+  csiTarget(publication: PlaceInPod): AbsolutePath;
   /** The target_path the driver of a CSI volume is given: `target`, and for a block volume `published`. */
-  driverTarget(spec: CsiVolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
+  driverTarget(spec: CsiVolumeSpec, publication: PlaceInPod): AbsolutePath;
   /** Where the kernel has a mount when it is published: `target`, and for a block volume the `held` file. */
-  mountPoint(spec: VolumeSpec, publication: Pick<PublicationSpec, 'pod' | 'specName'>): AbsolutePath;
+  mountPoint(spec: VolumeSpec, publication: PlaceInPod): AbsolutePath;
+  /** `plugins/kubernetes.io/csi`: a directory for each driver that stages, and `blockDevices`. */
+  readonly stages: AbsolutePath;
+  /** `plugins/kubernetes.io/csi/<driver>` */
+  driverDirectory(driver: string): AbsolutePath;
   /** `plugins/kubernetes.io/csi/<driver>/<sha256hex(volumeHandle)>` */
   deviceDirectory(driver: string, volumeHandle: string): AbsolutePath;
   /** The staging_target_path: its `globalmount`, and for a block volume `…/csi/volumeDevices/staging/<specName>`. */
   stagingPath(spec: StagedSpec): AbsolutePath;
   /** `plugins/kubernetes.io/csi/volumeDevices`: all that block volumes have outside the pods. */
   readonly blockDevices: AbsolutePath;
+  /** `plugins/kubernetes.io/csi/volumeDevices/staging` */
+  readonly blockStages: AbsolutePath;
+  /** `plugins/kubernetes.io/csi/volumeDevices/publish` */
+  readonly blockTargets: AbsolutePath;
+  /** What all publications of the block volume of this name share. */
+  blockVolume(specName: string): BlockVolumeLayout;
   /** The places of one publication of a block volume. */
-  blockPublication(publication: Pick<PublicationSpec, 'pod' | 'specName'>): BlockPublicationLayout;
+  blockPublication(publication: PlaceInPod): BlockPublicationLayout;
+  /** The inverse of all of these, as `ownerBelow`. */
+  ownerOf(path: string): PathOwner | undefined;
+}
+
+/** Where in a pod a volume is. */
+export type PlaceInPod = Pick<PublicationSpec, 'specName'> & {
+  readonly pod: Pick<PublicationSpec['pod'], 'uid'>;
+};
+
+/** Structural directories of a pod: they hold what is the pod's and nothing else. */
+export interface PodFolders {
+  /** `volumes` */
+  readonly volumes: AbsolutePath;
+  /** `volumes/<plugin with ~>` */
+  volumesOf(kind: VolumeSpec['kind']): AbsolutePath;
+  /** `volumeDevices` */
+  readonly devices: AbsolutePath;
+  /** `volumeDevices/kubernetes.io~csi`: the links to the pod's block devices. */
+  readonly links: AbsolutePath;
+  /** `plugins` */
+  readonly plugins: AbsolutePath;
+  /** `plugins/kubernetes.io~empty-dir`: the directories of the readiness markers. */
+  readonly markers: AbsolutePath;
 }
 
 /** What of a CSI volume decides where it is staged. */
 export type StagedSpec = Pick<CsiVolumeSpec, 'driver' | 'volumeHandle' | 'mode' | 'specName'>;
+
+/** Below `plugins/kubernetes.io/csi/volumeDevices`. */
+export interface BlockVolumeLayout {
+  /** `<specName>` */
+  readonly directory: AbsolutePath;
+  /** `<specName>/data`: the directory of the kubelet's vol_data.json. */
+  readonly data: AbsolutePath;
+  /** `<specName>/dev`: the `held` files, by uid of the pod. */
+  readonly holds: AbsolutePath;
+  /** `publish/<specName>`: the targets of the driver, by uid of the pod. */
+  readonly targets: AbsolutePath;
+  /** `staging/<specName>`: the staging_target_path. */
+  readonly stage: AbsolutePath;
+}
 
 /** Below `plugins/kubernetes.io/csi/volumeDevices`, and in the pod. */
 export interface BlockPublicationLayout {
@@ -71,41 +151,53 @@ export function sha256Hex(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** The kubelet escapes `/` in plugin names as `~`. */
-export function escapePlugin(plugin: string): string {
-  return plugin.replaceAll('/', '~');
+/** The directories of the root that the agent manages, or a kubelet does. */
+export function takenBelow(root: AbsolutePath): readonly AbsolutePath[] {
+  return [PODS, PLUGINS, REGISTRY, OWN].map((name) => below(root, name));
 }
 
 export function createLayout(root: AbsolutePath): Layout {
-  const pods = below(root, 'pods');
-  const plugins = below(root, 'plugins');
-  const blockDevices = below(plugins, 'kubernetes.io', 'csi', 'volumeDevices');
+  const pods = below(root, PODS);
+  const plugins = below(root, PLUGINS);
+  const own = below(root, OWN);
+  const records = below(own, RECORDS);
+  const stages = below(plugins, ...STAGES);
+  const blockDevices = below(stages, DEVICES);
   // Asked at every look at a volume, and a digest costs more than the look; a spec is never changed.
   const stagingPaths = new WeakMap<StagedSpec, AbsolutePath>();
   const layout: Layout = {
     root,
     pods,
     plugins,
-    registry: below(root, 'plugins_registry'),
-    records: below(root, 'mooring', 'records'),
-    source: below(root, 'mooring', 'source.json'),
+    registry: below(root, REGISTRY),
+    own,
+    records,
+    source: below(own, OWN_FILES.source),
+    agentLock: below(own, OWN_FILES.agentLock),
+    helpersLock: below(own, OWN_FILES.helpersLock),
+    record: (name) => below(records, name),
     podDirectory: (pod) => below(pods, pod),
-    volumeDirectory: (spec, { pod, specName }) =>
-      below(pods, pod.uid, 'volumes', escapePlugin(SPEC_PLUGIN[spec.kind]), specName),
-    readyDirectory: (pod, name) => below(pods, pod, 'plugins', escapePlugin(SPEC_PLUGIN['empty-dir']), name),
+    podFolders: (pod) => podFoldersIn(below(pods, pod)),
+    volumeDirectory: ({ kind }, { pod, specName }) =>
+      below(pods, pod.uid, VOLUMES, escapePlugin(SPEC_PLUGIN[kind]), specName),
+    readyDirectory: ({ kind }, { pod, specName }) => {
+      const name = kind === 'empty-dir' ? specName : WRAPPED + specName;
+      return below(pods, pod.uid, PLUGINS, escapePlugin(SPEC_PLUGIN['empty-dir']), name);
+    },
     target: (spec, publication) => {
       if (spec.kind === 'host-path') return spec.path;
       if (spec.kind === 'orphan') return spec.path;
       if (isBlock(spec)) return layout.blockPublication(publication).link;
-      const directory = layout.volumeDirectory(spec, publication);
-      return spec.kind === 'csi' ? below(directory, 'mount') : directory;
+      return spec.kind === 'csi' ? layout.csiTarget(publication) : layout.volumeDirectory(spec, publication);
     },
+    csiTarget: (publication) => below(layout.volumeDirectory({ kind: 'csi' }, publication), MOUNT),
     driverTarget: (spec, publication) =>
       spec.mode === 'Block'
         ? layout.blockPublication(publication).published
         : layout.target(spec, publication),
-    deviceDirectory: (driver, volumeHandle) =>
-      below(plugins, 'kubernetes.io', 'csi', driver, sha256Hex(volumeHandle)),
+    stages,
+    driverDirectory: (driver) => below(stages, driver),
+    deviceDirectory: (driver, volumeHandle) => below(stages, driver, sha256Hex(volumeHandle)),
     mountPoint: (spec, publication) =>
       isBlock(spec) ? layout.blockPublication(publication).held : layout.target(spec, publication),
     stagingPath: (spec) => {
@@ -113,18 +205,55 @@ export function createLayout(root: AbsolutePath): Layout {
       if (known !== undefined) return known;
       const path =
         spec.mode === 'Block'
-          ? below(blockDevices, 'staging', spec.specName)
-          : below(layout.deviceDirectory(spec.driver, spec.volumeHandle), 'globalmount');
+          ? layout.blockVolume(spec.specName).stage
+          : below(layout.deviceDirectory(spec.driver, spec.volumeHandle), GLOBAL_MOUNT);
       stagingPaths.set(spec, path);
       return path;
     },
-    blockDevices,
-    blockPublication: ({ pod, specName }) => ({
-      data: below(blockDevices, specName, 'data'),
-      published: below(blockDevices, 'publish', specName, pod.uid),
-      held: below(blockDevices, specName, 'dev', pod.uid),
-      link: below(pods, pod.uid, 'volumeDevices', escapePlugin(SPEC_PLUGIN.csi), specName),
-    }),
+    ...blockLayout(blockDevices, pods),
+    ownerOf: (path) => ownerBelow(root, path),
   };
   return layout;
+}
+
+type BlockLayout = Pick<
+  Layout,
+  'blockDevices' | 'blockStages' | 'blockTargets' | 'blockVolume' | 'blockPublication'
+>;
+
+function blockLayout(blockDevices: AbsolutePath, pods: AbsolutePath): BlockLayout {
+  const blockStages = below(blockDevices, BLOCK_STAGES);
+  const blockTargets = below(blockDevices, BLOCK_TARGETS);
+  return {
+    blockDevices,
+    blockStages,
+    blockTargets,
+    blockVolume: (specName) => ({
+      directory: below(blockDevices, specName),
+      data: below(blockDevices, specName, BLOCK_DATA),
+      holds: below(blockDevices, specName, BLOCK_HOLDS),
+      targets: below(blockTargets, specName),
+      stage: below(blockStages, specName),
+    }),
+    blockPublication: ({ pod, specName }) => ({
+      data: below(blockDevices, specName, BLOCK_DATA),
+      published: below(blockTargets, specName, pod.uid),
+      held: below(blockDevices, specName, BLOCK_HOLDS, pod.uid),
+      link: below(pods, pod.uid, DEVICES, escapePlugin(SPEC_PLUGIN.csi), specName),
+    }),
+  };
+}
+
+function podFoldersIn(directory: AbsolutePath): PodFolders {
+  const volumes = below(directory, VOLUMES);
+  const devices = below(directory, DEVICES);
+  const plugins = below(directory, PLUGINS);
+  return {
+    volumes,
+    volumesOf: (kind) => below(volumes, escapePlugin(SPEC_PLUGIN[kind])),
+    devices,
+    links: below(devices, escapePlugin(SPEC_PLUGIN.csi)),
+    plugins,
+    markers: below(plugins, escapePlugin(SPEC_PLUGIN['empty-dir'])),
+  };
 }

@@ -1,8 +1,8 @@
 /** A pod's directory below the root, and how it goes away with its last volume. */
 import { done, type FailureCode, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
-import { escapePlugin, type Layout } from './layout.ts';
-import { type PodUid, SPEC_PLUGIN } from '../volume.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
+import type { PodUid } from '../volume.ts';
+import type { Layout } from './layout.ts';
 
 /** hostPath has no directory of its own, and an orphan is nobody's. */
 const KINDS_WITH_DIRECTORY = ['csi', 'empty-dir', 'secret', 'config-map'] as const;
@@ -21,14 +21,9 @@ export async function removeEmptyPodDirectories(
   layout: Layout,
   pod: PodUid,
 ): Promise<Result<void>> {
-  const podDirectory = layout.podDirectory(pod);
-  const volumes = below(podDirectory, 'volumes');
-  const devices = below(podDirectory, 'volumeDevices');
-  const links = below(devices, escapePlugin(SPEC_PLUGIN.csi));
-  const plugins = below(podDirectory, 'plugins');
-  const kinds = KINDS_WITH_DIRECTORY.map((kind) => below(volumes, escapePlugin(SPEC_PLUGIN[kind])));
-  const markers = below(plugins, escapePlugin(SPEC_PLUGIN['empty-dir']));
-  for (const directory of [...kinds, volumes, links, devices, markers, plugins, podDirectory]) {
+  const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(pod);
+  const kinds = KINDS_WITH_DIRECTORY.map(volumesOf);
+  for (const directory of [...kinds, volumes, links, devices, markers, plugins, layout.podDirectory(pod)]) {
     const gone = await removeUnlessInUse(host, directory);
     if (!gone.ok) return gone;
   }

@@ -1,27 +1,46 @@
 /** The kubelet's `vol_data.json`: what a directory of a CSI volume says of itself. */
-import type { Result } from '../../mount/failure.ts';
+import { ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import { temporaryPath } from '../../mount/temporary-file.ts';
+import { VOLUME_DATA } from './component.ts';
+import {
+  formatVolumeData,
+  parseVolumeData,
+  type VolumeData,
+  type VolumeDataOwner,
+} from './volume-data-text.ts';
 
-export const VOLUME_DATA = 'vol_data.json';
 const VOLUME_DATA_MODE = 0o644;
+const VOLUME_DATA_BYTES_MAX = 65_536;
 
-export type VolumeData = Readonly<Record<string, string>>;
+/** The file of the directory. */
+export function volumeDataIn(directory: AbsolutePath): AbsolutePath {
+  return below(directory, VOLUME_DATA);
+}
 
-/** Keys in order: the same volume has the same bytes. */
+/** Undefined: the file is missing, empty or damaged. A failure says that it could not be read now. */
+export async function readVolumeData(
+  host: Pick<Host, 'readFile'>,
+  directory: AbsolutePath,
+): Promise<Result<VolumeDataOwner | undefined>> {
+  const content = await host.readFile(volumeDataIn(directory), VOLUME_DATA_BYTES_MAX);
+  if (content.ok) return ok(parseVolumeData(Buffer.from(content.value).toString('utf8')));
+  return content.failure.code === 'path-missing' ? ok(undefined) : content;
+}
+
 export async function writeVolumeData(
   host: Host,
   directory: AbsolutePath,
   data: VolumeData,
 ): Promise<Result<void>> {
-  const content = Buffer.from(`${JSON.stringify(data, Object.keys(data).sort())}\n`);
+  const content = Buffer.from(formatVolumeData(data));
   // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
-  return host.writeFile(below(directory, VOLUME_DATA), content, { mode: VOLUME_DATA_MODE, durable: false });
+  return host.writeFile(volumeDataIn(directory), content, { mode: VOLUME_DATA_MODE, durable: false });
 }
 
-/** With what a write that was cut short leaves. None is success. */
+/** Removes the file, and what a write that was cut short has left of it. A missing file is success. */
 export async function removeVolumeData(host: Host, directory: AbsolutePath): Promise<Result<void>> {
-  const path = below(directory, VOLUME_DATA);
+  const path = volumeDataIn(directory);
   const removed = await host.removeFile(path);
   return removed.ok ? host.removeFile(temporaryPath(path)) : removed;
 }

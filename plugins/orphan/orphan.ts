@@ -6,6 +6,7 @@ import { removeEmptyBlockDirectories } from '../layout/block-directory.ts';
 import { removeHeldFile, removeLeft } from '../csi/block/block-places.ts';
 import { createBlockPublication } from '../csi/block/block-publication.ts';
 import type { Layout } from '../layout/layout.ts';
+import type { PathOwner } from '../layout/path-owner.ts';
 import type { VolumePlugin } from '../plugin.ts';
 import { removeEmptyPodDirectories, removeUnlessInUse } from '../layout/pod-directory.ts';
 import { createPodPlugin } from '../pod/pod-plugin.ts';
@@ -13,24 +14,11 @@ import { inOrder } from '../steps.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
 import {
   FOUND_ON_DISK,
-  isObjectName,
-  parsePodUid,
   publicationKey,
   type PublicationSpec,
   SPEC_PLUGIN,
   type VolumeSpec,
 } from '../volume.ts';
-
-/**
- * The places where the kubelet's layout has mount points (below the root, `*` is one component). Only there is the
- * directory ours to remove: anywhere else it may lie inside somebody's volume (DL-03).
- */
-const MOUNT_POINTS: readonly (readonly string[])[] = [
-  ['pods', '*', 'volumes', '*', '*'],
-  ['pods', '*', 'volumes', 'kubernetes.io~csi', '*', 'mount'],
-  ['pods', '*', 'volume-subpaths', '*', '*', '*'],
-  ['plugins', 'kubernetes.io', 'csi', '*', '*', 'globalmount'],
-];
 
 /**
  * Guarantees: unpublish unmounts until nothing is mounted there, then removes the empty mount point and its empty
@@ -80,13 +68,11 @@ function pathOf(spec: VolumeSpec, layout: Layout): Result<AbsolutePath> {
 
 /** The publication of a block volume whose `held` file is at the path; undefined anywhere else. */
 function blockPublicationAt(path: AbsolutePath, layout: Layout): PublicationSpec | undefined {
-  const { blockDevices } = layout;
-  if (!isBelow(path, blockDevices)) return undefined;
-  const [specName = '', dev, pod = '', ...more] = path.slice(blockDevices.length + 1).split('/');
-  const uid = parsePodUid(pod);
-  if (uid === undefined || dev !== 'dev' || more.length > 0 || !isObjectName(specName)) return undefined;
-  const reference = { uid, name: '', namespace: '', serviceAccount: '' };
-  const key = publicationKey(uid, specName);
+  const owner = layout.ownerOf(path);
+  if (owner?.kind !== 'block-publication' || owner.part !== 'held') return undefined;
+  const { pod, specName } = owner;
+  const reference = { uid: pod, name: '', namespace: '', serviceAccount: '' };
+  const key = publicationKey(pod, specName);
   return { key, pod: reference, specName, readOnly: false, origin: FOUND_ON_DISK };
 }
 
@@ -99,7 +85,7 @@ function cannotClimb(): Result<never> {
 }
 
 async function removeMountPoint(host: Host, layout: Layout, path: AbsolutePath): Promise<Result<void>> {
-  if (!isMountPoint(path, layout.root)) return done;
+  if (!isMountPoint(layout.ownerOf(path))) return done;
   const removed = await removeLeaf(host, path);
   if (!removed.ok) return removed;
   // Beside a CSI mount point: unreadable, or the mount would not be an orphan (k/k#105536).
@@ -120,11 +106,19 @@ async function removeLeaf(host: Host, path: AbsolutePath): Promise<Result<void>>
   return isEmptyFile ? host.removeFile(path) : host.removeEmptyDirectory(path);
 }
 
-function isMountPoint(path: AbsolutePath, root: AbsolutePath): boolean {
-  const components = path.slice(root === '/' ? 1 : root.length + 1).split('/');
-  return MOUNT_POINTS.some(
-    (pattern) =>
-      pattern.length === components.length &&
-      pattern.every((expected, index) => expected === '*' || expected === components[index]),
-  );
+/**
+ * The kubelet's layout has mount points there. Only there is the directory ours to remove: anywhere else it may lie
+ * inside somebody's volume (DL-03).
+ */
+function isMountPoint(owner: PathOwner | undefined): boolean {
+  switch (owner?.kind) {
+    case 'volume':
+      return owner.part === 'directory' || (owner.part === 'mount' && owner.plugin === SPEC_PLUGIN.csi);
+    case 'subpath':
+      return true;
+    case 'stage':
+      return owner.part === 'mount';
+    default:
+      return false;
+  }
 }

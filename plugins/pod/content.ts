@@ -49,7 +49,7 @@ export function createContentPlugin(
       if (!before.ok) return before;
       const mount = await memory.mount({ target, mode: VOLUME_MODE, sizeBytes: VOLUME_BYTES });
       if (!mount.ok) return mount;
-      const marked = await placeReadyMarker(host, readyDirectory(layout, call));
+      const marked = await placeReadyMarker(host, layout.readyDirectory(call.spec, call.publication));
       const group = groupOf(host, target, call);
       const written = marked.ok ? await writeGeneration(host, target, tree.value, group) : marked;
       if (written.ok) return ok({ mount: mount.value });
@@ -62,7 +62,7 @@ export function createContentPlugin(
         () => mounter.unmount(target),
         () => removeOwnLeftovers(host, target),
         () => host.removeEmptyDirectory(target),
-        () => removeReadyMarker(host, readyDirectory(layout, call)),
+        () => removeReadyMarker(host, layout.readyDirectory(call.spec, call.publication)),
         () => removeEmptyPodDirectories(host, layout, call.publication.pod.uid),
       );
     },
@@ -80,11 +80,6 @@ function groupOf(host: Host, path: AbsolutePath, call: PublicationCall): Content
     gid,
     give: () => giveToGroup(host, { volume, path, fsGroup, readOnly: true, progress, stillWanted }),
   };
-}
-
-/** The kubelet wraps an emptyDir of this name. */
-function readyDirectory(layout: Layout, { publication }: PublicationCall) {
-  return layout.readyDirectory(publication.pod.uid, `wrapped_${publication.specName}`);
 }
 
 function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Result<ContentDirectory> {

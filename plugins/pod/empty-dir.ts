@@ -33,7 +33,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
   function placeOf({ spec, publication }: PublicationCall): Result<Place> {
     if (spec.kind !== 'empty-dir') return notOurs(spec.kind);
     const target = layout.volumeDirectory(spec, publication);
-    return ok({ spec, target, ready: layout.readyDirectory(publication.pod.uid, publication.specName) });
+    return ok({ spec, target, ready: layout.readyDirectory(spec, publication) });
   }
 
   return createPodPlugin({

@@ -2,19 +2,12 @@
 import { nameBegun } from '../../mount/temporary-file.ts';
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
-import { below } from '../../mount/host.ts';
+import { readVolumeData } from '../../plugins/layout/volume-data.ts';
+import type { VolumeDataOwner } from '../../plugins/layout/volume-data-text.ts';
 import { isDriverName } from '../../plugins/volume.ts';
 import type { UnreadPlace } from './unattributed-mounts.ts';
 
 const ENTRIES_MAX = 100_000;
-const VOL_DATA_BYTES_MAX = 65_536;
-
-export interface VolumeData {
-  readonly driver: string;
-  readonly volumeHandle: string;
-  /** `Ephemeral`: written inline in its pod, neither attached nor staged. */
-  readonly lifecycle: 'Persistent' | 'Ephemeral';
-}
 
 export interface DiskReader {
   /** Sorted, without those that begin with a dot; empty when the directory is missing or cannot be read. */
@@ -23,7 +16,7 @@ export interface DiskReader {
   namesBegun(directory: AbsolutePath): Promise<readonly string[]>;
   exists(path: AbsolutePath): Promise<boolean>;
   /** `nothing`: missing, empty or damaged, as after a power cut (k/k#108217). `unknown`: it could not be read now. */
-  volData(directory: AbsolutePath): Promise<VolumeData | 'nothing' | 'unknown'>;
+  volData(directory: AbsolutePath): Promise<VolumeDataOwner | 'nothing' | 'unknown'>;
   /** False once anything could not be read. */
   complete(): boolean;
   /** Directories and files that could not be looked at, each with its path as blocker. */
@@ -62,10 +55,9 @@ export function createDiskReader(host: Host): DiskReader {
       return !facts.ok || facts.value.kind !== 'absent';
     },
     async volData(directory) {
-      const content = await host.readFile(below(directory, 'vol_data.json'), VOL_DATA_BYTES_MAX);
-      if (content.ok) return parseVolumeData(Buffer.from(content.value).toString('utf8')) ?? 'nothing';
-      if (content.failure.code === 'path-missing') return 'nothing';
-      unreadPapers.push({ directory, failure: { ...content.failure, blocker: directory } });
+      const data = await readVolumeData(host, directory);
+      if (data.ok) return data.value !== undefined && isUsable(data.value) ? data.value : 'nothing';
+      unreadPapers.push({ directory, failure: { ...data.failure, blocker: directory } });
       return 'unknown';
     },
     complete: () => unlisted.length === 0 && unreadPapers.length === 0,
@@ -78,15 +70,6 @@ export function createDiskReader(host: Host): DiskReader {
   };
 }
 
-function parseVolumeData(text: string): VolumeData | undefined {
-  try {
-    const data: unknown = JSON.parse(text);
-    if (typeof data !== 'object' || data === null) return undefined;
-    const { driverName: driver, volumeHandle, volumeLifecycleMode } = data as Record<string, unknown>;
-    if (typeof driver !== 'string' || typeof volumeHandle !== 'string') return undefined;
-    const lifecycle = volumeLifecycleMode === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
-    return isDriverName(driver) && volumeHandle !== '' ? { driver, volumeHandle, lifecycle } : undefined;
-  } catch {
-    return undefined;
-  }
+function isUsable({ driver, volumeHandle }: VolumeDataOwner): boolean {
+  return isDriverName(driver) && volumeHandle !== '';
 }

@@ -3,23 +3,15 @@
  * our bind of it, the staging directory. One of them is enough to find it. When its vol_data.json says nothing any
  * more, nobody knows whose volume it was: what is left of it in a pod is an orphan and can only be taken down.
  */
-import { below, type Host } from '../../mount/host.ts';
-import { escapePlugin, type Layout } from '../../plugins/layout/layout.ts';
+import type { Host } from '../../mount/host.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import { isBlockVolumeName } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyBlockDirectories } from '../../plugins/layout/block-directory.ts';
 import { removeUnlessInUse } from '../../plugins/layout/pod-directory.ts';
-import {
-  isBlock,
-  isObjectName,
-  parsePodUid,
-  type PublicationSpec,
-  SPEC_PLUGIN,
-} from '../../plugins/volume.ts';
+import { isBlock, parsePodUid, type PublicationSpec } from '../../plugins/volume.ts';
 import type { ActualState } from '../model/actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
 import { type Finds, foundCsiSpec, foundPublication, orphanSpec } from './reconstructed.ts';
-
-/** Directories beside those of the volumes; no volume has such a name, and what is in them is not its. */
-const SHARED_NAMES: ReadonlySet<string> = new Set(['staging', 'publish']);
 
 /** By the name of the volume, the pods that have anything of it; none: only its shared directories are left. */
 export type BlockPlaces = ReadonlyMap<string, ReadonlySet<string>>;
@@ -31,17 +23,17 @@ export async function listBlockPlaces(
   pods: readonly string[],
 ): Promise<BlockPlaces> {
   const places = new Map<string, Set<string>>();
-  for (const directory of [layout.blockDevices, below(layout.blockDevices, 'publish')])
+  for (const directory of [layout.blockDevices, layout.blockTargets])
     for (const specName of await disk.names(directory))
-      if (isVolumeName(specName)) places.set(specName, new Set());
+      if (isBlockVolumeName(specName)) places.set(specName, new Set());
   for (const [specName, ofVolume] of places) {
-    for (const pod of await disk.names(below(layout.blockDevices, 'publish', specName))) ofVolume.add(pod);
-    for (const pod of await disk.namesBegun(below(layout.blockDevices, specName, 'dev'))) ofVolume.add(pod);
+    const { targets, holds } = layout.blockVolume(specName);
+    for (const pod of await disk.names(targets)) ofVolume.add(pod);
+    for (const pod of await disk.namesBegun(holds)) ofVolume.add(pod);
   }
   for (const pod of pods) {
-    const links = below(layout.pods, pod, 'volumeDevices', escapePlugin(SPEC_PLUGIN.csi));
-    for (const specName of await disk.names(links))
-      if (isVolumeName(specName)) places.set(specName, (places.get(specName) ?? new Set()).add(pod));
+    for (const specName of await disk.names(layout.podFolders(pod).links))
+      if (isBlockVolumeName(specName)) places.set(specName, (places.get(specName) ?? new Set()).add(pod));
   }
   return places;
 }
@@ -92,14 +84,13 @@ export async function scanBlockStaging(
   { places, tidies }: { readonly places: BlockPlaces; readonly tidies: boolean },
 ): Promise<void> {
   const { host, layout, known } = scan;
-  const staging = below(layout.blockDevices, 'staging');
   const explained = stagedNames(known);
-  const volumeData = (specName: string) => disk.volData(below(layout.blockDevices, specName, 'data'));
-  for (const specName of await disk.names(staging)) {
-    if (!isVolumeName(specName) || explained.has(specName)) continue;
+  const volumeData = (specName: string) => disk.volData(layout.blockVolume(specName).data);
+  for (const specName of await disk.names(layout.blockStages)) {
+    if (!isBlockVolumeName(specName) || explained.has(specName)) continue;
     const data = await volumeData(specName);
     if (data === 'nothing' && tidies) {
-      await removeUnlessInUse(host, below(staging, specName));
+      await removeUnlessInUse(host, layout.blockVolume(specName).stage);
       await removeEmptyBlockDirectories(host, layout, specName);
     }
     if (typeof data !== 'string') finds.staged(foundCsiSpec(data, specName, 'Block'));
@@ -125,8 +116,4 @@ function stagedNames(known: ActualState): ReadonlySet<string> {
   for (const { spec, staged } of known.values())
     if (isBlock(spec) && staged.kind !== 'absent') names.add(spec.specName);
   return names;
-}
-
-function isVolumeName(name: string): boolean {
-  return isObjectName(name) && !SHARED_NAMES.has(name);
 }

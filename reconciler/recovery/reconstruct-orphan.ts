@@ -2,13 +2,14 @@
 import { temporaryPath } from '../../mount/temporary-file.ts';
 import type { Failure } from '../../mount/failure.ts';
 import { hiddenBelow, strangerFailure } from '../../mount/ground.ts';
-import { type AbsolutePath, below, type Host, isBelow, parentOf } from '../../mount/host.ts';
+import { type AbsolutePath, type Host, isBelow, parentOf } from '../../mount/host.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
 import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
+import type { PodVolumeOwner } from '../../plugins/layout/path-owner.ts';
 import {
   isBlock,
-  parsePodUid,
   type PublicationSpec,
+  SPEC_PLUGIN,
   type VolumeId,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
@@ -42,18 +43,20 @@ export function findOrphans(
     if (by !== undefined || [first, ...more].some((one) => one !== undefined && hiding.has(one))) continue;
     // Its papers may tell whose it is as soon as they can be read.
     if (unread.some(({ path }) => isBelow(target, path))) continue;
-    const place = ORPHAN_PLACE.exec(
-      target.startsWith(`${layout.pods}/`) ? target.slice(layout.pods.length) : '',
-    );
-    const uid = parsePodUid(place?.[1] ?? '');
-    const specName = place?.[2];
-    if (uid === undefined || specName === undefined) continue;
-    finds.place(orphanSpec(target), false, foundPublication(uid, specName));
+    const place = volumeAt(target, layout);
+    if (place !== undefined) {
+      finds.place(orphanSpec(target), false, foundPublication(place.pod, place.specName));
+    }
   }
   return covered;
 }
 
-const ORPHAN_PLACE = /^\/([^/]+)\/volumes\/[^/]+\/([^/]+)(?:\/mount)?$/;
+/** The volume of a pod whose directory, or the place in it where a driver mounts, is at the path. */
+function volumeAt(path: AbsolutePath, layout: Layout): PodVolumeOwner | undefined {
+  const owner = layout.ownerOf(path);
+  const isPlace = owner?.kind === 'volume' && (owner.part === 'directory' || owner.part === 'mount');
+  return isPlace ? owner : undefined;
+}
 
 /** Mount points in the places of volumes, staged or in pods, that none of the volumes explains. */
 function unexplained(
@@ -76,7 +79,7 @@ function unexplained(
   const isExplained = (path: AbsolutePath, directory: AbsolutePath): boolean => {
     return isBelow(path, directory) && (explained.has(path) || isExplained(parentOf(path), directory));
   };
-  const places = [layout.pods, below(layout.plugins, 'kubernetes.io', 'csi')];
+  const places = [layout.pods, layout.stages];
   const targets = new Set(table.entries.map(({ target }) => target));
   return [...targets].filter((target) => {
     const within = places.find((directory) => isBelow(target, directory));
@@ -115,7 +118,9 @@ function pathsOf(
   place: PublicationSpec | undefined,
   layout: Layout,
 ): readonly AbsolutePath[] {
-  if (isBelow(path, layout.pods)) return path.endsWith('/mount') ? [path, parentOf(path)] : [path];
+  if (isBelow(path, layout.pods)) {
+    return volumeAt(path, layout)?.part === 'mount' ? [path, parentOf(path)] : [path];
+  }
   if (place === undefined) return [path];
   const { held, published, link } = layout.blockPublication(place);
   return [held, temporaryPath(held), published, link];
@@ -133,7 +138,7 @@ export async function unknownPlaces(
 ): Promise<UnknownPlaces> {
   const unread = [...disk.unlisted()];
   const mounts: UnknownMount[] = [];
-  const isPlace = (path: AbsolutePath): boolean => CSI_PLACE.test(path.slice(layout.pods.length));
+  const isPlace = (path: AbsolutePath): boolean => volumeAt(path, layout)?.plugin === SPEC_PLUGIN.csi;
   for (const { directory, failure } of disk.unreadPapers()) {
     if (!isBelow(directory, layout.pods)) unread.push(failure);
     else mounts.push(...mountsAt(table, ({ target }) => isBelow(target, directory)));
@@ -152,8 +157,6 @@ export async function unknownPlaces(
   }
   return { mounts, unread, table };
 }
-
-const CSI_PLACE = /^\/[^/]+\/volumes\/kubernetes\.io~csi\/[^/]+(?:\/mount)?$/;
 
 const NOTHING_TELLS: Failure = {
   code: 'mount-foreign',

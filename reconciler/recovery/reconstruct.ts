@@ -8,11 +8,13 @@
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { below, type Host } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
-import { escapePlugin, type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
+import { unescapePlugin } from '../../plugins/layout/component.ts';
+import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
+import { markedBy } from '../../plugins/layout/owner.ts';
+import { isStagingDriver } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyDeviceDirectory } from '../../plugins/layout/device-directory.ts';
 import { removeEmptyPodDirectories } from '../../plugins/layout/pod-directory.ts';
 import {
-  isDriverName,
   isObjectName,
   parsePodUid,
   podVolumeId,
@@ -168,15 +170,16 @@ async function scanPod(
   table: MountTable,
   covered: UnreadPlace[],
 ): Promise<void> {
-  const volumes = below(layout.podDirectory(pod), 'volumes');
-  for (const plugin of await disk.names(volumes)) {
-    const kind = KIND_OF_DIRECTORY.get(plugin);
+  const { volumes, volumesOf } = layout.podFolders(pod);
+  for (const name of await disk.names(volumes)) {
+    const kind = KIND_OF_PLUGIN.get(unescapePlugin(name));
     if (kind === undefined) continue;
-    for (const specName of await disk.names(below(volumes, plugin))) {
+    for (const specName of await disk.names(volumesOf(kind))) {
       if (!isObjectName(specName)) continue;
       const publication = foundPublication(pod, specName);
-      const directory = below(volumes, plugin, specName);
-      const stranger = ground.strangerOver(table, kind === 'csi' ? below(directory, 'mount') : directory);
+      const directory = layout.volumeDirectory({ kind }, publication);
+      const mountPoint = kind === 'csi' ? layout.csiTarget(publication) : directory;
+      const stranger = ground.strangerOver(table, mountPoint);
       if (stranger !== undefined) {
         if (!finds.isKnownPlace(publication.key)) {
           covered.push({ path: directory, failure: strangerFailure(directory, stranger) });
@@ -184,15 +187,15 @@ async function scanPod(
         continue;
       }
       if (kind !== 'csi') {
-        const isMounted = table.named(below(volumes, plugin, specName)).length > 0;
+        const isMounted = table.named(directory).length > 0;
         finds.place(localSpec(kind, pod, specName, isMounted), false, publication);
         continue;
       }
       if (finds.isKnownPlace(publication.key)) continue;
-      const data = await disk.volData(below(volumes, plugin, specName));
+      const data = await disk.volData(directory);
       if (data === 'unknown') continue;
       if (data === 'nothing') {
-        finds.place(orphanSpec(below(volumes, plugin, specName, 'mount')), false, publication);
+        finds.place(orphanSpec(mountPoint), false, publication);
         continue;
       }
       const { driver, volumeHandle, lifecycle } = data;
@@ -204,14 +207,11 @@ async function scanPod(
   await scanMarkers(disk, layout, pod, finds);
 }
 
-const WRAPPED = 'wrapped_';
-
 /** The kubelet's readiness markers outlive their volume when a crash comes between the two. */
 async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds: Finds): Promise<void> {
-  const markers = below(layout.podDirectory(pod), 'plugins', escapePlugin(SPEC_PLUGIN['empty-dir']));
-  for (const marker of await disk.names(markers)) {
-    const kind = marker.startsWith(WRAPPED) ? 'secret' : 'empty-dir';
-    const specName = kind === 'secret' ? marker.slice(WRAPPED.length) : marker;
+  for (const marker of await disk.names(layout.podFolders(pod).markers)) {
+    const { specName, isWrapped } = markedBy(marker);
+    const kind = isWrapped ? 'secret' : 'empty-dir';
     const publication = foundPublication(pod, specName);
     if (!isObjectName(specName) || finds.isKnownPlace(publication.key)) continue;
     // Secret or configMap: with the volume gone there is no telling, and they come down alike.
@@ -223,13 +223,12 @@ async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds:
  unless an unknown publication may be its volume's. */
 async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds, tidies: boolean): Promise<void> {
   const { host, layout, known } = scan;
-  const drivers = below(layout.plugins, 'kubernetes.io', 'csi');
-  for (const driver of await disk.names(drivers)) {
-    if (!isDriverName(driver) || driver === 'volumeDevices' || driver === 'pv') continue;
-    const hashes = await disk.names(below(drivers, driver));
+  for (const driver of await disk.names(layout.stages)) {
+    if (!isStagingDriver(driver)) continue;
+    const hashes = await disk.names(layout.driverDirectory(driver));
     const explained = stagedHashes(known, driver);
     for (const hash of hashes.filter((one) => !explained.has(one))) {
-      const directory = below(drivers, driver, hash);
+      const directory = below(layout.driverDirectory(driver), hash);
       const data = await disk.volData(directory);
       if (data === 'nothing' && tidies) await removeEmptyDeviceDirectory(host, directory);
       if (typeof data === 'string' || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash)
@@ -248,11 +247,8 @@ function stagedHashes(known: ActualState, driver: string): ReadonlySet<string> {
   return hashes;
 }
 
-const KIND_OF_DIRECTORY: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan' | 'host-path'>> = new Map(
-  (['csi', 'empty-dir', 'secret', 'config-map'] as const).map((kind) => [
-    escapePlugin(SPEC_PLUGIN[kind]),
-    kind,
-  ]),
+const KIND_OF_PLUGIN: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan' | 'host-path'>> = new Map(
+  (['csi', 'empty-dir', 'secret', 'config-map'] as const).map((kind) => [SPEC_PLUGIN[kind], kind]),
 );
 
 function localSpec(

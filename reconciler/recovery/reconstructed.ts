@@ -1,6 +1,7 @@
 /** Volumes and places found on disk that nothing is known of, as they are gathered. */
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
+import type { VolumeDataOwner } from '../../plugins/layout/volume-data-text.ts';
 import {
   CSI_DEFAULTS,
   type CsiVolumeSpec,
@@ -24,7 +25,6 @@ import {
   wasAbsent,
 } from '../model/actual-state.ts';
 import { latePlaces } from '../model/tombstone.ts';
-import type { VolumeData } from './disk-reader.ts';
 
 /** What was found so far, with what is known already. */
 export interface Finds {
@@ -102,7 +102,7 @@ export function foundPublication(uid: PodUid, specName: string): PublicationSpec
 }
 
 /** What of a CSI volume its vol_data.json tells; the rest only matters on the way up. */
-export function foundCsiSpec(data: VolumeData, specName: string, mode: VolumeMode): CsiVolumeSpec {
+export function foundCsiSpec(data: VolumeDataOwner, specName: string, mode: VolumeMode): CsiVolumeSpec {
   const { driver, volumeHandle, lifecycle } = data;
   return {
     kind: 'csi',

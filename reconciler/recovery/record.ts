@@ -7,7 +7,7 @@
  */
 import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { FIRM_GROUND, type Ground } from '../../mount/ground.ts';
-import { below, type Host, type MountIdentity } from '../../mount/host.ts';
+import type { Host, MountIdentity } from '../../mount/host.ts';
 import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import {
@@ -223,7 +223,7 @@ export function createRecordStore(
   }
 
   async function write(name: string, text: string | undefined): Promise<Result<Written>> {
-    const path = below(layout.records, name);
+    const path = layout.record(name);
     const place = await host.mountPlaceOf(path);
     const grounded = place.ok ? await ground.refuseStranger(path, place.value.within) : place;
     postponed.delete(name);

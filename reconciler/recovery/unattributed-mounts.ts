@@ -3,7 +3,7 @@
  * are. Pure. The kernel tells by the file system: a bind of what is staged has its device.
  */
 import type { Failure } from '../../mount/failure.ts';
-import { type AbsolutePath, below, isBelow } from '../../mount/host.ts';
+import { type AbsolutePath, isBelow } from '../../mount/host.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
@@ -43,7 +43,7 @@ function mayHaveIn(pod: PodUid, path: AbsolutePath, layout: Layout): boolean {
   const shared = layout.blockDevices;
   const isIn = (directory: AbsolutePath): boolean => path === directory || isBelow(path, directory);
   const isAbove = isBelow(own, path) || isBelow(shared, path);
-  return isAbove || isIn(own) || (isIn(shared) && !isIn(below(shared, 'staging')));
+  return isAbove || isIn(own) || (isIn(shared) && !isIn(layout.blockStages));
 }
 
 /** What a volume was seen staged from, by belief and by the kernel. */

@@ -7,7 +7,8 @@ import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, type DeviceNumber, type Host, parentOf } from '../../../mount/host.ts';
 import { removeEmptyBlockDirectories } from '../../layout/block-directory.ts';
 import type { Layout } from '../../layout/layout.ts';
-import { VOLUME_DATA, writeVolumeData } from '../../layout/volume-data.ts';
+import { isReservedVolumeName } from '../../layout/stage-owner.ts';
+import { readVolumeData, writeVolumeData } from '../../layout/volume-data.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../../volume.ts';
 import { createCallLanes } from '../call/volume-call-queue.ts';
 import {
@@ -20,11 +21,8 @@ import {
 
 /** The kubelet's, of the file a device is bound to. */
 const HELD_FILE_MODE = 0o640;
-const VOLUME_DATA_BYTES_MAX = 65_536;
 /** More than a driver leaves behind by mistake. */
 const LEFTOVERS_MAX = 64;
-/** Directories beside those of the volumes: a volume of that name would lie in them. */
-const RESERVED_NAMES: ReadonlySet<string> = new Set(['staging', 'publish']);
 
 export interface BlockPlaces {
   staging(spec: CsiVolumeSpec): Place;
@@ -39,8 +37,6 @@ export interface BlockPlaces {
 export function createBlockPlaces(host: Host, layout: Layout, nodeName: string): BlockPlaces {
   const lanes = createCallLanes();
 
-  const dataDirectory = (specName: string): AbsolutePath => below(layout.blockDevices, specName, 'data');
-
   function alone<T>(specName: string, act: () => Promise<T>): Promise<T> {
     return lanes.run(specName, 'alone', act);
   }
@@ -50,7 +46,7 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
 
   /** The places go by the name of the PersistentVolume: another volume that had that name may not be down yet. */
   async function refuseForeign(spec: CsiVolumeSpec): Promise<Result<void>> {
-    if (RESERVED_NAMES.has(spec.specName)) {
+    if (isReservedVolumeName(spec.specName)) {
       const message = `a block volume cannot be named "${spec.specName}": its places would be those of all volumes`;
       return fail({ code: 'spec-invalid', message, effect: 'none' });
     }
@@ -66,23 +62,21 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
 
   /** Driver and handle that vol_data.json names; undefined when it says nothing. */
   async function ownerOf(specName: string): Promise<Result<string | undefined>> {
-    const file = below(dataDirectory(specName), VOLUME_DATA);
-    const content = await host.readFile(file, VOLUME_DATA_BYTES_MAX);
-    if (!content.ok) return content.failure.code === 'path-missing' ? ok(undefined) : content;
-    return ok(ownerIn(Buffer.from(content.value).toString('utf8')));
+    const data = await readVolumeData(host, layout.blockVolume(specName).data);
+    return data.ok ? ok(data.value && handleOf(data.value)) : data;
   }
 
   async function writeData(spec: CsiVolumeSpec): Promise<Result<void>> {
-    const directory = dataDirectory(spec.specName);
+    const directory = layout.blockVolume(spec.specName).data;
     const made = await makeDirectory(host, directory);
     if (!made.ok) return made;
     const { specName, volumeHandle, driver } = spec;
     return writeVolumeData(host, directory, {
-      specVolID: specName,
+      driver,
       volumeHandle,
-      driverName: driver,
+      specName,
       nodeName,
-      attachmentID: attachmentId(volumeHandle, driver, nodeName),
+      attachmentId: attachmentId(volumeHandle, driver, nodeName),
     });
   }
 
@@ -256,19 +250,6 @@ function named(path: AbsolutePath, removed: Result<void>): Result<void> {
   return removed.ok ? removed : fail({ blocker: path, ...removed.failure, effect: 'unknown' });
 }
 
-function handleOf({ driver, volumeHandle }: CsiVolumeSpec): string {
+function handleOf({ driver, volumeHandle }: Pick<CsiVolumeSpec, 'driver' | 'volumeHandle'>): string {
   return `${driver}^${volumeHandle}`;
-}
-
-function ownerIn(text: string): string | undefined {
-  try {
-    const data: unknown = JSON.parse(text);
-    if (typeof data !== 'object' || data === null) return undefined;
-    const { driverName, volumeHandle } = data as Record<string, unknown>;
-    return typeof driverName === 'string' && typeof volumeHandle === 'string'
-      ? `${driverName}^${volumeHandle}`
-      : undefined;
-  } catch {
-    return undefined;
-  }
 }

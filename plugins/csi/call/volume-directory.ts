@@ -2,7 +2,8 @@
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../../mount/host.ts';
 import { sha256Hex } from '../../layout/layout.ts';
-import { removeVolumeData, type VolumeData, writeVolumeData } from '../../layout/volume-data.ts';
+import { removeVolumeData, writeVolumeData } from '../../layout/volume-data.ts';
+import type { VolumeData } from '../../layout/volume-data-text.ts';
 
 const DIRECTORY_MODE = 0o750;
 

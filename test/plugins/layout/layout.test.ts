@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AbsolutePath } from '../../../mount/host.ts';
-import { createLayout, escapePlugin, sha256Hex } from '../../../plugins/layout/layout.ts';
+import { escapePlugin, unescapePlugin } from '../../../plugins/layout/component.ts';
+import { createLayout, sha256Hex } from '../../../plugins/layout/layout.ts';
 import { CSI_DEFAULTS, type CsiVolumeSpec, csiVolumeId, type VolumeId } from '../../../plugins/volume.ts';
 import { callOf, content, emptyDir, POD } from '../local-world.ts';
 
@@ -37,10 +38,10 @@ test("a pod's volumes lie where the kubelet has them", () => {
   }
   const inPod = { ...publication, specName: 'pvc-1' };
   assert.equal(layout.target(CSI, inPod), `${POD_DIRECTORY}/volumes/kubernetes.io~csi/pvc-1/mount`);
-  assert.equal(
-    layout.readyDirectory(POD, 'wrapped_x'),
-    `${POD_DIRECTORY}/plugins/kubernetes.io~empty-dir/wrapped_x`,
-  );
+  const markers = `${POD_DIRECTORY}/plugins/kubernetes.io~empty-dir`;
+  assert.equal(layout.readyDirectory(emptyDir('disk'), publication), `${markers}/settings`);
+  for (const kind of ['secret', 'config-map'] as const)
+    assert.equal(layout.readyDirectory(content(kind), publication), `${markers}/wrapped_settings`);
 });
 
 test('9.3: a block volume lies where the kubelet has it, and its pod finds a link', () => {
@@ -85,7 +86,10 @@ test('a name that is no path component never becomes a path', () => {
       () => layout.volumeDirectory(emptyDir('disk'), { ...publication, specName }),
       /broken invariant/,
     );
-    assert.throws(() => layout.readyDirectory(POD, specName), /broken invariant/);
+    assert.throws(
+      () => layout.readyDirectory(emptyDir('disk'), { ...publication, specName }),
+      /broken invariant/,
+    );
     assert.throws(() => layout.deviceDirectory(specName, 'handle'), /broken invariant/);
   }
 });
@@ -93,4 +97,5 @@ test('a name that is no path component never becomes a path', () => {
 test('plugin names are escaped as the kubelet does', () => {
   assert.equal(escapePlugin('kubernetes.io/empty-dir'), 'kubernetes.io~empty-dir');
   assert.equal(escapePlugin('a/b/c'), 'a~b~c');
+  assert.equal(unescapePlugin('a~b~c'), 'a/b/c');
 });

@@ -14,8 +14,9 @@ import {
 import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
-import { type ActualState, begin, learn } from '../../../reconciler/model/actual-state.ts';
+import { type ActualState, begin, learn, RESTARTED } from '../../../reconciler/model/actual-state.ts';
 import { findUnrecorded, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
+import { foundPublication, orphanSpec } from '../../../reconciler/recovery/reconstructed.ts';
 import { line, ROOT_MOUNT } from '../../mount/mount-lines.ts';
 import { actual, csi, DRIVER, place } from '../world.ts';
 
@@ -169,6 +170,26 @@ test('a place whose papers could be read only when it was gone is no orphan', as
   host.readFile = readFile;
   host.inspect = inspect;
   assert.equal((await scan(host))[0]?.spec.kind, 'orphan');
+});
+
+test('an orphan whose volume is called mount is gone, though other volumes of its plugin are there', async () => {
+  const plugin = '/state/pods/web/volumes/kubernetes.io~secret';
+  const path = `${plugin}/mount` as AbsolutePath;
+  const spec = foundPublication('web' as PodUid, 'mount');
+  const orphan = {
+    ...actual('x', {}),
+    spec: orphanSpec(path),
+    publications: new Map([
+      [spec.key, { spec, presence: RESTARTED, generation: undefined, mount: undefined }],
+    ]),
+  };
+  const known = new Map([[orphan.spec.id, orphan]]);
+  const host = disk({ [`${plugin}/other/file`]: '' });
+  const finds = await findUnrecorded(
+    { host, layout, ground: FIRM_GROUND, known, isWanted: () => true },
+    'whole',
+  );
+  assert.deepEqual(finds.gone, [orphan.spec.id]);
 });
 
 test('an orphan of which nothing is there any more is told as gone', async () => {

@@ -1,0 +1,55 @@
+/**
+ * The components of the layout that name no pod, volume or driver. They are the kubelet's, except for those of
+ * `mooring`. Only this folder spells them (test/tidy.test.ts).
+ */
+
+/** The directories that the root itself has. */
+export const PODS = 'pods';
+export const PLUGINS = 'plugins';
+export const REGISTRY = 'plugins_registry';
+export const OWN = 'mooring';
+
+/** The directories and files of `mooring`. */
+export const RECORDS = 'records';
+export const OWN_FILES = {
+  source: 'source.json',
+  agentLock: 'agent.lock',
+  helpersLock: 'helpers.lock',
+} as const;
+
+/** The directories of a pod, beside its `plugins`. */
+export const VOLUMES = 'volumes';
+export const DEVICES = 'volumeDevices';
+export const SUBPATHS = 'volume-subpaths';
+
+/** The way from `plugins` to what CSI drivers stage. */
+export const STAGES = ['kubernetes.io', 'csi'] as const;
+
+/** In the directory of a staged volume, and in the directory of a published one: where the driver mounts. */
+export const GLOBAL_MOUNT = 'globalmount';
+export const MOUNT = 'mount';
+
+/** The directories that block volumes share, in the `volumeDevices` beside those of the drivers. */
+export const BLOCK_STAGES = 'staging';
+export const BLOCK_TARGETS = 'publish';
+/** The directories that each block volume has there. */
+export const BLOCK_DATA = 'data';
+export const BLOCK_HOLDS = 'dev';
+
+/** Where kubelets before v1.24 staged volumes: it lies where the directory of a driver of that name would. */
+export const OLD_STAGES = 'pv';
+
+export const VOLUME_DATA = 'vol_data.json';
+
+/** The name of a readiness marker begins with it when the marker is of a secret or configMap. */
+export const WRAPPED = 'wrapped_';
+
+/** The kubelet escapes `/` in plugin names as `~`. */
+export function escapePlugin(plugin: string): string {
+  return plugin.replaceAll('/', '~');
+}
+
+/** Undoes `escapePlugin` for the names that plugins have: none has a `~`. */
+export function unescapePlugin(directory: string): string {
+  return directory.replaceAll('~', '/');
+}
