@@ -9,7 +9,7 @@ import { type ApiAnswer, refusal } from './api-answer.ts';
 import { type ChangesParts, createChanges, WATCHERS_MAX } from './api-changes.ts';
 import { explain } from '../status/explain.ts';
 import { createManifestApi } from './manifest-api.ts';
-import type { ManifestKeeper } from '../source/manifests/manifest-keeper.ts';
+import type { ManifestKeeper } from '../source/manifest-keeper.ts';
 import { METRICS_CONTENT_TYPE } from '../status/metrics.ts';
 import { printable } from '../../mount/text/printable.ts';
 import { createQuarantineApi, type QuarantineKeeper } from './quarantine-api.ts';

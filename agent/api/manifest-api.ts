@@ -2,7 +2,7 @@
 import type { PodReference } from '../../plugins/volume.ts';
 import { type ApiAnswer, refusal } from './api-answer.ts';
 import { manifestsDocument, type ManifestsChangeDocument } from '../status/manifest-document.ts';
-import { type ManifestKeeper, shownPod } from '../source/manifests/manifest-keeper.ts';
+import { type ManifestKeeper, shownPod } from '../source/manifest-keeper.ts';
 import { printable } from '../../mount/text/printable.ts';
 import type { StatusDocument } from '../status/status-document.ts';
 

@@ -5,6 +5,8 @@
 import { join } from 'node:path';
 import { ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
+import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
+import { NO_TOKENS } from '../source/token-source.ts';
 import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
 import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
@@ -177,7 +179,9 @@ async function startAgent(
   const host = await createLinuxHost({ remote: remote.call, watch: watcher.watch, brokerCommand });
   const parserBroker = createParserBroker({ command: brokerCommand });
   const parser = createChildParser(parserBroker);
-  const agent = createAgent({ host, parser, config, log: logTo(lines) });
+  const log = logTo(lines);
+  const sources = [createTrustedManifests({ host, parser, config, log })];
+  const agent = createAgent({ host, sources, tokens: NO_TOKENS, config, log });
   const end = async (): Promise<void> => {
     await agent.stop(STOP_MS_MAX);
     remote.close();

@@ -30,28 +30,29 @@ import { lookAtDevices } from '../../reconciler/recovery/pod-device.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
 import { desire } from '../resolve/desired-state-populator.ts';
-import type { ManifestParser } from '../source/manifests/manifest-parser.ts';
-import { createDirectoryTrust } from '../source/manifests/directory-trust.ts';
 import {
   createManifestKeeper,
   type ManifestKeeper,
   podsStanding,
   reasonsOf,
-} from '../source/manifests/manifest-keeper.ts';
-import { createManifestSource } from '../source/manifests/manifest-source.ts';
+} from '../source/manifest-keeper.ts';
+import { createMergedSources } from '../source/merged-sources.ts';
+import type { ObjectsSource } from '../source/objects-source.ts';
 import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
-import { NO_TOKENS } from '../source/token-source.ts';
+import type { TokenSource } from '../source/token-source.ts';
 import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
 import { createVanishedHold } from '../source/vanished-hold.ts';
 import { createVanishedLog } from '../source/vanished-log.ts';
-import { createVanishingLog } from '../source/manifests/mass-removal-log.ts';
+import { createVanishingLog } from '../source/mass-removal-log.ts';
 import type { Wish } from '../source/desired-objects.ts';
 import { createWishReader } from './wish-reader.ts';
 
 export interface AgentParts {
   readonly host: Host;
-  readonly parser: ManifestParser;
+  /** Of what is wanted. The first comes first where two contradict each other. */
+  readonly sources: readonly ObjectsSource[];
+  readonly tokens: TokenSource;
   readonly config: Config;
   readonly log: Log;
   /** For tests that plant a bug; the product never passes it. */
@@ -106,13 +107,6 @@ export function createAgent(parts: AgentParts): Agent {
     staticSockets: config.staticDrivers.map(({ socket }) => socket),
     resyncMs: config.resyncMs,
   });
-  const trust = createDirectoryTrust({
-    host,
-    directory: config.manifests,
-    note: layout.source,
-    isNothingAtStake: () => source.current().pods.size + (running?.reconciler.actual().size ?? 0) === 0,
-    log,
-  });
   const hold = createVanishedHold({
     clock: host,
     holdMs: config.vanishedHoldMs,
@@ -120,18 +114,8 @@ export function createAgent(parts: AgentParts): Agent {
       if (running !== undefined && !stopped) reader.read();
     },
   });
-  const source = createManifestSource({
-    host,
-    directory: config.manifests,
-    parser: parts.parser,
-    resyncMs: config.resyncMs,
-    settleMs: config.settleMs,
-    trust,
-    slices,
-    missing: () => hold.held().size,
-    holdMs: config.vanishedHoldMs,
-  });
-  const manifests = createManifestKeeper({ trust, hold, source });
+  const source = createMergedSources({ host, sources: parts.sources, slices });
+  const manifests = createManifestKeeper({ sources: parts.sources, hold, wish: source.current });
   const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
   const { plugins, storageHealth } = createPlugins(host, layout, config, drivers, ground);
   const unresolved = createUnresolvedBook(host);
@@ -203,7 +187,7 @@ export function createAgent(parts: AgentParts): Agent {
       desire(wish, {
         deniedHostPaths: [layout.root, ...config.hostPathDenied],
         nodeName: config.nodeName,
-        tokens: NO_TOKENS,
+        tokens: parts.tokens,
         seLinux,
         holdersOf: (volume) => {
           const known = running?.reconciler.actual().get(volume);
@@ -280,7 +264,10 @@ export function createAgent(parts: AgentParts): Agent {
       });
       source.onChange(() => reader.read());
       void drivers.start();
-      await source.start();
+      await source.start({
+        isAnythingAtStake: () => source.current().pods.size + reconciler.actual().size > 0,
+        missing: () => hold.held().size,
+      });
       await new Promise<void>((join) => reader.read({ found: [], join }));
       void scanLayout(reconciler, 'whole');
       return done;

@@ -3,6 +3,8 @@ import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Cancel } from '../../mount/host.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
+import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
+import { NO_TOKENS } from '../source/token-source.ts';
 import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
@@ -75,7 +77,8 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const checked = await checkHost(launch, host);
   for (const warning of await directoryWarnings(host, config.manifests))
     log.warn('configuration', { warning });
-  const agent = createAgent({ host, parser, config, log });
+  const sources = [createTrustedManifests({ host, parser, config, log })];
+  const agent = createAgent({ host, sources, tokens: NO_TOKENS, config, log });
   const started = checked.ok ? await agent.start() : checked;
   if (!started.ok) {
     await closeHost();

@@ -6,7 +6,8 @@ import { needsNoAttach } from '../source/attachment-remark.ts';
 import { whyRefused } from './missing.ts';
 import { identityOf, type Stamped, type VolumeAttachment } from '../../kubernetes/objects/objects.ts';
 import { refuse } from '../source/refuse.ts';
-import { compareText, type Rejection, type Wish } from '../source/desired-objects.ts';
+import { compareText, type Wish } from '../source/desired-objects.ts';
+import type { Rejection } from '../source/objects-source.ts';
 
 /** Of one volume on this node. */
 export interface AttachmentWord {

@@ -1,6 +1,7 @@
 /** An object that another one names and that is not wanted: was it never written, or was it refused? */
 import { refuse } from '../source/refuse.ts';
-import type { Rejection, Wish } from '../source/desired-objects.ts';
+import type { Wish } from '../source/desired-objects.ts';
+import type { Rejection } from '../source/objects-source.ts';
 
 /**
  * By `reference-missing`. `identity` as `identityOf` says it; `whose` follows it in the sentence. Of an object that was

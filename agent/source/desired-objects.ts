@@ -1,9 +1,10 @@
 /** What is wanted, as the sources say it: objects, what was refused of them, and what is not known. */
 import type { Failure } from '../../mount/failure.ts';
-import type { Cancel } from '../../mount/host.ts';
 import { type Sliced, wholly } from '../../mount/process/slices.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import { attachmentRemarks } from './attachment-remark.ts';
+import { type ContentRevisions, createContentRevisions, type Revised } from './content-revision.ts';
+import type { Rejection, SourcePart, SourceReading, SourceReport, Vanishing } from './objects-source.ts';
 import type { AttachmentSubject } from '../../kubernetes/objects/read-attachment.ts';
 import {
   type ConfigMap,
@@ -22,19 +23,6 @@ import {
   type WishObject,
 } from '../../kubernetes/objects/objects.ts';
 
-/** Something in a source that is not taken, and why. For people; holds no secret. */
-export interface Rejection {
-  /** The file, and after `#` the document in it counted from 1: `web.yaml#2`. */
-  readonly origin: string;
-  /** `Pod default/web`, as far as it could be read. */
-  readonly subject?: string;
-  /** `spec.volumes[2].hostPath.type`. */
-  readonly field?: string;
-  readonly message: string;
-  /** Of a VolumeAttachment that is not taken: of which volume it is not known whether it is attached. */
-  readonly attachment?: AttachmentSubject;
-}
-
 /** Everything that is wanted at one moment; replaced as a whole, never changed in place. */
 export interface Wish {
   /** False until every source has been listed once. */
@@ -46,46 +34,30 @@ export interface Wish {
   readonly drivers: ReadonlyMap<ObjectKey, Stamped<CsiDriver>>;
   readonly nodes: ReadonlyMap<ObjectKey, Stamped<Node>>;
   readonly attachments: ReadonlyMap<ObjectKey, Stamped<VolumeAttachment>>;
-  readonly secrets: ReadonlyMap<ObjectKey, Stamped<Secret>>;
-  readonly configMaps: ReadonlyMap<ObjectKey, Stamped<ConfigMap>>;
+  readonly secrets: ReadonlyMap<ObjectKey, Revised<Secret>>;
+  readonly configMaps: ReadonlyMap<ObjectKey, Revised<ConfigMap>>;
   readonly rejected: readonly Rejection[];
   /** Files (or other sources) that cannot be read now; what they said last stays wanted. */
   readonly unknownOrigins: ReadonlySet<string>;
   /** Pods of which it is not known what is wanted: nothing of theirs is taken down. */
   readonly frozenPods: ReadonlySet<PodUid>;
-  /** Pods that are wanted only because too many vanished at once; undefined when there are none. */
-  readonly vanishing: Vanishing | undefined;
-  /** Why the source as a whole cannot be read now: what it said last stays wanted. */
+  /** Why a source as a whole cannot be read now: what it said last stays wanted. */
   readonly doubt?: Failure | undefined;
+  /** What the sources have to tell people of this moment. */
+  readonly reports: readonly SourceReport[];
 }
 
-/** Pods that are still wanted although their manifests are gone, because too many of them went at once. */
-export interface Vanishing {
-  readonly pods: ReadonlySet<PodUid>;
-  /** Host clock: when the first of them was seen to be gone. */
-  readonly sinceMs: number;
-  /** Host clock: when the last of them is believed to be gone, unless it has come back. */
-  readonly untilMs: number;
-}
-
-/** Where objects come from: a directory of manifests, or an API server. */
-export interface WishSource {
-  /** Settles after the first listing, whether it succeeded or not (`current().complete` says so). */
-  start(): Promise<void>;
-  /** Nothing is read and no listener is called any more. */
-  stop(): void;
-  current(): Wish;
-  /** Called after `current()` has changed, never for a listing that says the same again. */
-  onChange(listener: () => void): Cancel;
-}
-
-/** What one source says: the part of the wish that it alone answers for. */
-export interface SourceWish {
+/** All that one source says, under its name. */
+export interface NamedReading extends SourceReading {
   readonly name: string;
-  readonly objects: readonly Stamped<WishObject>[];
-  readonly rejected: readonly Rejection[];
-  readonly unknown: boolean;
-  readonly frozenPods: ReadonlySet<PodUid>;
+}
+
+/** How the sources are put together. */
+export interface Assembly {
+  /** Objects wanted at one time, of all sources. */
+  readonly objectsMax: number;
+  readonly secrets: ContentRevisions<Secret>;
+  readonly configMaps: ContentRevisions<ConfigMap>;
 }
 
 interface Gathered {
@@ -99,15 +71,12 @@ interface Gathered {
 }
 
 /**
- * Puts the sources together. Of two objects with one identity, and of two pods with one uid, the first by source name
- * and then by place in the source is taken, the other is refused, and a pod so contradicted is frozen: unknown is not
- * unwanted. A source that would take the wish beyond `objectsMax` is left out and unknown.
+ * Puts the sources together. Of two objects with one identity, and of two pods with one uid, the first is taken: by the
+ * order of the sources, then by the name of the part, then by place in the part. The other is refused, and a pod so
+ * contradicted is frozen: unknown is not unwanted. A part that would take the wish beyond `objectsMax` is left out and
+ * unknown. The wish is complete when every source is, and there is one.
  */
-export function* assembleWish(
-  complete: boolean,
-  sources: readonly SourceWish[],
-  objectsMax: number,
-): Sliced<Wish> {
+export function* assembleWish(readings: readonly NamedReading[], assembly: Assembly): Sliced<Wish> {
   const gathered: Gathered = {
     pods: new Map(),
     byKind: {
@@ -126,30 +95,18 @@ export function* assembleWish(
     frozenPods: new Set(),
   };
   let objects = 0;
-  for (const source of sources.toSorted((a, b) => compareText(a.name, b.name))) {
-    yield;
-    for (const rejection of source.rejected) gathered.rejected.push(rejection);
-    for (const pod of source.frozenPods) gathered.frozenPods.add(pod);
-    if (source.unknown) gathered.unknownOrigins.add(source.name);
-    if (objects + source.objects.length > objectsMax) {
-      gathered.unknownOrigins.add(source.name);
-      gathered.rejected.push({
-        origin: source.name,
-        message: `with it there are more than ${objectsMax} objects`,
-      });
-      continue;
-    }
-    objects += source.objects.length;
-    for (const object of source.objects) {
-      add(gathered, object);
-      yield;
-    }
+  for (const reading of readings) {
+    if (reading.doubt !== undefined)
+      gathered.rejected.push({ origin: reading.name, message: reading.doubt.message });
+    objects = yield* addParts(gathered, reading.parts, objects, assembly.objectsMax);
   }
+  // What they said last stays wanted as it is; only that they cannot be read has to be told.
+  for (const { name, doubt } of readings) if (doubt !== undefined) gathered.unknownOrigins.add(name);
   const { pods, byKind, rejected, unknownOrigins, frozenPods } = gathered;
   for (const { object, field, message } of yield* attachmentRemarks(byKind))
     rejected.push({ origin: object.place, subject: identityOf(object), field, message });
   return {
-    complete,
+    complete: readings.length > 0 && readings.every(({ complete }) => complete),
     pods,
     volumes: byKind.PersistentVolume,
     claims: byKind.PersistentVolumeClaim,
@@ -157,17 +114,67 @@ export function* assembleWish(
     drivers: byKind.CSIDriver,
     nodes: byKind.Node,
     attachments: byKind.VolumeAttachment,
-    secrets: byKind.Secret,
-    configMaps: byKind.ConfigMap,
+    secrets: yield* assembly.secrets.revise(byKind.Secret),
+    configMaps: yield* assembly.configMaps.revise(byKind.ConfigMap),
     rejected,
     unknownOrigins,
     frozenPods,
-    vanishing: undefined,
+    doubt: readings.find(({ doubt }) => doubt !== undefined)?.doubt,
+    reports: readings.flatMap(({ report }) => report ?? []),
+  };
+}
+
+/** The answer: how many objects there are now. */
+function* addParts(
+  gathered: Gathered,
+  parts: readonly SourcePart[],
+  objectsBefore: number,
+  objectsMax: number,
+): Sliced<number> {
+  let objects = objectsBefore;
+  for (const part of parts.toSorted((a, b) => compareText(a.name, b.name))) {
+    yield;
+    for (const rejection of part.rejected) gathered.rejected.push(rejection);
+    for (const pod of part.frozenPods) gathered.frozenPods.add(pod);
+    if (part.unknown) gathered.unknownOrigins.add(part.name);
+    if (objects + part.objects.length > objectsMax) {
+      gathered.unknownOrigins.add(part.name);
+      const message = `with it there are more than ${objectsMax} objects`;
+      gathered.rejected.push({ origin: part.name, message });
+      continue;
+    }
+    objects += part.objects.length;
+    for (const object of part.objects) {
+      add(gathered, object);
+      yield;
+    }
+  }
+  return objects;
+}
+
+/** The revisions begin above `revisionFloor`. */
+export function createAssembly(revisionFloor: number, objectsMax = OBJECTS_MAX): Assembly {
+  let revision = revisionFloor;
+  const next = (): number => (revision += 1);
+  return { objectsMax, secrets: createContentRevisions(next), configMaps: createContentRevisions(next) };
+}
+
+/** Far above any node's need: 110 pods. */
+const OBJECTS_MAX = 50_000;
+
+/** Undefined when no source keeps pods because too many went at once. */
+export function vanishingIn({ reports }: Pick<Wish, 'reports'>): Vanishing | undefined {
+  const all = reports.map(({ vanishing }) => vanishing);
+  if (all.length <= 1) return all[0];
+  return {
+    pods: new Set(all.flatMap(({ pods }) => [...pods])),
+    sinceMs: Math.min(...all.map(({ sinceMs }) => sinceMs)),
+    untilMs: Math.max(...all.map(({ untilMs }) => untilMs)),
   };
 }
 
 /** Nothing has been listed yet. */
-export const EMPTY_WISH: Wish = wholly(assembleWish(false, [], 0));
+export const EMPTY_WISH: Wish = wholly(assembleWish([], createAssembly(0)));
 
 /** By code unit: the same on every machine and in every language. */
 export function compareText(a: string, b: string): number {

@@ -8,11 +8,11 @@ import type { InFlight } from '../../reconciler/run/executor.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { UnreadableRecord } from '../../reconciler/recovery/record.ts';
 import type { AgentView } from '../node/agent.ts';
-import type { ReplacedDirectory } from '../source/manifests/directory-trust.ts';
 import type { MetricsFacts } from './metrics.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import type { HeldPods } from '../source/vanished-hold.ts';
-import type { Rejection, Wish } from '../source/desired-objects.ts';
+import { vanishingIn, type Wish } from '../source/desired-objects.ts';
+import type { Rejection, ReplacedDirectory, Vanishing } from '../source/objects-source.ts';
 
 /** Everything the agent shows of itself, taken in one turn. All `...Ms` are the host's monotonic clock but `wallMs`. */
 export interface StatusFacts {
@@ -21,7 +21,7 @@ export interface StatusFacts {
   /** All pods of the wish, those without volumes too. */
   readonly pods: readonly PodReference[];
   readonly rejected: readonly Rejection[];
-  readonly vanishing: Wish['vanishing'];
+  readonly vanishing: Vanishing | undefined;
   readonly held: HeldPods;
   readonly replaced: ReplacedDirectory | undefined;
   /** For what only the PersistentVolume knows. */
@@ -58,7 +58,7 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
     desired: reconciler.desired(),
     pods: [...wish.pods.values()].map(({ reference }) => reference),
     rejected: wish.rejected,
-    vanishing: wish.vanishing,
+    vanishing: vanishingIn(wish),
     held: manifests.held(),
     replaced: manifests.replaced(),
     persistentVolumes: wish.volumes,

@@ -13,14 +13,12 @@ import type {
   VolumeMode,
 } from '../../plugins/volume.ts';
 
-/** Where an object was read and which version of its content this is; the source writes it, not the manifest. */
+/** Where an object was read; the source writes it, not the manifest. */
 export interface Stamp {
-  /** The manifest file's name. */
+  /** The part of the source that says it: the manifest file's name. */
   readonly origin: string;
-  /** The file and the document in it: `web.yaml#2`. */
+  /** For people, where in it: the file and the document, `web.yaml#2`. */
   readonly place: string;
-  /** Grows whenever the content of this object changes; two contents never share one. Never a hash of the content. */
-  readonly revision: number;
 }
 
 /** Namespace and name as one key; cluster-wide objects are keyed by their name alone. */

@@ -5,8 +5,10 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, wr
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach } from 'node:test';
-import { type Agent, createAgent } from '../../agent/node/agent.ts';
+import { type Agent, type AgentParts, createAgent } from '../../agent/node/agent.ts';
 import { parseConfig } from '../../agent/config/config.ts';
+import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
+import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { explain } from '../../agent/status/explain.ts';
 import { formatMetrics } from '../../agent/status/metrics.ts';
 import { isSettled } from '../../agent/status/settled.ts';
@@ -25,7 +27,7 @@ import {
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import type { GrpcServer } from '../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../plugins/csi/wire/status.ts';
-import type { LogFields } from '../../mount/process/log.ts';
+import type { Log, LogFields } from '../../mount/process/log.ts';
 import { accept } from '../plugins/csi/answers.ts';
 import { type Script, script, serveDriver } from '../plugins/csi/scripted-driver.ts';
 import { createSocketHost, inRoot, type SocketHost, until } from '../plugins/csi/socket-host.ts';
@@ -86,13 +88,14 @@ export async function agentWorld(
   changes: Partial<Script> = {},
   settings: Readonly<Record<string, unknown>> = {},
   answers: Answers = {},
+  beside: Beside = {},
 ): Promise<AgentWorld> {
   const host = createSocketHost();
   mkdirSync(inRoot(host, 'manifests'), { mode: 0o750 });
   const plan = script({ name: DUTY_DRIVER, ...changes });
   const servers = [await serveDriver(host, inRoot(host, 'driver', 'csi.sock'), plan)];
   writeFiles(host, files);
-  return startAgent({ host, plan, servers, settings, answers });
+  return startAgent({ host, plan, servers, settings, answers, beside });
 }
 
 interface AgentWorldParts {
@@ -101,13 +104,17 @@ interface AgentWorldParts {
   readonly servers: GrpcServer[];
   readonly settings: Readonly<Record<string, unknown>>;
   readonly answers: Answers;
+  readonly beside: Beside;
 }
+
+/** What an agent gets its wish from beside its manifests. */
+export type Beside = Partial<Pick<AgentParts, 'sources' | 'tokens'>>;
 
 /** Replies to methods that the scripted driver does not have; they are noted as called. */
 export type Answers = Readonly<Record<string, unknown>>;
 
 async function startAgent(parts: AgentWorldParts): Promise<AgentWorld> {
-  const { host, plan, servers, settings, answers } = parts;
+  const { host, plan, servers, settings, answers, beside } = parts;
   const root = inRoot(host, 'state');
   mkdirSync(root, { recursive: true, mode: 0o750 });
   const socket = inRoot(host, 'driver', 'csi.sock');
@@ -127,16 +134,21 @@ async function startAgent(parts: AgentWorldParts): Promise<AgentWorld> {
   );
   assert.ok(reading.ok, JSON.stringify(reading));
   const lines: string[] = [];
-  const log =
+  const line =
     (level: string) =>
     (event: string, fields: LogFields = {}) => {
       lines.push(JSON.stringify({ level, event, ...fields }));
     };
+  const log: Log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
+  const whole = wholeHost(host, answers);
+  const config = reading.value;
+  const manifests = createTrustedManifests({ host: whole, parser: IN_PROCESS_PARSER, config, log });
   const agent = createAgent({
-    host: wholeHost(host, answers),
-    parser: IN_PROCESS_PARSER,
-    config: reading.value,
-    log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
+    host: whole,
+    sources: [manifests, ...(beside.sources ?? [])],
+    tokens: beside.tokens ?? NO_TOKENS,
+    config,
+    log,
   });
   const life: Running = { agent, host, servers };
   running.push(life);

@@ -7,7 +7,7 @@ import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
 import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-limits.ts';
 import { observe } from '../../agent/source/manifests/manifest-file.ts';
 import { readManifestFile } from '../../agent/source/manifests/manifest-reading.ts';
-import { assembleWish, type Wish } from '../../agent/source/desired-objects.ts';
+import { assembleWish, createAssembly, type Wish } from '../../agent/source/desired-objects.ts';
 
 export function podUid(text: string): PodUid {
   const uid = parsePodUid(text);
@@ -146,8 +146,7 @@ export function configMapYaml(name: string, data: Readonly<Record<string, string
 
 /** The wish of a directory with these files, each believed at once. */
 export function wishOf(files: Readonly<Record<string, string>>): Wish {
-  let revision = 0;
-  const sources = Object.entries(files).map(([name, text]) => {
+  const parts = Object.entries(files).map(([name, text]) => {
     const bytes = Buffer.from(text);
     const reading = readManifestFile(name, bytes, DEFAULT_MANIFEST_LIMITS);
     const look = { kind: 'content', bytes: new Sensitive(bytes), digest: text, reading } as const;
@@ -155,11 +154,10 @@ export function wishOf(files: Readonly<Record<string, string>>): Wish {
       nowMs: 0,
       settleMs: 0,
       readingSinceMs: Number.POSITIVE_INFINITY,
-      nextRevision: () => (revision += 1),
     };
     return observe(name, undefined, look, listing).wish;
   });
-  return wholly(assembleWish(true, sources, DEFAULT_MANIFEST_LIMITS.objectsMax));
+  return wholly(assembleWish([{ name: 'manifests', complete: true, parts }], createAssembly(0)));
 }
 
 /** The only rejection, as `field: message`; fails when there is none or more than one. */

@@ -26,7 +26,7 @@ import {
 } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
-import type { ManifestKeeper } from '../../agent/source/manifests/manifest-keeper.ts';
+import type { ManifestKeeper } from '../../agent/source/manifest-keeper.ts';
 import type { StatusFacts } from '../../agent/status/status-facts.ts';
 import { csiSpec } from '../plugins/csi-spec.ts';
 

@@ -9,6 +9,8 @@ import { mkdirSync, writeSync } from 'node:fs';
 import { createAgent } from '../../agent/node/agent.ts';
 import { parseConfig } from '../../agent/config/config.ts';
 import { createDirectoryWatcher } from '../../agent/source/manifests/directory-watcher.ts';
+import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
+import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { isSettled } from '../../agent/status/settled.ts';
 import { below } from '../../mount/host.ts';
 import { waitForHelpers } from '../../mount/process/instance-lock.ts';
@@ -16,7 +18,7 @@ import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-ho
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import { isMoreThan } from '../../plugins/volume.ts';
-import type { LogFields } from '../../mount/process/log.ts';
+import type { Log, LogFields } from '../../mount/process/log.ts';
 import { type CrashPoint, crashingHost } from './crashing-host.ts';
 
 const [root = '', manifests = '', point = 'before', effect = '0', broker = ''] = process.argv.slice(2);
@@ -53,16 +55,14 @@ const real: LinuxHost = await createLinuxHost({
 });
 const plan = { point: point as CrashPoint, effect: Number(effect) };
 const host = crashingHost(real, plan, (count, name) => say({ effect: count, name }));
-const log = (level: string) => (event: string, fields?: LogFields) => {
+const line = (level: string) => (event: string, fields?: LogFields) => {
   if (process.env['SWEEP_LOG'] === '1')
     process.stderr.write(`${level} ${event} ${JSON.stringify(fields ?? {})}\n`);
 };
-const agent = createAgent({
-  host,
-  parser: IN_PROCESS_PARSER,
-  config: reading.value,
-  log: { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') },
-});
+const log: Log = { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
+const config = reading.value;
+const sources = [createTrustedManifests({ host, parser: IN_PROCESS_PARSER, config, log })];
+const agent = createAgent({ host, sources, tokens: NO_TOKENS, config, log });
 const started = await agent.start();
 if (!started.ok) throw new Error(started.failure.message);
 

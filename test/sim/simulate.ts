@@ -9,6 +9,8 @@ import { drawAbsence, NO_ABSENCE } from './absence.ts';
 import { Absences } from './absences.ts';
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/node/agent.ts';
 import type { Config } from '../../agent/config/config.ts';
+import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
+import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
 import { createRememberingParser } from '../agent/in-process-parser.ts';
 import { differenceFromWish } from './final-state.ts';
@@ -329,8 +331,10 @@ export class Simulation {
     });
     this.trace.add(`agent life ${number} begins`);
     const { policy, wrapHost } = this.#mutation;
-    const agent = createAgent({
-      host: wrapHost?.(host) ?? host,
+    const agentHost = wrapHost?.(host) ?? host;
+    const log = this.#log(host);
+    const manifests = createTrustedManifests({
+      host: agentHost,
       parser:
         this.#parser === undefined
           ? this.#manifestParser
@@ -342,7 +346,14 @@ export class Simulation {
               stormy: () => this.stormy,
             }),
       config: this.config,
-      log: this.#log(host),
+      log,
+    });
+    const agent = createAgent({
+      host: agentHost,
+      sources: [manifests],
+      tokens: NO_TOKENS,
+      config: this.config,
+      log,
       slices: createSimSlices(host, this.plan.slices, this.#slicesRandom.fork()),
       ...(policy === undefined ? {} : { policy }),
     });

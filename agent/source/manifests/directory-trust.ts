@@ -7,6 +7,7 @@ import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, DirectoryIdentity, Host } from '../../../mount/host.ts';
 import type { Log } from '../../../mount/process/log.ts';
+import type { ReplacedDirectory } from '../objects-source.ts';
 import {
   describeDirectory,
   formatKnownDirectory,
@@ -28,18 +29,6 @@ export interface DirectoryTrustParts {
   /** True while nothing stands and nothing is wanted: then another directory can take nothing from anybody. */
   readonly isNothingAtStake: () => boolean;
   readonly log: Log;
-}
-
-/** A directory in the place of the one that the wish was read from. */
-export interface ReplacedDirectory {
-  readonly directory: AbsolutePath;
-  /** For people. */
-  readonly was: string;
-  readonly is: string;
-  /** Names what is there now: an operator's word is about it and no other. */
-  readonly sight: string;
-  /** Host clock: when it was seen first. */
-  readonly sinceMs: number;
 }
 
 export interface DirectoryTrust {

@@ -13,7 +13,7 @@ import type { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { FileReading, ReadObject } from './file-reading.ts';
 import { identityOf, type Stamped, type WishObject } from '../../../kubernetes/objects/objects.ts';
-import type { Rejection, SourceWish } from '../desired-objects.ts';
+import type { Rejection, SourcePart } from '../objects-source.ts';
 
 /** What a look at the file showed. */
 export type Look =
@@ -51,7 +51,7 @@ interface Known {
 export interface ManifestFile {
   readonly name: string;
   /** Replaced only when something in it changes: comparing it by identity tells whether the wish has changed. */
-  readonly wish: SourceWish;
+  readonly wish: SourcePart;
   readonly known: readonly Known[];
   /** The content that `known` was read from. */
   readonly good: Sensitive<Uint8Array> | undefined;
@@ -76,8 +76,6 @@ export interface Listing {
   readonly settleMs: number;
   /** Host clock: since when the file that waits longest has been waiting to be read; infinite when none is. */
   readonly readingSinceMs: number;
-  /** Each answer is greater than the one before, and none is ever given twice. */
-  readonly nextRevision: () => number;
 }
 
 /** The file after a look; nothing that waits is believed yet (see `settle`). */
@@ -116,7 +114,7 @@ function observeContent(
   const seen: Seen = { kind: 'content', bytes: isOfUse ? bytes : undefined, digest, reading };
   if (looksCut(file, bytes.reveal()))
     return unknown(file, seen, 'it ends in the middle of what it said before');
-  const next = believe({ ...file, seen }, seen, listing);
+  const next = believe({ ...file, seen }, seen);
   const lost = lostObjects(file.known, next.known);
   const finished = file.good !== undefined || reading.finished;
   if (lost.length === 0 && finished) return next;
@@ -148,7 +146,7 @@ export function settle(file: ManifestFile, listing: Listing): ManifestFile | und
   const { pending } = file;
   if (pending === undefined || !isConfirmed(pending) || pending.confirmedMs >= listing.readingSinceMs)
     return file;
-  return file.seen.kind === 'content' ? believe(file, file.seen, listing) : undefined;
+  return file.seen.kind === 'content' ? believe(file, file.seen) : undefined;
 }
 
 /** Host clock: when the file should be looked at again; undefined when nothing waits. */
@@ -172,7 +170,7 @@ function isConfirmed(pending: Pending): pending is Pending & { readonly confirme
 }
 
 function nothingKnown(name: string): ManifestFile {
-  const wish: SourceWish = { name, objects: [], rejected: [], unknown: false, frozenPods: new Set() };
+  const wish: SourcePart = { name, objects: [], rejected: [], unknown: false, frozenPods: new Set() };
   return { name, wish, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
 }
 
@@ -202,16 +200,10 @@ function wait(file: ManifestFile, losing: ReadonlySet<PodUid>, listing: Listing)
 }
 
 /** Takes a reading as what the file says. One that cannot be understood takes nothing. */
-function believe(
-  file: ManifestFile,
-  { reading, bytes }: Extract<Seen, { kind: 'content' }>,
-  listing: Listing,
-): ManifestFile {
+function believe(file: ManifestFile, { reading, bytes }: Extract<Seen, { kind: 'content' }>): ManifestFile {
   if (reading.unreadable !== undefined) return unknown(file, file.seen, reading.unreadable);
   const before = new Map(file.known.map((one) => [identityOf(one.stamped), one]));
-  const read = reading.objects.map((one) =>
-    know(file.name, one, before.get(identityOf(one.object)), listing),
-  );
+  const read = reading.objects.map((one) => know(file.name, one, before.get(identityOf(one.object))));
   const shown = new Set(read.map((one) => identityOf(one.stamped)));
   // With a part refused, an object that is not there may be that part: it stays as it was.
   const kept =
@@ -221,7 +213,7 @@ function believe(
     ...podsOf(kept),
     ...reading.refused.flatMap(({ subject }) => (subject?.pod === undefined ? [] : [subject.pod])),
   ]);
-  const wish: SourceWish = {
+  const wish: SourcePart = {
     name: file.name,
     objects: known.map((one) => one.stamped),
     rejected: reading.rejected,
@@ -233,7 +225,7 @@ function believe(
 }
 
 /** Apart from the contents of objects, which the caller has compared. */
-function saysTheSame(a: SourceWish, b: SourceWish): boolean {
+function saysTheSame(a: SourcePart, b: SourcePart): boolean {
   return (
     a.objects.length === b.objects.length &&
     a.unknown === b.unknown &&
@@ -242,18 +234,15 @@ function saysTheSame(a: SourceWish, b: SourceWish): boolean {
   );
 }
 
-function know(origin: string, read: ReadObject, before: Known | undefined, listing: Listing): Known {
-  const { object, place, digest } = read;
-  const same = before?.digest === digest;
-  if (same && before.stamped.place === place) return before;
-  const revision = same ? before.stamped.revision : listing.nextRevision();
-  return { digest, stamped: { ...object, origin, place, revision } };
+function know(origin: string, { object, place, digest }: ReadObject, before: Known | undefined): Known {
+  if (before?.digest === digest && before.stamped.place === place) return before;
+  return { digest, stamped: { ...object, origin, place } };
 }
 
 /** What was known and is not known so any more. */
 function lostObjects(before: readonly Known[], after: readonly Known[]): readonly Known[] {
-  const revisions = new Map(after.map(({ stamped }) => [identityOf(stamped), stamped.revision]));
-  return before.filter(({ stamped }) => revisions.get(identityOf(stamped)) !== stamped.revision);
+  const digests = new Map(after.map(({ stamped, digest }) => [identityOf(stamped), digest]));
+  return before.filter(({ stamped, digest }) => digests.get(identityOf(stamped)) !== digest);
 }
 
 function podsOf(known: readonly Known[]): readonly PodUid[] {

@@ -13,8 +13,6 @@ export interface ManifestLimits {
   readonly valuesMax: number;
   /** Entries of the directory, manifests or not. */
   readonly filesMax: number;
-  /** Objects wanted at one time, over all files. */
-  readonly objectsMax: number;
 }
 
 /**
@@ -30,5 +28,4 @@ export const DEFAULT_MANIFEST_LIMITS: ManifestLimits = {
   fileObjectsMax: 4_000,
   valuesMax: 10_000,
   filesMax: 10_000,
-  objectsMax: 50_000,
 };

@@ -1,4 +1,4 @@
-/** A directory of manifests as a source of the wish: the watcher says "look", the listing says what is (D-9). */
+/** A directory of manifests as a source of objects: the watcher says "look", the listing says what is (D-9). */
 import type { Failure, Result } from '../../../mount/failure.ts';
 import type {
   AbsolutePath,
@@ -8,8 +8,6 @@ import type {
   FileEntry,
   Host,
 } from '../../../mount/host.ts';
-import { createRounds } from '../../../mount/process/rounds.ts';
-import { createSlices, type Sliced, type Slices } from '../../../mount/process/slices.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk } from './manifest-desk.ts';
@@ -26,24 +24,15 @@ import {
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
 import type { ManifestParser } from './manifest-parser.ts';
 import { ALL_SEEN, believeGone, guard, type GuardFacts, isSameVanishing, vanishing } from './mass-removal.ts';
-import {
-  assembleWish,
-  compareText,
-  EMPTY_WISH,
-  type Rejection,
-  type Vanishing,
-  type Wish,
-  type WishSource,
-} from '../desired-objects.ts';
+import { compareText } from '../desired-objects.ts';
+import type { ObjectsSource, Vanishing } from '../objects-source.ts';
 
 /** What a manifest source is made of; times in milliseconds. */
 export interface ManifestSourceParts {
-  readonly host: Pick<Host, 'nowMs' | 'timer' | 'random' | 'watch' | 'readDirectoryFiles'>;
+  readonly host: Pick<Host, 'nowMs' | 'timer' | 'watch' | 'readDirectoryFiles'>;
   readonly directory: AbsolutePath;
   readonly parser: ManifestParser;
   readonly limits?: ManifestLimits;
-  /** In which the wish is put together; by default such that nobody waits long for it. */
-  readonly slices?: Slices;
   /** How often every file is read, hinted at or not. */
   readonly resyncMs?: number;
   /** How long a disappearance or a change must last before it counts. */
@@ -56,7 +45,9 @@ export interface ManifestSourceParts {
   readonly holdMs?: number;
 }
 
-export interface ManifestSource extends WishSource {
+export interface ManifestSource extends Omit<ObjectsSource, 'start' | 'keeping'> {
+  /** As `ObjectsSource.start`. */
+  start(): Promise<void>;
   /** The directory was accepted as the right one: it is read now, and what is not in it vanished unseen. */
   accepted(): void;
   /** An operator's word that these pods are gone: what of them is kept in case it is a mistake is kept no longer. */
@@ -68,12 +59,10 @@ const SETTLE_MS = 300;
 /** After a listing that failed; doubled up to the resync. */
 const RETRY_MS = 1_000;
 const MANIFEST_NAME = /^[^.].*\.(?:yaml|yml|json)$/s;
-/** Revisions begin anywhere below this, so that one of an earlier life is not met again by chance. */
-const FIRST_REVISION_MAX = 2 ** 40;
 
 /**
  * Guarantees: one listing at a time, and after every hint one that began later; a listing that fails changes nothing
- * that is wanted; `current()` is replaced as a whole and never changed in place. After a hint only those files are read
+ * that is wanted. After a hint only those files are read
  * that have other times than before; what changed behind its times (mapped memory, a file server's clock) is seen by
  * the next resync. A file that is yet to be read is unknown, and as long as one is that was there when what another
  * dropped had settled, what was dropped stays wanted.
@@ -86,7 +75,6 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
     limits = DEFAULT_MANIFEST_LIMITS,
     resyncMs = RESYNC_MS,
     settleMs = SETTLE_MS,
-    slices = createSlices({ clock: parts.host }),
   } = parts;
   const listeners = new Set<() => void>();
   let files: ReadonlyMap<string, ManifestFile> = new Map();
@@ -110,9 +98,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   let toldFiles = files;
   let trouble: Failure | undefined;
   let leaving: Vanishing | undefined;
-  let wish: Wish = EMPTY_WISH;
   let isComplete = false;
-  let revision = Math.floor(host.random() * FIRST_REVISION_MAX);
   let retryMs = RETRY_MS;
   let state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
   let cancelWatch: Cancel = () => {};
@@ -124,11 +110,6 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   let acceptedMs: number | undefined;
   let forgotten: ReadonlySet<PodUid> = new Set();
   let cancelResync: Cancel = () => {};
-
-  function nextRevision(): number {
-    revision += 1;
-    return revision;
-  }
 
   /** Lists now, or once more when the listing under way has ended: a hint during it may be about what it has passed. */
   async function list(): Promise<void> {
@@ -190,7 +171,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   }
 
   function listing(nowMs = host.nowMs()): Listing {
-    return { nowMs, settleMs, readingSinceMs: desk.readingSinceMs(), nextRevision };
+    return { nowMs, settleMs, readingSinceMs: desk.readingSinceMs() };
   }
 
   function take(listed: Result<readonly FileEntry[]>): void {
@@ -221,33 +202,8 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
     const isNews = isTroubleNew || !isSameVanishing(leavingBefore, leaving);
     if (isComplete !== wasComplete || isNews || differ(toldFiles, files, soonMore)) {
       toldFiles = files;
-      assembling.ask();
-    }
-  }
-
-  const assembling = createRounds<Wish>({
-    slices,
-    begin: () => assemble(files, { complete: isComplete, vanishing: leaving, doubt: trouble }),
-    onDone: (assembled) => {
-      wish = assembled;
       for (const listener of listeners) listener();
-    },
-  });
-
-  function* assemble(
-    of: ReadonlyMap<string, ManifestFile>,
-    facts: Pick<Wish, 'complete' | 'vanishing' | 'doubt'>,
-  ): Sliced<Wish> {
-    const sources = [...of.values()].map((one) => one.wish);
-    const said = { ...(yield* assembleWish(facts.complete, sources, limits.objectsMax)), ...facts };
-    if (facts.doubt === undefined) return said;
-    // What the files said last stays wanted as it is; only that the directory cannot be read has to be told.
-    const rejection: Rejection = { origin: directory, message: facts.doubt.message };
-    return {
-      ...said,
-      rejected: [rejection, ...said.rejected],
-      unknownOrigins: new Set([...said.unknownOrigins, directory]),
-    };
+    }
   }
 
   function planLook(delayMs: number | undefined): void {
@@ -264,13 +220,15 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   }
 
   return {
+    name: directory,
     accepted() {
       isAccepted = true;
       isResyncDue = true;
       if (state !== 'new') void list();
     },
     forget(pods) {
-      forgotten = new Set([...forgotten, ...pods].filter((pod) => wish.pods.has(pod)));
+      const said = new Set(podsIn(files.values()));
+      forgotten = new Set([...forgotten, ...pods].filter((pod) => said.has(pod)));
       files = new Map([...files].map(([name, one]) => [name, believeGone(one, forgotten, { settleMs })]));
       if (state !== 'new') void list();
     },
@@ -280,23 +238,31 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
       state = 'idle';
       await list();
       await desk.quiet();
-      await assembling.settled();
     },
     stop() {
       state = 'stopped';
       desk.stop();
-      assembling.stop();
       cancelWatch();
       cancelLook();
       cancelResync();
       listeners.clear();
     },
-    current: () => wish,
+    current: () => ({
+      complete: isComplete,
+      parts: [...files.values()].map((one) => one.wish),
+      doubt: trouble,
+      report: leaving === undefined ? undefined : { vanishing: leaving },
+    }),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
+}
+
+function podsIn(files: Iterable<ManifestFile>): readonly PodUid[] {
+  const objects = [...files].flatMap(({ wish }) => wish.objects);
+  return objects.flatMap((one) => (one.kind === 'Pod' ? [one.reference.uid] : []));
 }
 
 function missing(name: string): [string, Look] {

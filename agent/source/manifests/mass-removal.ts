@@ -1,6 +1,6 @@
 /** Most pods vanish from the manifests at once: more often a mistake than a wish (AP-12), so it has to last. Pure. */
 import type { PodUid } from '../../../plugins/volume.ts';
-import type { Vanishing } from '../desired-objects.ts';
+import type { Vanishing } from '../objects-source.ts';
 import { dueMs, type Listing, type ManifestFile, waitLonger } from './manifest-file.ts';
 
 const SHRINK_SETTLE_MS = 10_000;

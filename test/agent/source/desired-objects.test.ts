@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
 import { wholly } from '../../../mount/process/slices.ts';
-import { assembleWish, type Wish } from '../../../agent/source/desired-objects.ts';
+import { assembleWish, createAssembly, type Wish } from '../../../agent/source/desired-objects.ts';
 import { parseQuantityBytes } from '../../../kubernetes/objects/quantity.ts';
 import { mountOptionProblem } from '../../../kubernetes/objects/mount-option.ts';
 import {
@@ -269,11 +269,11 @@ test('two pods of one uid, or of one name, freeze what is contradicted', () => {
 
 test('a file that would take the wish beyond its bound is left out and unknown', () => {
   const files = { 'a.yaml': podYaml('a'), 'b.yaml': podYaml('b') };
-  const sources = Object.keys(files).map((name) => {
+  const parts = Object.keys(files).map((name) => {
     const pod = [...wishOf(files).pods.values()].filter((one) => one.origin === name);
     return { name, objects: pod, rejected: [], unknown: false, frozenPods: new Set<never>() };
   });
-  const wish = wholly(assembleWish(true, sources, 1));
+  const wish = wholly(assembleWish([{ name: 'manifests', complete: true, parts }], createAssembly(0, 1)));
   assert.deepEqual([[...wish.pods.keys()], [...wish.unknownOrigins]], [['uid-a'], ['b.yaml']]);
 });
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HeldPods } from '../../../agent/source/vanished-hold.ts';
 import { createVanishedLog } from '../../../agent/source/vanished-log.ts';
-import { createVanishingLog } from '../../../agent/source/manifests/mass-removal-log.ts';
+import { createVanishingLog } from '../../../agent/source/mass-removal-log.ts';
 import type { Wish } from '../../../agent/source/desired-objects.ts';
 import type { PodReference, PodUid } from '../../../plugins/volume.ts';
 import type { Log, LogFields } from '../../../mount/process/log.ts';
@@ -27,8 +27,8 @@ function podsOf(names: string): Wish['pods'] {
   return new Map([...uids(names)].map((uid) => [uid, {}])) as unknown as Wish['pods'];
 }
 
-function vanishingOf(names: string): Wish['vanishing'] {
-  return names === '' ? undefined : { pods: uids(names), sinceMs: 0, untilMs: 11_000 };
+function reportsOf(names: string): Wish['reports'] {
+  return names === '' ? [] : [{ vanishing: { pods: uids(names), sinceMs: 0, untilMs: 11_000 } }];
 }
 
 function heldOf(names: string): HeldPods {
@@ -40,15 +40,15 @@ test('most pods vanish, come back one after the other, and one is given up: one 
   const { log, lines } = recording();
   const { note } = createVanishingLog(log, clock);
   for (const vanishing of ['', 'abcd', 'bcd', 'cd', 'd'])
-    note({ pods: podsOf('abcdef'), vanishing: vanishingOf(vanishing) });
-  note({ pods: podsOf('abcef'), vanishing: vanishingOf('') });
-  note({ pods: podsOf('abcef'), vanishing: vanishingOf('') });
+    note({ pods: podsOf('abcdef'), reports: reportsOf(vanishing) });
+  note({ pods: podsOf('abcef'), reports: reportsOf('') });
+  note({ pods: podsOf('abcef'), reports: reportsOf('') });
   assert.deepEqual(lines, [
     ['most pods vanished from the manifests at once, kept for now', { vanished: 4, pods: 6, waitMs: 10_000 }],
     ['vanished pods decided on', { back: 3, takenDown: 1 }],
   ]);
-  note({ pods: podsOf('abcef'), vanishing: vanishingOf('abce') });
-  note({ pods: podsOf('f'), vanishing: vanishingOf('') });
+  note({ pods: podsOf('abcef'), reports: reportsOf('abce') });
+  note({ pods: podsOf('f'), reports: reportsOf('') });
   assert.deepEqual(lines.at(-1), ['vanished pods decided on', { back: 0, takenDown: 4 }]);
   assert.equal(lines.length, 4);
 });

@@ -8,10 +8,11 @@ import {
 } from '../../../../agent/source/manifests/manifest-limits.ts';
 import type { ManifestParser } from '../../../../agent/source/manifests/manifest-parser.ts';
 import { createManifestSource } from '../../../../agent/source/manifests/manifest-source.ts';
-import type { Wish, WishSource } from '../../../../agent/source/desired-objects.ts';
+import type { Wish } from '../../../../agent/source/desired-objects.ts';
 import { fail, ok } from '../../../../mount/failure.ts';
 import { DirectoryHost } from '../../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
+import { oneSource, type OneSource } from '../../one-source.ts';
 import { path, podYaml } from '../../manifests.ts';
 
 const SETTLE_MS = 300;
@@ -41,7 +42,7 @@ class SlowParser implements ManifestParser {
 interface Bench {
   readonly host: DirectoryHost;
   readonly parser: SlowParser;
-  readonly source: WishSource;
+  readonly source: OneSource;
   /** Settled? */
   readonly started: Promise<void>;
 }
@@ -53,13 +54,14 @@ async function bench(
   const host = new DirectoryHost();
   for (const [name, text] of Object.entries(files)) host.write(name, text);
   const parser = new SlowParser();
-  const source = createManifestSource({
+  const manifests = createManifestSource({
     host,
     directory: path('/etc/manifests'),
     parser,
     limits: { ...DEFAULT_MANIFEST_LIMITS, ...limits },
     settleMs: SETTLE_MS,
   });
+  const source = oneSource(host, manifests);
   const started = source.start();
   await host.advance(0);
   return { host, parser, source, started };

@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createManifestSource } from '../../../../agent/source/manifests/manifest-source.ts';
-import type { Wish, WishSource } from '../../../../agent/source/desired-objects.ts';
+import { vanishingIn, type Wish } from '../../../../agent/source/desired-objects.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
 import { DirectoryHost } from '../../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
+import { oneSource, type OneSource } from '../../one-source.ts';
 import {
   claimSource,
   claimYaml,
@@ -22,7 +23,7 @@ const SETTLE_MS = 300;
 
 interface Bench {
   readonly host: DirectoryHost;
-  readonly source: WishSource;
+  readonly source: OneSource;
   /** How often the wish was said to have changed. */
   changes(): number;
 }
@@ -34,13 +35,13 @@ async function bench(
 ): Promise<Bench> {
   const host = new DirectoryHost();
   for (const [name, text] of Object.entries(files)) host.write(name, text);
-  const source = createManifestSource({
+  const manifests = createManifestSource({
     host,
     directory: path('/etc/manifests'),
     parser: IN_PROCESS_PARSER,
-    slices: createSlices({ clock: host, piecesMax }),
     settleMs,
   });
+  const source = oneSource(host, manifests, createSlices({ clock: host, piecesMax }));
   let changes = 0;
   source.onChange(() => (changes += 1));
   const started = source.start();
@@ -355,11 +356,12 @@ test('a new file without an end of line waits until it is still', async () => {
 test('a directory that cannot be listed is unknown: nothing complete before, nothing lost after', async () => {
   const host = new DirectoryHost();
   host.trouble = 'path-missing';
-  const source = createManifestSource({
+  const manifests = createManifestSource({
     host,
     directory: path('/etc/manifests'),
     parser: IN_PROCESS_PARSER,
   });
+  const source = oneSource(host, manifests);
   await source.start();
   assert.deepEqual([source.current().complete, source.current().rejected.length], [false, 1]);
   host.trouble = undefined;
@@ -384,10 +386,10 @@ test('when most pods vanish at once they stay wanted for ten seconds', async () 
   await host.advance(9_999);
   assert.equal(source.current().pods.size, 6);
   const pods = new Set(['uid-a', 'uid-b', 'uid-c', 'uid-d'].map(podUid));
-  assert.deepEqual(source.current().vanishing, { pods, sinceMs, untilMs: sinceMs + 10_000 });
+  assert.deepEqual(vanishingIn(source.current()), { pods, sinceMs, untilMs: sinceMs + 10_000 });
   await host.advance(1);
   assert.deepEqual(podsOf(source.current()), ['uid-e', 'uid-f']);
-  assert.equal(source.current().vanishing, undefined);
+  assert.equal(vanishingIn(source.current()), undefined);
 });
 
 test('pods that vanished and came back are not vanishing any more, and that is told', async () => {
@@ -397,11 +399,11 @@ test('pods that vanished and came back are not vanishing any more, and that is t
   );
   for (const name of names) host.remove(`${name}.yaml`);
   await host.hint();
-  assert.deepEqual([changes(), source.current().vanishing?.pods.size], [2, 6]);
+  assert.deepEqual([changes(), vanishingIn(source.current())?.pods.size], [2, 6]);
   for (const name of names) host.write(`${name}.yaml`, podYaml(name));
   await host.hint();
   await host.advance(20_000);
-  assert.deepEqual([changes(), source.current().vanishing, source.current().pods.size], [3, undefined, 6]);
+  assert.deepEqual([changes(), vanishingIn(source.current()), source.current().pods.size], [3, undefined, 6]);
 });
 
 test('the guard counts pods that vanish one listing after the other, before the first of them counts', async () => {
@@ -433,7 +435,7 @@ test('a few of many pods vanish without the guard', async () => {
   await host.hint();
   await host.advance(SETTLE_MS);
   assert.equal(source.current().pods.size, 5);
-  assert.equal(source.current().vanishing, undefined);
+  assert.equal(vanishingIn(source.current()), undefined);
 });
 
 test('a pod that moves to another file is wanted all the time', async () => {

@@ -1,21 +1,18 @@
-/**
- * What is kept although its manifest is not there, and the operator's word on it: one place for status, API and the
- * agent, over the directory that is trusted and the pods that are held.
- */
-import type { Failure, Result } from '../../../mount/failure.ts';
-import type { Host } from '../../../mount/host.ts';
-import type { PodReference, PodUid } from '../../../plugins/volume.ts';
-import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
-import type { DirectoryTrust, ReplacedDirectory } from './directory-trust.ts';
-import type { ManifestSource } from './manifest-source.ts';
-import type { HeldPods, VanishedHold } from '../vanished-hold.ts';
+/** What is kept although no source says it any more, and the operator's word on it: one place for status, API and agent. */
+import { fail, type Failure, type Result } from '../../mount/failure.ts';
+import type { Host } from '../../mount/host.ts';
+import type { PodReference, PodUid } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import { vanishingIn, type Wish } from './desired-objects.ts';
+import type { ObjectsSource, ReplacedDirectory } from './objects-source.ts';
+import type { HeldPods, VanishedHold } from './vanished-hold.ts';
 
 export interface ManifestKeeper {
   /** Pods of which the manifests vanished while nobody looked. */
   held(): HeldPods;
-  /** Undefined while the manifests are read from the directory that they were always read from. */
+  /** Undefined while every source is read from where it was always read from. */
   replaced(): ReplacedDirectory | undefined;
-  /** An operator's word, as `DirectoryTrust.accept`; then it is read. */
+  /** An operator's word, as `SourceKeeping.accept`; then it is read. */
   accept(sight: string): Promise<Result<void>>;
   /** All pods that are kept in case it is a mistake that their manifests are gone. */
   missing(): readonly PodReference[];
@@ -24,28 +21,32 @@ export interface ManifestKeeper {
 }
 
 export interface ManifestKeeperParts {
-  readonly trust: Pick<DirectoryTrust, 'accept' | 'replaced'>;
+  readonly sources: readonly Pick<ObjectsSource, 'keeping'>[];
   readonly hold: Pick<VanishedHold, 'held' | 'forget'>;
-  readonly source: Pick<ManifestSource, 'accepted' | 'forget' | 'current'>;
+  /** The newest. */
+  readonly wish: () => Pick<Wish, 'pods' | 'reports'>;
 }
 
-export function createManifestKeeper({ trust, hold, source }: ManifestKeeperParts): ManifestKeeper {
+export function createManifestKeeper({ sources, hold, wish }: ManifestKeeperParts): ManifestKeeper {
+  const keepings = sources.flatMap(({ keeping }) => keeping ?? []);
   return {
     held: hold.held,
-    replaced: trust.replaced,
+    replaced: () => keepings.flatMap((one) => one.replaced() ?? [])[0],
     async accept(sight) {
-      const accepted = await trust.accept(sight);
-      // Not written down it is accepted all the same, by this process.
-      if (accepted.ok || trust.replaced() === undefined) source.accepted();
-      return accepted;
+      const meant = keepings.find((one) => one.replaced()?.sight === sight) ?? keepings[0];
+      if (meant !== undefined) return meant.accept(sight);
+      const message = 'nothing here is read from a directory';
+      return fail({ code: 'reference-missing', message, effect: 'none' });
     },
     missing() {
-      const { pods, vanishing } = source.current();
-      const leaving = [...(vanishing?.pods ?? [])].flatMap((uid) => pods.get(uid)?.reference ?? []);
+      const { pods, reports } = wish();
+      const leaving = [...(vanishingIn({ reports })?.pods ?? [])].flatMap(
+        (uid) => pods.get(uid)?.reference ?? [],
+      );
       return [...[...hold.held().values()].map(({ pod }) => pod), ...leaving];
     },
     forget(pods) {
-      source.forget(pods);
+      for (const keeping of keepings) keeping.forget(pods);
       hold.forget(pods);
     },
   };

@@ -1,13 +1,13 @@
 /** Logs that most pods vanished from the manifests at once, and how that ended for all of them: one line each. */
-import type { Clock } from '../../../mount/host.ts';
-import type { PodUid } from '../../../plugins/volume.ts';
-import type { Log } from '../../../mount/process/log.ts';
-import { createVanishedTally } from '../vanished-tally.ts';
-import type { Wish } from '../desired-objects.ts';
+import type { Clock } from '../../mount/host.ts';
+import type { PodUid } from '../../plugins/volume.ts';
+import type { Log } from '../../mount/process/log.ts';
+import { createVanishedTally } from './vanished-tally.ts';
+import { vanishingIn, type Wish } from './desired-objects.ts';
 
 export interface VanishingLog {
   /** The wish as it is now. */
-  note(wish: Pick<Wish, 'pods' | 'vanishing'>): void;
+  note(wish: Pick<Wish, 'pods' | 'reports'>): void;
 }
 
 export function createVanishingLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishingLog {
@@ -15,7 +15,8 @@ export function createVanishingLog(log: Log, clock: Pick<Clock, 'nowMs'>): Vanis
   let told: ReadonlySet<PodUid> = new Set();
   const tally = createVanishedTally();
   return {
-    note({ pods, vanishing }) {
+    note({ pods, reports }) {
+      const vanishing = vanishingIn({ reports });
       const end = tally.note(vanishing?.pods ?? new Set(), pods);
       if (end !== undefined) log.warn('vanished pods decided on', { ...end });
       if (vanishing === undefined) {

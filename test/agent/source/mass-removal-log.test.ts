@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createVanishingLog } from '../../../../agent/source/manifests/mass-removal-log.ts';
-import type { Wish } from '../../../../agent/source/desired-objects.ts';
-import type { PodUid } from '../../../../plugins/volume.ts';
+import { createVanishingLog } from '../../../agent/source/mass-removal-log.ts';
+import type { Wish } from '../../../agent/source/desired-objects.ts';
+import type { PodUid } from '../../../plugins/volume.ts';
 
-type Told = Pick<Wish, 'pods' | 'vanishing'>;
+type Told = Pick<Wish, 'pods' | 'reports'>;
 
 /** What is said while of the pods that there are some wait for the guard, one look after the other. */
 function told(looks: readonly (readonly [pods: string, vanishing: string])[]): readonly string[] {
@@ -15,7 +15,7 @@ function told(looks: readonly (readonly [pods: string, vanishing: string])[]): r
     const uids = [...waiting] as PodUid[];
     log.note({
       pods: new Map([...pods].map((uid) => [uid, {}])) as unknown as Told['pods'],
-      vanishing: uids.length === 0 ? undefined : { pods: new Set(uids), sinceMs: 0, untilMs: 11_000 },
+      reports: uids.length === 0 ? [] : [{ vanishing: { pods: new Set(uids), sinceMs: 0, untilMs: 11_000 } }],
     });
   }
   return lines;

@@ -1,0 +1,109 @@
+/** The port of whatever says what is wanted: a directory of manifests, an API server, or several of them at once. */
+import type { Failure, Result } from '../../mount/failure.ts';
+import type { Cancel } from '../../mount/host.ts';
+import type { PodUid } from '../../plugins/volume.ts';
+import type { Stamped, WishObject } from '../../kubernetes/objects/objects.ts';
+import type { AttachmentSubject } from '../../kubernetes/objects/read-attachment.ts';
+
+/** Something in a source that is not taken, and why. For people; holds no secret. */
+export interface Rejection {
+  /** The file, and after `#` the document in it counted from 1: `web.yaml#2`. */
+  readonly origin: string;
+  /** `Pod default/web`, as far as it could be read. */
+  readonly subject?: string;
+  /** `spec.volumes[2].hostPath.type`. */
+  readonly field?: string;
+  readonly message: string;
+  /** Of a VolumeAttachment that is not taken: of which volume it is not known whether it is attached. */
+  readonly attachment?: AttachmentSubject;
+}
+
+/** A part of a source that is known or unknown by itself: one file, or all that an API server says. */
+export interface SourcePart {
+  /** Differs from that of any other part, of other sources too: what is unknown is told by it. */
+  readonly name: string;
+  readonly objects: readonly Stamped<WishObject>[];
+  readonly rejected: readonly Rejection[];
+  /** It cannot be read now; its objects are what it said last. */
+  readonly unknown: boolean;
+  /** Pods of which it is not known what is wanted. */
+  readonly frozenPods: ReadonlySet<PodUid>;
+}
+
+/** Pods that are still wanted although their source has dropped them, because too many of them went at once. */
+export interface Vanishing {
+  readonly pods: ReadonlySet<PodUid>;
+  /** Host clock: when the first of them was seen to be gone. */
+  readonly sinceMs: number;
+  /** Host clock: when the last of them is believed to be gone, unless it has come back. */
+  readonly untilMs: number;
+}
+
+/** What a source has to tell people beside its objects; nothing is decided by it. */
+export interface SourceReport {
+  readonly vanishing: Vanishing;
+}
+
+/** All that one source says at one moment. */
+export interface SourceReading {
+  /** False until all of it has been read once. */
+  readonly complete: boolean;
+  readonly parts: readonly SourcePart[];
+  /** Why the source as a whole cannot be read now: what it said last stays wanted. */
+  readonly doubt?: Failure | undefined;
+  /** Undefined when there is nothing to tell. */
+  readonly report?: SourceReport | undefined;
+}
+
+/** What a source may ask about this node before it believes that something is gone. */
+export interface NodeSight {
+  /** True when pods are wanted or something stands: what is read by mistake could take it from them. */
+  isAnythingAtStake(): boolean;
+  /** How many pods have something here, and no source has shown them in this life. */
+  missing(): number;
+}
+
+/** A directory in the place of the one that a source was read from. */
+export interface ReplacedDirectory {
+  readonly directory: string;
+  /** For people. */
+  readonly was: string;
+  readonly is: string;
+  /** Names what is there now: an operator's word is about it and no other. */
+  readonly sight: string;
+  /** Host clock: when it was seen first. */
+  readonly sinceMs: number;
+}
+
+/** What a source keeps in case that it is gone by mistake, and an operator's word on it. */
+export interface SourceKeeping {
+  /** Undefined while the source is read from where it was always read from. */
+  replaced(): ReplacedDirectory | undefined;
+  /**
+   * The directory of this sight is the right one from now on. Durable when it settles `ok`; `reference-missing` when
+   * another one is there, or none that is in doubt.
+   */
+  accept(sight: string): Promise<Result<void>>;
+  /** These pods are gone: what of them is kept is kept no longer. */
+  forget(pods: readonly PodUid[]): void;
+}
+
+/**
+ * Guarantees: what is read is read level-triggered, so that the last reading says all there is; a source that cannot be
+ * read says again what it said last, and that it is in doubt. Objects may be made anew for each reading: whether one
+ * has changed is told by what is in it.
+ */
+export interface ObjectsSource {
+  /** Unlike that of any other source or part. For people: the path of a directory, the address of a server. */
+  readonly name: string;
+  /** Settles after the first reading, whether it succeeded or not (`complete` says so), and `onChange` was called. */
+  start(node: NodeSight): Promise<void>;
+  /** Nothing is read and no listener is called any more. */
+  stop(): void;
+  /** Of this moment. */
+  current(): SourceReading;
+  /** Called after `current()` has changed; best never for a reading that says the same again. */
+  onChange(listener: () => void): Cancel;
+  /** Only of a source that can be taken for another one, or lose what it said by mistake. */
+  readonly keeping?: SourceKeeping;
+}
