@@ -126,6 +126,7 @@ export function createAgent(parts: AgentParts): Agent {
     | undefined;
   let stopped = false;
   let cancelScan: Cancel = () => {};
+  let cancelTokens: Cancel = () => {};
 
   function begin(recovered: ActualState, unreadableRecords: readonly UnreadableRecord[]): Reconciler {
     const reconciler = createReconciler({
@@ -263,6 +264,7 @@ export function createAgent(parts: AgentParts): Agent {
         notify();
       });
       source.onChange(() => reader.read());
+      cancelTokens = parts.tokens.onChange(() => reader.read());
       void drivers.start();
       await source.start({
         isAnythingAtStake: () => source.current().pods.size + reconciler.actual().size > 0,
@@ -283,6 +285,7 @@ export function createAgent(parts: AgentParts): Agent {
     async stop(waitMs) {
       stopped = true;
       cancelScan();
+      cancelTokens();
       republisher.stop();
       hold.stop();
       running?.statistics.stop();

@@ -102,7 +102,7 @@ function resolve(wish: SecretsOfWish, reference: NamedReference | undefined): Re
   return texts;
 }
 
-/** One object, however often the wish is read: the reconciler tells by it whether a secret has changed. */
+/** Of each object once, however often the wish is read. */
 const asTexts = new WeakMap<Secret, Result<SecretData>>();
 
 function textsOf(secret: Secret, key: ObjectKey): Result<SecretData> {

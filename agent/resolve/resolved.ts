@@ -13,7 +13,7 @@ export interface ResolveOptions {
   /** hostPath volumes at, below or above one of these are refused (SE-07): above it lies open as well. */
   readonly deniedHostPaths: readonly AbsolutePath[];
   /** Who has the tokens that drivers ask for. */
-  readonly tokens: TokenSource;
+  readonly tokens: Pick<TokenSource, 'tokensFor'>;
   /** Counts up at each resync: volumes of drivers with `requiresRepublish` are published again at each new number. */
   readonly republishEpoch: number;
   /** The machine has SELinux enabled; permissive counts. */

@@ -1,4 +1,4 @@
-/** What is kept although no source says it any more, and the operator's word on it: one place for status, API and agent. */
+/** What is kept although no source says it any more, and the operator's word on it: for status, API and agent. */
 import { fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
 import type { PodReference, PodUid } from '../../plugins/volume.ts';

@@ -1,5 +1,6 @@
 /** Where the service account tokens come from that a driver asks for in its CSIDriver object (KEP-1855). */
 import type { Failure } from '../../mount/failure.ts';
+import type { Cancel } from '../../mount/host.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { PodReference } from '../../plugins/volume.ts';
 import type { TokenRequest } from '../../kubernetes/objects/objects.ts';
@@ -16,6 +17,8 @@ export interface TokenSource {
    * never waits. Whoever gets `none` asks again when the source has changed. `requests` is never empty.
    */
   tokensFor(pod: PodReference, requests: readonly TokenRequest[]): TokenAnswer;
+  /** Called when another answer may be given for somebody. */
+  onChange(listener: () => void): Cancel;
 }
 
 /** One token, as the API server answers it. */
@@ -43,4 +46,5 @@ export const NO_TOKENS: TokenSource = {
       `(audiences: ${audiences})`;
     return { kind: 'none', failure: refuse('token-missing', message).failure };
   },
+  onChange: () => () => {},
 };

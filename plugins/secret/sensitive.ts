@@ -28,3 +28,15 @@ export class Sensitive<T> {
 }
 
 export type SecretData = Sensitive<Readonly<Record<string, string>>>;
+
+/** True when both say the same, however often they were read; undefined is no secret. */
+export function isSameSecret(a: SecretData | undefined, b: SecretData | undefined): boolean {
+  if (a === b) return true;
+  if (a === undefined || b === undefined) return false;
+  const [before, after] = [a.reveal(), b.reveal()];
+  const keys = Object.keys(before);
+  return (
+    keys.length === Object.keys(after).length &&
+    keys.every((key) => Object.hasOwn(after, key) && before[key] === after[key])
+  );
+}

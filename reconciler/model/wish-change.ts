@@ -1,5 +1,6 @@
 /** Did the wish for a volume change in a way that makes another try worth while? */
 import { isSameSpec } from '../../plugins/kinds/spec-fields.ts';
+import { isSameSecret } from '../../plugins/secret/sensitive.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { DesiredVolume } from './desired-state.ts';
 
@@ -22,14 +23,13 @@ export function createHeededWishes(): HeededWishes {
   };
 }
 
+const SECRETS = ['controllerPublish', 'stage', 'publish', 'expand'] as const;
+
 /** True when nothing that an operation depends on differs; then back-off goes on. */
 function isSameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
   if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
-  if (before.secrets.stage !== after.secrets.stage || before.secrets.publish !== after.secrets.publish)
-    return false;
-  if (before.secrets.controllerPublish !== after.secrets.controllerPublish) return false;
-  if (before.size?.bytes !== after.size?.bytes || before.secrets.expand !== after.secrets.expand)
-    return false;
+  if (!SECRETS.every((one) => isSameSecret(before.secrets[one], after.secrets[one]))) return false;
+  if (before.size?.bytes !== after.size?.bytes) return false;
   if (before.publications.size !== after.publications.size) return false;
   for (const [key, wanted] of after.publications) {
     if (before.publications.get(key)?.generation !== wanted.generation) return false;

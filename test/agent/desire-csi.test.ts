@@ -301,7 +301,7 @@ const TOKENS = driver(
 );
 
 /** Has tokens for the pods of these names. */
-function tokensOf(...pods: readonly string[]): TokenSource {
+function tokensOf(...pods: readonly string[]): Pick<TokenSource, 'tokensFor'> {
   return {
     tokensFor: (pod, requests) => {
       if (!pods.includes(pod.name)) return NO_TOKENS.tokensFor(pod, requests);

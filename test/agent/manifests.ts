@@ -8,6 +8,7 @@ import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-l
 import { observe } from '../../agent/source/manifests/manifest-file.ts';
 import { readManifestFile } from '../../agent/source/manifests/manifest-reading.ts';
 import { assembleWish, createAssembly, type Wish } from '../../agent/source/desired-objects.ts';
+import type { SourcePart } from '../../agent/source/objects-source.ts';
 
 export function podUid(text: string): PodUid {
   const uid = parsePodUid(text);
@@ -144,9 +145,9 @@ export function configMapYaml(name: string, data: Readonly<Record<string, string
   return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ${name}}\ndata:\n${lines}`;
 }
 
-/** The wish of a directory with these files, each believed at once. */
-export function wishOf(files: Readonly<Record<string, string>>): Wish {
-  const parts = Object.entries(files).map(([name, text]) => {
+/** What these files say, each believed at once; made anew for each call. */
+export function partsOf(files: Readonly<Record<string, string>>): readonly SourcePart[] {
+  return Object.entries(files).map(([name, text]) => {
     const bytes = Buffer.from(text);
     const reading = readManifestFile(name, bytes, DEFAULT_MANIFEST_LIMITS);
     const look = { kind: 'content', bytes: new Sensitive(bytes), digest: text, reading } as const;
@@ -157,7 +158,12 @@ export function wishOf(files: Readonly<Record<string, string>>): Wish {
     };
     return observe(name, undefined, look, listing).wish;
   });
-  return wholly(assembleWish([{ name: 'manifests', complete: true, parts }], createAssembly(0)));
+}
+
+/** The wish of a directory with these files. */
+export function wishOf(files: Readonly<Record<string, string>>): Wish {
+  const reading = { name: 'manifests', complete: true, parts: partsOf(files) };
+  return wholly(assembleWish([reading], createAssembly(0)));
 }
 
 /** The only rejection, as `field: message`; fails when there is none or more than one. */

@@ -1,4 +1,4 @@
-/** The manifests as the agent reads them: of the directory that is trusted, with an operator's word on what is missed. */
+/** The manifests as the agent reads them: from the directory that is trusted, with an operator's word on it. */
 import type { Host } from '../../../mount/host.ts';
 import type { Log } from '../../../mount/process/log.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
