@@ -51,7 +51,7 @@ export interface DriveReport {
   readonly good: boolean;
 }
 
-const READY_MS_MAX = 30_000;
+const READY_MS_MAX = 120_000;
 const READY_LOOK_MS = 20;
 const READY_CALL_MS = 2_000;
 

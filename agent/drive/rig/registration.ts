@@ -11,7 +11,8 @@ import { CLOCK, kindOf, namesIn, pause } from './machine.ts';
 
 import type { Notes } from '../oracle/verdict.ts';
 
-const APPEARS_MS_MAX = 20_000;
+/** A registrar dials its driver with a growing back-off: where the driver started slowly, it comes a minute later. */
+const APPEARS_MS_MAX = 120_000;
 const LOOK_MS = 50;
 
 /** The socket itself, or the one socket that appears in the directory; undefined when none comes in time. */
