@@ -5,16 +5,16 @@
  * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
  * Seeds that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
  */
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { OPEN_SEEDS } from './open-seeds.ts';
 import { STORIES } from './stories.ts';
 import { addTally, NO_TALLY, tallyText } from './tally.ts';
 import { EFFECTS } from './weather.ts';
-import { type Batch, type BatchReport, simulateBatch } from './worker.ts';
+import type { Batch, BatchReport } from './worker.ts';
+import { buildWorkerProgram } from './worker-program.ts';
 
 const BATCH_SEEDS = 10;
 const MINUTE_MS = 60_000;
@@ -23,7 +23,6 @@ const DRAWN_MIN = 10_000_000;
 const DRAWN_MAX = 1_000_000_000;
 const TAIL_LINES = '30';
 const PROGRESS_MS = 10_000;
-const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
 interface Options {
   /** Infinity: until the minutes are over. */
@@ -95,14 +94,12 @@ class Tally {
   }
 }
 
-/** Hands batches to worker processes until none is left; with one worker, or few seeds, it does them itself. */
+/** Hands batches to worker processes until none is left. */
 async function simulateAll(options: Options, onReport: (report: BatchReport) => void): Promise<void> {
   const next = batchesOf(options);
-  if (options.workers < 2 || options.seeds <= BATCH_SEEDS) {
-    for (let batch = next(); batch !== undefined; batch = next()) onReport(await simulateBatch(batch));
-    return;
-  }
-  await Promise.all(Array.from({ length: options.workers }, () => work(next, onReport)));
+  const workers = Math.max(1, Math.min(options.workers, Math.ceil(options.seeds / BATCH_SEEDS)));
+  const start = await buildWorkerProgram();
+  await Promise.all(Array.from({ length: workers }, () => work(start(), next, onReport)));
 }
 
 /** The next batch each time, until all are handed out or the time is over. */
@@ -118,12 +115,12 @@ function batchesOf({ seeds, minutes, first, traceLines, about }: Options): () =>
   };
 }
 
-function work(nextBatch: () => Batch | undefined, onReport: (report: BatchReport) => void): Promise<void> {
+function work(
+  child: ChildProcess,
+  nextBatch: () => Batch | undefined,
+  onReport: (report: BatchReport) => void,
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child: ChildProcess = fork(WORKER, {
-      stdio: 'inherit',
-      execArgv: [...process.execArgv, '--max-semi-space-size=64'],
-    });
     const next = (): void => {
       const batch = nextBatch();
       if (batch !== undefined) child.send(batch);

@@ -1,4 +1,4 @@
-/** A process that simulates the seeds it is sent and answers with what it saw. */
+/** A batch of seeds, as a worker simulates it. */
 import { type Report, simulate } from './simulate.ts';
 import { STORIES } from './stories.ts';
 import { addTally, NO_TALLY, type Tally } from './tally.ts';
@@ -43,10 +43,4 @@ export async function simulateBatch({ first, count, tailLines, about }: Batch): 
     failure ??= { seed, violation, traceHash, tail: tail.slice(-tailLines) };
   }
   return { seeds: count, steps, crashes, driverCalls, tally, crashedAt: [...crashedAt], failed, failure };
-}
-
-if (process.send !== undefined && process.argv[1]?.endsWith('worker.ts') === true) {
-  process.on('message', (batch: Batch) => {
-    void simulateBatch(batch).then((report) => process.send?.(report));
-  });
 }
