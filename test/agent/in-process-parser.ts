@@ -8,15 +8,20 @@ export const IN_PROCESS_PARSER: ManifestParser = {
   parse: async (request) => ok(fromParts(structuredClone(parseManifestParts(request)))),
 };
 
-/** Answers the same, and works once for the same request: for worlds that read their files again and again. */
+/**
+ * Answers the same, and works once for the same bytes of the same file: for worlds that read their files again and
+ * again. Bytes are known as such: who changes a file puts others in their place.
+ */
 export function createRememberingParser(): ManifestParser {
-  const known = new Map<string, ReturnType<typeof parseManifestParts>>();
+  const known = new WeakMap<Uint8Array, Map<string, readonly unknown[]>>();
   return {
     async parse(request) {
       const { origin, bytes, limits } = request;
-      const key = JSON.stringify([origin, Buffer.from(bytes).toString('latin1'), limits]);
-      const parts = known.get(key) ?? parseManifestParts(request);
-      known.set(key, parts);
+      const ofBytes = known.get(bytes) ?? new Map<string, readonly unknown[]>();
+      known.set(bytes, ofBytes);
+      const key = JSON.stringify([origin, limits]);
+      const parts = ofBytes.get(key) ?? parseManifestParts(request);
+      ofBytes.set(key, parts);
       return ok(fromParts(structuredClone(parts)));
     },
   };

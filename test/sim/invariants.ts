@@ -5,7 +5,7 @@
 import type { AgentView } from '../../agent/node/agent.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { type CsiVolumeSpec, SPEC_PLUGIN, type VolumeId } from '../../plugins/volume.ts';
-import type { ActualPublication, ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { ActualPublication, ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
 import type { Backing } from './backing.ts';
@@ -142,27 +142,18 @@ type Running = ReturnType<AgentView['reconciler']['running']>;
 export function checkStep(sim: Simulation): void {
   sim.world.quarantine.look();
   const early = sim.earlyView();
+  const running = early?.reconciler.running() ?? [];
   if (early !== undefined) {
     sim.world.told.look(early.reconciler.actual());
     // From the first one on: of what began long ago the wish may be another by now.
-    checkBeginnings(sim, early, early.reconciler.running());
+    checkBeginnings(sim, early, running);
   }
-  const view = sim.view();
+  const view = sim.life?.started === true ? early : undefined;
   sim.world.attachmentWatch.look(view, sim.time.nowMs());
   if (view === undefined) return;
-  const running = view.reconciler.running();
   sim.world.deaths.look(view);
   if (sim.life !== undefined) sim.world.hung.look(view, sim.life.host.work);
-  for (const volume of view.reconciler.actual().values()) checkStrangers(sim, volume);
-  const { drivers } = sim.plan;
-  const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);
-  const beliefCounts = !sim.world.trouble.mountsTaken && drivers.every(({ locks }) => locks);
-  for (const volume of view.reconciler.actual().values()) {
-    // Published again, a driver may mount once more; what it did is learnt when the operation ends.
-    const isBusy = mayStack && running.some(({ operation }) => operation.volume === volume.spec.id);
-    if (beliefCounts && !isBusy) checkBelief(sim, volume);
-    if (volume.quarantine !== undefined) checkClean(sim, volume);
-  }
+  checkVolumes(sim, view, running);
   checkOperations(sim, running);
   if (sim.life?.stopping === false) {
     checkObstacles(sim, view);
@@ -171,9 +162,21 @@ export function checkStep(sim: Simulation): void {
   checkLayers(sim);
 }
 
+function checkVolumes(sim: Simulation, view: AgentView, running: Running): void {
+  const { drivers } = sim.plan;
+  const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);
+  const beliefCounts = !sim.world.trouble.mountsTaken && drivers.every(({ locks }) => locks);
+  for (const volume of view.reconciler.actual().values()) {
+    if (sim.kernel.strangers.size > 0) checkStrangers(sim, volume);
+    // Published again, a driver may mount once more; what it did is learnt when the operation ends.
+    const isBusy = mayStack && running.some(({ operation }) => operation.volume === volume.spec.id);
+    if (beliefCounts && !isBusy) checkBelief(sim, volume);
+    if (volume.quarantine !== undefined) checkClean(sim, volume);
+  }
+}
+
 /** MT-15: what somebody else mounted is never taken for the volume. */
 function checkStrangers(sim: Simulation, { spec, stagedMount, publications }: ActualVolume): void {
-  if (sim.kernel.strangers.size === 0) return;
   const { layout } = sim.world;
   const noted = [...publications.values()].map((one) => {
     return { mount: one.mount, path: layout.mountPoint(spec, one.spec) };
@@ -261,12 +264,13 @@ function checkOperations(sim: Simulation, running: Running): void {
 
 const begun = new WeakSet<object>();
 /** What an agent knew after the event before. */
-const knownBefore = new WeakMap<AgentView['reconciler'], ReadonlyMap<VolumeId, ActualVolume>>();
+const knownBefore = new WeakMap<AgentView['reconciler'], ActualState>();
 
 /** INV-3 at the moment an operation begins, by the agent's own wish: decided late means decided now. */
 function checkBeginnings(sim: Simulation, view: AgentView, running: Running): void {
+  const actual = view.reconciler.actual();
   const before = knownBefore.get(view.reconciler);
-  knownBefore.set(view.reconciler, new Map(view.reconciler.actual()));
+  if (before === undefined || !isSame(before, actual)) knownBefore.set(view.reconciler, new Map(actual));
   for (const entry of running) {
     if (entry.phase !== 'running' || begun.has(entry)) continue;
     begun.add(entry);
@@ -275,7 +279,7 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     const unwanted =
       'publication' in operation ? !wanted?.publications.has(operation.publication) : wanted === undefined;
     // One that needs no call has begun, and its volume may be forgotten, within one event (seed 49711).
-    const known = view.reconciler.actual().get(operation.volume) ?? before?.get(operation.volume);
+    const known = actual.get(operation.volume) ?? before?.get(operation.volume);
     const isQuarantined = known?.quarantine !== undefined || isStanding(view, operation.volume);
     if (operation.kind === 'clean' && !isQuarantined)
       sim.violate('B-4', `${operation.volume} is searched for users, and it is not in quarantine`);
@@ -293,6 +297,13 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     if (!isTeardown(operation.kind) && unwanted)
       sim.violate('decide-late', `${operation.kind} begins of what nobody wants: ${operation.volume}`);
   }
+}
+
+/** Belief is replaced, never changed. */
+function isSame(before: ActualState, actual: ActualState): boolean {
+  if (before.size !== actual.size) return false;
+  for (const [id, volume] of actual) if (before.get(id) !== volume) return false;
+  return true;
 }
 
 function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: Operation): boolean {

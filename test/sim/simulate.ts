@@ -33,7 +33,7 @@ import { withWalkTimes } from './walk-times.ts';
 import { NO_TALLY, type Tally } from './tally.ts';
 import { CANARY, createTrace, type Trace } from './trace.ts';
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts';
-import { type EffectKind, FAIR } from './weather.ts';
+import { type EffectKind, FAIR, type Weather } from './weather.ts';
 
 export interface Violation {
   readonly invariant: string;
@@ -121,6 +121,8 @@ export class Simulation {
   readonly #manifestParser = createRememberingParser();
   readonly #slicesRandom: Random;
   readonly #crashedAt = new Set<string>();
+  /** When the storm is over. */
+  readonly #calm: Weather;
   #lives = 0;
   #crashes = 0;
 
@@ -139,6 +141,7 @@ export class Simulation {
     const slices = drawSlices(this.#slicesRandom.fork());
     const plan = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot, slices };
     this.plan = mutation.plan?.(plan) ?? plan;
+    this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
     this.#parser = drawParser(this.#parserRandom);
     this.time = createVirtualTime(random.fork());
@@ -286,7 +289,9 @@ export class Simulation {
     while (this.violation === undefined) {
       if (this.time.steps() > STEPS_MAX) return this.violate('bound', `more than ${STEPS_MAX} events`);
       try {
-        if (!(await this.time.step())) return this.violate('bound', 'nothing is left to happen');
+        const settled = this.time.step();
+        if (settled === undefined) return this.violate('bound', 'nothing is left to happen');
+        await settled;
       } catch (error) {
         return this.violate('assert', describe(error));
       }
@@ -309,8 +314,7 @@ export class Simulation {
       trace: this.trace,
       strangers: this.plan.strangers,
       doubledRoot: this.plan.doubledRoot,
-      weather: () =>
-        this.stormy ? this.plan.weather : { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 },
+      weather: () => (this.stormy ? this.plan.weather : this.#calm),
       boundary: (kind, moment) => this.#diesAt(kind, moment),
       onEffect: (kind, what) => checkEffect(this, kind, what),
       onWrite: (path, content) => {

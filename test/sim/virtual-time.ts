@@ -18,8 +18,8 @@ export interface VirtualTime {
   nowMs(): number;
   /** Calls `fire` once, `delayMs` virtual milliseconds from now, unless cancelled. */
   after(delayMs: number, fire: () => void): Cancel;
-  /** Fires the earliest event and lets every promise settle; false when the queue is empty. */
-  step(): Promise<boolean>;
+  /** Fires the earliest event and lets every promise settle; undefined when the queue is empty. */
+  step(): Promise<void> | undefined;
   /** Events fired so far. */
   steps(): number;
   /** When the next event is due; undefined when the queue is empty. */
@@ -58,15 +58,14 @@ export function createVirtualTime(random: Random): VirtualTime {
         event.fire = undefined;
       };
     },
-    step: async () => {
+    step: () => {
       dropCancelled();
       const event = pop(queue);
-      if (event === undefined) return false;
+      if (event === undefined) return undefined;
       nowMs = event.atMs;
       steps += 1;
       event.fire?.();
-      await settle();
-      return true;
+      return settle();
     },
     steps: () => steps,
     nextAtMs: () => {
