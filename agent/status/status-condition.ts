@@ -1,5 +1,7 @@
 /** What is said of a volume beside its ladder: size, expansion, quarantine, statistics, health. Pure. */
 import type { HealthStatement, UsageNumbers } from '../../plugins/plugin.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
+import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import { FOUND_ON_DISK, isMoreThan, type PodReference } from '../../plugins/volume.ts';
 import { isOnTheGround } from '../../reconciler/model/actual-state.ts';
 import type { Sickness } from '../../reconciler/model/sickness.ts';
@@ -120,7 +122,7 @@ export function healthOf(said: readonly HealthStatement[] | undefined): readonly
 export function isStranger({ spec, wanted, actual }: VolumePair): boolean {
   if (wanted !== undefined || actual === undefined) return false;
   // A staging directory tells of the volume handle, but of no PersistentVolume.
-  if (spec.kind === 'orphan' || (spec.kind === 'csi' && spec.specName === '')) return true;
+  if (isOrphan(spec) || traitsOf(spec).isNameless?.(spec) === true) return true;
   const places = [...actual.publications.values()];
   return places.length > 0 && places.every(({ spec: { origin } }) => origin === FOUND_ON_DISK);
 }

@@ -1,6 +1,7 @@
 /** What CSI volumes are like. */
 import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
-import { CSI_DEFAULTS, type CsiVolumeSpec } from '../volume.ts';
+import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
+import { CSI_DEFAULTS, type CsiVolumeSpec, csiVolumeId, SPEC_PLUGIN, type VolumeMode } from '../volume.ts';
 
 type Rule = FieldRule<CsiVolumeSpec>;
 
@@ -16,11 +17,35 @@ function isForFew({ accessModes: [only, ...more] }: CsiVolumeSpec): boolean {
   return more.length === 0 && (only === 'ReadWriteOncePod' || only === 'ReadOnlyMany');
 }
 
+/** What of a volume its vol_data.json tells. */
+function fromPaper(data: VolumeDataOwner, specName: string, mode: VolumeMode): CsiVolumeSpec {
+  const { driver, volumeHandle, lifecycle } = data;
+  return {
+    kind: 'csi',
+    id: csiVolumeId(driver, volumeHandle),
+    driver,
+    volumeHandle,
+    specName,
+    fsType: '',
+    mountOptions: [],
+    volumeAttributes: {},
+    accessModes: ['ReadWriteOnce'],
+    readOnly: false,
+    attachRequired: undefined,
+    podInfoOnMount: false,
+    ...CSI_DEFAULTS,
+    mode,
+    lifecycle,
+  };
+}
+
 export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
   kind: 'csi',
+  plugin: SPEC_PLUGIN.csi,
   isShared: true,
   driver: ({ driver }) => driver,
   stagingPath: (spec, layout) => layout.stagingPath(spec),
+  stagingDirectory: ({ driver, volumeHandle }, layout) => layout.deviceDirectory(driver, volumeHandle),
   isDevice: ({ mode }) => mode === 'Block',
   fileSystem: (spec) => (spec.mode === 'Block' ? undefined : spec),
   isForOnePod: ({ accessModes: [only, ...more] }) => only === 'ReadWriteOncePod' && more.length === 0,
@@ -30,6 +55,8 @@ export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
     return { ...spec, ...Object.fromEntries(missing) };
   },
   isNameless: ({ specName }) => specName === '',
+  foundTarget: (place, layout) => layout.csiTarget(place),
+  fromPaper,
   fields: {
     driver: IDENTITY,
     volumeHandle: IDENTITY,

@@ -15,11 +15,21 @@ const KINDS: readonly VolumeTraits[] = [
   ORPHAN_TRAITS,
 ];
 
-const byKind = new Map(KINDS.map((traits) => [traits.kind, traits]));
+const byKind = new Map<string, VolumeTraits>(KINDS.map((traits) => [traits.kind, traits]));
 
 /** Total: every specification has a kind that is listed here. */
 export function traitsOf(spec: VolumeSpec): VolumeTraits {
   const traits = byKind.get(spec.kind);
   assert(traits !== undefined, `${spec.kind} has traits`);
   return traits;
+}
+
+/** Of the plugin whose name a directory in a pod has; undefined: no kind of ours. */
+export function traitsOfPlugin(plugin: string): VolumeTraits | undefined {
+  return kinds().find((traits) => traits.plugin === plugin);
+}
+
+/** All that there are. */
+export function kinds(): readonly VolumeTraits[] {
+  return [...byKind.values()];
 }

@@ -24,7 +24,17 @@ export function isInline(spec: VolumeSpec): boolean {
   return traitsOf(spec).isInline?.(spec) === true;
 }
 
+/** The directory of what it has on this node for all of its pods; undefined: it has none. */
+export function stagingDirectoryOf(spec: VolumeSpec, layout: Layout): AbsolutePath | undefined {
+  return traitsOf(spec).stagingDirectory?.(spec, layout);
+}
+
 /** Nobody wanted it: it was found where volumes are, and can only be taken down. */
 export function isOrphan(spec: VolumeSpec): boolean {
-  return traitsOf(spec).isOrphan === true;
+  return orphanPathOf(spec) !== undefined;
+}
+
+/** Of what nobody wanted: where it was found. */
+export function orphanPathOf(spec: VolumeSpec): AbsolutePath | undefined {
+  return traitsOf(spec).orphanPath?.(spec);
 }

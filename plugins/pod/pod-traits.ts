@@ -1,6 +1,12 @@
 /** What the kinds of volume are like that live and die with their pod. A pod is not changed, and so they are not. */
 import type { VolumeTraits } from '../traits/volume-traits.ts';
-import type { ContentVolumeSpec, EmptyDirVolumeSpec, HostPathVolumeSpec } from '../volume.ts';
+import {
+  type ContentVolumeSpec,
+  type EmptyDirVolumeSpec,
+  type HostPathVolumeSpec,
+  podVolumeId,
+  SPEC_PLUGIN,
+} from '../volume.ts';
 
 const FIXED = { fixed: () => true } as const;
 const OF_ONE_POD = { isShared: false } as const;
@@ -8,19 +14,41 @@ const OF_ONE_POD = { isShared: false } as const;
 export const EMPTY_DIR_TRAITS: VolumeTraits<EmptyDirVolumeSpec> = {
   ...OF_ONE_POD,
   kind: 'empty-dir',
+  plugin: SPEC_PLUGIN['empty-dir'],
   isDataLost: true,
+  marker: 'own',
+  fromPlace: ({ pod, name, isMounted }) => ({
+    kind: 'empty-dir',
+    id: podVolumeId('empty-dir', pod, name),
+    pod,
+    name,
+    // The medium is written nowhere; what is mounted shows it, and without a mount there is a directory to remove.
+    medium: isMounted ? 'memory' : 'disk',
+    sizeLimitBytes: 0,
+  }),
   fields: { pod: FIXED, name: FIXED, medium: FIXED, sizeLimitBytes: FIXED },
 };
 
 export const HOST_PATH_TRAITS: VolumeTraits<HostPathVolumeSpec> = {
   ...OF_ONE_POD,
   kind: 'host-path',
+  plugin: SPEC_PLUGIN['host-path'],
   isInPlace: true,
   fields: { pod: FIXED, name: FIXED, path: FIXED, type: FIXED },
 };
 
-const CONTENT = { ...OF_ONE_POD, hasContent: true, fields: { pod: FIXED, name: FIXED } } as const;
+export const SECRET_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('secret');
 
-export const SECRET_TRAITS: VolumeTraits<ContentVolumeSpec> = { ...CONTENT, kind: 'secret' };
+export const CONFIG_MAP_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('config-map');
 
-export const CONFIG_MAP_TRAITS: VolumeTraits<ContentVolumeSpec> = { ...CONTENT, kind: 'config-map' };
+function contentTraits(kind: ContentVolumeSpec['kind']): VolumeTraits<ContentVolumeSpec> {
+  return {
+    ...OF_ONE_POD,
+    kind,
+    plugin: SPEC_PLUGIN[kind],
+    hasContent: true,
+    marker: 'wrapped',
+    fromPlace: ({ pod, name }) => ({ kind, id: podVolumeId(kind, pod, name), pod, name }),
+    fields: { pod: FIXED, name: FIXED },
+  };
+}

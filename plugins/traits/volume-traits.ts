@@ -1,8 +1,9 @@
 /** What a kind of volume is like. Each folder of a kind declares its own, so that no floor above has to name it. */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { FileSystemPlace } from '../guard/dead-file-system.ts';
-import type { Layout } from '../layout/layout.ts';
-import type { VolumeSpec } from '../volume.ts';
+import type { Layout, PlaceInPod } from '../layout/layout.ts';
+import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
+import type { PluginName, PodUid, VolumeMode, VolumeSpec } from '../volume.ts';
 
 /** What becomes of one field of a specification when the wish changes under a volume that stands. */
 export interface FieldRule<Spec> {
@@ -29,14 +30,16 @@ export type FieldTable<Spec> = {
 
 export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   readonly kind: Spec['kind'];
+  /** The kubelet's name for it; its volumes' ids begin with it, and its directories in pods are called by it. */
+  readonly plugin: PluginName;
   /** The one list of what staging fixes, and of what makes another try worth while. */
   readonly fields: FieldTable<Spec>;
   /** More pods than one can have it, so what is wanted of it can change while it stands. */
   readonly isShared: boolean;
   /** What is in it is gone for good when it is taken down. */
   readonly isDataLost?: true;
-  /** Nobody wanted it: it was found where volumes are, and can only be taken down. */
-  readonly isOrphan?: true;
+  /** A marker of the kubelet's tells that it was set up: its own, or that of the directory it wraps. */
+  readonly marker?: 'own' | 'wrapped';
   /** It has files that the wish brings, of which a start does not know the generation. */
   readonly hasContent?: true;
   /** The pod sees it where it is on this machine anyway: no mount is made for it. */
@@ -45,6 +48,8 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   driver?(spec: Spec): string | undefined;
   /** Where it is staged for all of its pods; absent: it has no such place. */
   stagingPath?(spec: Spec, layout: Layout): AbsolutePath | undefined;
+  /** The directory of what it has on this node for all of its pods, with the paper that tells of it. */
+  stagingDirectory?(spec: Spec, layout: Layout): AbsolutePath;
   /** Pods have a device of it and not files. */
   isDevice?(spec: Spec): boolean;
   /** How its file system is to be, when that may die by itself; undefined: it has none that is looked at. */
@@ -53,8 +58,25 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   isForOnePod?(spec: Spec): boolean;
   /** It is written in its pod: unpublished once, it has ended, and it is never attached. */
   isInline?(spec: Spec): boolean;
+  /** Of what nobody wanted: where it was found. It can only be taken down. */
+  orphanPath?(spec: Spec): AbsolutePath;
   /** As it is recorded now: with what records of older versions lack. */
   completed?(spec: Spec): Spec;
   /** Only its staging directory tells of it: not even its name is known. */
   isNameless?(spec: Spec): boolean;
+  /** Where in a pod its mount is; absent: in the volume's directory there. */
+  foundTarget?(place: PlaceInPod, layout: Layout): AbsolutePath;
+  /** As its place in a pod tells, where that is all that tells of it. */
+  fromPlace?(place: FoundPlace): Spec;
+  /** As its paper tells, the kubelet's vol_data.json: the rest matters on the way up only. */
+  fromPaper?(data: VolumeDataOwner, specName: string, mode: VolumeMode): Spec;
+  /** A mount, or what is left of one, that nothing explains. */
+  fromMount?(path: AbsolutePath): Spec;
+}
+
+/** What is in a pod's directory of a volume of which nothing else is known. */
+export interface FoundPlace {
+  readonly pod: PodUid;
+  readonly name: string;
+  readonly isMounted: boolean;
 }

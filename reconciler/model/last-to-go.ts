@@ -38,11 +38,11 @@ export function lastToGo(
 /** The emptyDirs that may have waited for the end of this operation. */
 export function waitingFor(operation: Operation, belief: BeliefView): readonly VolumeId[] {
   if (operation.kind !== 'unpublish') return [];
-  return emptyDirsBeside([operation.publication], belief);
+  return lastToGoBeside([operation.publication], belief);
 }
 
 /** The emptyDirs of the pods that have these places. */
-export function emptyDirsBeside(places: readonly PublicationKey[], belief: BeliefView): readonly VolumeId[] {
+export function lastToGoBeside(places: readonly PublicationKey[], belief: BeliefView): readonly VolumeId[] {
   const pods = new Set(places.map(podOf));
   const beside = [...pods].flatMap((pod) => belief.ofPod(pod));
   return beside.filter(isDataLost).map(({ spec }) => spec.id);
@@ -77,8 +77,8 @@ function isOfAnother(
   actual: ActualState,
   desired: Pick<DesiredState, 'volumes'>,
 ): boolean {
-  const emptyDirs = [...actual.values()].filter(isDataLost);
-  const others = [...emptyDirs, ...desired.volumes.values()];
+  const last = [...actual.values()].filter(isDataLost);
+  const others = [...last, ...desired.volumes.values()];
   return [...orphan.publications.keys()].some((key) =>
     others.some(({ publications }) => publications.has(key)),
   );

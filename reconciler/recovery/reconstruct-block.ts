@@ -4,6 +4,7 @@
  * more, nobody knows whose volume it was: what is left of it in a pod is an orphan and can only be taken down.
  */
 import type { Host } from '../../mount/host.ts';
+import { orphanAt, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import { isBlockVolumeName } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyBlockDirectories } from '../../plugins/layout/block-directory.ts';
@@ -11,7 +12,7 @@ import { removeUnlessInUse } from '../../plugins/layout/pod-directory.ts';
 import { isBlock, parsePodUid, type PublicationSpec } from '../../plugins/volume.ts';
 import type { ActualState } from '../model/actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
-import { type Finds, foundCsiSpec, foundPublication, orphanSpec } from './reconstructed.ts';
+import { type Finds, foundPublication } from './reconstructed.ts';
 
 /** By the name of the volume, the pods that have anything of it; none: only its shared directories are left. */
 export type BlockPlaces = ReadonlyMap<string, ReadonlySet<string>>;
@@ -67,11 +68,11 @@ async function addPlace(disk: DiskReader, layout: Layout, finds: Finds, place: P
   if (data === 'unknown') return;
   if (data === 'nothing') {
     // It may have begun to be published while the scan went, and then it is a volume that is known.
-    if (!finds.isBelieved(publication.key)) finds.place(orphanSpec(held), false, publication);
+    if (!finds.isBelieved(publication.key)) finds.place(orphanAt(held), false, publication);
     return;
   }
-  const spec = foundCsiSpec(data, specName, 'Block');
-  finds.place(spec, await disk.exists(layout.stagingPath(spec)), publication);
+  const spec = specFromPaper(data, specName, 'Block');
+  finds.place(spec, await disk.exists(layout.blockVolume(specName).stage), publication);
 }
 
 /**
@@ -93,7 +94,7 @@ export async function scanBlockStaging(
       await removeUnlessInUse(host, layout.blockVolume(specName).stage);
       await removeEmptyBlockDirectories(host, layout, specName);
     }
-    if (typeof data !== 'string') finds.staged(foundCsiSpec(data, specName, 'Block'));
+    if (typeof data !== 'string') finds.staged(specFromPaper(data, specName, 'Block'));
   }
   if (!tidies) return;
   // Nothing of it is published or staged: a teardown was cut short, and its record is gone.

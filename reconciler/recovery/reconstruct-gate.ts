@@ -1,11 +1,12 @@
 /** What looking at the layout on disk has taught, and what it allows: the orphans, and whether all was read. */
 import type { Belief } from '../model/belief.ts';
 import type { Failure } from '../../mount/failure.ts';
+import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import { type LayoutFinds, mergeFound } from './reconstruct.ts';
 import type { DesiredState } from '../model/desired-state.ts';
-import { emptyDirsBeside, lastToGo } from '../model/last-to-go.ts';
+import { lastToGoBeside, lastToGo } from '../model/last-to-go.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { claimsOn, isExplained } from '../model/orphan.ts';
 import type { Gate } from '../model/plan.ts';
@@ -60,7 +61,7 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
   let unread: readonly UnreadPlace[] | undefined;
   /** While places are unknown: all that each volume was seen staged from. */
   const stagedFrom = new Map<VolumeId, ReadonlySet<string>>();
-  for (const [id, { spec }] of actual) if (spec.kind === 'orphan') orphans.add(id);
+  for (const [id, { spec }] of actual) if (isOrphan(spec)) orphans.add(id);
 
   /** What was once read whole stays so: of all that came later there is a record. */
   function noteReading(found: LayoutFinds): void {
@@ -106,14 +107,14 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
         log.info('orphan gone', { volume: id });
         const places = [...(actual.get(id)?.publications.keys() ?? [])];
         parts.forget(id);
-        for (const one of [id, ...emptyDirsBeside(places, belief)]) touch(one);
+        for (const one of [id, ...lastToGoBeside(places, belief)]) touch(one);
       }
       for (const volume of found.volumes) {
-        const { id, kind } = volume.spec;
+        const { id } = volume.spec;
         const adopted = mergeFound(actual.get(id), volume);
         if (adopted === undefined) continue;
         belief.reconstruct(adopted);
-        if (kind === 'orphan') orphans.add(id);
+        if (isOrphan(volume.spec)) orphans.add(id);
         log.info('volume found on disk', { volume: id });
         touch(id);
       }

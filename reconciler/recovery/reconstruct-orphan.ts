@@ -4,18 +4,14 @@ import type { Failure } from '../../mount/failure.ts';
 import { hiddenBelow, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, type Host, isBelow, parentOf } from '../../mount/host.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
+import { hasPapers, orphanAt } from '../../plugins/kinds/found-volume.ts';
+import { isDevice, orphanPathOf, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
 import type { PodVolumeOwner } from '../../plugins/layout/path-owner.ts';
-import {
-  isBlock,
-  type PublicationSpec,
-  SPEC_PLUGIN,
-  type VolumeId,
-  type VolumeSpec,
-} from '../../plugins/volume.ts';
+import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../model/actual-state.ts';
 import type { DiskReader } from './disk-reader.ts';
-import { type Finds, foundPublication, orphanSpec } from './reconstructed.ts';
+import { type Finds, foundPublication } from './reconstructed.ts';
 import { latePlaces } from '../model/tombstone.ts';
 import type { UnknownMount, UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
 
@@ -45,7 +41,7 @@ export function findOrphans(
     if (unread.some(({ path }) => isBelow(target, path))) continue;
     const place = volumeAt(target, layout);
     if (place !== undefined) {
-      finds.place(orphanSpec(target), false, foundPublication(place.pod, place.specName));
+      finds.place(orphanAt(target), false, foundPublication(place.pod, place.specName));
     }
   }
   return covered;
@@ -67,11 +63,12 @@ function unexplained(
   const explained = new Set<AbsolutePath>();
   const explain = (spec: VolumeSpec, place: PublicationSpec): void => {
     explained.add(layout.mountPoint(spec, place));
-    if (isBlock(spec)) explained.add(layout.driverTarget(spec, place));
+    if (isDevice(spec)) explained.add(layout.blockPublication(place).published);
   };
   for (const volume of volumes) {
     const { spec, publications } = volume;
-    if (spec.kind === 'csi') explained.add(layout.stagingPath(spec));
+    const staging = stagingPathOf(spec, layout);
+    if (staging !== undefined) explained.add(staging);
     for (const { spec: place } of publications.values()) explain(spec, place);
     for (const late of latePlaces(volume)) explain(late.spec, late.publication);
   }
@@ -96,9 +93,10 @@ export async function goneOrphans(
 ): Promise<readonly VolumeId[]> {
   const gone: VolumeId[] = [];
   for (const { spec, publications } of volumes) {
-    if (spec.kind !== 'orphan') continue;
+    const path = orphanPathOf(spec);
+    if (path === undefined) continue;
     const [place] = publications.values();
-    if (!(await isAnythingAt(pathsOf(spec.path, place?.spec, layout), table, disk))) gone.push(spec.id);
+    if (!(await isAnythingAt(pathsOf(path, place?.spec, layout), table, disk))) gone.push(spec.id);
   }
   return gone;
 }
@@ -138,22 +136,23 @@ export async function unknownPlaces(
 ): Promise<UnknownPlaces> {
   const unread = [...disk.unlisted()];
   const mounts: UnknownMount[] = [];
-  const isPlace = (path: AbsolutePath): boolean => volumeAt(path, layout)?.plugin === SPEC_PLUGIN.csi;
+  const isPlace = (path: AbsolutePath): boolean => hasPapers(volumeAt(path, layout)?.plugin ?? '');
   for (const { directory, failure } of disk.unreadPapers()) {
     if (!isBelow(directory, layout.pods)) unread.push(failure);
     else mounts.push(...mountsAt(table, ({ target }) => isBelow(target, directory)));
   }
   for (const { spec, publications } of orphans) {
-    if (spec.kind !== 'orphan') continue;
-    if (isBelow(spec.path, layout.pods)) {
-      if (isPlace(spec.path)) mounts.push(...mountsAt(table, ({ target }) => target === spec.path));
+    const path = orphanPathOf(spec);
+    if (path === undefined) continue;
+    if (isBelow(path, layout.pods)) {
+      if (isPlace(path)) mounts.push(...mountsAt(table, ({ target }) => target === path));
       continue;
     }
     const [place] = publications.values();
     const device =
       place === undefined ? undefined : await deviceAt(host, layout.blockPublication(place.spec));
-    if (device !== undefined) mounts.push({ path: spec.path, device, root: '/' });
-    else unread.push({ ...NOTHING_TELLS, blocker: spec.path });
+    if (device !== undefined) mounts.push({ path, device, root: '/' });
+    else unread.push({ ...NOTHING_TELLS, blocker: path });
   }
   return { mounts, unread, table };
 }

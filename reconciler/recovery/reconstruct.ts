@@ -6,10 +6,13 @@
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
-import { below, type Host } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
+import { orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
+import { traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
+import { isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
 import { unescapePlugin } from '../../plugins/layout/component.ts';
-import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
 import { markedBy } from '../../plugins/layout/owner.ts';
 import { isStagingDriver } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyDeviceDirectory } from '../../plugins/layout/device-directory.ts';
@@ -17,13 +20,10 @@ import { removeEmptyPodDirectories } from '../../plugins/layout/pod-directory.ts
 import {
   isObjectName,
   parsePodUid,
-  podVolumeId,
   type PodUid,
   type PublicationKey,
   type PublicationSpec,
-  SPEC_PLUGIN,
   type VolumeId,
-  type VolumeSpec,
 } from '../../plugins/volume.ts';
 import {
   type ActualPublication,
@@ -37,7 +37,7 @@ import {
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
-import { createFinds, type Finds, foundCsiSpec, foundPublication, orphanSpec } from './reconstructed.ts';
+import { createFinds, type Finds, foundPublication } from './reconstructed.ts';
 import type { UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
 
 export interface LayoutScan {
@@ -104,11 +104,11 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
     return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
   });
   covered.push(...findOrphans(table.value, layout, known, finds, disk));
-  const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => spec.kind === 'orphan');
+  const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => isOrphan(spec));
   // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
   const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
   if (!again.ok) {
-    const volumes = finds.list().filter(({ spec }) => spec.kind !== 'orphan');
+    const volumes = finds.list().filter(({ spec }) => !isOrphan(spec));
     return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk, covered) };
   }
   const now = again.value;
@@ -116,7 +116,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   const gone = await goneOrphans([...known.values()], now, layout, disk);
   const placesRead = disk.complete() && covered.length === 0;
   const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => {
-    return spec.kind === 'orphan' && !gone.includes(spec.id);
+    return isOrphan(spec) && !gone.includes(spec.id);
   });
   const places = await unknownPlaces(orphans, now, scan, disk);
   const isClear = placesRead && orphans.length === 0;
@@ -172,13 +172,13 @@ async function scanPod(
 ): Promise<void> {
   const { volumes, volumesOf } = layout.podFolders(pod);
   for (const name of await disk.names(volumes)) {
-    const kind = KIND_OF_PLUGIN.get(unescapePlugin(name));
-    if (kind === undefined) continue;
-    for (const specName of await disk.names(volumesOf(kind))) {
+    const traits = traitsOfPlugin(unescapePlugin(name));
+    if (traits?.fromPlace === undefined && traits?.fromPaper === undefined) continue;
+    for (const specName of await disk.names(volumesOf(traits.kind))) {
       if (!isObjectName(specName)) continue;
       const publication = foundPublication(pod, specName);
-      const directory = layout.volumeDirectory({ kind }, publication);
-      const mountPoint = kind === 'csi' ? layout.csiTarget(publication) : directory;
+      const directory = layout.volumeDirectory(traits, publication);
+      const mountPoint = traits.foundTarget?.(publication, layout) ?? directory;
       const stranger = ground.strangerOver(table, mountPoint);
       if (stranger !== undefined) {
         if (!finds.isKnownPlace(publication.key)) {
@@ -186,22 +186,21 @@ async function scanPod(
         }
         continue;
       }
-      if (kind !== 'csi') {
+      if (traits.fromPlace !== undefined) {
         const isMounted = table.named(directory).length > 0;
-        finds.place(localSpec(kind, pod, specName, isMounted), false, publication);
+        finds.place(traits.fromPlace({ pod, name: specName, isMounted }), false, publication);
         continue;
       }
       if (finds.isKnownPlace(publication.key)) continue;
       const data = await disk.volData(directory);
       if (data === 'unknown') continue;
       if (data === 'nothing') {
-        finds.place(orphanSpec(mountPoint), false, publication);
+        finds.place(orphanAt(mountPoint), false, publication);
         continue;
       }
-      const { driver, volumeHandle, lifecycle } = data;
-      const isStaged =
-        lifecycle === 'Persistent' && (await disk.exists(layout.deviceDirectory(driver, volumeHandle)));
-      finds.place(foundCsiSpec(data, specName, 'Filesystem'), isStaged, publication);
+      const spec = specFromPaper(data, specName, 'Filesystem');
+      const staging = isInline(spec) ? undefined : stagingDirectoryOf(spec, layout);
+      finds.place(spec, staging !== undefined && (await disk.exists(staging)), publication);
     }
   }
   await scanMarkers(disk, layout, pod, finds);
@@ -211,11 +210,10 @@ async function scanPod(
 async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds: Finds): Promise<void> {
   for (const marker of await disk.names(layout.podFolders(pod).markers)) {
     const { specName, isWrapped } = markedBy(marker);
-    const kind = isWrapped ? 'secret' : 'empty-dir';
     const publication = foundPublication(pod, specName);
     if (!isObjectName(specName) || finds.isKnownPlace(publication.key)) continue;
-    // Secret or configMap: with the volume gone there is no telling, and they come down alike.
-    finds.place(localSpec(kind, pod, specName, false), false, publication);
+    const place = { pod, name: specName, isMounted: false };
+    finds.place(specFromMarker(place, isWrapped ? 'wrapped' : 'own'), false, publication);
   }
 }
 
@@ -226,41 +224,25 @@ async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds, tid
   for (const driver of await disk.names(layout.stages)) {
     if (!isStagingDriver(driver)) continue;
     const hashes = await disk.names(layout.driverDirectory(driver));
-    const explained = stagedHashes(known, driver);
-    for (const hash of hashes.filter((one) => !explained.has(one))) {
-      const directory = below(layout.driverDirectory(driver), hash);
+    const explained = stagedDirectories(known, layout);
+    for (const directory of hashes.map((hash) => below(layout.driverDirectory(driver), hash))) {
+      if (explained.has(directory)) continue;
       const data = await disk.volData(directory);
       if (data === 'nothing' && tidies) await removeEmptyDeviceDirectory(host, directory);
-      if (typeof data === 'string' || data.driver !== driver || sha256Hex(data.volumeHandle) !== hash)
-        continue;
-      finds.staged(foundCsiSpec(data, '', 'Filesystem'));
+      if (typeof data === 'string') continue;
+      const spec = specFromPaper(data, '', 'Filesystem');
+      if (stagingDirectoryOf(spec, layout) === directory) finds.staged(spec);
     }
   }
 }
 
-function stagedHashes(known: ActualState, driver: string): ReadonlySet<string> {
-  const hashes = new Set<string>();
+function stagedDirectories(known: ActualState, layout: Layout): ReadonlySet<AbsolutePath> {
+  const directories = new Set<AbsolutePath>();
   for (const { spec, staged } of known.values()) {
-    if (spec.kind !== 'csi' || spec.driver !== driver || wasAbsent(staged)) continue;
-    hashes.add(sha256Hex(spec.volumeHandle));
+    const directory = wasAbsent(staged) ? undefined : stagingDirectoryOf(spec, layout);
+    if (directory !== undefined) directories.add(directory);
   }
-  return hashes;
-}
-
-const KIND_OF_PLUGIN: ReadonlyMap<string, Exclude<VolumeSpec['kind'], 'orphan' | 'host-path'>> = new Map(
-  (['csi', 'empty-dir', 'secret', 'config-map'] as const).map((kind) => [SPEC_PLUGIN[kind], kind]),
-);
-
-function localSpec(
-  kind: 'empty-dir' | 'secret' | 'config-map',
-  pod: PodUid,
-  name: string,
-  isMounted: boolean,
-): VolumeSpec {
-  const id = podVolumeId(kind, pod, name);
-  if (kind !== 'empty-dir') return { kind, id, pod, name };
-  // The medium is written nowhere; what is mounted shows it, and without a mount there is a directory to remove.
-  return { kind, id, pod, name, medium: isMounted ? 'memory' : 'disk', sizeLimitBytes: 0 };
+  return directories;
 }
 
 /** The found volume's rungs and places added where nothing is known of them; undefined when nothing is new. */

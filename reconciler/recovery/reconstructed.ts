@@ -1,19 +1,12 @@
 /** Volumes and places found on disk that nothing is known of, as they are gathered. */
-import type { AbsolutePath } from '../../mount/host.ts';
-import { sha256Hex } from '../../plugins/layout/layout.ts';
-import type { VolumeDataOwner } from '../../plugins/layout/volume-data-text.ts';
+import { driverOf, isInline } from '../../plugins/kinds/volume-questions.ts';
 import {
-  CSI_DEFAULTS,
-  type CsiVolumeSpec,
-  csiVolumeId,
   FOUND_ON_DISK,
   type PodUid,
   type PublicationKey,
   publicationKey,
   type PublicationSpec,
-  SPEC_PLUGIN,
   type VolumeId,
-  type VolumeMode,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
 import {
@@ -56,7 +49,7 @@ export function createFinds(known: ActualState): Finds {
       guessed: known.has(spec.id) ? undefined : true,
       needs: { attach: false, stage, expand: false },
       // Only the driver could tell; one that does not attach says so at once. An inline volume never is.
-      attached: spec.kind === 'csi' && spec.lifecycle === 'Persistent' ? RESTARTED : ABSENT,
+      attached: driverOf(spec) !== undefined && !isInline(spec) ? RESTARTED : ABSENT,
       staged: stage ? RESTARTED : ABSENT,
       publishContext: undefined,
       stagedMount: undefined,
@@ -99,31 +92,4 @@ export function createFinds(known: ActualState): Finds {
 export function foundPublication(uid: PodUid, specName: string): PublicationSpec {
   const pod = { uid, name: '', namespace: '', serviceAccount: '' };
   return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: FOUND_ON_DISK };
-}
-
-/** What of a CSI volume its vol_data.json tells; the rest only matters on the way up. */
-export function foundCsiSpec(data: VolumeDataOwner, specName: string, mode: VolumeMode): CsiVolumeSpec {
-  const { driver, volumeHandle, lifecycle } = data;
-  return {
-    kind: 'csi',
-    id: csiVolumeId(driver, volumeHandle),
-    driver,
-    volumeHandle,
-    specName,
-    fsType: '',
-    mountOptions: [],
-    volumeAttributes: {},
-    accessModes: ['ReadWriteOnce'],
-    readOnly: false,
-    attachRequired: undefined,
-    podInfoOnMount: false,
-    ...CSI_DEFAULTS,
-    mode,
-    lifecycle,
-  };
-}
-
-/** A place in a pod that neither record nor vol_data.json explains; it may or may not be mounted. */
-export function orphanSpec(path: AbsolutePath): VolumeSpec {
-  return { kind: 'orphan', id: `${SPEC_PLUGIN.orphan}/${sha256Hex(path)}` as VolumeId, path };
 }

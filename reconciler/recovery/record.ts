@@ -8,11 +8,11 @@
 import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { FIRM_GROUND, type Ground } from '../../mount/ground.ts';
 import type { Host, MountIdentity } from '../../mount/host.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import {
   type Bytes,
-  CSI_DEFAULTS,
   FOUND_ON_DISK,
   parsePodUid,
   type PublicationSpec,
@@ -163,10 +163,9 @@ function isSanePlace({ pod, specName }: PublicationSpec): boolean {
 /** Records of 0.1 lack the fields that came later; all of them have a value that says "as it was then". */
 function completed(record: VolumeRecord): VolumeRecord {
   const { spec, needs } = record;
-  const missing = Object.entries(CSI_DEFAULTS).filter(([field]) => !Object.hasOwn(spec, field));
   return {
     ...record,
-    spec: spec.kind === 'csi' ? { ...spec, ...Object.fromEntries(missing) } : spec,
+    spec: traitsOf(spec).completed?.(spec) ?? spec,
     needs: { ...needs, expand: needs.expand ?? false },
     guessed: record.guessed ?? wasGuessed(record),
   };
@@ -174,7 +173,7 @@ function completed(record: VolumeRecord): VolumeRecord {
 
 /** 0.1 told what it found on disk by its places alone. */
 function wasGuessed({ spec, publications }: VolumeRecord): boolean {
-  if (publications.length === 0) return spec.kind === 'csi' && spec.specName === '';
+  if (publications.length === 0) return traitsOf(spec).isNameless?.(spec) === true;
   return publications.every((one) => one.spec.origin === FOUND_ON_DISK);
 }
 

@@ -5,6 +5,7 @@
 import type { Failure } from '../../mount/failure.ts';
 import { type AbsolutePath, isBelow } from '../../mount/host.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
+import { isDevice, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../model/actual-state.ts';
@@ -49,8 +50,9 @@ function mayHaveIn(pod: PodUid, path: AbsolutePath, layout: Layout): boolean {
 /** What a volume was seen staged from, by belief and by the kernel. */
 export function stagedDevices(volume: ActualVolume, table: MountTable, layout: Layout): readonly string[] {
   const { spec, stagedMount } = volume;
-  if (spec.kind !== 'csi' || spec.mode === 'Block') return [];
-  const mounted = table.named(layout.stagingPath(spec)).map(({ device }) => device);
+  const staging = isDevice(spec) ? undefined : stagingPathOf(spec, layout);
+  if (staging === undefined) return [];
+  const mounted = table.named(staging).map(({ device }) => device);
   return stagedMount === undefined ? mounted : [stagedMount.device, ...mounted];
 }
 
@@ -94,8 +96,9 @@ function mayBeOf(volume: VolumeId, mount: UnknownMount, suspicion: Suspicion): b
 function isStagedByAnother(volume: VolumeId, mount: UnknownMount, suspicion: Suspicion): boolean {
   const { actual, layout, unknown } = suspicion;
   return [...actual.values()].some(({ spec }) => {
-    if (spec.kind !== 'csi' || spec.id === volume || spec.mode === 'Block') return false;
-    const staged = unknown.table.at(layout.stagingPath(spec)).at(-1);
+    const staging = spec.id === volume || isDevice(spec) ? undefined : stagingPathOf(spec, layout);
+    if (staging === undefined) return false;
+    const staged = unknown.table.at(staging).at(-1);
     return staged?.device === mount.device && isWithin(mount.root, staged.root);
   });
 }

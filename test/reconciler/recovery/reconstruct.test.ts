@@ -16,7 +16,8 @@ import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
 import { type ActualState, begin, learn, RESTARTED } from '../../../reconciler/model/actual-state.ts';
 import { findUnrecorded, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
-import { foundPublication, orphanSpec } from '../../../reconciler/recovery/reconstructed.ts';
+import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
+import { foundPublication } from '../../../reconciler/recovery/reconstructed.ts';
 import { line, ROOT_MOUNT } from '../../mount/mount-lines.ts';
 import { actual, csi, DRIVER, place } from '../world.ts';
 
@@ -178,7 +179,7 @@ test('an orphan whose volume is called mount is gone, though other volumes of it
   const spec = foundPublication('web' as PodUid, 'mount');
   const orphan = {
     ...actual('x', {}),
-    spec: orphanSpec(path),
+    spec: orphanAt(path),
     publications: new Map([
       [spec.key, { spec, presence: RESTARTED, generation: undefined, mount: undefined }],
     ]),
