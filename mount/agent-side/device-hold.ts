@@ -1,8 +1,8 @@
 /** Holding a block device open through a loop device, with the kernel as judge before and after. */
 import { done, type Failure, fail, ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
-import { inodeBehind, type LoopDeviceParts } from '../broker/loop-device.ts';
-import type { DeviceNode } from '../broker/path-device.ts';
+import { inodeBehind, type LoopDeviceParts } from '../broker/device/loop-device.ts';
+import type { DeviceNode } from '../broker/device/path-device.ts';
 
 export interface DeviceHoldParts extends LoopDeviceParts {
   readonly clock: Clock;

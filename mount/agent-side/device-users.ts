@@ -1,9 +1,9 @@
 /** Who uses a block device: what /proc and /sys tell, and of loop devices without a name what they say themselves. */
 import { ok, type Result } from '../failure.ts';
 import type { DeviceNumber } from '../host.ts';
-import { inodeBehind, type LoopDeviceParts } from '../broker/loop-device.ts';
-import type { NodeIdentity } from '../broker/path-device.ts';
-import type { DeviceUsers } from '../broker/path-device-users.ts';
+import { inodeBehind, type LoopDeviceParts } from '../broker/device/loop-device.ts';
+import type { NodeIdentity } from '../broker/device/path-device.ts';
+import type { DeviceUsers } from '../broker/device/path-device-users.ts';
 
 export interface DeviceUsersParts extends LoopDeviceParts {
   readonly scan: (device: DeviceNumber) => Promise<Result<DeviceUsers>>;

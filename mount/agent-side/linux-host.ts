@@ -13,11 +13,11 @@ import {
   type MountRequest,
   REMOVE_TREE_DEADLINE_MS,
 } from '../host.ts';
-import type { LoopDeviceParts } from '../broker/loop-device.ts';
+import type { LoopDeviceParts } from '../broker/device/loop-device.ts';
 import { aboutPath } from '../mount-lines.ts';
 import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './fs-group-walk.ts';
-import { readMountTable } from '../broker/mount-lookup.ts';
+import { readMountTable } from '../broker/path/mount-lookup.ts';
 import type { ToolRequest } from '../tool.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
 

@@ -1,6 +1,6 @@
 /** What the agent and its broker children say to each other over node's IPC channel (serialization `advanced`). */
 import type { Result } from '../failure.ts';
-import type { OwnershipPart, OwnershipPartReport } from './fs-group-part.ts';
+import type { OwnershipPart, OwnershipPartReport } from './file/fs-group-part.ts';
 import type {
   AbsolutePath,
   DeviceNumber,
@@ -13,8 +13,8 @@ import type {
   PathFacts,
   WriteOptions,
 } from '../host.ts';
-import type { DeviceNode, NodeIdentity } from './path-device.ts';
-import type { DeviceUsers } from './path-device-users.ts';
+import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
+import type { DeviceUsers } from './device/path-device-users.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
 
 /**

@@ -1,10 +1,10 @@
 /** What a path broker does with one call. */
 import { CHANGES_THE_WORLD, type PathCall } from './broker-protocol.ts';
-import { removeTree } from './file-tree.ts';
+import { removeTree } from './file/file-tree.ts';
 import { failErrno } from '../errno.ts';
 import type { Result } from '../failure.ts';
-import { identifyDirectory } from './file-identity.ts';
-import { changeOwnershipPart } from './fs-group-part.ts';
+import { identifyDirectory } from './file/file-identity.ts';
+import { changeOwnershipPart } from './file/fs-group-part.ts';
 import {
   inspect,
   inspectWay,
@@ -18,13 +18,13 @@ import {
   removeFile,
   rename,
   writeFile,
-} from './file-effects.ts';
-import { overwriteFile } from './file-overwrite.ts';
-import { findHolders } from './holders.ts';
-import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './path-device.ts';
-import { scanForDeviceUsers } from './path-device-users.ts';
-import { lookUpMount, mountIdOfPath, mountPlaceOf } from './mount-lookup.ts';
-import { probeFileSystem } from './path-probe.ts';
+} from './file/file-effects.ts';
+import { overwriteFile } from './file/file-overwrite.ts';
+import { findHolders } from './path/holders.ts';
+import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
+import { scanForDeviceUsers } from './device/path-device-users.ts';
+import { lookUpMount, mountIdOfPath, mountPlaceOf } from './path/mount-lookup.ts';
+import { probeFileSystem } from './path/path-probe.ts';
 
 /**
  * Synchronous, and total over errno: an error that no step expected fails the call, not the broker. A long call says

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { type AbsolutePath, below, type MountIdentity, parentOf } from '../../mount/host.ts';
-import { deathInOptions } from '../../mount/broker/file-system-death.ts';
+import { deathInOptions } from '../../mount/broker/path/file-system-death.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 import { findDeath } from '../../plugins/guard/dead-file-system.ts';
 import { mountFuse } from '../hostile/fuse-server.ts';

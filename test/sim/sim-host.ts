@@ -8,7 +8,7 @@
 import type { CallCompany } from '../../mount/agent-side/broker-pool.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/fs-group-part.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/fs-group-part.ts';
 import {
   type AbsolutePath,
   below,

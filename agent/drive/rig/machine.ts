@@ -24,7 +24,7 @@ import { performance } from 'node:perf_hooks';
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import type { Clock, PathKind } from '../../../mount/host.ts';
 import { type MountEntry, parseMountTable } from '../../../mount/mount-table.ts';
-import { formatDevice } from '../../../mount/broker/mount-lookup.ts';
+import { formatDevice } from '../../../mount/broker/path/mount-lookup.ts';
 import { runTool } from '../../../mount/tool.ts';
 
 const FILE_MS_MAX = 20_000;

@@ -13,10 +13,10 @@ import {
   openSync,
   type Stats,
 } from 'node:fs';
-import { errnoOf, failErrno } from '../errno.ts';
-import { done, type Failure, fail, ok, type Result } from '../failure.ts';
-import type { AbsolutePath, OwnershipReport } from '../host.ts';
-import { mountIdOf, openChild, O_PATH, type Place, placeOf, withDirectory } from './path-walk.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { done, type Failure, fail, ok, type Result } from '../../failure.ts';
+import type { AbsolutePath, OwnershipReport } from '../../host.ts';
+import { mountIdOf, openChild, O_PATH, type Place, placeOf, withDirectory } from '../path/path-walk.ts';
 import { identityOf, walkTree } from './file-walk.ts';
 
 /** What one call does. */

@@ -1,10 +1,10 @@
 /** Block device nodes, and the loop devices that have one open, as lstat(2) and sysfs show them. Path brokers only. */
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
-import { errnoOf, failErrno } from '../errno.ts';
-import { ok, type Result } from '../failure.ts';
-import type { AbsolutePath, DeviceNumber } from '../host.ts';
-import { formatDevice } from './mount-lookup.ts';
-import { DELETED_MARK, withSpot } from './path-walk.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { ok, type Result } from '../../failure.ts';
+import type { AbsolutePath, DeviceNumber } from '../../host.ts';
+import { formatDevice } from '../path/mount-lookup.ts';
+import { DELETED_MARK, withSpot } from '../path/path-walk.ts';
 
 /** Which inode of which file system a device node is. */
 export interface NodeIdentity {

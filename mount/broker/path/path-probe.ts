@@ -1,8 +1,8 @@
 /** `Host.probeFileSystem`: does a mounted file system still answer, and can it be written? Path brokers only. */
 import { closeSync } from 'node:fs';
-import { errnoOf, failErrno } from '../errno.ts';
-import { ok, type Result } from '../failure.ts';
-import type { AbsolutePath, FileSystemProbe } from '../host.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { ok, type Result } from '../../failure.ts';
+import type { AbsolutePath, FileSystemProbe } from '../../host.ts';
 import { deathOfError } from './file-system-death.ts';
 import { findMount, seeFileSystem } from './mount-lookup.ts';
 import { mountIdOf, openPlace, type Place, withSpot } from './path-walk.ts';

@@ -4,9 +4,9 @@
  * Because node has no openat2(2): /proc/self/fd/N/<component> is openat(2) in disguise.
  */
 import { closeSync, constants, lstatSync, openSync, readlinkSync, readSync } from 'node:fs';
-import { errnoOf, failErrno } from '../errno.ts';
-import { fail, ok, type Result } from '../failure.ts';
-import { type AbsolutePath, nameIn, parentOf } from '../host.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { fail, ok, type Result } from '../../failure.ts';
+import { type AbsolutePath, nameIn, parentOf } from '../../host.ts';
 
 /** linux/fcntl.h; node does not export it. Opens a place without touching its file system. */
 export const O_PATH = 0o10000000;

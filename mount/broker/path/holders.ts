@@ -1,12 +1,12 @@
 /** Who keeps a mount busy, read from /proc. Path brokers only: reading about a stuck process may itself be slow. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { errnoOf } from '../errno.ts';
-import { ok, type Result } from '../failure.ts';
-import { type AbsolutePath, isBelow } from '../host.ts';
+import { errnoOf } from '../../errno.ts';
+import { ok, type Result } from '../../failure.ts';
+import { type AbsolutePath, isBelow } from '../../host.ts';
 import { mountIdOfPath, readMountTable } from './mount-lookup.ts';
-import { readMountInfo } from '../mount-info.ts';
-import { type MountEntry, type MountTable, parseMountTable } from '../mount-table.ts';
+import { readMountInfo } from '../../mount-info.ts';
+import { type MountEntry, type MountTable, parseMountTable } from '../../mount-table.ts';
 
 const HOLDERS_MAX = 8;
 const SCAN_MS_MAX = 2_000;

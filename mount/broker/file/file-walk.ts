@@ -1,8 +1,8 @@
 /** Through a tree to any depth, children before their directory, with few open descriptors. Path brokers only. */
 import { closeSync, type Dir, type Dirent, fstatSync, opendirSync } from 'node:fs';
-import { failErrno } from '../errno.ts';
-import { done, type Failure, fail, ok, type Result } from '../failure.ts';
-import { mountIdOf, openChild, type Place } from './path-walk.ts';
+import { failErrno } from '../../errno.ts';
+import { done, type Failure, fail, ok, type Result } from '../../failure.ts';
+import { mountIdOf, openChild, type Place } from '../path/path-walk.ts';
 
 /** What is done on the way; the first failure ends the walk. */
 export interface TreeVisit {

@@ -1,9 +1,9 @@
 /** `Host.overwriteFile`, done synchronously. Path brokers only: it may hang for ever. */
 import { closeSync, constants, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:fs';
-import { failErrno } from '../errno.ts';
-import { done, type Effect, fail, type Result } from '../failure.ts';
-import type { AbsolutePath } from '../host.ts';
-import { openPlace, type Spot, withSpot } from './path-walk.ts';
+import { failErrno } from '../../errno.ts';
+import { done, type Effect, fail, type Result } from '../../failure.ts';
+import type { AbsolutePath } from '../../host.ts';
+import { openPlace, type Spot, withSpot } from '../path/path-walk.ts';
 
 export function overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Result<void> {
   return withSpot(path, (spot) => {

@@ -3,11 +3,11 @@ import fs, { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { below } from '../../../mount/host.ts';
-import { removeTree } from '../../../mount/broker/file-tree.ts';
-import { readFile } from '../../../mount/broker/file-effects.ts';
-import { plantDeep } from '../deep-tree.ts';
-import { scratchDirectory } from '../scratch.ts';
+import { below } from '../../../../mount/host.ts';
+import { removeTree } from '../../../../mount/broker/file/file-tree.ts';
+import { readFile } from '../../../../mount/broker/file/file-effects.ts';
+import { plantDeep } from '../../deep-tree.ts';
+import { scratchDirectory } from '../../scratch.ts';
 
 test('a tree far deeper than a path can be long goes, with the names that are no text', (t) => {
   const root = scratchDirectory(t);

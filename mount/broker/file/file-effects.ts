@@ -22,8 +22,8 @@ import {
 } from 'node:fs';
 import { refuseAnother } from './file-identity.ts';
 import { removeDirectoryAt } from './file-tree.ts';
-import { errnoOf, failErrno } from '../errno.ts';
-import { done, type Effect, fail, ok, type Result } from '../failure.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { done, type Effect, fail, ok, type Result } from '../../failure.ts';
 import {
   type AbsolutePath,
   below,
@@ -34,10 +34,10 @@ import {
   type PathKind,
   type WriteOptions,
   wayTo,
-} from '../host.ts';
-import { temporaryName } from '../temporary-file.ts';
-import { mountIdAt } from './mount-lookup.ts';
-import { openPlace, type Place, type Spot, spotIn, withDirectory, withSpot } from './path-walk.ts';
+} from '../../host.ts';
+import { temporaryName } from '../../temporary-file.ts';
+import { mountIdAt } from '../path/mount-lookup.ts';
+import { openPlace, type Place, type Spot, spotIn, withDirectory, withSpot } from '../path/path-walk.ts';
 
 const PARENT_MODE = 0o750;
 const MODE_BITS = 0o7777;

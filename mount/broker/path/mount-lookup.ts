@@ -1,12 +1,12 @@
 /** The questions "is this a mount point?" and "of what?". Path brokers only. */
 import { closeSync, fstatSync, openSync, statfsSync } from 'node:fs';
-import { codeOfErrno, errnoOf, failErrno } from '../errno.ts';
-import { type DeathCause, fail, ok, type Result } from '../failure.ts';
+import { codeOfErrno, errnoOf, failErrno } from '../../errno.ts';
+import { type DeathCause, fail, ok, type Result } from '../../failure.ts';
 import { deathInOptions, deathOf, isReadOnly, optionsOfExt4 } from './file-system-death.ts';
-import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf } from '../host.ts';
-import { atOrBelow, type LineFilter, withId } from '../mount-lines.ts';
-import { readOwnMountInfo } from '../mount-info.ts';
-import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from '../mount-table.ts';
+import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf } from '../../host.ts';
+import { atOrBelow, type LineFilter, withId } from '../../mount-lines.ts';
+import { readOwnMountInfo } from '../../mount-info.ts';
+import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from '../../mount-table.ts';
 import { mountIdOf, O_PATH, openPlace, type Place, placeOf, type Spot, withSpot } from './path-walk.ts';
 
 /** How often a mount that is gone from the table before it was found there is looked up again. */

@@ -1,9 +1,9 @@
 /** Deleting a directory tree that others have written into. Path brokers only. */
 import { closeSync, constants, openSync, rmdirSync, unlinkSync } from 'node:fs';
-import { errnoOf, failErrno } from '../errno.ts';
-import { done, type Effect, type Failure, fail, ok, type Result } from '../failure.ts';
-import type { AbsolutePath } from '../host.ts';
-import { findMountBelow, mountIdAt } from './mount-lookup.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { done, type Effect, type Failure, fail, ok, type Result } from '../../failure.ts';
+import type { AbsolutePath } from '../../host.ts';
+import { findMountBelow, mountIdAt } from '../path/mount-lookup.ts';
 import {
   blameComponent,
   mountIdOf,
@@ -14,7 +14,7 @@ import {
   type Spot,
   withDirectory,
   withSpot,
-} from './path-walk.ts';
+} from '../path/path-walk.ts';
 import { type TreeVisit, walkTree } from './file-walk.ts';
 
 interface Removal {

@@ -10,15 +10,15 @@ import {
   statSync,
 } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { codeOfErrno, errnoOf, failErrno } from '../errno.ts';
-import { type FailureCode, fail, ok, type Result } from '../failure.ts';
-import { type AbsolutePath, type DeviceNumber, isBelow, parseAbsolutePath } from '../host.ts';
-import { nameOf } from './holders.ts';
-import { type MountEntry, parseMountTable } from '../mount-table.ts';
+import { codeOfErrno, errnoOf, failErrno } from '../../errno.ts';
+import { type FailureCode, fail, ok, type Result } from '../../failure.ts';
+import { type AbsolutePath, type DeviceNumber, isBelow, parseAbsolutePath } from '../../host.ts';
+import { nameOf } from '../path/holders.ts';
+import { type MountEntry, parseMountTable } from '../../mount-table.ts';
 import { deviceNodeOf, findLoops, type LoopDevice } from './path-device.ts';
-import { formatDevice } from './mount-lookup.ts';
-import { readMountInfo } from '../mount-info.ts';
-import { DELETED_MARK } from './path-walk.ts';
+import { formatDevice } from '../path/mount-lookup.ts';
+import { readMountInfo } from '../../mount-info.ts';
+import { DELETED_MARK } from '../path/path-walk.ts';
 
 const USERS_MAX = 32;
 const SCAN_MS_MAX = 10_000;

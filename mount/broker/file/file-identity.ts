@@ -1,9 +1,9 @@
 /** Which directory a path leads to, as the kernel tells directories apart. Path brokers only. */
 import { fstatSync } from 'node:fs';
-import { fail, ok, type Result } from '../failure.ts';
-import type { AbsolutePath, DirectoryIdentity } from '../host.ts';
-import { formatDevice } from './mount-lookup.ts';
-import { mountIdOf, type Place, withDirectory } from './path-walk.ts';
+import { fail, ok, type Result } from '../../failure.ts';
+import type { AbsolutePath, DirectoryIdentity } from '../../host.ts';
+import { formatDevice } from '../path/mount-lookup.ts';
+import { mountIdOf, type Place, withDirectory } from '../path/path-walk.ts';
 
 export function identifyDirectory(path: AbsolutePath): Result<DirectoryIdentity> {
   return withDirectory(path, (place) => ok(identityOf(place)));

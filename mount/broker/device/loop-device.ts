@@ -1,7 +1,7 @@
 /** What a loop device has open, as losetup(8) tells it. */
-import { ok, type Result } from '../failure.ts';
+import { ok, type Result } from '../../failure.ts';
 import type { NodeIdentity } from './path-device.ts';
-import type { ToolReport, ToolRequest } from '../tool.ts';
+import type { ToolReport, ToolRequest } from '../../tool.ts';
 
 export interface LoopDeviceParts {
   readonly runTool: (request: ToolRequest) => Promise<Result<ToolReport>>;

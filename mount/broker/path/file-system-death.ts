@@ -15,8 +15,8 @@ import {
   readlinkSync,
   statfsSync,
 } from 'node:fs';
-import { errnoOf } from '../errno.ts';
-import type { DeathCause } from '../failure.ts';
+import { errnoOf } from '../../errno.ts';
+import type { DeathCause } from '../../failure.ts';
 import type { Place } from './path-walk.ts';
 
 const DEATH_OF_ERRNO: Readonly<Record<string, DeathCause>> = {
