@@ -5,16 +5,23 @@
  * the process before or after any effect (INV-36). `createLinuxHost` is the real one; test/sim has the other; both pass
  * test/contract/host.ts.
  */
-import { hasAtMostBytes } from './text/byte-bound.ts';
+import type { AbsolutePath } from './absolute-path.ts';
+import type { Brand } from './brand.ts';
 import type { DeathCause, Result } from './failure.ts';
 import type { MountTable } from './mount-table.ts';
+import type { OwnershipReport, OwnershipRequest } from './ownership.ts';
+import type { RemoteCall, RemoteReply } from './remote-call.ts';
 
-declare const brand: unique symbol;
-/** A string that went through its parser. */
-export type Brand<T, Name extends string> = T & { readonly [brand]: Name };
-
-/** Absolute, no `.` or `..` component, no NUL, no trailing or double slash, at most 4,095 bytes. */
-export type AbsolutePath = Brand<string, 'AbsolutePath'>;
+// Nearly everybody who has a host has paths.
+export {
+  type AbsolutePath,
+  below,
+  isBelow,
+  nameIn,
+  parentOf,
+  parseAbsolutePath,
+  wayTo,
+} from './absolute-path.ts';
 
 export type Cancel = () => void;
 
@@ -40,33 +47,6 @@ export type PathKind =
 /** Block device as the kernel numbers it: `major:minor`, `8:16`. Reused once nobody has the device open. */
 export type DeviceNumber = Brand<string, 'DeviceNumber'>;
 
-/** Gives what a pod's group must be able to use to that group (kubelet: SetVolumeOwnership; KEP-695). */
-export interface OwnershipRequest {
-  /** Whose walks are never at the same time, whatever their paths. */
-  readonly volume: string;
-  /** The root of the volume: walked within this mount only (by mnt_id), never through a link. */
-  readonly path: AbsolutePath;
-  readonly gid: number;
-  /** Read-only volumes get r (0440) where others get rw (0660); directories get x and setgid in both. */
-  readonly readOnly: boolean;
-  /** `on-root-mismatch`: nothing is walked when the root has the group and the bits already; it is set last. */
-  readonly policy: 'always' | 'on-root-mismatch';
-  /** Entries seen so far: at most once a second. */
-  readonly onProgress: (entriesSeen: number) => void;
-  /** It waits for the end of another walk of this volume, which gives it to that group. */
-  readonly onWaiting: (gid: number) => void;
-  /** Asked about once a second: true ends the walk with `no-longer-wanted`. */
-  readonly isCancelled: () => boolean;
-}
-
-/** What a walk found: entries seen, entries that had to be changed, entries that could not be. */
-export interface OwnershipReport {
-  readonly seen: number;
-  readonly changed: number;
-  /** Files that refuse (immutable, gone meanwhile): as in the kubelet they do not fail the walk. */
-  readonly refused: number;
-}
-
 /** What lstat says. All fields but `kind` are zero when the path is absent. */
 export interface PathFacts {
   readonly kind: PathKind;
@@ -84,7 +64,7 @@ export interface MountIdentity {
   readonly mountId: number;
   /** `major:minor` of the mounted file system, as in mountinfo. */
   readonly device: string;
-  /** Of a bound device node: the device it is, where `device` is only that of the file system the node lies on. */
+  /** The device that a bound device node is; `device` is only that of the file system the node lies on. */
   readonly blockDevice?: DeviceNumber;
   /** It could not be written when it was made: that it cannot be now says nothing. */
   readonly readOnly?: true;
@@ -132,7 +112,7 @@ export type ContentStamp = Brand<string, 'ContentStamp'>;
 
 /** Which directory it is; all of it is equal for the same directory through the same mount. */
 export interface DirectoryIdentity {
-  /** Of the mount that it is seen through; reused by the kernel, and of one boot. */
+  /** The mount that it is seen through; the kernel uses the number again, and it is of one boot. */
   readonly mountId: number;
   /** `major:minor` by fstat. */
   readonly device: string;
@@ -150,7 +130,7 @@ export interface DirectoryReading {
   readonly identity?: DirectoryIdentity;
   /** By name: contents that the caller has, and that are not read again. */
   readonly known?: ReadonlyMap<string, ContentStamp>;
-  /** Of all contents together, the smaller files first; those beyond are `unread`. */
+  /** The bound of all contents together, the smaller files first; those beyond are `unread`. */
   readonly contentBytesMax?: number;
   /** The one entry that is looked at. */
   readonly only?: string;
@@ -164,7 +144,7 @@ export interface FileEntry {
    * is the known one.
    */
   readonly content: Result<Uint8Array> | undefined;
-  /** Of the content; undefined where a later write could leave the same one. */
+  /** Names the content; undefined where a later write could leave the same one. */
   readonly stamp: ContentStamp | undefined;
   /** The answer would have been too long with its content. */
   readonly unread?: true;
@@ -172,39 +152,6 @@ export interface FileEntry {
 
 /** What `removeTree` may take. */
 export const REMOVE_TREE_DEADLINE_MS = 300_000;
-
-/** A socket file and the inode it had: a new inode is a new server behind the same name. */
-export interface SocketIdentity {
-  readonly path: AbsolutePath;
-  readonly inode: number;
-}
-
-/** A unary gRPC method; the generated service definitions have this shape. */
-export interface RemoteMethod<Request, Reply> {
-  readonly path: string;
-  readonly requestSerialize: (request: Request) => Buffer;
-  readonly responseDeserialize: (bytes: Buffer) => Reply;
-}
-
-export interface RemoteCall<Request, Reply> {
-  readonly socket: SocketIdentity;
-  readonly method: RemoteMethod<Request, Reply>;
-  readonly request: Request;
-  readonly deadlineMs: number;
-}
-
-/**
- * `status` is what the server said (0 to 16, or any other number a server invents); `broken` is everything else: no
- * connection, reset, deadline on our side, an answer that does not decode.
- */
-export type RemoteReply<Reply> =
-  | { readonly kind: 'ok'; readonly reply: Reply }
-  | { readonly kind: 'status'; readonly status: number; readonly message: string }
-  | {
-      readonly kind: 'broken';
-      readonly because: 'unreachable' | 'deadline' | 'undecodable';
-      readonly message: string;
-    };
 
 /**
  * Guarantees: a promise settles only when the effect has ended, never merely because a deadline passed: the deadline
@@ -335,47 +282,4 @@ export interface WriteOptions {
   readonly durable: boolean;
   /** Fail with `path-wrong-kind` instead of replacing. */
   readonly exclusive?: boolean;
-}
-
-const PATH_BYTES_MAX = 4_095;
-/** Neither empty, nor `.` or `..`, without slash and NUL. */
-const COMPONENT = /^(?!\.{1,2}$)[^/\0]+$/;
-const ABSOLUTE = /^(?:\/(?!\.{1,2}(?:\/|$))[^/\0]+)+$/;
-
-/** The only door to `AbsolutePath` for text from outside; undefined when it is not one. */
-export function parseAbsolutePath(text: string): AbsolutePath | undefined {
-  const isPath = text === '/' || (hasAtMostBytes(text, PATH_BYTES_MAX) && ABSOLUTE.test(text));
-  return isPath ? (text as AbsolutePath) : undefined;
-}
-
-/** Appends components that the caller has checked; a bad component is a broken invariant. */
-export function below(parent: AbsolutePath, ...components: readonly string[]): AbsolutePath {
-  let path = parent === '/' ? '' : (parent as string);
-  let isPath = true;
-  for (const component of components) {
-    path += `/${component}`;
-    isPath &&= COMPONENT.test(component);
-  }
-  if (!isPath || !hasAtMostBytes(path, PATH_BYTES_MAX))
-    throw new Error(`broken invariant: not a path component: ${JSON.stringify(components)}`);
-  return path === '' ? parent : (path as AbsolutePath);
-}
-
-export function parentOf(path: AbsolutePath): AbsolutePath {
-  const cut = path.lastIndexOf('/');
-  return (cut <= 0 ? '/' : path.slice(0, cut)) as AbsolutePath;
-}
-
-/** Its last component; empty for the root. */
-export function nameIn(path: AbsolutePath): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
-
-/** `/`, and each directory down to the path, itself last. */
-export function wayTo(path: AbsolutePath): readonly AbsolutePath[] {
-  return path === '/' ? [path] : [...wayTo(parentOf(path)), path];
-}
-
-export function isBelow(path: AbsolutePath, ancestor: AbsolutePath): boolean {
-  return ancestor === '/' || path.startsWith(`${ancestor}/`);
 }

@@ -1,6 +1,6 @@
 /** The kernel's mount table, read from /proc/self/mountinfo (proc(5)), the richer form of /proc/mounts. */
 import { fail, ok, type Result } from './failure.ts';
-import type { AbsolutePath } from './host.ts';
+import type { AbsolutePath } from './absolute-path.ts';
 
 export interface MountEntry {
   readonly mountId: number;

@@ -1,6 +1,7 @@
 /** Volumes, pods and publications: the identities and specifications that every floor above `mount` speaks of. */
 import { createHash } from 'node:crypto';
-import type { AbsolutePath, Brand } from '../mount/host.ts';
+import type { AbsolutePath } from '../mount/host.ts';
+import type { Brand } from '../mount/brand.ts';
 
 /**
  * The kubelet's unique volume name: `kubernetes.io/csi/<driver>^<volumeHandle>` for CSI,

@@ -1,8 +1,9 @@
 /** The walk that gives a volume to a group, put together from parts that path brokers do. */
 import type { CallCompany } from './broker-pool.ts';
 import { type Failure, fail, ok, type Result } from '../failure.ts';
-import type { OwnershipPart, OwnershipPartReport } from '../broker/file/fs-group-part.ts';
-import type { Clock, Host, OwnershipReport, OwnershipRequest } from '../host.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../broker/file/ownership-part.ts';
+import type { Clock, Host } from '../host.ts';
+import type { OwnershipReport, OwnershipRequest } from '../ownership.ts';
 import { createOwnershipTurns, type OwnershipTurns } from './ownership-turns.ts';
 
 export interface OwnershipParts {

@@ -1,6 +1,6 @@
 /** What the agent and its broker children say to each other over node's IPC channel (serialization `advanced`). */
 import type { Result } from '../failure.ts';
-import type { OwnershipPart, OwnershipPartReport } from './file/fs-group-part.ts';
+import type { OwnershipPart, OwnershipPartReport } from './file/ownership-part.ts';
 import type {
   AbsolutePath,
   DeviceNumber,

@@ -5,20 +5,12 @@ import { failErrno } from '../errno.ts';
 import type { Result } from '../failure.ts';
 import { identifyDirectory } from './file/file-identity.ts';
 import { changeOwnershipPart } from './file/fs-group-part.ts';
-import {
-  inspect,
-  inspectWay,
-  listDirectory,
-  makeDirectory,
-  makeLink,
-  readDirectoryFiles,
-  readFile,
-  readLink,
-  removeEmptyDirectory,
-  removeFile,
-  rename,
-  writeFile,
-} from './file/file-effects.ts';
+import { inspect, inspectWay } from './file/path-facts.ts';
+import { listDirectory, readDirectoryFiles } from './file/directory-reading.ts';
+import { makeDirectory, removeEmptyDirectory } from './file/directory-effects.ts';
+import { makeLink, readLink, removeFile, rename } from './file/file-effects.ts';
+import { readFile } from './file/file-reading.ts';
+import { writeFile } from './file/file-writing.ts';
 import { overwriteFile } from './file/file-overwrite.ts';
 import { findHolders } from './path/holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';

@@ -1,6 +1,7 @@
 /** The ladder of a CSI volume: at most one RPC per rung, and after each the kernel is asked. */
 import { assert, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import type { Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
+import type { Host, MountIdentity } from '../../mount/host.ts';
+import type { RemoteMethod } from '../../mount/remote-call.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';

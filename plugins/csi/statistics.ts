@@ -1,6 +1,7 @@
 /** The two questions about a CSI volume that is there: how full is it (NodeGetVolumeStats), and how is it. */
 import { assert, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, MountIdentity, RemoteMethod } from '../../mount/host.ts';
+import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
+import type { RemoteMethod } from '../../mount/remote-call.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { HealthStatement, StatisticsCall, UsageNumbers, VolumeStatistics } from '../plugin.ts';
 import { bytesFrom, type CsiVolumeSpec } from '../volume.ts';

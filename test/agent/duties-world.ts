@@ -16,14 +16,8 @@ import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { observe, observeForMetrics } from '../../agent/status/status-facts.ts';
 import { ok } from '../../mount/failure.ts';
-import {
-  below,
-  type FileEntry,
-  type Host,
-  type MountIdentity,
-  type RemoteCall,
-  type RemoteReply,
-} from '../../mount/host.ts';
+import { below, type FileEntry, type Host, type MountIdentity } from '../../mount/host.ts';
+import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import type { GrpcServer } from '../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../plugins/csi/wire/status.ts';

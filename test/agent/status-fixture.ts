@@ -1,5 +1,6 @@
 /** A node with one of everything, for the tests of status, explain, table and the command line. */
-import { parseAbsolutePath, type AbsolutePath, type SocketIdentity } from '../../mount/host.ts';
+import { parseAbsolutePath, type AbsolutePath } from '../../mount/host.ts';
+import type { SocketIdentity } from '../../mount/remote-call.ts';
 import { fail } from '../../mount/failure.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';

@@ -1,7 +1,8 @@
 /** The sentences that every CSI driver of ours keeps, real or simulated: the Node service by the specification. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { AbsolutePath, Host, RemoteMethod, RemoteReply, SocketIdentity } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
+import type { RemoteMethod, RemoteReply, SocketIdentity } from '../../mount/remote-call.ts';
 import {
   IdentityService,
   NodeServiceCapability_RPC_Type as NodeCapability,

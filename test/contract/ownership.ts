@@ -1,7 +1,8 @@
 /** The sentences that every `Host` keeps about giving a volume to a group. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { type AbsolutePath, below, type Host, type OwnershipRequest } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import type { OwnershipRequest } from '../../mount/ownership.ts';
 import { value } from '../value.ts';
 import type { MakeHostWorld } from './host.ts';
 

@@ -8,7 +8,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { SocketIdentity } from '../../mount/host.ts';
+import type { SocketIdentity } from '../../mount/remote-call.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 import { runTool } from '../../mount/tool.ts';
 import {

@@ -7,7 +7,7 @@ import { createFaults, FAULT_CLASSES } from '../../agent/drive/fault-class.ts';
 import { createChance } from '../../agent/drive/chance.ts';
 import { CLOCK } from '../../agent/drive/rig/machine.ts';
 import { type CallProxy, type Injection, startProxy } from '../../agent/drive/proxy/proxy.ts';
-import type { SocketIdentity } from '../../mount/host.ts';
+import type { SocketIdentity } from '../../mount/remote-call.ts';
 import {
   IdentityService,
   NodePublishVolumeRequest,

@@ -1,7 +1,8 @@
 /** The witness can fail: an illegal call among the agent's own makes the case fail, by the name of the duty. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseAbsolutePath, type RemoteMethod } from '../../mount/host.ts';
+import { parseAbsolutePath } from '../../mount/host.ts';
+import type { RemoteMethod } from '../../mount/remote-call.ts';
 import { NodeService } from '../../plugins/csi/wire/generated/csi.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { readCalls } from './call-record.ts';

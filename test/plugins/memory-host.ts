@@ -19,13 +19,12 @@ import {
   type MountLookup,
   type MountRequest,
   nameIn,
-  type OwnershipReport,
-  type OwnershipRequest,
   parentOf,
   type PathFacts,
   type PathKind,
   type WriteOptions,
 } from '../../mount/host.ts';
+import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { SimDevices } from '../sim/sim-devices.ts';
 import { isOwned, modeAfterChown, ownedMode } from '../sim/tree-ownership.ts';

@@ -12,7 +12,7 @@ import { CLOCK } from '../../agent/drive/rig/machine.ts';
 import { CallOracle } from '../../agent/drive/oracle/oracle.ts';
 import { type ArrivingCall, type Injection, startProxy } from '../../agent/drive/proxy/proxy.ts';
 import type { RecordedCall } from '../../agent/drive/oracle/recorded-call.ts';
-import type { SocketIdentity } from '../../mount/host.ts';
+import type { SocketIdentity } from '../../mount/remote-call.ts';
 import { ControllerService } from '../../plugins/csi/wire/generated/csi.ts';
 import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
 import { createGrpcRemote, serveGrpc } from '../../plugins/csi/wire/grpc.ts';

@@ -1,5 +1,6 @@
 /** Servers behind sockets: a socket's inode is the server's identity, so a replaced socket is a new server. */
-import type { AbsolutePath, RemoteCall, RemoteReply } from '../../mount/host.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
+import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import { ControllerService, IdentityService, NodeService } from '../../plugins/csi/wire/generated/csi.ts';
 import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
 import type { SimKernel } from './sim-kernel.ts';

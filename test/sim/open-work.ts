@@ -1,6 +1,6 @@
 /** What a life of the agent has begun and was not answered yet: the truth behind its reasons. */
 import type { FileSystem } from './file-tree.ts';
-import type { RemoteCall } from '../../mount/host.ts';
+import type { RemoteCall } from '../../mount/remote-call.ts';
 import type { EffectKind } from './weather.ts';
 
 export interface OpenEffect {

@@ -8,7 +8,7 @@
 import type { CallCompany } from '../../mount/agent-side/broker-pool.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/fs-group-part.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/ownership-part.ts';
 import {
   type AbsolutePath,
   below,
@@ -23,15 +23,13 @@ import {
   type MountLookup,
   type MountPlace,
   type MountRequest,
-  type OwnershipReport,
-  type OwnershipRequest,
   parentOf,
   type PathFacts,
-  type RemoteCall,
-  type RemoteReply,
   type WriteOptions,
   wayTo,
 } from '../../mount/host.ts';
+import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
+import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import { createFileSystemQuestion } from '../../mount/agent-side/file-system-question.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
 import { createOwnership, type OwnershipParts } from '../../mount/agent-side/fs-group-walk.ts';

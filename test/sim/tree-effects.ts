@@ -1,5 +1,5 @@
 /** What the simulated host does to whole trees, so far or all of it: a kill can leave any part behind. */
-import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/fs-group-part.ts';
+import type { OwnershipPart, OwnershipPartReport } from '../../mount/broker/file/ownership-part.ts';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import type { Errno, Inode } from './file-tree.ts';
 import type { SimKernel } from './sim-kernel.ts';

@@ -1,5 +1,6 @@
 /** What the ownership walk does to a tree in memory, one entry after the other, so that it can be cut short. */
-import type { OwnershipRequest, PathKind } from '../../mount/host.ts';
+import type { OwnershipRequest } from '../../mount/ownership.ts';
+import type { PathKind } from '../../mount/host.ts';
 
 /** What it is to be given to, and how. */
 export type OwnershipTerms = Pick<OwnershipRequest, 'gid' | 'readOnly'>;

@@ -2,7 +2,8 @@
  * A recording proxy: a gRPC server on a Unix socket in front of a CSI driver. Forwards every unary CSI method as raw
  * bytes, records what went by without secrets, and does harm to calls where it is told to.
  */
-import type { Clock, RemoteCall, RemoteReply, SocketIdentity } from '../../../mount/host.ts';
+import type { Clock } from '../../../mount/host.ts';
+import type { RemoteCall, RemoteReply, SocketIdentity } from '../../../mount/remote-call.ts';
 import { type GrpcServer, type GrpcService, GrpcStatus, serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../../plugins/csi/wire/status.ts';
 import {

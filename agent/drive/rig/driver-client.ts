@@ -1,5 +1,6 @@
 /** Calls to the driver under test: one line each, bounded, and every word of its errors looked at for secrets. */
-import type { AbsolutePath, Clock, RemoteCall, RemoteMethod, RemoteReply } from '../../../mount/host.ts';
+import type { AbsolutePath, Clock } from '../../../mount/host.ts';
+import type { RemoteCall, RemoteMethod, RemoteReply } from '../../../mount/remote-call.ts';
 import { methodName, shown } from '../../../plugins/csi/wire/status.ts';
 import { withoutSecrets } from '../oracle/recorded-call.ts';
 

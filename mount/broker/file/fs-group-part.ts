@@ -1,71 +1,18 @@
 /** Giving a tree to a group, a part at a time; mount/agent-side/fs-group-walk.ts puts the parts together. */
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  constants,
-  type Dir,
-  type Dirent,
-  fstatSync,
-  lchownSync,
-  lstatSync,
-  opendirSync,
-  openSync,
-  type Stats,
-} from 'node:fs';
-import { errnoOf, failErrno } from '../../errno.ts';
-import { done, type Failure, fail, ok, type Result } from '../../failure.ts';
-import type { AbsolutePath, OwnershipReport } from '../../host.ts';
-import { mountIdOf, openChild, O_PATH, type Place, placeOf, withDirectory } from '../path/path-walk.ts';
+import { chmodSync, closeSync, type Dir, type Dirent, fstatSync, opendirSync } from 'node:fs';
 import { identityOf, walkTree } from './file-walk.ts';
+import { changeDirectory, changeEntry, MODE_BITS, refuse, type Walk } from './fs-group-entry.ts';
+import { isRight } from './group-bits.ts';
+import type { OwnershipPart, OwnershipPartReport } from './ownership-part.ts';
+import { mountIdOf, openChild, type Place, withDirectory } from '../path/path-walk.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { done, fail, type Failure, ok, type Result } from '../../failure.ts';
 
-/** What one call does. */
-export interface OwnershipPart {
-  /** The root of the volume. */
-  readonly path: AbsolutePath;
-  /** The mount of the root, when a call before has seen it: another one is `mount-lost`. */
-  readonly mountId: number | undefined;
-  /** From the root to the directory that this part is about; names are bytes. */
-  readonly names: readonly Uint8Array[];
-  /**
-   * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the
-   * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone.
-   */
-  readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self';
-  readonly gid: number;
-  readonly readOnly: boolean;
-}
-
-export interface OwnershipPartReport extends OwnershipReport {
-  readonly mountId: number;
-  /** Of a `look`: device and inode of the directory, by which any path to it is known. */
-  readonly identity?: string;
-  /** The directory itself has the group and the bits. */
-  readonly right: boolean;
-  /** Of a `level`: the directories in it; undefined when there are too many for one answer. */
-  readonly directories: readonly Uint8Array[] | undefined;
-}
-
-const MODE_BITS = 0o7777;
-const WRITABLE_BITS = 0o660;
-const READABLE_BITS = 0o440;
-const DIRECTORY_BITS = 0o2110;
 /** What a root has only when all of its volume is its group's. */
 const SETGID = 0o2000;
 const DIRECTORIES_MAX = 1_024;
 /** A batch of getdents(2); more gains nothing. */
 const ENTRIES_A_READ = 128;
-/** What the kubelet only logs: read-only or immutable, not ours, gone meanwhile. */
-const REFUSALS: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES', 'ENOENT', 'EOPNOTSUPP']);
-
-interface Walk {
-  readonly part: OwnershipPart;
-  readonly mountId: number;
-  readonly sign: (seen: number) => void;
-  seen: number;
-  changed: number;
-  refused: number;
-}
 
 /** Does the part; `sign` is called with what was seen so far, once for each entry. */
 export function changeOwnershipPart(
@@ -195,85 +142,6 @@ function openDirectory(parent: Place, name: Buffer, walk: Walk): Place | undefin
   if (mountIdOf(place) === walk.mountId) return place;
   closeSync(place.descriptor);
   return undefined;
-}
-
-/** True when it is a directory after all: some file systems do not tell when they list. */
-function changeEntry(walk: Walk, parent: Place, name: Buffer): boolean {
-  const path = Buffer.concat([Buffer.from(`${parent.path}/`), name]);
-  try {
-    const seen = lstatSync(path);
-    if (seen.isDirectory()) return true;
-    if (isRight(seen, walk.part)) see(walk);
-    else if (seen.isSymbolicLink()) {
-      see(walk);
-      lchownSync(path, -1, walk.part.gid);
-      walk.changed += 1;
-    } else changeFile(walk, path);
-  } catch (error) {
-    refuse(walk, error);
-  }
-  return false;
-}
-
-/** Through a descriptor: it is neither followed nor opened, and a file that is a mount of its own is left alone. */
-function changeFile(walk: Walk, path: Buffer): void {
-  const place = placeOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
-  try {
-    if (mountIdOf(place) !== walk.mountId) return;
-    see(walk);
-    // Another thing has this name by now: whoever put it there gave it its group.
-    if (fstatSync(place.descriptor).isSymbolicLink()) return;
-    apply(walk, place);
-  } finally {
-    closeSync(place.descriptor);
-  }
-}
-
-/** A root that is read-only or gone fails the walk: nothing below it can have been changed. */
-function changeDirectory(walk: Walk, place: Place, isRoot: boolean): void {
-  see(walk);
-  try {
-    if (!isRight(fstatSync(place.descriptor), walk.part)) apply(walk, place);
-  } catch (error) {
-    const errno = errnoOf(error);
-    if (isRoot && (errno === 'EROFS' || errno === 'ENOENT')) throw error;
-    refuse(walk, error);
-  }
-}
-
-/** chown(2) takes setuid away, as it should from a file that another group may write now: the mode is read after it. */
-function apply(walk: Walk, place: Place): void {
-  const { gid } = walk.part;
-  if (fstatSync(place.descriptor).gid !== gid) chownSync(place.path, -1, gid);
-  const seen = fstatSync(place.descriptor);
-  const mode = seen.mode & MODE_BITS;
-  const wanted = mode | bitsFor(seen, walk.part);
-  if (mode !== wanted) chmodSync(place.path, wanted);
-  walk.changed += 1;
-}
-
-function isRight(seen: Stats, part: OwnershipPart): boolean {
-  const bits = bitsFor(seen, part);
-  return seen.gid === part.gid && (seen.mode & bits) === bits;
-}
-
-/**
- * The mode of a link means nothing, and chmod(2) would go through it. That of a device node says who may have the
- * device, which is no file of the volume.
- */
-function bitsFor(seen: Stats, { readOnly }: OwnershipPart): number {
-  if (seen.isSymbolicLink() || seen.isBlockDevice() || seen.isCharacterDevice()) return 0;
-  return (readOnly ? READABLE_BITS : WRITABLE_BITS) | (seen.isDirectory() ? DIRECTORY_BITS : 0);
-}
-
-function see(walk: Walk): void {
-  walk.seen += 1;
-  walk.sign(walk.seen);
-}
-
-function refuse(walk: Walk, error: unknown): void {
-  if (!REFUSALS.has(errnoOf(error))) throw error;
-  walk.refused += 1;
 }
 
 /** Undefined when it is gone, or not for us. */

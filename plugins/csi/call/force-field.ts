@@ -4,7 +4,7 @@
  * Never by a capability: the numbers of that proposal mean something else today (7 GET_VOLUME_HEALTH, 14 MODIFY_VOLUME;
  * B-5).
  */
-import type { RemoteMethod } from '../../../mount/host.ts';
+import type { RemoteMethod } from '../../../mount/remote-call.ts';
 
 /** NodeUnpublishVolumeRequest and NodeUnstageVolumeRequest: prefer success, even at the cost of data. */
 export const FORCE_FIELD = 3;

@@ -1,6 +1,7 @@
 /** One RPC about one volume: made when its turn comes, and its answer put in our words. */
 import { type Failure, type FailureCode, fail, ok, type Result } from '../../../mount/failure.ts';
-import type { Host, RemoteMethod } from '../../../mount/host.ts';
+import type { Host } from '../../../mount/host.ts';
+import type { RemoteMethod } from '../../../mount/remote-call.ts';
 import type { VolumeCall, VolumeSecrets } from '../../plugin.ts';
 import { type SecretData, Sensitive } from '../../secret/sensitive.ts';
 import { doubtful } from '../../steps.ts';

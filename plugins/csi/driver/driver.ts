@@ -1,6 +1,7 @@
 /** A CSI driver as registered on this node, and where to ask for it. */
 import type { FailureCode } from '../../../mount/failure.ts';
-import type { AbsolutePath, Cancel, SocketIdentity } from '../../../mount/host.ts';
+import type { AbsolutePath, Cancel } from '../../../mount/host.ts';
+import type { SocketIdentity } from '../../../mount/remote-call.ts';
 
 /** One life of one driver: a replaced socket inode is a new instance, and nothing cached of the old one holds. */
 export interface DriverInstance {

@@ -1,6 +1,7 @@
 /** The whole handshake with one registration socket, from what it announces to the verdict that it is told. */
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
-import type { AbsolutePath, Host, SocketIdentity } from '../../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../../mount/host.ts';
+import type { SocketIdentity } from '../../../mount/remote-call.ts';
 import type { DriverInstance } from './driver.ts';
 import { notifyRegistrar, questionDriver, readAnnouncement } from './registration.ts';
 import { findSocket, type FoundSocket, isPluginSocket, type TrustedLayout } from './socket-trust.ts';

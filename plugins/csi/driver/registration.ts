@@ -3,13 +3,8 @@
  * KV-I5). Holds no state; every call has a deadline.
  */
 import { type Failure, fail, ok, type Result } from '../../../mount/failure.ts';
-import {
-  type AbsolutePath,
-  type Host,
-  parseAbsolutePath,
-  type RemoteMethod,
-  type SocketIdentity,
-} from '../../../mount/host.ts';
+import { type AbsolutePath, type Host, parseAbsolutePath } from '../../../mount/host.ts';
+import type { RemoteMethod, SocketIdentity } from '../../../mount/remote-call.ts';
 import { isDriverName } from '../../volume.ts';
 import type { DriverInstance } from './driver.ts';
 import {

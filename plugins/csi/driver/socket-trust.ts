@@ -6,9 +6,9 @@ import {
   isBelow,
   parentOf,
   type PathFacts,
-  type SocketIdentity,
   wayTo,
 } from '../../../mount/host.ts';
+import type { SocketIdentity } from '../../../mount/remote-call.ts';
 import type { Layout } from '../../layout/layout.ts';
 import { shown } from '../wire/status.ts';
 

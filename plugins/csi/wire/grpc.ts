@@ -18,7 +18,7 @@ import {
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { assert } from '../../../mount/failure.ts';
-import type { RemoteCall, RemoteReply, SocketIdentity } from '../../../mount/host.ts';
+import type { RemoteCall, RemoteReply, SocketIdentity } from '../../../mount/remote-call.ts';
 
 /** sun_path holds 108 bytes with its NUL (unix(7)); Node 20 binds or dials a longer path cut off, without a word. */
 const SOCKET_PATH_BYTES_MAX = 107;

@@ -1,6 +1,6 @@
 /** What an answer that is not OK proves, and how it is told (docs/CSI.md, "What an answer means"). */
 import type { Effect, Failure, FailureCode } from '../../../mount/failure.ts';
-import type { RemoteReply } from '../../../mount/host.ts';
+import type { RemoteReply } from '../../../mount/remote-call.ts';
 import { withoutSecretValues } from '../../secret/secret-forms.ts';
 import type { SecretData } from '../../secret/sensitive.ts';
 

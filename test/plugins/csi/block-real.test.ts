@@ -16,12 +16,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
-import {
-  type AbsolutePath,
-  parseAbsolutePath,
-  type RemoteCall,
-  type RemoteReply,
-} from '../../../mount/host.ts';
+import { type AbsolutePath, parseAbsolutePath } from '../../../mount/host.ts';
+import type { RemoteCall, RemoteReply } from '../../../mount/remote-call.ts';
 import { createLinuxHost } from '../../../mount/agent-side/linux-host.ts';
 import { createCsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
 import type { NodePublishVolumeRequest } from '../../../plugins/csi/wire/generated/csi.ts';

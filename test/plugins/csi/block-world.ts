@@ -1,13 +1,7 @@
 /** A machine in memory with a driver of block volumes on it, for crashes and faults at every single effect. */
 import type { Result } from '../../../mount/failure.ts';
-import {
-  type AbsolutePath,
-  type DeviceNumber,
-  type Host,
-  parseAbsolutePath,
-  type RemoteCall,
-  type RemoteReply,
-} from '../../../mount/host.ts';
+import { type AbsolutePath, type DeviceNumber, type Host, parseAbsolutePath } from '../../../mount/host.ts';
+import type { RemoteCall, RemoteReply } from '../../../mount/remote-call.ts';
 import { createCsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import type {

@@ -13,9 +13,9 @@ import {
   type MountLookup,
   type PathFacts,
   type PathKind,
-  type RemoteCall,
   wayTo,
 } from '../../../mount/host.ts';
+import type { RemoteCall } from '../../../mount/remote-call.ts';
 import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../../plugins/csi/wire/status.ts';
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
-import type { AbsolutePath, MountIdentity, RemoteCall, RemoteReply } from '../../../mount/host.ts';
+import type { AbsolutePath, MountIdentity } from '../../../mount/host.ts';
+import type { RemoteCall, RemoteReply } from '../../../mount/remote-call.ts';
 import { createCallLanes } from '../../../plugins/csi/call/volume-call-queue.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
 import {

@@ -10,7 +10,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
-import { parseAbsolutePath, type RemoteMethod, type RemoteReply } from '../../../mount/host.ts';
+import { parseAbsolutePath } from '../../../mount/host.ts';
+import type { RemoteMethod, RemoteReply } from '../../../mount/remote-call.ts';
 import { type MountEntry, parseMountTable } from '../../../mount/mount-table.ts';
 import {
   ControllerService,

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { below } from '../../../../mount/host.ts';
 import { removeTree } from '../../../../mount/broker/file/file-tree.ts';
-import { readFile } from '../../../../mount/broker/file/file-effects.ts';
+import { readFile } from '../../../../mount/broker/file/file-reading.ts';
 import { plantDeep } from '../../deep-tree.ts';
 import { scratchDirectory } from '../../scratch.ts';
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fail, ok, type Result } from '../../../../mount/failure.ts';
-import type { AbsolutePath, OwnershipReport, OwnershipRequest } from '../../../../mount/host.ts';
+import type { AbsolutePath } from '../../../../mount/host.ts';
+import type { OwnershipReport, OwnershipRequest } from '../../../../mount/ownership.ts';
 import { applyFsGroup, isFsGroupOurs, volumeMountGroup } from '../../../../plugins/csi/call/fs-group.ts';
 import type { AccessMode, CsiVolumeSpec, FsGroup, FsGroupPolicy } from '../../../../plugins/volume.ts';
 import { csiSpec } from '../../csi-spec.ts';

@@ -6,7 +6,8 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import type { AbsolutePath, RemoteReply } from '../../../../mount/host.ts';
+import type { AbsolutePath } from '../../../../mount/host.ts';
+import type { RemoteReply } from '../../../../mount/remote-call.ts';
 import { IdentityService, NodeService } from '../../../../plugins/csi/wire/generated/csi.ts';
 import { createGrpcRemote, GrpcStatus, serveGrpc } from '../../../../plugins/csi/wire/grpc.ts';
 

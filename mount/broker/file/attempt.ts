@@ -1,0 +1,22 @@
+/** Single system calls as results. Path brokers only. */
+import { unlinkSync } from 'node:fs';
+import type { Spot } from '../path/path-walk.ts';
+import { errnoOf, failErrno } from '../../errno.ts';
+import { done, type Effect, type Result } from '../../failure.ts';
+
+export function attempt(doing: string, effect: Effect, act: () => void): Result<void> {
+  try {
+    act();
+    return done;
+  } catch (error) {
+    return failErrno(error, doing, effect);
+  }
+}
+
+export function unlinkIfThere(spot: Spot): void {
+  try {
+    unlinkSync(spot.path);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}

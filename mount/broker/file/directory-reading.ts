@@ -1,0 +1,79 @@
+/** Listing a directory, and reading all its files at once. Path brokers only. */
+import { type BigIntStats, lstatSync, opendirSync } from 'node:fs';
+import { refuseAnother } from './file-identity.ts';
+import { failTooLarge, readSpot } from './file-reading.ts';
+import { factsOf } from './path-facts.ts';
+import { type Place, spotIn, withDirectory } from '../path/path-walk.ts';
+import { failErrno } from '../../errno.ts';
+import { ok, type Result } from '../../failure.ts';
+import type { AbsolutePath, ContentStamp, DirectoryReading, FileEntry } from '../../host.ts';
+
+export function listDirectory(path: AbsolutePath, entriesMax: number): Result<readonly string[]> {
+  return withDirectory(path, (place) => namesIn(place, path, entriesMax));
+}
+
+function namesIn(place: Place, path: AbsolutePath, entriesMax: number): Result<readonly string[]> {
+  const names: string[] = [];
+  try {
+    const directory = opendirSync(place.path);
+    try {
+      for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+        names.push(entry.name);
+        if (names.length > entriesMax) return failTooLarge(path, `has more than ${entriesMax} entries`);
+      }
+    } finally {
+      directory.closeSync();
+    }
+  } catch (error) {
+    return failErrno(error, `list ${path}`, 'none');
+  }
+  return ok(names);
+}
+
+export function readDirectoryFiles(
+  path: AbsolutePath,
+  reading: DirectoryReading,
+  stampAgeMs: number,
+): Result<readonly FileEntry[]> {
+  const { entriesMax, fileBytesMax, known, contentBytesMax = Number.POSITIVE_INFINITY, only } = reading;
+  return withDirectory(path, (place) => {
+    const another = refuseAnother(place, path, reading.identity);
+    if (another !== undefined) return another;
+    const names = only === undefined ? namesIn(place, path, entriesMax) : ok([only]);
+    if (!names.ok) return names;
+    const seen = names.value.flatMap((name): Omit<FileEntry, 'content'>[] => {
+      const stats = lstatSync(spotIn(place, name).path, { throwIfNoEntry: false, bigint: true });
+      // Gone since it was listed: not there.
+      if (stats === undefined) return [];
+      const facts = factsOf(stats);
+      // Taken before the file is read: one that is written meanwhile has another stamp the next time.
+      return [{ name, facts, stamp: facts.kind === 'file' ? stampOf(stats, stampAgeMs) : undefined }];
+    });
+    let left = contentBytesMax;
+    return ok(
+      seen
+        .sort((a, b) => a.facts.sizeBytes - b.facts.sizeBytes)
+        .map(({ name, facts, stamp }): FileEntry => {
+          const isRead = facts.kind === 'file' && (stamp === undefined || stamp !== known?.get(name));
+          if (!isRead) return { name, facts, content: undefined, stamp };
+          // What is too long for one answer is refused by its own length, which the caller wants to know.
+          const isTooLong = facts.sizeBytes > fileBytesMax;
+          if (!isTooLong && facts.sizeBytes > left)
+            return { name, facts, content: undefined, stamp: undefined, unread: true };
+          const content = readSpot(spotIn(place, name), fileBytesMax);
+          if (content.ok) left -= content.value.length;
+          return { name, facts, content, stamp: content.ok ? stamp : undefined };
+        }),
+    );
+  });
+}
+
+/**
+ * The change time moves with every write, whatever is done to the time of modification; but a write in the same tick of
+ * the clock moves nothing, so a file that is young has none. Nor has one from the future.
+ */
+function stampOf(stats: BigIntStats, ageMs: number): ContentStamp | undefined {
+  if (Date.now() - Number(stats.ctimeMs) < ageMs) return undefined;
+  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
+  return [dev, ino, size, mtimeNs, ctimeNs].join(' ') as ContentStamp;
+}

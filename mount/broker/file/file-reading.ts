@@ -1,0 +1,58 @@
+/** Reading regular files, and never anything else. Path brokers only. */
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { factsOf } from './path-facts.ts';
+import { openPlace, type Place, type Spot, withSpot } from '../path/path-walk.ts';
+import { failErrno } from '../../errno.ts';
+import { fail, ok, type Result } from '../../failure.ts';
+import type { AbsolutePath, PathKind } from '../../host.ts';
+
+export function readFile(path: AbsolutePath, bytesMax: number): Result<Uint8Array> {
+  return withSpot(path, (spot) => readSpot(spot, bytesMax));
+}
+
+/** Opens the place first and the file through it, so that no device, fifo or link is ever opened for reading. */
+export function readSpot(spot: Spot, bytesMax: number): Result<Uint8Array> {
+  try {
+    const place = openPlace(spot);
+    try {
+      const { kind } = factsOf(fstatSync(place.descriptor));
+      if (kind !== 'file') return failKind(spot.name, kind);
+      return readPlace(place, spot.name, bytesMax);
+    } finally {
+      closeSync(place.descriptor);
+    }
+  } catch (error) {
+    return failErrno(error, `read ${spot.name}`, 'none');
+  }
+}
+
+function readPlace(place: Place, name: string, bytesMax: number): Result<Uint8Array> {
+  const descriptor = openSync(place.path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const { size } = fstatSync(descriptor);
+    if (size > bytesMax) return failTooLarge(name, `has ${size} bytes, more than ${bytesMax}`);
+    // One byte more than it may have, so that growth is seen. Size 0 may be a file of proc or sysfs.
+    const buffer = new Uint8Array((size === 0 ? bytesMax : size) + 1);
+    let length = 0;
+    while (length < buffer.length) {
+      const read = readSync(descriptor, buffer, length, buffer.length - length, null);
+      if (read === 0) return ok(buffer.slice(0, length));
+      length += read;
+    }
+    return failTooLarge(name, 'grew while it was read, or has too many bytes');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function failKind(name: string, kind: PathKind): Result<never> {
+  return fail({
+    code: kind === 'symlink' ? 'path-unsafe' : 'path-wrong-kind',
+    message: `${name} is a ${kind}`,
+    effect: 'none',
+  });
+}
+
+export function failTooLarge(name: string, why: string): Result<never> {
+  return fail({ code: 'too-large', message: `${name} ${why}`, effect: 'none' });
+}

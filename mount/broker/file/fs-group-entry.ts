@@ -1,0 +1,93 @@
+/** Giving one file or directory to a volume's group, and the count of what was seen, changed and refused. */
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lchownSync,
+  lstatSync,
+  openSync,
+} from 'node:fs';
+import type { OwnershipPart } from './ownership-part.ts';
+import { bitsFor, isRight } from './group-bits.ts';
+import { mountIdOf, O_PATH, type Place, placeOf } from '../path/path-walk.ts';
+import { errnoOf } from '../../errno.ts';
+
+export const MODE_BITS = 0o7777;
+/** What the kubelet only logs: read-only or immutable, not ours, gone meanwhile. */
+const REFUSALS: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES', 'ENOENT', 'EOPNOTSUPP']);
+
+export interface Walk {
+  readonly part: OwnershipPart;
+  readonly mountId: number;
+  readonly sign: (seen: number) => void;
+  seen: number;
+  changed: number;
+  refused: number;
+}
+
+/** True when it is a directory after all: some file systems do not tell when they list. */
+export function changeEntry(walk: Walk, parent: Place, name: Buffer): boolean {
+  const path = Buffer.concat([Buffer.from(`${parent.path}/`), name]);
+  try {
+    const seen = lstatSync(path);
+    if (seen.isDirectory()) return true;
+    if (isRight(seen, walk.part)) see(walk);
+    else if (seen.isSymbolicLink()) {
+      see(walk);
+      lchownSync(path, -1, walk.part.gid);
+      walk.changed += 1;
+    } else changeFile(walk, path);
+  } catch (error) {
+    refuse(walk, error);
+  }
+  return false;
+}
+
+/** Through a descriptor: it is neither followed nor opened, and a file that is a mount of its own is left alone. */
+function changeFile(walk: Walk, path: Buffer): void {
+  const place = placeOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
+  try {
+    if (mountIdOf(place) !== walk.mountId) return;
+    see(walk);
+    // Another thing has this name by now: whoever put it there gave it its group.
+    if (fstatSync(place.descriptor).isSymbolicLink()) return;
+    apply(walk, place);
+  } finally {
+    closeSync(place.descriptor);
+  }
+}
+
+/** A root that is read-only or gone fails the walk: nothing below it can have been changed. */
+export function changeDirectory(walk: Walk, place: Place, isRoot: boolean): void {
+  see(walk);
+  try {
+    if (!isRight(fstatSync(place.descriptor), walk.part)) apply(walk, place);
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (isRoot && (errno === 'EROFS' || errno === 'ENOENT')) throw error;
+    refuse(walk, error);
+  }
+}
+
+/** chown(2) takes setuid away, as it should from a file that another group may write now: the mode is read after it. */
+function apply(walk: Walk, place: Place): void {
+  const { gid } = walk.part;
+  if (fstatSync(place.descriptor).gid !== gid) chownSync(place.path, -1, gid);
+  const seen = fstatSync(place.descriptor);
+  const mode = seen.mode & MODE_BITS;
+  const wanted = mode | bitsFor(seen, walk.part);
+  if (mode !== wanted) chmodSync(place.path, wanted);
+  walk.changed += 1;
+}
+
+function see(walk: Walk): void {
+  walk.seen += 1;
+  walk.sign(walk.seen);
+}
+
+export function refuse(walk: Walk, error: unknown): void {
+  if (!REFUSALS.has(errnoOf(error))) throw error;
+  walk.refused += 1;
+}

@@ -1,0 +1,30 @@
+/** One part of giving a tree to a volume's group: what a call is about, and what it answers. */
+import type { AbsolutePath } from '../../host.ts';
+import type { OwnershipReport } from '../../ownership.ts';
+
+/** What one call does. */
+export interface OwnershipPart {
+  /** The root of the volume. */
+  readonly path: AbsolutePath;
+  /** The mount of the root, when a call before has seen it: another one is `mount-lost`. */
+  readonly mountId: number | undefined;
+  /** From the root to the directory that this part is about; names are bytes. */
+  readonly names: readonly Uint8Array[];
+  /**
+   * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the
+   * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone.
+   */
+  readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self';
+  readonly gid: number;
+  readonly readOnly: boolean;
+}
+
+export interface OwnershipPartReport extends OwnershipReport {
+  readonly mountId: number;
+  /** A `look` tells device and inode of the directory, by which any path to it is known. */
+  readonly identity?: string;
+  /** The directory itself has the group and the bits. */
+  readonly right: boolean;
+  /** A `level` names the directories in it; undefined when there are too many for one answer. */
+  readonly directories: readonly Uint8Array[] | undefined;
+}
