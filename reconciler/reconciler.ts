@@ -10,7 +10,7 @@ import {
   type ActualVolume,
   isForgettable,
   isToldOnce,
-  type Outcome,
+  type VolumeOutcome,
 } from './model/actual-state.ts';
 import { createBelief } from './model/belief.ts';
 import { attachmentUidNow } from './model/attachment-identity.ts';
@@ -18,7 +18,6 @@ import { createForgiveness } from './run/back-off-reset.ts';
 import { createHolderSearch } from './run/holder-search.ts';
 import type { LayoutFinds } from './recovery/reconstruct.ts';
 import { type DesiredState, NOTHING_KNOWN } from './model/desired-state.ts';
-import { createExecutor, type Executor, type Finished, type InFlight } from './run/executor.ts';
 import { waitingFor } from './model/last-to-go.ts';
 import { createLayoutKnowledge } from './recovery/reconstruct-gate.ts';
 import { createLookout, LATE_EFFECT_MS } from './run/lookout.ts';
@@ -30,6 +29,7 @@ import { type Blockade, createObstacleBook } from './run/obstacle-book.ts';
 import type { Obstacle } from './model/obstacle.ts';
 import { climbs, isSameOperation, type Operation, publicationOf } from './model/operation.ts';
 import { performVerb } from './run/perform.ts';
+import { createVolumeExecutor, type VolumeFinished, type VolumeInFlight } from './run/volume-operation.ts';
 import { createWards } from './run/quarantine-control.ts';
 import type { VolumePlan } from './model/plan.ts';
 import { createRecordDuty } from './recovery/record-duty.ts';
@@ -54,7 +54,7 @@ export interface Reconciler {
   adopt(found: LayoutFinds): void;
   actual(): ActualState;
   desired(): DesiredState;
-  running(): readonly InFlight[];
+  running(): readonly VolumeInFlight[];
   obstacles(): readonly Obstacle[];
   /**
    * An operator's word: the volume is taken down, wanted or not, and set up again only when it was proven clean.
@@ -92,7 +92,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   let stopped = false;
   let whenEnded = (): void => {};
 
-  const executor: Executor = createExecutor({
+  const executor = createVolumeExecutor({
     clock: host,
     backOff: parts.backOff,
     laneWidth: parts.laneWidth,
@@ -262,7 +262,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     if (!actual.has(volume) && !desired.volumes.has(volume)) executor.forgive(volume);
   }
 
-  async function perform(operation: Operation, report: CallReport): Promise<Outcome> {
+  async function perform(operation: Operation, report: CallReport): Promise<VolumeOutcome> {
     const wanted = desired.volumes.get(operation.volume);
     const before = startingPoint(actual.get(operation.volume), operation, wanted, {
       needsOf: (spec) => plugins.of(spec).needs(spec),
@@ -277,7 +277,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     report.step({ kind: 'working' });
     const stillWanted = (): boolean => !stopped && isStillWanted(operation);
     const needs = climbs(operation.kind) ? plugins.of(begun.spec).needs(begun.spec) : begun.needs;
-    const outcome: Outcome = written.ok
+    const outcome: VolumeOutcome = written.ok
       ? await performVerb(plugins.of(begun.spec), operation, {
           volume: begun,
           actual,
@@ -319,7 +319,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     return erased;
   }
 
-  function onFinished({ operation, outcome }: Finished): void {
+  function onFinished({ operation, outcome }: VolumeFinished): void {
     if (outcome.kind === 'done') logDone(log, operation);
     else if (outcome.kind === 'failed' && isWorthALine(operation, outcome.failure)) {
       logFailure(log, operation, outcome.failure);

@@ -248,7 +248,7 @@ const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'reconciler/recovery/reconstruct-gate.ts': 73,
   'reconciler/recovery/record-disk.ts': 119,
   'reconciler/recovery/record.ts': 77,
-  'reconciler/run/executor.ts': 143,
+  'reconciler/run/executor.ts': 105,
   'reconciler/run/quarantine-control.ts': 78,
 };
 

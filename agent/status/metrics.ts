@@ -13,7 +13,7 @@ import {
 } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
-import type { InFlight } from '../../reconciler/run/executor.ts';
+import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { NamedReference } from '../../kubernetes/objects/objects.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
@@ -30,7 +30,7 @@ export interface MetricsFacts {
     readonly unresolved: readonly { readonly failure: Pick<Failure, 'code'> }[];
   } & Pick<DesiredState, 'complete'>;
   readonly actual: ActualState;
-  readonly running: readonly Pick<InFlight, 'phase'>[];
+  readonly running: readonly Pick<VolumeInFlight, 'phase'>[];
   readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
   /** Names of the drivers that are registered. */
   readonly drivers: readonly string[];
@@ -111,7 +111,7 @@ function agentFamilies(facts: MetricsFacts): readonly Family[] {
   // The reconciler does not know them; to people they are blocked like the rest (`status.ts`).
   for (const { failure } of facts.desired.unresolved)
     count(obstacles, { kind: 'blocked', code: failure.code });
-  const inPhase = (phase: InFlight['phase']): number =>
+  const inPhase = (phase: VolumeInFlight['phase']): number =>
     facts.running.filter((one) => one.phase === phase).length;
   const running = family('mooring_operations_running', 'Operations under way.');
   say(running, inPhase('running'));

@@ -4,7 +4,7 @@ import type { DriverInstance, RefusedDriver } from '../../plugins/csi/driver/dri
 import type { PodReference } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState, UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
-import type { InFlight } from '../../reconciler/run/executor.ts';
+import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { UnreadableRecord } from '../../reconciler/recovery/record.ts';
 import type { AgentView } from '../node/agent.ts';
@@ -30,7 +30,7 @@ export interface StatusFacts {
   readonly unresolvedSinceMs: (unresolved: UnresolvedVolume) => number;
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   readonly actual: ActualState;
-  readonly running: readonly InFlight[];
+  readonly running: readonly VolumeInFlight[];
   readonly obstacles: readonly Obstacle[];
   readonly drivers: readonly DriverInstance[];
   readonly refusedDrivers: readonly RefusedDriver[];

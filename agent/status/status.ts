@@ -6,7 +6,7 @@ import type { Layout } from '../../plugins/layout/layout.ts';
 import { FOUND_ON_DISK, SPEC_PLUGIN, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import type { Presence } from '../../reconciler/model/actual-state.ts';
 import type { UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
-import type { InFlight } from '../../reconciler/run/executor.ts';
+import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import { publicationOf } from '../../reconciler/model/operation.ts';
 import { printable } from '../../mount/text/printable.ts';
@@ -305,7 +305,7 @@ function refusedDriver({ socket, name, reason, code }: RefusedDriver): DriverSta
   };
 }
 
-function byVolume<T extends Obstacle | InFlight>(
+function byVolume<T extends Obstacle | VolumeInFlight>(
   all: readonly T[],
   volumeOf: (one: T) => VolumeId,
 ): ReadonlyMap<VolumeId, readonly T[]> {

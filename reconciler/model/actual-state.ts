@@ -98,7 +98,7 @@ export interface Learnt {
   readonly sizeBytes?: Bytes | undefined;
 }
 
-export type Outcome =
+export type VolumeOutcome =
   | { readonly kind: 'done'; readonly learnt: Learnt }
   /** `toBytes`: of an expansion, the size that was asked for. */
   | { readonly kind: 'failed'; readonly failure: Failure; readonly toBytes?: Bytes | undefined };
@@ -204,7 +204,7 @@ export function learn(
   believed: ActualVolume,
   before: ActualVolume,
   operation: Operation,
-  outcome: Outcome,
+  outcome: VolumeOutcome,
 ): ActualVolume {
   const now =
     outcome.kind === 'failed'
@@ -261,7 +261,7 @@ export function learn(
   }
 }
 
-function learnExpansion(now: ActualVolume, outcome: Outcome): ActualVolume {
+function learnExpansion(now: ActualVolume, outcome: VolumeOutcome): ActualVolume {
   if (outcome.kind === 'done') {
     const { sizeBytes = now.sizeBytes } = outcome.learnt;
     const grew =
@@ -313,7 +313,7 @@ function learnPublication(
   now: ActualVolume,
   key: PublicationKey,
   reached: Presence,
-  outcome: Outcome,
+  outcome: VolumeOutcome,
 ): ActualVolume {
   const known = now.publications.get(key);
   if (known === undefined) return now;

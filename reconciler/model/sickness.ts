@@ -2,7 +2,7 @@
 import { isHeld } from './group-doubt.ts';
 import { bounded, type Failure } from '../../mount/failure.ts';
 import type { PublicationKey } from '../../plugins/volume.ts';
-import type { ActualPublication, ActualVolume, Outcome } from './actual-state.ts';
+import type { ActualPublication, ActualVolume, VolumeOutcome } from './actual-state.ts';
 import type { Operation } from './operation.ts';
 
 /**
@@ -15,7 +15,11 @@ export interface Sickness {
 }
 
 /** After an operation: what it ran into, or that what it set up or took down is another one now. */
-export function noteSickness(volume: ActualVolume, operation: Operation, outcome: Outcome): ActualVolume {
+export function noteSickness(
+  volume: ActualVolume,
+  operation: Operation,
+  outcome: VolumeOutcome,
+): ActualVolume {
   const { kind } = operation;
   if (outcome.kind === 'failed') {
     const { failure } = outcome;

@@ -12,7 +12,7 @@ import { isSameValue, meansSame, placeFields } from '../../plugins/kinds/spec-fi
 import { driverOf, isDevice, isInline, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
-import { type ActualVolume, isOnTheGround, type Outcome, type Presence } from './actual-state.ts';
+import { type ActualVolume, isOnTheGround, type VolumeOutcome, type Presence } from './actual-state.ts';
 import type { Operation } from './operation.ts';
 
 export interface Tombstone {
@@ -55,7 +55,7 @@ export function withOpenCall(volume: ActualVolume, operation: Operation): Actual
 export function withCallEnded(
   volume: ActualVolume,
   operation: Operation,
-  outcome: Outcome,
+  outcome: VolumeOutcome,
   untilWallMs: number,
 ): ActualVolume {
   const asked = askedBy(volume, operation);

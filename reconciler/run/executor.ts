@@ -1,29 +1,20 @@
-/** Runs operations: nested keys, back-off, one lane (p-queue) per plugin or driver. */
+/** Runs operations of any kind: nested keys, back-off, lanes (p-queue) of bounded width. */
 import PQueue from 'p-queue';
-import { assert, FAILURE_RETRY, type Failure } from '../../mount/failure.ts';
-import type { Cancel, Clock } from '../../mount/host.ts';
+import { assert, type Failure } from '../../mount/failure.ts';
+import type { Clock } from '../../mount/host.ts';
 import type { CallReport, Step } from '../../plugins/step.ts';
-import type { VolumeId } from '../../plugins/volume.ts';
-import type { Outcome } from '../model/actual-state.ts';
-import { type BackOffLimits, backOffMs } from '../model/back-off.ts';
-import { climbs, conflicts, type Operation, publicationOf } from '../model/operation.ts';
+import type { BackOffLimits } from '../model/back-off.ts';
 import type { ToldStep } from '../model/told-step.ts';
+import type { OperationTraits } from './operation-traits.ts';
+import { createSetbacks, type Setback } from './setbacks.ts';
 
 /** Expected refusals are answers, not errors. */
-export type Submission =
+export type Submission<Operation> =
   | { readonly kind: 'started' }
   | { readonly kind: 'busy'; readonly with: Operation; readonly setback: Setback | undefined }
   | ({ readonly kind: 'backing-off' } & Setback);
 
-/** The last failure of a key and when it will be tried again (undefined: only when its cause changes). */
-export interface Setback {
-  readonly failure: Failure;
-  readonly attempts: number;
-  readonly sinceMs: number;
-  readonly retryAtMs: number | undefined;
-}
-
-export interface InFlight {
+export interface InFlight<Operation> {
   readonly operation: Operation;
   readonly lane: string;
   readonly phase: 'queued' | 'running';
@@ -38,13 +29,19 @@ export interface InFlight {
   readonly setback: Setback | undefined;
 }
 
+/** How an operation ended that was performed; `Learnt` is what a success taught. */
+export type Outcome<Learnt> =
+  | { readonly kind: 'done'; readonly learnt: Learnt }
+  | { readonly kind: 'failed'; readonly failure: Failure };
+
 /** `skipped`: when its turn came it was no longer wanted, and nothing was done. */
-export type Finished = {
+export type Finished<Operation, Learnt> = {
   readonly operation: Operation;
-  readonly outcome: Outcome | { readonly kind: 'skipped' };
+  readonly outcome: Outcome<Learnt> | { readonly kind: 'skipped' };
 };
 
-export interface ExecutorParts {
+export interface ExecutorParts<Operation, Learnt, Subject extends string> {
+  readonly traits: OperationTraits<Operation, Subject>;
   readonly clock: Clock & { random(): number };
   readonly backOff: BackOffLimits;
   readonly laneOf: (operation: Operation) => string;
@@ -53,20 +50,20 @@ export interface ExecutorParts {
   /** Asked when a slot frees: the world moved while the operation queued. */
   readonly isStillWanted: (operation: Operation) => boolean;
   /** Never rejects; settles only when the effect has ended. */
-  readonly perform: (operation: Operation, report: CallReport) => Promise<Outcome>;
-  readonly onFinished: (finished: Finished) => void;
+  readonly perform: (operation: Operation, report: CallReport) => Promise<Outcome<Learnt>>;
+  readonly onFinished: (finished: Finished<Operation, Learnt>) => void;
   /** It does something else now, or has given a sign of life. */
   readonly onStep: () => void;
-  /** A back-off has run out: plan the volume again. */
-  readonly onRetry: (volume: VolumeId) => void;
+  /** A back-off has run out: plan the subject again. */
+  readonly onRetry: (subject: Subject) => void;
 }
 
-export interface Executor {
-  submit(operation: Operation): Submission;
-  inFlight(): readonly InFlight[];
-  inFlightOf(volume: VolumeId): readonly InFlight[];
-  /** The cause of its failures has changed: forget the back-off of the volume, or of its way up only. */
-  forgive(volume: VolumeId, extent?: 'all' | 'climbs'): void;
+export interface Executor<Operation, Subject extends string> {
+  submit(operation: Operation): Submission<Operation>;
+  inFlight(): readonly InFlight<Operation>[];
+  inFlightOf(subject: Subject): readonly InFlight<Operation>[];
+  /** The cause of its failures has changed: forget the back-off of the subject, or of its way up only. */
+  forgive(subject: Subject, extent?: 'all' | 'climbs'): void;
   /**
    * Who stands in the way, found after the failure was told. False when it is not the last one of its key any more, or
    * the same was said before.
@@ -81,11 +78,11 @@ export interface Executor {
   close(): void;
 }
 
-interface Entry {
+interface Entry<Operation> {
   readonly operation: Operation;
   readonly lane: string;
   readonly sinceMs: number;
-  phase: InFlight['phase'];
+  phase: InFlight<Operation>['phase'];
   begunMs: number | undefined;
   step: ToldStep;
   /** Forgiven while it ran: what a failure proves may be about another wish or driver already. */
@@ -101,10 +98,13 @@ interface Entry {
  * Because: a freed key with a live mount(8) behind it is how data is lost; so p-queue gets a width and nothing else, no
  * timeout and no signal, which would free the slot while the task still runs.
  */
-export function createExecutor(parts: ExecutorParts): Executor {
+export function createExecutor<Operation, Learnt, Subject extends string>(
+  parts: ExecutorParts<Operation, Learnt, Subject>,
+): Executor<Operation, Subject> {
+  const { subject: subjectOf, climbs, conflicts } = parts.traits;
   const lanes = new Map<string, PQueue>();
-  const running = new Map<VolumeId, Set<Entry>>();
-  const setbacks = new Map<VolumeId, Map<string, { setback: Setback; cancel: Cancel | undefined }>>();
+  const running = new Map<Subject, Set<Entry<Operation>>>();
+  const setbacks = createSetbacks(parts);
   let closed = false;
 
   function laneQueue(lane: string): PQueue {
@@ -115,24 +115,25 @@ export function createExecutor(parts: ExecutorParts): Executor {
     return queue;
   }
 
-  function release(entry: Entry): void {
-    const entries = running.get(entry.operation.volume);
+  function release(entry: Entry<Operation>): void {
+    const subject = subjectOf(entry.operation);
+    const entries = running.get(subject);
     assert(entries?.delete(entry) === true, 'an operation is released once');
-    if (entries.size === 0) running.delete(entry.operation.volume);
+    if (entries.size === 0) running.delete(subject);
   }
 
-  function isStuck({ phase, step }: Entry): boolean {
+  function isStuck({ phase, step }: Entry<Operation>): boolean {
     const isOurs = step.kind === 'working' || step.kind === 'verifying';
     return phase === 'running' && isOurs && parts.clock.nowMs() - step.signMs >= STUCK_MS;
   }
 
   function lend(lane: string): void {
-    const entries = [...running.values()].flatMap((ofVolume) => [...ofVolume]);
+    const entries = [...running.values()].flatMap((ofSubject) => [...ofSubject]);
     const stuck = entries.filter((entry) => entry.lane === lane && isStuck(entry)).length;
     laneQueue(lane).concurrency = parts.laneWidth(lane) + stuck;
   }
 
-  async function execute(entry: Entry): Promise<void> {
+  async function execute(entry: Entry<Operation>): Promise<void> {
     const { operation } = entry;
     if (closed || !parts.isStillWanted(operation)) {
       release(entry);
@@ -153,7 +154,8 @@ export function createExecutor(parts: ExecutorParts): Executor {
     });
     release(entry);
     if (laneQueue(entry.lane).concurrency !== parts.laneWidth(entry.lane)) lend(entry.lane);
-    noteOutcome(entry, outcome);
+    if (outcome.kind === 'done') setbacks.succeeded(operation);
+    else setbacks.failed(operation, outcome.failure, entry.forgiven);
     parts.onFinished({ operation, outcome });
   }
 
@@ -163,55 +165,18 @@ export function createExecutor(parts: ExecutorParts): Executor {
   }
 
   /** Said again it goes on; of who waits it may be another that comes first by now. */
-  function enter(entry: Entry, step: Step): void {
+  function enter(entry: Entry<Operation>, step: Step): void {
     const { sinceMs, kind } = entry.step;
     entry.step = kind === step.kind && kind !== 'called' ? { ...told(step), sinceMs } : told(step);
     if (kind !== step.kind) entry.progress = undefined;
     parts.onStep();
   }
 
-  function noteOutcome({ operation, forgiven }: Entry, outcome: Outcome): void {
-    const key = setbackKey(operation);
-    const known = setbacks.get(operation.volume)?.get(key);
-    known?.cancel?.();
-    if (outcome.kind === 'done') {
-      forget(operation.volume, key);
-      return;
-    }
-    if (outcome.failure.code === 'no-longer-wanted') return;
-    const attempts = (known?.setback.attempts ?? 0) + 1;
-    const waitMs =
-      FAILURE_RETRY[outcome.failure.code] === 'on-change' && !forgiven
-        ? undefined
-        : backOffMs(attempts, parts.backOff, parts.clock.random());
-    const nowMs = parts.clock.nowMs();
-    const setback: Setback = {
-      failure: outcome.failure,
-      attempts,
-      sinceMs: known?.setback.failure.code === outcome.failure.code ? known.setback.sinceMs : nowMs,
-      retryAtMs: waitMs === undefined ? undefined : nowMs + waitMs,
-    };
-    // The timer decides, not the clock: Node.js fires timers up to a tenth of a millisecond early.
-    const due = (): void => {
-      const blamed = setbacks.get(operation.volume)?.get(key)?.setback ?? setback;
-      setbacks.get(operation.volume)?.set(key, { setback: { ...blamed, retryAtMs: 0 }, cancel: undefined });
-      parts.onRetry(operation.volume);
-    };
-    const cancel = waitMs === undefined ? undefined : parts.clock.timer(waitMs, due);
-    const ofVolume = setbacks.get(operation.volume) ?? new Map();
-    setbacks.set(operation.volume, ofVolume.set(key, { setback, cancel }));
-  }
-
-  function forget(volume: VolumeId, key: string): void {
-    const ofVolume = setbacks.get(volume);
-    ofVolume?.delete(key);
-    if (ofVolume?.size === 0) setbacks.delete(volume);
-  }
-
   return {
     submit(operation) {
-      const entries = running.get(operation.volume);
-      const setback = setbacks.get(operation.volume)?.get(setbackKey(operation))?.setback;
+      const subject = subjectOf(operation);
+      const entries = running.get(subject);
+      const setback = setbacks.of(operation);
       for (const other of entries ?? []) {
         if (conflicts(other.operation, operation)) return { kind: 'busy', with: other.operation, setback };
       }
@@ -222,7 +187,7 @@ export function createExecutor(parts: ExecutorParts): Executor {
         return { kind: 'backing-off', ...setback };
       }
       const lane = parts.laneOf(operation);
-      const entry: Entry = {
+      const entry: Entry<Operation> = {
         operation,
         lane,
         sinceMs: parts.clock.nowMs(),
@@ -233,32 +198,23 @@ export function createExecutor(parts: ExecutorParts): Executor {
         progress: undefined,
         setback,
       };
-      running.set(operation.volume, (entries ?? new Set()).add(entry));
+      running.set(subject, (entries ?? new Set()).add(entry));
       // A rejection would be a broken invariant; unhandledRejection is left fatal on purpose.
       void laneQueue(lane).add(() => execute(entry));
       return { kind: 'started' };
     },
     inFlight: () => [...running.values()].flatMap((entries) => [...entries]),
-    inFlightOf: (volume) => [...(running.get(volume) ?? [])],
-    forgive(volume, extent = 'all') {
-      for (const entry of running.get(volume) ?? [])
-        if (extent === 'all' || climbs(entry.operation.kind)) entry.forgiven = true;
-      for (const [key, { cancel }] of setbacks.get(volume) ?? []) {
-        if (extent === 'climbs' && !key.startsWith(UP)) continue;
-        cancel?.();
-        forget(volume, key);
-      }
+    inFlightOf: (subject) => [...(running.get(subject) ?? [])],
+    forgive(subject, extent = 'all') {
+      for (const entry of running.get(subject) ?? [])
+        if (extent === 'all' || climbs(entry.operation)) entry.forgiven = true;
+      setbacks.forgive(subject, extent);
     },
     blame(operation, failure, blocker) {
-      const key = setbackKey(operation);
-      const known = setbacks.get(operation.volume)?.get(key);
-      if (known === undefined || known.setback.failure !== failure || failure.blocker === blocker)
-        return false;
-      const setback: Setback = { ...known.setback, failure: { ...failure, blocker } };
-      for (const entry of running.get(operation.volume) ?? [])
-        if (entry.setback?.failure === failure)
-          entry.setback = { ...entry.setback, failure: setback.failure };
-      setbacks.get(operation.volume)?.set(key, { ...known, setback });
+      const blamed = setbacks.blame(operation, failure, blocker);
+      if (blamed === undefined) return false;
+      for (const entry of running.get(subjectOf(operation)) ?? [])
+        if (entry.setback?.failure === failure) entry.setback = { ...entry.setback, failure: blamed };
       return true;
     },
     lendTurns: () => {
@@ -266,20 +222,10 @@ export function createExecutor(parts: ExecutorParts): Executor {
     },
     close() {
       closed = true;
-      for (const ofVolume of setbacks.values()) for (const { cancel } of ofVolume.values()) cancel?.();
-      setbacks.clear();
+      setbacks.close();
     },
   };
 }
 
 /** Without a sign from a look or a walk of ours; a path call has its end in half of it, if it has one. */
 const STUCK_MS = 60_000;
-const UP = 'up/';
-const DOWN = 'down/';
-
-/** Per (volume, place, direction): a failing pod delays no other, and a failed climb never delays the way down. */
-function setbackKey(operation: Operation): string {
-  // A failing expansion delays no rung.
-  const place = operation.kind === 'expand' ? operation.kind : (publicationOf(operation) ?? '');
-  return `${climbs(operation.kind) ? UP : DOWN}${place}`;
-}

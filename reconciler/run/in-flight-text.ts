@@ -1,12 +1,13 @@
 /** What is told of an operation that is planned: that it waits, behind whom, or what it is doing. Pure. */
-import type { InFlight, Setback } from './executor.ts';
+import type { Setback } from './setbacks.ts';
+import type { VolumeInFlight } from './volume-operation.ts';
 import type { Obstacle } from '../model/obstacle.ts';
 import { publicationOf } from '../model/operation.ts';
 import { isOverdue, stepText } from '../model/told-step.ts';
 
 /** `running` only while something of it is under way: begun, it may wait for the turn of its call. */
 export function tellInFlight(
-  { operation, phase, lane, sinceMs, begunMs, step, progress, setback }: InFlight,
+  { operation, phase, lane, sinceMs, begunMs, step, progress, setback }: VolumeInFlight,
   nowMs: number,
   effectDeadlineMs: number,
 ): Obstacle {

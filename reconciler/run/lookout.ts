@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
-import type { ActualVolume, Outcome } from '../model/actual-state.ts';
+import type { ActualVolume, VolumeOutcome } from '../model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Operation } from '../model/operation.ts';
 import {
@@ -36,7 +36,7 @@ export interface LookoutParts {
 
 export interface Lookout {
   /** The call of the operation has ended, or was given up: what is to be remembered of it. */
-  ended(volume: ActualVolume, operation: Operation, outcome: Outcome): ActualVolume;
+  ended(volume: ActualVolume, operation: Operation, outcome: VolumeOutcome): ActualVolume;
   /** Before a volume is planned: what is due is given back. */
   visit(volume: VolumeId): void;
   /** What the kernel shows, of volumes of which nothing has changed since the table was asked for. */

@@ -2,7 +2,7 @@
 import { assertNever, type Failure, FAILURE_RETRY } from '../../mount/failure.ts';
 import type { Clock } from '../../mount/host.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
-import type { InFlight, Submission } from './executor.ts';
+import type { VolumeInFlight, VolumeSubmission } from './volume-operation.ts';
 import { triesBefore } from './in-flight-text.ts';
 import type { Obstacle } from '../model/obstacle.ts';
 import { type Operation, publicationOf } from '../model/operation.ts';
@@ -14,14 +14,14 @@ export type Blockade =
   | {
       readonly from: 'executor';
       readonly operation: Operation;
-      readonly submission: Exclude<Submission, { kind: 'started' }>;
+      readonly submission: Exclude<VolumeSubmission, { kind: 'started' }>;
     };
 
 export interface ObstacleBook {
   /** All blockades of the volume; those that stay the same keep their `sinceMs`. */
   replace(volume: VolumeId, blockades: readonly Blockade[]): void;
   /** With what runs or queues now. */
-  list(inFlight: readonly InFlight[]): readonly Obstacle[];
+  list(inFlight: readonly VolumeInFlight[]): readonly Obstacle[];
   /**
    * Is this failure of this operation another one than the last time? A repeated failure is not logged again. Forgotten
    * when a retry ended well, or the operation is planned no more.
@@ -49,7 +49,7 @@ type Entry = Omit<Obstacle, 'sinceMs' | 'volume'> & { sinceMs: number };
 /** `tell`: what is said of an operation that is planned. */
 export function createObstacleBook(
   clock: Pick<Clock, 'nowMs'>,
-  tell: (inFlight: InFlight) => Obstacle,
+  tell: (inFlight: VolumeInFlight) => Obstacle,
 ): ObstacleBook {
   const volumes = new Map<VolumeId, readonly Entry[]>();
   const lastCodes = new Map<VolumeId, Map<string, LastCode>>();

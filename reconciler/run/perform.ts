@@ -10,7 +10,7 @@ import type {
 } from '../../plugins/plugin.ts';
 import type { CallReport } from '../../plugins/step.ts';
 import { type Bytes, isMoreThan, type PublicationKey, type VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume, Learnt, Outcome } from '../model/actual-state.ts';
+import type { ActualState, ActualVolume, Learnt, VolumeOutcome } from '../model/actual-state.ts';
 import type { DesiredVolume } from '../model/desired-state.ts';
 import { isBeside, type Operation } from '../model/operation.ts';
 import { presentDevices } from '../model/quarantine.ts';
@@ -34,7 +34,7 @@ export async function performVerb(
   plugin: VolumePlugin,
   operation: Operation,
   context: PerformContext,
-): Promise<Outcome> {
+): Promise<VolumeOutcome> {
   const call = volumeCall(context);
   switch (operation.kind) {
     case 'attach':
@@ -75,7 +75,11 @@ export async function performVerb(
   }
 }
 
-async function expand(plugin: VolumePlugin, call: VolumeCall, context: PerformContext): Promise<Outcome> {
+async function expand(
+  plugin: VolumePlugin,
+  call: VolumeCall,
+  context: PerformContext,
+): Promise<VolumeOutcome> {
   const toBytes = context.wanted?.size?.bytes;
   // The wish went between the planning and the turn.
   if (toBytes === undefined || plugin.expand === undefined) return { kind: 'done', learnt: {} };
@@ -157,7 +161,7 @@ function callBeside(call: VolumeCall, context: PerformContext, key: PublicationK
   };
 }
 
-function outcomeOf<T>(result: Result<T>, learnt: (value: T) => Learnt): Outcome {
+function outcomeOf<T>(result: Result<T>, learnt: (value: T) => Learnt): VolumeOutcome {
   return result.ok
     ? { kind: 'done', learnt: learnt(result.value) }
     : { kind: 'failed', failure: result.failure };

@@ -4,7 +4,7 @@
  * be killed, as below FUSE, of the others not, as below NFS.
  */
 import type { AgentView } from '../../agent/node/agent.ts';
-import type { InFlight } from '../../reconciler/run/executor.ts';
+import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { Backing } from './backing.ts';
 import type { OpenHang, OpenWork } from './open-work.ts';
@@ -114,7 +114,7 @@ export class HungFileSystems {
   }
 
   /** What a driver refused is told and tried again, whatever hangs. */
-  #judgeAnswer(view: AgentView, { operation, step }: InFlight, work: OpenWork): void {
+  #judgeAnswer(view: AgentView, { operation, step }: VolumeInFlight, work: OpenWork): void {
     const rpc = RPC_OF[operation.kind];
     const backing = this.#backingOf(view, operation.volume);
     if (rpc === undefined || backing === undefined || step.kind !== 'verifying') return;
@@ -129,7 +129,7 @@ export class HungFileSystems {
   #judgeTurns(view: AgentView, work: OpenWork): void {
     const nowMs = this.#parts.time.nowMs();
     const running = view.reconciler.running();
-    const isHung = ({ operation, step }: InFlight): boolean => {
+    const isHung = ({ operation, step }: VolumeInFlight): boolean => {
       const fileSystem = this.#backingOf(view, operation.volume)?.fileSystem;
       return (
         step.kind !== 'called' &&

@@ -1,14 +1,14 @@
 /** Planted bugs of what is told: reasons that are not so, and looks for a reason that keep the answer waiting. */
 import { ok } from '../../mount/failure.ts';
 import { tellInFlight } from '../../reconciler/run/in-flight-text.ts';
-import type { InFlight } from '../../reconciler/run/executor.ts';
+import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import { aboutHung, aboutQuestions } from './stories.ts';
 
 /** What was the first step stays the step. */
 function neverUpdatesTheStep(): Mutation {
-  const first = new WeakMap<InFlight, InFlight['step']>();
+  const first = new WeakMap<VolumeInFlight, VolumeInFlight['step']>();
   return {
     policy: {
       tellInFlight: (one, nowMs, deadlineMs) => {

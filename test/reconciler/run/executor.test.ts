@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { CallReport } from '../../../plugins/step.ts';
 import type { VolumeId } from '../../../plugins/volume.ts';
-import type { Outcome } from '../../../reconciler/model/actual-state.ts';
+import type { VolumeOutcome } from '../../../reconciler/model/actual-state.ts';
 import { backOffMs } from '../../../reconciler/model/back-off.ts';
-import { createExecutor, type Finished } from '../../../reconciler/run/executor.ts';
+import { createVolumeExecutor, type VolumeFinished } from '../../../reconciler/run/volume-operation.ts';
 import { createObstacleBook } from '../../../reconciler/run/obstacle-book.ts';
 import { tellInFlight } from '../../../reconciler/run/in-flight-text.ts';
 import { conflicts, type Operation } from '../../../reconciler/model/operation.ts';
@@ -20,13 +20,13 @@ const publish = (pod: string): Operation => ({
   publication: place(pod, 'data').key,
 });
 
-type Perform = (operation: Operation, report: CallReport) => Outcome | Promise<Outcome>;
+type Perform = (operation: Operation, report: CallReport) => VolumeOutcome | Promise<VolumeOutcome>;
 
 function bench(outcomeOf: Perform, width = 4) {
   const host = createBenchHost();
-  const finished: Finished[] = [];
+  const finished: VolumeFinished[] = [];
   const retried: VolumeId[] = [];
-  const executor = createExecutor({
+  const executor = createVolumeExecutor({
     clock: host,
     backOff: { firstMs: 500, maxMs: 8_000 },
     laneOf: ({ volume: id }) => (id.startsWith('slow') ? 'slow' : 'fast'),
@@ -40,8 +40,8 @@ function bench(outcomeOf: Perform, width = 4) {
   return { host, executor, finished, retried };
 }
 
-const done: Outcome = { kind: 'done', learnt: {} };
-const failed: Outcome = {
+const done: VolumeOutcome = { kind: 'done', learnt: {} };
+const failed: VolumeOutcome = {
   kind: 'failed',
   failure: { code: 'driver-failed', message: '', effect: 'unknown' },
 };
@@ -192,7 +192,7 @@ test('back-off grows to its cap and never overflows, for any number of failures'
 
 test('what failed for good, but was forgiven while it ran, is tried again: the cause may be gone already', async () => {
   for (const forgiven of [false, true]) {
-    const ended: { now?: (outcome: Outcome) => void } = {};
+    const ended: { now?: (outcome: VolumeOutcome) => void } = {};
     const { host, executor, retried } = bench(() => {
       return new Promise((resolve) => {
         ended.now = resolve;

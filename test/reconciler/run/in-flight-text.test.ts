@@ -5,14 +5,14 @@ import { stepStatus } from '../../../agent/status/status-step.ts';
 import { createCallLanes } from '../../../plugins/csi/call/volume-call-queue.ts';
 import type { Step } from '../../../plugins/step.ts';
 import type { VolumeId } from '../../../plugins/volume.ts';
-import type { InFlight } from '../../../reconciler/run/executor.ts';
+import type { VolumeInFlight } from '../../../reconciler/run/volume-operation.ts';
 import { tellInFlight } from '../../../reconciler/run/in-flight-text.ts';
 import { settled } from '../bench-host.ts';
 
 const EFFECT_MS = 30_000;
 const CALL_MS = 120_000;
 
-function inFlight(step: Step, more: Partial<InFlight> = {}): InFlight {
+function inFlight(step: Step, more: Partial<VolumeInFlight> = {}): VolumeInFlight {
   return {
     operation: { kind: 'stage', volume: 'data' as VolumeId },
     lane: 'driver',
@@ -26,7 +26,7 @@ function inFlight(step: Step, more: Partial<InFlight> = {}): InFlight {
   };
 }
 
-const told = (step: Step, nowMs: number, more: Partial<InFlight> = {}) =>
+const told = (step: Step, nowMs: number, more: Partial<VolumeInFlight> = {}) =>
   tellInFlight(inFlight(step, more), nowMs, EFFECT_MS);
 
 test('what waits behind another call of the volume is not running, and says behind which and since when', () => {

@@ -1,0 +1,11 @@
+/** What the executor has to know of a kind of operation, a volume's or another. Pure. */
+export interface OperationTraits<Operation, Subject extends string> {
+  /** What it is about; operations of two subjects never conflict. */
+  subject(operation: Operation): Subject;
+  /** True when they must never run at once. Symmetric. */
+  conflicts(a: Operation, b: Operation): boolean;
+  /** Within the subject: those of one key share their failures and back off together. */
+  setbackKey(operation: Operation): string;
+  /** True for what sets up: the failures of that can be forgiven alone. The same for all of one `setbackKey`. */
+  climbs(operation: Operation): boolean;
+}

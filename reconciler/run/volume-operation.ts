@@ -1,0 +1,34 @@
+/** The operations of the node as the executor sees them: one subject for each volume. */
+import type { VolumeId } from '../../plugins/volume.ts';
+import type { Learnt } from '../model/actual-state.ts';
+import { climbs, conflicts, type Operation, publicationOf } from '../model/operation.ts';
+import {
+  createExecutor,
+  type Executor,
+  type ExecutorParts,
+  type Finished,
+  type InFlight,
+  type Submission,
+} from './executor.ts';
+
+type VolumeExecutorParts = Omit<ExecutorParts<Operation, Learnt, VolumeId>, 'traits'>;
+export type VolumeFinished = Finished<Operation, Learnt>;
+export type VolumeInFlight = InFlight<Operation>;
+export type VolumeSubmission = Submission<Operation>;
+
+export function createVolumeExecutor(parts: VolumeExecutorParts): Executor<Operation, VolumeId> {
+  const traits = {
+    subject: ({ volume }: Operation) => volume,
+    conflicts,
+    setbackKey,
+    climbs: ({ kind }: Operation) => climbs(kind),
+  };
+  return createExecutor({ ...parts, traits });
+}
+
+/** Per (place, direction): a failing pod delays no other, and a failed climb never delays the way down. */
+function setbackKey(operation: Operation): string {
+  // A failing expansion delays no rung.
+  const place = operation.kind === 'expand' ? operation.kind : (publicationOf(operation) ?? '');
+  return `${climbs(operation.kind) ? 'up' : 'down'}/${place}`;
+}
