@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { AGENT_COMMAND, type World } from './world.ts';
 
-const DRIVE_MS = 240_000;
+const DRIVE_MS = 900_000;
 export const FAULTS = [
   'fault-delay',
   'fault-lost-reply',
