@@ -85,8 +85,8 @@ export function createWorld(config: readonly string[] = []): World {
       `node_name: ${NODE}`,
       backOff,
       'vanished_hold_ms: 0',
-      // What a killed agent had asked and not written down is waited for so long before the volume is let go of.
-      'csi_deadline_ms: 60000',
+      // What a killed agent had asked and not written down is waited for that long before the volume is let go of.
+      'csi_deadline_ms: 30000',
       'late_effect_ms: 1000',
       ...config,
       '',
