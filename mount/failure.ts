@@ -2,7 +2,7 @@
  * Failures are values. A `throw` anywhere in Mooring is a broken invariant: the process dies, systemd starts it
  * again, and the state is rebuilt from the kernel and the records.
  */
-import { hasAtMostBytes } from './text/byte-bound.ts';
+import { withinBytes } from './text/byte-bound.ts';
 
 /**
  * Every failure code, and when it is worth trying again.
@@ -137,19 +137,11 @@ export function fail(failure: Failure): { readonly ok: false; readonly failure: 
 
 /** For a failure that is told and not returned. A message that is too long loses its end. */
 export function bounded(failure: Failure): Failure {
-  const message = withinBound(failure.message);
+  const message = withinBytes(failure.message, MESSAGE_BYTES_MAX);
   return message === failure.message ? failure : { ...failure, message };
 }
 
 const MESSAGE_BYTES_MAX = 1_024;
-const CUT = '…';
-
-function withinBound(message: string): string {
-  if (hasAtMostBytes(message, MESSAGE_BYTES_MAX)) return message;
-  const bytes = Buffer.from(message).subarray(0, MESSAGE_BYTES_MAX - Buffer.byteLength(CUT));
-  // A character that the cut went through is not shown.
-  return new TextDecoder().decode(bytes, { stream: true }) + CUT;
-}
 
 /** Dies when a promise of the code itself is broken; never for input or for the world. */
 export function assert(condition: boolean, promise: string): asserts condition {

@@ -1,4 +1,5 @@
 /** Is the mount that was once proven at a path what one sees there now, and what lies over it? Pure. */
+import { printable } from './text/printable.ts';
 import type { AbsolutePath, MountIdentity } from './host.ts';
 import type { MountEntry, MountTable } from './mount-table.ts';
 
@@ -44,7 +45,9 @@ export function coverOf(table: MountTable, path: AbsolutePath, own: MountEntry):
   return table.way(path).find(({ mountId }) => !below.has(mountId));
 }
 
+const NAME_BYTES_MAX = 512;
+
 /** With the noun for people: `tmpfs "evil" (mount 123) at /path`. */
 export function nameOfMount({ fsType, source, mountId, target }: MountEntry): string {
-  return `${fsType} ${JSON.stringify(source)} (mount ${mountId}) at ${target}`.slice(0, 512);
+  return printable(`${fsType} ${JSON.stringify(source)} (mount ${mountId}) at ${target}`, NAME_BYTES_MAX);
 }

@@ -1,4 +1,5 @@
 /** The kernel's mount table, read from /proc/self/mountinfo (proc(5)), the richer form of /proc/mounts. */
+import { printable } from './text/printable.ts';
 import { fail, ok, type Result } from './failure.ts';
 import type { AbsolutePath } from './absolute-path.ts';
 
@@ -153,7 +154,7 @@ export function parseMountLine(line: string): Result<MountEntry> {
   ) {
     return fail({
       code: 'table-unreadable',
-      message: `mountinfo line: ${line.slice(0, 256)}`,
+      message: `mountinfo line: ${printable(line, 256)}`,
       effect: 'none',
     });
   }

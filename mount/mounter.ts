@@ -1,4 +1,5 @@
 /** Mounting and unmounting with the kernel as judge: it is asked before, so that nothing stacks, and after. */
+import { printable } from './text/printable.ts';
 import { done, type Failure, fail, ok, type Result } from './failure.ts';
 import { type AbsolutePath, type Host, isBelow, type MountIdentity } from './host.ts';
 import type { MountEntry } from './mount-table.ts';
@@ -90,7 +91,7 @@ async function verifyOurs(host: Host, target: AbsolutePath): Promise<Result<Moun
     code: 'mount-foreign',
     message,
     effect: 'none',
-    blocker: `${only.fsType} ${only.source}`.slice(0, 256),
+    blocker: printable(`${only.fsType} ${only.source}`, 256),
   });
 }
 

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { execa } from 'execa';
 import { fail, ok, type Result } from './failure.ts';
 import { findTool, TOOL_DIRECTORIES } from './path-tool.ts';
+import { printable } from './text/printable.ts';
 
 export interface ToolRequest {
   /** A bare name such as `mount`; looked up in the system directories only, never in the caller's PATH. */
@@ -100,6 +101,14 @@ function start(file: string, request: ToolRequest) {
     detached: true,
     reject: false,
   });
+}
+
+const WORDS_BYTES_MAX = 256;
+
+/** How a tool ended and the beginning of what it said, in one printable line: `umount exit 32: target is busy`. */
+export function endOf(tool: string, { exitCode, signal, stderr }: ToolReport): string {
+  const words = printable(stderr.replace(/\s+/g, ' ').trim(), WORDS_BYTES_MAX);
+  return `${tool} ${signal ?? `exit ${exitCode}`}: ${words}`;
 }
 
 /** Keeps the first bytes and reads on, so that a talkative tool is never blocked. */

@@ -206,7 +206,6 @@ const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/status/status-document.ts': 344,
   'agent/status/status.ts': 369,
   'mount/agent-side/broker-pool.ts': 334,
-  'mount/agent-side/linux-host.ts': 302,
   'plugins/csi/csi-plugin.ts': 367,
   'plugins/csi/wire/grpc.ts': 327,
   'reconciler/model/actual-state.ts': 399,

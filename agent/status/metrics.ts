@@ -3,6 +3,7 @@
  * it is asked for, so there is nothing to register, to count or to reset, and no package is needed for it.
  */
 import type { Failure } from '../../mount/failure.ts';
+import { printable } from '../../mount/text/printable.ts';
 import type { UsageNumbers } from '../../plugins/plugin.ts';
 import {
   type Bytes,
@@ -88,13 +89,12 @@ function labelText(labels: Labels): string {
   return texts.length === 0 ? '' : `{${texts.join(',')}}`;
 }
 
-/** The format knows three escapes; what else is no letter has no business in a label. */
+/** Never reached by what a label names: a volume handle, each byte of it an escape. */
+const LABEL_BYTES_MAX = 16_384;
+
+/** Made printable, a label has no line end; of the format's three escapes two are left. */
 function escaped(value: string): string {
-  return value
-    .replaceAll('\\', '\\\\')
-    .replaceAll('"', '\\"')
-    .replaceAll('\n', '\\n')
-    .replace(/[\p{Cc}\p{Cs}]/gu, '\uFFFD');
+  return printable(value, LABEL_BYTES_MAX).replaceAll('\\', '\\\\').replaceAll('"', '\\"');
 }
 
 function textOf({ name, help, type, series }: Family): string {

@@ -3,6 +3,7 @@ import { done, type Failure, fail, ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
 import { inodeBehind, type LoopDeviceParts } from '../broker/device/loop-device.ts';
 import type { DeviceNode } from '../broker/device/path-device.ts';
+import { endOf } from '../tool.ts';
 
 export interface DeviceHoldParts extends LoopDeviceParts {
   readonly clock: Clock;
@@ -94,10 +95,9 @@ async function release(parts: DeviceHoldParts, path: AbsolutePath): Promise<Resu
 async function runLosetup(parts: DeviceHoldParts, argv: readonly string[]): Promise<Result<void>> {
   const report = await parts.runTool({ tool: 'losetup', argv, deadlineMs: parts.deadlineMs });
   if (!report.ok) return report;
-  const { exitCode, signal, deadlinePassed, stderr } = report.value;
+  const { exitCode, deadlinePassed } = report.value;
   if (exitCode === 0 && !deadlinePassed) return done;
-  const words = stderr.replace(/[^\x20-\x7e]+/g, ' ').trim();
-  const message = `losetup ${signal ?? `exit ${exitCode}`}: ${words}`.slice(0, 512);
+  const message = endOf('losetup', report.value);
   return fail({ code: deadlinePassed ? 'deadline-passed' : 'input-output', message, effect: 'unknown' });
 }
 

@@ -18,7 +18,8 @@ import { aboutPath } from '../mount-lines.ts';
 import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './fs-group-walk.ts';
 import { readMountTable } from '../broker/path/mount-lookup.ts';
-import type { ToolRequest } from '../tool.ts';
+import { printable } from '../text/printable.ts';
+import { endOf, type ToolRequest } from '../tool.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
 
 export interface LinuxHostParts {
@@ -279,7 +280,7 @@ function mountArguments({ fsType, source, target, options }: MountRequest): Resu
 }
 
 function refuse(message: string): Result<never> {
-  return fail({ code: 'mount-failed', message: message.slice(0, 256), effect: 'none' });
+  return fail({ code: 'mount-failed', message: printable(message, 256), effect: 'none' });
 }
 
 /** The exit code is a hint, the words behind it are for people: the caller asks the kernel. */
@@ -290,13 +291,8 @@ async function runOrFail(
 ): Promise<Result<void>> {
   const report = await tools.run(request);
   if (!report.ok) return report;
-  const { exitCode, signal, deadlinePassed, stderr } = report.value;
+  const { exitCode, deadlinePassed } = report.value;
   if (exitCode === 0 && !deadlinePassed) return done;
-  const said = stderr
-    .replace(/\s+/g, ' ')
-    .replace(/[^\x20-\x7e]/g, '?')
-    .trim()
-    .slice(0, 256);
-  const message = `${request.tool} ${signal ?? `exit ${exitCode}`}: ${said}`;
+  const message = endOf(request.tool, report.value);
   return fail({ code: deadlinePassed ? 'deadline-passed' : code, message, effect: 'unknown' });
 }

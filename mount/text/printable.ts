@@ -1,36 +1,32 @@
-/** Text of strangers (object names, driver messages, paths) made safe to show on a terminal, in a log, in one line. */
-
 /**
- * What may move a cursor, colour a terminal, fake a new line or turn the reading direction: the control characters,
- * the line and paragraph separators, and the bidirectional controls ("Trojan Source", CVE-2021-42574).
+ * The one way in which text of strangers (object names, words of drivers and tools, paths, sources of mounts) becomes
+ * fit for a terminal, a log line, a status document or a metric. A format that needs more (quotes in a label, quotes in
+ * a log line) adds it to what comes out of here.
  */
-const UNSAFE =
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]|\p{Cs}/gu;
+import { withinBytes } from './byte-bound.ts';
 
 /**
- * The text with every unsafe character escaped as `\u001b`, cut to at most `bytesMax` bytes of UTF-8, the last of
- * them `…` when something was cut. Never splits a character.
+ * What may move a cursor, colour a terminal, fake a new line, turn the reading direction ("Trojan Source",
+ * CVE-2021-42574) or cannot be seen: control and format characters, the line and paragraph separators, and halves of
+ * surrogate pairs, which are no characters at all.
+ */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * The text with each unsafe character as `\u001b`, or `\u{e0041}` beyond four digits; of at most `bytesMax` bytes of
+ * UTF-8. Where something had to be cut the last of them are `…`.
+ *
+ * Guarantees: no unsafe character is left; a character, or the escape of one, is there whole or not at all; text that
+ * is safe and short enough is not changed, so it is idempotent. Backslashes stay as they are: what comes out is for
+ * people, and does not tell an escape from a text that looks like one.
  */
 export function printable(text: string, bytesMax: number): string {
   // No character is shorter than one byte, so the rest could not be shown; a megabyte is not searched for nothing.
-  const safe = text.slice(0, bytesMax + 1).replace(UNSAFE, escapeCharacter);
-  return Buffer.byteLength(safe) <= bytesMax ? safe : cut(safe, bytesMax);
+  const head = text.slice(0, bytesMax + 1);
+  return withinBytes(head, bytesMax, (part) => part.replace(UNSAFE, escapeCharacter));
 }
 
 function escapeCharacter(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-}
-
-const ELLIPSIS = '…';
-
-function cut(text: string, bytesMax: number): string {
-  const room = bytesMax - Buffer.byteLength(ELLIPSIS);
-  let bytes = 0;
-  let kept = '';
-  for (const character of text) {
-    bytes += Buffer.byteLength(character);
-    if (bytes > room) break;
-    kept += character;
-  }
-  return kept + ELLIPSIS;
+  const code = (character.codePointAt(0) ?? 0).toString(16);
+  return code.length <= 4 ? `\\u${code.padStart(4, '0')}` : `\\u{${code}}`;
 }

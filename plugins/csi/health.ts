@@ -8,12 +8,13 @@ import {
   type VolumeCondition,
   VolumeHealthErrorType,
 } from './wire/generated/csi.ts';
+import { printable } from '../../mount/text/printable.ts';
 import { shown } from './wire/status.ts';
 
 /** More of them than this nobody reads; the first ones are kept. */
 const STATEMENTS_MAX = 16;
 /** A CamelCase word; it is a label of a metric, too. */
-const REASON_LENGTH_MAX = 128;
+const REASON_BYTES_MAX = 128;
 
 const VOLUME_WORDS: ReadonlyMap<number, string> = new Map([
   [VolumeHealthErrorType.DEGRADED, 'degraded'],
@@ -37,7 +38,7 @@ export function volumeHealth(
   const entries = volumeHealth?.healthStatuses ?? [];
   if (volumeHealth === undefined || entries.length === 0) return ok([]);
   if (volumeHealth.volumeId !== volumeHandle) {
-    const other = shown(volumeHealth.volumeId.slice(0, REASON_LENGTH_MAX));
+    const other = printable(volumeHealth.volumeId, REASON_BYTES_MAX);
     const message = `NodeGetVolumeHealth was asked about one volume and answered about "${other}"`;
     return fail({ code: 'driver-answer-invalid', message, effect: 'none' });
   }
@@ -79,7 +80,7 @@ function statements(
   const found = new Map<string, HealthStatement>();
   for (const entry of entries) {
     const status = words.get(entry.status) ?? `unknown(${entry.status})`;
-    const reason = shown(entry.reason.slice(0, REASON_LENGTH_MAX));
+    const reason = printable(entry.reason, REASON_BYTES_MAX);
     const key = `${status} ${reason}`;
     if (!found.has(key)) found.set(key, { status, reason, message: shown(entry.message) });
     if (found.size === STATEMENTS_MAX) break;

@@ -2,6 +2,7 @@
  * The places of a block volume outside the driver: where the kubelet has them (KV-D3), but taken
  * down with rmdir and unlink only, where the kubelet deletes recursively (KV-H14).
  */
+import { printable } from '../../../mount/text/printable.ts';
 import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, type DeviceNumber, type Host, parentOf } from '../../../mount/host.ts';
@@ -57,7 +58,7 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
     const now = tidied.ok ? await ownerOf(spec.specName) : tidied;
     if (!now.ok || now.value === undefined) return now.ok ? done : now;
     const message = `the places of "${spec.specName}" still belong to another volume of that name`;
-    return fail({ code: 'mount-foreign', message, effect: 'none', blocker: now.value.slice(0, 512) });
+    return fail({ code: 'mount-foreign', message, effect: 'none', blocker: printable(now.value, 512) });
   }
 
   /** Driver and handle that vol_data.json names; undefined when it says nothing. */

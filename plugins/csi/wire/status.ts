@@ -1,6 +1,7 @@
 /** What an answer that is not OK proves, and how it is told (docs/CSI.md, "What an answer means"). */
 import type { Effect, Failure, FailureCode } from '../../../mount/failure.ts';
 import type { RemoteReply } from '../../../mount/remote-call.ts';
+import { printable } from '../../../mount/text/printable.ts';
 import { withoutSecretValues } from '../../secret/secret-forms.ts';
 import type { SecretData } from '../../secret/sensitive.ts';
 
@@ -114,15 +115,9 @@ export function isUnreachable(reply: RemoteReply<unknown>): boolean {
 
 const MESSAGE_BYTES_MAX = 1_024;
 
-/** A text of a driver made fit for people: control and invisible bytes escaped, at most 1 KiB of UTF-8. */
+/** A text of a driver made fit for people, at most as long as the message of a failure. */
 export function shown(text: string): string {
-  const escaped = text
-    .slice(0, MESSAGE_BYTES_MAX * 2)
-    .replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)?.toString(16)}}`);
-  if (Buffer.byteLength(escaped) <= MESSAGE_BYTES_MAX) return escaped;
-  const kept = Buffer.from(escaped).subarray(0, MESSAGE_BYTES_MAX - 3);
-  // A character cut in half decodes to U+FFFD at the end.
-  return `${kept.toString().replace(/\uFFFD+$/, '')}…`;
+  return printable(text, MESSAGE_BYTES_MAX);
 }
 
 function redacted(message: string, secrets: readonly (SecretData | undefined)[]): string {

@@ -260,7 +260,8 @@ test('health: one series for each thing a driver says, whatever it writes, and i
   const wish = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
   const text = metrics({ here: [here(one)], facts: { statistics, wish } });
   assert.deepEqual(series(text, 'mooring_volume_health'), [
-    'mooring_volume_health{driver="a.test",volume="vol \\"1\\"\\\\\\n",status="degraded",reason="Odd\\"\\n\uFFFD"} 1',
+    'mooring_volume_health{driver="a.test",volume="vol \\"1\\"\\\\\\\\u000a",' +
+      'status="degraded",reason="Odd\\"\\\\u000a\\\\u0007"} 1',
   ]);
   assert.equal(series(text, 'mooring_storage_health').length, 1);
   assert.match(text, /health_status_abnormal\{.*\} 1$/m);

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { spanText } from '../../../mount/text/duration.ts';
 import { nearest } from '../../../mount/text/nearest.ts';
-import { printable } from '../../../mount/text/printable.ts';
 import { type Look, renderTable, shorten, wrap } from '../../../mount/text/table.ts';
 
 const LOOK: Look = { widthMax: undefined, colour: false, unicode: true };
@@ -72,22 +71,4 @@ test('the nearest word is found within a third of its length, swaps included', (
   assert.equal(nearest('Root', ['socket', 'root']), 'root');
   assert.equal(nearest('colour', ['format', 'level']), undefined);
   assert.equal(nearest('x'.repeat(10_000), ['x']), undefined);
-});
-
-test('no character that could move a cursor or turn text round is left', () => {
-  assert.equal(
-    printable('a\u001b[31m\r\n\u009b\u202e\u2066\u2028\ufeff\ud800z', 200),
-    'a\\u001b[31m\\u000d\\u000a\\u009b\\u202e\\u2066\\u2028\\ufeff\\ud800z',
-  );
-  assert.equal(printable('grüße 😀 日本', 200), 'grüße 😀 日本');
-});
-
-test('text is cut to its bytes, with a sign, and never within a character', () => {
-  assert.equal(printable('x'.repeat(10), 10), 'x'.repeat(10));
-  assert.equal(printable('x'.repeat(11), 10), `${'x'.repeat(7)}…`);
-  for (const text of ['😀'.repeat(40), 'é'.repeat(80), '\u0000'.repeat(50)]) {
-    const cut = printable(text, 50);
-    assert.equal(Buffer.byteLength(cut) <= 50, true);
-    assert.doesNotMatch(cut, /\ufffd|\p{Cs}/u);
-  }
 });

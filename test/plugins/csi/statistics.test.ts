@@ -261,7 +261,7 @@ test('A-024, A-074: the 1.12 condition is shown as abnormal, only of a driver wi
   const ill = stats([], { abnormal: true, message: 'disk\u001b is old' });
   const old = world([CONDITION], { NodeGetVolumeStats: ill });
   assert.deepEqual(numbers(await old.statistics.statistics(call())).health, [
-    { status: 'abnormal', reason: '', message: 'disk\\u{1b} is old' },
+    { status: 'abnormal', reason: '', message: 'disk\\u001b is old' },
   ]);
   const well = world([STATS, CONDITION], {
     NodeGetVolumeStats: stats([], { abnormal: false, message: 'fine' }),
