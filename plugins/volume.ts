@@ -35,12 +35,11 @@ export type VolumeMode = 'Filesystem' | 'Block';
 export type FsGroupPolicy = 'ReadWriteOnceWithFSType' | 'File' | 'None';
 
 /** What of a volume must be known to take it down again with every API object gone (INV-14). Holds no secret. */
-export type VolumeSpec =
-  | CsiVolumeSpec
-  | EmptyDirVolumeSpec
-  | HostPathVolumeSpec
-  | ContentVolumeSpec
-  | OrphanVolumeSpec;
+export type VolumeSpec = VolumeSpecs[keyof VolumeSpecs];
+
+/** The specifications by their kind: the traits of each kind add its own (`declare module`). */
+// biome-ignore lint/suspicious/noEmptyInterface: what is declared elsewhere fills it.
+export interface VolumeSpecs {}
 
 export interface CsiVolumeSpec {
   readonly kind: 'csi';
@@ -161,16 +160,10 @@ export interface PublicationSpec {
   readonly origin: string;
 }
 
-export const SPEC_PLUGIN = {
-  csi: 'kubernetes.io/csi',
-  'empty-dir': 'kubernetes.io/empty-dir',
-  'host-path': 'kubernetes.io/host-path',
-  secret: 'kubernetes.io/secret',
-  'config-map': 'kubernetes.io/configmap',
-  orphan: 'mooring/orphan',
-} as const satisfies Record<VolumeSpec['kind'], string>;
+/** `<domain>/<name>`, as the kubelet calls its plugins: the ids of the volumes of a kind begin with it. */
+export type PluginName = `${string}/${string}`;
 
-export type PluginName = (typeof SPEC_PLUGIN)[VolumeSpec['kind']];
+export const CSI_PLUGIN = 'kubernetes.io/csi';
 
 const POD_UID = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,126}[A-Za-z0-9])?$/;
 /**
@@ -214,7 +207,7 @@ export function inlineVolumeHandle(pod: PodUid, volumeName: string): string {
 }
 
 export function csiVolumeId(driver: string, volumeHandle: string): VolumeId {
-  return `${SPEC_PLUGIN.csi}/${driver}^${volumeHandle}` as VolumeId;
+  return `${CSI_PLUGIN}/${driver}^${volumeHandle}` as VolumeId;
 }
 
 /** A raw device and not files. */
@@ -222,8 +215,14 @@ export function isBlock(spec: VolumeSpec): spec is CsiVolumeSpec & { readonly mo
   return spec.kind === 'csi' && spec.mode === 'Block';
 }
 
-export function podVolumeId(kind: VolumeSpec['kind'], pod: PodUid, name: string): VolumeId {
-  return `${SPEC_PLUGIN[kind]}/${pod}/${name}` as VolumeId;
+export function podVolumeId(plugin: PluginName, pod: PodUid, name: string): VolumeId {
+  return `${plugin}/${pod}/${name}` as VolumeId;
+}
+
+/** Which plugin's volume it is. */
+export function pluginOf(id: VolumeId): PluginName {
+  const [domain = '', name = ''] = id.split('/', 2);
+  return `${domain}/${name}`;
 }
 
 export function publicationKey(pod: PodUid, specName: string): PublicationKey {

@@ -4,19 +4,16 @@ import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '..
 import { createGround, type Ground } from '../../mount/ground.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import { createSlices, type Slices } from '../../mount/process/slices.ts';
-import { createContentPlugin } from '../../plugins/pod/content.ts';
+import { KINDS } from '../../plugins/kinds/kinds.ts';
 import { createCsiPlugin, type CsiPlugin } from '../../plugins/csi/csi-plugin.ts';
 import {
   createDriverRegistry,
   type RunningDriverRegistry,
 } from '../../plugins/csi/driver/driver-registry.ts';
-import { createEmptyDirPlugin } from '../../plugins/pod/empty-dir.ts';
-import { createHostPathPlugin } from '../../plugins/pod/host-path.ts';
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
 import { guardMounts } from '../../plugins/guard/mount-guard.ts';
-import { createOrphanPlugin } from '../../plugins/orphan/orphan.ts';
 import type { PluginRegistry } from '../../plugins/plugin.ts';
-import { createRegistry } from '../../plugins/registry.ts';
+import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
 import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
@@ -332,14 +329,9 @@ function createPlugins(
       );
     },
   });
-  const plugins = [
-    csi,
-    createEmptyDirPlugin(host, layout, mounter),
-    createHostPathPlugin(host),
-    createContentPlugin('secret', host, layout, mounter),
-    createContentPlugin('config-map', host, layout, mounter),
-    createOrphanPlugin(host, layout, mounter),
-  ].map((plugin) => guardMounts({ host, layout, ground }, plugin));
+  const plugins = KINDS.map(({ create }) => {
+    return guardMounts({ host, layout, ground }, create({ host, layout, mounter, csi }));
+  });
   return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
 }
 

@@ -1,6 +1,7 @@
 /** From a volume as a pod names it to a volume to set up, or the reason why it cannot be one. Pure. */
 import { ok, type Result } from '../../mount/failure.ts';
 import { isBelow } from '../../mount/host.ts';
+import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, HOST_PATH_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import { podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import { contentFiles } from './content-files.ts';
 import type { Pod, PodVolume, PodVolumeSource } from '../../kubernetes/objects/objects.ts';
@@ -24,7 +25,7 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
       return ok(resolveInline(sources, pod, name, source));
     case 'empty-dir': {
       const { medium, sizeLimitBytes } = source;
-      const id = podVolumeId('empty-dir', uid, name);
+      const id = podVolumeId(EMPTY_DIR_PLUGIN, uid, name);
       const spec: VolumeSpec = { kind: 'empty-dir', id, pod: uid, name, medium, sizeLimitBytes };
       return ok({ ...PLAIN, specName: name, spec });
     }
@@ -32,7 +33,12 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
       return resolveHostPath(sources.options, pod, name, source);
     case 'secret':
     case 'config-map': {
-      const spec: VolumeSpec = { kind: source.kind, id: podVolumeId(source.kind, uid, name), pod: uid, name };
+      const spec: VolumeSpec = {
+        kind: source.kind,
+        id: podVolumeId(CONTENT_PLUGIN[source.kind], uid, name),
+        pod: uid,
+        name,
+      };
       const content = contentFiles(sources.wish, namespace, source);
       const found = content.ok ? content.value : { blocked: content.failure };
       return ok({ ...PLAIN, specName: name, spec, ...found });
@@ -49,6 +55,6 @@ function resolveHostPath(
   const { uid } = pod.reference;
   const denied = deniedHostPaths.find((one) => path === one || isBelow(path, one) || isBelow(one, path));
   if (denied !== undefined) return refuse('spec-invalid', `hostPath ${path} is denied, because of ${denied}`);
-  const id = podVolumeId('host-path', uid, name);
+  const id = podVolumeId(HOST_PATH_PLUGIN, uid, name);
   return ok({ ...PLAIN, specName: name, spec: { kind: 'host-path', id, pod: uid, name, path, type } });
 }

@@ -2,16 +2,12 @@
  * The node in numbers, in the text format of Prometheus (version 0.0.4). Pure: every number is read from the state when
  * it is asked for, so there is nothing to register, to count or to reset, and no package is needed for it.
  */
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
+import { driverOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Failure } from '../../mount/failure.ts';
 import { printable } from '../../mount/text/printable.ts';
 import type { UsageNumbers } from '../../plugins/plugin.ts';
-import {
-  type Bytes,
-  type PublicationKey,
-  SPEC_PLUGIN,
-  type VolumeId,
-  type VolumeSpec,
-} from '../../plugins/volume.ts';
+import type { Bytes, PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
@@ -160,7 +156,7 @@ function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Fa
 }
 
 function ownerOf(spec: VolumeSpec): string {
-  return spec.kind === 'csi' ? spec.driver : SPEC_PLUGIN[spec.kind];
+  return driverOf(spec) ?? traitsOf(spec).plugin;
 }
 
 function stateOf(

@@ -3,7 +3,7 @@ import { controllerCapabilityNames, nodeCapabilityNames } from '../../plugins/cs
 import type { Failure } from '../../mount/failure.ts';
 import type { DriverInstance, RefusedDriver } from '../../plugins/csi/driver/driver.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
-import { FOUND_ON_DISK, SPEC_PLUGIN, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import { FOUND_ON_DISK, pluginOf, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import type { Presence } from '../../reconciler/model/actual-state.ts';
 import type { UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
@@ -159,7 +159,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
     return {
       name: spec.specName,
       id: shownVolumeId(volume.spec.id),
-      plugin: SPEC_PLUGIN[volume.spec.kind],
+      plugin: pluginOf(volume.spec.id),
       driver: driverOf(volume.spec),
       wanted: wanted !== undefined,
       state,
@@ -218,7 +218,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
       const reading = view.statistics.of(spec.id);
       return {
         id: shownVolumeId(spec.id),
-        plugin: SPEC_PLUGIN[spec.kind],
+        plugin: pluginOf(spec.id),
         driver: driverOf(spec),
         name: nameOf(volume),
         wanted: wanted !== undefined,

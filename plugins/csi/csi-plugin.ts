@@ -7,7 +7,7 @@ import type { Layout } from '../layout/layout.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
 import { doubtful } from '../steps.ts';
-import { type CsiVolumeSpec, type PublicationSpec, SPEC_PLUGIN, type VolumeSpec } from '../volume.ts';
+import { type CsiVolumeSpec, type PublicationSpec, CSI_PLUGIN, type VolumeSpec } from '../volume.ts';
 import { createBlockPlaces } from './block/block-places.ts';
 import { createBlockPublication } from './block/block-publication.ts';
 import { createCallLanes, type Sharing } from './call/volume-call-queue.ts';
@@ -306,7 +306,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   }
 
   return memory.remembering({
-    name: SPEC_PLUGIN.csi,
+    name: CSI_PLUGIN,
     needs: (spec) => needs(csi(spec)),
     lane: (spec) => csi(spec).driver,
     attach,

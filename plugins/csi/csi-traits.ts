@@ -1,7 +1,13 @@
 /** What CSI volumes are like. */
 import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
 import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
-import { CSI_DEFAULTS, type CsiVolumeSpec, csiVolumeId, SPEC_PLUGIN, type VolumeMode } from '../volume.ts';
+import { CSI_DEFAULTS, type CsiVolumeSpec, csiVolumeId, CSI_PLUGIN, type VolumeMode } from '../volume.ts';
+
+declare module '../volume.ts' {
+  interface VolumeSpecs {
+    csi: CsiVolumeSpec;
+  }
+}
 
 type Rule = FieldRule<CsiVolumeSpec>;
 
@@ -41,7 +47,7 @@ function fromPaper(data: VolumeDataOwner, specName: string, mode: VolumeMode): C
 
 export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
   kind: 'csi',
-  plugin: SPEC_PLUGIN.csi,
+  plugin: CSI_PLUGIN,
   isShared: true,
   driver: ({ driver }) => driver,
   stagingPath: (spec, layout) => layout.stagingPath(spec),

@@ -1,27 +1,57 @@
 /** The one list of the kinds of volume: a new kind is a folder below plugins/ and a line here. */
 import { assert } from '../../mount/failure.ts';
+import type { Host } from '../../mount/host.ts';
+import type { Mounter } from '../../mount/mounter.ts';
 import { CSI_TRAITS } from '../csi/csi-traits.ts';
+import type { Layout } from '../layout/layout.ts';
+import { createOrphanPlugin } from '../orphan/orphan.ts';
 import { ORPHAN_TRAITS } from '../orphan/orphan-traits.ts';
+import type { VolumePlugin } from '../plugin.ts';
+import { createContentPlugin } from '../pod/content.ts';
+import { createEmptyDirPlugin } from '../pod/empty-dir.ts';
+import { createHostPathPlugin } from '../pod/host-path.ts';
 import { CONFIG_MAP_TRAITS, EMPTY_DIR_TRAITS, HOST_PATH_TRAITS, SECRET_TRAITS } from '../pod/pod-traits.ts';
 import type { VolumeTraits } from '../traits/volume-traits.ts';
 import type { VolumeSpec } from '../volume.ts';
 
-const KINDS: readonly VolumeTraits[] = [
-  CSI_TRAITS,
-  EMPTY_DIR_TRAITS,
-  HOST_PATH_TRAITS,
-  SECRET_TRAITS,
-  CONFIG_MAP_TRAITS,
-  ORPHAN_TRAITS,
+/** What plugins are made of. */
+export interface KindParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly mounter: Mounter;
+  /** The one that calls drivers: it needs more than the others, and others need more of it. */
+  readonly csi: VolumePlugin;
+}
+
+export interface VolumeKind {
+  readonly traits: VolumeTraits;
+  create(parts: KindParts): VolumePlugin;
+}
+
+/** It is read whenever it is asked, so that a test can add a line of its own. */
+export const KINDS: VolumeKind[] = [
+  { traits: CSI_TRAITS, create: ({ csi }) => csi },
+  {
+    traits: EMPTY_DIR_TRAITS,
+    create: ({ host, layout, mounter }) => createEmptyDirPlugin(host, layout, mounter),
+  },
+  { traits: HOST_PATH_TRAITS, create: ({ host }) => createHostPathPlugin(host) },
+  {
+    traits: SECRET_TRAITS,
+    create: ({ host, layout, mounter }) => createContentPlugin('secret', host, layout, mounter),
+  },
+  {
+    traits: CONFIG_MAP_TRAITS,
+    create: ({ host, layout, mounter }) => createContentPlugin('config-map', host, layout, mounter),
+  },
+  { traits: ORPHAN_TRAITS, create: ({ host, layout, mounter }) => createOrphanPlugin(host, layout, mounter) },
 ];
 
-const byKind = new Map<string, VolumeTraits>(KINDS.map((traits) => [traits.kind, traits]));
-
 /** Total: every specification has a kind that is listed here. */
-export function traitsOf(spec: VolumeSpec): VolumeTraits {
-  const traits = byKind.get(spec.kind);
-  assert(traits !== undefined, `${spec.kind} has traits`);
-  return traits;
+export function traitsOf({ kind }: VolumeSpec): VolumeTraits {
+  const found = KINDS.find(({ traits }) => traits.kind === kind);
+  assert(found !== undefined, `${kind} has traits`);
+  return found.traits;
 }
 
 /** Of the plugin whose name a directory in a pod has; undefined: no kind of ours. */
@@ -31,5 +61,5 @@ export function traitsOfPlugin(plugin: string): VolumeTraits | undefined {
 
 /** All that there are. */
 export function kinds(): readonly VolumeTraits[] {
-  return [...byKind.values()];
+  return KINDS.map(({ traits }) => traits);
 }

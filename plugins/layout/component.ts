@@ -53,3 +53,7 @@ export function escapePlugin(plugin: string): string {
 export function unescapePlugin(directory: string): string {
   return directory.replaceAll('~', '/');
 }
+
+/** In a pod: what CSI drivers mount there, and the readiness markers of directories that the kubelet made. */
+export const DRIVER_VOLUMES = escapePlugin('kubernetes.io/csi');
+export const MARKERS = escapePlugin('kubernetes.io/empty-dir');

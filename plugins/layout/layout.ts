@@ -10,8 +10,10 @@ import {
   BLOCK_STAGES,
   BLOCK_TARGETS,
   DEVICES,
+  DRIVER_VOLUMES,
   escapePlugin,
   GLOBAL_MOUNT,
+  MARKERS,
   MOUNT,
   OWN,
   OWN_FILES,
@@ -28,9 +30,10 @@ import type { PathOwner } from './path-owner.ts';
 import {
   type CsiVolumeSpec,
   isBlock,
+  pluginOf,
+  type PluginName,
   type PodUid,
   type PublicationSpec,
-  SPEC_PLUGIN,
   type VolumeSpec,
 } from '../volume.ts';
 
@@ -58,7 +61,7 @@ export interface Layout {
   /** The directories below a pod's own; `pod` is its name among the pods' directories, whether it is a uid or not. */
   podFolders(pod: string): PodFolders;
   /** `pods/<uid>/volumes/<plugin with ~>/<specName>` */
-  volumeDirectory(spec: Pick<VolumeSpec, 'kind'>, publication: PlaceInPod): AbsolutePath;
+  volumeDirectory(spec: Pick<VolumeSpec, 'id'>, publication: PlaceInPod): AbsolutePath;
   /**
    * `pods/<uid>/plugins/kubernetes.io~empty-dir/<specName>`, holding the kubelet's `ready` marker. For a secret or
    * configMap the name is `wrapped_<specName>`: the kubelet wraps an emptyDir of that name.
@@ -107,7 +110,7 @@ export interface PodFolders {
   /** `volumes` */
   readonly volumes: AbsolutePath;
   /** `volumes/<plugin with ~>` */
-  volumesOf(kind: VolumeSpec['kind']): AbsolutePath;
+  volumesOf(plugin: PluginName): AbsolutePath;
   /** `volumeDevices` */
   readonly devices: AbsolutePath;
   /** `volumeDevices/kubernetes.io~csi`: the links to the pod's block devices. */
@@ -178,11 +181,11 @@ export function createLayout(root: AbsolutePath): Layout {
     record: (name) => below(records, name),
     podDirectory: (pod) => below(pods, pod),
     podFolders: (pod) => podFoldersIn(below(pods, pod)),
-    volumeDirectory: ({ kind }, { pod, specName }) =>
-      below(pods, pod.uid, VOLUMES, escapePlugin(SPEC_PLUGIN[kind]), specName),
+    volumeDirectory: ({ id }, { pod, specName }) =>
+      below(layout.podFolders(pod.uid).volumesOf(pluginOf(id)), specName),
     readyDirectory: ({ kind }, { pod, specName }) => {
       const name = kind === 'empty-dir' ? specName : WRAPPED + specName;
-      return below(pods, pod.uid, PLUGINS, escapePlugin(SPEC_PLUGIN['empty-dir']), name);
+      return below(pods, pod.uid, PLUGINS, MARKERS, name);
     },
     target: (spec, publication) => {
       if (spec.kind === 'host-path') return spec.path;
@@ -190,7 +193,7 @@ export function createLayout(root: AbsolutePath): Layout {
       if (isBlock(spec)) return layout.blockPublication(publication).link;
       return spec.kind === 'csi' ? layout.csiTarget(publication) : layout.volumeDirectory(spec, publication);
     },
-    csiTarget: (publication) => below(layout.volumeDirectory({ kind: 'csi' }, publication), MOUNT),
+    csiTarget: ({ pod, specName }) => below(pods, pod.uid, VOLUMES, DRIVER_VOLUMES, specName, MOUNT),
     driverTarget: (spec, publication) =>
       spec.mode === 'Block'
         ? layout.blockPublication(publication).published
@@ -239,7 +242,7 @@ function blockLayout(blockDevices: AbsolutePath, pods: AbsolutePath): BlockLayou
       data: below(blockDevices, specName, BLOCK_DATA),
       published: below(blockTargets, specName, pod.uid),
       held: below(blockDevices, specName, BLOCK_HOLDS, pod.uid),
-      link: below(pods, pod.uid, DEVICES, escapePlugin(SPEC_PLUGIN.csi), specName),
+      link: below(pods, pod.uid, DEVICES, DRIVER_VOLUMES, specName),
     }),
   };
 }
@@ -250,10 +253,10 @@ function podFoldersIn(directory: AbsolutePath): PodFolders {
   const plugins = below(directory, PLUGINS);
   return {
     volumes,
-    volumesOf: (kind) => below(volumes, escapePlugin(SPEC_PLUGIN[kind])),
+    volumesOf: (plugin) => below(volumes, escapePlugin(plugin)),
     devices,
-    links: below(devices, escapePlugin(SPEC_PLUGIN.csi)),
+    links: below(devices, DRIVER_VOLUMES),
     plugins,
-    markers: below(plugins, escapePlugin(SPEC_PLUGIN['empty-dir'])),
+    markers: below(plugins, MARKERS),
   };
 }

@@ -1,10 +1,11 @@
 /** Path to identity: what a path of the layout is for, and whose it is. The inverse of layout.ts. Pure. */
 import { type AbsolutePath, isBelow, parseAbsolutePath } from '../../mount/host.ts';
 import { nameBegun } from '../../mount/temporary-file.ts';
-import { parsePodUid, type PodUid, SPEC_PLUGIN } from '../volume.ts';
+import { parsePodUid, type PodUid } from '../volume.ts';
 import {
   DEVICES,
-  escapePlugin,
+  DRIVER_VOLUMES,
+  MARKERS,
   MOUNT,
   OWN,
   OWN_FILES,
@@ -116,19 +117,16 @@ function ownerInVolumes(pod: PodUid, [plugin, specName, ...inside]: Components):
   return { kind: 'volume', pod, plugin: unescapePlugin(plugin), specName, part: partOf(inside, MOUNT) };
 }
 
-const CSI_DIRECTORY = escapePlugin(SPEC_PLUGIN.csi);
-const EMPTY_DIR_DIRECTORY = escapePlugin(SPEC_PLUGIN['empty-dir']);
-
 function ownerInDevices(pod: PodUid, [plugin, specName, ...more]: Components): PathOwner | undefined {
   if (plugin === undefined) return { kind: 'pod', pod };
-  if (plugin !== CSI_DIRECTORY || more.length > 0) return undefined;
+  if (plugin !== DRIVER_VOLUMES || more.length > 0) return undefined;
   if (specName === undefined) return { kind: 'pod', pod };
   return isBlockVolumeName(specName) ? { kind: 'block-publication', pod, specName, part: 'link' } : undefined;
 }
 
 function ownerInMarkers(pod: PodUid, [plugin, name, ...inside]: Components): PathOwner | undefined {
   if (plugin === undefined) return { kind: 'pod', pod };
-  if (plugin !== EMPTY_DIR_DIRECTORY) return undefined;
+  if (plugin !== MARKERS) return undefined;
   if (name === undefined) return { kind: 'pod', pod };
   return { kind: 'marker', pod, ...markedBy(name), part: inside.length === 0 ? 'directory' : 'content' };
 }

@@ -52,7 +52,7 @@ export interface MarkerOwner extends OfPodVolume {
  */
 export interface PodVolumeOwner extends OfPodVolume {
   readonly kind: 'volume';
-  /** As in `SPEC_PLUGIN`, or any other name: kubelets know more plugins. */
+  /** That of a kind of ours, or any other name: kubelets know more plugins. */
   readonly plugin: string;
   readonly part: 'directory' | 'mount' | 'data' | 'content';
 }

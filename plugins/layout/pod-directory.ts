@@ -1,11 +1,13 @@
 /** A pod's directory below the root, and how it goes away with its last volume. */
 import { done, type FailureCode, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
-import type { PodUid } from '../volume.ts';
+import type { PluginName, PodUid } from '../volume.ts';
 import type { Layout } from './layout.ts';
 
 /** hostPath has no directory of its own, and an orphan is nobody's. */
-const KINDS_WITH_DIRECTORY = ['csi', 'empty-dir', 'secret', 'config-map'] as const;
+const PLUGINS_WITH_DIRECTORY = ['csi', 'empty-dir', 'secret', 'configmap'].map(
+  (name): PluginName => `kubernetes.io/${name}`,
+);
 
 /** What rmdir says of a directory that somebody still uses. */
 const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);
@@ -22,7 +24,7 @@ export async function removeEmptyPodDirectories(
   pod: PodUid,
 ): Promise<Result<void>> {
   const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(pod);
-  const kinds = KINDS_WITH_DIRECTORY.map(volumesOf);
+  const kinds = PLUGINS_WITH_DIRECTORY.map(volumesOf);
   for (const directory of [...kinds, volumes, links, devices, markers, plugins, layout.podDirectory(pod)]) {
     const gone = await removeUnlessInUse(host, directory);
     if (!gone.ok) return gone;

@@ -1,4 +1,5 @@
 /** A mount below our root that no record and no paper explains: it can only be taken down. */
+import { ORPHAN_PLUGIN } from './orphan-traits.ts';
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, type Host, isBelow, parentOf } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
@@ -16,7 +17,7 @@ import {
   FOUND_ON_DISK,
   publicationKey,
   type PublicationSpec,
-  SPEC_PLUGIN,
+  CSI_PLUGIN,
   type VolumeSpec,
 } from '../volume.ts';
 
@@ -45,7 +46,7 @@ export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter)
   }
 
   const plugin = createPodPlugin({
-    name: SPEC_PLUGIN.orphan,
+    name: ORPHAN_PLUGIN,
     publish: async () => cannotClimb(),
     async unpublish({ spec }) {
       const path = pathOf(spec, layout);
@@ -113,7 +114,7 @@ async function removeLeaf(host: Host, path: AbsolutePath): Promise<Result<void>>
 function isMountPoint(owner: PathOwner | undefined): boolean {
   switch (owner?.kind) {
     case 'volume':
-      return owner.part === 'directory' || (owner.part === 'mount' && owner.plugin === SPEC_PLUGIN.csi);
+      return owner.part === 'directory' || (owner.part === 'mount' && owner.plugin === CSI_PLUGIN);
     case 'subpath':
       return true;
     case 'stage':

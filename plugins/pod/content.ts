@@ -1,4 +1,5 @@
 /** Secrets and configMaps: files on a tmpfs, replaced as one generation. */
+import { CONTENT_PLUGIN } from './pod-traits.ts';
 import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
@@ -18,7 +19,7 @@ import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
 import { doubtful, inOrder } from '../steps.ts';
-import { type ContentVolumeSpec, SPEC_PLUGIN } from '../volume.ts';
+import type { ContentVolumeSpec } from '../volume.ts';
 
 /** Only root writes here: a container that could would lead the writer astray (CVE-2017-1002102, SE-04). */
 const VOLUME_MODE = 0o755;
@@ -40,7 +41,7 @@ export function createContentPlugin(
   const memory = createMemoryMount(host, mounter);
 
   return createPodPlugin({
-    name: SPEC_PLUGIN[kind],
+    name: CONTENT_PLUGIN[kind],
     async publish(call) {
       const tree = wantedTree(kind, call);
       if (!tree.ok) return tree;

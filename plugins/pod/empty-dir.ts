@@ -1,4 +1,5 @@
 /** emptyDir: a plain directory on disk, or a tmpfs, that is born empty and dies with its pod. */
+import { EMPTY_DIR_PLUGIN } from './pod-traits.ts';
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, type Host, REMOVE_TREE_DEADLINE_MS } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
@@ -10,7 +11,7 @@ import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { hasReadyMarker, placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
 import { doubtful, inOrder } from '../steps.ts';
-import { type EmptyDirVolumeSpec, type FsGroup, SPEC_PLUGIN } from '../volume.ts';
+import type { EmptyDirVolumeSpec, FsGroup } from '../volume.ts';
 
 /** Every user of the pod writes into it; the 0750 parents keep other pods and users out (SE-35). */
 const VOLUME_MODE = 0o777;
@@ -37,7 +38,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
   }
 
   return createPodPlugin({
-    name: SPEC_PLUGIN['empty-dir'],
+    name: EMPTY_DIR_PLUGIN,
     async publish(call) {
       const place = placeOf(call);
       if (!place.ok) return place;

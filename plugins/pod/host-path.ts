@@ -1,11 +1,12 @@
 /** hostPath: a place of the host itself; it is checked, at most created, and never mounted or removed. */
+import { HOST_PATH_PLUGIN } from './pod-traits.ts';
 import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, type PathKind } from '../../mount/host.ts';
 import type { VolumePlugin } from '../plugin.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { type RealPath, resolveRealPath } from './real-path.ts';
 import { doubtful } from '../steps.ts';
-import { type HostPathType, SPEC_PLUGIN } from '../volume.ts';
+import type { HostPathType } from '../volume.ts';
 
 /** The kubelet's modes, for what `DirectoryOrCreate` and `FileOrCreate` create. */
 const DIRECTORY_MODE = 0o755;
@@ -32,7 +33,7 @@ const CHECKS: Readonly<Record<Exclude<HostPathType, ''>, Check>> = {
  */
 export function createHostPathPlugin(host: Host): VolumePlugin {
   return createPodPlugin({
-    name: SPEC_PLUGIN['host-path'],
+    name: HOST_PATH_PLUGIN,
     async publish({ spec }) {
       if (spec.kind !== 'host-path') {
         return fail({ code: 'spec-invalid', message: `not a hostPath: ${spec.kind}`, effect: 'none' });

@@ -4,9 +4,24 @@ import {
   type ContentVolumeSpec,
   type EmptyDirVolumeSpec,
   type HostPathVolumeSpec,
+  type PluginName,
   podVolumeId,
-  SPEC_PLUGIN,
 } from '../volume.ts';
+
+declare module '../volume.ts' {
+  interface VolumeSpecs {
+    'empty-dir': EmptyDirVolumeSpec;
+    'host-path': HostPathVolumeSpec;
+    content: ContentVolumeSpec;
+  }
+}
+
+export const EMPTY_DIR_PLUGIN = 'kubernetes.io/empty-dir';
+export const HOST_PATH_PLUGIN = 'kubernetes.io/host-path';
+export const CONTENT_PLUGIN = {
+  secret: 'kubernetes.io/secret',
+  'config-map': 'kubernetes.io/configmap',
+} as const satisfies Readonly<Record<ContentVolumeSpec['kind'], PluginName>>;
 
 const FIXED = { fixed: () => true } as const;
 const OF_ONE_POD = { isShared: false } as const;
@@ -14,12 +29,12 @@ const OF_ONE_POD = { isShared: false } as const;
 export const EMPTY_DIR_TRAITS: VolumeTraits<EmptyDirVolumeSpec> = {
   ...OF_ONE_POD,
   kind: 'empty-dir',
-  plugin: SPEC_PLUGIN['empty-dir'],
+  plugin: EMPTY_DIR_PLUGIN,
   isDataLost: true,
   marker: 'own',
   fromPlace: ({ pod, name, isMounted }) => ({
     kind: 'empty-dir',
-    id: podVolumeId('empty-dir', pod, name),
+    id: podVolumeId(EMPTY_DIR_PLUGIN, pod, name),
     pod,
     name,
     // The medium is written nowhere; what is mounted shows it, and without a mount there is a directory to remove.
@@ -32,7 +47,7 @@ export const EMPTY_DIR_TRAITS: VolumeTraits<EmptyDirVolumeSpec> = {
 export const HOST_PATH_TRAITS: VolumeTraits<HostPathVolumeSpec> = {
   ...OF_ONE_POD,
   kind: 'host-path',
-  plugin: SPEC_PLUGIN['host-path'],
+  plugin: HOST_PATH_PLUGIN,
   isInPlace: true,
   fields: { pod: FIXED, name: FIXED, path: FIXED, type: FIXED },
 };
@@ -45,10 +60,10 @@ function contentTraits(kind: ContentVolumeSpec['kind']): VolumeTraits<ContentVol
   return {
     ...OF_ONE_POD,
     kind,
-    plugin: SPEC_PLUGIN[kind],
+    plugin: CONTENT_PLUGIN[kind],
     hasContent: true,
     marker: 'wrapped',
-    fromPlace: ({ pod, name }) => ({ kind, id: podVolumeId(kind, pod, name), pod, name }),
+    fromPlace: ({ pod, name }) => ({ kind, id: podVolumeId(CONTENT_PLUGIN[kind], pod, name), pod, name }),
     fields: { pod: FIXED, name: FIXED },
   };
 }

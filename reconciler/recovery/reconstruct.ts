@@ -174,10 +174,10 @@ async function scanPod(
   for (const name of await disk.names(volumes)) {
     const traits = traitsOfPlugin(unescapePlugin(name));
     if (traits?.fromPlace === undefined && traits?.fromPaper === undefined) continue;
-    for (const specName of await disk.names(volumesOf(traits.kind))) {
+    for (const specName of await disk.names(volumesOf(traits.plugin))) {
       if (!isObjectName(specName)) continue;
       const publication = foundPublication(pod, specName);
-      const directory = layout.volumeDirectory(traits, publication);
+      const directory = below(volumesOf(traits.plugin), specName);
       const mountPoint = traits.foundTarget?.(publication, layout) ?? directory;
       const stranger = ground.strangerOver(table, mountPoint);
       if (stranger !== undefined) {

@@ -63,7 +63,7 @@ export function gib(count: number): Bytes {
 export function emptyDir(owner: PodReference, name: string): EmptyDirVolumeSpec {
   return {
     kind: 'empty-dir',
-    id: podVolumeId('empty-dir', owner.uid, name),
+    id: podVolumeId('kubernetes.io/empty-dir', owner.uid, name),
     pod: owner.uid,
     name,
     medium: 'disk',
@@ -72,7 +72,7 @@ export function emptyDir(owner: PodReference, name: string): EmptyDirVolumeSpec 
 }
 
 export function secret(owner: PodReference, name: string): ContentVolumeSpec {
-  return { kind: 'secret', id: podVolumeId('secret', owner.uid, name), pod: owner.uid, name };
+  return { kind: 'secret', id: podVolumeId('kubernetes.io/secret', owner.uid, name), pod: owner.uid, name };
 }
 
 export function publication(owner: PodReference, specName: string): PublicationSpec {

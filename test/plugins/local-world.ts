@@ -8,6 +8,7 @@ import {
   type VolumeFiles,
   type VolumePlugin,
 } from '../../plugins/plugin.ts';
+import { CONTENT_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import {
   parsePodUid,
@@ -72,7 +73,7 @@ export function callOf(spec: VolumeSpec, files?: Files): PublicationCall {
 export function emptyDir(medium: 'disk' | 'memory', sizeLimitBytes = 0): VolumeSpec {
   return {
     kind: 'empty-dir',
-    id: podVolumeId('empty-dir', POD, 'cache'),
+    id: podVolumeId('kubernetes.io/empty-dir', POD, 'cache'),
     pod: POD,
     name: 'cache',
     medium,
@@ -81,7 +82,7 @@ export function emptyDir(medium: 'disk' | 'memory', sizeLimitBytes = 0): VolumeS
 }
 
 export function content(kind: 'secret' | 'config-map'): VolumeSpec {
-  return { kind, id: podVolumeId(kind, POD, 'settings'), pod: POD, name: 'settings' };
+  return { kind, id: podVolumeId(CONTENT_PLUGIN[kind], POD, 'settings'), pod: POD, name: 'settings' };
 }
 
 /** An empty host with `<root>/pods` on it, as the agent finds or makes it at start. */

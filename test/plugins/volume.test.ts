@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { kinds } from '../../plugins/kinds/kinds.ts';
 import {
   csiVolumeId,
   isDriverName,
@@ -8,7 +9,6 @@ import {
   podVolumeId,
   type PodUid,
   publicationKey,
-  SPEC_PLUGIN,
 } from '../../plugins/volume.ts';
 
 /** What no name may be, because each becomes a path component, a log field or an argument. */
@@ -71,12 +71,12 @@ test('driver names follow the CSI domain notation, at most 63 characters', () =>
 test('volume ids are the unique names of the kubelet', () => {
   const pod = 'u1' as PodUid;
   assert.equal(csiVolumeId('example.com', 'vol^1'), 'kubernetes.io/csi/example.com^vol^1');
-  assert.equal(podVolumeId('empty-dir', pod, 'cache'), 'kubernetes.io/empty-dir/u1/cache');
-  assert.equal(podVolumeId('config-map', pod, 'cache'), 'kubernetes.io/configmap/u1/cache');
+  assert.equal(podVolumeId('kubernetes.io/empty-dir', pod, 'cache'), 'kubernetes.io/empty-dir/u1/cache');
+  assert.equal(podVolumeId('kubernetes.io/configmap', pod, 'cache'), 'kubernetes.io/configmap/u1/cache');
   assert.equal(publicationKey(pod, 'pvc-1'), 'u1/pvc-1');
 });
 
 test('no two kinds share a plugin name', () => {
-  const names = Object.values(SPEC_PLUGIN);
+  const names = kinds().map(({ plugin }) => plugin);
   assert.equal(new Set(names).size, names.length);
 });

@@ -247,7 +247,7 @@ test("hostPath checks the host's own files, links included", { skip }, async () 
   const server = createServer().listen(join(place, 'socket'));
   await new Promise((resolve) => server.once('listening', resolve));
   const check = async (path: string, type: HostPathType) => {
-    const id = podVolumeId('host-path', POD, 'place');
+    const id = podVolumeId('kubernetes.io/host-path', POD, 'place');
     return createHostPathPlugin(host).publish(
       callOf({ kind: 'host-path', id, pod: POD, name: 'place', path: path as AbsolutePath, type }),
     );

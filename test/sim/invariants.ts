@@ -4,7 +4,7 @@
  */
 import type { AgentView } from '../../agent/node/agent.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
-import { type CsiVolumeSpec, SPEC_PLUGIN, type VolumeId } from '../../plugins/volume.ts';
+import { CSI_PLUGIN, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
@@ -316,7 +316,7 @@ function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: O
 /** By the wish alone, before it was noted. */
 function isStanding({ reconciler }: AgentView, volume: VolumeId): boolean {
   const { outOfService, lostAttachments } = reconciler.desired();
-  return volume.startsWith(SPEC_PLUGIN.csi) && (outOfService || lostAttachments.has(volume));
+  return volume.startsWith(CSI_PLUGIN) && (outOfService || lostAttachments.has(volume));
 }
 
 function isTeardown(kind: string): boolean {

@@ -1,4 +1,5 @@
 /** A volume of a pod by the names that the kubelet's layout, the agent and the driver have for it. */
+import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, HOST_PATH_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import {
   type PodUid,
   podVolumeId,
@@ -41,6 +42,12 @@ export function specNameOf(volume: PodVolume): string {
   return volume.kind === 'csi' ? volume.disk.specName : volume.name;
 }
 
+const PLUGIN_OF = {
+  ...CONTENT_PLUGIN,
+  'empty-dir': EMPTY_DIR_PLUGIN,
+  'host-path': HOST_PATH_PLUGIN,
+} as const;
+
 /** Only what the layout needs. */
 export function specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
   const csi = csiOf(pod, volume);
@@ -50,7 +57,7 @@ export function specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
     return { kind: 'csi', driver, volumeHandle: handle, mode, specName: specNameOf(volume) } as VolumeSpec;
   }
   const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline'>;
-  const id = podVolumeId(kind, pod.uid as PodUid, volume.name);
+  const id = podVolumeId(PLUGIN_OF[kind], pod.uid as PodUid, volume.name);
   const path = volume.kind === 'host-path' ? volume.path : undefined;
   return { kind, id, pod: pod.uid, name: volume.name, path } as unknown as VolumeSpec;
 }

@@ -265,7 +265,7 @@ test('emptyDir has its medium and limit, hostPath its path and type', () => {
     [
       {
         kind: 'empty-dir',
-        id: podVolumeId('empty-dir', pod, 'disk'),
+        id: podVolumeId('kubernetes.io/empty-dir', pod, 'disk'),
         pod,
         name: 'disk',
         medium: 'disk',
@@ -273,7 +273,7 @@ test('emptyDir has its medium and limit, hostPath its path and type', () => {
       },
       {
         kind: 'empty-dir',
-        id: podVolumeId('empty-dir', pod, 'memory'),
+        id: podVolumeId('kubernetes.io/empty-dir', pod, 'memory'),
         pod,
         name: 'memory',
         medium: 'memory',
@@ -281,7 +281,7 @@ test('emptyDir has its medium and limit, hostPath its path and type', () => {
       },
       {
         kind: 'host-path',
-        id: podVolumeId('host-path', pod, 'host'),
+        id: podVolumeId('kubernetes.io/host-path', pod, 'host'),
         pod,
         name: 'host',
         path: '/srv/x',

@@ -205,7 +205,7 @@ test('volumes are counted by driver and state; a driver that is needed and not t
 });
 
 test('volumes that no driver has are counted by their kind', () => {
-  const id = podVolumeId('empty-dir', UID, 'cache');
+  const id = podVolumeId('kubernetes.io/empty-dir', UID, 'cache');
   const cache = {
     kind: 'empty-dir',
     id,

@@ -15,7 +15,8 @@ import {
   isObjectName,
   parsePodUid,
   type PodUid,
-  SPEC_PLUGIN,
+  CSI_PLUGIN,
+  podVolumeId,
   type VolumeId,
 } from '../../../plugins/volume.ts';
 
@@ -136,10 +137,17 @@ test("the agent's own files are known, and what a crash leaves of them", () => {
   });
 });
 
+const PLUGINS = [
+  CSI_PLUGIN,
+  'kubernetes.io/empty-dir',
+  'kubernetes.io/secret',
+  'kubernetes.io/configmap',
+] as const;
+
 test('the directories of a pod are its own', () => {
   inverts(pod, (layout, uid) => {
     const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(uid);
-    const kinds = [volumesOf('csi'), volumesOf('empty-dir'), volumesOf('secret'), volumesOf('config-map')];
+    const kinds = PLUGINS.map(volumesOf);
     return [layout.podDirectory(uid), volumes, ...kinds, devices, links, plugins, markers].map((path) => [
       path,
       { kind: 'pod', pod: uid },
@@ -148,16 +156,16 @@ test('the directories of a pod are its own', () => {
 });
 
 test('the volume of a pod is known by its directory, by its mount, and by what is in it', () => {
-  const kind = fc.constantFrom('csi', 'empty-dir', 'secret', 'config-map');
+  const kind = fc.constantFrom(...PLUGINS);
   inverts(fc.tuple(pod, component, kind, component), (layout, [uid, specName, one, inside]) => {
-    const of = { kind: 'volume', pod: uid, plugin: SPEC_PLUGIN[one], specName } as const;
-    const directory = layout.volumeDirectory({ kind: one }, place(uid, specName));
+    const of = { kind: 'volume', pod: uid, plugin: one, specName } as const;
+    const directory = layout.volumeDirectory({ id: podVolumeId(one, uid, 'any') }, place(uid, specName));
     const mount = layout.csiTarget(place(uid, specName));
     const data = { ...of, part: 'data' } as const;
     return [
       [directory, { ...of, part: 'directory' }],
-      [mount, { ...of, plugin: SPEC_PLUGIN.csi, part: 'mount' }],
-      [below(mount, inside), { ...of, plugin: SPEC_PLUGIN.csi, part: 'content' }],
+      [mount, { ...of, plugin: CSI_PLUGIN, part: 'mount' }],
+      [below(mount, inside), { ...of, plugin: CSI_PLUGIN, part: 'content' }],
       [volumeDataIn(directory), data],
       [temporaryPath(volumeDataIn(directory)), { kind: 'temporary', of: data }],
     ];
@@ -170,7 +178,7 @@ test('every target, mount point and staging path of a CSI volume leads back to i
     const at = place(uid, specName);
     const files = csi(name, volumeHandle, specName, 'Filesystem');
     const block = csi(name, volumeHandle, specName, 'Block');
-    const mount = { kind: 'volume', plugin: SPEC_PLUGIN.csi, pod: uid, specName, part: 'mount' } as const;
+    const mount = { kind: 'volume', plugin: CSI_PLUGIN, pod: uid, specName, part: 'mount' } as const;
     const raw = { kind: 'block-publication', pod: uid, specName } as const;
     return [
       [layout.target(files, at), mount],

@@ -9,7 +9,7 @@ import { callOf, freshHost, POD, worldOf } from '../local-world.ts';
 import { CRASH, type MemoryHost } from '../memory-host.ts';
 
 function hostPath(path: string, type: HostPathType): VolumeSpec {
-  const id = podVolumeId('host-path', POD, 'place');
+  const id = podVolumeId('kubernetes.io/host-path', POD, 'place');
   return { kind: 'host-path', id, pod: POD, name: 'place', path: path as AbsolutePath, type };
 }
 

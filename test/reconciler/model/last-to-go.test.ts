@@ -26,13 +26,13 @@ function ofWeb(spec: VolumeSpec, name: string): ActualVolume {
 }
 
 const BUSY: Failure = { code: 'mount-busy', message: 'busy', effect: 'none' };
-const CACHE_ID = podVolumeId('empty-dir', WEB, 'cache');
+const CACHE_ID = podVolumeId('kubernetes.io/empty-dir', WEB, 'cache');
 const CACHE = ofWeb(
   { kind: 'empty-dir', id: CACHE_ID, pod: WEB, name: 'cache', medium: 'memory', sizeLimitBytes: 0 },
   'cache',
 );
 const KEYS = ofWeb(
-  { kind: 'secret', id: podVolumeId('secret', WEB, 'keys'), pod: WEB, name: 'keys' },
+  { kind: 'secret', id: podVolumeId('kubernetes.io/secret', WEB, 'keys'), pod: WEB, name: 'keys' },
   'keys',
 );
 

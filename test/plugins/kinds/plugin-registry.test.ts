@@ -1,20 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createContentPlugin } from '../../plugins/pod/content.ts';
-import { createEmptyDirPlugin } from '../../plugins/pod/empty-dir.ts';
-import { createHostPathPlugin } from '../../plugins/pod/host-path.ts';
-import { createOrphanPlugin } from '../../plugins/orphan/orphan.ts';
-import type { VolumePlugin } from '../../plugins/plugin.ts';
-import { createPodPlugin } from '../../plugins/pod/pod-plugin.ts';
-import { createRegistry } from '../../plugins/registry.ts';
-import { SPEC_PLUGIN, type VolumeSpec } from '../../plugins/volume.ts';
-import { done, ok } from '../../mount/failure.ts';
-import { content, emptyDir, freshHost, layout, mounterOf } from './local-world.ts';
+import { createContentPlugin } from '../../../plugins/pod/content.ts';
+import { createEmptyDirPlugin } from '../../../plugins/pod/empty-dir.ts';
+import { createHostPathPlugin } from '../../../plugins/pod/host-path.ts';
+import { createOrphanPlugin } from '../../../plugins/orphan/orphan.ts';
+import type { VolumePlugin } from '../../../plugins/plugin.ts';
+import { createPodPlugin } from '../../../plugins/pod/pod-plugin.ts';
+import { kinds } from '../../../plugins/kinds/kinds.ts';
+import { createRegistry } from '../../../plugins/kinds/plugin-registry.ts';
+import { CSI_PLUGIN, type VolumeSpec } from '../../../plugins/volume.ts';
+import { done, ok } from '../../../mount/failure.ts';
+import { content, emptyDir, freshHost, layout, mounterOf } from '../local-world.ts';
 
 const host = freshHost();
 const mounter = mounterOf(host);
 const csi: VolumePlugin = createPodPlugin({
-  name: SPEC_PLUGIN.csi,
+  name: CSI_PLUGIN,
   publish: async () => ok({ mount: undefined }),
   unpublish: async () => done,
 });
@@ -29,9 +30,7 @@ const ALL: readonly VolumePlugin[] = [
 
 test('every kind of volume finds the plugin of its name', () => {
   const registry = createRegistry(ALL);
-  for (const kind of Object.keys(SPEC_PLUGIN) as VolumeSpec['kind'][]) {
-    assert.equal(registry.of({ kind } as VolumeSpec).name, SPEC_PLUGIN[kind]);
-  }
+  for (const { kind, plugin } of kinds()) assert.equal(registry.of({ kind } as VolumeSpec).name, plugin);
   assert.equal(registry.of(content('secret')), ALL[3]);
 });
 
