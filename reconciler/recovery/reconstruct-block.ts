@@ -3,24 +3,20 @@
  * our bind of it, the staging directory. One of them is enough to find it. When its vol_data.json says nothing any
  * more, nobody knows whose volume it was: what is left of it in a pod is an orphan and can only be taken down.
  */
-import type { Host } from '../../mount/host.ts';
 import { orphanAt, specFromPaper } from '../../plugins/kinds/found-volume.ts';
-import type { Layout } from '../../plugins/layout/layout.ts';
 import { isBlockVolumeName } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyBlockDirectories } from '../../plugins/layout/block-directory.ts';
 import { removeUnlessInUse } from '../../plugins/layout/pod-directory.ts';
 import { isBlock, parsePodUid, type PublicationSpec } from '../../plugins/volume.ts';
 import type { ActualState } from '../model/actual-state.ts';
-import type { DiskReader } from './disk-reader.ts';
-import { type Finds, foundPublication } from './reconstructed.ts';
+import { foundPublication, type LayoutReading } from './reconstructed.ts';
 
 /** By the name of the volume, the pods that have anything of it; none: only its shared directories are left. */
 export type BlockPlaces = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Every place on disk, listed once for all that is asked about it; `pods` are the names in the pods' directory. */
 export async function listBlockPlaces(
-  disk: DiskReader,
-  layout: Layout,
+  { disk, layout }: LayoutReading,
   pods: readonly string[],
 ): Promise<BlockPlaces> {
   const places = new Map<string, Set<string>>();
@@ -41,14 +37,12 @@ export async function listBlockPlaces(
 
 /** Adds every place of a block volume that nobody knows and that is asked for. */
 export async function addBlockPlaces(
-  disk: DiskReader,
-  layout: Layout,
-  finds: Finds,
+  reading: LayoutReading,
   places: BlockPlaces,
   isAskedFor: (place: PublicationSpec) => boolean,
 ): Promise<void> {
   for (const [specName, pods] of places)
-    for (const pod of pods) await addPlace(disk, layout, finds, { pod, specName, isAskedFor });
+    for (const pod of pods) await addPlace(reading, { pod, specName, isAskedFor });
 }
 
 interface Place {
@@ -57,7 +51,7 @@ interface Place {
   readonly isAskedFor: (place: PublicationSpec) => boolean;
 }
 
-async function addPlace(disk: DiskReader, layout: Layout, finds: Finds, place: Place): Promise<void> {
+async function addPlace({ disk, layout, finds }: LayoutReading, place: Place): Promise<void> {
   const { specName } = place;
   const pod = parsePodUid(place.pod);
   if (pod === undefined) return;
@@ -79,12 +73,9 @@ async function addPlace(disk: DiskReader, layout: Layout, finds: Finds, place: P
  * Adds what is staged and nobody knows. `tidies`: empty directories of a volume that nothing tells of are removed.
  */
 export async function scanBlockStaging(
-  scan: { readonly host: Host; readonly layout: Layout; readonly known: ActualState },
-  disk: DiskReader,
-  finds: Finds,
+  { host, layout, known, disk, finds }: LayoutReading,
   { places, tidies }: { readonly places: BlockPlaces; readonly tidies: boolean },
 ): Promise<void> {
-  const { host, layout, known } = scan;
   const explained = stagedNames(known);
   const volumeData = (specName: string) => disk.volData(layout.blockVolume(specName).data);
   for (const specName of await disk.names(layout.blockStages)) {

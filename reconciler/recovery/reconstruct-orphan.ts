@@ -9,25 +9,17 @@ import { isDevice, orphanPathOf, stagingPathOf } from '../../plugins/kinds/volum
 import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
 import type { PodVolumeOwner } from '../../plugins/layout/path-owner.ts';
 import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume } from '../model/actual-state.ts';
-import type { DiskReader } from './disk-reader.ts';
-import { type Finds, foundPublication } from './reconstructed.ts';
+import type { ActualVolume } from '../model/actual-state.ts';
+import { foundPublication, type LayoutReading } from './reconstructed.ts';
 import { latePlaces } from '../model/tombstone.ts';
-import type { UnknownMount, UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
+import type { UnknownMount, UnknownPlaces } from './unattributed-mounts.ts';
 
 /**
  * Mounts in the places of volumes that nothing explains: they can only be taken down. Those that somebody mounted over
  * are told as what could not be read, and what lies over them is nobody's volume.
  */
-export function findOrphans(
-  table: MountTable,
-  layout: Layout,
-  known: ActualState,
-  finds: Finds,
-  disk: DiskReader,
-): readonly UnreadPlace[] {
+export function findOrphans({ layout, known, disk, table, finds, covered }: LayoutReading): void {
   const unread = disk.unreadDirectories();
-  const covered: UnreadPlace[] = [];
   const hidden = hiddenBelow(table, layout.root);
   const hiding = new Set(hidden.values());
   for (const target of unexplained(table, [...known.values(), ...finds.list()], layout)) {
@@ -44,7 +36,6 @@ export function findOrphans(
       finds.place(orphanAt(target), false, foundPublication(place.pod, place.specName));
     }
   }
-  return covered;
 }
 
 /** The volume of a pod whose directory, or the place in it where a driver mounts, is at the path. */
@@ -86,25 +77,22 @@ function unexplained(
 
 /** Those of the volumes that are orphans and have nothing at their place: no mount, no directory, no file. */
 export async function goneOrphans(
+  reading: LayoutReading,
   volumes: readonly ActualVolume[],
-  table: MountTable,
-  layout: Layout,
-  disk: DiskReader,
 ): Promise<readonly VolumeId[]> {
   const gone: VolumeId[] = [];
   for (const { spec, publications } of volumes) {
     const path = orphanPathOf(spec);
     if (path === undefined) continue;
     const [place] = publications.values();
-    if (!(await isAnythingAt(pathsOf(path, place?.spec, layout), table, disk))) gone.push(spec.id);
+    if (!(await isAnythingAt(reading, pathsOf(path, place?.spec, reading.layout)))) gone.push(spec.id);
   }
   return gone;
 }
 
 async function isAnythingAt(
+  { table, disk }: LayoutReading,
   paths: readonly AbsolutePath[],
-  table: MountTable,
-  disk: DiskReader,
 ): Promise<boolean> {
   for (const path of paths) if (table.named(path).length > 0 || (await disk.exists(path))) return true;
   return false;
@@ -129,10 +117,8 @@ function pathsOf(
  * driver is never asked to publish anywhere else, and what is not mounted is not published.
  */
 export async function unknownPlaces(
+  { host, layout, disk, table }: LayoutReading,
   orphans: readonly ActualVolume[],
-  table: MountTable,
-  { host, layout }: { readonly host: Pick<Host, 'deviceOf'>; readonly layout: Layout },
-  disk: DiskReader,
 ): Promise<UnknownPlaces> {
   const unread = [...disk.unlisted()];
   const mounts: UnknownMount[] = [];

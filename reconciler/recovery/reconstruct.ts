@@ -7,7 +7,6 @@
  */
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
-import type { MountTable } from '../../mount/mount-table.ts';
 import { orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import { traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
 import { isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
@@ -37,7 +36,7 @@ import {
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
-import { createFinds, type Finds, foundPublication } from './reconstructed.ts';
+import { createFinds, foundPublication, type LayoutReading } from './reconstructed.ts';
 import type { UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
 
 export interface LayoutScan {
@@ -89,21 +88,21 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
     const unknown = { mounts: [], unread: [failure], table: table.value };
     return { ...NOTHING_FOUND, unreadPlaces: [{ path: directory, failure }], unknown };
   }
-  /** Places that somebody mounted over: what is there cannot be read. */
   const covered: UnreadPlace[] = [];
+  const reading: LayoutReading = { ...scan, disk, table: table.value, finds, covered };
   const podNames = await disk.names(layout.pods);
   for (const pod of podNames) {
     const uid = parsePodUid(pod);
     if (uid === undefined) continue;
     const isStranger = isStrange(uid);
-    if (extent === 'whole' || isStranger) await scanPod(disk, scan, uid, finds, table.value, covered);
+    if (extent === 'whole' || isStranger) await scanPod(reading, uid);
     if (isStranger && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
   }
-  const blockPlaces = await listBlockPlaces(disk, layout, podNames);
-  await addBlockPlaces(disk, layout, finds, blockPlaces, (place) => {
-    return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(table.value, layout, place);
+  const blockPlaces = await listBlockPlaces(reading, podNames);
+  await addBlockPlaces(reading, blockPlaces, (place) => {
+    return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(reading, place);
   });
-  covered.push(...findOrphans(table.value, layout, known, finds, disk));
+  findOrphans(reading);
   const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => isOrphan(spec));
   // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
   const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
@@ -111,20 +110,20 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
     const volumes = finds.list().filter(({ spec }) => !isOrphan(spec));
     return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk, covered) };
   }
-  const now = again.value;
-  for (const orphan of await goneOrphans(finds.list(), now, layout, disk)) finds.drop(orphan);
-  const gone = await goneOrphans([...known.values()], now, layout, disk);
+  const now: LayoutReading = { ...reading, table: again.value };
+  for (const orphan of await goneOrphans(now, finds.list())) finds.drop(orphan);
+  const gone = await goneOrphans(now, [...known.values()]);
   const placesRead = disk.complete() && covered.length === 0;
   const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => {
     return isOrphan(spec) && !gone.includes(spec.id);
   });
-  const places = await unknownPlaces(orphans, now, scan, disk);
+  const places = await unknownPlaces(now, orphans);
   const isClear = placesRead && orphans.length === 0;
   const stages = createDiskReader(host);
   // Where a directory of the pods could not be listed, not even the kernel's word for what is in it is asked for.
   if (disk.unlisted().length === 0) {
-    await scanStaging(scan, stages, finds, isClear);
-    await scanBlockStaging(scan, stages, finds, { places: blockPlaces, tidies: isClear });
+    await scanStaging({ ...now, disk: stages }, isClear);
+    await scanBlockStaging({ ...now, disk: stages }, { places: blockPlaces, tidies: isClear });
   }
   const unread = [
     ...covered.map(({ failure }) => failure),
@@ -157,19 +156,13 @@ function unreadPlaces(disk: DiskReader, covered: readonly UnreadPlace[]): readon
 }
 
 /** One that nobody knows is found in any pod, as all mounts are. */
-function isBlockMounted(table: MountTable, layout: Layout, place: PublicationSpec): boolean {
+function isBlockMounted({ table, layout }: LayoutReading, place: PublicationSpec): boolean {
   const { held, published } = layout.blockPublication(place);
   return table.named(held).length > 0 || table.named(published).length > 0;
 }
 
-async function scanPod(
-  disk: DiskReader,
-  { layout, ground }: LayoutScan,
-  pod: PodUid,
-  finds: Finds,
-  table: MountTable,
-  covered: UnreadPlace[],
-): Promise<void> {
+async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
+  const { layout, ground, disk, table, finds, covered } = reading;
   const { volumes, volumesOf } = layout.podFolders(pod);
   for (const name of await disk.names(volumes)) {
     const traits = traitsOfPlugin(unescapePlugin(name));
@@ -203,11 +196,11 @@ async function scanPod(
       finds.place(spec, staging !== undefined && (await disk.exists(staging)), publication);
     }
   }
-  await scanMarkers(disk, layout, pod, finds);
+  await scanMarkers(reading, pod);
 }
 
 /** The kubelet's readiness markers outlive their volume when a crash comes between the two. */
-async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds: Finds): Promise<void> {
+async function scanMarkers({ layout, disk, finds }: LayoutReading, pod: PodUid): Promise<void> {
   for (const marker of await disk.names(layout.podFolders(pod).markers)) {
     const { specName, isWrapped } = markedBy(marker);
     const publication = foundPublication(pod, specName);
@@ -217,10 +210,9 @@ async function scanMarkers(disk: DiskReader, layout: Layout, pod: PodUid, finds:
   }
 }
 
-/** Staging directories of volumes that nobody knows; one that says nothing of its volume is removed if it is empty,
- unless an unknown publication may be its volume's. */
-async function scanStaging(scan: LayoutScan, disk: DiskReader, finds: Finds, tidies: boolean): Promise<void> {
-  const { host, layout, known } = scan;
+/** Adds what is staged and nobody knows. `tidies`: an empty directory that tells of no volume is removed. */
+async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<void> {
+  const { host, layout, known, disk, finds } = reading;
   for (const driver of await disk.names(layout.stages)) {
     if (!isStagingDriver(driver)) continue;
     const hashes = await disk.names(layout.driverDirectory(driver));

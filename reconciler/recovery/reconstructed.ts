@@ -1,5 +1,9 @@
 /** Volumes and places found on disk that nothing is known of, as they are gathered. */
+import type { Ground } from '../../mount/ground.ts';
+import type { Host } from '../../mount/host.ts';
+import type { MountTable } from '../../mount/mount-table.ts';
 import { driverOf, isInline } from '../../plugins/kinds/volume-questions.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
 import {
   FOUND_ON_DISK,
   type PodUid,
@@ -18,6 +22,23 @@ import {
   wasAbsent,
 } from '../model/actual-state.ts';
 import { latePlaces } from '../model/tombstone.ts';
+import type { DiskReader } from './disk-reader.ts';
+import type { UnreadPlace } from './unattributed-mounts.ts';
+
+/** One look at the layout on disk: everything that reads it, or adds to what is found, is given this first. */
+export interface LayoutReading {
+  readonly host: Host;
+  readonly layout: Layout;
+  /** What is believed already; read as the look goes, so it may change meanwhile. */
+  readonly known: ActualState;
+  readonly ground: Pick<Ground, 'strangerOver'>;
+  readonly disk: DiskReader;
+  /** As the kernel had it when the look began, or when it was asked again. */
+  readonly table: MountTable;
+  readonly finds: Finds;
+  /** Places that somebody mounted over: what is there cannot be read. */
+  readonly covered: UnreadPlace[];
+}
 
 /** What was found so far, with what is known already. */
 export interface Finds {
