@@ -194,7 +194,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     return EXIT_CODES.configuration;
   }
   const warnings = forbidCores();
-  const { describeProblem } = await import('./config/config.ts');
+  const { describeProblem } = await import('./config/parse-config.ts');
   const reading = await readConfig(configFile, flags);
   if (!reading.ok) {
     const lines = reading.problems.map((problem) => `  ${describeProblem(problem)}\n`);
@@ -264,7 +264,7 @@ function nextStopSignal(): Promise<string> {
 }
 
 async function readConfig(file: string | undefined, flags: ConfigFlags): Promise<ConfigReading> {
-  const { parseConfig } = await import('./config/config.ts');
+  const { parseConfig } = await import('./config/parse-config.ts');
   const text = readConfigText(file);
   const name = file ?? DEFAULT_CONFIG_FILE;
   if (!text.ok) return badFile(name, text.failure.message);

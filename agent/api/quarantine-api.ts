@@ -10,7 +10,8 @@ import {
   type QuarantinedVolume,
 } from '../status/quarantine-document.ts';
 import { shownVolumeId } from '../status/status.ts';
-import type { StatusDocument, VolumeStatus } from '../status/status-document.ts';
+import type { StatusDocument } from '../status/status-document.ts';
+import type { VolumeStatus } from '../status/volume-status.ts';
 import { findVolume } from '../status/subject.ts';
 
 /** What the agent does when it is asked; durable when it settles `ok`. */

@@ -1,31 +1,20 @@
 /** The status document as text for people. Pure. */
-import { spanText } from '../../mount/text/duration.ts';
+import { isWorthTelling, remarksOf } from './status-remarks.ts';
 import type { ExplanationDocument } from '../status/explain.ts';
 import {
   changedSentence,
   expansionSentence,
   healthSentence,
   healthText,
-  lateEffectSentence,
   quarantineSentence,
   questionSentence,
   reasonSentence,
-  replacedSentence,
-  vanishedSentence,
-  vanishingSentence,
 } from '../status/sentence.ts';
-import { sizeText } from '../../mount/text/size-text.ts';
-import type {
-  DriverStatus,
-  ExpansionState,
-  PodStatus,
-  PodVolumeStatus,
-  Reason,
-  StatusDocument,
-  VolumeState,
-  VolumeStatus,
-} from '../status/status-document.ts';
+import type { DriverStatus, PodStatus, PodVolumeStatus, StatusDocument } from '../status/status-document.ts';
 import { fullName } from '../status/subject.ts';
+import type { ExpansionState, VolumeState, VolumeStatus } from '../status/volume-status.ts';
+import { spanText } from '../../mount/text/duration.ts';
+import { sizeText } from '../../mount/text/size-text.ts';
 import {
   type Cell,
   type Colour,
@@ -43,8 +32,6 @@ export interface StatusTextOptions {
   readonly wide: boolean;
 }
 
-/** An operation that has just begun needs no sentence of its own. */
-const RUNNING_WORTH_TELLING_MS = 5_000;
 const SENTENCE_INDENT = 4;
 
 const STATES = {
@@ -125,6 +112,7 @@ const COLUMNS: readonly Column[] = [
   { title: 'DRIVER', charactersMin: 10 },
   { title: 'STATE' },
 ];
+
 const WIDE_COLUMNS: readonly Column[] = [
   ...COLUMNS,
   ...['ATTACHED', 'STAGED', 'PUBLISHED', 'ACCESS', 'MODE', 'SIZE', 'UID', 'PATH'].map((title) => ({ title })),
@@ -232,10 +220,6 @@ function linesBelow(place: PodVolumeStatus, volume: VolumeStatus | undefined, lo
 const AS_LARGE_AS_IT_IS: ReadonlySet<ExpansionState | undefined> = new Set(['none', 'claim-larger']);
 const GROWS_BY_ITSELF: ReadonlySet<ExpansionState | undefined> = new Set(['pending', 'in-progress']);
 
-function isWorthTelling({ kind, forMs, lastFailure }: Reason): boolean {
-  return kind !== 'running' || lastFailure !== null || (forMs ?? 0) >= RUNNING_WORTH_TELLING_MS;
-}
-
 function kindOf({ driver, plugin }: PodVolumeStatus): string {
   return driver ?? plugin?.replace('kubernetes.io/', '') ?? '-';
 }
@@ -267,78 +251,4 @@ function driversTable(drivers: readonly DriverStatus[], look: Look): readonly st
     return [cells, ...words.map((text) => lineBelow(text, 'red', look))];
   });
   return renderTable(columns, rows, look);
-}
-
-interface Remark {
-  readonly text: string;
-  readonly colour: Colour;
-}
-
-/** What is wrong beside the pods' volumes: each in a line of its own. */
-function remarksOf(status: StatusDocument, look: Look): readonly string[] {
-  const { agent, sources, unreadableRecords, summary } = status;
-  const remarks: Remark[] = [];
-  if (!agent.complete) {
-    const text = 'Not everything that is wanted has been read yet; nothing is taken down before.';
-    remarks.push({ text, colour: 'yellow' });
-  }
-  const { replaced, vanished } = sources;
-  if (replaced !== null) remarks.push({ text: capital(replacedSentence(replaced)), colour: 'red' });
-  if (vanished !== null) remarks.push({ text: capital(vanishedSentence(vanished)), colour: 'red' });
-  // The first of these remarks has said it of the directory.
-  const isTold = (origin: string): boolean => origin === replaced?.directory;
-  for (const { subject, origin, field, message } of sources.rejected) {
-    if (isTold(origin)) continue;
-    const what = subject === null ? origin : `${subject} in ${origin}`;
-    remarks.push({
-      text: `Rejected: ${what}: ${field === null ? '' : `${field}: `}${message}`,
-      colour: 'red',
-    });
-  }
-  for (const origin of sources.unknown) {
-    if (isTold(origin)) continue;
-    remarks.push({ text: `Cannot be read now, what came from it is kept: ${origin}`, colour: 'yellow' });
-  }
-  if (sources.vanishing !== null) {
-    const text = capital(vanishingSentence(sources.vanishing, status.pods.length));
-    remarks.push({ text, colour: 'red' });
-  }
-  for (const volume of status.volumes) {
-    const remark = remarkOn(volume);
-    if (remark !== undefined) remarks.push(remark);
-  }
-  for (const { file, message } of unreadableRecords) {
-    remarks.push({ text: `Record cannot be read back: ${file}: ${message}`, colour: 'red' });
-  }
-  if (summary.abandonedCalls > 0) {
-    const calls = summary.abandonedCalls === 1 ? 'call that does' : 'calls that do';
-    remarks.push({ text: `${summary.abandonedCalls} ${calls} not end and cannot be killed.`, colour: 'red' });
-  }
-  return remarks.flatMap(({ text, colour }) => {
-    const lines = look.widthMax === undefined ? [text] : wrap(text, look.widthMax);
-    return lines.map((line, index) => `${index === 0 ? '' : '  '}${paint(line, colour, look)}`);
-  });
-}
-
-function capital(sentence: string): string {
-  return `${sentence.slice(0, 1).toUpperCase()}${sentence.slice(1)}.`;
-}
-
-/** A volume that no pod has or wants is in no row of the table. */
-function remarkOn(volume: VolumeStatus): Remark | undefined {
-  const { name, stranger, reason, driver } = volume;
-  const quarantine = quarantineSentence(volume);
-  const isTold = reason !== null && reason.kind !== 'quarantined' && isWorthTelling(reason);
-  const obstacle = isTold ? reasonSentence(reason, driver) : undefined;
-  const [late, ...more] = volume.lateEffects.map(lateEffectSentence);
-  const others = more.length === 0 ? undefined : `and ${more.length} more like it`;
-  const sentences = [quarantine, obstacle, late, others].filter((one) => one !== undefined);
-  const told = sentences.length === 0 ? '' : `: ${sentences.join('; ')}`;
-  if (stranger)
-    return { text: `Found on disk, and nobody wants it: volume ${name}${told}`, colour: 'yellow' };
-  if (told === '' || volume.wantedBy.length + volume.publishedTo.length > 0) return undefined;
-  return {
-    text: `Of no pod any more: volume ${name}${told}`,
-    colour: quarantine === undefined ? 'yellow' : 'red',
-  };
 }

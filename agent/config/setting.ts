@@ -8,7 +8,7 @@ export const DEFAULT_CONFIG_FILE = '/etc/mooring/config.yaml';
 /** sun_path of unix(7) less its NUL; Node 20 silently binds a cut path beyond it. */
 export const SOCKET_PATH_BYTES_MAX = 107;
 
-/** Of a whole number. */
+/** Which whole numbers a setting may have. */
 export interface Range {
   readonly default: number;
   readonly min: number;

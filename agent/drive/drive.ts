@@ -1,37 +1,22 @@
 /** One driver through its whole life: duty after duty, each with volumes and directories of its own. */
 import { join } from 'node:path';
-import { fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath } from '../../mount/host.ts';
-import {
-  ControllerService,
-  IdentityService,
-  NodeService,
-  PluginCapability_Service_Type as Service,
-} from '../../plugins/csi/wire/generated/csi.ts';
-import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { createChance } from './chance.ts';
-import type { DriveOptions } from './rig/drive-options.ts';
-import { type Answer, answerText, createDriverClient, type DriverClient } from './rig/driver-client.ts';
-import { createDriverProcess, type DriverProcess } from './rig/driver-child.ts';
+import { clientOf, readFacts, waitUntilReady } from './driver-questions.ts';
 import { CLEAN_UP, DUTIES, REGISTRATION } from './duties.ts';
-import type { Duty } from './duty/duty.ts';
 import { receivesMounts } from './duty/duty-identity.ts';
+import type { Duty } from './duty/duty.ts';
 import { FAULT_CLASSES, FAULT_TITLES, faultDutyName } from './fault-class.ts';
+import { isGood, Notes, type Verdict } from './oracle/verdict.ts';
+import type { DriveOptions } from './rig/drive-options.ts';
+import { createDriverProcess, type DriverProcess } from './rig/driver-child.ts';
+import type { DriverClient } from './rig/driver-client.ts';
 import { Life } from './rig/life.ts';
-import {
-  CLOCK,
-  forceUnmount,
-  inodeOf,
-  kindOf,
-  loopDevicesOf,
-  makeDirectory,
-  mountsBelow,
-  pause,
-} from './rig/machine.ts';
-import { numbersOf } from './oracle/oracle-nature.ts';
+import { CLOCK, forceUnmount, loopDevicesOf, makeDirectory, mountsBelow } from './rig/machine.ts';
 import { announcedEndpoint, confirmRegistration, findRegistrationSocket } from './rig/registration.ts';
 import type { DriverFacts, Rig } from './rig/rig.ts';
-import { isGood, Notes, type Verdict } from './oracle/verdict.ts';
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
+import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 
 export interface DriveParts {
   readonly options: DriveOptions;
@@ -50,10 +35,6 @@ export interface DriveReport {
   readonly verdicts: readonly Verdict[];
   readonly good: boolean;
 }
-
-const READY_MS_MAX = 120_000;
-const READY_LOOK_MS = 20;
-const READY_CALL_MS = 2_000;
 
 /**
  * Assumes a mount namespace in which the driver's mounts are seen. Leaves nothing mounted below the directory, whatever
@@ -238,70 +219,4 @@ async function driveFaults(parts: DriveParts, run: Run, rig: Rig, remote: GrpcRe
     await life.takeDown(duty.name);
     run.record(duty, notes, startMs);
   }
-}
-
-function clientOf(remote: GrpcRemote, path: AbsolutePath, deadlineMs: number): DriverClient {
-  return createDriverClient({
-    socket: () => path,
-    inode: () => inodeOf(path),
-    remote: remote.call,
-    clock: CLOCK,
-    deadlineMs,
-  });
-}
-
-/** Answers GetPluginInfo and does not say "not ready" to Probe; a sentence when it does not come to that. */
-async function waitUntilReady(
-  remote: GrpcRemote,
-  endpoint: AbsolutePath,
-  driver: DriverProcess | undefined,
-): Promise<string | undefined> {
-  const client = clientOf(remote, endpoint, READY_CALL_MS);
-  const untilMs = CLOCK.nowMs() + READY_MS_MAX;
-  let last = 'there is no socket';
-  while (CLOCK.nowMs() < untilMs) {
-    if ((await kindOf(endpoint)) === 'socket') {
-      const info = await client.call(IdentityService.getPluginInfo, {});
-      const probe = info.ok ? await client.call(IdentityService.probe, {}) : undefined;
-      if (info.ok && !(probe?.ok === true && probe.reply.ready === false)) return undefined;
-      last = info.ok ? 'Probe says not ready' : `GetPluginInfo: ${answerText(info)}`;
-    }
-    if (driver !== undefined && driver.pid() === undefined) return `its process ended (${last})`;
-    await pause(READY_LOOK_MS);
-  }
-  return `not ready within ${READY_MS_MAX / 1_000} s (${last})`;
-}
-
-async function readFacts(client: DriverClient): Promise<Result<DriverFacts>> {
-  const unanswered = (method: string, answer: Answer<unknown>): Result<never> =>
-    fail({ code: 'driver-failed', message: `${method}: ${answerText(answer)}`, effect: 'none' });
-  const info = await client.call(IdentityService.getPluginInfo, {});
-  if (!info.ok) return unanswered('GetPluginInfo', info);
-  const plugin = await client.call(IdentityService.getPluginCapabilities, {});
-  if (!plugin.ok) return unanswered('GetPluginCapabilities', plugin);
-  const node = await client.call(NodeService.nodeGetCapabilities, {});
-  if (!node.ok) return unanswered('NodeGetCapabilities', node);
-  const here = await client.call(NodeService.nodeGetInfo, {});
-  if (!here.ok) return unanswered('NodeGetInfo', here);
-  const services = numbersOf(plugin.reply, 'service');
-  const hasController = services.has(Service.CONTROLLER_SERVICE);
-  const controller = hasController
-    ? await client.call(ControllerService.controllerGetCapabilities, {})
-    : undefined;
-  if (controller?.ok === false) return unanswered('ControllerGetCapabilities', controller);
-  const constrained = services.has(Service.VOLUME_ACCESSIBILITY_CONSTRAINTS);
-  return ok({
-    name: info.reply.name,
-    vendorVersion: info.reply.vendorVersion,
-    services,
-    expansion: new Set(
-      plugin.reply.capabilities.flatMap(({ type }) =>
-        type?.$case === 'volumeExpansion' ? [type.value.type] : [],
-      ),
-    ),
-    node: numbersOf(node.reply, 'rpc'),
-    controller: controller === undefined ? new Set<number>() : numbersOf(controller.reply, 'rpc'),
-    nodeId: here.reply.nodeId,
-    topology: constrained ? here.reply.accessibleTopology?.segments : undefined,
-  });
 }

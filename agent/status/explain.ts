@@ -11,7 +11,8 @@ import {
   vanishedSentence,
   vanishingSentence,
 } from './sentence.ts';
-import type { PodStatus, PodVolumeStatus, Reason, StatusDocument, VolumeStatus } from './status-document.ts';
+import type { PodStatus, PodVolumeStatus, StatusDocument } from './status-document.ts';
+import type { Reason, VolumeStatus } from './volume-status.ts';
 import { findSubject, fullName, type Missed } from './subject.ts';
 
 export interface ExplainedObstacle {

@@ -1,7 +1,8 @@
 /** What `mooring quarantine` and /v1/quarantine show (docs/API.md). Pure. */
 import { type ExplainedObstacle, type ExplainedPlace, obstaclesOf } from './explain.ts';
 import { quarantineSentence } from './sentence.ts';
-import type { QuarantineStatus, StatusDocument, VolumeStatus } from './status-document.ts';
+import type { QuarantineStatus, VolumeStatus } from './volume-status.ts';
+import type { StatusDocument } from './status-document.ts';
 
 /** A volume that is not to be used on this node before it was proven clean. */
 export interface QuarantinedVolume extends QuarantineStatus {

@@ -7,11 +7,9 @@ import type {
   LateEffectStatus,
   QuarantineStatus,
   Reason,
-  ReplacedStatus,
-  VanishedStatus,
-  VanishingStatus,
   VolumeStatus,
-} from './status-document.ts';
+} from './volume-status.ts';
+import type { ReplacedStatus, VanishedStatus, VanishingStatus } from './status-document.ts';
 
 /** `stage failed 3 times (driver-busy) for 41s: …; blocked by …; next try in 12s`. */
 export function reasonSentence(reason: Reason, driver: string | null): string {

@@ -18,7 +18,7 @@ import type {
   QuarantineStatus,
   StatisticsStatus,
   UsageStatus,
-} from './status-document.ts';
+} from './volume-status.ts';
 import type { VolumePair } from './status-places.ts';
 
 const MESSAGE_BYTES_MAX = 1_024;

@@ -1,7 +1,7 @@
 /** What a driver owes of the questions about a volume, as the status has it. Pure. */
 import type { Failure } from '../../mount/failure.ts';
 import type { VolumeReading } from '../node/statistics-collector.ts';
-import type { PastFailure, QuestionStatus } from './status-document.ts';
+import type { PastFailure, QuestionStatus } from './volume-status.ts';
 
 /** `when`: a time of the host's clock as the document writes it; `failed`: a failure as it does. */
 export function questionOf(

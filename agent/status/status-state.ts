@@ -1,6 +1,6 @@
 /** The one word for how a volume of a pod is. Pure. */
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
-import type { RungState, VolumeState } from './status-document.ts';
+import type { RungState, VolumeState } from './volume-status.ts';
 
 export interface PlaceFacts {
   readonly wanted: boolean;

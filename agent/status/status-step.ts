@@ -3,7 +3,7 @@ import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import { type Operation, publicationOf } from '../../reconciler/model/operation.ts';
 import type { ToldStep } from '../../reconciler/model/told-step.ts';
 import { printable } from '../../mount/text/printable.ts';
-import type { StepStatus } from './status-document.ts';
+import type { StepStatus } from './volume-status.ts';
 
 const OF_BYTES_MAX = 256;
 

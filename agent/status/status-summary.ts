@@ -1,5 +1,6 @@
 /** The node in a few numbers, counted from the rest of the document. Pure. */
-import type { PodStatus, StatusDocument, VolumeState, VolumeStatus } from './status-document.ts';
+import type { PodStatus, StatusDocument } from './status-document.ts';
+import type { VolumeState, VolumeStatus } from './volume-status.ts';
 import type { StatusFacts } from './status-facts.ts';
 import { countOverdue } from './status-step.ts';
 

@@ -21,17 +21,8 @@ import {
   standingQuarantine,
   statisticsOf,
 } from './status-condition.ts';
-import type {
-  DriverStatus,
-  PastFailure,
-  PodStatus,
-  PodVolumeStatus,
-  Reason,
-  RungState,
-  StatusDocument,
-  StepStatus,
-  VolumeStatus,
-} from './status-document.ts';
+import type { DriverStatus, PodStatus, PodVolumeStatus, StatusDocument } from './status-document.ts';
+import type { PastFailure, Reason, RungState, StepStatus, VolumeStatus } from './volume-status.ts';
 import type { StatusFacts } from './status-facts.ts';
 import { type PodPlace, type PodPlaces, podsOf, volumesOf, type VolumePair } from './status-places.ts';
 import { questionOf } from './status-question.ts';

@@ -1,7 +1,8 @@
 /** What a person calls a pod or a volume, and which of them is meant. Pure. */
 import { nearest } from '../../mount/text/nearest.ts';
 import { printable } from '../../mount/text/printable.ts';
-import type { PodStatus, StatusDocument, VolumeStatus } from './status-document.ts';
+import type { PodStatus, StatusDocument } from './status-document.ts';
+import type { VolumeStatus } from './volume-status.ts';
 
 export type Subject =
   | { readonly kind: 'pod'; readonly pod: PodStatus }

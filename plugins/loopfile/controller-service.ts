@@ -8,7 +8,7 @@ import {
   type Topology,
   type Volume as WireVolume,
 } from '../csi/wire/generated/csi.ts';
-import type { GrpcImplementation } from '../csi/wire/grpc.ts';
+import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
 import { parseAccess, requireAccess } from './capability.ts';
 import { bytesMin, type FsType } from './file-system.ts';
 import { type Pool, type Volume, volumeIdOf, type VolumeWish } from './pool.ts';

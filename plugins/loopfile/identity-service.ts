@@ -5,7 +5,7 @@ import {
   PluginCapability_Service_Type as Service,
   PluginCapability_VolumeExpansion_Type as Expansion,
 } from '../csi/wire/generated/csi.ts';
-import type { GrpcImplementation } from '../csi/wire/grpc.ts';
+import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
 import type { Pool } from './pool.ts';
 import { status } from './status.ts';
 import { VENDOR_VERSION } from './version.ts';

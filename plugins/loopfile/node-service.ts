@@ -6,7 +6,7 @@ import {
   type VolumeUsage,
   VolumeUsage_Unit as Unit,
 } from '../csi/wire/generated/csi.ts';
-import type { GrpcImplementation } from '../csi/wire/grpc.ts';
+import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
 import { isReadOnly, requireAccess } from './capability.ts';
 import { growMounted } from './file-system.ts';
 import { deviceBytes, type LoopDevice, refreshLoopDevice } from './loop-device.ts';

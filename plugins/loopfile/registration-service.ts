@@ -1,6 +1,6 @@
 /** The plugin registration socket: the driver registers itself, with no node-driver-registrar beside it. */
 import type { RegistrationService } from '../csi/wire/generated/pluginregistration.ts';
-import type { GrpcImplementation } from '../csi/wire/grpc.ts';
+import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
 import type { Report } from './events.ts';
 
 /** The node agent dials `csiSocket` after it has read this. Versions are those of the CSI protocol. */

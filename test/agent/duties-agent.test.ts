@@ -6,7 +6,7 @@ import {
   NodeStageVolumeRequest,
   NodeUnstageVolumeRequest,
 } from '../../plugins/csi/wire/generated/csi.ts';
-import { GrpcStatus } from '../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
 import { type AgentWorld, agentWorld, DUTY_DRIVER, stateFiles, until, untilSettled } from './duties-world.ts';
 import {

@@ -1,7 +1,7 @@
 /** docs/OPERATING.md: "transitions only; a failure that repeats is logged when its code changes". */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GrpcStatus } from '../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 import { agentWorld, until, untilSettled } from './duties-world.ts';
 import { claimSource, claimYaml, podYaml, volumeYaml } from './manifests.ts';
 

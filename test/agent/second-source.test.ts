@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { TokenSource } from '../../agent/source/token-source.ts';
 import { NO_TOKENS, tokensJson } from '../../agent/source/token-source.ts';
 import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
-import { GrpcStatus } from '../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 import { agentWorld, DUTY_DRIVER, until, untilSettled } from './duties-world.ts';
 import { claimSource, claimYaml, csiDriverYaml, podYaml, secretYaml, volumeYaml } from './manifests.ts';
 import { memorySource } from './memory-source.ts';

@@ -1,7 +1,7 @@
 /** A driver keeps what it was given: its words about a volume may hold secrets that the wish does not have any more. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GrpcStatus } from '../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 import { agentWorld, stateFiles, until, untilSettled } from './duties-world.ts';
 import { claimSource, claimYaml, podYaml, secretYaml, volumeYaml } from './manifests.ts';
 

@@ -13,7 +13,8 @@ import {
   NodeServiceCapability_RPC_Type as NodeCapability,
 } from '../../plugins/csi/wire/generated/csi.ts';
 import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
-import { type GrpcImplementation, GrpcStatus, serveGrpc } from '../../plugins/csi/wire/grpc.ts';
+import { type GrpcImplementation, GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
+import { serveGrpc } from '../../plugins/csi/wire/grpc.ts';
 import { nowMs } from './clock.ts';
 import type { DriverCall } from './noop-driver-process.ts';
 

@@ -19,12 +19,8 @@ import {
   type NodePublishVolumeRequest,
   type NodeStageVolumeRequest,
 } from '../../plugins/csi/wire/generated/csi.ts';
-import {
-  createGrpcRemote,
-  type GrpcImplementation,
-  GrpcStatus,
-  serveGrpc,
-} from '../../plugins/csi/wire/grpc.ts';
+import { createGrpcRemote, serveGrpc } from '../../plugins/csi/wire/grpc.ts';
+import { type GrpcImplementation, GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 import { startDriver } from '../../plugins/loopfile/driver.ts';
 import { openPool } from '../../plugins/loopfile/pool.ts';
 

@@ -14,13 +14,8 @@ import {
   NodeService,
   NodeUnpublishVolumeRequest,
 } from '../../plugins/csi/wire/generated/csi.ts';
-import {
-  createGrpcRemote,
-  type GrpcRemote,
-  type GrpcServer,
-  GrpcStatus,
-  serveGrpc,
-} from '../../plugins/csi/wire/grpc.ts';
+import { createGrpcRemote, type GrpcRemote, serveGrpc } from '../../plugins/csi/wire/grpc.ts';
+import { type GrpcServer, GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 
 const SECRET = 'tell-nobody';
 const MOUNT_FLAG = 'password=in-a-flag';

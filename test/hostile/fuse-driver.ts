@@ -13,7 +13,8 @@ import {
   NodeServiceCapability_RPC_Type as NodeCapability,
 } from '../../plugins/csi/wire/generated/csi.ts';
 import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
-import { GrpcStatus, serveGrpc } from '../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
+import { serveGrpc } from '../../plugins/csi/wire/grpc.ts';
 import { createRegistrationService } from '../../plugins/loopfile/registration-service.ts';
 import { type FuseMount, mountFuse } from './fuse-server.ts';
 

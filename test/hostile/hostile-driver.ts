@@ -11,12 +11,8 @@ import {
   NodeServiceCapability_RPC_Type as NodeCapability,
 } from '../../plugins/csi/wire/generated/csi.ts';
 import { RegistrationService } from '../../plugins/csi/wire/generated/pluginregistration.ts';
-import {
-  type GrpcImplementation,
-  type GrpcServer,
-  GrpcStatus,
-  serveGrpc,
-} from '../../plugins/csi/wire/grpc.ts';
+import { type GrpcImplementation, type GrpcServer, GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
+import { serveGrpc } from '../../plugins/csi/wire/grpc.ts';
 import { createRegistrationService } from '../../plugins/loopfile/registration-service.ts';
 import { must } from './command.ts';
 import type { Disk } from './disk.ts';

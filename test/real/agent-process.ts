@@ -7,7 +7,7 @@
  */
 import { mkdirSync, writeSync } from 'node:fs';
 import { createAgent } from '../../agent/node/agent.ts';
-import { parseConfig } from '../../agent/config/config.ts';
+import { parseConfig } from '../../agent/config/parse-config.ts';
 import { createDirectoryWatcher } from '../../agent/source/manifests/directory-watcher.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';

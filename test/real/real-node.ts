@@ -16,7 +16,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { changeAtAgent } from '../../agent/cli/api-client.ts';
 import type { QuarantineChangeDocument } from '../../agent/status/quarantine-document.ts';
-import type { StatusDocument, VolumeStatus } from '../../agent/status/status-document.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
+import type { VolumeStatus } from '../../agent/status/volume-status.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
 import {

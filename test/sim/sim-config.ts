@@ -1,5 +1,6 @@
 /** The agent's configuration for a seed, through its own parser. */
-import { type Config, parseConfig } from '../../agent/config/config.ts';
+import type { Config } from '../../agent/config/config.ts';
+import { parseConfig } from '../../agent/config/parse-config.ts';
 import { LATE_EFFECT_MS } from './late-plan.ts';
 import { NODE_NAME } from './manifests.ts';
 import { MANIFESTS, ROOT } from './sim-paths.ts';

@@ -4,7 +4,8 @@
  */
 import type { Clock } from '../../../mount/host.ts';
 import type { RemoteCall, RemoteReply, SocketIdentity } from '../../../mount/remote-call.ts';
-import { type GrpcServer, type GrpcService, GrpcStatus, serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
+import { type GrpcServer, type GrpcService, GrpcStatus } from '../../../plugins/csi/wire/grpc-service.ts';
+import { serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../../plugins/csi/wire/status.ts';
 import {
   readReply,

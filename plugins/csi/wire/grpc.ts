@@ -4,6 +4,7 @@ import { chmod, lstat, rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import {
   type ChannelCredentials,
+  ServerCredentials,
   Client,
   type ClientUnaryCall,
   connectivityState,
@@ -11,7 +12,6 @@ import {
   Metadata,
   type sendUnaryData,
   Server,
-  ServerCredentials,
   type ServerUnaryCall,
   status as statusCode,
   type StatusObject,
@@ -19,6 +19,7 @@ import {
 } from '@grpc/grpc-js';
 import { assert } from '../../../mount/failure.ts';
 import type { RemoteCall, RemoteReply, SocketIdentity } from '../../../mount/remote-call.ts';
+import { type GrpcImplementation, type GrpcServer, type GrpcService, GrpcStatus } from './grpc-service.ts';
 
 /** sun_path holds 108 bytes with its NUL (unix(7)); Node 20 binds or dials a longer path cut off, without a word. */
 const SOCKET_PATH_BYTES_MAX = 107;
@@ -221,46 +222,6 @@ function decode<Reply>(deserialize: (bytes: Buffer) => Reply, bytes: Buffer | un
   } catch {
     return broken('undecodable', `an answer of ${bytes.length} bytes does not decode`);
   }
-}
-
-/** Thrown by a method of a served implementation to answer with that status. */
-export class GrpcStatus extends Error {
-  /** 0 to 16 by the book; any number is sent as it is. */
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
-/** A unary method as the generated service definitions have it. */
-interface ServedMethod<Request, Reply> {
-  readonly path: string;
-  readonly requestStream: false;
-  readonly responseStream: false;
-  readonly requestSerialize: (request: Request) => Buffer;
-  readonly requestDeserialize: (bytes: Buffer) => Request;
-  readonly responseSerialize: (reply: Reply) => Buffer;
-  readonly responseDeserialize: (bytes: Buffer) => Reply;
-}
-
-/** The unary methods of a service as plain async functions; what is left out answers UNIMPLEMENTED. */
-export type GrpcImplementation<Definition> = {
-  readonly [Name in keyof Definition]?: Definition[Name] extends ServedMethod<infer Request, infer Reply>
-    ? (request: Request) => Promise<Reply>
-    : never;
-};
-
-export interface GrpcService<Definition> {
-  /** A generated service definition (`NodeService`, `RegistrationService`, …). */
-  readonly definition: Definition;
-  readonly implementation: GrpcImplementation<Definition>;
-}
-
-export interface GrpcServer {
-  /** Stops listening, cuts every connection, removes the socket file if it is still ours. */
-  close(): Promise<void>;
 }
 
 /**

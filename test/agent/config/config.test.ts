@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Config, type ConfigFlags, describeProblem, parseConfig } from '../../../agent/config/config.ts';
+import type { Config, ConfigFlags } from '../../../agent/config/config.ts';
+import { describeProblem, parseConfig } from '../../../agent/config/parse-config.ts';
 import { SETTINGS } from '../../../agent/config/setting.ts';
 
 function read(value: unknown, flags: ConfigFlags = {}): Config {

@@ -7,7 +7,8 @@ import { explain, type ExplanationDocument } from '../../../agent/status/explain
 import type { PersistentVolume, Stamped } from '../../../kubernetes/objects/objects.ts';
 import { sizeText } from '../../../mount/text/size-text.ts';
 import { statusOf } from '../../../agent/status/status.ts';
-import type { StatusDocument, VolumeStatus } from '../../../agent/status/status-document.ts';
+import type { StatusDocument } from '../../../agent/status/status-document.ts';
+import type { VolumeStatus } from '../../../agent/status/volume-status.ts';
 import type { StatusFacts } from '../../../agent/status/status-facts.ts';
 import { explanationText, statusText } from '../../../agent/cli/status-text.ts';
 import type { DeviceNumber } from '../../../mount/host.ts';

@@ -9,7 +9,7 @@ import {
   NodeStageVolumeRequest,
   NodeUnpublishVolumeRequest,
 } from '../../../plugins/csi/wire/generated/csi.ts';
-import { GrpcStatus } from '../../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../../plugins/csi/wire/grpc-service.ts';
 import { sha256Hex } from '../../../plugins/layout/layout.ts';
 import { NO_SECRETS } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';

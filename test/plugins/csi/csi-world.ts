@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs';
 import { afterEach } from 'node:test';
 import { createCsiPlugin, type CsiPlugin } from '../../../plugins/csi/csi-plugin.ts';
 import type { DriverInstance } from '../../../plugins/csi/driver/driver.ts';
-import type { GrpcServer } from '../../../plugins/csi/wire/grpc.ts';
+import type { GrpcServer } from '../../../plugins/csi/wire/grpc-service.ts';
 import { questionDriver } from '../../../plugins/csi/driver/registration.ts';
 import { findSocket } from '../../../plugins/csi/driver/socket-trust.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';

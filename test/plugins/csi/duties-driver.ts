@@ -4,7 +4,8 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ControllerService, IdentityService, NodeService } from '../../../plugins/csi/wire/generated/csi.ts';
 import { RegistrationService } from '../../../plugins/csi/wire/generated/pluginregistration.ts';
-import { type GrpcServer, serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
+import type { GrpcServer } from '../../../plugins/csi/wire/grpc-service.ts';
+import { serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../../plugins/csi/wire/status.ts';
 
 /** As people know the method: `NodeStageVolume`. */

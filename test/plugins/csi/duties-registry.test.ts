@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { afterEach, test } from 'node:test';
-import { parseConfig } from '../../../agent/config/config.ts';
+import { parseConfig } from '../../../agent/config/parse-config.ts';
 import {
   createDriverRegistry,
   type RunningDriverRegistry,
 } from '../../../plugins/csi/driver/driver-registry.ts';
-import type { GrpcServer } from '../../../plugins/csi/wire/grpc.ts';
+import type { GrpcServer } from '../../../plugins/csi/wire/grpc-service.ts';
 import { DRIVER, refusing, type Script, script, serveDriver, serveRegistrar } from './scripted-driver.ts';
 import { createSocketHost, inRoot, type SocketHost, until } from './socket-host.ts';
 

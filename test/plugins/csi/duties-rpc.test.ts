@@ -23,7 +23,7 @@ import {
   NodeUnpublishVolumeRequest,
   NodeUnstageVolumeRequest,
 } from '../../../plugins/csi/wire/generated/csi.ts';
-import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/wire/grpc.ts';
+import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/wire/grpc-service.ts';
 import {
   notifyRegistrar,
   questionDriver,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NodeExpandVolumeRequest } from '../../../plugins/csi/wire/generated/csi.ts';
-import { GrpcStatus } from '../../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../../plugins/csi/wire/grpc-service.ts';
 import { type ExpandCall, NO_SECRETS } from '../../../plugins/plugin.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { bytesFrom } from '../../../plugins/volume.ts';

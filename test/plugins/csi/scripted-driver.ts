@@ -10,7 +10,8 @@ import {
   PluginCapability_Service_Type as PluginService,
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { RegistrationService } from '../../../plugins/csi/wire/generated/pluginregistration.ts';
-import { type GrpcServer, GrpcStatus, serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
+import { type GrpcServer, GrpcStatus } from '../../../plugins/csi/wire/grpc-service.ts';
+import { serveGrpc } from '../../../plugins/csi/wire/grpc.ts';
 import type { SocketHost } from './socket-host.ts';
 
 export const DRIVER = 'scripted.mooring.test';

@@ -8,7 +8,7 @@ import {
   NodeStageVolumeRequest,
   NodeUnpublishVolumeRequest,
 } from '../../../../plugins/csi/wire/generated/csi.ts';
-import { GrpcStatus } from '../../../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../../../plugins/csi/wire/grpc-service.ts';
 import { TOKENS_KEY } from '../../../../plugins/csi/call/service-account-tokens.ts';
 import { NO_SECRETS } from '../../../../plugins/plugin.ts';
 import { Sensitive } from '../../../../plugins/secret/sensitive.ts';

@@ -18,7 +18,7 @@ import {
   createDriverRegistry,
   type RunningDriverRegistry,
 } from '../../../../plugins/csi/driver/driver-registry.ts';
-import type { GrpcServer } from '../../../../plugins/csi/wire/grpc.ts';
+import type { GrpcServer } from '../../../../plugins/csi/wire/grpc-service.ts';
 import { highestVersion } from '../../../../plugins/csi/driver/registration.ts';
 import { CAPABILITY, DRIVER, refusing, script, serveDriver, serveRegistrar } from '../scripted-driver.ts';
 import { createSocketHost, inRoot, type SocketHost, until } from '../socket-host.ts';

@@ -9,7 +9,8 @@ import { after, test } from 'node:test';
 import type { AbsolutePath } from '../../../../mount/host.ts';
 import type { RemoteReply } from '../../../../mount/remote-call.ts';
 import { IdentityService, NodeService } from '../../../../plugins/csi/wire/generated/csi.ts';
-import { createGrpcRemote, GrpcStatus, serveGrpc } from '../../../../plugins/csi/wire/grpc.ts';
+import { createGrpcRemote, serveGrpc } from '../../../../plugins/csi/wire/grpc.ts';
+import { GrpcStatus } from '../../../../plugins/csi/wire/grpc-service.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'mooring-grpc-'));
 const remote = createGrpcRemote();

@@ -1,0 +1,67 @@
+/** The brokers of the real host: one for tools, and pools of path brokers that do not wait for each other. */
+import { type BrokerPool, createBrokerPool } from './broker-pool.ts';
+import type { HostDeadlines } from './host-deadlines.ts';
+import { createToolBroker, type ToolBroker } from './tool-broker.ts';
+
+export interface HostBrokersParts {
+  /** How a broker is started, without its kind: `[process.execPath, bundle, 'broker']`. */
+  readonly brokerCommand: readonly string[];
+  readonly pathBrokersMax?: number;
+  /** The lock of waitForHelpers, which every broker and tool then holds. */
+  readonly helpersDescriptor?: number;
+}
+
+export interface HostBrokers {
+  readonly tools: ToolBroker;
+  readonly paths: BrokerPool;
+  /** A walk takes as long as the volume is large, and other calls do not wait for it. */
+  readonly walks: BrokerPool;
+  /** Whoever hangs here was asked because it may. */
+  readonly probes: BrokerPool;
+  /** Calls past their deadline that the kernel does not let go of. */
+  abandoned(): number;
+  pids(): readonly number[];
+  /** Ends all of them; settles within about a second. */
+  close(): Promise<void>;
+}
+
+const WALK_BROKERS_MAX = 4;
+/** So many file systems may hang before the look at another one waits. */
+const PROBE_BROKERS_MAX = 16;
+
+export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadlines): HostBrokers {
+  const start = { command: parts.brokerCommand, helpersDescriptor: parts.helpersDescriptor };
+  const patient = { ...start, waitsForEver: true, idleBrokersMin: 0 };
+  const tools = createToolBroker(start);
+  const paths = createBrokerPool({
+    ...start,
+    deadlineMs: deadlines.path,
+    removeTreeDeadlineMs: deadlines.removeTree,
+    deadlinesMs: { findHolders: deadlines.holders },
+    ...(parts.pathBrokersMax === undefined ? {} : { pathBrokersMax: parts.pathBrokersMax }),
+  });
+  const walks = createBrokerPool({
+    ...patient,
+    deadlineMs: deadlines.path,
+    removeTreeDeadlineMs: deadlines.removeTree,
+    pathBrokersMax: WALK_BROKERS_MAX,
+  });
+  const probes = createBrokerPool({
+    ...patient,
+    deadlineMs: deadlines.probe,
+    removeTreeDeadlineMs: deadlines.probe,
+    pathBrokersMax: PROBE_BROKERS_MAX,
+  });
+  const all = [paths, walks, probes, tools];
+  return {
+    tools,
+    paths,
+    walks,
+    probes,
+    abandoned: () => all.reduce((sum, one) => sum + one.abandoned(), 0),
+    pids: () => all.flatMap((one) => one.pids()),
+    close: async () => {
+      await Promise.all(all.map((one) => one.close()));
+    },
+  };
+}
