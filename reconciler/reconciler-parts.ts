@@ -3,7 +3,7 @@ import type { Ground } from '../mount/ground.ts';
 import type { Host } from '../mount/host.ts';
 import type { Layout } from '../plugins/layout/layout.ts';
 import type { PluginRegistry, VolumeSecrets } from '../plugins/plugin.ts';
-import type { VolumeSpec } from '../plugins/volume.ts';
+import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import { type ActualState, begin, learn } from './model/actual-state.ts';
 import type { BackOffLimits } from './model/back-off.ts';
 import { tellInFlight } from './run/in-flight-text.ts';
@@ -46,3 +46,10 @@ export interface ReconcilerParts {
   readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
   readonly policy?: Partial<Policy>;
 }
+
+/** Why waiting operations may be worth trying now: their back-off is forgotten. */
+export type WakeCause =
+  | { readonly kind: 'driver'; readonly driver: string }
+  /** It was given or withdrawn by somebody else. */
+  | { readonly kind: 'attachment'; readonly volume: VolumeId }
+  | { readonly kind: 'operator' };

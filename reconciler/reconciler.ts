@@ -33,15 +33,12 @@ import { createVolumeExecutor, type VolumeFinished, type VolumeInFlight } from '
 import { createWards } from './run/quarantine-control.ts';
 import type { VolumePlan } from './model/plan.ts';
 import { createRecordDuty } from './recovery/record-duty.ts';
-import { POLICY, type Policy, type ReconcilerParts } from './reconciler-parts.ts';
+import { POLICY, type Policy, type ReconcilerParts, type WakeCause } from './reconciler-parts.ts';
 import { createResync } from './run/resync.ts';
 import { noteSickness } from './model/sickness.ts';
 import { specToClimbBy } from './model/staged-spec.ts';
 import { startingPoint } from './run/starting-point.ts';
 import { withOpenCall } from './model/tombstone.ts';
-
-/** Why waiting operations may be worth trying now: their back-off is forgotten. */
-export type WakeCause = { readonly kind: 'driver'; readonly driver: string } | { readonly kind: 'operator' };
 
 export interface Reconciler {
   /** Replaces the wish; volumes whose wish changed lose their back-off. */
@@ -349,11 +346,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       for (const ids of [previous.volumes, next.volumes, actual]) for (const id of ids.keys()) touch(id);
     },
     wake: (cause) => {
-      if (cause.kind === 'operator') forgiveAll(() => true);
-      else {
-        forgiveness.ask(cause.driver);
-        for (const [id, spec] of specs(actual, desired)) if (isOf(spec, cause.driver)) touch(id);
-      }
+      if (cause.kind === 'operator') return forgiveAll(() => true);
+      if (cause.kind === 'attachment') return tryAgain(cause.volume);
+      forgiveness.ask(cause.driver);
+      for (const [id, spec] of specs(actual, desired)) if (isOf(spec, cause.driver)) touch(id);
     },
     adopt: onDisk.adopt,
     actual: () => actual,

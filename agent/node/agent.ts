@@ -1,20 +1,15 @@
 /** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
 import { assert, done, type Failure, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '../../mount/host.ts';
-import { createGround, type Ground } from '../../mount/ground.ts';
-import { createMounter } from '../../mount/mounter.ts';
+import { createGround } from '../../mount/ground.ts';
 import { createSlices, type Slices } from '../../mount/process/slices.ts';
-import { KINDS } from '../../plugins/kinds/kinds.ts';
-import { createCsiPlugin, type CsiPlugin } from '../../plugins/csi/csi-plugin.ts';
+import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
 import {
   createDriverRegistry,
   type RunningDriverRegistry,
 } from '../../plugins/csi/driver/driver-registry.ts';
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
-import { guardMounts } from '../../plugins/guard/mount-guard.ts';
-import type { PluginRegistry } from '../../plugins/plugin.ts';
-import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
-import type { PodUid } from '../../plugins/volume.ts';
+import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
 import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
 import type { Log } from '../../mount/process/log.ts';
@@ -35,6 +30,7 @@ import {
 } from '../source/manifest-keeper.ts';
 import { createMergedSources } from '../source/merged-sources.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
+import { createPlugins } from './create-plugins.ts';
 import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import type { TokenSource } from '../source/token-source.ts';
@@ -50,6 +46,8 @@ export interface AgentParts {
   /** Of what is wanted. The first comes first where two contradict each other. */
   readonly sources: readonly ObjectsSource[];
   readonly tokens: TokenSource;
+  /** Who lets CSI volumes be here; by default this node calls their drivers itself. */
+  readonly attachment?: GrantedAttachment | undefined;
   readonly config: Config;
   readonly log: Log;
   /** For tests that plant a bug; the product never passes it. */
@@ -114,7 +112,7 @@ export function createAgent(parts: AgentParts): Agent {
   const source = createMergedSources({ host, sources: parts.sources, slices });
   const manifests = createManifestKeeper({ sources: parts.sources, hold, wish: source.current });
   const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
-  const { plugins, storageHealth } = createPlugins(host, layout, config, drivers, ground);
+  const { plugins, storageHealth } = createPlugins(parts, layout, drivers, ground);
   const unresolved = createUnresolvedBook(host);
   const republisher = createRepublisher(host, config.republishIntervalMs);
   let seLinux = false;
@@ -123,7 +121,7 @@ export function createAgent(parts: AgentParts): Agent {
     | undefined;
   let stopped = false;
   let cancelScan: Cancel = () => {};
-  let cancelTokens: Cancel = () => {};
+  const cancels: Cancel[] = [];
 
   function begin(recovered: ActualState, unreadableRecords: readonly UnreadableRecord[]): Reconciler {
     const reconciler = createReconciler({
@@ -261,7 +259,9 @@ export function createAgent(parts: AgentParts): Agent {
         notify();
       });
       source.onChange(() => reader.read());
-      cancelTokens = parts.tokens.onChange(() => reader.read());
+      cancels.push(parts.tokens.onChange(() => reader.read()));
+      const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });
+      cancels.push(parts.attachment?.onChange(onGrant) ?? (() => {}));
       void drivers.start();
       await source.start({
         isAnythingAtStake: () => source.current().pods.size + reconciler.actual().size > 0,
@@ -282,7 +282,7 @@ export function createAgent(parts: AgentParts): Agent {
     async stop(waitMs) {
       stopped = true;
       cancelScan();
-      cancelTokens();
+      for (const cancel of cancels) cancel();
       republisher.stop();
       hold.stop();
       running?.statistics.stop();
@@ -301,38 +301,6 @@ async function hasSeLinux(host: Host): Promise<boolean> {
   assert(SELINUX_ENFORCE !== undefined, 'the path is one');
   const facts = await host.inspect(SELINUX_ENFORCE);
   return facts.ok && facts.value.kind !== 'absent';
-}
-
-function createPlugins(
-  host: Host,
-  layout: Layout,
-  config: Config,
-  drivers: RunningDriverRegistry,
-  ground: Ground,
-): { readonly plugins: PluginRegistry; readonly storageHealth: CsiPlugin['storageHealth'] } {
-  const mounter = createMounter(host, layout.root);
-  const parallelSockets = new Set(
-    config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket),
-  );
-  const csi = createCsiPlugin({
-    host,
-    layout,
-    drivers,
-    nodeName: config.nodeName,
-    deadlineMs: config.csiDeadlineMs,
-    forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
-    parallelPublish: (driver) => {
-      const endpoint = drivers.get(driver)?.endpoint.path;
-      return (
-        config.drivers.get(driver)?.parallelPublish ??
-        (endpoint !== undefined && parallelSockets.has(endpoint))
-      );
-    },
-  });
-  const plugins = KINDS.map(({ create }) => {
-    return guardMounts({ host, layout, ground }, create({ host, layout, mounter, csi }));
-  });
-  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
 }
 
 function explained(failure: Failure): { readonly code: string; readonly message: string } {

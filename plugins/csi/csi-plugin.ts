@@ -8,28 +8,19 @@ import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin
 import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
 import { doubtful } from '../steps.ts';
 import { type CsiVolumeSpec, type PublicationSpec, CSI_PLUGIN, type VolumeSpec } from '../volume.ts';
+import type { Attachment } from './attach/attachment.ts';
+import { createCalledAttachment } from './attach/called-attachment.ts';
 import { createBlockPlaces } from './block/block-places.ts';
 import { createBlockPublication } from './block/block-publication.ts';
 import { createCallLanes, type Sharing } from './call/volume-call-queue.ts';
 import { verifyClean } from './block/clean-device.ts';
 import type { DriverInstance, DriverRegistry } from './driver/driver.ts';
 import { expandVolume } from './expansion.ts';
-import { FENCE_FIELD, FORCE_FIELD, withFlag } from './call/force-field.ts';
+import { FORCE_FIELD, withFlag } from './call/force-field.ts';
 import { applyFsGroup } from './call/fs-group.ts';
-import {
-  ControllerServiceCapability_RPC_Type as ControllerCapability,
-  ControllerService,
-  NodeServiceCapability_RPC_Type as NodeCapability,
-  NodeService,
-} from './wire/generated/csi.ts';
+import { NodeServiceCapability_RPC_Type as NodeCapability, NodeService } from './wire/generated/csi.ts';
 import { publishedMountAt, stagedMountAt } from './mount-proof.ts';
-import {
-  controllerPublishRequest,
-  controllerUnpublishRequest,
-  mapFits,
-  publishRequest,
-  stageRequest,
-} from './call/request.ts';
+import { publishRequest, stageRequest } from './call/request.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { tokenSecrets } from './call/service-account-tokens.ts';
 import { createStagedMount } from './staged-mount.ts';
@@ -58,6 +49,8 @@ export interface CsiPluginParts {
   readonly parallelPublish: (driver: string) => boolean;
   /** May this driver be sent `force` and `fence` for a volume in quarantine? Only by its name, by default never. */
   readonly forceFields?: (driver: string) => boolean;
+  /** Who makes and ends attachments; by default this node calls the driver's controller service. */
+  readonly attachment?: Attachment | undefined;
 }
 
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
@@ -76,20 +69,20 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory });
   const blockPlaces = createBlockPlaces(host, layout, nodeName);
   const stagedMount = createStagedMount(host);
+  const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
+  const attachment = parts.attachment ?? createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
   const block = createBlockPublication(host, layout, createMounter(host, layout.root));
 
   function sharingOf(spec: CsiVolumeSpec): Sharing {
     return parts.parallelPublish(spec.driver) ? 'shared' : 'alone';
   }
 
-  /** The method as this call may use it: in quarantine, and for a driver that was opted in, with `force` or `fence`. */
+  /** The method as this call may use it: in quarantine, and for a driver that was opted in, with `force`. */
   function forced<Request, Reply>(
     method: RemoteMethod<Request, Reply>,
-    field: typeof FORCE_FIELD | typeof FENCE_FIELD,
     { spec, force }: VolumeCall,
   ): RemoteMethod<Request, Reply> {
-    const isOptedIn = force && (parts.forceFields?.(csi(spec).driver) ?? false);
-    return isOptedIn ? withFlag(method, field) : method;
+    return force && mayForce(csi(spec).driver) ? withFlag(method, FORCE_FIELD) : method;
   }
 
   function stagingPlace(spec: CsiVolumeSpec): Place {
@@ -105,36 +98,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   async function attach(call: VolumeCall) {
     const spec = csi(call.spec);
     const reachable = reachableHere(spec);
-    if (!reachable.ok) return reachable;
-    let node: string | undefined;
-    const attached = await inTurn(spec, call, {
-      method: ControllerService.controllerPublishVolume,
-      build: (driver) => {
-        node = driver.nodeId;
-        return controllerPublishRequest(spec, call, driver);
-      },
-      direction: 'climbing',
-      sharing: 'alone',
-    });
-    if (!attached.ok) return attached;
-    const { publishContext } = attached.value;
-    if (mapFits(publishContext)) return ok({ publishContext, node });
-    const message = 'ControllerPublishVolume: the publish context has more than 4 KiB';
-    return fail({ code: 'driver-answer-invalid', message, effect: 'unknown', blocker: spec.driver });
-  }
-
-  async function detach(call: VolumeCall): Promise<Result<void>> {
-    const spec = csi(call.spec);
-    const driver = drivers.get(spec.driver);
-    // Found on disk, a volume may or may not be attached: a driver that does not attach settles that.
-    if (driver !== undefined && !attaches(driver)) return ok(undefined);
-    const detached = await inTurn(spec, call, {
-      method: forced(ControllerService.controllerUnpublishVolume, FENCE_FIELD, call),
-      build: (driver) => controllerUnpublishRequest(spec, call, driver),
-      direction: 'teardown',
-      sharing: 'alone',
-    });
-    return detached.ok ? ok(undefined) : detached;
+    return reachable.ok ? attachment.attach(spec, call) : reachable;
   }
 
   async function stage(call: VolumeCall) {
@@ -218,7 +182,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   async function unpublishPlace(spec: CsiVolumeSpec, call: PublicationCall): Promise<Result<void>> {
     const place = publicationPlace(spec, call.publication);
     const unpublished = await inTurn(spec, call, {
-      method: forced(NodeService.nodeUnpublishVolume, FORCE_FIELD, call),
+      method: forced(NodeService.nodeUnpublishVolume, call),
       build: () => ok({ volumeId: spec.volumeHandle, targetPath: place.path }),
       direction: 'teardown',
       sharing: sharingOf(spec),
@@ -237,7 +201,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     if (!call.facts.needs.stage) return ok(undefined);
     const place = stagingPlace(spec);
     const unstaged = await inTurn(spec, call, {
-      method: forced(NodeService.nodeUnstageVolume, FORCE_FIELD, call),
+      method: forced(NodeService.nodeUnstageVolume, call),
       build: () => ok({ volumeId: spec.volumeHandle, stagingTargetPath: place.path }),
       direction: 'teardown',
       sharing: 'alone',
@@ -298,8 +262,10 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     if (driver === undefined) return undefined;
     // Neither attached nor staged, whatever the driver can do, and no claim ever asks for more (KEP-596).
     if (spec.lifecycle === 'Ephemeral') return { attach: false, stage: false, expand: false };
+    const attach = attachment.isNeeded(spec);
+    if (attach === undefined) return undefined;
     return {
-      attach: attaches(driver) && spec.attachRequired !== false,
+      attach,
       stage: driver.nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME),
       expand: driver.nodeCapabilities.has(NodeCapability.EXPAND_VOLUME),
     };
@@ -310,7 +276,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     needs: (spec) => needs(csi(spec)),
     lane: (spec) => csi(spec).driver,
     attach,
-    detach,
+    detach: (call) => attachment.detach(csi(call.spec), call),
     stage,
     unstage,
     publish,
@@ -325,10 +291,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
 /** A driver says "busy" at best; who keeps it busy is in /proc. */
 function heldAt(place: Place, failure: Failure): Result<never> {
   return fail({ ...failure, heldAt: place.path });
-}
-
-function attaches(driver: DriverInstance): boolean {
-  return driver.controllerCapabilities?.has(ControllerCapability.PUBLISH_UNPUBLISH_VOLUME) ?? false;
 }
 
 function csi(spec: VolumeSpec): CsiVolumeSpec {

@@ -102,7 +102,7 @@ interface AgentWorldParts {
 }
 
 /** What an agent gets its wish from beside its manifests. */
-export type Beside = Partial<Pick<AgentParts, 'sources' | 'tokens'>>;
+export type Beside = Partial<Pick<AgentParts, 'sources' | 'tokens' | 'attachment'>>;
 
 /** Replies to methods that the scripted driver does not have; they are noted as called. */
 export type Answers = Readonly<Record<string, unknown>>;
@@ -141,6 +141,7 @@ async function startAgent(parts: AgentWorldParts): Promise<AgentWorld> {
     host: whole,
     sources: [manifests, ...(beside.sources ?? [])],
     tokens: beside.tokens ?? NO_TOKENS,
+    attachment: beside.attachment,
     config,
     log,
   });

@@ -1,0 +1,52 @@
+/** The kinds of volume that this agent has. */
+import type { Ground } from '../../mount/ground.ts';
+import type { Host } from '../../mount/host.ts';
+import { createMounter } from '../../mount/mounter.ts';
+import type { Attachment } from '../../plugins/csi/attach/attachment.ts';
+import { createCsiPlugin, type CsiPlugin } from '../../plugins/csi/csi-plugin.ts';
+import type { RunningDriverRegistry } from '../../plugins/csi/driver/driver-registry.ts';
+import { guardMounts } from '../../plugins/guard/mount-guard.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import type { PluginRegistry } from '../../plugins/plugin.ts';
+import { KINDS } from '../../plugins/kinds/kinds.ts';
+import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
+import type { Config } from '../config/config.ts';
+
+export interface PluginsParts {
+  readonly host: Host;
+  readonly config: Config;
+  readonly attachment?: Attachment | undefined;
+}
+
+/** Every kind of volume, each behind the guard of its mounts. */
+export function createPlugins(
+  { host, config, attachment }: PluginsParts,
+  layout: Layout,
+  drivers: RunningDriverRegistry,
+  ground: Ground,
+): { readonly plugins: PluginRegistry; readonly storageHealth: CsiPlugin['storageHealth'] } {
+  const mounter = createMounter(host, layout.root);
+  const parallelSockets = new Set(
+    config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket),
+  );
+  const csi = createCsiPlugin({
+    host,
+    layout,
+    drivers,
+    nodeName: config.nodeName,
+    deadlineMs: config.csiDeadlineMs,
+    attachment,
+    forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
+    parallelPublish: (driver) => {
+      const endpoint = drivers.get(driver)?.endpoint.path;
+      return (
+        config.drivers.get(driver)?.parallelPublish ??
+        (endpoint !== undefined && parallelSockets.has(endpoint))
+      );
+    },
+  });
+  const plugins = KINDS.map(({ create }) => {
+    return guardMounts({ host, layout, ground }, create({ host, layout, mounter, csi }));
+  });
+  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
+}

@@ -1,0 +1,56 @@
+/** A cluster decides where volumes may be: the agent waits for it with a reason, and gives back what it asked for. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { csiVolumeId } from '../../plugins/volume.ts';
+import { createGrants } from '../plugins/csi/attach/granted.ts';
+import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
+import { type AgentWorld, agentWorld, DUTY_DRIVER, until, untilSettled } from './duties-world.ts';
+import { claimSource, claimYaml, podYaml, volumeYaml } from './manifests.ts';
+
+const VOLUME = csiVolumeId(DUTY_DRIVER, 'handle-pv-data');
+const STORAGE = { 'pv.yaml': `${claimYaml('data')}---\n${volumeYaml('pv-data')}` };
+const FILES = { ...STORAGE, 'app.yaml': podYaml('app', { data: claimSource('data') }) };
+/** Whatever the driver could attach itself decides nothing. */
+const ATTACHES = { controllerCapabilities: [CAPABILITY.controller.PUBLISH_UNPUBLISH_VOLUME] };
+
+async function waiting() {
+  const grants = createGrants();
+  const world = await agentWorld(FILES, ATTACHES, { vanished_hold_ms: 0 }, {}, { attachment: grants });
+  await until('it waits', () => reasonIn(world)?.code === 'not-attached');
+  return { grants, world };
+}
+
+function reasonIn(world: AgentWorld) {
+  return world.status().pods[0]?.volumes[0]?.reason ?? undefined;
+}
+
+test('a volume waits for its grant, told as not attached, and is set up when it is given', async () => {
+  const { grants, world } = await waiting();
+  assert.match(reasonIn(world)?.message ?? '', /the cluster has not attached it to this node/);
+  assert.deepEqual([[...grants.inUse], world.asked()], [[VOLUME], []]);
+  grants.give(VOLUME, { lun: '7' });
+  await untilSettled(world);
+  assert.deepEqual(world.asked(), ['NodeStageVolume', 'NodePublishVolume']);
+  world.write(STORAGE);
+  await until('it is given back', () => grants.inUse.size === 0);
+  assert.deepEqual(world.asked().slice(2), ['NodeUnpublishVolume', 'NodeUnstageVolume']);
+});
+
+test('a grant that never came is given back when nobody wants the volume any more', async () => {
+  const { grants, world } = await waiting();
+  world.write(STORAGE);
+  await until('it is given back', () => grants.inUse.size === 0);
+  await untilSettled(world);
+  assert.deepEqual(world.asked(), []);
+});
+
+test('a grant that was withdrawn before anything was set up is waited for again', async () => {
+  const { grants, world } = await waiting();
+  grants.give(VOLUME);
+  grants.withdraw(VOLUME);
+  await until('it was tried', () => reasonIn(world)?.code === 'not-attached');
+  assert.deepEqual(world.asked(), []);
+  grants.give(VOLUME);
+  await untilSettled(world);
+  assert.deepEqual(world.asked(), ['NodeStageVolume', 'NodePublishVolume']);
+});
