@@ -161,7 +161,7 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
 
   function told(step: Step): ToldStep {
     const nowMs = parts.clock.nowMs();
-    return { ...step, sinceMs: nowMs, signMs: nowMs };
+    return { sinceMs: nowMs, signMs: nowMs, ...step };
   }
 
   /** Said again it goes on; of who waits it may be another that comes first by now. */

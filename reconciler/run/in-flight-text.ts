@@ -23,14 +23,14 @@ export function tellInFlight(
   } as const;
   if (phase === 'queued') {
     const message = `${kind} waits for a free place in lane ${lane}`;
-    return { ...common, kind: 'waiting-turn', message, blocker: lane, sinceMs };
+    return { kind: 'waiting-turn', message, blocker: lane, sinceMs, ...common };
   }
   if (step.kind === 'queued') {
     const message = `${kind} waits behind ${step.behind}`;
-    return { ...common, kind: 'waiting-turn', message, blocker: step.behind, sinceMs: step.sinceMs };
+    return { kind: 'waiting-turn', message, blocker: step.behind, sinceMs: step.sinceMs, ...common };
   }
   const message = `${kind} is running: ${progress ?? stepText(step)}`;
-  return { ...common, kind: 'running', message, blocker: undefined, sinceMs: begunMs ?? sinceMs };
+  return { kind: 'running', message, blocker: undefined, sinceMs: begunMs ?? sinceMs, ...common };
 }
 
 /** Of one that is not waiting for a next try, as far as time goes. */

@@ -132,14 +132,15 @@ function publicationCall(call: VolumeCall, context: PerformContext, key: Publica
   const known = context.volume.publications.get(key);
   assert(known !== undefined, 'a begun publication is known');
   const wanted = context.wanted?.publications.get(key);
+  // What is added comes before what is spread: the other way round Node.js 20 makes a hidden class for each object.
   return {
-    ...call,
     publication: known.spec,
     mount: known.mount,
-    fsGroup: known.spec.fsGroup,
     files: wanted?.files,
     refresh: known.presence.kind === 'present',
     tokens: wanted?.tokens,
+    ...call,
+    fsGroup: known.spec.fsGroup,
   };
 }
 

@@ -7,7 +7,7 @@ import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Tombstone } from '../../reconciler/model/tombstone.ts';
-import { parseRecord } from '../../reconciler/recovery/record.ts';
+import { recordIn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
 import { leftOver } from './final-files.ts';
@@ -224,7 +224,7 @@ function recordsDiffer(sim: Simulation, { volumeIds }: Wanted): string | undefin
   for (const [name, inode] of directory.inode.entries) {
     const id = expected.get(name);
     expected.delete(name);
-    const parsed = parseRecord(inode.content);
+    const parsed = recordIn(inode);
     // Half a replacement: the next write, or the next start, takes it away.
     if (name.startsWith('.') && directory.inode.entries.has(name.slice(1, -'.tmp'.length))) continue;
     if (reported.has(name) && (id === undefined || !parsed.ok)) continue;

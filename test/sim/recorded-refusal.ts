@@ -1,7 +1,7 @@
 /** Does the record of a volume on disk say that growing it was refused? Only then can another life know. */
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { csiVolumeId } from '../../plugins/volume.ts';
-import { parseRecord } from '../../reconciler/recovery/record.ts';
+import { recordIn } from './record-in.ts';
 import type { Simulation } from './simulate.ts';
 
 export function hasRecordedRefusal({ world, kernel }: Simulation, handle: string): boolean {
@@ -11,6 +11,6 @@ export function hasRecordedRefusal({ world, kernel }: Simulation, handle: string
   if (typeof directory === 'string') return false;
   const file = directory.inode.entries.get(`${sha256Hex(csiVolumeId(driver.name, handle))}.json`);
   if (file === undefined) return false;
-  const record = parseRecord(file.content);
+  const record = recordIn(file);
   return record.ok && record.value.refusedExpansion !== undefined;
 }
