@@ -10,7 +10,7 @@ import { type ChangesParts, createChanges, WATCHERS_MAX } from './api-changes.ts
 import { explain } from '../status/explain.ts';
 import { createManifestApi } from './manifest-api.ts';
 import type { ManifestKeeper } from '../source/manifest-keeper.ts';
-import { METRICS_CONTENT_TYPE } from '../status/metrics.ts';
+import { METRICS_CONTENT_TYPE } from '../../mount/process/metrics-server.ts';
 import { printable } from '../../mount/text/printable.ts';
 import { createQuarantineApi, type QuarantineKeeper } from './quarantine-api.ts';
 import { SOCKET_PATH_BYTES_MAX } from '../config/setting.ts';

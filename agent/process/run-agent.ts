@@ -19,7 +19,7 @@ import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
 import type { ManifestParser } from '../source/manifests/manifest-parser.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from '../status/metrics.ts';
-import { createMetricsServer, type MetricsServer } from '../api/metrics-server.ts';
+import { createMetricsServer, type MetricsServer } from '../../mount/process/metrics-server.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
 import { statusOf } from '../status/status.ts';
 import type { StatusDocument } from '../status/status-document.ts';

@@ -18,8 +18,6 @@ import { countOverdue } from './status-step.ts';
 import { sickHealth } from './status-condition.ts';
 import type { Wish } from '../source/desired-objects.ts';
 
-export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-
 /** What the numbers are made of; all of it can be had from AgentView. Secrets are no part of it. */
 export interface MetricsFacts {
   readonly desired: {

@@ -1,10 +1,9 @@
 /** The metrics over TCP, for a Prometheus that does not read unix sockets: GET /metrics, and nothing else. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { done, fail, type Result } from '../../mount/failure.ts';
-import type { Log } from '../../mount/process/log.ts';
-import type { ListenAddress } from '../../mount/process/listen-address.ts';
-import { METRICS_CONTENT_TYPE } from '../status/metrics.ts';
+import { done, fail, type Result } from '../failure.ts';
+import type { Log } from './log.ts';
+import type { ListenAddress } from './listen-address.ts';
 
 export interface MetricsServerParts {
   readonly listen: ListenAddress;
@@ -19,6 +18,8 @@ export interface MetricsServer {
   /** Closes all connections. */
   close(): Promise<void>;
 }
+
+export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
 /** Others may connect here: what one of them can take is small. */
 const HEADER_BYTES_MAX = 4_096;

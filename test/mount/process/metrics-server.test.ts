@@ -3,7 +3,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { request } from 'node:http';
 import { after, test } from 'node:test';
 import { parseListenAddress } from '../../../mount/process/listen-address.ts';
-import { createMetricsServer, type MetricsServer } from '../../../agent/api/metrics-server.ts';
+import { createMetricsServer, type MetricsServer } from '../../../mount/process/metrics-server.ts';
 
 const open: MetricsServer[] = [];
 const errors: string[] = [];
