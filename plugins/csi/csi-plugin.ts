@@ -1,39 +1,34 @@
 /** The ladder of a CSI volume: at most one RPC per rung, and after each the kernel is asked. */
-import { assert, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
+import { assert, fail, ok, type Result } from '../../mount/failure.ts';
 import type { Host, MountIdentity } from '../../mount/host.ts';
-import type { RemoteMethod } from '../../mount/remote-call.ts';
 import { createMounter } from '../../mount/mounter.ts';
-import type { Layout } from '../layout/layout.ts';
-import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
-import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
-import { doubtful } from '../steps.ts';
-import { type CsiVolumeSpec, type PublicationSpec, CSI_PLUGIN, type VolumeSpec } from '../volume.ts';
+import type { RemoteMethod } from '../../mount/remote-call.ts';
 import type { Attachment } from './attach/attachment.ts';
 import { createCalledAttachment } from './attach/called-attachment.ts';
-import { createBlockPlaces } from './block/block-places.ts';
 import { createBlockPublication } from './block/block-publication.ts';
-import { createCallLanes, type Sharing } from './call/volume-call-queue.ts';
 import { verifyClean } from './block/clean-device.ts';
-import type { DriverInstance, DriverRegistry } from './driver/driver.ts';
-import { expandVolume } from './expansion.ts';
 import { FORCE_FIELD, withFlag } from './call/force-field.ts';
 import { applyFsGroup } from './call/fs-group.ts';
-import { NodeServiceCapability_RPC_Type as NodeCapability, NodeService } from './wire/generated/csi.ts';
-import { publishedMountAt, stagedMountAt } from './mount-proof.ts';
 import { publishRequest, stageRequest } from './call/request.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { tokenSecrets } from './call/service-account-tokens.ts';
+import { createCallLanes, type Sharing } from './call/volume-call-queue.ts';
+import type { Place, Prepared } from './call/volume-directory.ts';
+import { createVolumeRpc, mayBeGone, noLongerWanted, notRegistered } from './call/volume-rpc.ts';
+import { createCsiPlaces } from './csi-places.ts';
+import type { DriverInstance, DriverRegistry } from './driver/driver.ts';
+import { reachableFrom } from './driver/topology.ts';
+import { expandVolume } from './expansion.ts';
+import { publishedMountAt, stagedMountAt } from './mount-proof.ts';
+import { heldAt, refused, takeAway } from './place-outcome.ts';
 import { createStagedMount } from './staged-mount.ts';
 import { createStatistics, type Statistics } from './statistics.ts';
-import { reachableFrom } from './driver/topology.ts';
-import {
-  attachmentId,
-  type Place,
-  placeIn,
-  type Prepared,
-  type VolumeDirectory,
-} from './call/volume-directory.ts';
-import { createVolumeRpc, mayBeGone, noLongerWanted, notRegistered } from './call/volume-rpc.ts';
+import { NodeService, NodeServiceCapability_RPC_Type as NodeCapability } from './wire/generated/csi.ts';
+import type { Layout } from '../layout/layout.ts';
+import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
+import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
+import { doubtful } from '../steps.ts';
+import { CSI_PLUGIN, type CsiVolumeSpec, type VolumeSpec } from '../volume.ts';
 
 /** The kubelet's csiTimeout; per call here, per step there. */
 const CALL_DEADLINE_MS = 120_000;
@@ -67,7 +62,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const deadlineMs = parts.deadlineMs ?? CALL_DEADLINE_MS;
   const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs, memory });
   const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory });
-  const blockPlaces = createBlockPlaces(host, layout, nodeName);
+  const places = createCsiPlaces(host, layout, nodeName);
   const stagedMount = createStagedMount(host);
   const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
   const attachment = parts.attachment ?? createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
@@ -85,16 +80,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     return force && mayForce(csi(spec).driver) ? withFlag(method, FORCE_FIELD) : method;
   }
 
-  function stagingPlace(spec: CsiVolumeSpec): Place {
-    return spec.mode === 'Block' ? blockPlaces.staging(spec) : placeIn(host, deviceDirectory(layout, spec));
-  }
-
-  function publicationPlace(spec: CsiVolumeSpec, publication: PublicationSpec): Place {
-    return spec.mode === 'Block'
-      ? blockPlaces.publication(spec, publication)
-      : placeIn(host, publicationDirectory(parts, spec, publication));
-  }
-
   async function attach(call: VolumeCall) {
     const spec = csi(call.spec);
     const reachable = reachableHere(spec);
@@ -103,7 +88,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
 
   async function stage(call: VolumeCall) {
     const spec = csi(call.spec);
-    const place = stagingPlace(spec);
+    const place = places.staging(spec);
     const prepared = await prepareFor(spec, place);
     if (!prepared.ok) return prepared;
     const staged = await inTurn(spec, call, {
@@ -134,7 +119,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   async function tryPublish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity }>> {
     const spec = csi(call.spec);
     const { publication } = call;
-    const place = publicationPlace(spec, publication);
+    const place = places.publication(spec, publication);
     const staging = layout.stagingPath(spec);
     // First, and elsewhere: what hangs on it must not keep others from being looked at.
     const looks = stagedMount.looksFor(call, staging);
@@ -180,7 +165,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   }
 
   async function unpublishPlace(spec: CsiVolumeSpec, call: PublicationCall): Promise<Result<void>> {
-    const place = publicationPlace(spec, call.publication);
+    const place = places.publication(spec, call.publication);
     const unpublished = await inTurn(spec, call, {
       method: forced(NodeService.nodeUnpublishVolume, call),
       build: () => ok({ volumeId: spec.volumeHandle, targetPath: place.path }),
@@ -188,7 +173,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       sharing: sharingOf(spec),
     });
     if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldAt(place, unpublished.failure);
-    const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
+    const removed = await takeAway(host, spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
     const tidied = removed.ok
       ? doubtful(await removeEmptyPodDirectories(host, layout, call.publication.pod.uid))
       : removed;
@@ -199,7 +184,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const spec = csi(call.spec);
     // Decided when the volume was set up: a driver that can stage today did not stage this one (DR-16).
     if (!call.facts.needs.stage) return ok(undefined);
-    const place = stagingPlace(spec);
+    const place = places.staging(spec);
     const unstaged = await inTurn(spec, call, {
       method: forced(NodeService.nodeUnstageVolume, call),
       build: () => ok({ volumeId: spec.volumeHandle, stagingTargetPath: place.path }),
@@ -212,7 +197,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const isUnknownThere = !unstaged.ok && !canStage && unstaged.failure.code === 'driver-unimplemented';
     if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure))
       return heldAt(place, unstaged.failure);
-    return takeAway(spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
+    return takeAway(host, spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
   }
 
   function reachableHere(spec: CsiVolumeSpec): Result<void> {
@@ -224,37 +209,6 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   async function prepareFor(spec: CsiVolumeSpec, place: Place): Promise<Result<Prepared>> {
     const reachable = reachableHere(spec);
     return reachable.ok ? place.prepare() : reachable;
-  }
-
-  /**
-   * The promise of effect `none` is kept or withdrawn: drivers mount and then answer with an error, too (DR-04). A
-   * republish that failed, whatever the answer or without one, and left the pod its mount has taken nothing away; what
-   * a late one changes is seen by the mount's identity.
-   */
-  async function refused(prepared: Prepared, failure: Failure, isRefresh = false): Promise<Result<never>> {
-    const mayBeNone = isRefresh ? prepared.standing : failure.effect === 'none';
-    if (!mayBeNone) return doubtful<never>(fail(failure));
-    return (await prepared.undo()) ? fail({ ...failure, effect: 'none' }) : doubtful<never>(fail(failure));
-  }
-
-  /** The kernel is the judge of a teardown, OK and NOT_FOUND alike (GR-05); then what is left is ours to remove. */
-  async function takeAway(
-    spec: CsiVolumeSpec,
-    place: Place,
-    code: 'unpublished-still-mounted' | 'unstaged-still-mounted',
-    method: string,
-  ): Promise<Result<void>> {
-    const mountId = await host.mountIdOf(place.path);
-    if (!mountId.ok) return doubtful<never>(mountId);
-    if (mountId.value === undefined) {
-      const removed = await place.remove();
-      // Something the driver had mounted in its place, and left there.
-      return removed.ok || removed.failure.code !== 'mount-busy'
-        ? removed
-        : fail({ ...removed.failure, code });
-    }
-    const message = `${method} was answered, but ${place.path} is still mounted`;
-    return heldAt(place, { code, message, effect: 'unknown', blocker: spec.driver });
   }
 
   function needs(spec: CsiVolumeSpec): Needs | undefined {
@@ -288,42 +242,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   });
 }
 
-/** A driver says "busy" at best; who keeps it busy is in /proc. */
-function heldAt(place: Place, failure: Failure): Result<never> {
-  return fail({ ...failure, heldAt: place.path });
-}
-
 function csi(spec: VolumeSpec): CsiVolumeSpec {
   assert(spec.kind === 'csi', 'the CSI plugin is given CSI volumes');
   return spec;
-}
-
-function deviceDirectory(layout: Layout, spec: CsiVolumeSpec): VolumeDirectory {
-  return {
-    path: layout.deviceDirectory(spec.driver, spec.volumeHandle),
-    mountPoint: layout.stagingPath(spec),
-    mountPointMadeBy: 'us',
-    data: { driver: spec.driver, volumeHandle: spec.volumeHandle, seLinuxContext: spec.seLinuxContext },
-  };
-}
-
-function publicationDirectory(
-  { layout, nodeName }: CsiPluginParts,
-  spec: CsiVolumeSpec,
-  publication: PublicationSpec,
-): VolumeDirectory {
-  return {
-    path: layout.volumeDirectory(spec, publication),
-    mountPoint: layout.target(spec, publication),
-    mountPointMadeBy: 'driver',
-    data: {
-      driver: spec.driver,
-      volumeHandle: spec.volumeHandle,
-      specName: publication.specName,
-      nodeName,
-      attachmentId: attachmentId(spec.volumeHandle, spec.driver, nodeName),
-      lifecycle: spec.lifecycle,
-      seLinuxContext: spec.seLinuxContext,
-    },
-  };
 }

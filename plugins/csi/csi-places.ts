@@ -1,0 +1,54 @@
+/** Where a CSI volume is staged and published: as files in a directory of ours, as a block device by a link. */
+import type { Host } from '../../mount/host.ts';
+import { createBlockPlaces } from './block/block-places.ts';
+import { attachmentId, type Place, placeIn, type VolumeDirectory } from './call/volume-directory.ts';
+import type { Layout } from '../layout/layout.ts';
+import type { CsiVolumeSpec, PublicationSpec } from '../volume.ts';
+
+export interface CsiPlaces {
+  staging(spec: CsiVolumeSpec): Place;
+  publication(spec: CsiVolumeSpec, publication: PublicationSpec): Place;
+}
+
+export function createCsiPlaces(host: Host, layout: Layout, nodeName: string): CsiPlaces {
+  const blockPlaces = createBlockPlaces(host, layout, nodeName);
+  return {
+    staging: (spec) =>
+      spec.mode === 'Block' ? blockPlaces.staging(spec) : placeIn(host, deviceDirectory(layout, spec)),
+    publication: (spec, publication) =>
+      spec.mode === 'Block'
+        ? blockPlaces.publication(spec, publication)
+        : placeIn(host, publicationDirectory(layout, nodeName, spec, publication)),
+  };
+}
+
+function deviceDirectory(layout: Layout, spec: CsiVolumeSpec): VolumeDirectory {
+  return {
+    path: layout.deviceDirectory(spec.driver, spec.volumeHandle),
+    mountPoint: layout.stagingPath(spec),
+    mountPointMadeBy: 'us',
+    data: { driver: spec.driver, volumeHandle: spec.volumeHandle, seLinuxContext: spec.seLinuxContext },
+  };
+}
+
+function publicationDirectory(
+  layout: Layout,
+  nodeName: string,
+  spec: CsiVolumeSpec,
+  publication: PublicationSpec,
+): VolumeDirectory {
+  return {
+    path: layout.volumeDirectory(spec, publication),
+    mountPoint: layout.target(spec, publication),
+    mountPointMadeBy: 'driver',
+    data: {
+      driver: spec.driver,
+      volumeHandle: spec.volumeHandle,
+      specName: publication.specName,
+      nodeName,
+      attachmentId: attachmentId(spec.volumeHandle, spec.driver, nodeName),
+      lifecycle: spec.lifecycle,
+      seLinuxContext: spec.seLinuxContext,
+    },
+  };
+}
