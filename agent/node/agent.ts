@@ -153,7 +153,7 @@ export function createAgent(parts: AgentParts): Agent {
       },
       log,
     });
-    statistics.onChange(notify);
+    cancels.push(statistics.onChange(notify));
     statistics.start();
     const view: AgentView = {
       layout,
@@ -251,15 +251,14 @@ export function createAgent(parts: AgentParts): Agent {
         volumes: recovered.size,
         unreadableRecords: loaded.value.unreadable.length,
       });
-      reconciler.onChange(notify);
-      drivers.onChange(({ kind, driver }) => {
+      cancels.push(reconciler.onChange(notify));
+      const cancelDrivers = drivers.onChange(({ kind, driver }) => {
         log.info(`driver ${kind}`, { driver });
         if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
         if (kind !== 'gone') running?.statistics.driverChanged(driver);
         notify();
       });
-      source.onChange(() => reader.read());
-      cancels.push(parts.tokens.onChange(() => reader.read()));
+      cancels.push(cancelDrivers, ...[source, parts.tokens].map((one) => one.onChange(() => reader.read())));
       const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });
       cancels.push(parts.attachment?.onChange(onGrant) ?? (() => {}));
       void drivers.start();
@@ -282,7 +281,6 @@ export function createAgent(parts: AgentParts): Agent {
     async stop(waitMs) {
       stopped = true;
       cancelScan();
-      for (const cancel of cancels) cancel();
       republisher.stop();
       hold.stop();
       running?.statistics.stop();
@@ -290,6 +288,7 @@ export function createAgent(parts: AgentParts): Agent {
       reader.stop();
       drivers.stop();
       await running?.reconciler.stop(waitMs);
+      for (const cancel of cancels) cancel();
     },
   };
 }

@@ -18,7 +18,6 @@ import {
   type Pod,
   type Secret,
   type Stamped,
-  type StorageClass,
   type VolumeAttachment,
   type WishObject,
 } from '../../kubernetes/objects/objects.ts';
@@ -30,7 +29,6 @@ export interface Wish {
   readonly pods: ReadonlyMap<PodUid, Stamped<Pod>>;
   readonly volumes: ReadonlyMap<ObjectKey, Stamped<PersistentVolume>>;
   readonly claims: ReadonlyMap<ObjectKey, Stamped<PersistentVolumeClaim>>;
-  readonly storageClasses: ReadonlyMap<ObjectKey, Stamped<StorageClass>>;
   readonly drivers: ReadonlyMap<ObjectKey, Stamped<CsiDriver>>;
   readonly nodes: ReadonlyMap<ObjectKey, Stamped<Node>>;
   readonly attachments: ReadonlyMap<ObjectKey, Stamped<VolumeAttachment>>;
@@ -110,7 +108,6 @@ export function* assembleWish(readings: readonly NamedReading[], assembly: Assem
     pods,
     volumes: byKind.PersistentVolume,
     claims: byKind.PersistentVolumeClaim,
-    storageClasses: byKind.StorageClass,
     drivers: byKind.CSIDriver,
     nodes: byKind.Node,
     attachments: byKind.VolumeAttachment,

@@ -154,11 +154,10 @@ export interface PersistentVolumeClaim {
   readonly nodeExpansionNotRequired: boolean;
 }
 
-/** A StorageClass; kept for provisioning, which does not decide about volumes that exist. */
-export interface StorageClass {
+/** A StorageClass has no part in volumes that exist: it may be in a manifest, and only its name is read. */
+interface StorageClass {
   readonly kind: 'StorageClass';
   readonly name: string;
-  readonly provisioner: string;
 }
 
 /** How a volume comes to be: as a PersistentVolume, or with its pod (KEP-596). */

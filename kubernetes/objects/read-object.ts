@@ -7,7 +7,7 @@ import { readConfigMap, readSecret } from './read-content.ts';
 import { type AttachmentSubject, attachmentSubject, readVolumeAttachment } from './read-attachment.ts';
 import { identify, readMetadata } from './read-metadata.ts';
 import { readCsiDriver } from './read-driver.ts';
-import { API_VERSIONS, type Node, type StorageClass, type WishObject } from './objects.ts';
+import { API_VERSIONS, type Node, type WishObject } from './objects.ts';
 import { Place, type Problem } from './field-reader.ts';
 import { derivePodUid, readPod } from './read-pod.ts';
 import { readClaim, readPersistentVolume } from './read-volume.ts';
@@ -39,7 +39,7 @@ const READERS: Readonly<Record<WishObject['kind'], Reader>> = {
   Pod: readPod,
   PersistentVolume: readPersistentVolume,
   PersistentVolumeClaim: readClaim,
-  StorageClass: readStorageClass,
+  StorageClass: (place) => ({ kind: 'StorageClass', name: readMetadata(place).name }),
   CSIDriver: readCsiDriver,
   Node: readNode,
   VolumeAttachment: readVolumeAttachment,
@@ -121,15 +121,6 @@ function subjectOf(kind: WishObject['kind'], value: unknown, origin: string): Su
   const given = place.key('metadata').key('uid');
   const uid = given.present ? parsePodUid(given.text() ?? '') : derivePodUid(origin, identity);
   return uid === undefined ? undefined : { identity: identity.text, pod: uid };
-}
-
-function readStorageClass(place: Place): StorageClass {
-  const { name } = readMetadata(place);
-  return {
-    kind: 'StorageClass',
-    name,
-    provisioner: place.key('provisioner').requiredText((text) => text !== '', 'the name of a provisioner'),
-  };
 }
 
 /** Set by whoever has made sure that the machine is off (KEP-2268). */

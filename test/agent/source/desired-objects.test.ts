@@ -41,7 +41,6 @@ test('every kind of the wish is found under its key', () => {
   assert.deepEqual([...wish.pods.keys()], ['uid-web']);
   assert.deepEqual([...wish.claims.keys(), ...wish.volumes.keys()], ['default/data', 'pv-data']);
   assert.deepEqual([...wish.secrets.keys(), ...wish.configMaps.keys()], ['default/s', 'default/c']);
-  assert.deepEqual([...wish.storageClasses.keys()], ['fast']);
   const driver = wish.drivers.get('test.csi.example');
   assert.deepEqual(
     [driver?.attachRequired, driver?.podInfoOnMount, driver?.origin],
