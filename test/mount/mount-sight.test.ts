@@ -30,6 +30,14 @@ test('its id in another device, in another part of it or at another path is anot
   assert.deepEqual(seen([{ ...own, target: '/elsewhere' as AbsolutePath }]), ['gone', undefined]);
 });
 
+test('what was bound and has no name any more is the same mount, and no other one', () => {
+  const known = { ...proven, root: '/dev/loop' };
+  assert.deepEqual(seen([{ ...own, root: '/dev/loop//deleted' }], known), ['seen', 20]);
+  assert.deepEqual(seen([{ ...own, root: '/dev/other//deleted' }], known), ['gone', 20]);
+  const nameless = { ...proven, root: '/dev/loop//deleted' };
+  assert.deepEqual(seen([{ ...own, root: '/dev/loop//deleted' }], nameless), ['seen', 20]);
+});
+
 test('a second layer of the same volume is its driver\u2019s, one of a part of it is not', () => {
   const second = line(30, 20, path, { device: '7:0', fsType: 'ext4' });
   assert.deepEqual(seen([own, second]), ['gone', 30]);

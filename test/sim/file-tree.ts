@@ -33,6 +33,8 @@ export interface Inode {
   readonly entries: Map<string, Inode>;
   parent: Inode | undefined;
   name: string;
+  /** Where it had its last name, once it has none. */
+  lostAt: Inode | undefined;
   /** How many mounts, of any mount tree, sit on this directory. */
   mountsOn: number;
 }
@@ -106,6 +108,7 @@ export function createInode(fileSystem: FileSystem, kind: Inode['kind'], mode: n
     entries: new Map(),
     parent: undefined,
     name: '',
+    lostAt: undefined,
     mountsOn: 0,
   };
 }
@@ -119,7 +122,7 @@ export function sizeOf(inode: Inode): number {
 export function link(directory: Inode, name: string, child: Inode, nowMs: number): void {
   const before = directory.entries.get(name);
   const modifiedBefore = directory.modifiedMs;
-  if (before?.parent === directory) before.parent = undefined;
+  if (before?.parent === directory) lose(before);
   place(directory, name, child);
   directory.modifiedMs = nowMs;
   remember(directory.fileSystem, () => {
@@ -179,16 +182,16 @@ export function losePower(fileSystem: FileSystem, lost: number): void {
   synchronise(fileSystem);
 }
 
-/** The path of a directory inside its file system, as mountinfo shows it. */
+/** The path inside its file system, as mountinfo shows it: of what was deleted the last one, and that it was. */
 export function pathInside(inode: Inode): string {
   const names: string[] = [];
-  let at = inode;
-  while (at.parent !== undefined) {
+  let isDeleted = false;
+  for (let at: Inode | undefined = inode; at !== undefined && at !== inode.fileSystem.root; ) {
     names.push(at.name);
-    at = at.parent;
+    isDeleted ||= at.parent === undefined;
+    at = at.parent ?? at.lostAt;
   }
-  const path = `/${names.reverse().join('/')}`;
-  return at === inode.fileSystem.root ? path : `${path}//deleted`;
+  return `/${names.reverse().join('/')}${isDeleted ? '//deleted' : ''}`;
 }
 
 function place(directory: Inode, name: string, child: Inode): void {
@@ -199,7 +202,12 @@ function place(directory: Inode, name: string, child: Inode): void {
 
 function detach(directory: Inode, name: string, child: Inode): void {
   directory.entries.delete(name);
-  if (child.parent === directory && child.name === name) child.parent = undefined;
+  if (child.parent === directory && child.name === name) lose(child);
+}
+
+function lose(child: Inode): void {
+  child.lostAt = child.parent;
+  child.parent = undefined;
 }
 
 function remember(fileSystem: FileSystem, undo: () => void): void {

@@ -227,4 +227,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'what died while a publish waited behind another one is looked at again before it',
     plan: aboutDeadAndWalked,
   },
+  {
+    seed: 887903110,
+    sentence:
+      'a device whose node a late unpublish deleted is still bound, and is not published again and again',
+  },
 ];
