@@ -25,10 +25,17 @@ export function sightOf(table: MountTable, path: AbsolutePath, proven: MountIden
   return by === undefined ? { kind: 'gone', shown } : { kind: 'covered', by };
 }
 
-/** The parent is left out: the kernel may tuck a mount in beneath ours. */
+/**
+ * The parent is left out: the kernel may tuck a mount in beneath ours. So is whether what is mounted still has a name:
+ * it stays what it was when its directory or device node is deleted.
+ */
 export function isProven(entry: MountEntry, { mountId, device, root }: MountIdentity): boolean {
-  return entry.mountId === mountId && entry.device === device && (root === undefined || entry.root === root);
+  if (entry.mountId !== mountId || entry.device !== device) return false;
+  return root === undefined || entry.root === root || entry.root === `${root}${DELETED}`;
 }
+
+/** What the kernel puts behind the root of a mount that has no name any more (dentry_path in fs/d_path.c). */
+const DELETED = '//deleted';
 
 /** The same part of the same file system. */
 function isSameVolume(a: MountEntry, b: MountEntry): boolean {
