@@ -232,4 +232,12 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'a device whose node a late unpublish deleted is still bound, and is not published again and again',
   },
+  {
+    seed: 887903941,
+    sentence: 'a publish does not wait for our own look at another pod’s mount, but for the driver’s answers',
+  },
+  {
+    seed: 887907056,
+    sentence: 'nor do two of them, one behind the other',
+  },
 ];
