@@ -97,6 +97,8 @@ export interface StatisticsCall {
   readonly publication: PublicationSpec | undefined;
   /** What was proven at that place in this boot; undefined: nothing, or it is not known. */
   readonly mount: MountIdentity | undefined;
+  /** Asked when the turn has come: has nothing of ours changed at that place since the question was put? */
+  readonly stillThere: () => boolean;
   /** Not sent: taken out of what the driver says. */
   readonly secrets: VolumeSecrets;
 }

@@ -137,7 +137,8 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
     const volume = parts.actual().get(id);
     const about = volume === undefined ? undefined : callAbout(volume);
     if (volume === undefined || about === undefined) return;
-    const call: StatisticsCall = { ...about, secrets: parts.secretsOf(volume) };
+    const stillThere = (): boolean => isAsItWas(parts.actual().get(id), volume);
+    const call: StatisticsCall = { ...about, stillThere, secrets: parts.secretsOf(volume) };
     const plugin = plugins.of(call.spec);
     const lane = plugin.lane(call.spec);
     const entry = entryOf(id);
@@ -230,6 +231,16 @@ function callAbout({ spec, needs, publishContext, stagedMount, staged, publicati
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
   return { spec, facts: { needs, publishContext, stagedMount }, publication, mount: place?.mount };
+}
+
+/** No call of ours has begun or ended that could have changed what is mounted of it. */
+function isAsItWas(now: ActualVolume | undefined, before: ActualVolume): boolean {
+  if (now === undefined || now.staged !== before.staged || now.stagedMount !== before.stagedMount)
+    return false;
+  return [...before.publications].every(([key, { presence, mount }]) => {
+    const publication = now.publications.get(key);
+    return publication?.presence === presence && publication.mount === mount;
+  });
 }
 
 /** Its time was up: whoever was asked may be at work on it still. */

@@ -63,7 +63,7 @@ interface Places {
   readonly mount: MountIdentity | undefined;
 }
 
-interface Question extends Places {
+interface Question extends Places, Pick<StatisticsCall, 'stillThere'> {
   readonly spec: CsiVolumeSpec;
   readonly driver: DriverInstance;
   readonly hidden: Hidden;
@@ -76,7 +76,7 @@ const NOTHING: Hidden = { secrets: [] };
 
 const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, health: undefined };
 
-/** See `Statistics`. Both questions of a volume together take at most QUESTION_DEADLINE_MS. */
+/** See `Statistics`. Both questions of a volume together take at most QUESTION_DEADLINE_MS in its lane. */
 export function createStatistics(parts: StatisticsParts): Statistics {
   const { host, layout, drivers, lanes, memory } = parts;
 
@@ -113,30 +113,41 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     withinMs: number,
   ): Promise<Result<VolumeStatistics | undefined>> {
     const { spec, driver, published, staging, hidden } = question;
-    if (!answersNumbers(driver) || question.mount === undefined) return ok(undefined);
-    const mountId = await host.mountIdOf(question.mountPoint);
-    if (!mountId.ok) return mountId;
-    if (mountId.value !== question.mount.mountId) return ok(undefined);
+    if (!question.stillThere()) return ok(undefined);
     const volumePath = published ?? question.mountPoint;
     const request = { volumeId: spec.volumeHandle, volumePath, stagingTargetPath: staging };
     const reply = await ask(question, NodeService.nodeGetVolumeStats, request, withinMs);
     return reply.ok ? numbersOf(reply.value, driver, (text) => sayable(text, hidden)) : reply;
   }
 
+  /**
+   * Does one see the proven mount there? Looked at between the two turns in the lane: the file system may hang, and who
+   * changes the volume waits for the driver's answers only.
+   */
+  async function isSeen({ driver, mount, mountPoint }: Question): Promise<Result<boolean>> {
+    if (!answersNumbers(driver) || mount === undefined) return ok(false);
+    const seen = await host.mountIdOf(mountPoint);
+    return seen.ok ? ok(seen.value === mount.mountId) : seen;
+  }
+
   /** Health first, and in half of the time: it is what explains why the numbers cannot be had. */
-  async function answer(question: Question): Promise<Result<VolumeStatistics>> {
+  async function answer(question: Question): Promise<Result<VolumeStatistics | 'busy'>> {
+    const inTurn = <T>(call: () => Promise<T>): Promise<T | 'busy'> =>
+      lanes.tryRun(question.spec.id, call, { name: QUESTIONS });
     const startedMs = host.nowMs();
-    const health = await askHealth(question, QUESTION_DEADLINE_MS / 2);
+    const health = await inTurn(() => askHealth(question, QUESTION_DEADLINE_MS / 2));
+    if (health === 'busy') return ok(health);
     // It may be at work on it still, and one question about a volume is enough.
     if (!health.ok && health.failure.code === 'driver-deadline') return health;
-    const numbers = await askNumbers(question, QUESTION_DEADLINE_MS - (host.nowMs() - startedMs));
-    if (!numbers.ok) {
-      const isIll = health.ok && health.value !== undefined && health.value.length > 0;
-      return isIll ? ok({ ...NO_NUMBERS, health: health.value, failure: numbers.failure }) : numbers;
-    }
-    if (numbers.value === undefined && !health.ok) return health;
-    const { bytes, inodes, health: condition } = numbers.value ?? NO_NUMBERS;
-    return ok({ bytes, inodes, health: (health.ok ? health.value : undefined) ?? condition });
+    const askedMs = host.nowMs() - startedMs;
+    const seen = await isSeen(question);
+    const isAsked = seen.ok && seen.value;
+    const numbers = isAsked
+      ? await inTurn(() => askNumbers(question, QUESTION_DEADLINE_MS - askedMs))
+      : seen.ok
+        ? ok(undefined)
+        : seen;
+    return numbers === 'busy' ? healthAlone(health) : together(health, numbers);
   }
 
   /** Undefined: there is no place of it at all. */
@@ -170,9 +181,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
         secrets: [...secretsIn(secrets), ...memory.of(spec.id), secretMountOptions(spec)],
         mayHoldOthers: secrets.mayBeMore === true && !memory.knows(spec.id),
       };
-      const ask = () => answer({ spec, driver, hidden, ...places });
-      const answered = await lanes.tryRun(spec.id, ask, { name: QUESTIONS });
-      return answered === 'busy' ? ok(answered) : answered;
+      return answer({ spec, driver, hidden, stillThere: call.stillThere, ...places });
     },
     async storageHealth(name) {
       const driver = drivers.get(name);
@@ -183,6 +192,24 @@ export function createStatistics(parts: StatisticsParts): Statistics {
       return reply.ok ? ok(storageHealth(reply.value)) : reply;
     },
   };
+}
+
+type Health = Result<readonly HealthStatement[] | undefined>;
+
+/** The numbers have to wait until the next time. */
+function healthAlone(health: Health): Result<VolumeStatistics | 'busy'> {
+  if (!health.ok) return health;
+  return ok(health.value === undefined ? 'busy' : { ...NO_NUMBERS, health: health.value });
+}
+
+function together(health: Health, numbers: Result<VolumeStatistics | undefined>): Result<VolumeStatistics> {
+  if (!numbers.ok) {
+    const isIll = health.ok && health.value !== undefined && health.value.length > 0;
+    return isIll ? ok({ ...NO_NUMBERS, health: health.value, failure: numbers.failure }) : numbers;
+  }
+  if (numbers.value === undefined && !health.ok) return health;
+  const { bytes, inodes, health: condition } = numbers.value ?? NO_NUMBERS;
+  return ok({ bytes, inodes, health: (health.ok ? health.value : undefined) ?? condition });
 }
 
 function answersNumbers({ nodeCapabilities }: DriverInstance): boolean {

@@ -139,11 +139,11 @@ test('RPC counts: a republish, and questions about a volume that is there', asyn
   const { mount } = accept(await plugin.publish(call({ refresh: true })));
   assert.ok(mount);
   assertCount('republish', host.called.splice(0), ['NodePublishVolume']);
-  await plugin.statistics?.({ ...call(), mount });
+  await plugin.statistics?.({ ...call(), mount, stillThere: () => true });
   assertCount('stats', host.called.splice(0), ['NodeGetVolumeStats']);
   assert.ok(made.instance);
   made.instance = { ...made.instance, nodeCapabilities: new Set([1, 2, 7]) };
-  await plugin.statistics?.({ ...call(), mount });
+  await plugin.statistics?.({ ...call(), mount, stillThere: () => true });
   assertCount('stats and health', host.called.splice(0), ['NodeGetVolumeHealth', 'NodeGetVolumeStats']);
   accept(await plugin.unpublish(call({ facts: UNSTAGED })));
   assert.equal(SPEC.mode, 'Filesystem');

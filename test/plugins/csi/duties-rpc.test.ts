@@ -89,7 +89,7 @@ function everyUse(
     () => plugin.stage(about),
     () => plugin.publish(about),
     () => plugin.expand?.(growth({ facts: FACTS, ...changes })) ?? assert.fail(),
-    () => plugin.statistics?.({ ...about, mount: AT_TARGET }) ?? assert.fail(),
+    () => plugin.statistics?.({ ...about, mount: AT_TARGET, stillThere: () => true }) ?? assert.fail(),
     () => plugin.storageHealth(DRIVER),
     () => plugin.unpublish(about),
     () => plugin.unstage(about),

@@ -65,6 +65,7 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
   const mounted = new Map<string, number>(places.map((path) => [path, MOUNT.mountId]));
   const suspected: string[] = [];
   const lanes = createCallLanes();
+  const looks = hangingLooks();
   let nowMs = 0;
   const instance: DriverInstance = {
     name: DRIVER,
@@ -82,7 +83,11 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
   const statistics = createStatistics({
     host: {
       nowMs: () => nowMs,
-      mountIdOf: async (path) => ok(mounted.get(path)),
+      mountIdOf: async (path) => {
+        looks.told();
+        if (looks.hang) await looks.ended;
+        return ok(mounted.get(path));
+      },
       async call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>> {
         const method = methodName(call.method.path);
         const bytes = call.method.requestSerialize(call.request);
@@ -108,12 +113,21 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
     mounted,
     suspected,
     lanes,
+    looks,
     statistics,
     now: () => nowMs,
     leave: () => {
       registered = undefined;
     },
   };
+}
+
+function hangingLooks() {
+  let told = () => {};
+  let end = () => {};
+  const begun = new Promise<void>((resolve) => (told = resolve));
+  const ended = new Promise<void>((resolve) => (end = resolve));
+  return { hang: false, begun, ended, told: () => told(), end: () => end() };
 }
 
 function call(changes: Partial<StatisticsCall> = {}, stage = true): StatisticsCall {
@@ -123,6 +137,7 @@ function call(changes: Partial<StatisticsCall> = {}, stage = true): StatisticsCa
     facts: { needs, publishContext: undefined, stagedMount: MOUNT },
     publication: PUBLICATION,
     mount: MOUNT,
+    stillThere: () => true,
     secrets: NO_SECRETS,
     ...changes,
   };
@@ -363,7 +378,7 @@ test('A-076: while a call of the volume is open the answer is busy, and no quest
   assert.equal(lanes.size(), 0);
 });
 
-test('A-030: health and stats of one volume follow one another, and an unpublish waits for both', async () => {
+test('A-030: health and stats of one volume follow one another, and an unpublish waits for the open one', async () => {
   const { statistics, sent, lanes } = world([STATS, HEALTH], {
     NodeGetVolumeStats: GOOD,
     NodeGetVolumeHealth: health(HANDLE),
@@ -372,9 +387,38 @@ test('A-030: health and stats of one volume follow one another, and an unpublish
   const order: string[] = [];
   const unpublish = lanes.run(SPEC.id, 'alone', async () => {
     order.push(...sent.map(({ method }) => method), 'unpublish');
+    await asked;
   });
   await Promise.all([asked, unpublish]);
-  assert.deepEqual(order, ['NodeGetVolumeHealth', 'NodeGetVolumeStats', 'unpublish']);
+  assert.deepEqual(order, ['NodeGetVolumeHealth', 'unpublish']);
+  assert.equal(numbers(await asked).bytes, undefined);
+  assert.equal(numbers(await statistics.statistics(call())).bytes?.total, '100');
+  assert.deepEqual(
+    sent.map(({ method }) => method),
+    ['NodeGetVolumeHealth', 'NodeGetVolumeHealth', 'NodeGetVolumeStats'],
+  );
+});
+
+test('while our own look at the mount hangs, a call that changes the volume has its turn', async () => {
+  const made = world([STATS], { NodeGetVolumeStats: GOOD });
+  const { statistics, lanes, sent, looks } = made;
+  looks.hang = true;
+  const asked = statistics.statistics(call());
+  await looks.begun;
+  assert.equal(await lanes.run(SPEC.id, 'alone', async () => 'published'), 'published');
+  looks.end();
+  await asked;
+  assert.deepEqual(
+    sent.map(({ method }) => method),
+    ['NodeGetVolumeStats'],
+  );
+});
+
+test('what was taken down while it was looked at has no numbers', async () => {
+  const { statistics, sent } = world([STATS], { NodeGetVolumeStats: GOOD });
+  const answer = numbers(await statistics.statistics(call({ stillThere: () => false })));
+  assert.equal(answer.bytes, undefined);
+  assert.deepEqual(sent, []);
 });
 
 test('A-076: a driver that hangs gets no second question, and keeps an unmount waiting no longer', async () => {
