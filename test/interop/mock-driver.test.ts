@@ -43,7 +43,11 @@ test('registers, mounts, survives a restart of the agent, and comes down in orde
     await world.untilEmpty();
     const calls = readCalls(record);
     assertLegal(calls, { attach: false });
-    assert.deepEqual(ladderNames(calls).slice(climbed.length), ['NodeUnpublishVolume', 'NodeUnstageVolume']);
+    // Killed between an answer and its note, what may come late is given back once more when its time is over.
+    const down = ladderNames(calls).slice(climbed.length);
+    assert.deepEqual(down.slice(0, 2), ['NodeUnpublishVolume', 'NodeUnstageVolume']);
+    assert.deepEqual(down.slice(2), down.slice(0, down.length - 2));
+    assert.ok(down.length <= 4, down.join());
     assert.deepEqual(mountsBelow(world.root), []);
     assert.ok(!existsSync(join(world.pods, UID)), 'the pod directory is gone');
     assert.equal(readFileSync(join(state, '1/greeting'), 'utf8'), 'ahoy', 'the data is not');

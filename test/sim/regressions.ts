@@ -240,4 +240,8 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 887907056,
     sentence: 'nor do two of them, one behind the other',
   },
+  {
+    seed: 841773187,
+    sentence: 'a record that cannot be read is something at stake: another manifest directory is not believed',
+  },
 ];
