@@ -198,7 +198,7 @@ const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 343,
   'agent/drive/rig/life.ts': 352,
   'agent/main.ts': 373,
-  'agent/node/agent.ts': 307,
+  'agent/node/agent.ts': 305,
   'agent/source/manifests/manifest-source.ts': 317,
   'agent/status/status.ts': 360,
   'mount/agent-side/broker-pool.ts': 334,
@@ -220,7 +220,7 @@ test('files are short enough to be read at one sitting', () => {
 const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 101,
-  'agent/node/agent.ts': 175,
+  'agent/node/agent.ts': 174,
   'agent/node/statistics-collector.ts': 115,
   'agent/source/manifests/directory-trust.ts': 92,
   'agent/source/manifests/manifest-desk.ts': 132,

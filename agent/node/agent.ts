@@ -235,7 +235,7 @@ export function createAgent(parts: AgentParts): Agent {
         log.warn('record unreadable', { file, ...explained(failure) });
       for (const { file, failure } of loaded.value.roomless)
         log.warn('record has no room beside it', { file, ...explained(failure) });
-      const { records: recorded } = loaded.value;
+      const { records: recorded, unreadable } = loaded.value;
       const volumes = recorded.map(({ spec, publications }) => {
         return { spec, places: publications.map((one) => one.spec) };
       });
@@ -246,11 +246,8 @@ export function createAgent(parts: AgentParts): Agent {
         bootId: host.bootId,
         layout,
       });
-      const reconciler = begin(recovered, loaded.value.unreadable);
-      log.info('state rebuilt', {
-        volumes: recovered.size,
-        unreadableRecords: loaded.value.unreadable.length,
-      });
+      const reconciler = begin(recovered, unreadable);
+      log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: unreadable.length });
       cancels.push(reconciler.onChange(notify));
       const cancelDrivers = drivers.onChange(({ kind, driver }) => {
         log.info(`driver ${kind}`, { driver });
@@ -263,7 +260,8 @@ export function createAgent(parts: AgentParts): Agent {
       cancels.push(parts.attachment?.onChange(onGrant) ?? (() => {}));
       void drivers.start();
       await source.start({
-        isAnythingAtStake: () => source.current().pods.size + reconciler.actual().size > 0,
+        isAnythingAtStake: () =>
+          source.current().pods.size + reconciler.actual().size + unreadable.length > 0,
         missing: () => hold.held().size,
       });
       await new Promise<void>((join) => reader.read({ found: [], join }));

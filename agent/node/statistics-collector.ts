@@ -135,10 +135,9 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
 
   async function ask(id: VolumeId): Promise<void> {
     const volume = parts.actual().get(id);
-    const about = volume === undefined ? undefined : callAbout(volume);
+    const about = volume === undefined ? undefined : callAbout(volume, () => parts.actual().get(id));
     if (volume === undefined || about === undefined) return;
-    const stillThere = (): boolean => isAsItWas(parts.actual().get(id), volume);
-    const call: StatisticsCall = { ...about, stillThere, secrets: parts.secretsOf(volume) };
+    const call: StatisticsCall = { ...about, secrets: parts.secretsOf(volume) };
     const plugin = plugins.of(call.spec);
     const lane = plugin.lane(call.spec);
     const entry = entryOf(id);
@@ -224,13 +223,18 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
   };
 }
 
-/** A place of the volume to ask about, one that is there before one that was only tried; undefined: there is none. */
-function callAbout({ spec, needs, publishContext, stagedMount, staged, publications }: ActualVolume) {
+/**
+ * A place of the volume to ask about, one that is there before one that was only tried; undefined: there is none.
+ * `now`: the same volume at any later time.
+ */
+function callAbout(volume: ActualVolume, now: () => ActualVolume | undefined = () => volume) {
+  const { spec, needs, publishContext, stagedMount, staged, publications } = volume;
   const places = [...publications.values()];
   const place = places.find(({ presence }) => presence.kind === 'present') ?? places[0];
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
-  return { spec, facts: { needs, publishContext, stagedMount }, publication, mount: place?.mount };
+  const facts = { needs, publishContext, stagedMount };
+  return { spec, facts, publication, mount: place?.mount, stillThere: () => isAsItWas(now(), volume) };
 }
 
 /** No call of ours has begun or ended that could have changed what is mounted of it. */

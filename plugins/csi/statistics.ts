@@ -120,16 +120,6 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     return reply.ok ? numbersOf(reply.value, driver, (text) => sayable(text, hidden)) : reply;
   }
 
-  /**
-   * Does one see the proven mount there? Looked at between the two turns in the lane: the file system may hang, and who
-   * changes the volume waits for the driver's answers only.
-   */
-  async function isSeen({ driver, mount, mountPoint }: Question): Promise<Result<boolean>> {
-    if (!answersNumbers(driver) || mount === undefined) return ok(false);
-    const seen = await host.mountIdOf(mountPoint);
-    return seen.ok ? ok(seen.value === mount.mountId) : seen;
-  }
-
   /** Health first, and in half of the time: it is what explains why the numbers cannot be had. */
   async function answer(question: Question): Promise<Result<VolumeStatistics | 'busy'>> {
     const inTurn = <T>(call: () => Promise<T>): Promise<T | 'busy'> =>
@@ -140,7 +130,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     // It may be at work on it still, and one question about a volume is enough.
     if (!health.ok && health.failure.code === 'driver-deadline') return health;
     const askedMs = host.nowMs() - startedMs;
-    const seen = await isSeen(question);
+    const seen = await isSeen(host, question);
     const isAsked = seen.ok && seen.value;
     const numbers = isAsked
       ? await inTurn(() => askNumbers(question, QUESTION_DEADLINE_MS - askedMs))
@@ -192,6 +182,19 @@ export function createStatistics(parts: StatisticsParts): Statistics {
       return reply.ok ? ok(storageHealth(reply.value)) : reply;
     },
   };
+}
+
+/**
+ * Does one see the proven mount there? Looked at between the two turns in the lane: the file system may hang, and who
+ * changes the volume waits for the driver's answers only.
+ */
+async function isSeen(
+  host: Pick<Host, 'mountIdOf'>,
+  { driver, mount, mountPoint }: Question,
+): Promise<Result<boolean>> {
+  if (!answersNumbers(driver) || mount === undefined) return ok(false);
+  const seen = await host.mountIdOf(mountPoint);
+  return seen.ok ? ok(seen.value === mount.mountId) : seen;
 }
 
 type Health = Result<readonly HealthStatement[] | undefined>;

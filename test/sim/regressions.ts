@@ -242,6 +242,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     seed: 841773187,
-    sentence: 'a record that cannot be read is something at stake: another manifest directory is not believed',
+    sentence:
+      'a record that cannot be read is something at stake: another manifest directory is not believed',
   },
 ];
