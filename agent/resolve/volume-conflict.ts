@@ -8,6 +8,7 @@ import {
   type SpecField,
   fieldValue,
 } from '../../plugins/kinds/spec-fields.ts';
+import { isInline } from '../../plugins/kinds/volume-questions.ts';
 import type { PodReference, VolumeSpec } from '../../plugins/volume.ts';
 import { objectKey } from '../../kubernetes/objects/objects.ts';
 import { refuse } from '../source/refuse.ts';
@@ -57,10 +58,6 @@ export function conflictOf(first: Wanted, second: Wanted): Conflict | undefined 
 function fixedForBoth(a: VolumeSpec, b: VolumeSpec): readonly SpecField[] {
   const fixed = new Set(fixedFields(b));
   return fixedFields(a).filter((field) => fixed.has(field) && ruleOf(a, field).ofDriver !== true);
-}
-
-function isInline(spec: VolumeSpec): boolean {
-  return spec.kind === 'csi' && spec.lifecycle === 'Ephemeral';
 }
 
 function titleOf(spec: VolumeSpec): string {

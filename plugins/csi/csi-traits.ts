@@ -1,7 +1,14 @@
 /** What CSI volumes are like. */
 import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
 import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
-import { CSI_DEFAULTS, type CsiVolumeSpec, csiVolumeId, CSI_PLUGIN, type VolumeMode } from '../volume.ts';
+import {
+  CSI_DEFAULTS,
+  CSI_PLUGIN,
+  type CsiVolumeSpec,
+  csiVolumeId,
+  isBlock,
+  type VolumeMode,
+} from '../volume.ts';
 
 declare module '../volume.ts' {
   interface VolumeSpecs {
@@ -52,8 +59,8 @@ export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
   driver: ({ driver }) => driver,
   stagingPath: (spec, layout) => layout.stagingPath(spec),
   stagingDirectory: ({ driver, volumeHandle }, layout) => layout.deviceDirectory(driver, volumeHandle),
-  isDevice: ({ mode }) => mode === 'Block',
-  fileSystem: (spec) => (spec.mode === 'Block' ? undefined : spec),
+  isDevice: isBlock,
+  fileSystem: (spec) => (isBlock(spec) ? undefined : spec),
   isForOnePod: ({ accessModes: [only, ...more] }) => only === 'ReadWriteOncePod' && more.length === 0,
   isInline: ({ lifecycle }) => lifecycle === 'Ephemeral',
   completed: (spec) => {

@@ -131,12 +131,8 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     if (!health.ok && health.failure.code === 'driver-deadline') return health;
     const askedMs = host.nowMs() - startedMs;
     const seen = await isSeen(host, question);
-    const isAsked = seen.ok && seen.value;
-    const numbers = isAsked
-      ? await inTurn(() => askNumbers(question, QUESTION_DEADLINE_MS - askedMs))
-      : seen.ok
-        ? ok(undefined)
-        : seen;
+    if (!seen.ok || !seen.value) return together(health, seen.ok ? ok(undefined) : seen);
+    const numbers = await inTurn(() => askNumbers(question, QUESTION_DEADLINE_MS - askedMs));
     return numbers === 'busy' ? healthAlone(health) : together(health, numbers);
   }
 

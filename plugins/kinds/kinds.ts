@@ -49,9 +49,8 @@ export const KINDS: VolumeKind[] = [
 
 /** Total: every specification has a kind that is listed here. */
 export function traitsOf({ kind }: VolumeSpec): VolumeTraits {
-  const found = KINDS.find(({ traits }) => traits.kind === kind);
-  assert(found !== undefined, `${kind} has traits`);
-  return found.traits;
+  for (const { traits } of KINDS) if (traits.kind === kind) return traits;
+  assert(false, `${kind} has traits`);
 }
 
 /** Of the plugin whose name a directory in a pod has; undefined: no kind of ours. */

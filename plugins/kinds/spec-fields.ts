@@ -45,6 +45,16 @@ export function isSameValue(a: unknown, b: unknown): boolean {
   return a === b || (typeof a === 'object' && isDeepStrictEqual(a, b));
 }
 
-function rulesOf(spec: VolumeSpec): readonly (readonly [SpecField, FieldRule<VolumeSpec>])[] {
-  return Object.entries(traitsOf(spec).fields);
+type Rules = readonly (readonly [SpecField, FieldRule<VolumeSpec>])[];
+
+/** Asked of every volume at every look at the wish; a table never changes. */
+const listed = new WeakMap<object, Rules>();
+
+function rulesOf(spec: VolumeSpec): Rules {
+  const { fields } = traitsOf(spec);
+  const known = listed.get(fields);
+  if (known !== undefined) return known;
+  const rules: Rules = Object.entries(fields);
+  listed.set(fields, rules);
+  return rules;
 }

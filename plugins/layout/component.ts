@@ -3,6 +3,8 @@
  * `mooring`. Only this folder spells them (test/tidy.test.ts).
  */
 
+import { CSI_PLUGIN } from '../volume.ts';
+
 /** The directories that the root itself has. */
 export const PODS = 'pods';
 export const PLUGINS = 'plugins';
@@ -55,5 +57,5 @@ export function unescapePlugin(directory: string): string {
 }
 
 /** In a pod: what CSI drivers mount there, and the readiness markers of directories that the kubelet made. */
-export const DRIVER_VOLUMES = escapePlugin('kubernetes.io/csi');
+export const DRIVER_VOLUMES = escapePlugin(CSI_PLUGIN);
 export const MARKERS = escapePlugin('kubernetes.io/empty-dir');

@@ -182,7 +182,7 @@ export function createLayout(root: AbsolutePath): Layout {
     podDirectory: (pod) => below(pods, pod),
     podFolders: (pod) => podFoldersIn(below(pods, pod)),
     volumeDirectory: ({ id }, { pod, specName }) =>
-      below(layout.podFolders(pod.uid).volumesOf(pluginOf(id)), specName),
+      below(pods, pod.uid, VOLUMES, escapePlugin(pluginOf(id)), specName),
     readyDirectory: ({ kind }, { pod, specName }) => {
       const name = kind === 'empty-dir' ? specName : WRAPPED + specName;
       return below(pods, pod.uid, PLUGINS, MARKERS, name);

@@ -9,7 +9,7 @@ import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import { orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import { traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
-import { isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
 import { unescapePlugin } from '../../plugins/layout/component.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import { markedBy } from '../../plugins/layout/owner.ts';
@@ -216,7 +216,7 @@ async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<voi
   for (const driver of await disk.names(layout.stages)) {
     if (!isStagingDriver(driver)) continue;
     const hashes = await disk.names(layout.driverDirectory(driver));
-    const explained = stagedDirectories(known, layout);
+    const explained = stagedDirectories(known, layout, driver);
     for (const directory of hashes.map((hash) => below(layout.driverDirectory(driver), hash))) {
       if (explained.has(directory)) continue;
       const data = await disk.volData(directory);
@@ -228,10 +228,11 @@ async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<voi
   }
 }
 
-function stagedDirectories(known: ActualState, layout: Layout): ReadonlySet<AbsolutePath> {
+function stagedDirectories(known: ActualState, layout: Layout, driver: string): ReadonlySet<AbsolutePath> {
   const directories = new Set<AbsolutePath>();
   for (const { spec, staged } of known.values()) {
-    const directory = wasAbsent(staged) ? undefined : stagingDirectoryOf(spec, layout);
+    if (driverOf(spec) !== driver || wasAbsent(staged)) continue;
+    const directory = stagingDirectoryOf(spec, layout);
     if (directory !== undefined) directories.add(directory);
   }
   return directories;

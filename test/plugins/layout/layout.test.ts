@@ -3,27 +3,14 @@ import { test } from 'node:test';
 import type { AbsolutePath } from '../../../mount/host.ts';
 import { escapePlugin, unescapePlugin } from '../../../plugins/layout/component.ts';
 import { createLayout, sha256Hex } from '../../../plugins/layout/layout.ts';
-import { CSI_DEFAULTS, type CsiVolumeSpec, csiVolumeId, type VolumeId } from '../../../plugins/volume.ts';
+import type { CsiVolumeSpec, VolumeId } from '../../../plugins/volume.ts';
+import { csiSpec } from '../csi-spec.ts';
 import { callOf, content, emptyDir, POD } from '../local-world.ts';
 
 const layout = createLayout('/var/lib/kubelet' as AbsolutePath);
 const POD_DIRECTORY = `/var/lib/kubelet/pods/${POD}`;
 
-const CSI: CsiVolumeSpec = {
-  kind: 'csi',
-  id: csiVolumeId('example.com', '../../etc'),
-  driver: 'example.com',
-  volumeHandle: '../../etc',
-  specName: 'pvc-1',
-  fsType: '',
-  mountOptions: [],
-  volumeAttributes: {},
-  accessModes: [],
-  readOnly: false,
-  attachRequired: undefined,
-  podInfoOnMount: false,
-  ...CSI_DEFAULTS,
-};
+const CSI = csiSpec('example.com', '../../etc', 'pvc-1');
 
 test("a pod's volumes lie where the kubelet has them", () => {
   const { publication } = callOf(content('secret'));

@@ -9,8 +9,6 @@ import type { PathOwner } from '../../../plugins/layout/path-owner.ts';
 import { isBlockVolumeName, isStagingDriver } from '../../../plugins/layout/stage-owner.ts';
 import { volumeDataIn } from '../../../plugins/layout/volume-data.ts';
 import {
-  CSI_DEFAULTS,
-  csiVolumeId,
   isDriverName,
   isObjectName,
   parsePodUid,
@@ -18,7 +16,9 @@ import {
   CSI_PLUGIN,
   podVolumeId,
   type VolumeId,
+  type VolumeMode,
 } from '../../../plugins/volume.ts';
+import { csiSpec } from '../csi-spec.ts';
 
 /** Components of the layout itself, and what looks like them: the names that could be taken for another thing. */
 const WORDS = [
@@ -68,22 +68,8 @@ const handle = fc.string({ unit: 'binary', maxLength: 60 });
 const root = fc.array(component, { maxLength: 4 }).map((names) => below('/' as AbsolutePath, ...names));
 
 const place = (uid: PodUid, specName: string): PlaceInPod => ({ pod: { uid }, specName });
-const csi = (name: string, volumeHandle: string, specName: string, mode: 'Filesystem' | 'Block') => ({
-  kind: 'csi' as const,
-  id: csiVolumeId(name, volumeHandle),
-  driver: name,
-  volumeHandle,
-  specName,
-  fsType: '',
-  mountOptions: [],
-  volumeAttributes: {},
-  accessModes: [],
-  readOnly: false,
-  attachRequired: undefined,
-  podInfoOnMount: false,
-  ...CSI_DEFAULTS,
-  mode,
-});
+const csi = (name: string, volumeHandle: string, specName: string, mode: VolumeMode) =>
+  csiSpec(name, volumeHandle, specName, { mode });
 
 /** For all roots and identities: each path that `pathsOf` makes has the owner that it is given with. */
 function inverts<T>(
