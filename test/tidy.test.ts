@@ -219,7 +219,7 @@ test('files are short enough to be read at one sitting', () => {
  */
 const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
-  'agent/api/api-server.ts': 101,
+  'agent/api/api-server.ts': 96,
   'agent/node/agent.ts': 174,
   'agent/node/statistics-collector.ts': 115,
   'agent/source/manifests/directory-trust.ts': 92,

@@ -3,7 +3,7 @@
 export type ApiAnswer =
   /** `allow`: the methods that the path has, for a refusal of another one. */
   | { readonly status: number; readonly body: object; readonly allow?: string }
-  /** Not JSON; `contentType` says what. */
+  /** Written out already; `contentType` says as what. */
   | { readonly status: number; readonly text: string; readonly contentType: string };
 
 /** For programs the code, which stays; for people the message. */
@@ -16,4 +16,10 @@ export function refusal(
   readonly body: { readonly error: { readonly code: string; readonly message: string } };
 } {
   return { status, body: { error: { code, message } } };
+}
+
+export const JSON_CONTENT_TYPE = 'application/json; charset=utf-8';
+
+export function jsonText(body: object): string {
+  return `${JSON.stringify(body)}\n`;
 }

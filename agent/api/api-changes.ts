@@ -2,8 +2,10 @@
 import type { Cancel, Clock } from '../../mount/host.ts';
 
 export const WATCHERS_MAX = 32;
-/** Many changes in one go are one answer. */
-const SETTLE_MS = 50;
+/** However costly an answer is, the next change is told after that long. */
+const GATHER_MS_MAX = 50;
+/** Changes are gathered for so many times what telling took, which so never takes more than a tenth of the loop. */
+const GATHER_PER_COST = 9;
 
 export interface ChangesParts {
   readonly clock: Clock;
@@ -12,30 +14,50 @@ export interface ChangesParts {
   readonly onChange: (listener: () => void) => Cancel;
 }
 
+export interface Wait {
+  readonly ended: Promise<void>;
+  readonly cancel: () => void;
+}
+
+/**
+ * Guarantees: the first change after a pause is told in the next turn of the loop, however many follow it; those that
+ * follow are one answer, at most 50 ms later. Nobody who asks again at once gets more of the loop than that leaves.
+ */
 export interface Changes {
   revision(): string;
-  /** Until the next change, `waitMs` or `cancel`; undefined when too many wait. */
-  wait(waitMs: number): { readonly ended: Promise<void>; readonly cancel: () => void } | undefined;
+  /** Until a revision other than `after` may be told, `waitMs` or `cancel`; undefined when too many wait. */
+  wait(after: string, waitMs: number): Wait | undefined;
+  /** Makes an answer for one who waited. What it costs decides how long the next changes are gathered. */
+  tell<Answer>(make: () => Answer): Answer;
   close(): void;
 }
 
-/** Counts changes and wakes who waits for the next one. */
 export function createChanges({ clock, instance, onChange }: ChangesParts): Changes {
   const waiting = new Set<() => void>();
   let count = 0;
+  let toldCostMs = 0;
+  let gatheredUntilMs = Number.NEGATIVE_INFINITY;
   let cancelWake: Cancel | undefined;
+  const revision = (): string => `${instance}-${count}`;
   const wakeAll = (): void => {
     cancelWake?.();
     cancelWake = undefined;
+    toldCostMs = 0;
     for (const wake of waiting) wake();
+  };
+  const wakeWhenDue = (): void => {
+    // What changes in one turn of the loop is one change.
+    cancelWake ??= clock.timer(Math.max(0, gatheredUntilMs - clock.nowMs()), wakeAll);
   };
   const unsubscribe = onChange(() => {
     count += 1;
-    if (waiting.size > 0) cancelWake ??= clock.timer(SETTLE_MS, wakeAll);
+    if (waiting.size > 0) wakeWhenDue();
   });
   return {
-    revision: () => `${instance}-${count}`,
-    wait(waitMs) {
+    revision,
+    wait(after, waitMs) {
+      const isNews = after !== revision();
+      if (isNews && clock.nowMs() >= gatheredUntilMs) return { ended: Promise.resolve(), cancel: () => {} };
       if (waiting.size >= WATCHERS_MAX) return undefined;
       let cancel = (): void => {};
       const ended = new Promise<void>((resolve) => {
@@ -48,7 +70,16 @@ export function createChanges({ clock, instance, onChange }: ChangesParts): Chan
         waiting.add(wake);
         cancel = wake;
       });
+      if (isNews) wakeWhenDue();
       return { ended, cancel };
+    },
+    tell(make) {
+      const begunMs = clock.nowMs();
+      const answer = make();
+      const nowMs = clock.nowMs();
+      toldCostMs += nowMs - begunMs;
+      gatheredUntilMs = nowMs + Math.min(GATHER_MS_MAX, toldCostMs * GATHER_PER_COST);
+      return answer;
     },
     close() {
       unsubscribe();

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { done, fail, type FailureCode, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parentOf } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { type ApiAnswer, refusal } from './api-answer.ts';
+import { type ApiAnswer, JSON_CONTENT_TYPE, jsonText, refusal } from './api-answer.ts';
 import { type ChangesParts, createChanges, WATCHERS_MAX } from './api-changes.ts';
 import { explain } from '../status/explain.ts';
 import { createManifestApi } from './manifest-api.ts';
@@ -125,23 +125,16 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
 
   async function answerStatus(url: URL, response: ServerResponse): Promise<ApiAnswer> {
     const after = url.searchParams.get('after');
-    const waitMs = url.searchParams.get('waitMs') ?? '0';
-    if (!/^\d{1,6}$/.test(waitMs) || Number(waitMs) > WAIT_MS_MAX) {
-      const given = waitMs.slice(0, 32);
-      return refusal(
-        400,
-        'bad-request',
-        `waitMs "${given}": expected a whole number from 0 to ${WAIT_MS_MAX}`,
-      );
-    }
-    if (after === changes.revision() && Number(waitMs) > 0) {
-      const wait = changes.wait(Number(waitMs));
-      if (wait === undefined)
-        return refusal(429, 'too-many-watchers', `${WATCHERS_MAX} clients wait already`);
-      response.once('close', wait.cancel);
-      await wait.ended;
-    }
-    return { status: 200, body: parts.status(changes.revision()) };
+    const waitMs = wholeNumber(url.searchParams.get('waitMs') ?? '0', WAIT_MS_MAX);
+    if (typeof waitMs === 'string') return refusal(400, 'bad-request', `waitMs ${waitMs}`);
+    if (after === null || waitMs === 0) return { status: 200, body: parts.status(changes.revision()) };
+    const wait = changes.wait(after, waitMs);
+    if (wait === undefined) return refusal(429, 'too-many-watchers', `${WATCHERS_MAX} clients wait already`);
+    response.once('close', wait.cancel);
+    await wait.ended;
+    // Written out within what is counted: that costs as much as making it.
+    const text = changes.tell(() => jsonText(parts.status(changes.revision())));
+    return { status: 200, text, contentType: JSON_CONTENT_TYPE };
   }
 
   function answerExplain(url: URL): ApiAnswer {
@@ -170,6 +163,12 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
       });
     },
   };
+}
+
+/** What is wrong with it, when it is not one from 0 to `max`. */
+function wholeNumber(text: string, max: number): number | string {
+  if (/^\d{1,6}$/.test(text) && Number(text) <= max) return Number(text);
+  return `"${text.slice(0, 32)}": expected a whole number from 0 to ${max}`;
 }
 
 const LOOK = ['GET', 'HEAD'];
@@ -225,11 +224,12 @@ function parseJson(text: string): { readonly value: unknown } | undefined {
   }
 }
 
+/** `headOnly`: without its body, as HEAD wants it. */
 function send(response: ServerResponse, answer: ApiAnswer, headOnly: boolean): void {
   const isText = 'text' in answer;
-  const bytes = Buffer.from(isText ? answer.text : `${JSON.stringify(answer.body)}\n`);
+  const bytes = Buffer.from(isText ? answer.text : jsonText(answer.body));
   response.writeHead(answer.status, {
-    'content-type': isText ? answer.contentType : 'application/json; charset=utf-8',
+    'content-type': isText ? answer.contentType : JSON_CONTENT_TYPE,
     'content-length': bytes.length,
     'cache-control': 'no-store',
     ...(!isText && answer.allow !== undefined ? { allow: answer.allow } : {}),
