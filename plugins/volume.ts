@@ -139,7 +139,7 @@ export interface OrphanVolumeSpec {
 }
 
 /** The origin of a publication that no manifest is known to have asked for: it was found on disk. */
-export const FOUND_ON_DISK = '';
+export const RECONSTRUCTED = '';
 
 /** The pod's fsGroup and how its owner wants it applied (KEP-695). */
 export interface FsGroup {

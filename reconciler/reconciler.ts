@@ -14,23 +14,23 @@ import {
 } from './model/actual-state.ts';
 import { createBelief } from './model/belief.ts';
 import { attachmentUidNow } from './model/attachment-identity.ts';
-import { createForgiveness } from './run/back-off-reset.ts';
+import { createBackOffReset } from './run/back-off-reset.ts';
 import { createHolderSearch } from './run/holder-search.ts';
-import type { LayoutFinds } from './recovery/reconstruct.ts';
+import type { Reconstruction } from './recovery/reconstruct.ts';
 import { type DesiredState, NOTHING_KNOWN } from './model/desired-state.ts';
 import { waitingFor } from './model/last-to-go.ts';
-import { createLayoutKnowledge } from './recovery/reconstruct-gate.ts';
+import { createReconstructGate } from './recovery/reconstruct-gate.ts';
 import { createLookout, LATE_EFFECT_MS } from './run/lookout.ts';
-import { createNotebook } from './recovery/record-writer.ts';
+import { createRecordWriter } from './recovery/record-writer.ts';
 import { logDone, logFailure, logHeld } from './run/operation-log.ts';
 import { isOf, specs } from './model/specs.ts';
-import { createHeededWishes } from './model/wish-change.ts';
+import { createDesiredChanges } from './model/desired-change.ts';
 import { type Blockade, createObstacleBook } from './run/obstacle-book.ts';
 import type { Obstacle } from './model/obstacle.ts';
 import { climbs, isSameOperation, type Operation, publicationOf } from './model/operation.ts';
 import { performVerb } from './run/perform.ts';
 import { createVolumeExecutor, type VolumeFinished, type VolumeInFlight } from './run/volume-operation.ts';
-import { createWards } from './run/quarantine-control.ts';
+import { createQuarantineControl } from './run/quarantine-control.ts';
 import type { VolumePlan } from './model/plan.ts';
 import { createRecordDuty } from './recovery/record-duty.ts';
 import { POLICY, type Policy, type ReconcilerParts, type WakeCause } from './reconciler-parts.ts';
@@ -48,7 +48,7 @@ export interface Reconciler {
    * Takes in volumes found on disk that no record explained; what is known already is left as it is. Before the first
    * complete scan nothing is unstaged.
    */
-  adopt(found: LayoutFinds): void;
+  takeReconstructed(found: Reconstruction): void;
   actual(): ActualState;
   desired(): DesiredState;
   running(): readonly VolumeInFlight[];
@@ -81,7 +81,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const obstacles = createObstacleBook(host, (one) =>
     policy.tellInFlight(one, host.nowMs(), parts.effectDeadlineMs ?? EFFECT_DEADLINE_MS),
   );
-  const heeded = createHeededWishes();
+  const desiredChanges = createDesiredChanges();
   const listeners = new Set<() => void>();
   let desired = NOTHING_KNOWN;
   let passes = 0;
@@ -113,12 +113,12 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       desired: desired.volumes.get(volume),
       actual: known,
       needs: spec === undefined ? undefined : plugins.of(spec).needs(spec),
-      gate: { ...desired, ...onDisk.gateOf(volume) },
-      quarantine: known?.quarantine?.reason ?? wards.standing(volume),
+      gate: { ...desired, ...reconstructGate.gateOf(volume) },
+      quarantine: known?.quarantine?.reason ?? quarantineControl.reasonFor(volume),
     });
   }
 
-  const notebook = createNotebook({
+  const recordWriter = createRecordWriter({
     host,
     records,
     log,
@@ -158,7 +158,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     windowMs: parts.lateEffectMs ?? LATE_EFFECT_MS,
   });
 
-  const wards = createWards({
+  const quarantineControl = createQuarantineControl({
     host,
     records,
     log,
@@ -171,7 +171,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     onChanged: tryAgain,
   });
 
-  const onDisk = createLayoutKnowledge({
+  const reconstructGate = createReconstructGate({
     layout,
     log,
     belief,
@@ -190,20 +190,20 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     },
   });
 
-  const forgiveness = createForgiveness(host, (driver) => {
-    forgiveAll((spec) => isOf(spec, driver));
+  const backOffReset = createBackOffReset(host, (driver) => {
+    resetBackOffs((spec) => isOf(spec, driver));
   });
 
-  function forgiveAll(isMeant: (spec: VolumeSpec) => boolean): void {
+  function resetBackOffs(isMeant: (spec: VolumeSpec) => boolean): void {
     for (const [id, spec] of specs(actual, desired)) {
       if (!isMeant(spec)) continue;
-      executor.forgive(id);
+      executor.resetBackOff(id);
       touch(id);
     }
   }
 
   function tryAgain(volume: VolumeId): void {
-    executor.forgive(volume);
+    executor.resetBackOff(volume);
     touch(volume);
   }
 
@@ -242,9 +242,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   function reconcileVolume(volume: VolumeId): void {
     const wanted = desired.volumes.get(volume);
-    if (heeded.isNews(volume, wanted)) executor.forgive(volume, 'climbs');
-    onDisk.visit(volume);
-    wards.visit(volume);
+    if (desiredChanges.isNews(volume, wanted)) executor.resetBackOff(volume, 'climbs');
+    reconstructGate.visit(volume);
+    quarantineControl.visit(volume);
     lookout.visit(volume);
     const known = actual.get(volume);
     // A quarantine was all there was to remember, and a reboot ended it, or an operator while its proof had not begun.
@@ -256,7 +256,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       if (submission.kind !== 'started') blockades.push({ from: 'executor', operation, submission });
     }
     obstacles.replace(volume, blockades);
-    if (!actual.has(volume) && !desired.volumes.has(volume)) executor.forgive(volume);
+    if (!actual.has(volume) && !desired.volumes.has(volume)) executor.resetBackOff(volume);
   }
 
   async function perform(operation: Operation, report: CallReport): Promise<VolumeOutcome> {
@@ -291,7 +291,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const learnt = noteSickness(policy.learn(heard, before, operation, outcome), operation, outcome);
     // What the growth waited for has come to pass, and it goes before the next pod.
     if (now.refusedExpansion !== undefined && learnt.refusedExpansion === undefined)
-      executor.forgive(operation.volume, 'climbs');
+      executor.resetBackOff(operation.volume, 'climbs');
     report.step({ kind: 'recording' });
     await settle(learnt, isToldOnce(now, learnt));
     return outcome;
@@ -302,7 +302,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     const id = volume.spec.id;
     if (!isForgettable(volume)) {
       belief.learn(volume);
-      await notebook.note(id, toldOnce);
+      await recordWriter.note(id, toldOnce);
       return;
     }
     await forget(id);
@@ -310,7 +310,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   async function forget(id: VolumeId): Promise<Result<void>> {
     belief.forget(id);
-    onDisk.forgotten(id);
+    reconstructGate.forgotten(id);
     const erased = await records.erase(id);
     if (!erased.ok) log.warn('record not erased', { volume: id, code: erased.failure.code });
     return erased;
@@ -324,7 +324,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     if (outcome.kind === 'failed') holders.begin(operation, outcome.failure);
     resync.changed(operation.volume);
     for (const id of [operation.volume, ...waitingFor(operation, belief)]) touch(id);
-    onDisk.ended();
+    reconstructGate.ended();
     whenEnded();
   }
 
@@ -346,30 +346,30 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       for (const ids of [previous.volumes, next.volumes, actual]) for (const id of ids.keys()) touch(id);
     },
     wake: (cause) => {
-      if (cause.kind === 'operator') return forgiveAll(() => true);
+      if (cause.kind === 'operator') return resetBackOffs(() => true);
       if (cause.kind === 'attachment') return tryAgain(cause.volume);
-      forgiveness.ask(cause.driver);
+      backOffReset.ask(cause.driver);
       for (const [id, spec] of specs(actual, desired)) if (isOf(spec, cause.driver)) touch(id);
     },
-    adopt: onDisk.adopt,
+    takeReconstructed: reconstructGate.take,
     actual: () => actual,
     desired: () => desired,
     running: () => executor.inFlight(),
     obstacles: () => obstacles.list(executor.inFlight()),
-    quarantine: wards.admit,
-    endQuarantine: wards.discharge,
+    quarantine: quarantineControl.quarantine,
+    endQuarantine: quarantineControl.release,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    idle: () => !scheduled && notebook.idle() && executor.inFlight().length === 0,
+    idle: () => !scheduled && recordWriter.idle() && executor.inFlight().length === 0,
     passes: () => passes,
     stop(waitMs) {
       stopped = true;
       resync.stop();
       lookout.stop();
-      notebook.close();
-      forgiveness.close();
+      recordWriter.close();
+      backOffReset.close();
       holders.stop();
       executor.close();
       return new Promise((resolve) => {

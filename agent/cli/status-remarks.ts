@@ -5,7 +5,7 @@ import {
   reasonSentence,
   replacedSentence,
   vanishedSentence,
-  vanishingSentence,
+  massRemovalSentence,
 } from '../status/sentence.ts';
 import type { StatusDocument } from '../status/status-document.ts';
 import type { Reason, VolumeStatus } from '../status/volume-status.ts';
@@ -45,7 +45,7 @@ export function remarksOf(status: StatusDocument, look: Look): readonly string[]
     remarks.push({ text: `Cannot be read now, what came from it is kept: ${origin}`, colour: 'yellow' });
   }
   if (sources.vanishing !== null) {
-    const text = capital(vanishingSentence(sources.vanishing, status.pods.length));
+    const text = capital(massRemovalSentence(sources.vanishing, status.pods.length));
     remarks.push({ text, colour: 'red' });
   }
   for (const volume of status.volumes) {

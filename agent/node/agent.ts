@@ -37,9 +37,9 @@ import type { TokenSource } from '../source/token-source.ts';
 import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
 import { createVanishedHold } from '../source/vanished-hold.ts';
 import { createVanishedLog } from '../source/vanished-log.ts';
-import { createVanishingLog } from '../source/mass-removal-log.ts';
-import type { Wish } from '../source/desired-objects.ts';
-import { createWishReader } from './wish-reader.ts';
+import { createMassRemovalLog } from '../source/mass-removal-log.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
+import { createDesiredObjectsReader } from './desired-objects-reader.ts';
 
 export interface AgentParts {
   readonly host: Host;
@@ -60,7 +60,7 @@ export interface AgentParts {
 export interface AgentView {
   readonly layout: Layout;
   /** What is desired is made of it. */
-  readonly wish: Wish;
+  readonly wish: DesiredObjects;
   readonly reconciler: Pick<
     Reconciler,
     'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes' | 'quarantine' | 'endQuarantine'
@@ -173,10 +173,10 @@ export function createAgent(parts: AgentParts): Agent {
   }
 
   const records = createRecordStore(host, layout, ground);
-  const vanishingLog = createVanishingLog(log, host);
+  const vanishingLog = createMassRemovalLog(log, host);
   const vanishedLog = createVanishedLog(log, host);
 
-  const reader = createWishReader({
+  const reader = createDesiredObjectsReader({
     slices,
     newest: source.current,
     desire: (wish) =>
@@ -195,7 +195,7 @@ export function createAgent(parts: AgentParts): Agent {
   });
 
   /** `found` is about to join what stands: who is to be kept of it is decided before. */
-  function take(wish: Wish, desired: DesiredState, found: readonly ActualVolume[]): void {
+  function take(wish: DesiredObjects, desired: DesiredState, found: readonly ActualVolume[]): void {
     assert(running !== undefined, 'the wish is read when there is something to work on it');
     const { reconciler } = running;
     vanishingLog.note(wish);
@@ -212,7 +212,7 @@ export function createAgent(parts: AgentParts): Agent {
     const known = reconciler.actual();
     const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
     if (stopped) return;
-    const join = (): void => reconciler.adopt(finds);
+    const join = (): void => reconciler.takeReconstructed(finds);
     if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
     else join();
     const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);

@@ -33,7 +33,7 @@ export interface OwedAnswers {
   countOwed(lane: string): number;
   askedMs(key: string): number | undefined;
   /** Another life of the driver: nobody is at work on what the old one was asked. */
-  forgive(lane: string): void;
+  resetBackOff(lane: string): void;
   /** What is unknown and owes nothing that is waited for. */
   forget(isKnown: (key: string) => boolean): void;
 }
@@ -114,7 +114,7 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
     countOwed: (lane) =>
       [...entries.values()].filter((one) => one.lane === lane && owedOf(one) !== undefined).length,
     askedMs: (key) => entries.get(key)?.askedMs,
-    forgive(lane) {
+    resetBackOff(lane) {
       for (const entry of entries.values()) if (entry.lane === lane) entry.nextAskMs = undefined;
     },
     forget(isKnown) {

@@ -1,13 +1,13 @@
 /** Counts the rounds in which volumes of drivers with `requiresRepublish` are published again (KEP-1855). */
 import type { Cancel, Clock } from '../../mount/host.ts';
-import type { Wish } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 
 export interface Republisher {
   /**
    * The number of this round. As long as the wish has such a driver, `again` is called after the interval, once, for
    * the next one; without one there is no timer.
    */
-  epochFor(wish: Pick<Wish, 'drivers'>, again: () => void): number;
+  epochFor(wish: Pick<DesiredObjects, 'drivers'>, again: () => void): number;
   stop(): void;
 }
 

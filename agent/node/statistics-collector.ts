@@ -213,7 +213,7 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
       const { sinceMs, nextAskMs } = owed.owed(volume) ?? {};
       return { ...entry.reading, unansweredSinceMs: sinceMs, nextAskMs };
     },
-    driverChanged: (driver) => owed.forgive(driver),
+    driverChanged: (driver) => owed.resetBackOff(driver),
     owedBy: (driver) => owed.countOwed(driver),
     ofStorage: (driver) => storage.get(driver),
     onChange(listener) {

@@ -6,7 +6,7 @@ import { needsNoAttach } from '../source/attachment-remark.ts';
 import { whyRefused } from './missing.ts';
 import { identityOf, type Stamped, type VolumeAttachment } from '../../kubernetes/objects/objects.ts';
 import { refuse } from '../source/refuse.ts';
-import { compareText, type Wish } from '../source/desired-objects.ts';
+import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
 import type { Rejection } from '../source/objects-source.ts';
 
 /** Of one volume on this node. */
@@ -42,7 +42,7 @@ export function* attachmentUids(
   return uids;
 }
 
-type Said = Pick<Wish, 'attachments' | 'volumes' | 'drivers' | 'rejected'>;
+type Said = Pick<DesiredObjects, 'attachments' | 'volumes' | 'drivers' | 'rejected'>;
 
 /**
  * Only volumes of which something is said that keeps them down. Of several words on one volume `attached: false` wins,

@@ -9,7 +9,7 @@ import {
 } from '../../kubernetes/objects/objects.ts';
 import { refuseMissing } from './missing.ts';
 import { refuse } from '../source/refuse.ts';
-import { compareText, type Wish } from '../source/desired-objects.ts';
+import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
 
 /** Answers for one wish; made once, so that each claim costs two look-ups. */
 export interface Bindings {
@@ -18,7 +18,9 @@ export interface Bindings {
 }
 
 /** Pure; the wish must not change while the bindings are used. */
-export function* createBindings(wish: Pick<Wish, 'claims' | 'volumes' | 'rejected'>): Sliced<Bindings> {
+export function* createBindings(
+  wish: Pick<DesiredObjects, 'claims' | 'volumes' | 'rejected'>,
+): Sliced<Bindings> {
   const byClaimRef = new Map<ObjectKey, PersistentVolume[]>();
   for (const volume of wish.volumes.values()) {
     yield;
@@ -54,7 +56,7 @@ export function* createBindings(wish: Pick<Wish, 'claims' | 'volumes' | 'rejecte
 }
 
 /** Of claims that name one volume, the first by key: only asked when the volume itself does not say whose it is. */
-function* claimsByVolumeName(wish: Pick<Wish, 'claims'>): Sliced<ReadonlyMap<string, ObjectKey>> {
+function* claimsByVolumeName(wish: Pick<DesiredObjects, 'claims'>): Sliced<ReadonlyMap<string, ObjectKey>> {
   const first = new Map<string, ObjectKey>();
   for (const [key, { volumeName }] of wish.claims) {
     yield;

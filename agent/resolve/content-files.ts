@@ -5,7 +5,7 @@ import type { VolumeFiles } from '../../plugins/plugin.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { type ContentSource, objectKey } from '../../kubernetes/objects/objects.ts';
 import { refuseMissing } from './missing.ts';
-import type { Wish } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** What a content volume should hold, and the name of that state. */
 export interface ContentFiles {
@@ -18,7 +18,11 @@ export interface ContentFiles {
  * `reference-missing` when the object, or a key of it, is not there and the volume is not optional. Of an optional
  * volume what is missing is left out, as by the kubelet.
  */
-export function contentFiles(wish: Wish, namespace: string, source: ContentSource): Result<ContentFiles> {
+export function contentFiles(
+  wish: DesiredObjects,
+  namespace: string,
+  source: ContentSource,
+): Result<ContentFiles> {
   const key = objectKey({ namespace, name: source.name });
   const secret = source.kind === 'secret' ? wish.secrets.get(key) : undefined;
   const configMap = source.kind === 'config-map' ? wish.configMaps.get(key) : undefined;

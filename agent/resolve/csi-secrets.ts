@@ -11,9 +11,9 @@ import {
   type Secret,
 } from '../../kubernetes/objects/objects.ts';
 import { refuseMissing } from './missing.ts';
-import type { Wish } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 
-type SecretsOfWish = Pick<Wish, 'secrets' | 'rejected'>;
+type DesiredSecrets = Pick<DesiredObjects, 'secrets' | 'rejected'>;
 
 /** The secrets of one volume, or none of them and what is in the way. */
 export interface ResolvedSecrets {
@@ -38,7 +38,7 @@ export interface ResolvedVolumeSecrets extends ResolvedSecrets {
  * it would keep new pods from data that is there, and would stop republishing, so that running pods lose their tokens;
  * whoever adds the secret gets the size, at once or, with a driver that cannot grow what is used, after the last pod.
  */
-export function resolveSecrets(wish: SecretsOfWish, source: CsiSource): ResolvedVolumeSecrets {
+export function resolveSecrets(wish: DesiredSecrets, source: CsiSource): ResolvedVolumeSecrets {
   const controllerPublish = resolve(wish, source.controllerPublishSecret);
   const stage = resolve(wish, source.stageSecret);
   const publish = resolve(wish, source.publishSecret);
@@ -58,7 +58,7 @@ export function resolveSecrets(wish: SecretsOfWish, source: CsiSource): Resolved
 
 /** The one secret of an inline volume. */
 export function resolvePublishSecret(
-  wish: SecretsOfWish,
+  wish: DesiredSecrets,
   reference: NamedReference | undefined,
 ): ResolvedSecrets {
   const publish = resolve(wish, reference);
@@ -72,7 +72,7 @@ export function resolvePublishSecret(
  * are there to be taken out of what the driver says; with its PersistentVolume gone nobody knows which they were.
  */
 export function unwantedSecrets(
-  wish: SecretsOfWish & Pick<Wish, 'volumes'>,
+  wish: DesiredSecrets & Pick<DesiredObjects, 'volumes'>,
   spec: VolumeSpec,
 ): VolumeSecrets {
   if (spec.kind !== 'csi') return NO_SECRETS;
@@ -89,7 +89,10 @@ function dataOf(result: Result<SecretData | undefined>): SecretData | undefined 
   return result.ok ? result.value : undefined;
 }
 
-function resolve(wish: SecretsOfWish, reference: NamedReference | undefined): Result<SecretData | undefined> {
+function resolve(
+  wish: DesiredSecrets,
+  reference: NamedReference | undefined,
+): Result<SecretData | undefined> {
   if (reference === undefined) return ok(undefined);
   const key = objectKey(reference);
   const secret = wish.secrets.get(key);

@@ -23,7 +23,7 @@ import type { Resolved, ResolveOptions } from './resolved.ts';
 import { resolveVolume } from './resolve-volume.ts';
 import { conflictOf, type Wanted } from './volume-conflict.ts';
 import { HELD_READ_ONLY } from './wanted-size.ts';
-import { compareText, type Wish } from '../source/desired-objects.ts';
+import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
 
 /** What the configuration and the machine have to say. */
 export interface DesireOptions extends ResolveOptions {
@@ -41,7 +41,7 @@ interface Item {
 }
 
 /** A publication while the volumes are gathered. */
-interface Place {
+interface GrowingPublication {
   readonly publication: DesiredPublication;
   /** The volume's name in the pod. */
   readonly volumeName: string;
@@ -50,7 +50,7 @@ interface Place {
 }
 
 interface Growing extends Pick<DesiredVolume, 'spec' | 'secrets' | 'blocked' | 'size'> {
-  readonly places: Map<PublicationKey, Place>;
+  readonly places: Map<PublicationKey, GrowingPublication>;
 }
 
 /**
@@ -58,7 +58,7 @@ interface Growing extends Pick<DesiredVolume, 'spec' | 'secrets' | 'blocked' | '
  * cannot be resolved freezes its own pod and nothing else; of two pods that want one volume in different ways one that
  * has it already is served, else the one with the lower uid, and the other is unresolved.
  */
-export function* desire(wish: Wish, options: DesireOptions): Sliced<DesiredState> {
+export function* desire(wish: DesiredObjects, options: DesireOptions): Sliced<DesiredState> {
   const growing = new Map<VolumeId, Growing>();
   const unresolved: UnresolvedVolume[] = [];
   const items = yield* resolveAll(wish, options);
@@ -88,7 +88,7 @@ export function* desire(wish: Wish, options: DesireOptions): Sliced<DesiredState
 }
 
 /** Every volume of every pod, in the order of the pods' uids. */
-function* resolveAll(wish: Wish, options: DesireOptions): Sliced<readonly Item[]> {
+function* resolveAll(wish: DesiredObjects, options: DesireOptions): Sliced<readonly Item[]> {
   const sources = { wish, bindings: yield* createBindings(wish), options };
   const items: Item[] = [];
   const pods = yield* sorted(wish.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
@@ -139,7 +139,13 @@ function add(
     const conflict = conflictOf(owner, { spec, pod: pod.reference });
     if (conflict !== undefined) return conflict;
   }
-  const volume = known ?? { spec, secrets, blocked, size, places: new Map<PublicationKey, Place>() };
+  const volume = known ?? {
+    spec,
+    secrets,
+    blocked,
+    size,
+    places: new Map<PublicationKey, GrowingPublication>(),
+  };
   const key = publicationKey(pod.reference.uid, specName);
   const twin = volume.places.get(key)?.publication;
   const readOnly = resolved.readOnly && (twin?.spec.readOnly ?? true);

@@ -4,7 +4,7 @@ import { CSI_DEFAULTS, type CsiVolumeSpec } from '../../plugins/volume.ts';
 import type { LifecycleMode, TokenRequest } from '../../kubernetes/objects/objects.ts';
 import { isRefused, refuseMissing } from './missing.ts';
 import { refuse } from '../source/refuse.ts';
-import type { Wish } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** The terms of one driver for volumes of one lifecycle mode. */
 export interface DriverTerms {
@@ -21,7 +21,7 @@ export interface DriverTerms {
 
 /** Total: a driver without a CSIDriver object has the defaults. */
 export function driverTerms(
-  wish: Pick<Wish, 'drivers' | 'rejected'>,
+  wish: Pick<DesiredObjects, 'drivers' | 'rejected'>,
   driver: string,
   lifecycle: LifecycleMode,
 ): DriverTerms {
@@ -42,7 +42,7 @@ export function driverTerms(
 }
 
 /** Not known is not "none": the defaults may attach what must not be attached, and keep from a driver what it needs. */
-function unreadable(wish: Pick<Wish, 'drivers' | 'rejected'>, driver: string): Failure | undefined {
+function unreadable(wish: Pick<DesiredObjects, 'drivers' | 'rejected'>, driver: string): Failure | undefined {
   const identity = `CSIDriver ${driver}`;
   if (wish.drivers.has(driver) || !isRefused(wish, identity)) return undefined;
   return refuseMissing(wish, identity, { blocker: driver }).failure;

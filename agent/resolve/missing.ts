@@ -1,6 +1,6 @@
 /** An object that another one names and that is not wanted: was it never written, or was it refused? */
 import { refuse } from '../source/refuse.ts';
-import type { Wish } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 import type { Rejection } from '../source/objects-source.ts';
 
 /**
@@ -8,7 +8,7 @@ import type { Rejection } from '../source/objects-source.ts';
  * refused the reason is told: "does not exist" would send people to look for a file that they have.
  */
 export function refuseMissing(
-  { rejected }: Pick<Wish, 'rejected'>,
+  { rejected }: Pick<DesiredObjects, 'rejected'>,
   identity: string,
   parts: { readonly whose?: string; readonly blocker?: string; readonly advice?: string } = {},
 ): ReturnType<typeof refuse> {
@@ -26,7 +26,7 @@ export function whyRefused({ origin, field, message }: Rejection): string {
 }
 
 /** Whether an object of that identity was refused. */
-export function isRefused({ rejected }: Pick<Wish, 'rejected'>, identity: string): boolean {
+export function isRefused({ rejected }: Pick<DesiredObjects, 'rejected'>, identity: string): boolean {
   return rejectionOf(rejected, identity) !== undefined;
 }
 

@@ -6,7 +6,7 @@ import type { VolumeSpec } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Bindings } from './bind-claim.ts';
 import type { TokenAnswer, TokenSource } from '../source/token-source.ts';
-import type { Wish } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** What the configuration and the machine have to say about volumes. */
 export interface ResolveOptions {
@@ -22,7 +22,7 @@ export interface ResolveOptions {
 
 /** What a resolution may look at. */
 export interface Sources {
-  readonly wish: Wish;
+  readonly wish: DesiredObjects;
   readonly bindings: Bindings;
   readonly options: ResolveOptions;
 }

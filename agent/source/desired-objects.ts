@@ -4,7 +4,7 @@ import { type Sliced, wholly } from '../../mount/process/slices.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import { attachmentRemarks } from './attachment-remark.ts';
 import { type ContentRevisions, createContentRevisions, type Revised } from './content-revision.ts';
-import type { Rejection, SourcePart, SourceReading, SourceReport, Vanishing } from './objects-source.ts';
+import type { Rejection, SourcePart, SourceReading, SourceReport, MassRemoval } from './objects-source.ts';
 import type { AttachmentSubject } from '../../kubernetes/objects/read-attachment.ts';
 import {
   type ConfigMap,
@@ -19,11 +19,11 @@ import {
   type Secret,
   type Stamped,
   type VolumeAttachment,
-  type WishObject,
+  type ApiObject,
 } from '../../kubernetes/objects/objects.ts';
 
 /** Everything that is wanted at one moment; replaced as a whole, never changed in place. */
-export interface Wish {
+export interface DesiredObjects {
   /** False until every source has been listed once. */
   readonly complete: boolean;
   readonly pods: ReadonlyMap<PodUid, Stamped<Pod>>;
@@ -61,7 +61,7 @@ export interface Assembly {
 interface Gathered {
   readonly pods: Map<PodUid, Stamped<Pod>>;
   readonly byKind: {
-    readonly [Kind in WishObject['kind']]: Map<ObjectKey, Stamped<WishObject & { kind: Kind }>>;
+    readonly [Kind in ApiObject['kind']]: Map<ObjectKey, Stamped<ApiObject & { kind: Kind }>>;
   };
   readonly rejected: Rejection[];
   readonly unknownOrigins: Set<string>;
@@ -74,7 +74,10 @@ interface Gathered {
  * contradicted is frozen: unknown is not unwanted. A part that would take the wish beyond `objectsMax` is left out and
  * unknown. The wish is complete when every source is, and there is one.
  */
-export function* assembleWish(readings: readonly NamedReading[], assembly: Assembly): Sliced<Wish> {
+export function* assembleDesiredObjects(
+  readings: readonly NamedReading[],
+  assembly: Assembly,
+): Sliced<DesiredObjects> {
   const gathered: Gathered = {
     pods: new Map(),
     byKind: {
@@ -160,8 +163,8 @@ export function createAssembly(revisionFloor: number, objectsMax = OBJECTS_MAX):
 const OBJECTS_MAX = 50_000;
 
 /** Undefined when no source keeps pods because too many went at once. */
-export function vanishingIn({ reports }: Pick<Wish, 'reports'>): Vanishing | undefined {
-  const all = reports.map(({ vanishing }) => vanishing);
+export function massRemovalIn({ reports }: Pick<DesiredObjects, 'reports'>): MassRemoval | undefined {
+  const all = reports.map(({ massRemoval }) => massRemoval);
   if (all.length <= 1) return all[0];
   return {
     pods: new Set(all.flatMap(({ pods }) => [...pods])),
@@ -171,7 +174,7 @@ export function vanishingIn({ reports }: Pick<Wish, 'reports'>): Vanishing | und
 }
 
 /** Nothing has been listed yet. */
-export const EMPTY_WISH: Wish = wholly(assembleWish([], createAssembly(0)));
+export const NOTHING_DESIRED: DesiredObjects = wholly(assembleDesiredObjects([], createAssembly(0)));
 
 /** By code unit: the same on every machine and in every language. */
 export function compareText(a: string, b: string): number {
@@ -183,14 +186,14 @@ function subjectOf({ volumeName, nodeName }: VolumeAttachment): AttachmentSubjec
   return { volumeName, nodeName };
 }
 
-function add(gathered: Gathered, object: Stamped<WishObject>): void {
+function add(gathered: Gathered, object: Stamped<ApiObject>): void {
   const subject = identityOf(object);
   const refuse = (message: string): void => {
     const attachment = object.kind === 'VolumeAttachment' ? { attachment: subjectOf(object) } : {};
     gathered.rejected.push({ origin: object.place, subject, message, ...attachment });
     if (object.kind === 'Pod') gathered.frozenPods.add(object.reference.uid);
   };
-  const ofKind = gathered.byKind[object.kind] as Map<ObjectKey, Stamped<WishObject>>;
+  const ofKind = gathered.byKind[object.kind] as Map<ObjectKey, Stamped<ApiObject>>;
   const twin = ofKind.get(keyOf(object));
   if (twin !== undefined) return refuse(`${twin.place} has one of the same name, which is taken`);
   if (object.kind === 'Pod') {

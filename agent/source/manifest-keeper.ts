@@ -3,7 +3,7 @@ import { fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
 import type { PodReference, PodUid } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
-import { vanishingIn, type Wish } from './desired-objects.ts';
+import { massRemovalIn, type DesiredObjects } from './desired-objects.ts';
 import type { ObjectsSource, ReplacedDirectory } from './objects-source.ts';
 import type { HeldPods, VanishedHold } from './vanished-hold.ts';
 
@@ -24,7 +24,7 @@ export interface ManifestKeeperParts {
   readonly sources: readonly Pick<ObjectsSource, 'keeping'>[];
   readonly hold: Pick<VanishedHold, 'held' | 'forget'>;
   /** The newest. */
-  readonly wish: () => Pick<Wish, 'pods' | 'reports'>;
+  readonly wish: () => Pick<DesiredObjects, 'pods' | 'reports'>;
 }
 
 export function createManifestKeeper({ sources, hold, wish }: ManifestKeeperParts): ManifestKeeper {
@@ -40,7 +40,7 @@ export function createManifestKeeper({ sources, hold, wish }: ManifestKeeperPart
     },
     missing() {
       const { pods, reports } = wish();
-      const leaving = [...(vanishingIn({ reports })?.pods ?? [])].flatMap(
+      const leaving = [...(massRemovalIn({ reports })?.pods ?? [])].flatMap(
         (uid) => pods.get(uid)?.reference ?? [],
       );
       return [...[...hold.held().values()].map(({ pod }) => pod), ...leaving];

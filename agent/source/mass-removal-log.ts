@@ -3,34 +3,34 @@ import type { Clock } from '../../mount/host.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { createVanishedTally } from './vanished-tally.ts';
-import { vanishingIn, type Wish } from './desired-objects.ts';
+import { massRemovalIn, type DesiredObjects } from './desired-objects.ts';
 
-export interface VanishingLog {
+export interface MassRemovalLog {
   /** The wish as it is now. */
-  note(wish: Pick<Wish, 'pods' | 'reports'>): void;
+  note(wish: Pick<DesiredObjects, 'pods' | 'reports'>): void;
 }
 
-export function createVanishingLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishingLog {
+export function createMassRemovalLog(log: Log, clock: Pick<Clock, 'nowMs'>): MassRemovalLog {
   /** All that were kept since there were none. */
   let told: ReadonlySet<PodUid> = new Set();
   const tally = createVanishedTally();
   return {
     note({ pods, reports }) {
-      const vanishing = vanishingIn({ reports });
-      const end = tally.note(vanishing?.pods ?? new Set(), pods);
+      const massRemoval = massRemovalIn({ reports });
+      const end = tally.note(massRemoval?.pods ?? new Set(), pods);
       if (end !== undefined) log.warn('vanished pods decided on', { ...end });
-      if (vanishing === undefined) {
+      if (massRemoval === undefined) {
         told = new Set();
         return;
       }
-      const isNews = [...vanishing.pods].some((pod) => !told.has(pod));
+      const isNews = [...massRemoval.pods].some((pod) => !told.has(pod));
       // They go and come back one after the other, as their manifests are read.
-      told = new Set([...told, ...vanishing.pods]);
+      told = new Set([...told, ...massRemoval.pods]);
       if (!isNews) return;
       log.warn('most pods vanished from the manifests at once, kept for now', {
-        vanished: vanishing.pods.size,
+        vanished: massRemoval.pods.size,
         pods: pods.size,
-        waitMs: Math.max(0, Math.round(vanishing.untilMs - clock.nowMs())),
+        waitMs: Math.max(0, Math.round(massRemoval.untilMs - clock.nowMs())),
       });
     },
   };

@@ -2,7 +2,12 @@
 import type { Cancel, Host } from '../../mount/host.ts';
 import { createRounds } from '../../mount/process/rounds.ts';
 import type { Slices } from '../../mount/process/slices.ts';
-import { assembleWish, createAssembly, EMPTY_WISH, type Wish } from './desired-objects.ts';
+import {
+  assembleDesiredObjects,
+  createAssembly,
+  NOTHING_DESIRED,
+  type DesiredObjects,
+} from './desired-objects.ts';
 import type { NodeSight, ObjectsSource } from './objects-source.ts';
 
 export interface MergedSourcesParts {
@@ -18,7 +23,7 @@ export interface MergedSources {
   /** Nothing is read and no listener is called any more. */
   stop(): void;
   /** Replaced as a whole and never changed in place. */
-  current(): Wish;
+  current(): DesiredObjects;
   /** Called after `current()` was replaced. */
   onChange(listener: () => void): Cancel;
 }
@@ -29,12 +34,12 @@ const FIRST_REVISION_MAX = 2 ** 40;
 export function createMergedSources({ host, sources, slices }: MergedSourcesParts): MergedSources {
   const listeners = new Set<() => void>();
   const assembly = createAssembly(Math.floor(host.random() * FIRST_REVISION_MAX));
-  let wish = EMPTY_WISH;
+  let wish = NOTHING_DESIRED;
 
-  const assembling = createRounds<Wish>({
+  const assembling = createRounds<DesiredObjects>({
     slices,
     begin: () =>
-      assembleWish(
+      assembleDesiredObjects(
         sources.map((source) => ({ ...source.current(), name: source.name })),
         assembly,
       ),

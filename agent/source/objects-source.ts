@@ -2,7 +2,7 @@
 import type { Failure, Result } from '../../mount/failure.ts';
 import type { Cancel } from '../../mount/host.ts';
 import type { PodUid } from '../../plugins/volume.ts';
-import type { Stamped, WishObject } from '../../kubernetes/objects/objects.ts';
+import type { Stamped, ApiObject } from '../../kubernetes/objects/objects.ts';
 import type { AttachmentSubject } from '../../kubernetes/objects/read-attachment.ts';
 
 /** Something in a source that is not taken, and why. For people; holds no secret. */
@@ -22,7 +22,7 @@ export interface Rejection {
 export interface SourcePart {
   /** Differs from that of any other part, of other sources too: what is unknown is told by it. */
   readonly name: string;
-  readonly objects: readonly Stamped<WishObject>[];
+  readonly objects: readonly Stamped<ApiObject>[];
   readonly rejected: readonly Rejection[];
   /** It cannot be read now; its objects are what it said last. */
   readonly unknown: boolean;
@@ -31,7 +31,7 @@ export interface SourcePart {
 }
 
 /** Pods that are still wanted although their source has dropped them, because too many of them went at once. */
-export interface Vanishing {
+export interface MassRemoval {
   readonly pods: ReadonlySet<PodUid>;
   /** Host clock: when the first of them was seen to be gone. */
   readonly sinceMs: number;
@@ -41,7 +41,7 @@ export interface Vanishing {
 
 /** What a source has to tell people beside its objects; nothing is decided by it. */
 export interface SourceReport {
-  readonly vanishing: Vanishing;
+  readonly massRemoval: MassRemoval;
 }
 
 /** All that one source says at one moment. */

@@ -5,7 +5,7 @@
  */
 import type { Cancel, Clock } from '../../mount/host.ts';
 import type { PodReference, PodUid } from '../../plugins/volume.ts';
-import type { Wish } from './desired-objects.ts';
+import type { DesiredObjects } from './desired-objects.ts';
 
 export interface HeldPod {
   readonly pod: PodReference;
@@ -19,7 +19,7 @@ export type HeldPods = ReadonlyMap<PodUid, HeldPod>;
 
 export interface VanishedHold {
   /** Who is held by the wish of now; `standing`: the pods that have something here, or may have it. */
-  look(wish: Pick<Wish, 'complete' | 'pods'>, standing: Iterable<PodReference>): HeldPods;
+  look(wish: Pick<DesiredObjects, 'complete' | 'pods'>, standing: Iterable<PodReference>): HeldPods;
   /** Of the last look. */
   held(): HeldPods;
   /** An operator's word that they are gone. `onDue` is called. */
@@ -85,7 +85,10 @@ export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts):
 }
 
 /** Another pod has the name by now, and a name is one pod's: somebody has decided. */
-function succeeded(missed: readonly PodReference[], wish: Pick<Wish, 'pods'>): readonly PodReference[] {
+function succeeded(
+  missed: readonly PodReference[],
+  wish: Pick<DesiredObjects, 'pods'>,
+): readonly PodReference[] {
   const names = new Set([...wish.pods.values()].map(({ reference }) => nameOf(reference)));
   return missed.filter((pod) => pod.name !== '' && names.has(nameOf(pod)));
 }

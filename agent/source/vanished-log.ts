@@ -4,11 +4,11 @@ import type { PodUid } from '../../plugins/volume.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { HeldPods } from './vanished-hold.ts';
 import { createVanishedTally } from './vanished-tally.ts';
-import type { Wish } from './desired-objects.ts';
+import type { DesiredObjects } from './desired-objects.ts';
 
 export interface VanishedLog {
   /** The wish as it is now, and who is held by it. */
-  note(wish: Pick<Wish, 'pods'>, held: HeldPods): void;
+  note(wish: Pick<DesiredObjects, 'pods'>, held: HeldPods): void;
 }
 
 export function createVanishedLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishedLog {

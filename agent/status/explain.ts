@@ -9,7 +9,7 @@ import {
   reasonSentence,
   replacedSentence,
   vanishedSentence,
-  vanishingSentence,
+  massRemovalSentence,
 } from './sentence.ts';
 import type { PodStatus, PodVolumeStatus, StatusDocument } from './status-document.ts';
 import type { Reason, VolumeStatus } from './volume-status.ts';
@@ -214,7 +214,7 @@ function notesOf(
     ...refused.map(({ name, socket, reason }) => {
       return `driver ${name ?? '(no name)'} at ${socket} was refused: ${reason ?? 'no reason given'}`;
     }),
-    ...(isVanishing ? [vanishingSentence(vanishing, status.pods.length)] : []),
+    ...(isVanishing ? [massRemovalSentence(vanishing, status.pods.length)] : []),
     ...(isVanished ? [vanishedSentence(vanished)] : []),
     ...(replaced === null ? [] : [replacedSentence(replaced)]),
     ...status.sources.unknown.filter((one) => origins.has(one)).map((one) => `${one} cannot be read now`),

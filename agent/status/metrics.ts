@@ -16,7 +16,7 @@ import type { NamedReference } from '../../kubernetes/objects/objects.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import { countOverdue } from './status-step.ts';
 import { sickHealth } from './status-condition.ts';
-import type { Wish } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** What the numbers are made of; all of it can be had from AgentView. Secrets are no part of it. */
 export interface MetricsFacts {
@@ -29,7 +29,7 @@ export interface MetricsFacts {
   readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
   /** Names of the drivers that are registered. */
   readonly drivers: readonly string[];
-  readonly wish: Pick<Wish, 'claims' | 'volumes'>;
+  readonly wish: Pick<DesiredObjects, 'claims' | 'volumes'>;
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   /** The host's clock. */
   readonly nowMs: number;

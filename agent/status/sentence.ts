@@ -9,7 +9,7 @@ import type {
   Reason,
   VolumeStatus,
 } from './volume-status.ts';
-import type { ReplacedStatus, VanishedStatus, VanishingStatus } from './status-document.ts';
+import type { ReplacedStatus, VanishedStatus, MassRemovalStatus } from './status-document.ts';
 
 /** `stage failed 3 times (driver-busy) for 41s: …; blocked by …; next try in 12s`. */
 export function reasonSentence(reason: Reason, driver: string | null): string {
@@ -196,7 +196,7 @@ export function lateEffectSentence({ operation, pod, until }: LateEffectStatus):
 }
 
 /** Why pods of which the manifests are gone are still there. */
-export function vanishingSentence({ pods, believedInMs }: VanishingStatus, podsOfNode: number): string {
+export function massRemovalSentence({ pods, believedInMs }: MassRemovalStatus, podsOfNode: number): string {
   return (
     `the manifests of ${pods.length} of ${podsOfNode} pods vanished at once: what is theirs is kept for ` +
     `${spanText(believedInMs)} more, in case that is a mistake, and then taken down unless they are back`

@@ -2,13 +2,13 @@
 import type { HealthStatement, UsageNumbers } from '../../plugins/plugin.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
-import { FOUND_ON_DISK, isMoreThan, type PodReference } from '../../plugins/volume.ts';
+import { RECONSTRUCTED, isMoreThan, type PodReference } from '../../plugins/volume.ts';
 import { isOnTheGround } from '../../reconciler/model/actual-state.ts';
 import type { Sickness } from '../../reconciler/model/sickness.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { QuarantineReason } from '../../reconciler/model/quarantine.ts';
-import { reasonInWish } from '../../reconciler/run/quarantine-control.ts';
+import { desiredQuarantine } from '../../reconciler/run/quarantine-control.ts';
 import { printable } from '../../mount/text/printable.ts';
 import type { VolumeReading } from '../node/statistics-collector.ts';
 import type {
@@ -49,7 +49,7 @@ export function standingQuarantine(
   { spec, actual }: VolumePair,
   desired: DesiredState,
 ): QuarantineReason | undefined {
-  return spec.kind === 'csi' ? reasonInWish(desired, spec.id, actual) : undefined;
+  return spec.kind === 'csi' ? desiredQuarantine(desired, spec.id, actual) : undefined;
 }
 
 export function quarantineOf(
@@ -124,7 +124,7 @@ export function isStranger({ spec, wanted, actual }: VolumePair): boolean {
   // A staging directory tells of the volume handle, but of no PersistentVolume.
   if (isOrphan(spec) || traitsOf(spec).isNameless?.(spec) === true) return true;
   const places = [...actual.publications.values()];
-  return places.length > 0 && places.every(({ spec: { origin } }) => origin === FOUND_ON_DISK);
+  return places.length > 0 && places.every(({ spec: { origin } }) => origin === RECONSTRUCTED);
 }
 
 function shown(text: string): string {

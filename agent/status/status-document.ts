@@ -62,7 +62,7 @@ export interface DriverStatus {
 }
 
 /** Pods that are kept for some seconds although their manifests are gone, because it may be a mistake. */
-export interface VanishingStatus {
+export interface MassRemovalStatus {
   /** Uids. */
   readonly pods: readonly string[];
   readonly since: string;
@@ -152,7 +152,7 @@ export interface StatusDocument {
     /** Sources that cannot be read now; what came from them is kept as it is. */
     readonly unknown: readonly string[];
     /** Too many pods vanished from the manifests at once to be believed; null when that is not so. */
-    readonly vanishing: VanishingStatus | null;
+    readonly vanishing: MassRemovalStatus | null;
     /** The pods whose manifests went while no agent ran, or when the directory was another one; null without any. */
     readonly vanished: VanishedStatus | null;
     /** Null: the manifests are read from the directory that they were always read from. */

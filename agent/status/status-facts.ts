@@ -11,8 +11,8 @@ import type { AgentView } from '../node/agent.ts';
 import type { MetricsFacts } from './metrics.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import type { HeldPods } from '../source/vanished-hold.ts';
-import { vanishingIn, type Wish } from '../source/desired-objects.ts';
-import type { Rejection, ReplacedDirectory, Vanishing } from '../source/objects-source.ts';
+import { massRemovalIn, type DesiredObjects } from '../source/desired-objects.ts';
+import type { Rejection, ReplacedDirectory, MassRemoval } from '../source/objects-source.ts';
 
 /** Everything the agent shows of itself, taken in one turn. All `...Ms` are the host's monotonic clock but `wallMs`. */
 export interface StatusFacts {
@@ -21,11 +21,11 @@ export interface StatusFacts {
   /** All pods of the wish, those without volumes too. */
   readonly pods: readonly PodReference[];
   readonly rejected: readonly Rejection[];
-  readonly vanishing: Vanishing | undefined;
+  readonly massRemoval: MassRemoval | undefined;
   readonly held: HeldPods;
   readonly replaced: ReplacedDirectory | undefined;
   /** For what only the PersistentVolume knows. */
-  readonly persistentVolumes: Wish['volumes'];
+  readonly persistentVolumes: DesiredObjects['volumes'];
   /** Since when a volume has been unresolved for the same reason. */
   readonly unresolvedSinceMs: (unresolved: UnresolvedVolume) => number;
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
@@ -58,7 +58,7 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
     desired: reconciler.desired(),
     pods: [...wish.pods.values()].map(({ reference }) => reference),
     rejected: wish.rejected,
-    vanishing: vanishingIn(wish),
+    massRemoval: massRemovalIn(wish),
     held: manifests.held(),
     replaced: manifests.replaced(),
     persistentVolumes: wish.volumes,

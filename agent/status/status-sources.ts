@@ -1,9 +1,9 @@
 /** What is wrong with the sources of the wish, as the status has it. Pure. */
 import { printable } from '../../mount/text/printable.ts';
-import type { ReplacedStatus, StatusDocument, VanishedStatus, VanishingStatus } from './status-document.ts';
+import type { ReplacedStatus, StatusDocument, VanishedStatus, MassRemovalStatus } from './status-document.ts';
 import type { StatusFacts } from './status-facts.ts';
 
-type SourceFacts = Pick<StatusFacts, 'rejected' | 'desired' | 'vanishing' | 'held' | 'replaced' | 'nowMs'>;
+type SourceFacts = Pick<StatusFacts, 'rejected' | 'desired' | 'massRemoval' | 'held' | 'replaced' | 'nowMs'>;
 
 const TEXT_BYTES_MAX = 1_024;
 
@@ -21,7 +21,7 @@ export function sourcesOf(
   return {
     rejected,
     unknown: [...facts.desired.unknownOrigins].map(shown).sort(),
-    vanishing: vanishingOf(facts, when),
+    vanishing: massRemovalStatus(facts, when),
     vanished: vanishedOf(facts, when),
     replaced: replacedOf(facts, when),
   };
@@ -47,12 +47,12 @@ function replacedOf({ replaced }: SourceFacts, when: (monotonicMs: number) => st
   return { directory: shown(directory), was: shown(was), is: shown(is), sight, since: when(sinceMs) };
 }
 
-function vanishingOf(
-  { vanishing, nowMs }: SourceFacts,
+function massRemovalStatus(
+  { massRemoval, nowMs }: SourceFacts,
   when: (monotonicMs: number) => string,
-): VanishingStatus | null {
-  if (vanishing === undefined) return null;
-  const { pods, sinceMs, untilMs } = vanishing;
+): MassRemovalStatus | null {
+  if (massRemoval === undefined) return null;
+  const { pods, sinceMs, untilMs } = massRemoval;
   return {
     pods: [...pods].map(shown).sort(),
     since: when(sinceMs),

@@ -3,7 +3,7 @@ import { controllerCapabilityNames, nodeCapabilityNames } from '../../plugins/cs
 import type { Failure } from '../../mount/failure.ts';
 import type { DriverInstance, RefusedDriver } from '../../plugins/csi/driver/driver.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
-import { FOUND_ON_DISK, pluginOf, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import { RECONSTRUCTED, pluginOf, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import type { Presence } from '../../reconciler/model/actual-state.ts';
 import type { UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
@@ -158,7 +158,7 @@ function createBuilder(view: StatusFacts, layout: Layout): Builder {
       readOnly: standingPlace(one).readOnly,
       path: shown(layout.target(actual === undefined ? volume.spec : standingSpec(volume), spec)),
       supplementalGid: supplementalGid(volume.spec),
-      origin: spec.origin === FOUND_ON_DISK ? null : shown(spec.origin),
+      origin: spec.origin === RECONSTRUCTED ? null : shown(spec.origin),
       reason: state === 'mounted' && obstacle?.publication === undefined ? null : reasonOf(obstacle),
     };
   }

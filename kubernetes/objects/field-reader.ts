@@ -1,4 +1,4 @@
-/** A place in a document while it is read: knows its name, so that a refusal says where and what would be right. */
+/** Reads one field of a document: it knows the name, so that a refusal says where and what would be right. */
 import { printable } from '../../mount/text/printable.ts';
 
 /** What is wrong at one place, in words for people. */
@@ -29,7 +29,7 @@ export function quoted(text: string): string {
  * Reading never throws and never stops: each method answers a value of its type, and a place that does not hold one
  * leaves a problem behind. `null` is the same as absent, as in Kubernetes; unknown fields are ignored.
  */
-export class Place {
+export class FieldReader {
   readonly field: string;
   readonly #value: unknown;
   readonly #problems: Problem[];
@@ -48,8 +48,8 @@ export class Place {
   }
 
   /** The same place, of which no value may be shown. */
-  hide(): Place {
-    return new Place(this.#value, this.field, this.#problems, true);
+  hide(): FieldReader {
+    return new FieldReader(this.#value, this.field, this.#problems, true);
   }
 
   refuse(message: string): void {
@@ -69,26 +69,26 @@ export class Place {
   }
 
   /** The child under a key; absent when this place is absent. */
-  key(name: string): Place {
+  key(name: string): FieldReader {
     const mapping = this.#mapping();
     const value = mapping !== undefined && Object.hasOwn(mapping, name) ? mapping[name] : undefined;
-    return new Place(value, fieldBelow(this.field, name), this.#problems, this.#hidden);
+    return new FieldReader(value, fieldBelow(this.field, name), this.#problems, this.#hidden);
   }
 
   /** All children of a mapping, in the document's order. */
-  entries(): readonly (readonly [string, Place])[] {
+  entries(): readonly (readonly [string, FieldReader])[] {
     const mapping = this.#mapping();
     return mapping === undefined ? [] : Object.keys(mapping).map((key) => [key, this.key(key)] as const);
   }
 
-  list(): readonly Place[] {
+  list(): readonly FieldReader[] {
     if (this.#value === undefined) return [];
     if (!Array.isArray(this.#value)) {
       this.#expected('a list');
       return [];
     }
     return this.#value.map(
-      (one: unknown, index) => new Place(one, `${this.field}[${index}]`, this.#problems, this.#hidden),
+      (one: unknown, index) => new FieldReader(one, `${this.field}[${index}]`, this.#problems, this.#hidden),
     );
   }
 

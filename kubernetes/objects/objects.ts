@@ -227,7 +227,7 @@ export interface ConfigMap {
 }
 
 /** Any object of the wish, without its stamp. */
-export type WishObject =
+export type ApiObject =
   | Pod
   | PersistentVolume
   | PersistentVolumeClaim
@@ -252,7 +252,7 @@ export const API_VERSIONS = {
   VolumeAttachment: ['storage.k8s.io/v1'],
   Secret: ['v1'],
   ConfigMap: ['v1'],
-} as const satisfies Record<WishObject['kind'], readonly string[]>;
+} as const satisfies Record<ApiObject['kind'], readonly string[]>;
 
 /** `namespace/name`. */
 export function objectKey(reference: NamedReference): ObjectKey {
@@ -260,12 +260,12 @@ export function objectKey(reference: NamedReference): ObjectKey {
 }
 
 /** Kind and key: what makes two objects the same one. For people too: `Pod default/web`. */
-export function identityOf(object: WishObject): string {
+export function identityOf(object: ApiObject): string {
   return `${object.kind} ${keyOf(object)}`;
 }
 
 /** The key under which the wish holds the object, among those of its kind. */
-export function keyOf(object: WishObject): ObjectKey {
+export function keyOf(object: ApiObject): ObjectKey {
   if (object.kind === 'Pod') return objectKey(object.reference);
   return 'namespace' in object ? objectKey(object) : object.name;
 }

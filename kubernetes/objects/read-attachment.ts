@@ -2,7 +2,7 @@
 import { readMetadata } from './read-metadata.ts';
 import { DRIVER_NAME, OBJECT_NAME } from './object-name.ts';
 import type { ObjectKey, VolumeAttachment } from './objects.ts';
-import { Place } from './field-reader.ts';
+import { FieldReader } from './field-reader.ts';
 
 /** What a VolumeAttachment is about, as far as it can be read. */
 export interface AttachmentSubject {
@@ -10,11 +10,11 @@ export interface AttachmentSubject {
   readonly nodeName: string | undefined;
 }
 
-/** What is wrong with it is left in the place's problems. A status without `attached` says neither, and is refused. */
-export function readVolumeAttachment(place: Place): VolumeAttachment {
-  const { name, uid, deleted } = readMetadata(place);
-  const spec = place.key('spec');
-  const status = place.key('status');
+/** What is wrong with it is left in the reader's problems. A status without `attached` says neither, and is refused. */
+export function readVolumeAttachment(reader: FieldReader): VolumeAttachment {
+  const { name, uid, deleted } = readMetadata(reader);
+  const spec = reader.key('spec');
+  const status = reader.key('status');
   return {
     kind: 'VolumeAttachment',
     name,
@@ -30,7 +30,7 @@ export function readVolumeAttachment(place: Place): VolumeAttachment {
 
 /** Of one whose other fields may be wrong. */
 export function attachmentSubject(value: unknown): AttachmentSubject {
-  const spec = new Place(value, '', []).key('spec');
+  const spec = new FieldReader(value, '', []).key('spec');
   return {
     volumeName: spec
       .key('source')
@@ -40,7 +40,7 @@ export function attachmentSubject(value: unknown): AttachmentSubject {
   };
 }
 
-function readVolumeName(source: Place): string {
+function readVolumeName(source: FieldReader): string {
   const volumeName = source.key('persistentVolumeName');
   const inline = source.key('inlineVolumeSpec');
   if (!inline.present) return volumeName.requiredText(...OBJECT_NAME);
@@ -48,13 +48,13 @@ function readVolumeName(source: Place): string {
   return '';
 }
 
-function readAttached(status: Place): boolean | undefined {
+function readAttached(status: FieldReader): boolean | undefined {
   if (!status.present) return undefined;
   const attached = status.key('attached');
   if (!attached.present) attached.refuse('is missing; expected true or false, or no status at all');
   return attached.flag(false);
 }
 
-function readError(error: Place): string | undefined {
+function readError(error: FieldReader): string | undefined {
   return error.present ? (error.key('message').text() ?? 'no message') : undefined;
 }

@@ -4,7 +4,7 @@ import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { readMetadata } from './read-metadata.ts';
 import { CONTENT_KEY, OBJECT_NAME } from './object-name.ts';
 import type { ConfigMap, ContentItem, ContentSource, Secret } from './objects.ts';
-import type { Place } from './field-reader.ts';
+import type { FieldReader } from './field-reader.ts';
 
 const MODE_MAX = 0o777;
 const DEFAULT_MODE = 0o644;
@@ -12,18 +12,18 @@ const RIGHT_MODE = 'permission bits from 0 to 0777 (octal in YAML, 511 at most i
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** `stringData` is merged over `data`, as by the API server. No value is ever part of a problem. */
-export function readSecret(place: Place): Secret {
-  const { namespace, name } = readMetadata(place);
-  const data = readData(place.key('data').hide(), fromBase64);
-  for (const [key, content] of readData(place.key('stringData').hide(), fromText)) data.set(key, content);
+export function readSecret(reader: FieldReader): Secret {
+  const { namespace, name } = readMetadata(reader);
+  const data = readData(reader.key('data').hide(), fromBase64);
+  for (const [key, content] of readData(reader.key('stringData').hide(), fromText)) data.set(key, content);
   return { kind: 'Secret', namespace, name, data: new Sensitive(data) };
 }
 
 /** A ConfigMap; a key may not be in both data and binaryData, as in Kubernetes. */
-export function readConfigMap(place: Place): ConfigMap {
-  const { namespace, name } = readMetadata(place);
-  const data = readData(place.key('data'), fromText);
-  const binary = place.key('binaryData');
+export function readConfigMap(reader: FieldReader): ConfigMap {
+  const { namespace, name } = readMetadata(reader);
+  const data = readData(reader.key('data'), fromText);
+  const binary = reader.key('binaryData');
   for (const [key, content] of readData(binary, fromBase64)) {
     if (data.has(key)) binary.key(key).refuse('this key is in data too');
     data.set(key, content);
@@ -31,10 +31,10 @@ export function readConfigMap(place: Place): ConfigMap {
   return { kind: 'ConfigMap', namespace, name, data };
 }
 
-function readData(place: Place, decode: (value: Place) => Uint8Array): Map<string, Uint8Array> {
+function readData(reader: FieldReader, decode: (value: FieldReader) => Uint8Array): Map<string, Uint8Array> {
   const [keeps, right] = CONTENT_KEY;
   const data = new Map<string, Uint8Array>();
-  for (const [key, value] of place.entries()) {
+  for (const [key, value] of reader.entries()) {
     if (keeps(key)) data.set(key, decode(value));
     else value.refuse(`expected ${right}`);
   }
@@ -42,11 +42,11 @@ function readData(place: Place, decode: (value: Place) => Uint8Array): Map<strin
 }
 
 /** An absent value is empty content. */
-function fromText(value: Place): Uint8Array {
+function fromText(value: FieldReader): Uint8Array {
   return Buffer.from(value.text() ?? '', 'utf8');
 }
 
-function fromBase64(value: Place): Uint8Array {
+function fromBase64(value: FieldReader): Uint8Array {
   const text = (value.text() ?? '').replace(/[\r\n]/g, '');
   if (BASE64.test(text)) return Buffer.from(text, 'base64');
   value.refuse('expected base64 with its padding');
@@ -54,7 +54,11 @@ function fromBase64(value: Place): Uint8Array {
 }
 
 /** The secret or configMap source of a pod's volume; `name` is the field that holds the object's name. */
-export function readContentSource(kind: ContentSource['kind'], name: Place, source: Place): ContentSource {
+export function readContentSource(
+  kind: ContentSource['kind'],
+  name: FieldReader,
+  source: FieldReader,
+): ContentSource {
   const items = source.key('items');
   return {
     kind,
@@ -65,7 +69,7 @@ export function readContentSource(kind: ContentSource['kind'], name: Place, sour
   };
 }
 
-function readItems(items: Place): readonly ContentItem[] | undefined {
+function readItems(items: FieldReader): readonly ContentItem[] | undefined {
   const read = items.list().map((item) => ({
     key: item.key('key').requiredText(...CONTENT_KEY),
     path: item.key('path').requiredText(isContentPath, RIGHT_PATH),

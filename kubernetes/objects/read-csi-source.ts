@@ -2,13 +2,13 @@
 import { VOLUME_HANDLE_BYTES_MAX } from '../../plugins/volume.ts';
 import { DRIVER_NAME, LABEL_NAME, OBJECT_NAME } from './object-name.ts';
 import type { CsiSource, InlineSource, NamedReference } from './objects.ts';
-import type { Place } from './field-reader.ts';
+import type { FieldReader } from './field-reader.ts';
 
 const CONTROL = /\p{Cc}/u;
 const FS_TYPE = /^[a-z0-9][a-z0-9._-]{0,31}$/i;
 
 /** spec.csi of a PersistentVolume. */
-export function readCsiSource(csi: Place): CsiSource {
+export function readCsiSource(csi: FieldReader): CsiSource {
   return {
     kind: 'csi',
     driver: csi.key('driver').requiredText(...DRIVER_NAME),
@@ -29,7 +29,7 @@ export function readCsiSource(csi: Place): CsiSource {
 }
 
 /** `csi` of a pod's volume: it has no handle of its own, and its secret is one of the pod's namespace. */
-export function readInlineSource(csi: Place): InlineSource {
+export function readInlineSource(csi: FieldReader): InlineSource {
   const secret = csi.key('nodePublishSecretRef');
   return {
     kind: 'csi-inline',
@@ -41,20 +41,20 @@ export function readInlineSource(csi: Place): InlineSource {
   };
 }
 
-function readFsType(place: Place): string {
-  return place.text((text) => text === '' || FS_TYPE.test(text), 'a file system, such as ext4') ?? '';
+function readFsType(reader: FieldReader): string {
+  return reader.text((text) => text === '' || FS_TYPE.test(text), 'a file system, such as ext4') ?? '';
 }
 
 /** Never shown: people put there what belongs into a secret. */
-function readAttributes(place: Place): Readonly<Record<string, string>> {
-  const entries = place.hide().entries();
+function readAttributes(reader: FieldReader): Readonly<Record<string, string>> {
+  const entries = reader.hide().entries();
   return Object.fromEntries(entries.map(([key, value]) => [key, value.requiredText(() => true, 'a string')]));
 }
 
-function readSecretReference(place: Place): NamedReference | undefined {
-  if (!place.present) return undefined;
+function readSecretReference(reader: FieldReader): NamedReference | undefined {
+  if (!reader.present) return undefined;
   return {
-    namespace: place.key('namespace').requiredText(...LABEL_NAME),
-    name: place.key('name').requiredText(...OBJECT_NAME),
+    namespace: reader.key('namespace').requiredText(...LABEL_NAME),
+    name: reader.key('name').requiredText(...OBJECT_NAME),
   };
 }

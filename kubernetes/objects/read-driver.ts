@@ -3,7 +3,7 @@ import type { FsGroupPolicy } from '../../plugins/volume.ts';
 import { readMetadata } from './read-metadata.ts';
 import { DRIVER_NAME } from './object-name.ts';
 import type { CsiDriver, LifecycleMode, TokenRequest } from './objects.ts';
-import { type Place, quoted } from './field-reader.ts';
+import { type FieldReader, quoted } from './field-reader.ts';
 
 const FS_GROUP_POLICIES: readonly FsGroupPolicy[] = ['ReadWriteOnceWithFSType', 'File', 'None'];
 const LIFECYCLE_MODES: readonly LifecycleMode[] = ['Persistent', 'Ephemeral'];
@@ -11,9 +11,9 @@ const TOKEN_SECONDS_MIN = 600;
 const TOKEN_SECONDS_MAX = 2 ** 32;
 
 /** Defaults as the API server sets them: attach is required unless the driver says otherwise. */
-export function readCsiDriver(place: Place): CsiDriver {
-  const { name } = readMetadata(place, DRIVER_NAME);
-  const spec = place.key('spec');
+export function readCsiDriver(reader: FieldReader): CsiDriver {
+  const { name } = readMetadata(reader, DRIVER_NAME);
+  const spec = reader.key('spec');
   const modes = spec.key('volumeLifecycleModes').list();
   return {
     kind: 'CSIDriver',
@@ -33,9 +33,9 @@ export function readCsiDriver(place: Place): CsiDriver {
 }
 
 /** The audience is the key under which the driver finds its token: each at most once. */
-function readTokenRequests(place: Place): readonly TokenRequest[] {
+function readTokenRequests(reader: FieldReader): readonly TokenRequest[] {
   const audiences = new Set<string>();
-  return place.list().map((one) => {
+  return reader.list().map((one) => {
     const audience = one.key('audience').text() ?? '';
     if (audiences.has(audience))
       one.key('audience').refuse(`${quoted(audience)} is the audience of an earlier request`);

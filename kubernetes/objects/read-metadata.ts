@@ -1,7 +1,7 @@
 /** The metadata of every object: who it is. */
-import { type NamedReference, objectKey, type WishObject } from './objects.ts';
+import { type NamedReference, objectKey, type ApiObject } from './objects.ts';
 import { DRIVER_NAME, LABEL_NAME, type NameRule, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
-import { Place, type Problem } from './field-reader.ts';
+import { FieldReader, type Problem } from './field-reader.ts';
 
 /** Metadata as read; `deleted` says that deletion has been asked for. */
 export interface Metadata extends NamedReference {
@@ -13,8 +13,8 @@ export interface Metadata extends NamedReference {
 }
 
 /** The namespace is `default` where none is given, as for kubectl. */
-export function readMetadata(place: Place, nameRule: NameRule = OBJECT_NAME): Metadata {
-  const metadata = place.key('metadata');
+export function readMetadata(reader: FieldReader, nameRule: NameRule = OBJECT_NAME): Metadata {
+  const metadata = reader.key('metadata');
   return {
     name: metadata.key('name').requiredText(...nameRule),
     namespace: readNamespace(metadata),
@@ -29,7 +29,7 @@ export function readMetadata(place: Place, nameRule: NameRule = OBJECT_NAME): Me
 }
 
 /** Kubernetes: at most one owner controls an object, and only that one counts (`IsControlledBy`). */
-function readOwner(references: Place): string | undefined {
+function readOwner(references: FieldReader): string | undefined {
   for (const reference of references.list()) {
     const controls = reference.key('controller').flag(false);
     if (!controls || reference.key('kind').text() !== 'Pod') continue;
@@ -39,17 +39,17 @@ function readOwner(references: Place): string | undefined {
 }
 
 /** One annotation, by its whole name. */
-export function annotation(place: Place, name: string): Place {
-  return place.key('metadata').key('annotations').key(name);
+export function annotation(reader: FieldReader, name: string): FieldReader {
+  return reader.key('metadata').key('annotations').key(name);
 }
 
-function readNamespace(metadata: Place): string {
+function readNamespace(metadata: FieldReader): string {
   return (
     metadata.key('namespace').text((text) => text === '' || LABEL_NAME[0](text), LABEL_NAME[1]) || 'default'
   );
 }
 
-const CLUSTER_WIDE: ReadonlySet<WishObject['kind']> = new Set([
+const CLUSTER_WIDE: ReadonlySet<ApiObject['kind']> = new Set([
   'PersistentVolume',
   'StorageClass',
   'CSIDriver',
@@ -64,9 +64,9 @@ export interface Identity extends NamedReference {
 }
 
 /** The identity alone, of an object whose other fields may be wrong; undefined when it cannot be read. */
-export function identify(kind: WishObject['kind'], value: unknown): Identity | undefined {
+export function identify(kind: ApiObject['kind'], value: unknown): Identity | undefined {
   const problems: Problem[] = [];
-  const metadata = new Place(value, '', problems).key('metadata');
+  const metadata = new FieldReader(value, '', problems).key('metadata');
   const name = metadata.key('name').requiredText((text) => text !== '', 'a name');
   const namespace = readNamespace(metadata);
   if (problems.length > 0 || !(OBJECT_NAME[0](name) || DRIVER_NAME[0](name))) return undefined;

@@ -1,11 +1,11 @@
 /** PersistentVolume.spec.nodeAffinity: from which nodes the volume can be reached. */
 import type { TopologyRule } from '../../plugins/volume.ts';
-import type { Place } from './field-reader.ts';
+import type { FieldReader } from './field-reader.ts';
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'] as const;
 
 /** `required`: any of its nodeSelectorTerms, each with all of its rules; undefined when it is not written. */
-export function readNodeAffinity(required: Place): readonly (readonly TopologyRule[])[] | undefined {
+export function readNodeAffinity(required: FieldReader): readonly (readonly TopologyRule[])[] | undefined {
   if (!required.present) return undefined;
   const terms = required.key('nodeSelectorTerms');
   const read = terms
@@ -18,11 +18,11 @@ export function readNodeAffinity(required: Place): readonly (readonly TopologyRu
   return read;
 }
 
-function readRule(place: Place): TopologyRule {
-  const values = place.key('values').list();
+function readRule(reader: FieldReader): TopologyRule {
+  const values = reader.key('values').list();
   return {
-    key: place.key('key').requiredText((text) => text !== '', 'the key of a topology, such as a zone'),
-    operator: place.key('operator').oneOf(OPERATORS, 'In'),
+    key: reader.key('key').requiredText((text) => text !== '', 'the key of a topology, such as a zone'),
+    operator: reader.key('operator').oneOf(OPERATORS, 'In'),
     values: values.map((one) => one.requiredText(() => true, 'a string')),
   };
 }

@@ -7,8 +7,8 @@ import { readConfigMap, readSecret } from './read-content.ts';
 import { type AttachmentSubject, attachmentSubject, readVolumeAttachment } from './read-attachment.ts';
 import { identify, readMetadata } from './read-metadata.ts';
 import { readCsiDriver } from './read-driver.ts';
-import { API_VERSIONS, type Node, type WishObject } from './objects.ts';
-import { Place, type Problem } from './field-reader.ts';
+import { API_VERSIONS, type Node, type ApiObject } from './objects.ts';
+import { FieldReader, type Problem } from './field-reader.ts';
 import { derivePodUid, readPod } from './read-pod.ts';
 import { readClaim, readPersistentVolume } from './read-volume.ts';
 
@@ -24,7 +24,7 @@ export interface Subject {
 
 /** What became of one document. */
 export type ShapeReading =
-  | { readonly kind: 'object'; readonly object: WishObject }
+  | { readonly kind: 'object'; readonly object: ApiObject }
   /** A whole object of the Kubernetes API that is not ours to read. */
   | { readonly kind: 'ignored'; readonly message: string }
   | {
@@ -33,13 +33,13 @@ export type ShapeReading =
       readonly problems: readonly Problem[];
     };
 
-type Reader = (place: Place, origin: string) => WishObject;
+type Reader = (reader: FieldReader, origin: string) => ApiObject;
 
-const READERS: Readonly<Record<WishObject['kind'], Reader>> = {
+const READERS: Readonly<Record<ApiObject['kind'], Reader>> = {
   Pod: readPod,
   PersistentVolume: readPersistentVolume,
   PersistentVolumeClaim: readClaim,
-  StorageClass: (place) => ({ kind: 'StorageClass', name: readMetadata(place).name }),
+  StorageClass: (reader) => ({ kind: 'StorageClass', name: readMetadata(reader).name }),
   CSIDriver: readCsiDriver,
   Node: readNode,
   VolumeAttachment: readVolumeAttachment,
@@ -62,22 +62,22 @@ export function readObject(
 ): ShapeReading {
   const problems: Problem[] = [...known];
   // A document that is only a text may be anything, a secret too.
-  const place = new Place(value, field, problems, typeof value !== 'object');
-  const kind = place
+  const reader = new FieldReader(value, field, problems, typeof value !== 'object');
+  const kind = reader
     .key('kind')
     .requiredText((text) => KIND.test(text), 'the kind of an object, such as Pod');
   const rightVersion = 'the version of an API, such as v1';
-  const apiVersion = place.key('apiVersion').requiredText((text) => API_VERSION.test(text), rightVersion);
+  const apiVersion = reader.key('apiVersion').requiredText((text) => API_VERSION.test(text), rightVersion);
   if (!isOurs(kind)) {
     if (kind.endsWith('List'))
-      place.key('kind').refuse(`"${kind}" is not read here; write its items as documents`);
+      reader.key('kind').refuse(`"${kind}" is not read here; write its items as documents`);
     if (problems.length === 0 && isNamed(value))
       return { kind: 'ignored', message: ignored(apiVersion, kind) };
-    place
+    reader
       .key('metadata')
       .key('name')
       .requiredText(() => true, 'a name');
-    if (problems.length === 0) place.key('kind').refuse(`"${kind}" cannot be read from here`);
+    if (problems.length === 0) reader.key('kind').refuse(`"${kind}" cannot be read from here`);
     return { kind: 'refused', subject: undefined, problems };
   }
   const versions: readonly string[] = API_VERSIONS[kind];
@@ -85,20 +85,20 @@ export function readObject(
     if (apiVersion.includes('/') && problems.length === 0 && isNamed(value)) {
       return { kind: 'ignored', message: ignored(apiVersion, kind) };
     }
-    place.key('apiVersion').refuse(`${place.key('apiVersion').shown()} is not ${versions.join(' or ')}`);
+    reader.key('apiVersion').refuse(`${reader.key('apiVersion').shown()} is not ${versions.join(' or ')}`);
   }
-  const object = READERS[kind](place, origin);
+  const object = READERS[kind](reader, origin);
   if (problems.length === 0) return { kind: 'object', object };
   return { kind: 'refused', subject: subjectOf(kind, value, origin), problems };
 }
 
-function isOurs(kind: string): kind is WishObject['kind'] {
+function isOurs(kind: string): kind is ApiObject['kind'] {
   return Object.hasOwn(READERS, kind);
 }
 
 function isNamed(value: unknown): boolean {
   const problems: Problem[] = [];
-  const name = new Place(value, '', problems).key('metadata').key('name').text();
+  const name = new FieldReader(value, '', problems).key('metadata').key('name').text();
   return name !== undefined && name !== '' && problems.length === 0;
 }
 
@@ -110,15 +110,15 @@ function ignored(apiVersion: string, kind: string): string {
  * A pod counts as readable only when its spec has begun: a file cut short in the middle of a name must not be taken
  * for another pod.
  */
-function subjectOf(kind: WishObject['kind'], value: unknown, origin: string): Subject | undefined {
+function subjectOf(kind: ApiObject['kind'], value: unknown, origin: string): Subject | undefined {
   const identity = identify(kind, value);
   if (identity === undefined) return undefined;
   if (kind === 'VolumeAttachment')
     return { identity: identity.text, pod: undefined, attachment: attachmentSubject(value) };
   if (kind !== 'Pod') return { identity: identity.text, pod: undefined };
-  const place = new Place(value, '', []);
-  if (!place.key('spec').present) return undefined;
-  const given = place.key('metadata').key('uid');
+  const reader = new FieldReader(value, '', []);
+  if (!reader.key('spec').present) return undefined;
+  const given = reader.key('metadata').key('uid');
   const uid = given.present ? parsePodUid(given.text() ?? '') : derivePodUid(origin, identity);
   return uid === undefined ? undefined : { identity: identity.text, pod: uid };
 }
@@ -127,9 +127,9 @@ function subjectOf(kind: WishObject['kind'], value: unknown, origin: string): Su
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 /** Whatever the value and effect of the taint are, its key says it. */
-function readNode(place: Place): Node {
-  const { name } = readMetadata(place);
-  const taints = place.key('spec').key('taints').list();
+function readNode(reader: FieldReader): Node {
+  const { name } = readMetadata(reader);
+  const taints = reader.key('spec').key('taints').list();
   const outOfService = taints.some((taint) => taint.key('key').text() === OUT_OF_SERVICE);
   return { kind: 'Node', name, outOfService };
 }

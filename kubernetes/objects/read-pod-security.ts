@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FsGroup } from '../../plugins/volume.ts';
 import type { PodSeLinux } from './objects.ts';
-import type { Place } from './field-reader.ts';
+import type { FieldReader } from './field-reader.ts';
 
 const GROUP_ID_MAX = 2 ** 31 - 1;
 const CHANGE_POLICIES: readonly FsGroup['changePolicy'][] = ['Always', 'OnRootMismatch'];
@@ -19,7 +19,7 @@ export function isGroupId(value: number): boolean {
 }
 
 /** `spec.securityContext.fsGroup` and its policy, which is Always when it is not written. */
-export function readFsGroup(spec: Place): FsGroup | undefined {
+export function readFsGroup(spec: FieldReader): FsGroup | undefined {
   const context = spec.key('securityContext');
   const gid = context.key('fsGroup').integer(0, GROUP_ID_MAX, GROUP_ID);
   const changePolicy = context.key('fsGroupChangePolicy').oneOf(CHANGE_POLICIES, 'Always');
@@ -31,7 +31,10 @@ export function readFsGroup(spec: Place): FsGroup | undefined {
  * Undefined when none is written, when two containers differ (then no mount can be labelled for both), and when the pod
  * asks for its files to be relabelled one by one instead (`seLinuxChangePolicy: Recursive`).
  */
-export function readPodSeLinux(spec: Place, containers: readonly Place[]): PodSeLinux | undefined {
+export function readPodSeLinux(
+  spec: FieldReader,
+  containers: readonly FieldReader[],
+): PodSeLinux | undefined {
   const context = spec.key('securityContext');
   const ofPod = readLabel(context.key('seLinuxOptions'));
   const own = containers.map((container) =>
@@ -47,10 +50,10 @@ export function readPodSeLinux(spec: Place, containers: readonly Place[]): PodSe
 }
 
 /** An empty part is one that is not written. */
-function readLabel(place: Place): PodSeLinux | undefined {
-  if (!place.present) return undefined;
+function readLabel(reader: FieldReader): PodSeLinux | undefined {
+  if (!reader.present) return undefined;
   const part = (key: string, rule: RegExp, right: string): string | undefined =>
-    place.key(key).text((text) => rule.test(text), right) || undefined;
+    reader.key(key).text((text) => rule.test(text), right) || undefined;
   const label: PodSeLinux = {
     user: part('user', SE_LINUX_WORD, 'an SELinux user, such as system_u'),
     role: part('role', SE_LINUX_WORD, 'an SELinux role, such as system_r'),

@@ -7,7 +7,7 @@ import { readInlineSource } from './read-csi-source.ts';
 import { readMetadata } from './read-metadata.ts';
 import { LABEL_NAME, OBJECT_NAME } from './object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
-import { type Place, quoted } from './field-reader.ts';
+import { type FieldReader, quoted } from './field-reader.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
 import { parseQuantityBytes } from './quantity.ts';
 
@@ -37,10 +37,10 @@ export function derivePodUid(origin: string, pod: NamedReference): PodUid | unde
   );
 }
 
-/** A pod; what is wrong with it is left in the place's problems. `origin` is the manifest file's name. */
-export function readPod(place: Place, origin: string): Pod {
-  const { name, namespace, uid } = readMetadata(place);
-  const spec = place.key('spec');
+/** A pod; what is wrong with it is left in the reader's problems. `origin` is the manifest file's name. */
+export function readPod(reader: FieldReader, origin: string): Pod {
+  const { name, namespace, uid } = readMetadata(reader);
+  const spec = reader.key('spec');
   const account = spec.key('serviceAccountName').present ? 'serviceAccountName' : 'serviceAccount';
   const serviceAccount = spec
     .key(account)
@@ -63,7 +63,7 @@ export function readPod(place: Place, origin: string): Pod {
 }
 
 /** Of all three kinds: each may mount. */
-function readContainers(spec: Place): readonly Place[] {
+function readContainers(spec: FieldReader): readonly FieldReader[] {
   const containers = spec.key('containers').list();
   if (containers.length === 0)
     spec.key('containers').refuse('is missing or empty; expected at least one container');
@@ -75,47 +75,47 @@ function readContainers(spec: Place): readonly Place[] {
 const DEVICE_SOURCES: ReadonlySet<PodVolumeSource['kind']> = new Set(['claim', 'own-claim', 'unsupported']);
 
 /** The volumes that a container mounts; the others are ignored (KV-A3), whatever they are. */
-function readVolumes(spec: Place, containers: readonly Place[]): readonly PodVolume[] {
+function readVolumes(spec: FieldReader, containers: readonly FieldReader[]): readonly PodVolume[] {
   const uses = readUses(containers);
   const volumes: PodVolume[] = [];
   const names = new Set<string>();
-  for (const place of spec.key('volumes').list()) {
-    const name = place.key('name').requiredText(...LABEL_NAME);
+  for (const reader of spec.key('volumes').list()) {
+    const name = reader.key('name').requiredText(...LABEL_NAME);
     if (names.has(name) && name !== '')
-      place.key('name').refuse(`${quoted(name)} is the name of an earlier volume`);
+      reader.key('name').refuse(`${quoted(name)} is the name of an earlier volume`);
     names.add(name);
     const used = uses.get(name);
     if (used === undefined) continue;
-    const source = readSource(place);
+    const source = readSource(reader);
     if (used.block && !DEVICE_SOURCES.has(source.kind))
-      used.place.refuse(`${quoted(name)} is not a claim, and only claims can be used as devices`);
+      used.reader.refuse(`${quoted(name)} is not a claim, and only claims can be used as devices`);
     volumes.push({ name, block: used.block, source });
   }
-  for (const [name, { place }] of uses) {
-    if (!names.has(name)) place.refuse(`${quoted(name)} is not the name of a volume in spec.volumes`);
+  for (const [name, { reader }] of uses) {
+    if (!names.has(name)) reader.refuse(`${quoted(name)} is not the name of a volume in spec.volumes`);
   }
   return volumes;
 }
 
 interface Use {
-  readonly place: Place;
+  readonly reader: FieldReader;
   readonly block: boolean;
 }
 
-function readUses(containers: readonly Place[]): ReadonlyMap<string, Use> {
+function readUses(containers: readonly FieldReader[]): ReadonlyMap<string, Use> {
   const uses = new Map<string, Use>();
   for (const container of containers) {
     container.key('name').requiredText(...LABEL_NAME);
     for (const key of ['volumeMounts', 'volumeDevices'] as const) {
       for (const mount of container.key(key).list()) {
-        const place = mount.key('name');
-        const name = place.requiredText(...LABEL_NAME);
+        const reader = mount.key('name');
+        const name = reader.requiredText(...LABEL_NAME);
         const block = key === 'volumeDevices';
         if (name === '') continue;
         const before = uses.get(name);
         if (before !== undefined && before.block !== block)
-          place.refuse(`${quoted(name)} is in volumeMounts and in volumeDevices; it is files or a device`);
-        uses.set(name, { place, block });
+          reader.refuse(`${quoted(name)} is in volumeMounts and in volumeDevices; it is files or a device`);
+        uses.set(name, { reader, block });
       }
     }
   }
@@ -149,7 +149,7 @@ const UNSUPPORTED: readonly string[] = [
   'vsphereVolume',
 ];
 
-const SUPPORTED: Readonly<Record<string, (source: Place) => PodVolumeSource>> = {
+const SUPPORTED: Readonly<Record<string, (source: FieldReader) => PodVolumeSource>> = {
   persistentVolumeClaim: (source) => ({
     kind: 'claim',
     claimName: source.key('claimName').requiredText(...OBJECT_NAME),
@@ -167,7 +167,7 @@ const SUPPORTED: Readonly<Record<string, (source: Place) => PodVolumeSource>> = 
   configMap: (source) => readContentSource('config-map', source.key('name'), source),
 };
 
-function readSource(volume: Place): PodVolumeSource {
+function readSource(volume: FieldReader): PodVolumeSource {
   const known = [...Object.keys(SUPPORTED), ...UNSUPPORTED].filter((one) => volume.key(one).present);
   const [what] = known;
   if (known.length > 1) volume.refuse(`has more than one source: ${known.join(', ')}`);
@@ -177,7 +177,7 @@ function readSource(volume: Place): PodVolumeSource {
 }
 
 /** A source that Kubernetes has not invented yet, or none, which is a mistake. */
-function unknownSource(volume: Place): string {
+function unknownSource(volume: FieldReader): string {
   const [unknown] = volume.entries().filter(([key, value]) => key !== 'name' && value.present);
   if (unknown === undefined)
     volume.refuse('has no source; expected one such as persistentVolumeClaim or emptyDir');
@@ -185,13 +185,13 @@ function unknownSource(volume: Place): string {
 }
 
 /** The template is for whoever makes the claim; only the claim decides. */
-function readOwnClaim(source: Place): PodVolumeSource {
+function readOwnClaim(source: FieldReader): PodVolumeSource {
   const spec = source.key('volumeClaimTemplate').key('spec');
   if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
   return { kind: 'own-claim' };
 }
 
-function readEmptyDir(source: Place): PodVolumeSource {
+function readEmptyDir(source: FieldReader): PodVolumeSource {
   const medium = source.key('medium').text() ?? '';
   if (medium.startsWith('HugePages'))
     return { kind: 'unsupported', what: `emptyDir with medium ${quoted(medium)}` };
@@ -208,11 +208,11 @@ function readEmptyDir(source: Place): PodVolumeSource {
 }
 
 /** `/data/` and `/data//x` are written often and mean what they seem to; `..` is refused, as by Kubernetes. */
-function readHostPath(place: Place): AbsolutePath {
+function readHostPath(reader: FieldReader): AbsolutePath {
   const normal = (text: string): AbsolutePath | undefined => {
     const components = text.split('/').filter((one) => one !== '' && one !== '.');
     return text.startsWith('/') ? parseAbsolutePath(`/${components.join('/')}`) : undefined;
   };
-  const text = place.requiredText((one) => normal(one) !== undefined, 'an absolute path without ".."');
+  const text = reader.requiredText((one) => normal(one) !== undefined, 'an absolute path without ".."');
   return normal(text) ?? ('/' as AbsolutePath);
 }

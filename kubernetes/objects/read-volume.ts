@@ -7,7 +7,7 @@ import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
 import { GROUP_ID, isGroupId } from './read-pod-security.ts';
 import { readNodeAffinity } from './read-node-affinity.ts';
-import { type Place, quoted } from './field-reader.ts';
+import { type FieldReader, quoted } from './field-reader.ts';
 import { parseExactBytes } from './quantity.ts';
 const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOnce',
@@ -47,10 +47,10 @@ const VOLUME_SOURCES: readonly string[] = [
   'vsphereVolume',
 ];
 
-/** A PersistentVolume; what is wrong with it is left in the place's problems. */
-export function readPersistentVolume(place: Place): PersistentVolume {
-  const { name } = readMetadata(place);
-  const spec = place.key('spec');
+/** A PersistentVolume; what is wrong with it is left in the reader's problems. */
+export function readPersistentVolume(reader: FieldReader): PersistentVolume {
+  const { name } = readMetadata(reader);
+  const spec = reader.key('spec');
   const modes = spec.key('accessModes');
   const accessModes = readAccessModes(modes);
   if (accessModes.length === 0) modes.refuse(`expected at least one of ${ACCESS_MODES.join(', ')}`);
@@ -64,12 +64,12 @@ export function readPersistentVolume(place: Place): PersistentVolume {
     claimRef: readClaimReference(spec.key('claimRef')),
     reachableFrom: readNodeAffinity(spec.key('nodeAffinity').key('required')),
     capacityBytes: readSize(spec.key('capacity').key('storage')),
-    supplementalGid: readGid(annotation(place, GID_ANNOTATION)),
+    supplementalGid: readGid(annotation(reader, GID_ANNOTATION)),
   };
 }
 
 /** As Kubernetes allows them: ReadWriteOncePod beside another mode would be sent as one and enforced as the other. */
-function readAccessModes(modes: Place): readonly AccessMode[] {
+function readAccessModes(modes: FieldReader): readonly AccessMode[] {
   const accessModes = modes.list().map((one) => one.oneOf(ACCESS_MODES, 'ReadWriteOnce'));
   if (accessModes.length > 1 && accessModes.includes('ReadWriteOncePod'))
     modes.refuse('ReadWriteOncePod cannot be beside other modes; write it alone, or leave it out');
@@ -77,21 +77,21 @@ function readAccessModes(modes: Place): readonly AccessMode[] {
 }
 
 /** None means "not said", as in CSI. */
-function readSize(place: Place): Bytes | undefined {
+function readSize(reader: FieldReader): Bytes | undefined {
   const right = 'a size that is not negative and less than 8Ei, such as 10Gi';
-  const text = place.scalarText(right);
+  const text = reader.scalarText(right);
   if (text === undefined) return undefined;
   const bytes = parseExactBytes(text);
-  if (bytes === undefined) place.refuse(`expected ${right}, found ${place.shown()}`);
+  if (bytes === undefined) reader.refuse(`expected ${right}, found ${reader.shown()}`);
   return bytes === '0' ? undefined : bytes;
 }
 
-function readGid(place: Place): number | undefined {
-  const text = place.text((one) => /^[0-9]{1,10}$/.test(one) && isGroupId(Number(one)), GROUP_ID);
+function readGid(reader: FieldReader): number | undefined {
+  const text = reader.text((one) => /^[0-9]{1,10}$/.test(one) && isGroupId(Number(one)), GROUP_ID);
   return text === undefined ? undefined : Number(text);
 }
 
-function readSource(spec: Place): PersistentVolume['source'] {
+function readSource(spec: FieldReader): PersistentVolume['source'] {
   const given = VOLUME_SOURCES.filter((one) => spec.key(one).present);
   const [what] = given;
   if (what === undefined) spec.refuse('has no volume source; expected csi');
@@ -99,31 +99,31 @@ function readSource(spec: Place): PersistentVolume['source'] {
   return what === 'csi' ? readCsiSource(spec.key('csi')) : { kind: 'unsupported', what: what ?? '' };
 }
 
-function readMountOption(place: Place): string {
-  const option = place.requiredText(() => true, 'a mount option');
+function readMountOption(reader: FieldReader): string {
+  const option = reader.requiredText(() => true, 'a mount option');
   const problem = mountOptionProblem(option);
   // What stands behind the `=` may be a password (A-021).
   const [name = ''] = option.split('=', 1);
-  if (problem !== undefined) place.refuse(`${quoted(name)} ${problem}`);
+  if (problem !== undefined) reader.refuse(`${quoted(name)} ${problem}`);
   return option;
 }
 
-function readClaimReference(place: Place): PersistentVolume['claimRef'] {
-  if (!place.present) return undefined;
+function readClaimReference(reader: FieldReader): PersistentVolume['claimRef'] {
+  if (!reader.present) return undefined;
   return {
-    namespace: place.key('namespace').text(...LABEL_NAME) ?? 'default',
-    name: place.key('name').requiredText(...OBJECT_NAME),
-    uid: nonEmpty(place.key('uid').text((text) => text === '' || OBJECT_UID[0](text), OBJECT_UID[1])),
+    namespace: reader.key('namespace').text(...LABEL_NAME) ?? 'default',
+    name: reader.key('name').requiredText(...OBJECT_NAME),
+    uid: nonEmpty(reader.key('uid').text((text) => text === '' || OBJECT_UID[0](text), OBJECT_UID[1])),
   };
 }
 
 /**
  * A claim. Of its status only what says how far a growth has come: a phase is information and never an input.
  */
-export function readClaim(place: Place): PersistentVolumeClaim {
-  const { namespace, name, uid, deleted, finalizers, ownerPodUid } = readMetadata(place);
-  const status = place.key('status');
-  const spec = place.key('spec');
+export function readClaim(reader: FieldReader): PersistentVolumeClaim {
+  const { namespace, name, uid, deleted, finalizers, ownerPodUid } = readMetadata(reader);
+  const status = reader.key('status');
+  const spec = reader.key('spec');
   if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
   const volumeName = spec
     .key('volumeName')
@@ -146,7 +146,7 @@ export function readClaim(place: Place): PersistentVolumeClaim {
         .key('allocatedResourceStatuses')
         .key('storage')
         .text((text) => RESIZE_STATUS.test(text), 'a status, such as NodeResizePending') ?? '',
-    nodeExpansionNotRequired: annotation(place, NO_NODE_EXPANSION).present,
+    nodeExpansionNotRequired: annotation(reader, NO_NODE_EXPANSION).present,
   };
 }
 

@@ -18,30 +18,30 @@ export interface OwnershipTurns {
   run<T>(turn: Turn, walk: () => Promise<T>): Promise<T | undefined>;
 }
 
-interface Place {
+interface Waiter {
   readonly gid: number;
   readonly begin: () => void;
 }
 
 export function createOwnershipTurns(): OwnershipTurns {
   /** By key: the one that runs, then those that wait. */
-  const queues = new Map<string, Place[]>();
+  const queues = new Map<string, Waiter[]>();
 
-  function leave(key: string, queue: Place[], place: Place): void {
+  function leave(key: string, queue: Waiter[], place: Waiter): void {
     const [running] = queue;
     queue.splice(queue.indexOf(place), 1);
     if (queue.length === 0) queues.delete(key);
     else if (running === place) queue[0]?.begin();
   }
 
-  async function wait({ key, gid, signal, onWaiting }: Turn, queue: Place[]): Promise<Place> {
+  async function wait({ key, gid, signal, onWaiting }: Turn, queue: Waiter[]): Promise<Waiter> {
     const before = queue.at(-1);
     if (before !== undefined) onWaiting(before.gid);
     let begin = (): void => {};
     const turnCame = new Promise<void>((resolve) => {
       begin = resolve;
     });
-    const place: Place = { gid, begin };
+    const place: Waiter = { gid, begin };
     queue.push(place);
     queues.set(key, queue);
     if (before === undefined) return place;

@@ -1,24 +1,29 @@
 /** Where a CSI volume is staged and published: as files in a directory of ours, as a block device by a link. */
 import type { Host } from '../../mount/host.ts';
 import { createBlockPlaces } from './block/block-places.ts';
-import { attachmentId, type Place, placeIn, type VolumeDirectory } from './call/volume-directory.ts';
+import {
+  attachmentId,
+  type DriverPath,
+  driverPathIn,
+  type VolumeDirectory,
+} from './call/volume-directory.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../volume.ts';
 
 export interface CsiPlaces {
-  staging(spec: CsiVolumeSpec): Place;
-  publication(spec: CsiVolumeSpec, publication: PublicationSpec): Place;
+  staging(spec: CsiVolumeSpec): DriverPath;
+  publication(spec: CsiVolumeSpec, publication: PublicationSpec): DriverPath;
 }
 
 export function createCsiPlaces(host: Host, layout: Layout, nodeName: string): CsiPlaces {
   const blockPlaces = createBlockPlaces(host, layout, nodeName);
   return {
     staging: (spec) =>
-      spec.mode === 'Block' ? blockPlaces.staging(spec) : placeIn(host, deviceDirectory(layout, spec)),
+      spec.mode === 'Block' ? blockPlaces.staging(spec) : driverPathIn(host, deviceDirectory(layout, spec)),
     publication: (spec, publication) =>
       spec.mode === 'Block'
         ? blockPlaces.publication(spec, publication)
-        : placeIn(host, publicationDirectory(layout, nodeName, spec, publication)),
+        : driverPathIn(host, publicationDirectory(layout, nodeName, spec, publication)),
   };
 }
 

@@ -13,7 +13,7 @@ import { publishRequest, stageRequest } from './call/request.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { tokenSecrets } from './call/service-account-tokens.ts';
 import { createCallLanes, type Sharing } from './call/volume-call-queue.ts';
-import type { Place, Prepared } from './call/volume-directory.ts';
+import type { DriverPath, Prepared } from './call/volume-directory.ts';
 import { createVolumeRpc, mayBeGone, noLongerWanted, notRegistered } from './call/volume-rpc.ts';
 import { createCsiPlaces } from './csi-places.ts';
 import type { DriverInstance, DriverRegistry } from './driver/driver.ts';
@@ -98,10 +98,10 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       sharing: 'alone',
     });
     if (!staged.ok) return refused(prepared.value, staged.failure);
-    const wasMounted = prepared.value.standing || call.facts.stagedMount !== undefined;
+    const wasMounted = prepared.value.mountedBefore || call.facts.stagedMount !== undefined;
     const mount = await stagedMountAt(host, { path: place.path, driver: spec.driver, wasMounted });
     if (!mount.ok) return mount;
-    const wasThere = prepared.value.standing;
+    const wasThere = prepared.value.mountedBefore;
     const serving = stagedMount.isMade(call, place.path, { mount: mount.value, wasThere });
     return serving.ok ? ok({ stagedMount: mount.value }) : serving;
   }
@@ -206,7 +206,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   }
 
   /** No directory is made for a driver that is not there: nothing would remove it. */
-  async function prepareFor(spec: CsiVolumeSpec, place: Place): Promise<Result<Prepared>> {
+  async function prepareFor(spec: CsiVolumeSpec, place: DriverPath): Promise<Result<Prepared>> {
     const reachable = reachableHere(spec);
     return reachable.ok ? place.prepare() : reachable;
   }

@@ -1,7 +1,7 @@
 /** What became of a place after a call of the driver: kept as it was, taken away, or held by somebody. */
 import { fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
-import type { Place, Prepared } from './call/volume-directory.ts';
+import type { DriverPath, Prepared } from './call/volume-directory.ts';
 import { doubtful } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
 
@@ -15,7 +15,7 @@ export async function refused(
   failure: Failure,
   isRefresh = false,
 ): Promise<Result<never>> {
-  const mayBeNone = isRefresh ? prepared.standing : failure.effect === 'none';
+  const mayBeNone = isRefresh ? prepared.mountedBefore : failure.effect === 'none';
   if (!mayBeNone) return doubtful<never>(fail(failure));
   return (await prepared.undo()) ? fail({ ...failure, effect: 'none' }) : doubtful<never>(fail(failure));
 }
@@ -24,7 +24,7 @@ export async function refused(
 export async function takeAway(
   host: Host,
   spec: CsiVolumeSpec,
-  place: Place,
+  place: DriverPath,
   code: 'unpublished-still-mounted' | 'unstaged-still-mounted',
   method: string,
 ): Promise<Result<void>> {
@@ -40,6 +40,6 @@ export async function takeAway(
 }
 
 /** A driver says "busy" at best; who keeps it busy is in /proc. */
-export function heldAt(place: Place, failure: Failure): Result<never> {
+export function heldAt(place: DriverPath, failure: Failure): Result<never> {
   return fail({ ...failure, heldAt: place.path });
 }

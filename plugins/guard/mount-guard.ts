@@ -13,7 +13,7 @@ import type { Layout } from '../layout/layout.ts';
 import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { doubtful } from '../steps.ts';
 import { volumeDataIn } from '../layout/volume-data.ts';
-import { FOUND_ON_DISK, isBlock, type PublicationSpec, type VolumeSpec } from '../volume.ts';
+import { RECONSTRUCTED, isBlock, type PublicationSpec, type VolumeSpec } from '../volume.ts';
 
 export interface MountGuardParts {
   readonly host: Host;
@@ -115,7 +115,7 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     const place = { ...common, path: layout.mountPoint(spec, publication), proven: mount };
     // Found on disk, its medium is a guess.
     const isPlain =
-      spec.kind === 'empty-dir' && spec.medium === 'disk' && publication.origin !== FOUND_ON_DISK;
+      spec.kind === 'empty-dir' && spec.medium === 'disk' && publication.origin !== RECONSTRUCTED;
     if (!isBlock(spec)) return [{ ...place, isPlain }];
     const { link, published } = layout.blockPublication(publication);
     return [place, ...[link, published].map((path) => ({ ...common, path, proven: undefined }))];

@@ -11,7 +11,7 @@ import {
 import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
 import { parseAccess, requireAccess } from './capability.ts';
 import { bytesMin, type FsType } from './file-system.ts';
-import { type Pool, type Volume, volumeIdOf, type VolumeWish } from './pool.ts';
+import { type Pool, type Volume, volumeIdOf, type VolumeRequest } from './pool.ts';
 import { requireVolumeId } from './request-fields.ts';
 import { status } from './status.ts';
 import type { VolumeLocks } from './volume-locks.ts';
@@ -59,7 +59,7 @@ export function createControllerService(
     status: { publishedNodeIds: volume.record.attachedTo === null ? [] : [volume.record.attachedTo] },
   });
 
-  async function create(wish: VolumeWish): Promise<Volume> {
+  async function create(wish: VolumeRequest): Promise<Volume> {
     const room = await pool.roomBytes();
     if (wish.sizeBytes > room) throw status('RESOURCE_EXHAUSTED', `the pool has room for ${room} bytes`);
     return pool.create(wish);
@@ -82,7 +82,7 @@ export function createControllerService(
     }),
 
     createVolume: async (request) => {
-      const wish = readWish(request, defaultFs);
+      const wish = readVolumeRequest(request, defaultFs);
       refuseOtherNodes(request, topologyKey, nodeId);
       const volume = await locks.exclusively(volumeIdOf(request.name), async () => {
         const existing = await pool.find(volumeIdOf(request.name));
@@ -197,7 +197,7 @@ const NAME_FORBIDDEN = /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F]/;
 /** The external provisioner adds who the volume is for; nothing here depends on it. */
 const IGNORED_PARAMETER = /^csi\.storage\.k8s\.io\//;
 
-function readWish(request: CreateVolumeRequest, defaultFs: FsType): VolumeWish {
+function readVolumeRequest(request: CreateVolumeRequest, defaultFs: FsType): VolumeRequest {
   const { name, volumeCapabilities, parameters, mutableParameters, volumeContentSource, capacityRange } =
     request;
   if (name === '') throw status('INVALID_ARGUMENT', 'name is missing');
@@ -227,7 +227,7 @@ function fsTypesOf({ volumeCapabilities }: CreateVolumeRequest): readonly FsType
 function refuseIncompatible(
   { record, sizeBytes }: Volume,
   request: CreateVolumeRequest,
-  wish: VolumeWish,
+  wish: VolumeRequest,
 ): void {
   const required = Number(request.capacityRange?.requiredBytes ?? 0n);
   const limit = Number(request.capacityRange?.limitBytes ?? 0n);

@@ -35,7 +35,7 @@ export interface Volume {
   readonly allocatedBytes: number;
 }
 
-export interface VolumeWish {
+export interface VolumeRequest {
   readonly name: string;
   readonly fsType: FsType;
   readonly sizeBytes: number;
@@ -50,7 +50,7 @@ export interface Pool {
   /** In order of id. Damaged volumes are left out and named, so that one of them does not hide the others. */
   list(): Promise<{ readonly volumes: readonly Volume[]; readonly damaged: readonly string[] }>;
   /** ABORTED when somebody else made a volume of that name meanwhile. */
-  create(wish: VolumeWish): Promise<Volume>;
+  create(wish: VolumeRequest): Promise<Volume>;
   save(record: VolumeRecord): Promise<void>;
   /** Grows the data file; a file that is large enough already stays. */
   grow(volume: Volume, sizeBytes: number): Promise<Volume>;
@@ -129,7 +129,7 @@ export async function openPool(path: string, capacityBytes: number | undefined):
   }
 
   /** Built aside and renamed, so that a volume is there whole or not at all. */
-  async function create({ name, fsType, sizeBytes }: VolumeWish): Promise<Volume> {
+  async function create({ name, fsType, sizeBytes }: VolumeRequest): Promise<Volume> {
     const id = volumeIdOf(name);
     const nursery = await mkdtemp(join(directory, '.new-'));
     try {

@@ -9,7 +9,7 @@ import type { StagedVolume, Staging } from './staging.ts';
 import { errnoOf, status, unlessAbsent } from './status.ts';
 import type { Publication, VolumeId } from './volume-record.ts';
 
-export interface PublishWish {
+export interface PublishCall {
   readonly stagingPath: string;
   readonly target: string;
   readonly access: Access;
@@ -17,7 +17,7 @@ export interface PublishWish {
 }
 
 export interface Publishing {
-  publish(volume: Volume, wish: PublishWish): Promise<void>;
+  publish(volume: Volume, wish: PublishCall): Promise<void>;
   unpublish(id: VolumeId, target: string): Promise<void>;
   /** The publications of a staged volume that the kernel really shows. */
   live(staged: StagedVolume): Promise<readonly Publication[]>;
@@ -29,7 +29,7 @@ export function createPublishing(pool: Pool, staging: Staging): Publishing {
     return staged.publications.filter(({ target }) => isMountedAt(table, target, device));
   }
 
-  async function publish(volume: Volume, wish: PublishWish): Promise<void> {
+  async function publish(volume: Volume, wish: PublishCall): Promise<void> {
     const { target, access } = wish;
     const found = await requireStaged(volume, wish);
     const { staged, device } = found;
@@ -66,7 +66,7 @@ export function createPublishing(pool: Pool, staging: Staging): Publishing {
     return !wanted.readOnly || top.options.includes('ro');
   }
 
-  async function requireStaged(volume: Volume, { stagingPath, access }: PublishWish): Promise<StagedVolume> {
+  async function requireStaged(volume: Volume, { stagingPath, access }: PublishCall): Promise<StagedVolume> {
     const found = await staging.find(volume);
     if (found === undefined || found.staged.path !== stagingPath) {
       throw status('FAILED_PRECONDITION', `${volume.record.id} is not staged at ${stagingPath}`);

@@ -14,7 +14,7 @@ import { createPodPlugin } from '../pod/pod-plugin.ts';
 import { inOrder } from '../steps.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
 import {
-  FOUND_ON_DISK,
+  RECONSTRUCTED,
   publicationKey,
   type PublicationSpec,
   CSI_PLUGIN,
@@ -74,7 +74,7 @@ function blockPublicationAt(path: AbsolutePath, layout: Layout): PublicationSpec
   const { pod, specName } = owner;
   const reference = { uid: pod, name: '', namespace: '', serviceAccount: '' };
   const key = publicationKey(pod, specName);
-  return { key, pod: reference, specName, readOnly: false, origin: FOUND_ON_DISK };
+  return { key, pod: reference, specName, readOnly: false, origin: RECONSTRUCTED };
 }
 
 function cannotClimb(): Result<never> {

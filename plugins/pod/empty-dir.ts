@@ -18,7 +18,7 @@ const VOLUME_MODE = 0o777;
 /** With a group: what is made in it is that group's, too. */
 const SETGID = 0o2000;
 
-interface Place {
+interface DirectoryPath {
   readonly spec: EmptyDirVolumeSpec;
   readonly target: AbsolutePath;
   readonly ready: AbsolutePath;
@@ -31,7 +31,7 @@ interface Place {
 export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounter): VolumePlugin {
   const memory = createMemoryMount(host, mounter);
 
-  function placeOf({ spec, publication }: PublicationCall): Result<Place> {
+  function placeOf({ spec, publication }: PublicationCall): Result<DirectoryPath> {
     if (spec.kind !== 'empty-dir') return notOurs(spec.kind);
     const target = layout.volumeDirectory(spec, publication);
     return ok({ spec, target, ready: layout.readyDirectory(spec, publication) });
@@ -79,7 +79,7 @@ function notOurs(kind: string): Result<never> {
 /** A marked directory is left exactly as it is, its mode and group too: the pod owns it by now. */
 async function placeDirectory(
   host: Host,
-  { spec, target, ready }: Place,
+  { spec, target, ready }: DirectoryPath,
   { publication, progress, stillWanted }: PublicationCall,
 ): Promise<Result<void>> {
   const alone = await refuseMount(host, target);

@@ -64,7 +64,7 @@ export interface ActualVolume {
   /** As its driver was told, while anything of it stands. */
   readonly spec: VolumeSpec;
   /** Found on disk, and nothing was asked for since: of the spec only identity and places are known. */
-  readonly guessed?: true | undefined;
+  readonly reconstructed?: true | undefined;
   /** As they were when the volume was set up: teardown never asks today's driver (DR-16). */
   readonly needs: Needs;
   readonly attached: Presence;
@@ -163,7 +163,8 @@ export function begin(
   publication: PublicationSpec | undefined,
 ): ActualVolume {
   // From now on its driver has been told, and of what the spec says.
-  const volume = climbs(operation.kind) && known.guessed === true ? { ...known, guessed: undefined } : known;
+  const isAsked = climbs(operation.kind) && known.reconstructed === true;
+  const volume = isAsked ? { ...known, reconstructed: undefined } : known;
   switch (operation.kind) {
     case 'expand':
     case 'clean':
@@ -188,9 +189,8 @@ export function begin(
     case 'unpublish': {
       if (isBeside(operation)) return volume;
       const there = volume.publications.get(operation.publication);
-      return there?.presence.kind === 'present'
-        ? withPublication(volume, { ...there, presence: BEGUN })
-        : volume;
+      if (there?.presence.kind !== 'present') return volume;
+      return withPublication(volume, { ...there, presence: BEGUN });
     }
   }
 }
@@ -286,10 +286,10 @@ function sizeForgotten(volume: ActualVolume): ActualVolume {
 
 /** Found on disk and only ever refused: its driver was told nothing that it would hold us to. */
 function guessedAgain(now: ActualVolume, before: ActualVolume, failure: Failure): ActualVolume {
-  if (before.guessed !== true || failure.effect !== 'none') return now;
+  if (before.reconstructed !== true || failure.effect !== 'none') return now;
   const rungs = [now.attached, now.staged, ...[...now.publications.values()].map(({ presence }) => presence)];
   const isTold = rungs.some((one) => !wasAbsent(one) && !isRestarted(one));
-  return isTold ? now : { ...now, guessed: true };
+  return isTold ? now : { ...now, reconstructed: true };
 }
 
 /** What the kernel (first two) or the driver (CSI: FAILED_PRECONDITION) holds against the rung below. */

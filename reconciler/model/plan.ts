@@ -8,7 +8,7 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { Needs } from '../../plugins/plugin.ts';
 import {
-  FOUND_ON_DISK,
+  RECONSTRUCTED,
   type PublicationKey,
   type PublicationSpec,
   type VolumeId,
@@ -35,11 +35,11 @@ export interface Gate
    */
   readonly layoutRead: boolean;
   /** Why `layoutRead` is false, when more is known than that it was not read yet. */
-  readonly suspicion?: Failure | undefined;
+  readonly possibleUse?: Failure | undefined;
   /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (RC-18). */
   readonly placesRead: boolean;
   /** Of an orphan: places that another volume decides about; of an emptyDir: those that go last. With the reason. */
-  readonly claims?: ReadonlyMap<PublicationKey, Failure>;
+  readonly contested?: ReadonlyMap<PublicationKey, Failure>;
 }
 
 /** Something that should happen and may not yet. */
@@ -86,9 +86,9 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
   const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
     const pod = publication === undefined ? undefined : actual.publications.get(publication)?.spec.pod.uid;
     const hold = pod === undefined ? undefined : gate.heldPods?.get(pod);
-    const claim = publication === undefined ? undefined : gate.claims?.get(publication);
-    const suspicion = publication === undefined && gate.complete ? gate.suspicion : undefined;
-    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? (hold ?? claim) : suspicion });
+    const claim = publication === undefined ? undefined : gate.contested?.get(publication);
+    const possibleUse = publication === undefined && gate.complete ? gate.possibleUse : undefined;
+    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? (hold ?? claim) : possibleUse });
   };
   for (const [publication, { spec }] of actual.publications) {
     const isKept = desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication);
@@ -134,7 +134,7 @@ function cleanUp(input: PlanInput, actual: ActualVolume, operations: Operation[]
   if (late !== undefined) waits.push(...waitingFor(next, 'blocked', late));
   // Before, it may be staged and nobody knows.
   else if (first.kind !== 'unpublish' && !gate.layoutRead)
-    waits.push(...waitingFor(next, 'gate-closed', gate.suspicion));
+    waits.push(...waitingFor(next, 'gate-closed', gate.possibleUse));
   else if (first.kind !== 'clean' && input.needs === undefined)
     waits.push(...waitingFor(next, 'waiting-driver', undefined));
   else operations.push(...next);
@@ -150,8 +150,8 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
   if (!gate.complete) return 'gate-closed';
   // What was found on disk may come from any source that cannot be read now.
   const { origin, pod } = spec;
-  const isUnknown = origin === FOUND_ON_DISK ? gate.unknownOrigins.size > 0 : gate.unknownOrigins.has(origin);
-  const isClaimed = gate.claims?.has(spec.key) ?? false;
+  const isUnknown = origin === RECONSTRUCTED ? gate.unknownOrigins.size > 0 : gate.unknownOrigins.has(origin);
+  const isClaimed = gate.contested?.has(spec.key) ?? false;
   const isHeld = gate.heldPods?.has(pod.uid) ?? false;
   return isUnknown || isClaimed || isHeld || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
 }
@@ -206,7 +206,8 @@ function nextClimb(
   });
   const arriving = missing.filter(({ spec }) => mustWait(spec) === undefined);
   // Found on disk as what it is not wanted as: nobody knows how it would be set up again.
-  if (actual?.guessed === true && arriving.length === 0 && refused.length > 0) return { next: [], refused };
+  if (actual?.reconstructed === true && arriving.length === 0 && refused.length > 0)
+    return { next: [], refused };
   const isDue = (needed: boolean | undefined, presence: Presence | undefined): boolean => {
     return (
       needed === true &&

@@ -2,7 +2,7 @@
 import type { Failure } from '../../mount/failure.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import {
-  FOUND_ON_DISK,
+  RECONSTRUCTED,
   type PodReference,
   type PodUid,
   type PublicationKey,
@@ -64,7 +64,7 @@ function podsOf(places: readonly { readonly spec: PublicationSpec }[]): Readonly
 
 function doubtOf({ untold, spec }: ActualPublication): number {
   if (untold === true) return 2;
-  return spec.origin === FOUND_ON_DISK ? 1 : 0;
+  return spec.origin === RECONSTRUCTED ? 1 : 0;
 }
 
 const NOT_KNOWN_YET: Failure = {

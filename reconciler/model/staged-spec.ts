@@ -14,7 +14,7 @@ import {
   fieldValue,
 } from '../../plugins/kinds/spec-fields.ts';
 import {
-  FOUND_ON_DISK,
+  RECONSTRUCTED,
   type PublicationKey,
   type PublicationSpec,
   type VolumeSpec,
@@ -31,7 +31,7 @@ import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sic
 export function specToClimbBy(known: ActualVolume | undefined, wanted: VolumeSpec): VolumeSpec {
   if (known === undefined || isOnTheGround(known)) return wanted;
   const { spec } = known;
-  if (!traitsOf(spec).isShared) return known.guessed === true ? wanted : spec;
+  if (!traitsOf(spec).isShared) return known.reconstructed === true ? wanted : spec;
   const kept = fieldsKept(known).map((field) => [field, fieldValue(spec, field)]);
   return { ...wanted, ...Object.fromEntries(kept) };
 }
@@ -42,7 +42,7 @@ export function placeToClimbBy(
   { spec }: ActualPublication,
   wanted: PublicationSpec,
 ): PublicationSpec {
-  if (!traitsOf(volume).isShared || spec.origin === FOUND_ON_DISK) return wanted;
+  if (!traitsOf(volume).isShared || spec.origin === RECONSTRUCTED) return wanted;
   const { readOnly, fsGroup } = spec;
   if (fsGroup !== undefined) return { ...wanted, readOnly, fsGroup };
   const { fsGroup: _, ...rest } = wanted;
@@ -101,7 +101,7 @@ export function placesThatCannotBeServed(
   if (known === undefined || field === undefined) return () => undefined;
   const failure = unservedFailure(field, desired.spec, known);
   // Of one found on disk nobody knows what it was told; only that it is not what is wanted.
-  return ({ key }) => (known.guessed !== true && known.publications.has(key) ? undefined : failure);
+  return ({ key }) => (known.reconstructed !== true && known.publications.has(key) ? undefined : failure);
 }
 
 /** While it is renewed: why a place that nothing is at yet is not set up. */
@@ -114,8 +114,8 @@ export function renewalFailure(desired: DesiredVolume, known: ActualVolume, key:
 }
 
 /** Of one found on disk nothing is known but where it is. */
-function fieldsKept({ guessed, spec }: ActualVolume): readonly SpecField[] {
-  return guessed === true ? placeFields(spec) : fixedFields(spec);
+function fieldsKept({ reconstructed, spec }: ActualVolume): readonly SpecField[] {
+  return reconstructed === true ? placeFields(spec) : fixedFields(spec);
 }
 
 /** Files are no device, a label is the wrong one, and what is for one pod or for readers is not for this one. */

@@ -9,7 +9,7 @@ import { removeEmptyBlockDirectories } from '../../plugins/layout/block-director
 import { removeUnlessInUse } from '../../plugins/layout/pod-directory.ts';
 import { isBlock, parsePodUid, type PublicationSpec } from '../../plugins/volume.ts';
 import type { ActualState } from '../model/actual-state.ts';
-import { foundPublication, type LayoutReading } from './reconstructed.ts';
+import { reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 
 /** By the name of the volume, the pods that have anything of it; none: only its shared directories are left. */
 export type BlockPlaces = ReadonlyMap<string, ReadonlySet<string>>;
@@ -45,35 +45,35 @@ export async function addBlockPlaces(
     for (const pod of pods) await addPlace(reading, { pod, specName, isAskedFor });
 }
 
-interface Place {
+interface PodDevicePath {
   readonly pod: string;
   readonly specName: string;
   readonly isAskedFor: (place: PublicationSpec) => boolean;
 }
 
-async function addPlace({ disk, layout, finds }: LayoutReading, place: Place): Promise<void> {
+async function addPlace({ disk, layout, reconstructed }: LayoutReading, place: PodDevicePath): Promise<void> {
   const { specName } = place;
   const pod = parsePodUid(place.pod);
   if (pod === undefined) return;
-  const publication = foundPublication(pod, specName);
-  if (finds.isKnownPlace(publication.key) || !place.isAskedFor(publication)) return;
+  const publication = reconstructedPublication(pod, specName);
+  if (reconstructed.isKnownPlace(publication.key) || !place.isAskedFor(publication)) return;
   const { held, data: directory } = layout.blockPublication(publication);
   const data = await disk.volData(directory);
   if (data === 'unknown') return;
   if (data === 'nothing') {
     // It may have begun to be published while the scan went, and then it is a volume that is known.
-    if (!finds.isBelieved(publication.key)) finds.place(orphanAt(held), false, publication);
+    if (!reconstructed.isBelieved(publication.key)) reconstructed.place(orphanAt(held), false, publication);
     return;
   }
   const spec = specFromPaper(data, specName, 'Block');
-  finds.place(spec, await disk.exists(layout.blockVolume(specName).stage), publication);
+  reconstructed.place(spec, await disk.exists(layout.blockVolume(specName).stage), publication);
 }
 
 /**
  * Adds what is staged and nobody knows. `tidies`: empty directories of a volume that nothing tells of are removed.
  */
 export async function scanBlockStaging(
-  { host, layout, known, disk, finds }: LayoutReading,
+  { host, layout, known, disk, reconstructed }: LayoutReading,
   { places, tidies }: { readonly places: BlockPlaces; readonly tidies: boolean },
 ): Promise<void> {
   const explained = stagedNames(known);
@@ -85,11 +85,11 @@ export async function scanBlockStaging(
       await removeUnlessInUse(host, layout.blockVolume(specName).stage);
       await removeEmptyBlockDirectories(host, layout, specName);
     }
-    if (typeof data !== 'string') finds.staged(specFromPaper(data, specName, 'Block'));
+    if (typeof data !== 'string') reconstructed.staged(specFromPaper(data, specName, 'Block'));
   }
   if (!tidies) return;
   // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
-  const believed = new Set([...blockNames(known), ...blockNames(finds.all())]);
+  const believed = new Set([...blockNames(known), ...blockNames(reconstructed.all())]);
   for (const [specName, pods] of places) {
     if (pods.size > 0 || believed.has(specName) || (await volumeData(specName)) === 'unknown') continue;
     // It may have become known since.

@@ -4,7 +4,7 @@ import type { Failure } from '../../mount/failure.ts';
 import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
-import { type LayoutFinds, mergeFound } from './reconstruct.ts';
+import { type Reconstruction, mergeFound } from './reconstruct.ts';
 import type { DesiredState } from '../model/desired-state.ts';
 import { lastToGoBeside, lastToGo } from '../model/last-to-go.ts';
 import type { Log } from '../../mount/process/log.ts';
@@ -13,13 +13,13 @@ import type { Gate } from '../model/plan.ts';
 import { specs } from '../model/specs.ts';
 import {
   stagedDevices,
-  suspicionOf,
+  possibleUseOf,
   type UnknownPlaces,
   type UnreadPlace,
   whyPodUnknown,
 } from './unattributed-mounts.ts';
 
-export interface LayoutKnowledgeParts {
+export interface ReconstructGateParts {
   readonly layout: Layout;
   readonly log: Log;
   /** What was found joins it. */
@@ -31,11 +31,11 @@ export interface LayoutKnowledgeParts {
   readonly forget: (volume: VolumeId) => void;
 }
 
-export interface LayoutKnowledge {
+export interface ReconstructGate {
   /** As Reconciler.adopt. */
-  adopt(found: LayoutFinds): void;
+  take(found: Reconstruction): void;
   /** The part of the gate that depends on the layout. */
-  gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'suspicion' | 'claims'>;
+  gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'possibleUse' | 'contested'>;
   /** Before a volume is planned: an orphan that is explained by now is forgotten. */
   visit(volume: VolumeId): void;
   /** An operation ended: it may explain an orphan. */
@@ -51,7 +51,7 @@ const NOT_READ_YET: Failure = {
   effect: 'none',
 };
 
-export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowledge {
+export function createReconstructGate(parts: ReconstructGateParts): ReconstructGate {
   const { log, layout, belief, desired, isBusy, touch } = parts;
   const actual = belief.volumes;
   const orphans = new Set<VolumeId>();
@@ -64,7 +64,7 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
   for (const [id, { spec }] of actual) if (isOrphan(spec)) orphans.add(id);
 
   /** What was once read whole stays so: of all that came later there is a record. */
-  function noteReading(found: LayoutFinds): void {
+  function noteReading(found: Reconstruction): void {
     const before = signature();
     read.layoutRead ||= found.complete;
     read.placesRead ||= found.placesRead;
@@ -87,12 +87,12 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
     if (devices.length > 0) stagedFrom.set(id, new Set([...(stagedFrom.get(id) ?? []), ...devices]));
   }
 
-  function whetherRead(id: VolumeId): Pick<Gate, 'layoutRead' | 'suspicion'> {
+  function whetherRead(id: VolumeId): Pick<Gate, 'layoutRead' | 'possibleUse'> {
     if (read.layoutRead || unknown === undefined) return { layoutRead: read.layoutRead };
     noteStaged(id);
     const seen = stagedFrom.get(id) ?? NOWHERE;
-    const suspicion = suspicionOf(id, { unknown, actual, layout, stagedFrom: seen });
-    return { layoutRead: suspicion === undefined, suspicion };
+    const possibleUse = possibleUseOf(id, { unknown, actual, layout, stagedFrom: seen });
+    return { layoutRead: possibleUse === undefined, possibleUse };
   }
 
   /** As for `lastToGo`. */
@@ -101,7 +101,7 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
   }
 
   return {
-    adopt(found) {
+    take(found) {
       for (const id of found.gone) {
         if (!orphans.has(id) || isBusy(id)) continue;
         log.info('orphan gone', { volume: id });
@@ -123,7 +123,7 @@ export function createLayoutKnowledge(parts: LayoutKnowledgeParts): LayoutKnowle
     gateOf: (volume) => ({
       placesRead: read.placesRead,
       ...whetherRead(volume),
-      claims: orphans.has(volume)
+      contested: orphans.has(volume)
         ? claimsOn(volume, actual, desired())
         : lastToGo(actual.get(volume), belief, desired(), whyUnknown),
     }),

@@ -10,7 +10,7 @@ import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout
 import type { PodVolumeOwner } from '../../plugins/layout/path-owner.ts';
 import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
-import { foundPublication, type LayoutReading } from './reconstructed.ts';
+import { reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 import { latePlaces } from '../model/tombstone.ts';
 import type { UnknownMount, UnknownPlaces } from './unattributed-mounts.ts';
 
@@ -18,11 +18,11 @@ import type { UnknownMount, UnknownPlaces } from './unattributed-mounts.ts';
  * Mounts in the places of volumes that nothing explains: they can only be taken down. Those that somebody mounted over
  * are told as what could not be read, and what lies over them is nobody's volume.
  */
-export function findOrphans({ layout, known, disk, table, finds, covered }: LayoutReading): void {
+export function findOrphans({ layout, known, disk, table, reconstructed, covered }: LayoutReading): void {
   const unread = disk.unreadDirectories();
   const hidden = hiddenBelow(table, layout.root);
   const hiding = new Set(hidden.values());
-  for (const target of unexplained(table, [...known.values(), ...finds.list()], layout)) {
+  for (const target of unexplained(table, [...known.values(), ...reconstructed.list()], layout)) {
     const [first, ...more] = table.named(target);
     const by = first === undefined ? undefined : hidden.get(first);
     if (by !== undefined && more.every((one) => hidden.has(one))) {
@@ -33,7 +33,7 @@ export function findOrphans({ layout, known, disk, table, finds, covered }: Layo
     if (unread.some(({ path }) => isBelow(target, path))) continue;
     const place = volumeAt(target, layout);
     if (place !== undefined) {
-      finds.place(orphanAt(target), false, foundPublication(place.pod, place.specName));
+      reconstructed.place(orphanAt(target), false, reconstructedPublication(place.pod, place.specName));
     }
   }
 }

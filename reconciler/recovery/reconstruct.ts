@@ -36,7 +36,7 @@ import {
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
-import { createFinds, foundPublication, type LayoutReading } from './reconstructed.ts';
+import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 import type { UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
 
 export interface LayoutScan {
@@ -50,7 +50,7 @@ export interface LayoutScan {
   readonly isWanted: (pod: PodUid) => boolean;
 }
 
-export interface LayoutFinds {
+export interface Reconstruction {
   readonly volumes: readonly ActualVolume[];
   /** Orphans that are known and of which nothing is there any more: somebody else took them down. */
   readonly gone: readonly VolumeId[];
@@ -73,10 +73,13 @@ export interface LayoutFinds {
  * is among the unknown places; what cannot be read is never taken for absent. `whole` looks at every pod; otherwise
  * only at pods that nobody knows or wants.
  */
-export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strangers'): Promise<LayoutFinds> {
+export async function findUnrecorded(
+  scan: LayoutScan,
+  extent: 'whole' | 'strangers',
+): Promise<Reconstruction> {
   const { host, layout, known } = scan;
   const disk = createDiskReader(host);
-  const finds = createFinds(known);
+  const reconstructed = createReconstructed(known);
   const pods = new Set([...known.values()].flatMap(podsOf));
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable(layout.root);
@@ -89,32 +92,32 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
     return { ...NOTHING_FOUND, unreadPlaces: [{ path: directory, failure }], unknown };
   }
   const covered: UnreadPlace[] = [];
-  const reading: LayoutReading = { ...scan, disk, table: table.value, finds, covered };
+  const reading: LayoutReading = { ...scan, disk, table: table.value, reconstructed, covered };
   const podNames = await disk.names(layout.pods);
   for (const pod of podNames) {
     const uid = parsePodUid(pod);
     if (uid === undefined) continue;
     const isStranger = isStrange(uid);
     if (extent === 'whole' || isStranger) await scanPod(reading, uid);
-    if (isStranger && !finds.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
+    if (isStranger && !reconstructed.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
   }
   const blockPlaces = await listBlockPlaces(reading, podNames);
   await addBlockPlaces(reading, blockPlaces, (place) => {
     return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(reading, place);
   });
   findOrphans(reading);
-  const isOrphaned = [...known.values(), ...finds.list()].some(({ spec }) => isOrphan(spec));
+  const isOrphaned = [...known.values(), ...reconstructed.list()].some(({ spec }) => isOrphan(spec));
   // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
   const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
   if (!again.ok) {
-    const volumes = finds.list().filter(({ spec }) => !isOrphan(spec));
+    const volumes = reconstructed.list().filter(({ spec }) => !isOrphan(spec));
     return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk, covered) };
   }
   const now: LayoutReading = { ...reading, table: again.value };
-  for (const orphan of await goneOrphans(now, finds.list())) finds.drop(orphan);
+  for (const orphan of await goneOrphans(now, reconstructed.list())) reconstructed.drop(orphan);
   const gone = await goneOrphans(now, [...known.values()]);
   const placesRead = disk.complete() && covered.length === 0;
-  const orphans = [...known.values(), ...finds.list()].filter(({ spec }) => {
+  const orphans = [...known.values(), ...reconstructed.list()].filter(({ spec }) => {
     return isOrphan(spec) && !gone.includes(spec.id);
   });
   const places = await unknownPlaces(now, orphans);
@@ -133,7 +136,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   ];
   const complete = isClear && stages.complete() && covered.length === 0;
   return {
-    volumes: finds.list(),
+    volumes: reconstructed.list(),
     gone,
     placesRead,
     complete,
@@ -142,7 +145,7 @@ export async function findUnrecorded(scan: LayoutScan, extent: 'whole' | 'strang
   };
 }
 
-const NOTHING_FOUND: LayoutFinds = {
+const NOTHING_FOUND: Reconstruction = {
   volumes: [],
   gone: [],
   placesRead: false,
@@ -162,57 +165,57 @@ function isBlockMounted({ table, layout }: LayoutReading, place: PublicationSpec
 }
 
 async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
-  const { layout, ground, disk, table, finds, covered } = reading;
+  const { layout, ground, disk, table, reconstructed, covered } = reading;
   const { volumes, volumesOf } = layout.podFolders(pod);
   for (const name of await disk.names(volumes)) {
     const traits = traitsOfPlugin(unescapePlugin(name));
     if (traits?.fromPlace === undefined && traits?.fromPaper === undefined) continue;
     for (const specName of await disk.names(volumesOf(traits.plugin))) {
       if (!isObjectName(specName)) continue;
-      const publication = foundPublication(pod, specName);
+      const publication = reconstructedPublication(pod, specName);
       const directory = below(volumesOf(traits.plugin), specName);
       const mountPoint = traits.foundTarget?.(publication, layout) ?? directory;
       const stranger = ground.strangerOver(table, mountPoint);
       if (stranger !== undefined) {
-        if (!finds.isKnownPlace(publication.key)) {
+        if (!reconstructed.isKnownPlace(publication.key)) {
           covered.push({ path: directory, failure: strangerFailure(directory, stranger) });
         }
         continue;
       }
       if (traits.fromPlace !== undefined) {
         const isMounted = table.named(directory).length > 0;
-        finds.place(traits.fromPlace({ pod, name: specName, isMounted }), false, publication);
+        reconstructed.place(traits.fromPlace({ pod, name: specName, isMounted }), false, publication);
         continue;
       }
-      if (finds.isKnownPlace(publication.key)) continue;
+      if (reconstructed.isKnownPlace(publication.key)) continue;
       const data = await disk.volData(directory);
       if (data === 'unknown') continue;
       if (data === 'nothing') {
-        finds.place(orphanAt(mountPoint), false, publication);
+        reconstructed.place(orphanAt(mountPoint), false, publication);
         continue;
       }
       const spec = specFromPaper(data, specName, 'Filesystem');
       const staging = isInline(spec) ? undefined : stagingDirectoryOf(spec, layout);
-      finds.place(spec, staging !== undefined && (await disk.exists(staging)), publication);
+      reconstructed.place(spec, staging !== undefined && (await disk.exists(staging)), publication);
     }
   }
   await scanMarkers(reading, pod);
 }
 
 /** The kubelet's readiness markers outlive their volume when a crash comes between the two. */
-async function scanMarkers({ layout, disk, finds }: LayoutReading, pod: PodUid): Promise<void> {
+async function scanMarkers({ layout, disk, reconstructed }: LayoutReading, pod: PodUid): Promise<void> {
   for (const marker of await disk.names(layout.podFolders(pod).markers)) {
     const { specName, isWrapped } = markedBy(marker);
-    const publication = foundPublication(pod, specName);
-    if (!isObjectName(specName) || finds.isKnownPlace(publication.key)) continue;
+    const publication = reconstructedPublication(pod, specName);
+    if (!isObjectName(specName) || reconstructed.isKnownPlace(publication.key)) continue;
     const place = { pod, name: specName, isMounted: false };
-    finds.place(specFromMarker(place, isWrapped ? 'wrapped' : 'own'), false, publication);
+    reconstructed.place(specFromMarker(place, isWrapped ? 'wrapped' : 'own'), false, publication);
   }
 }
 
 /** Adds what is staged and nobody knows. `tidies`: an empty directory that tells of no volume is removed. */
 async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<void> {
-  const { host, layout, known, disk, finds } = reading;
+  const { host, layout, known, disk, reconstructed } = reading;
   for (const driver of await disk.names(layout.stages)) {
     if (!isStagingDriver(driver)) continue;
     const hashes = await disk.names(layout.driverDirectory(driver));
@@ -223,7 +226,7 @@ async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<voi
       if (data === 'nothing' && tidies) await removeEmptyDeviceDirectory(host, directory);
       if (typeof data === 'string') continue;
       const spec = specFromPaper(data, '', 'Filesystem');
-      if (stagingDirectoryOf(spec, layout) === directory) finds.staged(spec);
+      if (stagingDirectoryOf(spec, layout) === directory) reconstructed.staged(spec);
     }
   }
 }

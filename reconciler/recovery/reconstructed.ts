@@ -5,7 +5,7 @@ import type { MountTable } from '../../mount/mount-table.ts';
 import { driverOf, isInline } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import {
-  FOUND_ON_DISK,
+  RECONSTRUCTED,
   type PodUid,
   type PublicationKey,
   publicationKey,
@@ -35,13 +35,13 @@ export interface LayoutReading {
   readonly disk: DiskReader;
   /** As the kernel had it when the look began, or when it was asked again. */
   readonly table: MountTable;
-  readonly finds: Finds;
+  readonly reconstructed: Reconstructed;
   /** Places that somebody mounted over: what is there cannot be read. */
   readonly covered: UnreadPlace[];
 }
 
 /** What was found so far, with what is known already. */
-export interface Finds {
+export interface Reconstructed {
   /** Adds a place unless it is known. That it is being set up says nothing of what was there before. */
   place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
   staged(spec: VolumeSpec): void;
@@ -55,7 +55,7 @@ export interface Finds {
   list(): readonly ActualVolume[];
 }
 
-export function createFinds(known: ActualState): Finds {
+export function createReconstructed(known: ActualState): Reconstructed {
   const found = new Map<VolumeId, ActualVolume>();
   const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
   const isSure = ({ presence }: ActualPublication): boolean => !wasAbsent(presence);
@@ -67,7 +67,7 @@ export function createFinds(known: ActualState): Finds {
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
     found.get(spec.id) ?? {
       spec: known.get(spec.id)?.spec ?? spec,
-      guessed: known.has(spec.id) ? undefined : true,
+      reconstructed: known.has(spec.id) ? undefined : true,
       needs: { attach: false, stage, expand: false },
       // Only the driver could tell; one that does not attach says so at once. An inline volume never is.
       attached: driverOf(spec) !== undefined && !isInline(spec) ? RESTARTED : ABSENT,
@@ -110,7 +110,7 @@ export function createFinds(known: ActualState): Finds {
 }
 
 /** A pod found on disk has no name any more; its uid is what teardown needs. */
-export function foundPublication(uid: PodUid, specName: string): PublicationSpec {
+export function reconstructedPublication(uid: PodUid, specName: string): PublicationSpec {
   const pod = { uid, name: '', namespace: '', serviceAccount: '' };
-  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: FOUND_ON_DISK };
+  return { key: publicationKey(uid, specName), pod, specName, readOnly: false, origin: RECONSTRUCTED };
 }

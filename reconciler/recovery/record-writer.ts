@@ -10,7 +10,7 @@ import type { RecordStore } from './record.ts';
 
 const NOTE_DELAY_MS = 20;
 
-export interface NotebookParts {
+export interface RecordWriterParts {
   readonly host: Clock;
   readonly records: RecordStore;
   readonly log: Log;
@@ -20,9 +20,9 @@ export interface NotebookParts {
   readonly onNoted: () => void;
 }
 
-export interface Notebook {
+export interface RecordWriter {
   /**
-   * Settles at once. `toldOnce`: no repeated call would tell it again, and the notebook is closed when we are asked to
+   * Settles at once. `toldOnce`: no repeated call would tell it again, and this writer is closed when we are asked to
    * stop, so it settles when the record is on the disk, or could not be written.
    */
   note(volume: VolumeId, toldOnce: boolean): Promise<void>;
@@ -31,7 +31,7 @@ export interface Notebook {
   close(): void;
 }
 
-export function createNotebook(parts: NotebookParts): Notebook {
+export function createRecordWriter(parts: RecordWriterParts): RecordWriter {
   const waiting = new Set<VolumeId>();
   let writing = 0;
   let cancel: Cancel | undefined;

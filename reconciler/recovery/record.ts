@@ -13,7 +13,7 @@ import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import {
   type Bytes,
-  FOUND_ON_DISK,
+  RECONSTRUCTED,
   parsePodUid,
   type PublicationSpec,
   type VolumeId,
@@ -86,7 +86,7 @@ export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
   return {
     bootId,
     spec: volume.spec,
-    guessed: volume.guessed === true,
+    guessed: volume.reconstructed === true,
     needs: volume.needs,
     attached: volume.attached.kind,
     staged: volume.staged.kind,
@@ -174,7 +174,7 @@ function completed(record: VolumeRecord): VolumeRecord {
 /** 0.1 told what it found on disk by its places alone. */
 function wasGuessed({ spec, publications }: VolumeRecord): boolean {
   if (publications.length === 0) return traitsOf(spec).isNameless?.(spec) === true;
-  return publications.every((one) => one.spec.origin === FOUND_ON_DISK);
+  return publications.every((one) => one.spec.origin === RECONSTRUCTED);
 }
 
 /** `ground`: a record is neither written nor looked for in what somebody mounted over its directory. */

@@ -87,7 +87,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
   const isShownStaged = record.staged === 'present' && sameBoot && record.stagedMount === undefined && isUsed;
   const volume: ActualVolume = {
     spec,
-    guessed: record.guessed === true ? true : undefined,
+    reconstructed: record.guessed === true ? true : undefined,
     needs: record.needs,
     attached: record.attached === 'absent' ? presenceFrom('absent') : RESTARTED,
     staged: isShownStaged ? PRESENT : proven(record.staged, staging, record.stagedMount),

@@ -56,7 +56,7 @@ export function stagedDevices(volume: ActualVolume, table: MountTable, layout: L
   return stagedMount === undefined ? mounted : [stagedMount.device, ...mounted];
 }
 
-export interface Suspicion {
+export interface PossibleUse {
   readonly unknown: UnknownPlaces;
   readonly actual: ActualState;
   readonly layout: Layout;
@@ -65,14 +65,14 @@ export interface Suspicion {
 }
 
 /** Why the volume may be published where nobody knows; undefined when it is surely not. */
-export function suspicionOf(volume: VolumeId, suspicion: Suspicion): Failure | undefined {
-  const { mounts, unread } = suspicion.unknown;
+export function possibleUseOf(volume: VolumeId, possibleUse: PossibleUse): Failure | undefined {
+  const { mounts, unread } = possibleUse.unknown;
   const [first] = unread;
   if (first !== undefined) {
     const message = `a place that could not be read may be a publication of this volume: ${first.message}`;
     return { ...first, message, effect: 'none' };
   }
-  const suspect = mounts.find((mount) => mayBeOf(volume, mount, suspicion));
+  const suspect = mounts.find((mount) => mayBeOf(volume, mount, possibleUse));
   if (suspect === undefined) return undefined;
   const { path, device } = suspect;
   const message =
@@ -85,16 +85,16 @@ export function suspicionOf(volume: VolumeId, suspicion: Suspicion): Failure | u
  * A block device is of one volume, so another one's is not ours. Of anonymous file systems (major 0: NFS, FUSE, btrfs)
  * the number tells less: two mounts of one export may have two, and then a volume must be known that has this one.
  */
-function mayBeOf(volume: VolumeId, mount: UnknownMount, suspicion: Suspicion): boolean {
-  const { stagedFrom } = suspicion;
+function mayBeOf(volume: VolumeId, mount: UnknownMount, possibleUse: PossibleUse): boolean {
+  const { stagedFrom } = possibleUse;
   if (stagedFrom.has(mount.device)) return true;
-  const isOthers = isStagedByAnother(volume, mount, suspicion);
+  const isOthers = isStagedByAnother(volume, mount, possibleUse);
   if (isAnonymous(mount.device)) return !isOthers || stagedFrom.size === 0;
   return !isOthers && (stagedFrom.size === 0 || [...stagedFrom].some(isAnonymous));
 }
 
-function isStagedByAnother(volume: VolumeId, mount: UnknownMount, suspicion: Suspicion): boolean {
-  const { actual, layout, unknown } = suspicion;
+function isStagedByAnother(volume: VolumeId, mount: UnknownMount, possibleUse: PossibleUse): boolean {
+  const { actual, layout, unknown } = possibleUse;
   return [...actual.values()].some(({ spec }) => {
     const staging = spec.id === volume || isDevice(spec) ? undefined : stagingPathOf(spec, layout);
     if (staging === undefined) return false;

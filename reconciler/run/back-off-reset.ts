@@ -4,20 +4,20 @@ import type { Cancel, Clock } from '../../mount/host.ts';
 /** A driver that crashes at every call comes back about once a second; its volumes are not tried as often (DR-25). */
 const PACE_MS = 10_000;
 
-export interface Forgiveness {
-  /** Forgives now, or as soon as the last time is `PACE_MS` ago; never not at all. */
+export interface BackOffReset {
+  /** Resets now, or as soon as the last time is `PACE_MS` ago; it is never left out. */
   ask(driver: string): void;
   close(): void;
 }
 
-export function createForgiveness(clock: Clock, forgive: (driver: string) => void): Forgiveness {
+export function createBackOffReset(clock: Clock, reset: (driver: string) => void): BackOffReset {
   const lastMs = new Map<string, number>();
   const waiting = new Map<string, Cancel>();
 
   function now(driver: string): void {
     waiting.delete(driver);
     lastMs.set(driver, clock.nowMs());
-    forgive(driver);
+    reset(driver);
   }
 
   return {

@@ -63,7 +63,7 @@ export interface Executor<Operation, Subject extends string> {
   inFlight(): readonly InFlight<Operation>[];
   inFlightOf(subject: Subject): readonly InFlight<Operation>[];
   /** The cause of its failures has changed: forget the back-off of the subject, or of its way up only. */
-  forgive(subject: Subject, extent?: 'all' | 'climbs'): void;
+  resetBackOff(subject: Subject, extent?: 'all' | 'climbs'): void;
   /**
    * Who stands in the way, found after the failure was told. False when it is not the last one of its key any more, or
    * the same was said before.
@@ -85,8 +85,8 @@ interface Entry<Operation> {
   phase: InFlight<Operation>['phase'];
   begunMs: number | undefined;
   step: ToldStep;
-  /** Forgiven while it ran: what a failure proves may be about another wish or driver already. */
-  forgiven: boolean;
+  /** Its back-off was reset while it ran: what a failure proves may be about another wish or driver already. */
+  wasReset: boolean;
   progress: string | undefined;
   setback: Setback | undefined;
 }
@@ -155,7 +155,7 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
     release(entry);
     if (laneQueue(entry.lane).concurrency !== parts.laneWidth(entry.lane)) lend(entry.lane);
     if (outcome.kind === 'done') setbacks.succeeded(operation);
-    else setbacks.failed(operation, outcome.failure, entry.forgiven);
+    else setbacks.failed(operation, outcome.failure, entry.wasReset);
     parts.onFinished({ operation, outcome });
   }
 
@@ -194,7 +194,7 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
         phase: 'queued',
         begunMs: undefined,
         step: told({ kind: 'queued', behind: `${parts.laneWidth(lane)} other operations of ${lane}` }),
-        forgiven: false,
+        wasReset: false,
         progress: undefined,
         setback,
       };
@@ -205,10 +205,10 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
     },
     inFlight: () => [...running.values()].flatMap((entries) => [...entries]),
     inFlightOf: (subject) => [...(running.get(subject) ?? [])],
-    forgive(subject, extent = 'all') {
+    resetBackOff(subject, extent = 'all') {
       for (const entry of running.get(subject) ?? [])
-        if (extent === 'all' || climbs(entry.operation)) entry.forgiven = true;
-      setbacks.forgive(subject, extent);
+        if (extent === 'all' || climbs(entry.operation)) entry.wasReset = true;
+      setbacks.reset(subject, extent);
     },
     blame(operation, failure, blocker) {
       const blamed = setbacks.blame(operation, failure, blocker);

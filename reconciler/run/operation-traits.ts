@@ -6,6 +6,6 @@ export interface OperationTraits<Operation, Subject extends string> {
   conflicts(a: Operation, b: Operation): boolean;
   /** Within the subject: those of one key share their failures and back off together. */
   setbackKey(operation: Operation): string;
-  /** True for what sets up: the failures of that can be forgiven alone. The same for all of one `setbackKey`. */
+  /** True for what sets up: the back-off of that can be reset alone. The same for all of one `setbackKey`. */
   climbs(operation: Operation): boolean;
 }

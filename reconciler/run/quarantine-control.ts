@@ -21,7 +21,7 @@ import {
 } from '../model/quarantine.ts';
 import type { RecordStore } from '../recovery/record.ts';
 
-export interface WardParts {
+export interface QuarantineControlParts {
   readonly host: Clock;
   readonly records: Pick<RecordStore, 'save'>;
   readonly log: Log;
@@ -37,16 +37,16 @@ export interface WardParts {
   readonly onChanged: (volume: VolumeId) => void;
 }
 
-export interface Wards {
+export interface QuarantineControl {
   /** What keeps the volume from being used here at this moment, by the wish alone. */
-  standing(volume: VolumeId): QuarantineReason | undefined;
+  reasonFor(volume: VolumeId): QuarantineReason | undefined;
   /** Before a volume is planned: it enters when there is a reason, and leaves when it is clean and there is none. */
   visit(volume: VolumeId): void;
-  admit(volume: VolumeId): Promise<Result<void>>;
-  discharge(volume: VolumeId): Promise<Result<void>>;
+  quarantine(volume: VolumeId): Promise<Result<void>>;
+  release(volume: VolumeId): Promise<Result<void>>;
 }
 
-export function createWards(parts: WardParts): Wards {
+export function createQuarantineControl(parts: QuarantineControlParts): QuarantineControl {
   const { belief, records, log } = parts;
   const actual = belief.volumes;
 
@@ -56,7 +56,7 @@ export function createWards(parts: WardParts): Wards {
     const known = actual.get(volume);
     const spec = wanted?.spec ?? known?.spec;
     if (spec === undefined || !parts.canBeProvenClean(spec)) return undefined;
-    return reasonInWish(desired, volume, known);
+    return desiredQuarantine(desired, volume, known);
   }
 
   /** Unknown is not unwanted: after a start, whoever said so may be in a source that cannot be read now. */
@@ -93,7 +93,7 @@ export function createWards(parts: WardParts): Wards {
   }
 
   return {
-    standing,
+    reasonFor: standing,
     visit(id) {
       const volume = actual.get(id);
       if (volume === undefined) return;
@@ -108,7 +108,7 @@ export function createWards(parts: WardParts): Wards {
       }
       parts.onChanged(id);
     },
-    async admit(id) {
+    async quarantine(id) {
       const wanted = parts.desired().volumes.get(id)?.spec;
       const known = actual.get(id);
       const spec = known?.spec ?? wanted;
@@ -122,7 +122,7 @@ export function createWards(parts: WardParts): Wards {
       parts.onChanged(id);
       return saved;
     },
-    async discharge(id) {
+    async release(id) {
       const volume = actual.get(id);
       if (volume?.quarantine === undefined) return missing(`volume ${id} is not in quarantine`);
       const reason = standing(id);
@@ -141,7 +141,7 @@ export function createWards(parts: WardParts): Wards {
 }
 
 /** What the wish alone has against the use of a volume here; asked of those that a cluster can give to another node. */
-export function reasonInWish(
+export function desiredQuarantine(
   desired: Pick<DesiredState, 'outOfService' | 'lostAttachments' | 'attachmentUids'>,
   id: VolumeId,
   known: ActualVolume | undefined,

@@ -22,10 +22,10 @@ export interface SetbacksParts<Operation, Subject extends string> {
 
 export interface Setbacks<Operation, Subject extends string> {
   of(operation: Operation): Setback | undefined;
-  /** It failed; `forgiven`: the cause may have changed while it ran. */
-  failed(operation: Operation, failure: Failure, forgiven: boolean): void;
+  /** It failed; `wasReset`: the cause may have changed while it ran. */
+  failed(operation: Operation, failure: Failure, wasReset: boolean): void;
   succeeded(operation: Operation): void;
-  forgive(subject: Subject, extent: 'all' | 'climbs'): void;
+  reset(subject: Subject, extent: 'all' | 'climbs'): void;
   /** The failure as the last one of its key, with who stands in the way; undefined when that is no news of it. */
   blame(operation: Operation, failure: Failure, blocker: string): Failure | undefined;
   /** Nothing is tried again. */
@@ -58,14 +58,14 @@ export function createSetbacks<Operation, Subject extends string>({
 
   return {
     of: (operation) => knownOf(operation)?.setback,
-    failed(operation, failure, forgiven) {
+    failed(operation, failure, wasReset) {
       const subject = traits.subject(operation);
       const key = traits.setbackKey(operation);
       const known = knownOf(operation);
       known?.cancel?.();
       if (failure.code === 'no-longer-wanted') return;
       const attempts = (known?.setback.attempts ?? 0) + 1;
-      const isOnChange = FAILURE_RETRY[failure.code] === 'on-change' && !forgiven;
+      const isOnChange = FAILURE_RETRY[failure.code] === 'on-change' && !wasReset;
       const waitMs = isOnChange ? undefined : backOffMs(attempts, backOff, clock.random());
       const nowMs = clock.nowMs();
       const setback: Setback = {
@@ -88,7 +88,7 @@ export function createSetbacks<Operation, Subject extends string>({
       knownOf(operation)?.cancel?.();
       forget(traits.subject(operation), traits.setbackKey(operation));
     },
-    forgive(subject, extent) {
+    reset(subject, extent) {
       for (const [key, { climbs, cancel }] of setbacks.get(subject) ?? []) {
         if (extent === 'climbs' && !climbs) continue;
         cancel?.();

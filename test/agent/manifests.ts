@@ -7,7 +7,11 @@ import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
 import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-limits.ts';
 import { observe } from '../../agent/source/manifests/manifest-file.ts';
 import { readManifestFile } from '../../agent/source/manifests/manifest-reading.ts';
-import { assembleWish, createAssembly, type Wish } from '../../agent/source/desired-objects.ts';
+import {
+  assembleDesiredObjects,
+  createAssembly,
+  type DesiredObjects,
+} from '../../agent/source/desired-objects.ts';
 import type { SourcePart } from '../../agent/source/objects-source.ts';
 
 export function podUid(text: string): PodUid {
@@ -161,13 +165,13 @@ export function partsOf(files: Readonly<Record<string, string>>): readonly Sourc
 }
 
 /** The wish of a directory with these files. */
-export function wishOf(files: Readonly<Record<string, string>>): Wish {
+export function wishOf(files: Readonly<Record<string, string>>): DesiredObjects {
   const reading = { name: 'manifests', complete: true, parts: partsOf(files) };
-  return wholly(assembleWish([reading], createAssembly(0)));
+  return wholly(assembleDesiredObjects([reading], createAssembly(0)));
 }
 
 /** The only rejection, as `field: message`; fails when there is none or more than one. */
-export function onlyRejection(wish: Wish): string {
+export function onlyRejection(wish: DesiredObjects): string {
   const [first, ...others] = wish.rejected;
   if (first === undefined || others.length > 0) {
     throw new Error(`expected one rejection, found ${JSON.stringify(wish.rejected)}`);

@@ -179,7 +179,7 @@ export function facts(rest: Partial<StatusFacts>): StatusFacts {
     desired: desired([]),
     pods: [],
     rejected: [],
-    vanishing: undefined,
+    massRemoval: undefined,
     held: new Map(),
     replaced: undefined,
     persistentVolumes: new Map(),

@@ -21,7 +21,7 @@ import { test } from 'node:test';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
 import { mountIdOfPath, readMountTable } from '../../mount/broker/path/mount-lookup.ts';
-import { mountIdOf, O_PATH, placeOf } from '../../mount/broker/path/path-walk.ts';
+import { mountIdOf, O_PATH, openPathOf } from '../../mount/broker/path/path-walk.ts';
 import { mountsBelow, unmountAll } from '../demo/machine.ts';
 import { createRandom, type Random } from '../sim/random.ts';
 import { inPrivateNamespace } from './namespace.ts';
@@ -63,7 +63,7 @@ function directoriesBelow(path: string, depth = DEPTH): string[] {
 function mountHolding(path: string): number {
   const descriptor = openSync(path, O_PATH);
   try {
-    return mountIdOf(placeOf(descriptor));
+    return mountIdOf(openPathOf(descriptor));
   } finally {
     closeSync(descriptor);
   }

@@ -4,7 +4,7 @@ import { parseAbsolutePath } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
-import type { LayoutFinds } from '../../reconciler/recovery/reconstruct.ts';
+import type { Reconstruction } from '../../reconciler/recovery/reconstruct.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
 import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
 import { type BenchHost, createBenchHost } from './bench-host.ts';
@@ -18,7 +18,7 @@ const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const RESYNC_MS = 60_000;
 
 /** All of the disk was read, and nothing was found that is not known. */
-export const READ_WHOLE: LayoutFinds = {
+export const READ_WHOLE: Reconstruction = {
   volumes: [],
   gone: [],
   placesRead: true,
@@ -53,7 +53,7 @@ export function createBench({
     laneWidth: () => 4,
     resyncMs,
   });
-  if (isRead) reconciler.adopt(READ_WHOLE);
+  if (isRead) reconciler.takeReconstructed(READ_WHOLE);
   return { host, plugins, records, reconciler };
 }
 

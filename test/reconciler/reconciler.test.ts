@@ -4,7 +4,7 @@ import type { Failure } from '../../mount/failure.ts';
 import { createMountTable } from '../../mount/mount-table.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import { onTheGround, RESTARTED } from '../../reconciler/model/actual-state.ts';
-import type { LayoutFinds } from '../../reconciler/recovery/reconstruct.ts';
+import type { Reconstruction } from '../../reconciler/recovery/reconstruct.ts';
 import { parseRecord, recordOf } from '../../reconciler/recovery/record.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { createBench, layout, READ_WHOLE } from './bench.ts';
@@ -255,7 +255,7 @@ for (const lifecycle of ['Ephemeral', 'Persistent'] as const) {
     const left = { code: 'unpublished-still-mounted', message: '', effect: 'unknown', ended: true } as const;
     plugins.fault = (kind) => (kind === 'unpublish' ? left : undefined);
     reconciler.setDesired(wish([]));
-    // On the disk when the operation ends: the notebook, which writes a little later, may be closed by then.
+    // On the disk when the operation ends: the record writer, which writes a little later, may be closed by then.
     await settled();
     const loaded = await records.load();
     assert.ok(loaded.ok);
@@ -275,7 +275,7 @@ for (const lifecycle of ['Ephemeral', 'Persistent'] as const) {
 const ORPHAN = 'mooring/orphan/x' as VolumeId;
 
 /** A mount of which nobody knows whose it is, where the pod is to have the volume. */
-function orphanAt(pod: string, handle: string): LayoutFinds {
+function orphanAt(pod: string, handle: string): Reconstruction {
   const spec = place(pod, handle, '');
   const path = layout.target(csi(handle), spec);
   const found = { spec, presence: RESTARTED, generation: undefined, mount: undefined };
@@ -296,7 +296,7 @@ test('an orphan mount is left alone while a wanted volume has that place, and ta
   const { plugins, reconciler } = createBench();
   plugins.needs = undefined;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
-  reconciler.adopt(orphanAt('web', 'data'));
+  reconciler.takeReconstructed(orphanAt('web', 'data'));
   plugins.needs = { attach: false, stage: false, expand: false };
   reconciler.wake({ kind: 'operator' });
   await settled();
@@ -312,14 +312,14 @@ test('an orphan that waits for a volume says which, and one that somebody took d
   const { plugins, reconciler } = createBench();
   plugins.needs = undefined;
   reconciler.setDesired(wish([wanted('data', ['web'])]));
-  reconciler.adopt(orphanAt('web', 'data'));
+  reconciler.takeReconstructed(orphanAt('web', 'data'));
   await settled();
   const told = () => reconciler.obstacles().find(({ volume }) => volume === ORPHAN);
   assert.deepEqual(
     [told()?.kind, told()?.code, told()?.blocker],
     ['frozen', 'mount-foreign', csi('data').id],
   );
-  reconciler.adopt({ ...READ_WHOLE, gone: [ORPHAN] });
+  reconciler.takeReconstructed({ ...READ_WHOLE, gone: [ORPHAN] });
   await settled();
   assert.deepEqual([told(), reconciler.actual().has(ORPHAN)], [undefined, false]);
   assert.deepEqual(plugins.calls, []);
@@ -480,7 +480,7 @@ for (const [device, calls] of [
     reconciler.setDesired(wish([], { frozenPods }));
     const path = layout.target(csi('x'), place('lost', 'x'));
     const unknown = { mounts: [{ path, device, root: '/' }], unread: [], table: createMountTable([]) };
-    reconciler.adopt({ ...orphanAt('lost', 'x'), unknown });
+    reconciler.takeReconstructed({ ...orphanAt('lost', 'x'), unknown });
     await settled();
     assert.deepEqual(plugins.calls, calls);
     const why = reconciler.obstacles().find(({ operation }) => operation === 'unstage');

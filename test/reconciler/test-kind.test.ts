@@ -72,7 +72,7 @@ async function startOn(machine: MemoryHost) {
     resyncMs: RESYNC_MS,
   });
   const scan = { host, layout, ground: FIRM_GROUND, known: reconciler.actual(), isWanted: () => true };
-  reconciler.adopt(await findUnrecorded(scan, 'whole'));
+  reconciler.takeReconstructed(await findUnrecorded(scan, 'whole'));
   return {
     reconciler,
     async want(volumes: readonly DesiredVolume[]) {

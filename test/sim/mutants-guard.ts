@@ -43,7 +43,7 @@ const deletesEmptyDirsFirst: Mutation = {
   policy: {
     planVolume: (input) => {
       if (input.actual?.spec.kind !== 'empty-dir') return planVolume(input);
-      return planVolume({ ...input, gate: { ...input.gate, claims: new Map() } });
+      return planVolume({ ...input, gate: { ...input.gate, contested: new Map() } });
     },
   },
 };

@@ -1,11 +1,11 @@
 /** What one content of a manifest file says, whoever has read it. */
 import type { Subject } from '../../../kubernetes/objects/read-object.ts';
-import type { WishObject } from '../../../kubernetes/objects/objects.ts';
+import type { ApiObject } from '../../../kubernetes/objects/objects.ts';
 import type { Rejection } from '../objects-source.ts';
 
 /** An object and the document it stands in. */
 export interface ReadObject {
-  readonly object: WishObject;
+  readonly object: ApiObject;
   /** `web.yaml#2` */
   readonly place: string;
   /** Equal when two objects say the same; of a secret too, so it is never shown. */

@@ -12,7 +12,7 @@ import { assert } from '../../../mount/failure.ts';
 import type { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { FileReading, ReadObject } from './file-reading.ts';
-import { identityOf, type Stamped, type WishObject } from '../../../kubernetes/objects/objects.ts';
+import { identityOf, type Stamped, type ApiObject } from '../../../kubernetes/objects/objects.ts';
 import type { Rejection, SourcePart } from '../objects-source.ts';
 
 /** What a look at the file showed. */
@@ -44,7 +44,7 @@ type Seen =
 
 interface Known {
   readonly digest: string;
-  readonly stamped: Stamped<WishObject>;
+  readonly stamped: Stamped<ApiObject>;
 }
 
 /** All that is remembered of one file between two listings. */

@@ -23,9 +23,9 @@ import {
 } from './manifest-file.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
 import type { ManifestParser } from './manifest-parser.ts';
-import { ALL_SEEN, believeGone, guard, type GuardFacts, isSameVanishing, vanishing } from './mass-removal.ts';
+import { ALL_SEEN, believeGone, guard, type GuardFacts, isSameRemoval, massRemoval } from './mass-removal.ts';
 import { compareText } from '../desired-objects.ts';
-import type { ObjectsSource, Vanishing } from '../objects-source.ts';
+import type { ObjectsSource, MassRemoval } from '../objects-source.ts';
 
 /** What a manifest source is made of; times in milliseconds. */
 export interface ManifestSourceParts {
@@ -97,7 +97,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   let listedMs = Number.POSITIVE_INFINITY;
   let toldFiles = files;
   let trouble: Failure | undefined;
-  let leaving: Vanishing | undefined;
+  let leaving: MassRemoval | undefined;
   let isComplete = false;
   let retryMs = RETRY_MS;
   let state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
@@ -195,11 +195,11 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
   /** After every change of `files`: what is wanted now, and when to look again. */
   function told(isTroubleNew = false, soonMore = false): void {
     const leavingBefore = leaving;
-    leaving = vanishing(files.values(), { settleMs });
+    leaving = massRemoval(files.values(), { settleMs });
     planLook(trouble === undefined ? nextLookMs(files, listing()) : Math.min(retryMs, resyncMs));
     const wasComplete = isComplete;
     isComplete ||= desk.readingSinceMs() > listedMs;
-    const isNews = isTroubleNew || !isSameVanishing(leavingBefore, leaving);
+    const isNews = isTroubleNew || !isSameRemoval(leavingBefore, leaving);
     if (isComplete !== wasComplete || isNews || differ(toldFiles, files, soonMore)) {
       toldFiles = files;
       for (const listener of listeners) listener();
@@ -251,7 +251,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
       complete: isComplete,
       parts: [...files.values()].map((one) => one.wish),
       doubt: trouble,
-      report: leaving === undefined ? undefined : { vanishing: leaving },
+      report: leaving === undefined ? undefined : { massRemoval: leaving },
     }),
     onChange(listener) {
       listeners.add(listener);

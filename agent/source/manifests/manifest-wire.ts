@@ -2,7 +2,7 @@
 import { assert } from '../../../mount/failure.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { FileReading, ReadObject } from './file-reading.ts';
-import type { ConfigMap, Secret, WishObject } from '../../../kubernetes/objects/objects.ts';
+import type { ConfigMap, Secret, ApiObject } from '../../../kubernetes/objects/objects.ts';
 
 /** Of one part, in values; one object alone may be more, up to the bound of its reader. */
 const PART_VALUES_MAX = 4_000;
@@ -20,7 +20,7 @@ interface PackedContent {
 
 type Packed<T> = Omit<T, 'data'> & { readonly data: PackedContent };
 type WireObject = Omit<ReadObject, 'object'> & {
-  readonly object: Exclude<WishObject, Secret | ConfigMap> | Packed<Secret> | Packed<ConfigMap>;
+  readonly object: Exclude<ApiObject, Secret | ConfigMap> | Packed<Secret> | Packed<ConfigMap>;
 };
 type Head = Omit<FileReading, 'objects'>;
 

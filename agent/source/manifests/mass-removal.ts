@@ -1,6 +1,6 @@
 /** Most pods vanish from the manifests at once: more often a mistake than a wish (AP-12), so it has to last. Pure. */
 import type { PodUid } from '../../../plugins/volume.ts';
-import type { Vanishing } from '../objects-source.ts';
+import type { MassRemoval } from '../objects-source.ts';
 import { dueMs, type Listing, type ManifestFile, waitLonger } from './manifest-file.ts';
 
 const SHRINK_SETTLE_MS = 10_000;
@@ -52,10 +52,10 @@ export function believeGone(
 }
 
 /** Undefined when nothing is kept back by the guard. */
-export function vanishing(
+export function massRemoval(
   files: Iterable<ManifestFile>,
   { settleMs }: Pick<Listing, 'settleMs'>,
-): Vanishing | undefined {
+): MassRemoval | undefined {
   const pods = new Set<PodUid>();
   let sinceMs = Number.POSITIVE_INFINITY;
   let untilMs = 0;
@@ -70,7 +70,7 @@ export function vanishing(
 }
 
 /** Is the same said of the same pods? */
-export function isSameVanishing(a: Vanishing | undefined, b: Vanishing | undefined): boolean {
+export function isSameRemoval(a: MassRemoval | undefined, b: MassRemoval | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return (
     a.untilMs === b.untilMs && a.pods.size === b.pods.size && [...a.pods].every((pod) => b.pods.has(pod))

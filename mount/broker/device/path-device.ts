@@ -4,7 +4,7 @@ import { errnoOf, failErrno } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
 import type { AbsolutePath, DeviceNumber } from '../../host.ts';
 import { formatDevice } from '../path/mount-lookup.ts';
-import { DELETED_MARK, withSpot } from '../path/path-walk.ts';
+import { DELETED_MARK, withChild } from '../path/path-walk.ts';
 
 /** Which inode of which file system a device node is. */
 export interface NodeIdentity {
@@ -33,8 +33,8 @@ const LOOP_NAME = /^loop[0-9]+$/;
 /** As `Host.deviceOf`, with the identity of the node itself. Opens nothing: a dead device cannot hold up lstat. */
 export function deviceNodeOf(path: AbsolutePath): Result<DeviceNode | undefined> {
   if (path === '/') return ok(undefined);
-  const node = withSpot<DeviceNode | undefined>(path, (spot) => {
-    const seen = lstatSync(spot.path, { throwIfNoEntry: false, bigint: true });
+  const node = withChild<DeviceNode | undefined>(path, (child) => {
+    const seen = lstatSync(child.path, { throwIfNoEntry: false, bigint: true });
     if (seen === undefined || !seen.isBlockDevice()) return ok(undefined);
     const device = formatDevice(seen.rdev) as DeviceNumber;
     return ok({ device, fileSystem: formatDevice(seen.dev), inode: String(seen.ino) });

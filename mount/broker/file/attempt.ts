@@ -1,6 +1,6 @@
 /** Single system calls as results. Path brokers only. */
 import { unlinkSync } from 'node:fs';
-import type { Spot } from '../path/path-walk.ts';
+import type { ChildPath } from '../path/path-walk.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Effect, type Result } from '../../failure.ts';
 
@@ -13,9 +13,9 @@ export function attempt(doing: string, effect: Effect, act: () => void): Result<
   }
 }
 
-export function unlinkIfThere(spot: Spot): void {
+export function unlinkIfThere(child: ChildPath): void {
   try {
-    unlinkSync(spot.path);
+    unlinkSync(child.path);
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error;
   }

@@ -1,9 +1,9 @@
 /** Listing a directory, and reading all its files at once. Path brokers only. */
 import { type BigIntStats, lstatSync, opendirSync } from 'node:fs';
 import { refuseAnother } from './file-identity.ts';
-import { failTooLarge, readSpot } from './file-reading.ts';
+import { failTooLarge, readChild } from './file-reading.ts';
 import { factsOf } from './path-facts.ts';
-import { type Place, spotIn, withDirectory } from '../path/path-walk.ts';
+import { type OpenPath, childIn, withDirectory } from '../path/path-walk.ts';
 import { failErrno } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
 import type { AbsolutePath, ContentStamp, DirectoryReading, FileEntry } from '../../host.ts';
@@ -12,7 +12,7 @@ export function listDirectory(path: AbsolutePath, entriesMax: number): Result<re
   return withDirectory(path, (place) => namesIn(place, path, entriesMax));
 }
 
-function namesIn(place: Place, path: AbsolutePath, entriesMax: number): Result<readonly string[]> {
+function namesIn(place: OpenPath, path: AbsolutePath, entriesMax: number): Result<readonly string[]> {
   const names: string[] = [];
   try {
     const directory = opendirSync(place.path);
@@ -42,7 +42,7 @@ export function readDirectoryFiles(
     const names = only === undefined ? namesIn(place, path, entriesMax) : ok([only]);
     if (!names.ok) return names;
     const seen = names.value.flatMap((name): Omit<FileEntry, 'content'>[] => {
-      const stats = lstatSync(spotIn(place, name).path, { throwIfNoEntry: false, bigint: true });
+      const stats = lstatSync(childIn(place, name).path, { throwIfNoEntry: false, bigint: true });
       // Gone since it was listed: not there.
       if (stats === undefined) return [];
       const facts = factsOf(stats);
@@ -60,7 +60,7 @@ export function readDirectoryFiles(
           const isTooLong = facts.sizeBytes > fileBytesMax;
           if (!isTooLong && facts.sizeBytes > left)
             return { name, facts, content: undefined, stamp: undefined, unread: true };
-          const content = readSpot(spotIn(place, name), fileBytesMax);
+          const content = readChild(childIn(place, name), fileBytesMax);
           if (content.ok) left -= content.value.length;
           return { name, facts, content, stamp: content.ok ? stamp : undefined };
         }),

@@ -2,19 +2,19 @@
 import { readlinkSync, renameSync, symlinkSync } from 'node:fs';
 import { attempt, unlinkIfThere } from './attempt.ts';
 import { isMissing } from './path-facts.ts';
-import { withSpot } from '../path/path-walk.ts';
+import { withChild } from '../path/path-walk.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
 
 export function removeFile(path: AbsolutePath): Result<void> {
-  const removed = withSpot(path, (spot) => attempt(`unlink ${path}`, 'none', () => unlinkIfThere(spot)));
+  const removed = withChild(path, (child) => attempt(`unlink ${path}`, 'none', () => unlinkIfThere(child)));
   return isMissing(removed) ? done : removed;
 }
 
 export function rename(from: AbsolutePath, to: AbsolutePath): Result<void> {
-  return withSpot(from, (source) =>
-    withSpot(to, (target) => {
+  return withChild(from, (source) =>
+    withChild(to, (target) => {
       try {
         renameSync(source.path, target.path);
         return done;
@@ -30,13 +30,13 @@ export function rename(from: AbsolutePath, to: AbsolutePath): Result<void> {
 }
 
 export function makeLink(path: AbsolutePath, text: string): Result<void> {
-  return withSpot(path, (spot) => attempt(`symlink ${path}`, 'none', () => symlinkSync(text, spot.path)));
+  return withChild(path, (child) => attempt(`symlink ${path}`, 'none', () => symlinkSync(text, child.path)));
 }
 
 export function readLink(path: AbsolutePath): Result<string> {
-  return withSpot(path, (spot) => {
+  return withChild(path, (child) => {
     try {
-      return ok(readlinkSync(spot.path));
+      return ok(readlinkSync(child.path));
     } catch (error) {
       return failErrno(error, `readlink ${path}`, 'none');
     }

@@ -3,7 +3,7 @@ import { fstatSync } from 'node:fs';
 import { fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath, DirectoryIdentity } from '../../host.ts';
 import { formatDevice } from '../path/mount-lookup.ts';
-import { mountIdOf, type Place, withDirectory } from '../path/path-walk.ts';
+import { mountIdOf, type OpenPath, withDirectory } from '../path/path-walk.ts';
 
 export function identifyDirectory(path: AbsolutePath): Result<DirectoryIdentity> {
   return withDirectory(path, (place) => ok(identityOf(place)));
@@ -11,7 +11,7 @@ export function identifyDirectory(path: AbsolutePath): Result<DirectoryIdentity>
 
 /** Undefined when the open directory is the expected one, or nothing is expected. */
 export function refuseAnother(
-  place: Place,
+  place: OpenPath,
   path: AbsolutePath,
   expected: DirectoryIdentity | undefined,
 ): Result<never> | undefined {
@@ -28,7 +28,7 @@ function isSameIdentity(a: DirectoryIdentity, b: DirectoryIdentity): boolean {
   return a.mountId === b.mountId && a.device === b.device && a.inode === b.inode && a.bornNs === b.bornNs;
 }
 
-function identityOf(place: Place): DirectoryIdentity {
+function identityOf(place: OpenPath): DirectoryIdentity {
   const { dev, ino, birthtimeNs } = fstatSync(place.descriptor, { bigint: true });
   return {
     mountId: mountIdOf(place),

@@ -3,13 +3,13 @@ import { closeSync, constants, fdatasyncSync, fstatSync, openSync, writeSync } f
 import { failErrno } from '../../errno.ts';
 import { done, type Effect, fail, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
-import { openPlace, type Spot, withSpot } from '../path/path-walk.ts';
+import { openPath, type ChildPath, withChild } from '../path/path-walk.ts';
 
 export function overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Result<void> {
-  return withSpot(path, (spot) => {
+  return withChild(path, (child) => {
     let effect: Effect = 'none';
     try {
-      const descriptor = openForWriting(spot);
+      const descriptor = openForWriting(child);
       if (typeof descriptor !== 'number') return descriptor;
       try {
         const { size } = fstatSync(descriptor);
@@ -34,14 +34,14 @@ export function overwriteFile(path: AbsolutePath, offsetBytes: number, content: 
 }
 
 /** The place first and the file through it, so that no device, fifo or link is ever opened for writing. */
-function openForWriting(spot: Spot): number | ReturnType<typeof fail> {
-  const place = openPlace(spot);
+function openForWriting(child: ChildPath): number | ReturnType<typeof fail> {
+  const place = openPath(child);
   try {
     const facts = fstatSync(place.descriptor);
     if (facts.isSymbolicLink())
-      return fail({ code: 'path-unsafe', message: `${spot.name} is a link`, effect: 'none' });
+      return fail({ code: 'path-unsafe', message: `${child.name} is a link`, effect: 'none' });
     if (!facts.isFile())
-      return fail({ code: 'path-wrong-kind', message: `${spot.name} is no file`, effect: 'none' });
+      return fail({ code: 'path-wrong-kind', message: `${child.name} is no file`, effect: 'none' });
     return openSync(place.path, constants.O_WRONLY | constants.O_NONBLOCK);
   } finally {
     closeSync(place.descriptor);

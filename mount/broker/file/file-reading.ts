@@ -1,32 +1,32 @@
 /** Reading regular files, and never anything else. Path brokers only. */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { factsOf } from './path-facts.ts';
-import { openPlace, type Place, type Spot, withSpot } from '../path/path-walk.ts';
+import { openPath, type OpenPath, type ChildPath, withChild } from '../path/path-walk.ts';
 import { failErrno } from '../../errno.ts';
 import { fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath, PathKind } from '../../host.ts';
 
 export function readFile(path: AbsolutePath, bytesMax: number): Result<Uint8Array> {
-  return withSpot(path, (spot) => readSpot(spot, bytesMax));
+  return withChild(path, (child) => readChild(child, bytesMax));
 }
 
 /** Opens the place first and the file through it, so that no device, fifo or link is ever opened for reading. */
-export function readSpot(spot: Spot, bytesMax: number): Result<Uint8Array> {
+export function readChild(child: ChildPath, bytesMax: number): Result<Uint8Array> {
   try {
-    const place = openPlace(spot);
+    const place = openPath(child);
     try {
       const { kind } = factsOf(fstatSync(place.descriptor));
-      if (kind !== 'file') return failKind(spot.name, kind);
-      return readPlace(place, spot.name, bytesMax);
+      if (kind !== 'file') return failKind(child.name, kind);
+      return readPlace(place, child.name, bytesMax);
     } finally {
       closeSync(place.descriptor);
     }
   } catch (error) {
-    return failErrno(error, `read ${spot.name}`, 'none');
+    return failErrno(error, `read ${child.name}`, 'none');
   }
 }
 
-function readPlace(place: Place, name: string, bytesMax: number): Result<Uint8Array> {
+function readPlace(place: OpenPath, name: string, bytesMax: number): Result<Uint8Array> {
   const descriptor = openSync(place.path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(descriptor);

@@ -7,13 +7,13 @@ import { findMountBelow, mountIdAt } from '../path/mount-lookup.ts';
 import {
   blameComponent,
   mountIdOf,
-  openChild,
+  openDirectoryIn,
   O_PATH,
-  placeOf,
-  type Place,
-  type Spot,
+  openPathOf,
+  type OpenPath,
+  type ChildPath,
   withDirectory,
-  withSpot,
+  withChild,
 } from '../path/path-walk.ts';
 import { type TreeVisit, walkTree } from './file-walk.ts';
 
@@ -30,15 +30,15 @@ interface Removal {
 export function removeTree(path: AbsolutePath): Result<void> {
   const below = refuseMountsBelow(path);
   if (!below.ok) return below;
-  const removed = withSpot(path, (spot) => {
-    const mounted = mountIdAt(spot);
+  const removed = withChild(path, (child) => {
+    const mounted = mountIdAt(child);
     if (!mounted.ok) return mounted;
     if (mounted.value !== undefined) return failMounted(path, 'none');
     const removal: Removal = { deleted: 0, refusedAt: undefined };
     for (;;) {
-      const emptied = empty(spot, path, removal);
+      const emptied = empty(child, path, removal);
       if (!emptied.ok) return emptied;
-      const gone = removeDirectoryAt(spot.path, path, effectOf(removal));
+      const gone = removeDirectoryAt(child.path, path, effectOf(removal));
       if (gone.ok || !mayBeEmptiedAgain(removal, gone.failure)) return gone;
     }
   });
@@ -74,10 +74,10 @@ function isSmallAndBare(path: AbsolutePath): boolean {
 }
 
 /** Of whatever has the name; undefined when it cannot be looked at. */
-function mountIdIn(directory: Place, name: Buffer): number | undefined {
-  let place: Place;
+function mountIdIn(directory: OpenPath, name: Buffer): number | undefined {
+  let place: OpenPath;
   try {
-    place = placeOf(openSync(inside(directory, name), O_PATH | constants.O_NOFOLLOW));
+    place = openPathOf(openSync(inside(directory, name), O_PATH | constants.O_NOFOLLOW));
   } catch (error) {
     errnoOf(error);
     return undefined;
@@ -97,16 +97,16 @@ function refuseMountsBelow(path: AbsolutePath): Result<void> {
   return mount.value === undefined ? done : failMounted(mount.value.target, 'none');
 }
 
-function empty(spot: Spot, path: AbsolutePath, removal: Removal): Result<void> {
-  let top: Place;
+function empty(child: ChildPath, path: AbsolutePath, removal: Removal): Result<void> {
+  let top: OpenPath;
   try {
-    top = openChild(spot.parent, spot.name);
+    top = openDirectoryIn(child.parent, child.name);
   } catch (error) {
-    return blameComponent(spot, path, error);
+    return blameComponent(child, path, error);
   }
   try {
     // Somebody may have mounted there since it was looked at.
-    if (mountIdOf(top) !== mountIdOf(spot.parent)) return failMounted(path, effectOf(removal));
+    if (mountIdOf(top) !== mountIdOf(child.parent)) return failMounted(path, effectOf(removal));
     return walkTree(top, path, visitOf(removal));
   } finally {
     closeSync(top.descriptor);
@@ -140,7 +140,7 @@ function mayBeEmptiedAgain(removal: Removal, { code }: Failure): boolean {
 }
 
 /** True when it is a directory after all. */
-function unlink(removal: Removal, directory: Place, name: Buffer): Result<boolean> {
+function unlink(removal: Removal, directory: OpenPath, name: Buffer): Result<boolean> {
   try {
     unlinkSync(inside(directory, name));
     removal.deleted += 1;
@@ -163,7 +163,7 @@ export function removeDirectoryAt(path: string | Buffer, shown: string, effect: 
   }
 }
 
-function inside(place: Place, name: Buffer): Buffer {
+function inside(place: OpenPath, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${place.path}/`), name]);
 }
 

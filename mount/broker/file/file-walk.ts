@@ -2,16 +2,16 @@
 import { closeSync, type Dir, type Dirent, fstatSync, opendirSync } from 'node:fs';
 import { failErrno } from '../../errno.ts';
 import { done, type Failure, fail, ok, type Result } from '../../failure.ts';
-import { mountIdOf, openChild, type Place } from '../path/path-walk.ts';
+import { mountIdOf, openDirectoryIn, type OpenPath } from '../path/path-walk.ts';
 
 /** What is done on the way; the first failure ends the walk. */
 export interface TreeVisit {
   /** Of something that the listing does not call a directory. True: it is one after all. */
-  readonly entry: (directory: Place, name: Buffer) => Result<boolean>;
+  readonly entry: (directory: OpenPath, name: Buffer) => Result<boolean>;
   /** All that is in it was visited; the top of the tree is depth 0. */
-  readonly finish: (directory: Place, depth: number) => Result<void>;
+  readonly finish: (directory: OpenPath, depth: number) => Result<void>;
   /** It is closed, and the one it is in is open. True: all that is in it is to be visited again. */
-  readonly left: (parent: Place, name: Buffer) => Result<boolean>;
+  readonly left: (parent: OpenPath, name: Buffer) => Result<boolean>;
   /** The root of another mount: not entered. */
   readonly mounted: (name: Buffer) => Result<void>;
   /** It could not be opened or listed: success goes on without it. */
@@ -31,7 +31,7 @@ interface Level {
   readonly name: Buffer;
   readonly depth: number;
   /** Undefined while a deep level waits for what is below it. */
-  place: Place | undefined;
+  place: OpenPath | undefined;
   /** What is still to be read; a deep level has been read. */
   readonly entries: Dir | undefined;
   /** Directories of a deep level that are still to be visited. */
@@ -40,7 +40,7 @@ interface Level {
 }
 
 /** Never crosses a mount (by mount id) nor follows a link. `top` stays open; `path` is what people call it. */
-export function walkTree(top: Place, path: string, visit: TreeVisit): Result<void> {
+export function walkTree(top: OpenPath, path: string, visit: TreeVisit): Result<void> {
   const walk = new TreeWalk(top, visit);
   try {
     const walked = walk.run();
@@ -57,10 +57,10 @@ function located(failure: Failure, names: readonly string[]): Failure {
 class TreeWalk {
   readonly #visit: TreeVisit;
   readonly #mountId: number;
-  readonly #top: Place;
+  readonly #top: OpenPath;
   readonly #levels: Level[] = [];
 
-  constructor(top: Place, visit: TreeVisit) {
+  constructor(top: OpenPath, visit: TreeVisit) {
     this.#top = top;
     this.#visit = visit;
     this.#mountId = mountIdOf(top);
@@ -98,16 +98,16 @@ class TreeWalk {
     return ok(undefined);
   }
 
-  #visitEntry(place: Place, entry: Dirent): Result<boolean> {
+  #visitEntry(place: OpenPath, entry: Dirent): Result<boolean> {
     return entry.isDirectory() ? ok(true) : this.#visit.entry(place, nameOf(entry));
   }
 
   #descend(level: Level, name: Buffer): Result<void> {
     const { place } = level;
     if (place === undefined) throw new Error('broken invariant: down from a level that is closed');
-    let child: Place;
+    let child: OpenPath;
     try {
-      child = openChild(place, name);
+      child = openDirectoryIn(place, name);
     } catch (error) {
       return this.#visit.refused(error, name);
     }
@@ -121,7 +121,7 @@ class TreeWalk {
     return entered;
   }
 
-  #enter(place: Place, name: Buffer): Result<void> {
+  #enter(place: OpenPath, name: Buffer): Result<void> {
     const depth = this.#levels.length;
     let entries: Dir;
     try {
@@ -142,7 +142,7 @@ class TreeWalk {
     return done;
   }
 
-  #readAll(place: Place, entries: Dir, names: Buffer[]): Result<void> {
+  #readAll(place: OpenPath, entries: Dir, names: Buffer[]): Result<void> {
     for (let entry = entries.readSync(); entry !== null; entry = entries.readSync()) {
       const isDirectory = this.#visitEntry(place, entry);
       if (!isDirectory.ok) return isDirectory;
@@ -168,11 +168,11 @@ class TreeWalk {
   }
 
   /** A directory that was moved has another one above it: then nobody knows what was visited. */
-  #reopen(level: Level, child: Place): Result<void> {
+  #reopen(level: Level, child: OpenPath): Result<void> {
     if (level.place !== undefined) return done;
-    let parent: Place;
+    let parent: OpenPath;
     try {
-      parent = openChild(child, '..');
+      parent = openDirectoryIn(child, '..');
     } catch (error) {
       return failErrno(error, 'open the parent', 'unknown');
     }
@@ -197,7 +197,7 @@ function closePlace(level: Level): void {
 }
 
 /** Device and inode: no other directory has them while this one is there. */
-export function identityOf(place: Place): string {
+export function identityOf(place: OpenPath): string {
   const { dev, ino } = fstatSync(place.descriptor, { bigint: true });
   return `${dev}:${ino}`;
 }

@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { attempt, unlinkIfThere } from './attempt.ts';
-import { type Place, type Spot, spotIn, withSpot } from '../path/path-walk.ts';
+import { type OpenPath, type ChildPath, childIn, withChild } from '../path/path-walk.ts';
 import { done, type Result } from '../../failure.ts';
 import type { AbsolutePath, WriteOptions } from '../../host.ts';
 import { temporaryName } from '../../temporary-file.ts';
@@ -21,35 +21,35 @@ import { temporaryName } from '../../temporary-file.ts';
  * caller never writes one path twice at the same time.
  */
 export function writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Result<void> {
-  return withSpot(path, (spot) => {
-    const temporary = spotIn(spot.parent, temporaryName(spot.name));
+  return withChild(path, (child) => {
+    const temporary = childIn(child.parent, temporaryName(child.name));
     const written = attempt(`write ${temporary.name} for ${path}`, 'none', () => {
       unlinkIfThere(temporary);
       writeNew(temporary, content, options);
     });
-    const placed = written.ok ? putInPlace(temporary, spot, options) : written;
+    const placed = written.ok ? putInPlace(temporary, child, options) : written;
     if (!placed.ok) {
       attempt(`unlink ${temporary.name}`, 'none', () => unlinkIfThere(temporary));
       return placed;
     }
-    return options.durable ? attempt(`fsync ${path}`, 'unknown', () => syncDirectory(spot.parent)) : done;
+    return options.durable ? attempt(`fsync ${path}`, 'unknown', () => syncDirectory(child.parent)) : done;
   });
 }
 
-function putInPlace(temporary: Spot, spot: Spot, options: WriteOptions): Result<void> {
+function putInPlace(temporary: ChildPath, child: ChildPath, options: WriteOptions): Result<void> {
   if (options.exclusive !== true) {
-    return attempt(`rename to ${spot.name}`, 'none', () => renameSync(temporary.path, spot.path));
+    return attempt(`rename to ${child.name}`, 'none', () => renameSync(temporary.path, child.path));
   }
   // link(2) is the rename that never replaces.
-  const linked = attempt(`link to ${spot.name}`, 'none', () => linkSync(temporary.path, spot.path));
+  const linked = attempt(`link to ${child.name}`, 'none', () => linkSync(temporary.path, child.path));
   return linked.ok
     ? attempt(`unlink ${temporary.name}`, 'unknown', () => unlinkSync(temporary.path))
     : linked;
 }
 
-function writeNew(spot: Spot, content: Uint8Array, { mode, durable }: WriteOptions): void {
+function writeNew(child: ChildPath, content: Uint8Array, { mode, durable }: WriteOptions): void {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-  const descriptor = openSync(spot.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  const descriptor = openSync(child.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     for (let written = 0; written < content.length; ) {
       written += writeSync(descriptor, content, written, content.length - written);
@@ -61,7 +61,7 @@ function writeNew(spot: Spot, content: Uint8Array, { mode, durable }: WriteOptio
   }
 }
 
-function syncDirectory(place: Place): void {
+function syncDirectory(place: OpenPath): void {
   const descriptor = openSync(place.path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     fsyncSync(descriptor);

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import type { OwnershipPart } from './ownership-part.ts';
 import { bitsFor, isRight } from './group-bits.ts';
-import { mountIdOf, O_PATH, type Place, placeOf } from '../path/path-walk.ts';
+import { mountIdOf, O_PATH, type OpenPath, openPathOf } from '../path/path-walk.ts';
 import { errnoOf } from '../../errno.ts';
 
 export const MODE_BITS = 0o7777;
@@ -28,7 +28,7 @@ export interface Walk {
 }
 
 /** True when it is a directory after all: some file systems do not tell when they list. */
-export function changeEntry(walk: Walk, parent: Place, name: Buffer): boolean {
+export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean {
   const path = Buffer.concat([Buffer.from(`${parent.path}/`), name]);
   try {
     const seen = lstatSync(path);
@@ -47,7 +47,7 @@ export function changeEntry(walk: Walk, parent: Place, name: Buffer): boolean {
 
 /** Through a descriptor: it is neither followed nor opened, and a file that is a mount of its own is left alone. */
 function changeFile(walk: Walk, path: Buffer): void {
-  const place = placeOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
+  const place = openPathOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
   try {
     if (mountIdOf(place) !== walk.mountId) return;
     see(walk);
@@ -60,7 +60,7 @@ function changeFile(walk: Walk, path: Buffer): void {
 }
 
 /** A root that is read-only or gone fails the walk: nothing below it can have been changed. */
-export function changeDirectory(walk: Walk, place: Place, isRoot: boolean): void {
+export function changeDirectory(walk: Walk, place: OpenPath, isRoot: boolean): void {
   see(walk);
   try {
     if (!isRight(fstatSync(place.descriptor), walk.part)) apply(walk, place);
@@ -72,7 +72,7 @@ export function changeDirectory(walk: Walk, place: Place, isRoot: boolean): void
 }
 
 /** chown(2) takes setuid away, as it should from a file that another group may write now: the mode is read after it. */
-function apply(walk: Walk, place: Place): void {
+function apply(walk: Walk, place: OpenPath): void {
   const { gid } = walk.part;
   if (fstatSync(place.descriptor).gid !== gid) chownSync(place.path, -1, gid);
   const seen = fstatSync(place.descriptor);

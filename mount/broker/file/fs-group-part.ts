@@ -4,7 +4,7 @@ import { identityOf, walkTree } from './file-walk.ts';
 import { changeDirectory, changeEntry, MODE_BITS, refuse, type Walk } from './fs-group-entry.ts';
 import { isRight } from './group-bits.ts';
 import type { OwnershipPart, OwnershipPartReport } from './ownership-part.ts';
-import { mountIdOf, openChild, type Place, withDirectory } from '../path/path-walk.ts';
+import { mountIdOf, openDirectoryIn, type OpenPath, withDirectory } from '../path/path-walk.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, fail, type Failure, ok, type Result } from '../../failure.ts';
 
@@ -36,10 +36,10 @@ export function changeOwnershipPart(
 
 /** Follows the names from the root; a directory that is gone, or is another mount by now, is nothing to do. */
 function withPlace(
-  root: Place,
+  root: OpenPath,
   names: readonly Uint8Array[],
   walk: Walk,
-  use: (place: Place) => Result<OwnershipPartReport>,
+  use: (place: OpenPath) => Result<OwnershipPartReport>,
 ): Result<OwnershipPartReport> {
   let place = root;
   try {
@@ -56,7 +56,7 @@ function withPlace(
   }
 }
 
-function perform(walk: Walk, place: Place): Result<OwnershipPartReport> {
+function perform(walk: Walk, place: OpenPath): Result<OwnershipPartReport> {
   const { scope, names } = walk.part;
   const isRoot = names.length === 0;
   switch (scope) {
@@ -77,13 +77,13 @@ function perform(walk: Walk, place: Place): Result<OwnershipPartReport> {
   }
 }
 
-function lookAt(walk: Walk, place: Place): OwnershipPartReport {
+function lookAt(walk: Walk, place: OpenPath): OwnershipPartReport {
   const right = isRight(fstatSync(place.descriptor), walk.part);
   return { ...reportOf(walk, right, []), identity: identityOf(place) };
 }
 
 /** Without setgid it is right for no group, for us as for the kubelet. What refuses this refuses the rest, too. */
-function unmark(walk: Walk, place: Place): void {
+function unmark(walk: Walk, place: OpenPath): void {
   const { gid, mode } = fstatSync(place.descriptor);
   if (gid === walk.part.gid || (mode & SETGID) === 0) return;
   try {
@@ -95,7 +95,7 @@ function unmark(walk: Walk, place: Place): void {
   }
 }
 
-function changeLevel(walk: Walk, place: Place): readonly Uint8Array[] | undefined {
+function changeLevel(walk: Walk, place: OpenPath): readonly Uint8Array[] | undefined {
   const directories: Uint8Array[] = [];
   const directory = openEntries(walk, place);
   if (directory === undefined) return directories;
@@ -113,7 +113,7 @@ function changeLevel(walk: Walk, place: Place): readonly Uint8Array[] | undefine
 }
 
 /** However deep it is, and however many entries one directory has. */
-function changeTree(walk: Walk, top: Place, isRoot: boolean): Result<void> {
+function changeTree(walk: Walk, top: OpenPath, isRoot: boolean): Result<void> {
   return walkTree(top, walk.part.path, {
     entry: (directory, name) => ok(changeEntry(walk, directory, name)),
     finish: (directory, depth) => {
@@ -131,10 +131,10 @@ function changeTree(walk: Walk, top: Place, isRoot: boolean): Result<void> {
 }
 
 /** Undefined when there is nothing for us: gone, no directory any more, or the root of another mount. */
-function openDirectory(parent: Place, name: Buffer, walk: Walk): Place | undefined {
-  let place: Place;
+function openDirectory(parent: OpenPath, name: Buffer, walk: Walk): OpenPath | undefined {
+  let place: OpenPath;
   try {
-    place = openChild(parent, name);
+    place = openDirectoryIn(parent, name);
   } catch (error) {
     if (errnoOf(error) !== 'ENOTDIR') refuse(walk, error);
     return undefined;
@@ -145,7 +145,7 @@ function openDirectory(parent: Place, name: Buffer, walk: Walk): Place | undefin
 }
 
 /** Undefined when it is gone, or not for us. */
-function openEntries(walk: Walk, place: Place): Dir | undefined {
+function openEntries(walk: Walk, place: OpenPath): Dir | undefined {
   try {
     return opendirSync(place.path, { encoding: 'buffer' as BufferEncoding, bufferSize: ENTRIES_A_READ });
   } catch (error) {

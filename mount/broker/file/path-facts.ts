@@ -1,6 +1,6 @@
 /** What lstat says of a path, as `PathFacts`. Path brokers only. */
 import { type BigIntStats, fstatSync, lstatSync, type Stats } from 'node:fs';
-import { type Spot, withDirectory, withSpot } from '../path/path-walk.ts';
+import { type ChildPath, withDirectory, withChild } from '../path/path-walk.ts';
 import { ok, type Result } from '../../failure.ts';
 import { type AbsolutePath, type PathFacts, type PathKind, wayTo } from '../../host.ts';
 
@@ -9,7 +9,7 @@ const ABSENT: PathFacts = { kind: 'absent', mode: 0, uid: 0, gid: 0, inode: 0, s
 
 export function inspect(path: AbsolutePath): Result<PathFacts> {
   if (path === '/') return withDirectory(path, ({ descriptor }) => ok(factsOf(fstatSync(descriptor))));
-  const found = withSpot(path, (spot) => ok(factsAt(spot)));
+  const found = withChild(path, (child) => ok(factsAt(child)));
   return isMissing(found) ? ok(ABSENT) : found;
 }
 
@@ -25,8 +25,8 @@ export function inspectWay(path: AbsolutePath): Result<readonly PathFacts[]> {
   return ok(way);
 }
 
-function factsAt(spot: Spot): PathFacts {
-  const stats = lstatSync(spot.path, { throwIfNoEntry: false });
+function factsAt(child: ChildPath): PathFacts {
+  const stats = lstatSync(child.path, { throwIfNoEntry: false });
   return stats === undefined ? ABSENT : factsOf(stats);
 }
 

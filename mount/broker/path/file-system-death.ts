@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { errnoOf } from '../../errno.ts';
 import type { DeathCause } from '../../failure.ts';
-import type { Place } from './path-walk.ts';
+import type { OpenPath } from './path-walk.ts';
 
 const DEATH_OF_ERRNO: Readonly<Record<string, DeathCause>> = {
   EIO: 'input-output',
@@ -55,7 +55,7 @@ export function optionsOfExt4(device: string): readonly string[] | undefined {
 }
 
 /** What it answers that a file system answers which is there; other errors (no permission) say nothing about it. */
-export function deathOf(place: Place): DeathCause | undefined {
+export function deathOf(place: OpenPath): DeathCause | undefined {
   try {
     const isDirectory = fstatSync(place.descriptor).isDirectory();
     statfsSync(place.path);
@@ -73,7 +73,7 @@ export function deathOf(place: Place): DeathCause | undefined {
 }
 
 /** access(2) of a directory says EROFS for a read-only mount and for a read-only file system. */
-export function isReadOnly(place: Place): boolean {
+export function isReadOnly(place: OpenPath): boolean {
   try {
     accessSync(place.path, constants.W_OK);
     return false;

@@ -7,7 +7,15 @@ import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf
 import { atOrBelow, type LineFilter, withId } from '../../mount-lines.ts';
 import { readOwnMountInfo } from '../../mount-info.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from '../../mount-table.ts';
-import { mountIdOf, O_PATH, openPlace, type Place, placeOf, type Spot, withSpot } from './path-walk.ts';
+import {
+  mountIdOf,
+  O_PATH,
+  openPath,
+  type OpenPath,
+  openPathOf,
+  type ChildPath,
+  withChild,
+} from './path-walk.ts';
 
 /** How often a mount that is gone from the table before it was found there is looked up again. */
 const LOOKUPS_MAX = 3;
@@ -18,16 +26,16 @@ const LOOKUPS_MAX = 3;
  */
 export function mountIdOfPath(path: AbsolutePath): Result<number | undefined> {
   if (path === '/') return ok(mountIdOfRoot());
-  const mountId = withSpot(path, mountIdAt);
+  const mountId = withChild(path, mountIdAt);
   return !mountId.ok && mountId.failure.code === 'path-missing' ? ok(undefined) : mountId;
 }
 
 /** With the mount that the directory above is in, or the nearest one above that is there. */
 export function mountPlaceOf(path: AbsolutePath): Result<MountPlace> {
   if (path === '/') return ok({ mountId: mountIdOfRoot(), within: mountIdOfRoot() });
-  const place = withSpot(path, (spot): Result<MountPlace> => {
-    const mountId = mountIdAt(spot);
-    return mountId.ok ? ok({ mountId: mountId.value, within: mountIdOf(spot.parent) }) : mountId;
+  const place = withChild(path, (child): Result<MountPlace> => {
+    const mountId = mountIdAt(child);
+    return mountId.ok ? ok({ mountId: mountId.value, within: mountIdOf(child.parent) }) : mountId;
   });
   if (place.ok || place.failure.code !== 'path-missing') return place;
   const above = mountPlaceOf(parentOf(path));
@@ -45,19 +53,19 @@ export function lookUpMount(path: AbsolutePath): Result<MountLookup> {
   }
 }
 
-/** The mount of a spot when it is another than its parent's; undefined when it is the same or nothing is there. */
-export function mountIdAt(spot: Spot): Result<number | undefined> {
-  let place: ReturnType<typeof openPlace>;
+/** The mount at a path when it is another than its parent's; undefined when it is the same or nothing is there. */
+export function mountIdAt(child: ChildPath): Result<number | undefined> {
+  let place: ReturnType<typeof openPath>;
   try {
-    place = openPlace(spot);
+    place = openPath(child);
   } catch (error) {
     return codeOfErrno(errnoOf(error)) === 'path-missing'
       ? ok(undefined)
-      : failErrno(error, `look at ${spot.name}`, 'none');
+      : failErrno(error, `look at ${child.name}`, 'none');
   }
   try {
     const own = mountIdOf(place);
-    return ok(own === mountIdOf(spot.parent) ? undefined : own);
+    return ok(own === mountIdOf(child.parent) ? undefined : own);
   } finally {
     closeSync(place.descriptor);
   }
@@ -67,7 +75,7 @@ export function mountIdAt(spot: Spot): Result<number | undefined> {
 function mountIdOfRoot(): number {
   const descriptor = openSync('/', O_PATH);
   try {
-    return mountIdOf(placeOf(descriptor));
+    return mountIdOf(openPathOf(descriptor));
   } finally {
     closeSync(descriptor);
   }
@@ -99,12 +107,12 @@ export interface Seen {
 const NOTHING_SEEN: Seen = {};
 
 function look(path: AbsolutePath, mountId: number): Seen {
-  const seen = withSpot(path, (spot): Result<Seen> => {
-    let place: ReturnType<typeof openPlace>;
+  const seen = withChild(path, (child): Result<Seen> => {
+    let place: ReturnType<typeof openPath>;
     try {
-      place = openPlace(spot);
+      place = openPath(child);
     } catch (error) {
-      return failErrno(error, `look at ${spot.name}`, 'none');
+      return failErrno(error, `look at ${child.name}`, 'none');
     }
     try {
       return ok(mountIdOf(place) === mountId ? seeFileSystem(place, mountId) : NOTHING_SEEN);
@@ -116,7 +124,7 @@ function look(path: AbsolutePath, mountId: number): Seen {
 }
 
 /** Asks it; the same cost at any table size. */
-export function seeFileSystem(place: Place, mountId: number): Seen {
+export function seeFileSystem(place: OpenPath, mountId: number): Seen {
   const death = deathOf(place);
   if (death !== undefined) return { death };
   try {

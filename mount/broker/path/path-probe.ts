@@ -5,24 +5,24 @@ import { ok, type Result } from '../../failure.ts';
 import type { AbsolutePath, FileSystemProbe } from '../../host.ts';
 import { deathOfError } from './file-system-death.ts';
 import { findMount, seeFileSystem } from './mount-lookup.ts';
-import { mountIdOf, openPlace, type Place, withSpot } from './path-walk.ts';
+import { mountIdOf, openPath, type OpenPath, withChild } from './path-walk.ts';
 
 /** See Host.probeFileSystem; never `silent`: whoever waits says that. */
 export function probeFileSystem(path: AbsolutePath): Result<FileSystemProbe> {
-  const probed = withSpot(path, (spot): Result<FileSystemProbe> => {
-    let place: Place;
+  const probed = withChild(path, (child): Result<FileSystemProbe> => {
+    let place: OpenPath;
     try {
-      place = openPlace(spot);
+      place = openPath(child);
     } catch (error) {
       const cause = deathOfError(error);
       if (cause !== undefined) return ok({ kind: 'dead', cause });
       return errnoOf(error) === 'ENOENT'
         ? ok({ kind: 'unmounted' })
-        : failErrno(error, `look at ${spot.name}`, 'none');
+        : failErrno(error, `look at ${child.name}`, 'none');
     }
     try {
       const mountId = mountIdOf(place);
-      return mountId === mountIdOf(spot.parent) ? ok({ kind: 'unmounted' }) : probe(place, mountId);
+      return mountId === mountIdOf(child.parent) ? ok({ kind: 'unmounted' }) : probe(place, mountId);
     } finally {
       closeSync(place.descriptor);
     }
@@ -30,7 +30,7 @@ export function probeFileSystem(path: AbsolutePath): Result<FileSystemProbe> {
   return !probed.ok && probed.failure.code === 'path-missing' ? ok({ kind: 'unmounted' }) : probed;
 }
 
-function probe(place: Place, mountId: number): Result<FileSystemProbe> {
+function probe(place: OpenPath, mountId: number): Result<FileSystemProbe> {
   const { death, device, readOnly = false } = seeFileSystem(place, mountId);
   if (death !== undefined) return ok({ kind: 'dead', cause: death });
   if (device !== undefined) return ok({ kind: 'alive', readOnly, device });

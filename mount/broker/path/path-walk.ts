@@ -17,17 +17,17 @@ const DIRECTORY = PLACE | constants.O_DIRECTORY;
 export const DELETED_MARK = ' (deleted)';
 
 /** An open place. `path` leads to it through its descriptor: good for any call that may follow this one last link. */
-export interface Place {
+export interface OpenPath {
   readonly descriptor: number;
   readonly path: string;
 }
 
 /** The last component of a path, reached through its parent: for calls that do not follow a link at the end. */
-export interface Spot {
+export interface ChildPath {
   /** `/proc/self/fd/N/<name>` */
   readonly path: string;
   readonly name: string;
-  readonly parent: Place;
+  readonly parent: OpenPath;
 }
 
 /**
@@ -35,43 +35,43 @@ export interface Spot {
  * `path-unsafe`, a missing component `path-missing`, anything else that is no directory `path-wrong-kind`; all with
  * effect `none`.
  */
-export function withDirectory<T>(path: AbsolutePath, use: (place: Place) => Result<T>): Result<T> {
+export function withDirectory<T>(path: AbsolutePath, use: (place: OpenPath) => Result<T>): Result<T> {
   const opened = openDirectory(path);
   if (!opened.ok) return opened;
   try {
-    return use(placeOf(opened.value));
+    return use(openPathOf(opened.value));
   } finally {
     closeSync(opened.value);
   }
 }
 
 /** As withDirectory, for the parent of `path`; `path` itself may be absent, or anything. `/` is `path-wrong-kind`. */
-export function withSpot<T>(path: AbsolutePath, use: (spot: Spot) => Result<T>): Result<T> {
+export function withChild<T>(path: AbsolutePath, use: (child: ChildPath) => Result<T>): Result<T> {
   if (path === '/') return fail({ code: 'path-wrong-kind', message: 'the root directory', effect: 'none' });
-  return withDirectory(parentOf(path), (parent) => use(spotIn(parent, nameIn(path))));
+  return withDirectory(parentOf(path), (parent) => use(childIn(parent, nameIn(path))));
 }
 
 /** A name below an open directory. */
-export function spotIn(parent: Place, name: string): Spot {
+export function childIn(parent: OpenPath, name: string): ChildPath {
   return { path: `${parent.path}/${name}`, name, parent };
 }
 
-/** Opens what is at the spot, whatever it is, a link itself included; throws node's errno exceptions. */
-export function openPlace(spot: Spot): Place {
-  return placeOf(openSync(spot.path, PLACE));
+/** Opens what is there, whatever it is, a link itself included; throws node's errno exceptions. */
+export function openPath(child: ChildPath): OpenPath {
+  return openPathOf(openSync(child.path, PLACE));
 }
 
 /** As openPlace for a directory of that name; ENOTDIR for a link. */
-export function openChild(parent: Place, name: string | Buffer): Place {
+export function openDirectoryIn(parent: OpenPath, name: string | Buffer): OpenPath {
   const path =
     typeof name === 'string'
       ? `${parent.path}/${name}`
       : Buffer.concat([Buffer.from(`${parent.path}/`), name]);
-  return placeOf(openSync(path, DIRECTORY));
+  return openPathOf(openSync(path, DIRECTORY));
 }
 
 /** A place around an open descriptor. */
-export function placeOf(descriptor: number): Place {
+export function openPathOf(descriptor: number): OpenPath {
   return { descriptor, path: `/proc/self/fd/${descriptor}` };
 }
 
@@ -79,7 +79,7 @@ export function placeOf(descriptor: number): Place {
 const FDINFO = Buffer.alloc(1_024);
 
 /** Which mount an open place is on; valid while it is open (proc(5), fdinfo). No file system is asked. */
-export function mountIdOf(place: Place): number {
+export function mountIdOf(place: OpenPath): number {
   const info = openSync(`/proc/self/fdinfo/${place.descriptor}`, constants.O_RDONLY);
   let text: string;
   try {
@@ -115,14 +115,14 @@ function openAtOnce(path: AbsolutePath): Result<number> | undefined {
 }
 
 function openByComponents(path: AbsolutePath): Result<number> {
-  let place = placeOf(openSync('/', DIRECTORY));
+  let place = openPathOf(openSync('/', DIRECTORY));
   for (const name of path.split('/').filter((component) => component !== '')) {
     try {
-      const child = openChild(place, name);
+      const child = openDirectoryIn(place, name);
       closeSync(place.descriptor);
       place = child;
     } catch (error) {
-      const failed = blameComponent(spotIn(place, name), path, error);
+      const failed = blameComponent(childIn(place, name), path, error);
       closeSync(place.descriptor);
       return failed;
     }
@@ -131,13 +131,13 @@ function openByComponents(path: AbsolutePath): Result<number> {
 }
 
 /** Why a directory could not be opened there: ENOTDIR says both "a link" and "a file". */
-export function blameComponent(spot: Spot, path: AbsolutePath, error: unknown): Result<never> {
+export function blameComponent(child: ChildPath, path: AbsolutePath, error: unknown): Result<never> {
   if (
     errnoOf(error) === 'ENOTDIR' &&
-    lstatSync(spot.path, { throwIfNoEntry: false })?.isSymbolicLink() !== false
+    lstatSync(child.path, { throwIfNoEntry: false })?.isSymbolicLink() !== false
   ) {
-    const message = `a symbolic link on the way: ${spot.name} in ${path}`;
-    return fail({ code: 'path-unsafe', message, effect: 'none', blocker: spot.name });
+    const message = `a symbolic link on the way: ${child.name} in ${path}`;
+    return fail({ code: 'path-unsafe', message, effect: 'none', blocker: child.name });
   }
-  return failErrno(error, `walk to ${spot.name} in ${path}`, 'none');
+  return failErrno(error, `walk to ${child.name} in ${path}`, 'none');
 }

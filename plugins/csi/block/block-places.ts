@@ -15,7 +15,7 @@ import { createCallLanes } from '../call/volume-call-queue.ts';
 import {
   attachmentId,
   makeDirectory,
-  type Place,
+  type DriverPath,
   type Prepared,
   unchanged,
 } from '../call/volume-directory.ts';
@@ -26,9 +26,9 @@ const HELD_FILE_MODE = 0o640;
 const LEFTOVERS_MAX = 64;
 
 export interface BlockPlaces {
-  staging(spec: CsiVolumeSpec): Place;
+  staging(spec: CsiVolumeSpec): DriverPath;
   /** Prepared, it has an empty file at `held`: that is what keeps the directories while the driver is called. */
-  publication(spec: CsiVolumeSpec, publication: PublicationSpec): Place;
+  publication(spec: CsiVolumeSpec, publication: PublicationSpec): DriverPath;
 }
 
 /**
@@ -94,7 +94,7 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
     return done;
   }
 
-  function staging(spec: CsiVolumeSpec): Place {
+  function staging(spec: CsiVolumeSpec): DriverPath {
     const path = layout.stagingPath(spec);
     const removeAll = async (): Promise<Result<void>> => {
       const removed = await removeStaging(host, path);
@@ -122,7 +122,7 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
     };
   }
 
-  function publication(spec: CsiVolumeSpec, place: PublicationSpec): Place {
+  function publication(spec: CsiVolumeSpec, place: PublicationSpec): DriverPath {
     const { published, held } = layout.blockPublication(place);
     const removeAll = async (): Promise<Result<void>> => {
       for (const step of [() => removeLeft(host, published), () => removeHeldFile(host, held)]) {
@@ -172,7 +172,7 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
     undo: () => Promise<Result<void>>,
   ): Prepared {
     return {
-      standing: before.mountId !== undefined || before.device !== undefined,
+      mountedBefore: before.mountId !== undefined || before.device !== undefined,
       undo: () =>
         alone(specName, async () => {
           const now = await lookAt(host, path);

@@ -17,11 +17,11 @@ export interface SecretMemory {
   remembering<Plugin extends VolumePlugin>(plugin: Plugin): Plugin;
 }
 
-type Place = 'attached' | 'staged' | PublicationKey;
+type Use = 'attached' | 'staged' | PublicationKey;
 
 interface Entry {
   /** What has been climbed and did not come down yet. */
-  readonly places: Set<Place>;
+  readonly places: Set<Use>;
   /** By what they are for: that of now, and the one before, which the driver may still have. */
   readonly secrets: Map<string, readonly SecretData[]>;
 }
@@ -32,7 +32,7 @@ const KEPT_OF_EACH = 2;
 export function createSecretMemory(): SecretMemory {
   const entries = new Map<VolumeId, Entry>();
 
-  function note({ spec, secrets }: VolumeCall, tokens: SecretData | undefined, place: Place): boolean {
+  function note({ spec, secrets }: VolumeCall, tokens: SecretData | undefined, place: Use): boolean {
     const entry = entries.get(spec.id) ?? { places: new Set(), secrets: new Map() };
     entries.set(spec.id, entry);
     const { controllerPublish, stage, publish, expand } = secrets;
@@ -46,7 +46,7 @@ export function createSecretMemory(): SecretMemory {
     return isNew;
   }
 
-  function release(volume: VolumeId, place: Place): void {
+  function release(volume: VolumeId, place: Use): void {
     const entry = entries.get(volume);
     entry?.places.delete(place);
     if (entry?.places.size === 0) entries.delete(volume);
@@ -54,7 +54,7 @@ export function createSecretMemory(): SecretMemory {
 
   async function up<T>(
     call: VolumeCall,
-    place: Place,
+    place: Use,
     tokens: SecretData | undefined,
     climb: () => Promise<Result<T>>,
   ): Promise<Result<T>> {
@@ -66,7 +66,7 @@ export function createSecretMemory(): SecretMemory {
 
   async function down(
     call: VolumeCall,
-    place: Place,
+    place: Use,
     descend: () => Promise<Result<void>>,
   ): Promise<Result<void>> {
     const result = await descend();

@@ -20,7 +20,7 @@ export interface VolumeDirectory {
 }
 
 /** Where a call of the driver takes effect, and what of ours surrounds it. */
-export interface Place {
+export interface DriverPath {
   /** Given to the driver. */
   readonly path: AbsolutePath;
   /** Makes it ready for the driver. A failure has effect `none` when what it made could be removed again. */
@@ -35,7 +35,7 @@ export interface Place {
 
 export interface Prepared {
   /** Before the call a mount, or the driver's device, was there. */
-  readonly standing: boolean;
+  readonly mountedBefore: boolean;
   /**
    * After a refused call: takes away what `prepare` made. False when the driver changed something all the same, so that
    * the effect is unknown; then all of ours stays.
@@ -49,7 +49,7 @@ export function attachmentId(volumeHandle: string, driver: string, nodeName: str
 }
 
 /** The place of a volume with files: of a stage or of a publication. */
-export function placeIn(host: Host, directory: VolumeDirectory): Place {
+export function driverPathIn(host: Host, directory: VolumeDirectory): DriverPath {
   return {
     path: directory.mountPoint,
     prepare: () => prepare(host, directory),
@@ -73,7 +73,7 @@ async function prepare(host: Host, directory: VolumeDirectory): Promise<Result<P
     if (!now.ok || now.value !== mountId.value) return false;
     return !fresh || (await remove(host, directory)).ok;
   };
-  return ok({ standing: mountId.value !== undefined, undo });
+  return ok({ mountedBefore: mountId.value !== undefined, undo });
 }
 
 async function fill(host: Host, directory: VolumeDirectory, isMounted: boolean): Promise<Result<void>> {

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { test } from 'node:test';
 import { wholly } from '../../../mount/process/slices.ts';
-import { assembleWish, createAssembly, type Wish } from '../../../agent/source/desired-objects.ts';
+import {
+  assembleDesiredObjects,
+  createAssembly,
+  type DesiredObjects,
+} from '../../../agent/source/desired-objects.ts';
 import { parseQuantityBytes } from '../../../kubernetes/objects/quantity.ts';
 import { mountOptionProblem } from '../../../kubernetes/objects/mount-option.ts';
 import {
@@ -19,7 +23,7 @@ import {
   wishOf,
 } from '../manifests.ts';
 
-function podIn(wish: Wish, uid = 'uid-web') {
+function podIn(wish: DesiredObjects, uid = 'uid-web') {
   const pod = wish.pods.get(podUid(uid));
   assert.ok(pod, JSON.stringify(wish.rejected));
   return pod;
@@ -272,7 +276,9 @@ test('a file that would take the wish beyond its bound is left out and unknown',
     const pod = [...wishOf(files).pods.values()].filter((one) => one.origin === name);
     return { name, objects: pod, rejected: [], unknown: false, frozenPods: new Set<never>() };
   });
-  const wish = wholly(assembleWish([{ name: 'manifests', complete: true, parts }], createAssembly(0, 1)));
+  const wish = wholly(
+    assembleDesiredObjects([{ name: 'manifests', complete: true, parts }], createAssembly(0, 1)),
+  );
   assert.deepEqual([[...wish.pods.keys()], [...wish.unknownOrigins]], [['uid-a'], ['b.yaml']]);
 });
 

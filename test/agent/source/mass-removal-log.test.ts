@@ -1,21 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createVanishingLog } from '../../../agent/source/mass-removal-log.ts';
-import type { Wish } from '../../../agent/source/desired-objects.ts';
+import { createMassRemovalLog } from '../../../agent/source/mass-removal-log.ts';
+import type { DesiredObjects } from '../../../agent/source/desired-objects.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 
-type Told = Pick<Wish, 'pods' | 'reports'>;
+type Told = Pick<DesiredObjects, 'pods' | 'reports'>;
 
 /** What is said while of the pods that there are some wait for the guard, one look after the other. */
 function told(looks: readonly (readonly [pods: string, vanishing: string])[]): readonly string[] {
   const lines: string[] = [];
   const warn = (event: string, facts?: object) => lines.push(`${event} ${JSON.stringify(facts)}`);
-  const log = createVanishingLog({ debug() {}, info() {}, warn, error() {} }, { nowMs: () => 1_000 });
+  const log = createMassRemovalLog({ debug() {}, info() {}, warn, error() {} }, { nowMs: () => 1_000 });
   for (const [pods, waiting] of looks) {
     const uids = [...waiting] as PodUid[];
     log.note({
       pods: new Map([...pods].map((uid) => [uid, {}])) as unknown as Told['pods'],
-      reports: uids.length === 0 ? [] : [{ vanishing: { pods: new Set(uids), sinceMs: 0, untilMs: 11_000 } }],
+      reports:
+        uids.length === 0 ? [] : [{ massRemoval: { pods: new Set(uids), sinceMs: 0, untilMs: 11_000 } }],
     });
   }
   return lines;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createVanishedHold, type VanishedHold } from '../../../agent/source/vanished-hold.ts';
-import type { Wish } from '../../../agent/source/desired-objects.ts';
+import type { DesiredObjects } from '../../../agent/source/desired-objects.ts';
 import type { PodReference, PodUid } from '../../../plugins/volume.ts';
 import { podUid } from '../manifests.ts';
 
@@ -12,9 +12,9 @@ function reference(name: string, uid = `uid-${name}`): PodReference {
   return { uid: podUid(uid), name, namespace: 'default', serviceAccount: '' };
 }
 
-function wishOf(pods: readonly PodReference[], complete = true): Pick<Wish, 'complete' | 'pods'> {
+function wishOf(pods: readonly PodReference[], complete = true): Pick<DesiredObjects, 'complete' | 'pods'> {
   const all = new Map(pods.map((one) => [one.uid, { reference: one }]));
-  return { complete, pods: all as unknown as Wish['pods'] };
+  return { complete, pods: all as unknown as DesiredObjects['pods'] };
 }
 
 function bench(holdMs = HOLD_MS) {

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { HeldPods } from '../../../agent/source/vanished-hold.ts';
 import { createVanishedLog } from '../../../agent/source/vanished-log.ts';
-import { createVanishingLog } from '../../../agent/source/mass-removal-log.ts';
-import type { Wish } from '../../../agent/source/desired-objects.ts';
+import { createMassRemovalLog } from '../../../agent/source/mass-removal-log.ts';
+import type { DesiredObjects } from '../../../agent/source/desired-objects.ts';
 import type { PodReference, PodUid } from '../../../plugins/volume.ts';
 import type { Log, LogFields } from '../../../mount/process/log.ts';
 
@@ -23,12 +23,12 @@ function uids(names: string): ReadonlySet<PodUid> {
 }
 
 /** The pods of the letters. */
-function podsOf(names: string): Wish['pods'] {
-  return new Map([...uids(names)].map((uid) => [uid, {}])) as unknown as Wish['pods'];
+function podsOf(names: string): DesiredObjects['pods'] {
+  return new Map([...uids(names)].map((uid) => [uid, {}])) as unknown as DesiredObjects['pods'];
 }
 
-function reportsOf(names: string): Wish['reports'] {
-  return names === '' ? [] : [{ vanishing: { pods: uids(names), sinceMs: 0, untilMs: 11_000 } }];
+function reportsOf(names: string): DesiredObjects['reports'] {
+  return names === '' ? [] : [{ massRemoval: { pods: uids(names), sinceMs: 0, untilMs: 11_000 } }];
 }
 
 function heldOf(names: string): HeldPods {
@@ -38,7 +38,7 @@ function heldOf(names: string): HeldPods {
 
 test('most pods vanish, come back one after the other, and one is given up: one line of the end', () => {
   const { log, lines } = recording();
-  const { note } = createVanishingLog(log, clock);
+  const { note } = createMassRemovalLog(log, clock);
   for (const vanishing of ['', 'abcd', 'bcd', 'cd', 'd'])
     note({ pods: podsOf('abcdef'), reports: reportsOf(vanishing) });
   note({ pods: podsOf('abcef'), reports: reportsOf('') });

@@ -17,7 +17,7 @@ import { countedArray, CountedMap } from '../counted-reads.ts';
 import {
   bytesFrom,
   type CsiVolumeSpec,
-  FOUND_ON_DISK,
+  RECONSTRUCTED,
   publicationKey,
   type VolumeId,
 } from '../../../plugins/volume.ts';
@@ -420,7 +420,7 @@ test('what was found on disk and nobody wants is a stranger, and the table says 
   const place = [...found.publications.values()].map((one) => {
     return [
       one.spec.key,
-      { ...one, spec: { ...one.spec, specName: 'data', origin: FOUND_ON_DISK } },
+      { ...one, spec: { ...one.spec, specName: 'data', origin: RECONSTRUCTED } },
     ] as const;
   });
   const stranger = { ...found, publications: new Map(place) };

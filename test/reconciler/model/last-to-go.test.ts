@@ -11,7 +11,7 @@ import {
   type VolumeSpec,
 } from '../../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, RESTARTED } from '../../../reconciler/model/actual-state.ts';
-import type { LayoutFinds } from '../../../reconciler/recovery/reconstruct.ts';
+import type { Reconstruction } from '../../../reconciler/recovery/reconstruct.ts';
 import { createBench, layout, READ_WHOLE } from '../bench.ts';
 import { place, wish } from '../world.ts';
 
@@ -40,8 +40,8 @@ const KEYS = ofWeb(
 async function unwanted(isRead: boolean) {
   const bench = createBench({ recovered: new Map([[CACHE_ID, CACHE]]), isRead });
   bench.reconciler.setDesired(wish([]));
-  const after = async (finds?: LayoutFinds, ms = 100): Promise<readonly string[]> => {
-    if (finds !== undefined) bench.reconciler.adopt(finds);
+  const after = async (finds?: Reconstruction, ms = 100): Promise<readonly string[]> => {
+    if (finds !== undefined) bench.reconciler.takeReconstructed(finds);
     await bench.host.advance(ms);
     return bench.plugins.calls.splice(0);
   };
@@ -97,7 +97,7 @@ test('when somebody else has taken that mount down, the emptyDir goes at once', 
 test('a place that could not be read keeps the emptyDirs of the pods that may have something there', async () => {
   const failure: Failure = { code: 'input-output', message: 'EIO', effect: 'none' };
   const csiDirectory = below(layout.plugins, 'kubernetes.io', 'csi');
-  const unread = (...paths: readonly AbsolutePath[]): LayoutFinds => {
+  const unread = (...paths: readonly AbsolutePath[]): Reconstruction => {
     const unreadPlaces = paths.map((path) => ({ path, failure: { ...failure, blocker: path } }));
     return { ...READ_WHOLE, placesRead: false, complete: false, unreadPlaces };
   };

@@ -101,9 +101,12 @@ test('nothing is unstaged before the layout on disk has been read whole (INV-1, 
   const gate = { ...OPEN, layoutRead: false };
   const staged = plan(undefined, actual('data', { staged: 'present' }), STAGED, gate);
   assert.deepEqual([staged.operations, staged.waits.map(({ kind }) => kind)], [[], ['gate-closed']]);
-  const suspicion = { code: 'mount-foreign', message: 'whose is it', effect: 'none' } as const;
-  const suspected = plan(undefined, actual('data', { staged: 'present' }), STAGED, { ...gate, suspicion });
-  assert.deepEqual([suspected.operations, suspected.waits[0]?.failure], [[], suspicion]);
+  const possibleUse = { code: 'mount-foreign', message: 'whose is it', effect: 'none' } as const;
+  const suspected = plan(undefined, actual('data', { staged: 'present' }), STAGED, {
+    ...gate,
+    possibleUse,
+  });
+  assert.deepEqual([suspected.operations, suspected.waits[0]?.failure], [[], possibleUse]);
   const published = actual('data', { staged: 'present', pods: { web: 'present' } });
   assert.deepEqual(plan(undefined, published, STAGED, gate).operations, [unpublish('web')]);
 });

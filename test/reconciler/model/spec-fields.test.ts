@@ -6,7 +6,7 @@ import { CSI_TRAITS } from '../../../plugins/csi/csi-traits.ts';
 import type { FieldRule } from '../../../plugins/traits/volume-traits.ts';
 import type { CsiVolumeSpec } from '../../../plugins/volume.ts';
 import { fieldsWantedOtherwise } from '../../../reconciler/model/staged-spec.ts';
-import { createHeededWishes } from '../../../reconciler/model/wish-change.ts';
+import { createDesiredChanges } from '../../../reconciler/model/desired-change.ts';
 import { actual, csi, place, wanted } from '../world.ts';
 
 type Field = keyof typeof CSI_TRAITS.fields;
@@ -60,7 +60,7 @@ for (const [field, rule] of Object.entries(CSI_TRAITS.fields) as [Field, FieldRu
   });
 
   test(`${title}: another try is worth while when it is changed`, () => {
-    const heeded = createHeededWishes();
+    const heeded = createDesiredChanges();
     const want = { ...wanted('data', ['web']), spec: before };
     heeded.isNews(before.id, want);
     assert.equal(heeded.isNews(before.id, { ...want, spec: { ...before } }), false);
@@ -69,7 +69,7 @@ for (const [field, rule] of Object.entries(CSI_TRAITS.fields) as [Field, FieldRu
 }
 
 test('attributes that are written in another order are no news', () => {
-  const heeded = createHeededWishes();
+  const heeded = createDesiredChanges();
   const spec = (volumeAttributes: Record<string, string>): CsiVolumeSpec => ({ ...BEFORE, volumeAttributes });
   heeded.isNews(BEFORE.id, { ...wanted('data', ['web']), spec: spec({ a: '1', b: '2' }) });
   const again = { ...wanted('data', ['web']), spec: spec({ b: '2', a: '1' }) };

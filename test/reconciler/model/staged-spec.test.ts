@@ -226,7 +226,7 @@ test('of a volume found on disk the wish tells the rest, but not whether it is f
   const found = {
     ...actual('data', { staged: 'unsure' }),
     spec: { ...csi('data'), volumeAttributes: {} },
-    guessed: true as const,
+    reconstructed: true as const,
     publications: new Map([
       [
         place('web', 'data').key,

@@ -130,7 +130,7 @@ test('DR-08: at the next resync what the driver published is put back, by the sa
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt(READ_WHOLE);
+  reconciler.takeReconstructed(READ_WHOLE);
   reconciler.setDesired(wish([{ ...wanted('data', ['web']), spec: raw }]));
   await settled();
   await host.advance(120_000);

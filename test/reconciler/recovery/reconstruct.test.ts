@@ -17,7 +17,7 @@ import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
 import { type ActualState, begin, learn, RESTARTED } from '../../../reconciler/model/actual-state.ts';
 import { findUnrecorded, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
 import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
-import { foundPublication } from '../../../reconciler/recovery/reconstructed.ts';
+import { reconstructedPublication } from '../../../reconciler/recovery/reconstructed.ts';
 import { line, ROOT_MOUNT } from '../../mount/mount-lines.ts';
 import { actual, csi, DRIVER, place } from '../world.ts';
 
@@ -176,7 +176,7 @@ test('a place whose papers could be read only when it was gone is no orphan', as
 test('an orphan whose volume is called mount is gone, though other volumes of its plugin are there', async () => {
   const plugin = '/state/pods/web/volumes/kubernetes.io~secret';
   const path = `${plugin}/mount` as AbsolutePath;
-  const spec = foundPublication('web' as PodUid, 'mount');
+  const spec = reconstructedPublication('web' as PodUid, 'mount');
   const orphan = {
     ...actual('x', {}),
     spec: orphanAt(path),

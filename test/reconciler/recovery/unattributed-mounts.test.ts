@@ -10,12 +10,12 @@ import {
   onTheGround,
   RESTARTED,
 } from '../../../reconciler/model/actual-state.ts';
-import type { LayoutFinds } from '../../../reconciler/recovery/reconstruct.ts';
+import type { Reconstruction } from '../../../reconciler/recovery/reconstruct.ts';
 import { createBelief } from '../../../reconciler/model/belief.ts';
-import { createLayoutKnowledge } from '../../../reconciler/recovery/reconstruct-gate.ts';
+import { createReconstructGate } from '../../../reconciler/recovery/reconstruct-gate.ts';
 import {
   stagedDevices,
-  suspicionOf,
+  possibleUseOf,
   type UnknownMount,
 } from '../../../reconciler/recovery/unattributed-mounts.ts';
 import { actual, csi, place, wish } from '../world.ts';
@@ -43,7 +43,7 @@ function isSuspected(staged: Readonly<Record<string, string>>, device: string, a
   const volume = state.get(csi('data').id);
   assert.ok(volume);
   return (
-    suspicionOf(volume.spec.id, {
+    possibleUseOf(volume.spec.id, {
       unknown: { mounts, unread: [], table },
       actual: state,
       layout,
@@ -91,10 +91,10 @@ function knowledge(volumes: readonly ActualVolume[]) {
     touch: (id: string) => touched.push(id),
     forget: () => {},
   };
-  return { belief, touched, knows: createLayoutKnowledge(parts) };
+  return { belief, touched, knows: createReconstructGate(parts) };
 }
 
-function finds(mounts: readonly UnknownMount[], table = world({}).table): LayoutFinds {
+function finds(mounts: readonly UnknownMount[], table = world({}).table): Reconstruction {
   const unknown = { mounts, unread: [], table };
   return { volumes: [], gone: [], placesRead: true, unreadPlaces: [], complete: false, unknown };
 }
@@ -108,7 +108,7 @@ test('a volume that is surely not at an unknown place may be unstaged, and then 
   const { belief, knows } = knowledge([staged('8:16')]);
   const { id } = csi('data');
   assert.equal(knows.gateOf(id).layoutRead, false, 'nothing was read yet');
-  knows.adopt(finds([{ path: HERE, device: '8:32', root: '/' }]));
+  knows.take(finds([{ path: HERE, device: '8:32', root: '/' }]));
   assert.equal(knows.gateOf(id).layoutRead, true);
   belief.begin({ ...staged('8:16'), staged: ABSENT, stagedMount: undefined });
   assert.equal(knows.gateOf(id).layoutRead, true, 'what it was staged from is remembered');
@@ -117,11 +117,11 @@ test('a volume that is surely not at an unknown place may be unstaged, and then 
 test('INV-1: what a volume was staged from in the past counts as long as a place is unknown', () => {
   const { belief, knows } = knowledge([staged('8:32')]);
   const { id } = csi('data');
-  knows.adopt(finds([{ path: HERE, device: '8:32', root: '/' }]));
+  knows.take(finds([{ path: HERE, device: '8:32', root: '/' }]));
   belief.begin(staged('8:16'));
-  const { layoutRead, suspicion } = knows.gateOf(id);
-  assert.deepEqual([layoutRead, suspicion?.code, suspicion?.blocker], [false, 'mount-foreign', HERE]);
-  knows.adopt({ ...finds([]), complete: true });
+  const { layoutRead, possibleUse } = knows.gateOf(id);
+  assert.deepEqual([layoutRead, possibleUse?.code, possibleUse?.blocker], [false, 'mount-foreign', HERE]);
+  knows.take({ ...finds([]), complete: true });
   assert.equal(knows.gateOf(id).layoutRead, true);
 });
 
@@ -135,13 +135,13 @@ test('a place that could not be read keeps every volume staged, and is named as 
     blocker: '/state/pods/web',
   } as const;
   const unread = { ...finds([]), unknown: { mounts: [], unread: [failure], table: world({}).table } };
-  knows.adopt(unread);
-  assert.equal(knows.gateOf(id).suspicion?.blocker, '/state/pods/web');
-  assert.match(knows.gateOf(id).suspicion?.message ?? '', /could not be read/);
+  knows.take(unread);
+  assert.equal(knows.gateOf(id).possibleUse?.blocker, '/state/pods/web');
+  assert.match(knows.gateOf(id).possibleUse?.message ?? '', /could not be read/);
   touched.length = 0;
-  knows.adopt(unread);
+  knows.take(unread);
   assert.deepEqual(touched, [], 'nothing new is no reason to plan again');
-  knows.adopt(finds([]));
+  knows.take(finds([]));
   assert.deepEqual([touched, knows.gateOf(id).layoutRead], [[id], true]);
 });
 
@@ -153,7 +153,7 @@ test('an orphan that is frozen keeps no volume of another device from coming dow
   const entry = { spec: place('web', 'x', ''), presence: RESTARTED, generation: undefined, mount: undefined };
   const { knows } = knowledge([staged('8:16')]);
   const found = { ...orphan, publications: new Map([[entry.spec.key, entry]]) };
-  knows.adopt({ ...finds([{ path: HERE, device: '8:32', root: '/' }]), volumes: [found] });
+  knows.take({ ...finds([{ path: HERE, device: '8:32', root: '/' }]), volumes: [found] });
   assert.equal(knows.gateOf(volumeId).layoutRead, true);
 });
 

@@ -169,11 +169,11 @@ test('a timer that fires a little early is still a retry: clock and timer do not
   assert.equal(executor.submit(stage).kind, 'started');
 });
 
-test('forgiveness forgets the back-off', async () => {
+test('a reset forgets the back-off', async () => {
   const { executor } = bench(() => failed);
   executor.submit(stage);
   await settled();
-  executor.forgive(volume);
+  executor.resetBackOff(volume);
   assert.equal(executor.submit(stage).kind, 'started');
 });
 
@@ -190,8 +190,8 @@ test('back-off grows to its cap and never overflows, for any number of failures'
   );
 });
 
-test('what failed for good, but was forgiven while it ran, is tried again: the cause may be gone already', async () => {
-  for (const forgiven of [false, true]) {
+test('what failed for good, but was reset while it ran, is tried again: the cause may be gone already', async () => {
+  for (const wasReset of [false, true]) {
     const ended: { now?: (outcome: VolumeOutcome) => void } = {};
     const { host, executor, retried } = bench(() => {
       return new Promise((resolve) => {
@@ -200,10 +200,10 @@ test('what failed for good, but was forgiven while it ran, is tried again: the c
     });
     executor.submit(stage);
     await settled();
-    if (forgiven) executor.forgive(volume);
+    if (wasReset) executor.resetBackOff(volume);
     ended.now?.({ kind: 'failed', failure: { code: 'driver-unimplemented', message: '', effect: 'none' } });
     await settled();
     await host.advance(10_000);
-    assert.deepEqual(retried, forgiven ? [volume] : []);
+    assert.deepEqual(retried, wasReset ? [volume] : []);
   }
 });

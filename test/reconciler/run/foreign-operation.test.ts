@@ -69,14 +69,14 @@ test('foreign operations conflict by their own rule, and only within their subje
   );
 });
 
-test('foreign failures back off by their own key, and the way up is forgiven alone', async () => {
+test('foreign failures back off by their own key, and that of the way up is reset alone', async () => {
   const { host, executor, retried } = bench(() => FAILED);
   const submit = (verb: ClaimOperation['verb']) => executor.submit({ verb, claim: 'a' }).kind;
   submit('provision');
   await settled();
   assert.deepEqual([submit('provision'), submit('delete')], ['backing-off', 'started']);
   await settled();
-  executor.forgive('a', 'climbs');
+  executor.resetBackOff('a', 'climbs');
   assert.deepEqual([submit('delete'), submit('provision')], ['backing-off', 'started']);
   await settled();
   await host.advance(600);

@@ -33,7 +33,7 @@ async function held(...handles: readonly string[]) {
     laneWidth: () => 4,
     resyncMs: 60_000,
   });
-  reconciler.adopt(READ_WHOLE);
+  reconciler.takeReconstructed(READ_WHOLE);
   reconciler.setDesired(wish(handles.map((handle) => wanted(handle, ['web']))));
   await settled();
   plugins.fault = (kind, subject) =>

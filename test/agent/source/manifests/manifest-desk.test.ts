@@ -8,7 +8,7 @@ import {
 } from '../../../../agent/source/manifests/manifest-limits.ts';
 import type { ManifestParser } from '../../../../agent/source/manifests/manifest-parser.ts';
 import { createManifestSource } from '../../../../agent/source/manifests/manifest-source.ts';
-import type { Wish } from '../../../../agent/source/desired-objects.ts';
+import type { DesiredObjects } from '../../../../agent/source/desired-objects.ts';
 import { fail, ok } from '../../../../mount/failure.ts';
 import { DirectoryHost } from '../../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
@@ -67,7 +67,7 @@ async function bench(
   return { host, parser, source, started };
 }
 
-const podsOf = (wish: Wish): readonly string[] => [...wish.pods.keys()].sort();
+const podsOf = (wish: DesiredObjects): readonly string[] => [...wish.pods.keys()].sort();
 /** Longer than what is read quickly. */
 const LONG = `# ${'x'.repeat(70_000)}\n`;
 const slow = (pod: string): string => `${podYaml(pod)}# slow\n${LONG}`;

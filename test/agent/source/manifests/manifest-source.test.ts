@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createManifestSource } from '../../../../agent/source/manifests/manifest-source.ts';
-import { vanishingIn, type Wish } from '../../../../agent/source/desired-objects.ts';
+import { massRemovalIn, type DesiredObjects } from '../../../../agent/source/desired-objects.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
 import { DirectoryHost } from '../../directory-host.ts';
 import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
@@ -50,12 +50,12 @@ async function bench(
   return { host, source, changes: () => changes };
 }
 
-function podsOf(wish: Wish): readonly string[] {
+function podsOf(wish: DesiredObjects): readonly string[] {
   return [...wish.pods.keys()].sort();
 }
 
 /** Would anything of this pod be taken down? Not while it is wanted, frozen, or its file unknown. */
-function isSafe(wish: Wish, uid: string, origin: string): boolean {
+function isSafe(wish: DesiredObjects, uid: string, origin: string): boolean {
   const pod = podUid(uid);
   return wish.pods.has(pod) || wish.frozenPods.has(pod) || wish.unknownOrigins.has(origin) || !wish.complete;
 }
@@ -386,10 +386,10 @@ test('when most pods vanish at once they stay wanted for ten seconds', async () 
   await host.advance(9_999);
   assert.equal(source.current().pods.size, 6);
   const pods = new Set(['uid-a', 'uid-b', 'uid-c', 'uid-d'].map(podUid));
-  assert.deepEqual(vanishingIn(source.current()), { pods, sinceMs, untilMs: sinceMs + 10_000 });
+  assert.deepEqual(massRemovalIn(source.current()), { pods, sinceMs, untilMs: sinceMs + 10_000 });
   await host.advance(1);
   assert.deepEqual(podsOf(source.current()), ['uid-e', 'uid-f']);
-  assert.equal(vanishingIn(source.current()), undefined);
+  assert.equal(massRemovalIn(source.current()), undefined);
 });
 
 test('pods that vanished and came back are not vanishing any more, and that is told', async () => {
@@ -399,11 +399,14 @@ test('pods that vanished and came back are not vanishing any more, and that is t
   );
   for (const name of names) host.remove(`${name}.yaml`);
   await host.hint();
-  assert.deepEqual([changes(), vanishingIn(source.current())?.pods.size], [2, 6]);
+  assert.deepEqual([changes(), massRemovalIn(source.current())?.pods.size], [2, 6]);
   for (const name of names) host.write(`${name}.yaml`, podYaml(name));
   await host.hint();
   await host.advance(20_000);
-  assert.deepEqual([changes(), vanishingIn(source.current()), source.current().pods.size], [3, undefined, 6]);
+  assert.deepEqual(
+    [changes(), massRemovalIn(source.current()), source.current().pods.size],
+    [3, undefined, 6],
+  );
 });
 
 test('the guard counts pods that vanish one listing after the other, before the first of them counts', async () => {
@@ -435,7 +438,7 @@ test('a few of many pods vanish without the guard', async () => {
   await host.hint();
   await host.advance(SETTLE_MS);
   assert.equal(source.current().pods.size, 5);
-  assert.equal(vanishingIn(source.current()), undefined);
+  assert.equal(massRemovalIn(source.current()), undefined);
 });
 
 test('a pod that moves to another file is wanted all the time', async () => {

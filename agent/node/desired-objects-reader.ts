@@ -3,7 +3,7 @@ import { createRounds } from '../../mount/process/rounds.ts';
 import type { Sliced, Slices } from '../../mount/process/slices.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
-import { EMPTY_WISH, type Wish } from '../source/desired-objects.ts';
+import { NOTHING_DESIRED, type DesiredObjects } from '../source/desired-objects.ts';
 
 /** Volumes that were found on disk. */
 export interface Joining {
@@ -12,18 +12,18 @@ export interface Joining {
   readonly join: () => void;
 }
 
-export interface WishReaderParts {
+export interface DesiredObjectsReaderParts {
   readonly slices: Slices;
   /** The newest wish. */
-  readonly newest: () => Wish;
-  readonly desire: (wish: Wish) => Sliced<DesiredState>;
+  readonly newest: () => DesiredObjects;
+  readonly desire: (wish: DesiredObjects) => Sliced<DesiredState>;
   /** In one turn: what is wanted, and whom to keep of what stands and of what is `found`, go together. */
-  readonly take: (wish: Wish, desired: DesiredState, found: readonly ActualVolume[]) => void;
+  readonly take: (wish: DesiredObjects, desired: DesiredState, found: readonly ActualVolume[]) => void;
 }
 
-export interface WishReader {
+export interface DesiredObjectsReader {
   /** The wish that was taken last: what is desired is made of this one, of which the newest may be a newer one. */
-  current(): Wish;
+  current(): DesiredObjects;
   /** Reads the newest wish; while one is being read, once more when that one was taken. */
   read(joining?: Joining): void;
   /** Settles when the newest wish was taken, or after `stop`. */
@@ -31,8 +31,13 @@ export interface WishReader {
   stop(): void;
 }
 
-export function createWishReader({ slices, newest, desire, take }: WishReaderParts): WishReader {
-  let current = EMPTY_WISH;
+export function createDesiredObjectsReader({
+  slices,
+  newest,
+  desire,
+  take,
+}: DesiredObjectsReaderParts): DesiredObjectsReader {
+  let current = NOTHING_DESIRED;
   const waiting: Joining[] = [];
 
   function* round(): Sliced<() => void> {

@@ -5,12 +5,12 @@ import type { VolumeId } from '../../plugins/volume.ts';
 import type { DesiredVolume } from './desired-state.ts';
 
 /** By which wish each volume was planned last. */
-export interface HeededWishes {
+export interface DesiredChanges {
   /** The volume is about to be planned by this one: is another try worth while because of it? */
   isNews(volume: VolumeId, wanted: DesiredVolume | undefined): boolean;
 }
 
-export function createHeededWishes(): HeededWishes {
+export function createDesiredChanges(): DesiredChanges {
   const heeded = new Map<VolumeId, DesiredVolume>();
   return {
     isNews(volume, wanted) {
@@ -18,7 +18,7 @@ export function createHeededWishes(): HeededWishes {
       if (wanted === before) return false;
       if (wanted === undefined) heeded.delete(volume);
       else heeded.set(volume, wanted);
-      return wanted !== undefined && !isSameWish(before, wanted);
+      return wanted !== undefined && !isSameDesire(before, wanted);
     },
   };
 }
@@ -26,7 +26,7 @@ export function createHeededWishes(): HeededWishes {
 const SECRETS = ['controllerPublish', 'stage', 'publish', 'expand'] as const;
 
 /** True when nothing that an operation depends on differs; then back-off goes on. */
-function isSameWish(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
+function isSameDesire(before: DesiredVolume | undefined, after: DesiredVolume): boolean {
   if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
   if (!SECRETS.every((one) => isSameSecret(before.secrets[one], after.secrets[one]))) return false;
   if (before.size?.bytes !== after.size?.bytes) return false;

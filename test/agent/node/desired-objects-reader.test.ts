@@ -8,8 +8,8 @@ import { getFromAgent } from '../../../agent/cli/api-client.ts';
 import { createApiServer } from '../../../agent/api/api-server.ts';
 import { desire } from '../../../agent/resolve/desired-state-populator.ts';
 import { statusOf } from '../../../agent/status/status.ts';
-import type { Wish } from '../../../agent/source/desired-objects.ts';
-import { createWishReader } from '../../../agent/node/wish-reader.ts';
+import type { DesiredObjects } from '../../../agent/source/desired-objects.ts';
+import { createDesiredObjectsReader } from '../../../agent/node/desired-objects-reader.ts';
 import type { Clock } from '../../../mount/host.ts';
 import { createSlices } from '../../../mount/process/slices.ts';
 import { type ActualVolume, onTheGround } from '../../../reconciler/model/actual-state.ts';
@@ -28,22 +28,27 @@ const CLOCK: Clock = {
   },
 };
 
-function wishOfPods(count: number): Wish {
+function wishOfPods(count: number): DesiredObjects {
   const pods = Array.from({ length: count }, (_, index) => podYaml(`p${index}`, { tmp: 'emptyDir: {}' }));
   return wishOf({ 'all.yaml': pods.join('---\n') });
 }
 
 interface Bench {
-  readonly reader: ReturnType<typeof createWishReader>;
+  readonly reader: ReturnType<typeof createDesiredObjectsReader>;
   /** What was taken over, in order. */
-  readonly taken: { wish: Wish; desired: DesiredState; found: readonly ActualVolume[]; current: Wish }[];
-  want(wish: Wish): void;
+  readonly taken: {
+    wish: DesiredObjects;
+    desired: DesiredState;
+    found: readonly ActualVolume[];
+    current: DesiredObjects;
+  }[];
+  want(wish: DesiredObjects): void;
 }
 
-function bench(wish: Wish, onTaken: () => void = () => {}): Bench {
+function bench(wish: DesiredObjects, onTaken: () => void = () => {}): Bench {
   let newest = wish;
   const taken: Bench['taken'] = [];
-  const reader = createWishReader({
+  const reader = createDesiredObjectsReader({
     slices: createSlices({ clock: CLOCK, piecesMax: 4 }),
     newest: () => newest,
     desire: (one) => desire(one, STAND_ALONE),
