@@ -366,8 +366,8 @@ function errorCode(error: unknown): string {
 sealProcess();
 // A broker is started for every few mounts and must be small: it loads nothing of what follows.
 if (process.argv[2] === 'broker') {
-  const { runBroker } = await import('../mount/broker/broker.ts');
-  await runBroker(async () => (await import('./source/manifests/manifest-child.ts')).parseManifestParts);
+  const { runOwnBroker } = await import('./process/run-broker.ts');
+  await runOwnBroker();
 } else {
   process.exitCode = await runCommandLine();
 }

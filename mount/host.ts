@@ -11,6 +11,7 @@ import type { DeathCause, Result } from './failure.ts';
 import type { MountTable } from './mount-table.ts';
 import type { OwnershipReport, OwnershipRequest } from './ownership.ts';
 import type { RemoteCall, RemoteReply } from './remote-call.ts';
+import type { Transition, TransitionArgs } from './transition.ts';
 
 // Nearly everybody who has a host has paths.
 export {
@@ -203,6 +204,13 @@ export interface Host extends Clock {
   makeLink(path: AbsolutePath, text: string): Promise<Result<void>>;
   /** readlink(2). */
   readLink(path: AbsolutePath): Promise<Result<string>>;
+
+  /**
+   * Several path calls in one, which do what they do one by one; nothing of ours comes between. Past its deadline, or
+   * with its broker lost, it may have done any part of its steps: effect `unknown`, where it changes the world. Those
+   * that do go one after the other when they are about the same path.
+   */
+  perform<Args extends TransitionArgs, T>(transition: Transition<Args, T>, args: Args): Promise<Result<T>>;
 
   // Mounts.
   /**

@@ -1,12 +1,8 @@
 /** The path brokers: one call at a time each, more of them while calls wait, and a kill for a call that is overdue. */
 import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
-import {
-  CHANGES_THE_WORLD,
-  type PathCall,
-  type PathCallKind,
-  type PathCalls,
-} from '../broker/broker-protocol.ts';
-import { type Effect, type FailureCode, fail, type Result } from '../failure.ts';
+import { failLost, failUnbegun } from './lost-call.ts';
+import type { PathCall, PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
+import type { FailureCode, Result } from '../failure.ts';
 
 export interface BrokerPoolOptions extends BrokerStart {
   /** From when a broker takes the call; also the longest wait for a broker. */
@@ -103,8 +99,8 @@ class PathBrokers implements BrokerPool {
     company?: CallCompany,
   ): Promise<PathCalls[Kind]['result']> {
     const call = { kind, args } as PathCall;
-    if (this.#closing !== undefined) return Promise.resolve(failCall(call, 'broker-lost', 'none'));
-    if (company?.signal.aborted) return Promise.resolve(failCall(call, 'no-longer-wanted', 'none'));
+    if (this.#closing !== undefined) return Promise.resolve(failUnbegun(call, 'broker-lost'));
+    if (company?.signal.aborted) return Promise.resolve(failUnbegun(call, 'no-longer-wanted'));
     const { removeTreeDeadlineMs, waitsForEver } = this.#options;
     const deadlineMs = this.#options.deadlinesMs?.[kind] ?? this.#options.deadlineMs;
     return new Promise((resolve) => {
@@ -113,7 +109,7 @@ class PathBrokers implements BrokerPool {
       const pending: Pending = {
         id: this.#lastId,
         call,
-        deadlineMs: kind === 'removeTree' ? removeTreeDeadlineMs : deadlineMs,
+        deadlineMs: removesTrees(call) ? removeTreeDeadlineMs : deadlineMs,
         company,
         settle: (result) => {
           company?.signal.removeEventListener('abort', onAbort);
@@ -241,7 +237,7 @@ class PathBrokers implements BrokerPool {
     if (waiting < 0) return;
     this.#queue.splice(waiting, 1);
     clearTimeout(pending.timer);
-    pending.settle(failCall(pending.call, 'no-longer-wanted', 'none'));
+    pending.settle(failUnbegun(pending.call, 'no-longer-wanted'));
   }
 
   #settled(member: Member, id: number, result: Result<unknown>): void {
@@ -281,7 +277,7 @@ class PathBrokers implements BrokerPool {
       const aborted = pending.company?.signal.aborted === true;
       const overdue = aborted ? 'no-longer-wanted' : 'deadline-passed';
       const code = phase === 'overdue' ? overdue : 'broker-lost';
-      pending.settle(failCall(pending.call, code, CHANGES_THE_WORLD[pending.call.kind] ? 'unknown' : 'none'));
+      pending.settle(failLost(pending.call, code));
     }
     if (this.#failedStarts >= FAILED_STARTS_MAX) {
       this.#failedStarts = 0;
@@ -295,13 +291,13 @@ class PathBrokers implements BrokerPool {
   #refuseAll(code: FailureCode): void {
     for (const pending of this.#queue.splice(0)) {
       clearTimeout(pending.timer);
-      pending.settle(failCall(pending.call, code, 'none'));
+      pending.settle(failUnbegun(pending.call, code));
     }
   }
 
   #giveUpWaiting(pending: Pending): void {
     this.#queue.splice(this.#queue.indexOf(pending), 1);
-    pending.settle(failCall(pending.call, 'deadline-passed', 'none'));
+    pending.settle(failUnbegun(pending.call, 'deadline-passed'));
   }
 
   #working(): number {
@@ -315,20 +311,6 @@ class PathBrokers implements BrokerPool {
   }
 }
 
-function failCall(call: PathCall, code: FailureCode, effect: Effect): Result<never> {
-  const { args } = call;
-  const message = `${call.kind} ${aboutOf(args)} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`;
-  return fail({ code, message, effect, blocker: aboutOf(args) });
-}
-
-const WHAT_HAPPENED: Partial<Record<FailureCode, string>> = {
-  'deadline-passed': 'took too long',
-  'no-longer-wanted': 'is not wanted any more',
-};
-
-function aboutOf(args: PathCall['args']): string {
-  if ('path' in args) return args.path;
-  if ('target' in args) return args.target;
-  if ('device' in args) return args.device;
-  return 'from' in args ? args.from : `inode ${args.inode} of ${args.fileSystem}`;
+function removesTrees({ kind, args }: PathCall): boolean {
+  return kind === 'removeTree' || (kind === 'transition' && args.removesTrees);
 }

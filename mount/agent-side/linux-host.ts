@@ -12,7 +12,7 @@ import type { ToolBroker } from './tool-broker.ts';
 import type { PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
 import type { LoopDeviceParts } from '../broker/device/loop-device.ts';
 import { readMountTable } from '../broker/path/mount-lookup.ts';
-import { ok } from '../failure.ts';
+import { ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
 import { aboutPath } from '../mount-lines.ts';
 
@@ -74,6 +74,11 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     rename: (from, to) => ask('rename', { from, to }),
     makeLink: (path, text) => ask('makeLink', { path, text }),
     readLink: (path) => ask('readLink', { path }),
+    perform: ({ name, changesTheWorld, removesTrees, program: _ }, input) => {
+      const { path } = input;
+      const call = () => ask('transition', { name, path, input, changesTheWorld, removesTrees });
+      return (changesTheWorld ? inTurn(path, call) : call()) as Promise<Result<never>>;
+    },
     // What is kept of the table is what was asked about, however many mounts others have.
     readMountTable: async (about) => readMountTable(aboutPath(about)),
     mountIdOf: (path) => ask('mountIdOf', { path }),

@@ -1,5 +1,5 @@
 /** What the agent and its broker children say to each other over node's IPC channel (serialization `advanced`). */
-import type { Result } from '../failure.ts';
+import type { Effect, Result } from '../failure.ts';
 import type { OwnershipPart, OwnershipPartReport } from './file/ownership-part.ts';
 import type {
   AbsolutePath,
@@ -16,6 +16,7 @@ import type {
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
+import type { AnyTransition } from '../transition.ts';
 
 /**
  * `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. `parser`: one text at a
@@ -58,8 +59,16 @@ export interface PathCalls {
   findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
   findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
   scanForDeviceUsers: { args: { device: DeviceNumber }; result: Result<DeviceUsers> };
+  /** Gives a sign of life after each step. */
+  transition: { args: TransitionCall; result: Result<unknown> };
   /** Gives signs of life: it may take any time. */
   changeOwnershipPart: { args: OwnershipPart; result: Result<OwnershipPartReport> };
+}
+
+/** A transition by its name, which the broker knows it by. */
+export interface TransitionCall extends Pick<AnyTransition, 'name' | 'changesTheWorld' | 'removesTrees'> {
+  readonly path: AbsolutePath;
+  readonly input: unknown;
 }
 
 export type PathCallKind = keyof PathCalls;
@@ -68,8 +77,7 @@ export type PathCall = {
   [Kind in PathCallKind]: { kind: Kind; args: PathCalls[Kind]['args'] };
 }[PathCallKind];
 
-/** A lost reading call has changed nothing; every other one may have. */
-export const CHANGES_THE_WORLD = {
+const CHANGES_THE_WORLD = {
   inspect: false,
   inspectWay: false,
   makeDirectory: true,
@@ -95,7 +103,13 @@ export const CHANGES_THE_WORLD = {
   findDeviceByNode: false,
   scanForDeviceUsers: false,
   changeOwnershipPart: true,
-} as const satisfies Record<PathCallKind, boolean>;
+} as const satisfies Record<Exclude<PathCallKind, 'transition'>, boolean>;
+
+/** A lost reading call has changed nothing; every other one may have. */
+export function effectOfLost(call: PathCall): Effect {
+  const isChange = call.kind === 'transition' ? call.args.changesTheWorld : CHANGES_THE_WORLD[call.kind];
+  return isChange ? 'unknown' : 'none';
+}
 
 export type ToBroker =
   | { readonly kind: 'path'; readonly id: number; readonly call: PathCall }

@@ -12,15 +12,23 @@ import {
 import { assert } from '../failure.ts';
 import { performPathCall } from './dispatch.ts';
 import { sealProcess } from './process-seal.ts';
+import type { AnyTransition } from '../transition.ts';
 
 const SIGN_MS = 250;
 
+/** What brokers do that is known on the floors above: each is loaded by the kind of broker that needs it. */
+export interface BrokerParts {
+  /** Of a path broker. */
+  readonly loadTransitions: () => Promise<readonly AnyTransition[]>;
+  /** Of a parser broker. */
+  readonly loadParse?: () => Promise<Parse>;
+}
+
 /**
  * Serves until the agent closes the channel or dies; then ends, a tool broker once its tools have ended.
- * The kind is the last argument of the command line; the parent must have opened an IPC channel. Only a parser broker
- * asks `loadParse`.
+ * The kind is the last argument of the command line; the parent must have opened an IPC channel.
  */
-export async function runBroker(loadParse?: () => Promise<Parse>): Promise<void> {
+export async function runBroker({ loadTransitions, loadParse }: BrokerParts): Promise<void> {
   sealProcess();
   const kind = parseKind(process.argv.at(-1));
   assert(process.send !== undefined, 'a broker is started with an IPC channel');
@@ -32,7 +40,7 @@ export async function runBroker(loadParse?: () => Promise<Parse>): Promise<void>
   process.umask(0);
   // The terminal of a hand-started agent signals its whole process group; what runs must end by itself.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
-  if (kind === 'path') servePaths();
+  if (kind === 'path') servePaths(await loadTransitions());
   else if (kind === 'tool') await serveTools();
   else serveParser(await loadParse?.());
   say({ kind: 'ready' });
@@ -46,12 +54,13 @@ function parseKind(text: string | undefined): BrokerKind {
   return text;
 }
 
-function servePaths(): void {
+function servePaths(known: readonly AnyTransition[]): void {
+  const transitions = new Map(known.map((one) => [one.name, one]));
   process.on('disconnect', () => process.exit(0));
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'path', 'a path broker gets path calls');
     const { id, call } = message;
-    say({ kind: 'settled', id, result: performPathCall(call, signsOf(id)) });
+    say({ kind: 'settled', id, result: performPathCall(call, signsOf(id), transitions) });
   });
 }
 

@@ -1,5 +1,5 @@
 /** What a path broker does with one call. */
-import { CHANGES_THE_WORLD, type PathCall } from './broker-protocol.ts';
+import { effectOfLost, type PathCall } from './broker-protocol.ts';
 import { removeTree } from './file/file-tree.ts';
 import { failErrno } from '../errno.ts';
 import type { Result } from '../failure.ts';
@@ -16,21 +16,29 @@ import { findHolders } from './path/holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf } from './path/mount-lookup.ts';
+import { performTransition, type Transitions } from './perform-transition.ts';
 import { probeFileSystem } from './path/path-probe.ts';
 
 /**
  * Synchronous, and total over errno: an error that no step expected fails the call, not the broker. A long call says
  * by `sign` how many entries it has seen, as often as it likes.
  */
-export function performPathCall(call: PathCall, sign: (seen: number) => void): Result<unknown> {
+export function performPathCall(
+  call: PathCall,
+  sign: (seen: number) => void,
+  transitions: Transitions,
+): Result<unknown> {
+  if (call.kind === 'transition') return performTransition(transitions, call.args, sign);
   try {
     return dispatch(call, sign);
   } catch (error) {
-    return failErrno(error, call.kind, CHANGES_THE_WORLD[call.kind] ? 'unknown' : 'none');
+    return failErrno(error, call.kind, effectOfLost(call));
   }
 }
 
-function dispatch({ kind, args }: PathCall, sign: (seen: number) => void): Result<unknown> {
+type PlainCall = Exclude<PathCall, { readonly kind: 'transition' }>;
+
+function dispatch({ kind, args }: PlainCall, sign: (seen: number) => void): Result<unknown> {
   switch (kind) {
     case 'inspect':
       return inspect(args.path);

@@ -1,6 +1,8 @@
 /** A pod's directory below the root, and how it goes away with its last volume. */
 import { done, type FailureCode, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
+import { paths } from '../../mount/path-steps.ts';
+import { transition } from '../../mount/transition.ts';
 import type { PluginName, PodUid } from '../volume.ts';
 import type { Layout } from './layout.ts';
 
@@ -25,12 +27,27 @@ export async function removeEmptyPodDirectories(
 ): Promise<Result<void>> {
   const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(pod);
   const kinds = PLUGINS_WITH_DIRECTORY.map(volumesOf);
-  for (const directory of [...kinds, volumes, links, devices, markers, plugins, layout.podDirectory(pod)]) {
-    const gone = await removeUnlessInUse(host, directory);
-    if (!gone.ok) return gone;
-  }
-  return done;
+  const path = layout.podDirectory(pod);
+  const directories = [...kinds, volumes, links, devices, markers, plugins, path];
+  return host.perform(removePodDirectories, { path, directories });
 }
+
+interface PodDirectories {
+  readonly path: AbsolutePath;
+  /** All that go when they are empty, children before their parents. */
+  readonly directories: readonly AbsolutePath[];
+}
+
+export const removePodDirectories = transition<PodDirectories, void>(
+  'remove-pod-directories',
+  function* ({ directories }) {
+    for (const directory of directories) {
+      const removed = yield* paths.removeEmptyDirectory(directory);
+      if (!removed.ok && !IN_USE.has(removed.failure.code)) return removed;
+    }
+    return done;
+  },
+);
 
 /** rmdir, where a directory in use is left and is no failure. */
 export async function removeUnlessInUse(host: Host, directory: AbsolutePath): Promise<Result<void>> {

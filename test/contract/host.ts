@@ -12,6 +12,7 @@ import {
 } from '../../mount/host.ts';
 import { value } from '../value.ts';
 import { ownershipContract } from './ownership.ts';
+import { transitionContract } from './transition.ts';
 
 export interface HostWorld {
   readonly host: Host;
@@ -68,6 +69,7 @@ export function hostContract(name: string, make: MakeHostWorld): void {
   boundarySentences(sentence);
   timeSentences(sentence);
   ownershipContract(name, make);
+  transitionContract(name, make);
 }
 
 type Sentence = (words: string, check: (world: HostWorld) => Promise<void>) => void;

@@ -26,6 +26,7 @@ import {
 } from '../../mount/host.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+import { performStepwise } from '../perform-stepwise.ts';
 import { SimDevices } from '../sim/sim-devices.ts';
 import { isOwned, modeAfterChown, ownedMode } from '../sim/tree-ownership.ts';
 
@@ -433,6 +434,9 @@ export function createMemoryHost(): MemoryHost {
         const node = walk(path);
         return node.ok ? ok(factsOf(node.value)) : node;
       }),
+    perform(transition, args) {
+      return performStepwise(this, transition, args);
+    },
     inspectWay: () => Promise.reject(new Error('no socket in this host')),
     makeDirectory: (path, mode) => asked('makeDirectory', () => makeDirectory(path, mode)),
     removeEmptyDirectory: (path) =>

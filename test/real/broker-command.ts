@@ -5,7 +5,7 @@ export const BROKER_COMMAND: readonly string[] = [
   process.execPath,
   '--import',
   import.meta.resolve('tsx'),
-  fileURLToPath(new URL('../../mount/broker/broker-main.ts', import.meta.url)),
+  fileURLToPath(new URL('../broker-main.ts', import.meta.url)),
 ];
 
 /** The parser knows manifests, which the floor of the other brokers does not. */

@@ -32,7 +32,7 @@ import { inPrivateNamespace } from './namespace.ts';
 
 const skip = inPrivateNamespace();
 
-const BROKER = fileURLToPath(new URL('../../mount/broker/broker-main.ts', import.meta.url));
+const BROKER = fileURLToPath(new URL('../broker-main.ts', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'mooring-content-'));
 const root = join(scratch, 'root') as AbsolutePath;
 const layout = createLayout(root);

@@ -1,6 +1,7 @@
 /** A Host that kills its own process at the n-th effect: before it, after it, or while it is under way. */
 import { lstatSync, readdirSync } from 'node:fs';
 import type { Host } from '../../mount/host.ts';
+import { performStepwise } from '../perform-stepwise.ts';
 
 export type CrashPoint = 'before' | 'during' | 'after';
 
@@ -30,6 +31,7 @@ export interface CrashPlan {
 /**
  * Guarantees: effects are counted in the order in which they begin, and the kill is SIGKILL: no handler, no flush. What
  * finds that there is nothing to do is no effect: a crash beside it is one beside its neighbours.
+ * A transition is done step by step, so that a crash can come between any two.
  * `report` is told of every effect before it begins.
  */
 export function crashingHost<H extends Host>(
@@ -44,6 +46,7 @@ export function crashingHost<H extends Host>(
   };
   return new Proxy(host, {
     get(target, name, receiver) {
+      if (name === 'perform') return stepwise(receiver);
       const value: unknown = Reflect.get(target, name, receiver);
       if (typeof value !== 'function' || typeof name !== 'string') return value;
       if (!EFFECTS.has(name) && name !== 'call') return value.bind(target);
@@ -61,6 +64,10 @@ export function crashingHost<H extends Host>(
       };
     },
   });
+}
+
+function stepwise(host: Host): Host['perform'] {
+  return (transition, args) => performStepwise(host, transition, args);
 }
 
 /** Removes what is not there or is in use, or makes the directory that is there. */

@@ -19,7 +19,7 @@ import { inPrivateNamespace } from './namespace.ts';
 
 const skip = inPrivateNamespace();
 
-const BROKER = fileURLToPath(new URL('../../mount/broker/broker-main.ts', import.meta.url));
+const BROKER = fileURLToPath(new URL('../broker-main.ts', import.meta.url));
 const GID = 2_000;
 const root = mkdtempSync(join(tmpdir(), 'mooring-fs-group-')) as AbsolutePath;
 const layout = createLayout(root);

@@ -36,7 +36,7 @@ export async function createSweepBench(label: string, steadyWish: boolean): Prom
   const manifests = join(scratch, 'm');
   for (const path of [root, manifests]) mkdirSync(path, { mode: 0o750 });
   const agentBundle = await bundle(scratch, 'test/real/agent-process.ts', 'agent.mjs');
-  const brokerBundle = await bundle(scratch, 'mount/broker/broker-main.ts', 'broker.mjs');
+  const brokerBundle = await bundle(scratch, 'test/broker-main.ts', 'broker.mjs');
   const program = await bundle(scratch, 'plugins/loopfile/main.ts', 'driver.mjs');
   const driver = await startJudgedDriver({ program, scratch, root, nodeName: NODE, steadyWish });
   const live = new Set<ChildProcess>();

@@ -18,10 +18,12 @@ export function withHost(change: (host: SimHost) => Partial<Host>): Mutation {
     wrapHost: (host) => {
       const changed: Partial<Host> = change(host);
       return new Proxy<AgentParts['host']>(host, {
-        get: (_, key) => {
+        get: (_, key, receiver) => {
           const replaced: unknown = Reflect.get(changed, key);
           if (replaced !== undefined) return replaced;
           const own: unknown = Reflect.get(host, key);
+          // The steps of a transition are calls of the changed host, too.
+          if (key === 'perform' && typeof own === 'function') return own.bind(receiver);
           return typeof own === 'function' ? own.bind(host) : own;
         },
       });

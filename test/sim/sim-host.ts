@@ -30,11 +30,13 @@ import {
 } from '../../mount/host.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
+import type { Transition, TransitionArgs } from '../../mount/transition.ts';
 import { createFileSystemQuestion } from '../../mount/agent-side/file-system-question.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
 import { createOwnership, type OwnershipParts } from '../../mount/agent-side/fs-group-walk.ts';
 import { aboutPath } from '../contract/about-path.ts';
 import { withinRoom } from '../contract/content-room.ts';
+import { performStepwise } from '../perform-stepwise.ts';
 import type { Errno, FileSystem, Inode } from './file-tree.ts';
 import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
 import type { Neighbours } from './neighbours.ts';
@@ -364,6 +366,11 @@ export class SimHost implements Host {
   lookUpMount(path: AbsolutePath): Promise<Result<MountLookup>> {
     const apply = () => answered(this.#parts.kernel.lookUpMount(path), path);
     return this.#act({ kind: 'lookUpMount', what: path, readOnly: true, apply });
+  }
+
+  /** Step by step, so that each of them may fail, be late and be the last. */
+  perform<Args extends TransitionArgs, T>(transition: Transition<Args, T>, args: Args): Promise<Result<T>> {
+    return performStepwise(this, transition, args);
   }
 
   probeFileSystem(path: AbsolutePath): Promise<Result<FileSystemProbe>> {

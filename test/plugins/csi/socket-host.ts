@@ -18,6 +18,7 @@ import {
 import type { RemoteCall } from '../../../mount/remote-call.ts';
 import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../../plugins/csi/wire/status.ts';
+import { performStepwise } from '../../perform-stepwise.ts';
 
 export interface SocketHost extends Host {
   readonly root: AbsolutePath;
@@ -102,6 +103,9 @@ export function createSocketHost(): SocketHost {
     async inspectWay(path) {
       looks += 1;
       return ok(wayTo(path).map((one) => facts(one, foreign)));
+    },
+    perform(transition, args) {
+      return performStepwise(this, transition, args);
     },
     makeDirectory: (path, mode) => attempt(() => mkdir(path, { recursive: true, mode })),
     removeEmptyDirectory: (path) =>

@@ -1,0 +1,32 @@
+/** What a path call is answered that no broker has answered. */
+import { effectOfLost, type PathCall } from '../broker/broker-protocol.ts';
+import { type Effect, type FailureCode, fail, type Result } from '../failure.ts';
+
+/** No broker had it yet. */
+export function failUnbegun(call: PathCall, code: FailureCode): Result<never> {
+  return failCall(call, code, 'none');
+}
+
+/** Its broker has ended under it. */
+export function failLost(call: PathCall, code: FailureCode): Result<never> {
+  return failCall(call, code, effectOfLost(call));
+}
+
+function failCall(call: PathCall, code: FailureCode, effect: Effect): Result<never> {
+  const about = aboutOf(call.args);
+  const what = call.kind === 'transition' ? call.args.name : call.kind;
+  const message = `${what} ${about} ${WHAT_HAPPENED[code] ?? 'lost its broker'}`;
+  return fail({ code, message, effect, blocker: about });
+}
+
+const WHAT_HAPPENED: Partial<Record<FailureCode, string>> = {
+  'deadline-passed': 'took too long',
+  'no-longer-wanted': 'is not wanted any more',
+};
+
+function aboutOf(args: PathCall['args']): string {
+  if ('path' in args) return args.path;
+  if ('target' in args) return args.target;
+  if ('device' in args) return args.device;
+  return 'from' in args ? args.from : `inode ${args.inode} of ${args.fileSystem}`;
+}
