@@ -14,7 +14,13 @@ import {
 import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
-import { type ActualState, begin, learn, RESTARTED } from '../../../reconciler/model/actual-state.ts';
+import {
+  type ActualState,
+  begin,
+  learn,
+  PRESENT,
+  RESTARTED,
+} from '../../../reconciler/model/actual-state.ts';
 import { findUnrecorded, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
 import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
 import { reconstructedPublication } from '../../../reconciler/recovery/reconstructed.ts';
@@ -155,6 +161,33 @@ test('what was taken down while the scan went is no orphan, though the scan bega
   host.listDirectory = listDirectory;
   host.readMountTable = readMountTable;
   assert.equal((await scan(host, world))[0]?.spec.kind, 'orphan', 'one that is mounted still is');
+});
+
+test('a secret that was taken down while the scan went is not found, though it was listed before', async () => {
+  const directory = '/state/pods/web/volumes/kubernetes.io~secret/key';
+  const host = disk({ [`${directory}/f`]: 'x' }, [directory]);
+  const [secret] = await scan(host);
+  assert.ok(secret !== undefined);
+  const publications = new Map(
+    [...secret.publications].map(([key, one]) => [key, { ...one, presence: PRESENT }]),
+  );
+  const world = new Map([[secret.spec.id, { ...secret, publications }]]);
+  const { listDirectory } = host;
+  host.listDirectory = async (path, entriesMax) => {
+    const listed = await listDirectory(path, entriesMax);
+    if (path !== parentOf(directory as AbsolutePath)) return listed;
+    world.clear();
+    Object.assign(host, { ...disk({}), listDirectory });
+    return listed;
+  };
+  assert.deepEqual(await found(host, world), []);
+  assert.equal(world.size, 0);
+  Object.assign(host, disk({ [`${directory}/f`]: 'x' }, [directory]));
+  assert.equal(
+    (await scan(host, world)).length,
+    1,
+    'one that is there still when it is not known any more is',
+  );
 });
 
 test('a place whose papers could be read only when it was gone is no orphan', async () => {
