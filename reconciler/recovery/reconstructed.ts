@@ -59,6 +59,13 @@ export function createReconstructed(known: ActualState): Reconstructed {
   const found = new Map<VolumeId, ActualVolume>();
   const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
   const isSure = ({ presence }: ActualPublication): boolean => !wasAbsent(presence);
+  const placeOf = (volume: VolumeId, publication: PublicationKey): string => `${volume} ${publication}`;
+  // What is taken down while the look goes may have been listed before: it stays what it was at the beginning.
+  const knownAtFirst = new Set(
+    [...known.values()].flatMap(({ spec: { id }, publications: places }) =>
+      [...places.values()].filter(isSure).map(({ spec }) => placeOf(id, spec.key)),
+    ),
+  );
   const late = [...known.values()].flatMap(latePlaces).map(({ publication }) => publication);
   const places = new Set(
     [...publications.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key),
@@ -81,6 +88,7 @@ export function createReconstructed(known: ActualState): Reconstructed {
     };
   return {
     place(spec, stage, publication) {
+      if (knownAtFirst.has(placeOf(spec.id, publication.key))) return;
       const believed = known.get(spec.id)?.publications.get(publication.key);
       if (believed !== undefined && isSure(believed)) return;
       const entry = { spec: publication, presence: RESTARTED, generation: undefined, mount: undefined };
