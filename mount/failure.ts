@@ -113,11 +113,11 @@ export interface Failure {
    * (`Host.findHolders`): it is only a reason, and what is held may hang.
    */
   readonly heldAt?: string;
-  /** Of an unpublish: the driver has said that the volume is not published there any more. What failed came after. */
+  /** The driver has answered an unpublish: the volume is not published there any more. What failed came after. */
   readonly ended?: true;
-  /** Of `file-system-dead`. */
+  /** What `file-system-dead` died of. */
   readonly death?: DeathCause;
-  /** Of a call of a driver: nobody heard how it ended, so its effect may come minutes from now. */
+  /** Nobody heard how a call of a driver ended, so its effect may come minutes from now. */
   readonly unanswered?: true;
 }
 

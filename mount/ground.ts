@@ -16,7 +16,7 @@ export interface Ground {
   refuseStranger(path: AbsolutePath, within: number): Promise<Result<void>>;
 }
 
-/** Of a world in which nobody else mounts anything. */
+/** The ground of a world in which nobody else mounts anything. */
 export const FIRM_GROUND: Pick<Ground, 'strangerOver' | 'refuseStranger'> = {
   strangerOver: () => undefined,
   refuseStranger: async () => done,

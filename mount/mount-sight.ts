@@ -13,7 +13,7 @@ export type Sight =
   | { readonly kind: 'covered'; readonly by: MountEntry }
   | { readonly kind: 'gone'; readonly shown: MountEntry | undefined };
 
-/** Of a bound device node (`blockDevice`) layers on the same path are ours, whatever they are of. */
+/** Layers on the path of a bound device node (`blockDevice`) are ours, whatever they are of. */
 export function sightOf(table: MountTable, path: AbsolutePath, proven: MountIdentity): Sight {
   const shown = table.at(path).at(-1);
   if (shown !== undefined && isProven(shown, proven)) return { kind: 'seen', entry: shown };

@@ -42,7 +42,7 @@ export interface ReconcilerParts {
   readonly effectDeadlineMs?: number;
   /** How long after it was given up a call may still take effect; by default `LATE_EFFECT_MS`. */
   readonly lateEffectMs?: number;
-  /** Of a volume that nobody wants any more; by default none. */
+  /** The secrets of a volume that nobody wants any more; by default none. */
   readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
   readonly policy?: Partial<Policy>;
 }

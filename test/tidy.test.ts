@@ -396,6 +396,14 @@ test('nothing is exported that nobody imports', () => {
   assert.deepEqual(onlyTests.sort(), [...ONLY_TESTS_IMPORT].sort());
 });
 
+/** A fragment that begins so leaves to the reader what it is of. */
+const FRAGMENT = /(?:\/\*\*|\/\/|\*) Of \S.*/;
+
+test('every comment names its subject, and none begins with a bare "Of"', () => {
+  for (const { path, text } of product)
+    assert.equal(FRAGMENT.exec(text)?.[0], undefined, `${path} has a comment without a subject`);
+});
+
 test('no test asserts how long something took', () => {
   for (const { path, text } of sourcesBelow('test')) {
     const asserted = /\bassert\b[^;]*?\b(?:performance|Date)\.now\(\)[^;]*;/.exec(text);

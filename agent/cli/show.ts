@@ -25,7 +25,7 @@ export interface Asked<Document> {
   readonly socket: string;
   /** With its query. */
   readonly path: string;
-  /** Of the document. */
+  /** The kind that the document says it is. */
   readonly kind: string;
   /** Undefined: it is only asked. */
   readonly change?: Pick<ApiChange, 'method' | 'body'>;

@@ -34,7 +34,7 @@ const AFFLICTED: ReadonlySet<string> = new Set([
   'NodeUnpublishVolume',
   'NodeUnstageVolume',
 ]);
-/** Of each method, until it is left in peace. */
+/** How many calls of each method are harmed before it is left in peace. */
 const TIMES_MAX = 2;
 
 /** Harms the first one or two calls of every method of each life of the agent, by chance of the seed. */

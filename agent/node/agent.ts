@@ -43,7 +43,7 @@ import { createDesiredObjectsReader } from './desired-objects-reader.ts';
 
 export interface AgentParts {
   readonly host: Host;
-  /** Of what is wanted. The first comes first where two contradict each other. */
+  /** Where the wish comes from. The first source comes first where two contradict each other. */
   readonly sources: readonly ObjectsSource[];
   readonly tokens: TokenSource;
   /** Who lets CSI volumes be here; by default this node calls their drivers itself. */

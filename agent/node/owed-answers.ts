@@ -29,7 +29,7 @@ export interface OwedAnswers {
   openIn(lane: string): { readonly all: number; readonly fresh: number };
   /** Undefined: nothing is owed. */
   owed(key: string): Owed | undefined;
-  /** Of a lane. */
+  /** How many answers the lane owes. */
   countOwed(lane: string): number;
   askedMs(key: string): number | undefined;
   /** Another life of the driver: nobody is at work on what the old one was asked. */

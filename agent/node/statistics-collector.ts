@@ -57,7 +57,7 @@ export interface StatisticsCollector {
   stop(): void;
   /** Undefined: the volume is not here, or was never asked. */
   of(volume: VolumeId): VolumeReading | undefined;
-  /** Of the storage behind a driver; undefined: not known. Empty: all is well. */
+  /** What is wrong with the storage behind a driver; undefined: not known. Empty: all is well. */
   ofStorage(driver: string): readonly HealthStatement[] | undefined;
   /** Another life of the driver: what the old one did not answer is asked again. */
   driverChanged(driver: string): void;
@@ -67,9 +67,9 @@ export interface StatisticsCollector {
   onChange(listener: () => void): Cancel;
 }
 
-/** Of one driver, open for less than a second. */
+/** How many questions to one driver may be open for less than a second. */
 const QUESTIONS_PER_LANE_MAX = 4;
-/** Of one driver, open for longer, before those that owe an answer are asked again: the others still are. */
+/** How many of one driver may be open for longer before what owes an answer is asked again; all else still is. */
 const HUNG_PER_LANE_MAX = 32;
 /** How soon after the start the first questions are asked. */
 const FIRST_MS = 5_000;
@@ -77,7 +77,7 @@ const FIRST_MS = 5_000;
 const SILENT_ANSWERS_MAX = 3;
 /** Before every time of a host's clock. */
 const NEVER = -1;
-/** Of the storage behind a driver; no volume's id begins so. */
+/** The key of a question about the storage behind a driver begins so; no volume's id does. */
 const STORAGE = 'storage of ';
 
 type Said = Pick<VolumeReading, 'statistics' | 'atMs' | 'failure'>;

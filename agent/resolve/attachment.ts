@@ -9,7 +9,7 @@ import { refuse } from '../source/refuse.ts';
 import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
 import type { Rejection } from '../source/objects-source.ts';
 
-/** Of one volume on this node. */
+/** What the cluster's attachments say of one volume on this node. */
 export interface AttachmentWord {
   /** It is not attached: what stands of it here is in quarantine. */
   readonly lost: boolean;

@@ -55,7 +55,7 @@ export function* createBindings(
   return { volumeOf };
 }
 
-/** Of claims that name one volume, the first by key: only asked when the volume itself does not say whose it is. */
+/** The first by key of the claims that name one volume; only asked when the volume does not say whose it is. */
 function* claimsByVolumeName(wish: Pick<DesiredObjects, 'claims'>): Sliced<ReadonlyMap<string, ObjectKey>> {
   const first = new Map<string, ObjectKey>();
   for (const [key, { volumeName }] of wish.claims) {

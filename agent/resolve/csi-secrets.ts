@@ -25,7 +25,7 @@ export interface ResolvedSecrets {
 /** None at hand, and the volume may have been set up with some. */
 const UNKNOWN_SECRETS: VolumeSecrets = { ...NO_SECRETS, mayBeMore: true };
 
-/** Of a PersistentVolume. */
+/** The secrets of a PersistentVolume. */
 export interface ResolvedVolumeSecrets extends ResolvedSecrets {
   /** Why `secrets.expand` is not there although the volume names one. */
   readonly expandMissing: Failure | undefined;
@@ -105,7 +105,7 @@ function resolve(
   return texts;
 }
 
-/** Of each object once, however often the wish is read. */
+/** Each Secret is decoded once, however often the wish is read. */
 const asTexts = new WeakMap<Secret, Result<SecretData>>();
 
 function textsOf(secret: Secret, key: ObjectKey): Result<SecretData> {

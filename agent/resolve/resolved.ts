@@ -37,7 +37,7 @@ export interface Resolved {
   readonly generation: string;
   readonly files: DesiredPublication['files'];
   readonly size: DesiredVolume['size'];
-  /** Of this pod; undefined when the driver asks for none. */
+  /** The tokens of this pod; undefined when the driver asks for none. */
   readonly tokens: TokenAnswer | undefined;
 }
 

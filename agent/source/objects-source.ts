@@ -14,7 +14,7 @@ export interface Rejection {
   /** `spec.volumes[2].hostPath.type`. */
   readonly field?: string;
   readonly message: string;
-  /** Of a VolumeAttachment that is not taken: of which volume it is not known whether it is attached. */
+  /** What a VolumeAttachment that is not taken is about: it is not known whether that volume is attached. */
   readonly attachment?: AttachmentSubject;
 }
 
@@ -103,7 +103,7 @@ export interface ObjectsSource {
   start(node: NodeSight): Promise<void>;
   /** Nothing is read and no listener is called any more. */
   stop(): void;
-  /** Of this moment. */
+  /** The reading of this moment. */
   current(): SourceReading;
   /** Called after `current()` has changed; best never for a reading that says the same again. */
   onChange(listener: () => void): Cancel;

@@ -20,7 +20,7 @@ export type HeldPods = ReadonlyMap<PodUid, HeldPod>;
 export interface VanishedHold {
   /** Who is held by the wish of now; `standing`: the pods that have something here, or may have it. */
   look(wish: Pick<DesiredObjects, 'complete' | 'pods'>, standing: Iterable<PodReference>): HeldPods;
-  /** Of the last look. */
+  /** The pods that the last look held. */
   held(): HeldPods;
   /** An operator's word that they are gone. `onDue` is called. */
   forget(pods: Iterable<PodUid>): void;

@@ -1,7 +1,7 @@
 /** Counts how it ended for pods that were kept although their manifests were gone, until all of them are decided. */
 import type { PodUid } from '../../plugins/volume.ts';
 
-/** Of one event: from the first pod that was kept until none is. */
+/** How one event ended, which lasts from the first pod that was kept until none is. */
 export interface VanishedEnd {
   readonly back: number;
   readonly takenDown: number;

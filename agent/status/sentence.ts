@@ -134,7 +134,7 @@ function nextOf(
     : 'it was proven clean, and leaves now';
 }
 
-/** Of what the driver was asked and has not said; undefined when it has. */
+/** Tells what the driver was asked and has not said; undefined when it has. */
 export function questionSentence({ question, statistics, driver }: VolumeStatus): string | undefined {
   if (question === null) return undefined;
   const who = `driver ${driver ?? ''}`;

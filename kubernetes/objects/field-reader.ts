@@ -9,7 +9,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** Of one object; whoever has more problems than this learns the rest after mending these. */
+/** How many problems of one object are told; whoever has more learns the rest after mending these. */
 export const PROBLEMS_MAX = 16;
 const SHOWN_BYTES_MAX = 64;
 const PLAIN_KEY = /^[A-Za-z0-9_/-]{1,64}$/;

@@ -28,7 +28,7 @@ export function readVolumeAttachment(reader: FieldReader): VolumeAttachment {
   };
 }
 
-/** Of one whose other fields may be wrong. */
+/** What a VolumeAttachment is about whose other fields may be wrong. */
 export function attachmentSubject(value: unknown): AttachmentSubject {
   const spec = new FieldReader(value, '', []).key('spec');
   return {

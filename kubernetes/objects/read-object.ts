@@ -16,9 +16,9 @@ import { readClaim, readPersistentVolume } from './read-volume.ts';
 export interface Subject {
   /** As `identityOf`: `Pod default/web`. */
   readonly identity: string;
-  /** Of a pod: the uid it has, or would have. */
+  /** The uid that the document's pod has, or would have. */
   readonly pod: PodUid | undefined;
-  /** Of a VolumeAttachment: what it is about. */
+  /** What the document's VolumeAttachment is about. */
   readonly attachment?: AttachmentSubject;
 }
 

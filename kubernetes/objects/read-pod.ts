@@ -62,7 +62,7 @@ export function readPod(reader: FieldReader, origin: string): Pod {
   };
 }
 
-/** Of all three kinds: each may mount. */
+/** The containers of all three kinds: each may mount. */
 function readContainers(spec: FieldReader): readonly FieldReader[] {
   const containers = spec.key('containers').list();
   if (containers.length === 0)

@@ -9,7 +9,7 @@ export interface BrokerPoolOptions extends BrokerStart {
   readonly deadlineMs: number;
   /** For removeTree, whose work has no bound. */
   readonly removeTreeDeadlineMs: number;
-  /** Of kinds of calls that have their own; also their longest wait for a broker. */
+  /** The deadlines of kinds of calls that have their own; also their longest wait for a broker. */
   readonly deadlinesMs?: Partial<Record<PathCallKind, number>>;
   readonly pathBrokersMax?: number;
   /** Without it a call waits at most `deadlineMs` for a broker. */

@@ -13,7 +13,7 @@ export interface BrokerStart {
   readonly command: readonly string[];
   /** The helpers lock of instance-lock.ts: held until the last broker and the last tool have ended. */
   readonly helpersDescriptor?: number | undefined;
-  /** Of its JavaScript heap; it dies of SIGABRT when it needs more. */
+  /** How large its JavaScript heap may be; it dies of SIGABRT when it needs more. */
   readonly heapMbMax?: number;
 }
 

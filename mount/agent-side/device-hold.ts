@@ -61,7 +61,7 @@ async function isHeld(
     const inode = await inodeBehind(parts, name);
     if (!inode.ok) return inode;
     if (inode.value === undefined) {
-      // Of one that has just gone it says nothing, and then the next look does not find it either.
+      // losetup says nothing of a loop device that has just gone, and then the next look does not find it either.
       const gone = await parts.loopsOf(path);
       if (gone.ok && !gone.value.includes(name)) continue;
       return fail({

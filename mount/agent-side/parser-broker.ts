@@ -7,7 +7,7 @@ import { type BrokerProcess, type BrokerStart, startBroker } from './broker-proc
 import { assert } from '../failure.ts';
 
 export interface ParserBrokerOptions extends BrokerStart {
-  /** Of processor time, for one text. */
+  /** How much processor time one text may take. */
   readonly processorMsMax?: number;
 }
 
@@ -42,7 +42,7 @@ const IDLE_MS_MAX = 60_000;
 /** What grew large for one text is not kept for the next. */
 const RESIDENT_BYTES_MAX = 128 * 1024 * 1024;
 const PAGE_BYTES = 4_096;
-/** Of the times in /proc: USER_HZ, the same on every Linux. */
+/** The unit of the times in /proc: USER_HZ, the same on every Linux. */
 const TICK_MS = 10;
 
 interface Pending {
@@ -50,7 +50,7 @@ interface Pending {
   readonly member: Member;
   readonly parts: unknown[];
   readonly sinceMs: number;
-  /** Of the process, when it got the text. */
+  /** The processor time that the process had taken when it got the text. */
   readonly processorMs: number;
   readonly settle: (parsing: Parsing) => void;
   timer: NodeJS.Timeout | undefined;
@@ -229,7 +229,7 @@ function residentBytesOf(pid: number | undefined): number | undefined {
   return Number.isNaN(pages) ? undefined : pages * PAGE_BYTES;
 }
 
-/** Of proc, which never waits for a disk. */
+/** Reads a file of proc, which never waits for a disk. */
 function readProcess(pid: number | undefined, file: string): string | undefined {
   if (pid === undefined) return undefined;
   try {

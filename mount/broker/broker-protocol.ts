@@ -124,7 +124,7 @@ export type FromBroker =
   /** The call goes on, and has seen so many entries: its deadline begins anew. */
   | { readonly kind: 'sign'; readonly id: number; readonly seen: number }
   | { readonly kind: 'settled'; readonly id: number; readonly result: Result<unknown> }
-  /** Of the answer of a parser, which comes in parts so that none takes the agent long to decode. */
+  /** A part of the answer of a parser, which comes in parts so that none takes the agent long to decode. */
   | { readonly kind: 'part'; readonly id: number; readonly part: unknown; readonly last: boolean };
 
 /** Any text as an answer in parts, each of them small; never throws. Made on a floor above. */

@@ -18,9 +18,9 @@ const SIGN_MS = 250;
 
 /** What brokers do that is known on the floors above: each is loaded by the kind of broker that needs it. */
 export interface BrokerParts {
-  /** Of a path broker. */
+  /** The transitions that a path broker can run. */
   readonly loadTransitions: () => Promise<readonly AnyTransition[]>;
-  /** Of a parser broker. */
+  /** What a parser broker parses with. */
   readonly loadParse?: () => Promise<Parse>;
 }
 
@@ -34,7 +34,7 @@ export async function runBroker({ loadTransitions, loadParse }: BrokerParts): Pr
   assert(process.send !== undefined, 'a broker is started with an IPC channel');
   // The agent may have gone while this file was loading.
   if (!process.connected) process.exit(0);
-  // Of at most 15 bytes, which is what the kernel shows.
+  // The title has at most 15 bytes, which is what the kernel shows.
   process.title = `mooring-${kind}`;
   // The modes asked for are exact.
   process.umask(0);

@@ -6,9 +6,9 @@ export type Sliced<T> = Generator<void, T, void>;
 
 export interface SlicesParts {
   readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
-  /** Of one slice. */
+  /** How long one slice may take. */
   readonly msMax?: number;
-  /** Of one slice, too: for a clock that stands still while work is done. */
+  /** How many pieces one slice may have, for a clock that stands still while work is done. */
   readonly piecesMax?: number;
 }
 

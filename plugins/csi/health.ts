@@ -50,7 +50,7 @@ export function volumeHealth(
   );
 }
 
-/** Of all the storage behind the driver. Empty: all is well. */
+/** What is wrong with all the storage behind the driver. Empty: all is well. */
 export function storageHealth({ backendHealth }: NodeGetStorageHealthResponse): readonly HealthStatement[] {
   return statements(backendHealth, STORAGE_WORDS);
 }

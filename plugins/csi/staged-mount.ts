@@ -43,7 +43,7 @@ export function createStagedMount(
     const isJudged = !refresh && !isBlock(spec);
     if (mayHang && !isBlock(spec)) {
       const probed = await host.probeFileSystem(staging);
-      // Of a dead one it does not tell which it is, and a refresh, which takes nothing from a pod, asks that alone.
+      // A dead file system does not tell which it is, and a refresh, which takes nothing from a pod, asks that alone.
       if (isJudged || !probed.ok || probed.value.kind !== 'dead') return probed;
     }
     const found = await host.lookUpMount(staging);

@@ -26,7 +26,7 @@ import { notRegistered, secretMountOptions, secretsIn } from './call/volume-rpc.
 export const QUESTION_DEADLINE_MS = 10_000;
 /** As they are told to who waits for them. */
 const QUESTIONS = 'NodeGetVolumeHealth or NodeGetVolumeStats';
-/** Of a driver as a whole: no volume waits for it. */
+/** How long a question about a driver as a whole may take: no volume waits for it. */
 const STORAGE_DEADLINE_MS = 10_000;
 /** Node capability of CSI 1.12 that 1.13 has reserved: NodeGetVolumeStats carries a condition. */
 const VOLUME_CONDITION = 4;
@@ -49,7 +49,7 @@ export interface Statistics {
    * A driver that has neither capability is not called, and the answer says nothing.
    */
   statistics(call: StatisticsCall): Promise<Result<VolumeStatistics | 'busy'>>;
-  /** Of the storage behind a driver; undefined: it has no capability for that. Sends no secrets: nobody names any. */
+  /** Asks for the storage behind a driver; undefined: it has no capability for that. No secrets are sent. */
   storageHealth(driver: string): Promise<Result<readonly HealthStatement[] | undefined>>;
 }
 

@@ -53,7 +53,7 @@ const MEANING: Readonly<Record<DeathCause, string>> = {
   'input-output': 'it answers with I/O errors (EIO)',
 };
 
-/** Of a finding that is not `usable`. */
+/** The failure that tells a finding which is not `usable`. */
 export function deathFailure(
   path: AbsolutePath,
   finding: Exclude<FileSystemFinding, 'usable'>,

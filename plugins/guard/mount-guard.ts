@@ -27,7 +27,7 @@ interface Watched {
   readonly path: AbsolutePath;
   /** Proven in this boot. */
   readonly proven: MountIdentity | undefined;
-  /** Of a publication: what the volume is staged as in this boot. */
+  /** What the volume of a publication is staged as in this boot. */
   readonly staged: MountIdentity | undefined;
   /** Nothing of ours is ever mounted there. */
   readonly isPlain?: boolean;

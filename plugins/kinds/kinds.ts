@@ -53,7 +53,7 @@ export function traitsOf({ kind }: VolumeSpec): VolumeTraits {
   assert(false, `${kind} has traits`);
 }
 
-/** Of the plugin whose name a directory in a pod has; undefined: no kind of ours. */
+/** The traits of the plugin whose name a directory in a pod has; undefined: no kind of ours. */
 export function traitsOfPlugin(plugin: string): VolumeTraits | undefined {
   return kinds().find((traits) => traits.plugin === plugin);
 }

@@ -12,7 +12,7 @@ export function fixedFields(spec: VolumeSpec): readonly SpecField[] {
   return rulesOf(spec).flatMap(([field, { fixed }]) => (fixed?.(spec) === true ? [field] : []));
 }
 
-/** Of those, what decides where on disk the volume is. */
+/** Those of the fixed fields that decide where on disk the volume is. */
 export function placeFields(spec: VolumeSpec): readonly SpecField[] {
   return fixedFields(spec).filter((field) => ruleOf(spec, field).place === true);
 }

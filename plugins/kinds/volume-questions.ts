@@ -34,7 +34,7 @@ export function isOrphan(spec: VolumeSpec): boolean {
   return orphanPathOf(spec) !== undefined;
 }
 
-/** Of what nobody wanted: where it was found. */
+/** Where it was found, if nobody wanted it. */
 export function orphanPathOf(spec: VolumeSpec): AbsolutePath | undefined {
   return traitsOf(spec).orphanPath?.(spec);
 }

@@ -72,7 +72,7 @@ function ownerOfComponents([top, ...rest]: Components): PathOwner | undefined {
   }
 }
 
-/** Of a directory in which each entry is one thing, with nothing below. */
+/** Whose an entry is of a directory in which each entry is one thing, with nothing below. */
 function named(
   directory: SharedOwner['directory'],
   [name, ...more]: Components,

@@ -13,7 +13,7 @@ import {
 } from './component.ts';
 import type { PathOwner, SharedOwner, StageOwner } from './path-owner.ts';
 
-/** Of a path below a directory that the caller knows. */
+/** The components of a path below a directory that the caller knows. */
 export type Components = readonly string[];
 
 /** Directories beside those of block volumes: a volume of that name would lie in the directories of all of them. */

@@ -102,7 +102,7 @@ function isSafeOption(option: string): boolean {
   return SAFE_OPTIONS.has(option) || SAFE_OPTION_VALUE.test(option);
 }
 
-/** Of a mode that is not offered, with what is; a number that CSI 1.13 does not know stays a number. */
+/** Names a mode that is not offered, and those that are; a number that CSI 1.13 does not know stays a number. */
 function wordFor(mode: Mode | undefined): string {
   if (mode === undefined) return 'missing';
   const name = Object.entries(Mode).find(([, number]) => number === mode)?.[0];

@@ -1,4 +1,4 @@
-/** Of the driver as it says it itself: set by build.ts from package.json; a run from source says so. */
+/** The version that the driver says it has: set by build.ts from package.json; a run from source says so. */
 
 declare const MOORING_VERSION: string | undefined;
 

@@ -58,7 +58,7 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   isForOnePod?(spec: Spec): boolean;
   /** It is written in its pod: unpublished once, it has ended, and it is never attached. */
   isInline?(spec: Spec): boolean;
-  /** Of what nobody wanted: where it was found. It can only be taken down. */
+  /** Where it was found, if nobody wanted it. It can only be taken down. */
   orphanPath?(spec: Spec): AbsolutePath;
   /** As it is recorded now: with what records of older versions lack. */
   completed?(spec: Spec): Spec;

@@ -40,7 +40,7 @@ export interface ActualPublication {
   readonly generation: string | undefined;
   readonly mount: MountIdentity | undefined;
   /**
-   * Of an inline volume: its driver has said that it is not published here any more, which ends the volume, and the
+   * The driver of an inline volume has said that it is not published here any more, which ends the volume, and the
    * place is not clean yet. Whatever the driver says later, what may be mounted there shows data that was deleted. It
    * goes before the place is set up again. Of a persistent volume it would be the right one still.
    */
@@ -72,7 +72,7 @@ export interface ActualVolume {
   readonly publishContext: PublishContext | undefined;
   /** The node id it was attached under. */
   readonly attachedNode?: string | undefined;
-  /** Of the attachment under which its rungs were climbed; undefined while nobody said. */
+  /** The uid of the attachment under which its rungs were climbed; undefined while nobody said. */
   readonly attachmentUid?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
   /** No entry is `absent`: an absent publication is left out. */
@@ -303,7 +303,7 @@ function doubtBelow(volume: ActualVolume, operation: Operation, failure: Failure
   if (!SHAKES_BELOW.has(failure.code)) return volume;
   const doubted: Presence = { kind: 'unsure', because: failure };
   if (operation.kind === 'publish' && volume.staged.kind === 'present') return { ...volume, staged: doubted };
-  // Of a stage only the driver's word is about the attachment; the kernel's is about the stage itself.
+  // What the driver says of a stage may be about the attachment; what the kernel says is about the stage itself.
   const isShaken = operation.kind === 'stage' && failure.code === 'driver-precondition';
   if (isShaken && volume.attached.kind === 'present') return { ...volume, attached: doubted };
   return volume;
@@ -337,7 +337,7 @@ function learnPublication(
   return withPublication(now, { ...known, presence: reached, ...(isEnded ? { ended: true } : {}) });
 }
 
-/** Of the mount that was known, all that is known. */
+/** All that is known of the mount that was known, if what was found is the same one. */
 function knownMount(
   known: MountIdentity | undefined,
   found: MountIdentity | undefined,

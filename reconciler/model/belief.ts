@@ -30,7 +30,7 @@ export interface Belief extends BeliefView {
   forget(id: VolumeId): void;
 }
 
-/** Of `recovered` what is forgettable is kept until it was visited. */
+/** What is forgettable in `recovered` is kept until it was visited. */
 export function createBelief(recovered: ActualState): Belief {
   const volumes = new Map<VolumeId, ActualVolume>();
   const byPod = new Map<PodUid, Set<VolumeId>>();
@@ -57,7 +57,7 @@ export function createBelief(recovered: ActualState): Belief {
     volumes.set(id, volume);
   }
 
-  /** Of one that stands: its specification and its needs are those of the day it was set up. */
+  /** A volume that stands keeps the specification and the needs of the day it was set up. */
   function change(volume: ActualVolume): void {
     const before = volumes.get(volume.spec.id);
     assert(before !== undefined, 'only what is known is seen otherwise');

@@ -65,7 +65,7 @@ export interface DesiredState {
   /** The node carries the mark `node.kubernetes.io/out-of-service`: its CSI volumes were given to others (KEP-2268). */
   readonly outOfService: boolean;
   /**
-   * Of these the cluster says that they are not attached to this node: one of which something stands here goes into
+   * The cluster says that these are not attached to this node: one of which something stands here goes into
    * quarantine (B-2). What is wanted of them is `blocked`, so that nothing is set up where nothing stands.
    */
   readonly lostAttachments: ReadonlySet<VolumeId>;

@@ -39,10 +39,10 @@ export interface Obstacle {
   readonly nextRetryMs: number | undefined;
   /** Failures in a row. */
   readonly attempts: number;
-  /** Of one that is under way: what it is doing. */
+  /** What the operation is doing, if it is under way. */
   readonly step: ToldStep | undefined;
-  /** Of one that is under way: its step has taken longer than twice its deadline. */
+  /** The operation is under way, and its step has taken longer than twice its deadline. */
   readonly overdue: boolean;
-  /** Of one that is under way again: what the try before ran into. */
+  /** What the try before ran into, if the operation is under way again. */
   readonly lastFailure: Failure | undefined;
 }

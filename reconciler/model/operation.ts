@@ -13,7 +13,7 @@ export type Operation =
       readonly kind: 'publish' | 'unpublish';
       readonly volume: VolumeId;
       readonly publication: PublicationKey;
-      /** Of an unpublish: not of what stands, but of what may have come late beside it. */
+      /** The unpublish is not of what stands, but of what may have come late beside it. */
       readonly beside?: true;
     };
 

@@ -36,9 +36,9 @@ export interface Gate
   readonly layoutRead: boolean;
   /** Why `layoutRead` is false, when more is known than that it was not read yet. */
   readonly possibleUse?: Failure | undefined;
-  /** Of the layout the places in the pods: before, a pod may have a volume of which no record tells (RC-18). */
+  /** The places in the pods were read from the layout: before, a pod may have a volume that no record tells (RC-18). */
   readonly placesRead: boolean;
-  /** Of an orphan: places that another volume decides about; of an emptyDir: those that go last. With the reason. */
+  /** Places that wait, with the reason: an orphan's that another volume decides about, an emptyDir's that go last. */
   readonly contested?: ReadonlyMap<PublicationKey, Failure>;
 }
 
@@ -180,7 +180,7 @@ function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[]
 
 interface Climb {
   readonly next: readonly Operation[];
-  /** Of a volume for one pod alone, or that stands otherwise than it is wanted: the pods that come after it. */
+  /** The pods that come too late for a volume that is for one pod alone, or stands otherwise than it is wanted. */
   readonly refused: readonly Wait[];
 }
 
@@ -214,7 +214,7 @@ function nextClimb(
       (presence?.kind === 'unsure' || (presence?.kind !== 'present' && arriving.length > 0))
     );
   };
-  // Of a dead one nothing is set up; who has it surely may be refreshed, which takes nothing away.
+  // Nothing is set up from a dead stage; who has it surely may be refreshed, which takes nothing away.
   if (isStageDead(actual)) return { next: publishOf(volume, arriving), refused };
   if (isDue(needs?.attach, actual?.attached)) return { next: [{ kind: 'attach', volume }], refused };
   if (isDue(needs?.stage, actual?.staged)) return { next: [{ kind: 'stage', volume }], refused };

@@ -74,7 +74,7 @@ export function presentDevices({ staged, stagedMount, publications }: ActualVolu
 }
 
 function realDevices(mounts: readonly (MountIdentity | undefined)[]): readonly DeviceNumber[] {
-  // Of a bound device node the device counts, not the file system that the node lies on.
+  // What counts of a bound device node is the device, not the file system that the node lies on.
   const devices = mounts.map((mount) => mount?.blockDevice ?? mount?.device);
   const isReal = (one: string | undefined): one is DeviceNumber => one !== undefined && !one.startsWith('0:');
   return [...new Set(devices.filter(isReal))];

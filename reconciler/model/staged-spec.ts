@@ -100,7 +100,7 @@ export function placesThatCannotBeServed(
   const field = known === undefined ? undefined : unservedField(desired, known);
   if (known === undefined || field === undefined) return () => undefined;
   const failure = unservedFailure(field, desired.spec, known);
-  // Of one found on disk nobody knows what it was told; only that it is not what is wanted.
+  // Nobody knows what one that was found on disk was told; only that it is not what is wanted.
   return ({ key }) => (known.reconstructed !== true && known.publications.has(key) ? undefined : failure);
 }
 
@@ -113,7 +113,7 @@ export function renewalFailure(desired: DesiredVolume, known: ActualVolume, key:
   return { code: 'volume-in-use', message, effect: 'none' };
 }
 
-/** Of one found on disk nothing is known but where it is. */
+/** The fields that stay as they are; nothing is known of a volume found on disk but where it is. */
 function fieldsKept({ reconstructed, spec }: ActualVolume): readonly SpecField[] {
   return reconstructed === true ? placeFields(spec) : fixedFields(spec);
 }

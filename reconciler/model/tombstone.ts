@@ -18,7 +18,7 @@ import type { Operation } from './operation.ts';
 export interface Tombstone {
   /** What was asked. Of the way down only `detach`: what else comes late is missed where it was mounted. */
   readonly operation: 'attach' | 'stage' | 'publish' | 'detach';
-  /** Of a publish: where. */
+  /** Where a publish was asked for. */
   readonly publication?: PublicationSpec | undefined;
   /** As its driver was told, where the volume was set up otherwise since. */
   readonly spec?: VolumeSpec | undefined;
@@ -27,7 +27,7 @@ export interface Tombstone {
   /** The call is being made: written down before it is, for the case that nobody hears how it ends. */
   readonly open?: true | undefined;
   /**
-   * Of a publish while the volume stands as something else: it is given back beside that, because its arrival was seen
+   * A publish is given back while the volume stands as something else, beside that, because its arrival was seen
    * and more may come, or for the last time because its time is over.
    */
   readonly givenBack?: 'arrived' | 'at-last' | undefined;
@@ -211,7 +211,7 @@ function raisedForGood(volume: ActualVolume, one: Tombstone): ActualVolume {
     : replaced(raise(volume, one), one, undefined);
 }
 
-/** Of a stage there is nothing to do beside what stands: its driver may take the one for the other. */
+/** A stage is never given back beside what stands: its driver may take the one for the other. */
 function markedFor(
   volume: ActualVolume,
   one: Tombstone,

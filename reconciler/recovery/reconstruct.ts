@@ -46,7 +46,7 @@ export interface LayoutScan {
   readonly ground: Pick<Ground, 'strangerOver'>;
   /** What is believed already; read as the scan goes, so it may change meanwhile. */
   readonly known: ActualState;
-  /** Of a pod that is not wanted and has no volume left, the empty directories are removed on the way. */
+  /** The empty directories of a pod that is not wanted and has no volume left are removed on the way. */
   readonly isWanted: (pod: PodUid) => boolean;
 }
 

@@ -13,7 +13,7 @@ import {
   slotBytesFor,
 } from './record-file.ts';
 
-/** Of one record; a node has a few hundred bytes for each place. */
+/** The largest body of one record; a place takes a few hundred bytes of it. */
 const BODY_BYTES_MAX = 1_048_576;
 const FILE_BYTES_MAX = 4 * BODY_BYTES_MAX;
 const FILES_MAX = 100_000;

@@ -63,7 +63,7 @@ export interface UnreadableRecord {
 export interface LoadedRecords {
   readonly records: readonly VolumeRecord[];
   readonly unreadable: readonly UnreadableRecord[];
-  /** Of 0.1, good, and with no room beside them: taking their volumes down may need room that a full disk has not. */
+  /** Good records of 0.1 without room beside them: taking their volumes down may need room that a full disk has not. */
   readonly roomless: readonly UnreadableRecord[];
 }
 
@@ -249,7 +249,7 @@ export function createRecordStore(
         }
         records.push(parsed.value);
         if (!found.ok || found.value.slots !== undefined) continue;
-        // Of 0.1, with no room beside it for the next one.
+        // A record of 0.1 has no room beside it for the next one.
         const written = await disk.write(name, JSON.stringify(parsed.value));
         const failure = written.ok ? written.value.noRoom : written.failure;
         if (failure !== undefined) roomless.push({ file: name, failure });

@@ -31,7 +31,7 @@ export interface RecoveryInput {
   readonly records: readonly VolumeRecord[];
   /** Undefined when it could not be read: then nothing is proven. */
   readonly table: MountTable | undefined;
-  /** Of the publications of block volumes; one that is missing here is not proven. */
+  /** The devices that the publications of block volumes show; one that is missing here is not proven. */
   readonly shown: ShownDevices;
   readonly bootId: string;
   readonly layout: Layout;
@@ -95,7 +95,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     attachedNode: record.attachedNode,
     // A reboot ends all that was set up under it.
     attachmentUid: sameBoot ? record.attachmentUid : undefined,
-    // Of another boot it says nothing of what a driver mounts today.
+    // A mount of another boot says nothing of what a driver mounts today.
     stagedMount: sameBoot ? record.stagedMount : undefined,
     publications,
     sizeBytes: record.sizeBytes,

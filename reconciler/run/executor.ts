@@ -25,7 +25,7 @@ export interface InFlight<Operation> {
   readonly step: ToldStep;
   /** What a long operation is doing now, for people; undefined when it has not said. */
   readonly progress: string | undefined;
-  /** Of the tries before this one; undefined on the first. */
+  /** What the tries before this one ran into; undefined on the first. */
   readonly setback: Setback | undefined;
 }
 

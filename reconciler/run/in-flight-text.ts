@@ -33,7 +33,7 @@ export function tellInFlight(
   return { kind: 'running', message, blocker: undefined, sinceMs: begunMs ?? sinceMs, ...common };
 }
 
-/** Of one that is not waiting for a next try, as far as time goes. */
+/** The times and tries of an obstacle that is not waiting for a next try. */
 export function triesBefore(
   setback: Setback | undefined,
 ): Pick<Obstacle, 'nextRetryMs' | 'attempts' | 'lastFailure'> {

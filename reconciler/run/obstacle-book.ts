@@ -117,7 +117,7 @@ function keyOfPlace(kind: Operation['kind'] | undefined, publication: Publicatio
   return `${kind ?? ''} ${publication ?? ''}`;
 }
 
-/** Of an operation that is busy nothing new is known: it runs, or waits for another. */
+/** Nothing new is known of an operation that is busy: it runs, or waits for another. */
 function isBusy(blockade: Blockade): boolean {
   return blockade.from === 'executor' && blockade.submission.kind === 'busy';
 }

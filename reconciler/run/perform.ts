@@ -21,10 +21,10 @@ export interface PerformContext extends CallReport {
   readonly volume: ActualVolume;
   /** All that is believed to be on this node. */
   readonly actual: ActualState;
-  /** Of today's driver on the way up; as set up on the way down (DR-16). */
+  /** What today's driver needs on the way up; what it was set up with on the way down (DR-16). */
   readonly needs: Needs;
   readonly wanted: DesiredVolume | undefined;
-  /** Of a volume that nobody wants any more: the secrets its teardown may take, if they are still there. */
+  /** The secrets that the teardown of a volume may take which nobody wants any more, if they are still there. */
   readonly unwantedSecrets: (spec: VolumeSpec) => VolumeSecrets;
   readonly stillWanted: () => boolean;
 }

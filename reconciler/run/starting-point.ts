@@ -11,7 +11,7 @@ import { pinnedTombstones } from '../model/tombstone.ts';
 
 export interface Surroundings {
   readonly needsOf: (spec: VolumeSpec) => Needs | undefined;
-  /** Of the attachment by which the volume is here now. */
+  /** The uid of the attachment by which the volume is here now. */
   readonly attachmentUid: string | undefined;
 }
 

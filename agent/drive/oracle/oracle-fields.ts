@@ -26,7 +26,7 @@ const NODE_ID_BYTES_MAX = 256;
 const PATH_BYTES_ADVISED_MAX = 128;
 const SECRET_KEY = /^[-A-Za-z0-9_.]+$/;
 
-/** Of a call that has just arrived. May note what the first call of a volume said of it. */
+/** Judges the fields of a call that has just arrived. May note what the first call of a volume said of it. */
 export function judgeFields(context: OracleContext): void {
   judgeGates(context);
   judgeRequired(context);

@@ -12,7 +12,7 @@ const LOOKS: ReadonlySet<string> = new Set([
   'ValidateVolumeCapabilities',
 ]);
 
-/** Of a call that has just arrived, before it counts as open. */
+/** Judges when a call comes that has just arrived, before it counts as open. */
 export function judgeOrder(context: OracleContext): void {
   const { call, nature, history, violate } = context;
   if (nature.starting && (call.method.startsWith('Node') || history !== undefined)) {

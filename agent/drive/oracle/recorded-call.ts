@@ -51,7 +51,7 @@ export interface RecordedCall {
   readonly endMs: number;
   /** What the orchestrator was told; a canonical gRPC code, or any other number. */
   readonly code: number;
-  /** Of the answer, with every secret of the request taken out. */
+  /** The message of the answer, with every secret of the request taken out. */
   readonly message: string;
   /** Undefined unless the code is 0. */
   readonly reply: ReplyFields | undefined;

@@ -48,7 +48,7 @@ export interface DriveOptions {
   readonly only: readonly string[];
   readonly faults: boolean;
   readonly seed: number;
-  /** Of one call. */
+  /** How long one call may take. */
   readonly deadlineMs: number;
   /** Where the scratch directory is made; undefined: where temporary files go. */
   readonly directory: AbsolutePath | undefined;

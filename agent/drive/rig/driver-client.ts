@@ -57,7 +57,7 @@ export function answerText(answer: Answer<unknown>): string {
 
 export interface ClientParts {
   readonly socket: () => AbsolutePath;
-  /** Of the socket file, now: a new one is a new server. */
+  /** The inode of the socket file, now: a new one is a new server. */
   readonly inode: () => Promise<number>;
   readonly remote: <Request, Reply>(call: RemoteCall<Request, Reply>) => Promise<RemoteReply<Reply>>;
   readonly clock: Pick<Clock, 'nowMs'>;

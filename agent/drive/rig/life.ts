@@ -65,7 +65,7 @@ const TEARDOWN_PAUSE_MS = 200;
 
 export class Life {
   readonly rig: Rig;
-  /** Of this duty alone. */
+  /** The directory that this duty has to itself. */
   readonly directory: string;
   readonly #volumes = new Set<TestVolume>();
   readonly #attached = new Set<TestVolume>();

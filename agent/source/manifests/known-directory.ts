@@ -10,7 +10,7 @@ import { sha256Hex } from '../../../plugins/layout/layout.ts';
 /** A directory as it was seen, with the mount that it was seen through. */
 export interface KnownDirectory extends DirectoryIdentity {
   readonly path: AbsolutePath;
-  /** Of the boot in which mount id and device are true. */
+  /** The boot in which mount id and device are true. */
   readonly bootId: string;
   readonly fsType: string;
   /** What is mounted, as the kernel's table has it: a device, an export, a label. */

@@ -16,7 +16,7 @@ export interface ManifestDeskParts {
   readonly directory: AbsolutePath;
   readonly parser: ManifestParser;
   readonly limits: ManifestLimits;
-  /** Of the content that was seen of this file last; undefined when none was. */
+  /** The digest of the content that was seen of this file last; undefined when none was. */
   readonly digestOf: (name: string) => string | undefined;
   /** What was read since the last time, by name; nothing, when what waits takes long, or nothing waits any more. */
   readonly onRead: (looks: ReadonlyMap<string, Look>) => void;
@@ -34,7 +34,7 @@ export interface ManifestDesk {
   stop(): void;
 }
 
-/** Of one answer of the host: so much is copied in milliseconds. */
+/** How much content one answer of the host has: so much is copied in milliseconds. */
 const CONTENT_BYTES_MAX = 1_048_576;
 /** One of this size is read in milliseconds; before a larger one, what is known by now is told. */
 const QUICK_BYTES_MAX = 65_536;
@@ -123,7 +123,7 @@ export function createManifestDesk(parts: ManifestDeskParts): ManifestDesk {
     return sizeBytes > QUICK_BYTES_MAX || host.nowMs() - toldMs >= TELL_MS_MAX;
   }
 
-  /** Of a file that had no room in the listing. What is there now is what counts; undefined: nothing of it does. */
+  /** Reads a file that had no room in the listing. What is there now counts; undefined: nothing of it does. */
   async function fetch(job: Job): Promise<Content | undefined> {
     const listed = await host.readDirectoryFiles(directory, { ...boundsOf(limits), only: job.name });
     if (jobs.get(job.name) !== job) return undefined;

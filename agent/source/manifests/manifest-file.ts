@@ -26,7 +26,7 @@ export type Look =
   | {
       readonly kind: 'content';
       readonly bytes: Sensitive<Uint8Array>;
-      /** Of the bytes. */
+      /** The digest of the bytes. */
       readonly digest: string;
       readonly reading: FileReading;
     };
@@ -120,7 +120,7 @@ function observeContent(
   if (lost.length === 0 && finished) return next;
   const kept = new Set(podsOf(next.known));
   const waiting = wait({ ...file, seen }, new Set(podsOf(lost).filter((pod) => !kept.has(pod))), listing);
-  // Of a new file nothing is known until it has settled.
+  // Nothing is known of a new file until it has settled.
   return file.good === undefined ? { ...waiting, wish: { ...waiting.wish, unknown: true } } : waiting;
 }
 

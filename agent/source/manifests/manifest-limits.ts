@@ -1,7 +1,7 @@
 /** How much a directory of manifests may hold. Beyond a bound a file is unknown, never silently cut. */
 export interface ManifestLimits {
   readonly fileBytesMax: number;
-  /** Of all files together, the smaller ones first. */
+  /** The bound of all files together; the smaller ones have room first. */
   readonly allBytesMax: number;
   readonly linesMax: number;
   /** Mappings and lists inside each other, in one document. */

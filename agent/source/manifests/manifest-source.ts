@@ -129,7 +129,7 @@ export function createManifestSource(parts: ManifestSourceParts): ManifestSource
     if (again) void list();
   }
 
-  /** Of the directory that is trusted, and no other. */
+  /** Reads the directory that is trusted, and no other. */
   async function read(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>> {
     const trusted = await parts.trust?.identify();
     if (trusted?.ok === false) return trusted;

@@ -4,9 +4,9 @@ import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { FileReading, ReadObject } from './file-reading.ts';
 import type { ConfigMap, Secret, ApiObject } from '../../../kubernetes/objects/objects.ts';
 
-/** Of one part, in values; one object alone may be more, up to the bound of its reader. */
+/** The size of one part, in values; one object alone may be more, up to the bound of its reader. */
 const PART_VALUES_MAX = 4_000;
-/** Of text that goes for one value. */
+/** So many bytes of text go for one value. */
 const BYTES_PER_VALUE = 256;
 
 type Content = ReadonlyMap<string, Uint8Array>;

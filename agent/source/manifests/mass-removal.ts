@@ -12,7 +12,7 @@ export interface GuardFacts {
   readonly missing: number;
   /** Whatever waits waits so long; undefined: it was seen to go. */
   readonly holdMs: number | undefined;
-  /** Of these an operator has said that they are gone. */
+  /** Pods of which an operator has said that they are gone. */
   readonly forgotten: ReadonlySet<PodUid>;
 }
 

@@ -73,7 +73,7 @@ function isSmallAndBare(path: AbsolutePath): boolean {
   return bare.ok || bare.failure.code === 'path-missing';
 }
 
-/** Of whatever has the name; undefined when it cannot be looked at. */
+/** The mount id of whatever has the name; undefined when it cannot be looked at. */
 function mountIdIn(directory: OpenPath, name: Buffer): number | undefined {
   let place: OpenPath;
   try {

@@ -6,7 +6,7 @@ import { mountIdOf, openDirectoryIn, type OpenPath } from '../path/path-walk.ts'
 
 /** What is done on the way; the first failure ends the walk. */
 export interface TreeVisit {
-  /** Of something that the listing does not call a directory. True: it is one after all. */
+  /** Called for something that the listing does not call a directory. True: it is one after all. */
   readonly entry: (directory: OpenPath, name: Buffer) => Result<boolean>;
   /** All that is in it was visited; the top of the tree is depth 0. */
   readonly finish: (directory: OpenPath, depth: number) => Result<void>;

@@ -71,7 +71,7 @@ export function mountIdAt(child: ChildPath): Result<number | undefined> {
   }
 }
 
-/** Of this process's root directory, where every walk begins; it is no mount point then, whatever is mounted on it. */
+/** The mount id of this process's root, where every walk begins; it is no mount point, whatever is mounted on it. */
 function mountIdOfRoot(): number {
   const descriptor = openSync('/', O_PATH);
   try {

@@ -13,7 +13,7 @@ export interface Attachment {
    * where `detach` has to take back that it was asked for.
    */
   attach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<Attached>>;
-  /** Of a volume that is not attached it answers OK. */
+  /** It answers OK for a volume that is not attached. */
   detach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<void>>;
 }
 

@@ -26,7 +26,7 @@ export interface Rpc<Request, Reply> {
   readonly build: (driver: DriverInstance) => Result<Request>;
   readonly direction: CallContext['direction'];
   readonly sharing: Sharing;
-  /** Of a publish, beside the secrets of the volume; taken out of what the driver says, as those are. */
+  /** What a publish sends beside the secrets of the volume; taken out of what the driver says, as those are. */
   readonly tokens?: SecretData | undefined;
   /**
    * Asked when its turn has come: does the rung below still hold? `isDisturbed`: since it got in line a call of the

@@ -6,7 +6,7 @@ import { type AbsolutePath, type FileEntry, type Host, nameIn, type PathFacts } 
 const TRACE_ENTRIES_MAX = 10_000;
 
 export interface DirectoryTraces {
-  /** Of a file that is not there, too; with what is told of the directory itself, which every look is about. */
+  /** What is told of a file, also of one that is not there, and of its directory, which every look is about. */
   of(file: AbsolutePath): string;
 }
 

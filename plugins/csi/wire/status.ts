@@ -98,7 +98,7 @@ function meaningOf(reply: NotOk): Meaning {
   return MEANINGS.get(reply.status) ?? unheardOf;
 }
 
-/** Of the driver: it gave up what it was doing, as its context ended; what it had started may go on. */
+/** The driver gave up what it was doing, as its context ended; what it had started may go on. */
 const GIVEN_UP: ReadonlySet<number> = new Set([1, 4, STATUS_UNAVAILABLE]);
 
 function isUnanswered(reply: NotOk): boolean {
