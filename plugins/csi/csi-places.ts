@@ -8,6 +8,7 @@ import {
   type VolumeDirectory,
 } from './call/volume-directory.ts';
 import type { Layout } from '../layout/layout.ts';
+import { podDirectories } from '../layout/pod-directory.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../volume.ts';
 
 export interface CsiPlaces {
@@ -33,6 +34,7 @@ function deviceDirectory(layout: Layout, spec: CsiVolumeSpec): VolumeDirectory {
     mountPoint: layout.stagingPath(spec),
     mountPointMadeBy: 'us',
     data: { driver: spec.driver, volumeHandle: spec.volumeHandle, seLinuxContext: spec.seLinuxContext },
+    above: [],
   };
 }
 
@@ -55,5 +57,6 @@ function publicationDirectory(
       lifecycle: spec.lifecycle,
       seLinuxContext: spec.seLinuxContext,
     },
+    above: podDirectories(layout, publication.pod.uid),
   };
 }

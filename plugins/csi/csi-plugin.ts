@@ -173,11 +173,8 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
       sharing: sharingOf(spec),
     });
     if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldAt(place, unpublished.failure);
-    const removed = await takeAway(host, spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
-    const tidied = removed.ok
-      ? doubtful(await removeEmptyPodDirectories(host, layout, call.publication.pod.uid))
-      : removed;
-    return tidied.ok ? tidied : fail({ ...tidied.failure, ended: true });
+    const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
+    return removed.ok ? removed : fail({ ...removed.failure, ended: true });
   }
 
   async function unstage(call: VolumeCall): Promise<Result<void>> {
@@ -197,7 +194,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     const isUnknownThere = !unstaged.ok && !canStage && unstaged.failure.code === 'driver-unimplemented';
     if (!unstaged.ok && !isUnknownThere && !mayBeGone(unstaged.failure))
       return heldAt(place, unstaged.failure);
-    return takeAway(host, spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
+    return takeAway(spec, place, 'unstaged-still-mounted', 'NodeUnstageVolume');
   }
 
   function reachableHere(spec: CsiVolumeSpec): Result<void> {

@@ -1,6 +1,5 @@
 /** What became of a place after a call of the driver: kept as it was, taken away, or held by somebody. */
-import { fail, type Failure, type Result } from '../../mount/failure.ts';
-import type { Host } from '../../mount/host.ts';
+import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { DriverPath, Prepared } from './call/volume-directory.ts';
 import { doubtful } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
@@ -22,19 +21,15 @@ export async function refused(
 
 /** The kernel is the judge of a teardown, OK and NOT_FOUND alike (GR-05); then what is left is ours to remove. */
 export async function takeAway(
-  host: Host,
   spec: CsiVolumeSpec,
   place: DriverPath,
   code: 'unpublished-still-mounted' | 'unstaged-still-mounted',
   method: string,
 ): Promise<Result<void>> {
-  const mountId = await host.mountIdOf(place.path);
-  if (!mountId.ok) return doubtful<never>(mountId);
-  if (mountId.value === undefined) {
-    const removed = await place.remove();
-    // Something the driver had mounted in its place, and left there.
-    return removed.ok || removed.failure.code !== 'mount-busy' ? removed : fail({ ...removed.failure, code });
-  }
+  const taken = await place.takeAway();
+  // Something the driver had mounted in its place, and left there.
+  if (!taken.ok) return taken.failure.code === 'mount-busy' ? fail({ ...taken.failure, code }) : taken;
+  if (!taken.value.isMounted) return done;
   const message = `${method} was answered, but ${place.path} is still mounted`;
   return heldAt(place, { code, message, effect: 'unknown', blocker: spec.driver });
 }

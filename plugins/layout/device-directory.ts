@@ -12,6 +12,6 @@ import { removeVolumeData } from './volume-data.ts';
 export async function removeEmptyDeviceDirectory(host: Host, directory: AbsolutePath): Promise<Result<void>> {
   const mountPoint = await host.removeEmptyDirectory(below(directory, GLOBAL_MOUNT));
   if (!mountPoint.ok && mountPoint.failure.code !== 'path-missing') return done;
-  const forgotten = await removeVolumeData(host, directory);
+  const forgotten = await host.perform(removeVolumeData, { path: directory });
   return forgotten.ok ? removeUnlessInUse(host, directory) : forgotten;
 }

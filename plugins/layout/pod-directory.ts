@@ -2,7 +2,7 @@
 import { done, type FailureCode, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
-import { transition } from '../../mount/transition.ts';
+import { type Program, transition } from '../../mount/transition.ts';
 import type { PluginName, PodUid } from '../volume.ts';
 import type { Layout } from './layout.ts';
 
@@ -15,42 +15,46 @@ const PLUGINS_WITH_DIRECTORY = ['csi', 'empty-dir', 'secret', 'configmap'].map(
 const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);
 
 /**
- * Removes the structural directories of a pod that are empty: those of the volume kinds, `volumes`, `volumeDevices`,
- * `plugins` and the pod's own. Idempotent; a directory in use is left and is no failure.
+ * The structural directories of a pod, in the order in which they go when they are empty: those of the volume kinds,
+ * `volumes`, `volumeDevices`, `plugins` and the pod's own.
+ */
+export function podDirectories(layout: Layout, pod: PodUid): readonly AbsolutePath[] {
+  const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(pod);
+  const kinds = PLUGINS_WITH_DIRECTORY.map(volumesOf);
+  return [...kinds, volumes, links, devices, markers, plugins, layout.podDirectory(pod)];
+}
+
+/**
+ * Removes those of `podDirectories` that are empty. Idempotent; a directory in use is left and is no failure.
  * Guarantees: only rmdir, and only above volume roots, so it never touches what is in a volume (DL-01, DL-02, DL-03,
  * INV-8).
  */
-export async function removeEmptyPodDirectories(
-  host: Host,
-  layout: Layout,
-  pod: PodUid,
-): Promise<Result<void>> {
-  const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(pod);
-  const kinds = PLUGINS_WITH_DIRECTORY.map(volumesOf);
-  const path = layout.podDirectory(pod);
-  const directories = [...kinds, volumes, links, devices, markers, plugins, path];
-  return host.perform(removePodDirectories, { path, directories });
+export function removeEmptyPodDirectories(host: Host, layout: Layout, pod: PodUid): Promise<Result<void>> {
+  const directories = podDirectories(layout, pod);
+  return host.perform(removeUnused, { path: layout.podDirectory(pod), directories });
 }
 
-interface PodDirectories {
+/** rmdir, where a directory in use is left and is no failure. */
+export function removeUnlessInUse(host: Host, directory: AbsolutePath): Promise<Result<void>> {
+  return host.perform(removeUnused, { path: directory, directories: [directory] });
+}
+
+interface UnusedDirectories {
   readonly path: AbsolutePath;
-  /** All that go when they are empty, children before their parents. */
+  /** Children before their parents. */
   readonly directories: readonly AbsolutePath[];
 }
 
-export const removePodDirectories = transition<PodDirectories, void>(
-  'remove-pod-directories',
-  function* ({ directories }) {
-    for (const directory of directories) {
-      const removed = yield* paths.removeEmptyDirectory(directory);
-      if (!removed.ok && !IN_USE.has(removed.failure.code)) return removed;
-    }
-    return done;
-  },
+export const removeUnused = transition<UnusedDirectories, void>(
+  'remove-unused-directories',
+  ({ directories }) => removeEach(directories),
 );
 
-/** rmdir, where a directory in use is left and is no failure. */
-export async function removeUnlessInUse(host: Host, directory: AbsolutePath): Promise<Result<void>> {
-  const removed = await host.removeEmptyDirectory(directory);
-  return !removed.ok && IN_USE.has(removed.failure.code) ? done : removed;
+/** As `removeUnlessInUse`, in order. */
+export function* removeEach(directories: readonly AbsolutePath[]): Program<Result<void>> {
+  for (const directory of directories) {
+    const removed = yield* paths.removeEmptyDirectory(directory);
+    if (!removed.ok && !IN_USE.has(removed.failure.code)) return removed;
+  }
+  return done;
 }

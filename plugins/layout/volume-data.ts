@@ -1,7 +1,9 @@
 /** The kubelet's `vol_data.json`: what a directory of a CSI volume says of itself. */
 import { ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import { paths } from '../../mount/path-steps.ts';
 import { temporaryPath } from '../../mount/temporary-file.ts';
+import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
 import { VOLUME_DATA } from './component.ts';
 import {
   formatVolumeData,
@@ -28,19 +30,20 @@ export async function readVolumeData(
   return content.failure.code === 'path-missing' ? ok(undefined) : content;
 }
 
-export async function writeVolumeData(
-  host: Host,
-  directory: AbsolutePath,
-  data: VolumeData,
-): Promise<Result<void>> {
+export function* writeVolumeData(directory: AbsolutePath, data: VolumeData): Program<Result<void>> {
   const content = Buffer.from(formatVolumeData(data));
   // Not durable: after a power cut the mount it speaks of is gone too, and the records are the memory.
-  return host.writeFile(volumeDataIn(directory), content, { mode: VOLUME_DATA_MODE, durable: false });
+  return yield* paths.writeFile(volumeDataIn(directory), content, { mode: VOLUME_DATA_MODE, durable: false });
 }
 
 /** Removes the file, and what a write that was cut short has left of it. A missing file is success. */
-export async function removeVolumeData(host: Host, directory: AbsolutePath): Promise<Result<void>> {
+export function* eraseVolumeData(directory: AbsolutePath): Program<Result<void>> {
   const path = volumeDataIn(directory);
-  const removed = await host.removeFile(path);
-  return removed.ok ? host.removeFile(temporaryPath(path)) : removed;
+  const removed = yield* paths.removeFile(path);
+  return removed.ok ? yield* paths.removeFile(temporaryPath(path)) : removed;
 }
+
+/** `eraseVolumeData` of the directory at the path. */
+export const removeVolumeData = transition<TransitionArgs, void>('remove-volume-data', ({ path }) =>
+  eraseVolumeData(path),
+);

@@ -90,7 +90,7 @@ async function removeMountPoint(host: Host, layout: Layout, path: AbsolutePath):
   const removed = await removeLeaf(host, path);
   if (!removed.ok) return removed;
   // Beside a CSI mount point: unreadable, or the mount would not be an orphan (k/k#105536).
-  const forgotten = await removeVolumeData(host, parentOf(path));
+  const forgotten = await host.perform(removeVolumeData, { path: parentOf(path) });
   if (!forgotten.ok && forgotten.failure.code !== 'path-missing') return forgotten;
   for (let parent = parentOf(path); parentOf(parent) !== layout.root; parent = parentOf(parent)) {
     const gone = await removeUnlessInUse(host, parent);

@@ -8,15 +8,20 @@ import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, type DeviceNumber, type Host, parentOf } from '../../../mount/host.ts';
 import { removeEmptyBlockDirectories } from '../../layout/block-directory.ts';
 import type { Layout } from '../../layout/layout.ts';
+import { removeEmptyPodDirectories } from '../../layout/pod-directory.ts';
+import { doubtful } from '../../steps.ts';
 import { isReservedVolumeName } from '../../layout/stage-owner.ts';
-import { readVolumeData, writeVolumeData } from '../../layout/volume-data.ts';
+import { readVolumeData } from '../../layout/volume-data.ts';
+import type { VolumeData } from '../../layout/volume-data-text.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../../volume.ts';
 import { createCallLanes } from '../call/volume-call-queue.ts';
 import {
   attachmentId,
-  makeDirectory,
   type DriverPath,
+  placeDirectory,
+  placeVolumeData,
   type Prepared,
+  type TakenAway,
   unchanged,
 } from '../call/volume-directory.ts';
 
@@ -67,18 +72,9 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
     return data.ok ? ok(data.value && handleOf(data.value)) : data;
   }
 
-  async function writeData(spec: CsiVolumeSpec): Promise<Result<void>> {
-    const directory = layout.blockVolume(spec.specName).data;
-    const made = await makeDirectory(host, directory);
-    if (!made.ok) return made;
-    const { specName, volumeHandle, driver } = spec;
-    return writeVolumeData(host, directory, {
-      driver,
-      volumeHandle,
-      specName,
-      nodeName,
-      attachmentId: attachmentId(volumeHandle, driver, nodeName),
-    });
+  function writeData(spec: CsiVolumeSpec): Promise<Result<void>> {
+    const path = layout.blockVolume(spec.specName).data;
+    return host.perform(placeVolumeData, { path, data: dataOf(spec, nodeName) });
   }
 
   /** Runs the steps; a failure has effect `none` when all that was made could be taken away again. */
@@ -112,13 +108,14 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
               () => refuseForeign(spec),
               () => writeData(spec),
               // A mounted staging path is somebody's volume: its mode is not ours to set.
-              async () => (before.value.mountId === undefined ? makeDirectory(host, path) : done),
+              async () =>
+                before.value.mountId === undefined ? host.perform(placeDirectory, { path }) : done,
             ],
             undo,
           );
           return filled.ok ? ok(prepared(spec.specName, path, before.value, undo)) : filled;
         }),
-      remove: () => alone(spec.specName, async () => named(path, await removeAll())),
+      takeAway: () => alone(spec.specName, () => takeAway(host, path, removeAll)),
     };
   }
 
@@ -144,13 +141,13 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
           const filled = await orUndo(
             [
               () => refuseForeign(spec),
-              () => makeDirectory(host, parentOf(held)),
+              () => host.perform(placeDirectory, { path: parentOf(held) }),
               async () =>
                 fresh
                   ? host.writeFile(held, new Uint8Array(), { mode: HELD_FILE_MODE, durable: false })
                   : done,
               () => writeData(spec),
-              () => makeDirectory(host, parentOf(published)),
+              () => host.perform(placeDirectory, { path: parentOf(published) }),
               // What is a device is published: the pod has it. All else would stand in the driver's way (A-061).
               async () =>
                 before.value.device === undefined && before.value.mountId === undefined
@@ -161,7 +158,13 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
           );
           return filled.ok ? ok(prepared(spec.specName, published, before.value, undo)) : filled;
         }),
-      remove: () => alone(spec.specName, async () => named(published, await removeAll())),
+      takeAway: () =>
+        alone(spec.specName, () =>
+          takeAway(host, published, async () => {
+            const removed = await removeAll();
+            return removed.ok ? removeEmptyPodDirectories(host, layout, place.pod.uid) : removed;
+          }),
+        ),
     };
   }
 
@@ -245,6 +248,23 @@ async function removeStaging(host: Host, staging: AbsolutePath): Promise<Result<
   if (removed.ok || removed.failure.code !== 'directory-not-empty') return removed;
   const message = `left behind in ${staging}: ${names.value.slice(0, 8).join(', ')}`;
   return fail({ ...removed.failure, message, blocker: staging });
+}
+
+async function takeAway(
+  host: Host,
+  path: AbsolutePath,
+  removeAll: () => Promise<Result<void>>,
+): Promise<Result<TakenAway>> {
+  const mountId = await host.mountIdOf(path);
+  if (!mountId.ok) return doubtful<never>(mountId);
+  if (mountId.value !== undefined) return ok({ isMounted: true });
+  const removed = named(path, await removeAll());
+  return removed.ok ? ok({ isMounted: false }) : removed;
+}
+
+function dataOf({ specName, volumeHandle, driver }: CsiVolumeSpec, nodeName: string): VolumeData {
+  const attachment = attachmentId(volumeHandle, driver, nodeName);
+  return { driver, volumeHandle, specName, nodeName, attachmentId: attachment };
 }
 
 function named(path: AbsolutePath, removed: Result<void>): Result<void> {

@@ -12,7 +12,7 @@ import type { Mounter } from '../../../mount/mounter.ts';
 import type { Layout } from '../../layout/layout.ts';
 import { doubtful, inOrder } from '../../steps.ts';
 import type { PublicationSpec } from '../../volume.ts';
-import { makeDirectory } from '../call/volume-directory.ts';
+import { placeDirectory } from '../call/volume-directory.ts';
 
 /** A link for each block device, by number, until the device is removed; whoever has it open keeps only its number. */
 const PRESENT_DEVICES = below('/' as AbsolutePath, 'sys', 'dev', 'block');
@@ -156,7 +156,7 @@ async function setLink(host: Host, link: AbsolutePath, text: AbsolutePath): Prom
 }
 
 async function makeLink(host: Host, link: AbsolutePath, text: AbsolutePath): Promise<Result<void>> {
-  const made = await makeDirectory(host, parentOf(link));
+  const made = await host.perform(placeDirectory, { path: parentOf(link) });
   return made.ok ? host.makeLink(link, text) : made;
 }
 

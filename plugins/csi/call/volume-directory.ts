@@ -1,9 +1,13 @@
 /** The directories a CSI volume has on this node, and the kubelet's `vol_data.json` in them. */
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../../mount/host.ts';
+import { paths } from '../../../mount/path-steps.ts';
+import { type Program, transition, type TransitionArgs } from '../../../mount/transition.ts';
 import { sha256Hex } from '../../layout/layout.ts';
-import { removeVolumeData, writeVolumeData } from '../../layout/volume-data.ts';
+import { removeEach } from '../../layout/pod-directory.ts';
+import { eraseVolumeData, writeVolumeData } from '../../layout/volume-data.ts';
 import type { VolumeData } from '../../layout/volume-data-text.ts';
+import { doubtful } from '../../steps.ts';
 
 const DIRECTORY_MODE = 0o750;
 
@@ -17,6 +21,8 @@ export interface VolumeDirectory {
   /** The staging path is made by us, the target of a publication by the driver (CSI; A-055, A-061). */
   readonly mountPointMadeBy: 'us' | 'driver';
   readonly data: VolumeData;
+  /** Directories of the pod, which go when they are empty; children before their parents. */
+  readonly above: readonly AbsolutePath[];
 }
 
 /** Where a call of the driver takes effect, and what of ours surrounds it. */
@@ -26,11 +32,16 @@ export interface DriverPath {
   /** Makes it ready for the driver. A failure has effect `none` when what it made could be removed again. */
   prepare(): Promise<Result<Prepared>>;
   /**
-   * Removes what the driver left and what is ours: never more than empty directories, empty files, device nodes and
-   * what we wrote. Assumes: the caller has asked the kernel that nothing is mounted there. A failure names what is in
-   * the way.
+   * Unless something is mounted there, removes what the driver left and what is ours: never more than empty
+   * directories, empty files, device nodes and what we wrote; directories above that are the pod's go when they are
+   * empty. A failure has effect `unknown`, and one of a removal names what is in the way.
    */
-  remove(): Promise<Result<void>>;
+  takeAway(): Promise<Result<TakenAway>>;
+}
+
+export interface TakenAway {
+  /** Something is mounted there, and nothing was removed. */
+  readonly isMounted: boolean;
 }
 
 export interface Prepared {
@@ -50,70 +61,123 @@ export function attachmentId(volumeHandle: string, driver: string, nodeName: str
 
 /** The place of a volume with files: of a stage or of a publication. */
 export function driverPathIn(host: Host, directory: VolumeDirectory): DriverPath {
+  const { path, mountPoint, above } = directory;
   return {
-    path: directory.mountPoint,
-    prepare: () => prepare(host, directory),
-    remove: () => remove(host, directory),
+    path: mountPoint,
+    async prepare() {
+      const prepared = await host.perform(prepareVolumeDirectory, directory);
+      if (!prepared.ok) return prepared;
+      const { mountId, isFresh } = prepared.value;
+      const undo = async (): Promise<boolean> => {
+        const undone = await host.perform(undoVolumeDirectory, { path, mountPoint, mountId, isFresh });
+        return undone.ok && undone.value;
+      };
+      return ok({ mountedBefore: mountId !== undefined, undo });
+    },
+    takeAway: () => host.perform(removeVolumeDirectory, { path, mountPoint, above }),
   };
 }
 
-async function prepare(host: Host, directory: VolumeDirectory): Promise<Result<Prepared>> {
-  const facts = await host.inspect(directory.path);
-  if (!facts.ok) return unchanged(facts);
-  const fresh = facts.value.kind === 'absent';
-  const mountId = fresh ? ok(undefined) : await host.mountIdOf(directory.mountPoint);
-  if (!mountId.ok) return unchanged(mountId);
-  const filled = await fill(host, directory, mountId.value !== undefined);
-  if (!filled.ok) {
-    const undone = !fresh || (await remove(host, directory)).ok;
+interface Preparation {
+  /** Names what was mounted there before. */
+  readonly mountId: number | undefined;
+  /** There was no directory. */
+  readonly isFresh: boolean;
+}
+
+type Directory = Pick<VolumeDirectory, 'path' | 'mountPoint'>;
+
+export const prepareVolumeDirectory = transition<VolumeDirectory, Preparation>(
+  'prepare-volume-directory',
+  function* (directory) {
+    const facts = yield* paths.inspect(directory.path);
+    if (!facts.ok) return unchanged(facts);
+    const isFresh = facts.value.kind === 'absent';
+    const mountId = isFresh ? ok(undefined) : yield* paths.mountIdOf(directory.mountPoint);
+    if (!mountId.ok) return unchanged(mountId);
+    const filled = yield* fill(directory, mountId.value !== undefined);
+    if (filled.ok) return ok({ mountId: mountId.value, isFresh });
+    const undone = !isFresh || (yield* remove(directory)).ok;
     return undone ? unchanged(filled) : fail({ ...filled.failure, effect: 'unknown' });
-  }
-  const undo = async (): Promise<boolean> => {
-    const now = await host.mountIdOf(directory.mountPoint);
-    if (!now.ok || now.value !== mountId.value) return false;
-    return !fresh || (await remove(host, directory)).ok;
-  };
-  return ok({ mountedBefore: mountId.value !== undefined, undo });
-}
+  },
+);
 
-async function fill(host: Host, directory: VolumeDirectory, isMounted: boolean): Promise<Result<void>> {
-  const made = await makeDirectory(host, directory.path);
+/** Answers whether all is as it was before `prepareVolumeDirectory`. */
+export const undoVolumeDirectory = transition<Directory & Preparation, boolean>(
+  'undo-volume-directory',
+  function* ({ path, mountPoint, mountId, isFresh }) {
+    const now = yield* paths.mountIdOf(mountPoint);
+    if (!now.ok || now.value !== mountId) return ok(false);
+    return ok(!isFresh || (yield* remove({ path, mountPoint })).ok);
+  },
+);
+
+export const removeVolumeDirectory = transition<Directory & Pick<VolumeDirectory, 'above'>, TakenAway>(
+  'remove-volume-directory',
+  function* ({ path, mountPoint, above }) {
+    const mountId = yield* paths.mountIdOf(mountPoint);
+    if (!mountId.ok) return doubtful<never>(mountId);
+    if (mountId.value !== undefined) return ok({ isMounted: true });
+    const removed = yield* remove({ path, mountPoint });
+    if (!removed.ok) return removed;
+    const tidied = yield* removeEach(above);
+    return tidied.ok ? ok({ isMounted: false }) : doubtful<never>(tidied);
+  },
+);
+
+function* fill(directory: VolumeDirectory, isMounted: boolean): Program<Result<void>> {
+  const made = yield* makeDirectory(directory.path);
   if (!made.ok) return made;
-  const written = await writeVolumeData(host, directory.path, directory.data);
+  const written = yield* writeVolumeData(directory.path, directory.data);
   // A mounted mount point is the root of somebody's volume: neither its mode nor its existence is ours to set.
   if (!written.ok || isMounted) return written;
-  return directory.mountPointMadeBy === 'us'
-    ? makeDirectory(host, directory.mountPoint)
-    : removeMountPoint(host, directory.mountPoint);
+  return yield* directory.mountPointMadeBy === 'us'
+    ? makeDirectory(directory.mountPoint)
+    : removeMountPoint(directory.mountPoint);
 }
 
 /** Another volume of the pod coming down may remove an empty parent between our steps: then once more. */
-export async function makeDirectory(host: Host, path: AbsolutePath): Promise<Result<void>> {
-  const made = await host.makeDirectory(path, DIRECTORY_MODE);
-  return made.ok || made.failure.code !== 'path-missing' ? made : host.makeDirectory(path, DIRECTORY_MODE);
+function* makeDirectory(path: AbsolutePath): Program<Result<void>> {
+  const made = yield* paths.makeDirectory(path, DIRECTORY_MODE);
+  return made.ok || made.failure.code !== 'path-missing'
+    ? made
+    : yield* paths.makeDirectory(path, DIRECTORY_MODE);
 }
 
-async function remove(host: Host, directory: VolumeDirectory): Promise<Result<void>> {
-  const steps = [
-    () => removeMountPoint(host, directory.mountPoint),
-    () => removeVolumeData(host, directory.path),
-    () => host.removeEmptyDirectory(directory.path),
-  ];
-  for (const step of steps) {
-    const removed = await step();
-    if (!removed.ok) return fail({ blocker: directory.path, ...removed.failure, effect: 'unknown' });
-  }
-  return ok(undefined);
+/** A directory of ours for a volume. */
+export const placeDirectory = transition<TransitionArgs, void>('place-directory', ({ path }) =>
+  makeDirectory(path),
+);
+
+/** The same with `vol_data.json` in it. */
+export const placeVolumeData = transition<Pick<VolumeDirectory, 'path' | 'data'>, void>(
+  'place-volume-data',
+  function* ({ path, data }) {
+    const made = yield* makeDirectory(path);
+    return made.ok ? yield* writeVolumeData(path, data) : made;
+  },
+);
+
+function* remove({ path, mountPoint }: Directory): Program<Result<void>> {
+  const removed = yield* removeFromWithin(path, mountPoint);
+  return removed.ok ? removed : fail({ blocker: path, ...removed.failure, effect: 'unknown' });
+}
+
+function* removeFromWithin(path: AbsolutePath, mountPoint: AbsolutePath): Program<Result<void>> {
+  const emptied = yield* removeMountPoint(mountPoint);
+  if (!emptied.ok) return emptied;
+  const erased = yield* eraseVolumeData(path);
+  return erased.ok ? yield* paths.removeEmptyDirectory(path) : erased;
 }
 
 /** Drivers make the target a directory or a file, and remove it, or leave it (DR-09): an empty one is taken away. */
-async function removeMountPoint(host: Host, path: AbsolutePath): Promise<Result<void>> {
-  const facts = await host.inspect(path);
+function* removeMountPoint(path: AbsolutePath): Program<Result<void>> {
+  const facts = yield* paths.inspect(path);
   if (!facts.ok) return facts;
   const { kind, sizeBytes } = facts.value;
   if (kind === 'absent') return ok(undefined);
-  if (kind === 'directory') return host.removeEmptyDirectory(path);
-  if (kind === 'file' && sizeBytes === 0) return host.removeFile(path);
+  if (kind === 'directory') return yield* paths.removeEmptyDirectory(path);
+  if (kind === 'file' && sizeBytes === 0) return yield* paths.removeFile(path);
   const message = `left behind: a ${kind}, neither an empty file nor a directory`;
   return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: path });
 }
