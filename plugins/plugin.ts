@@ -152,6 +152,11 @@ export interface VolumePlugin {
   publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;
   unpublish(call: PublicationCall): Promise<Result<void>>;
   /**
+   * Would a publish find every file as the call wants it, and change nothing? Looks only; false where that is not sure.
+   * Absent: the wish brings no files for this kind.
+   */
+  readonly isUpToDate?: (call: PublicationCall) => Promise<boolean>;
+  /**
    * Grows the file system (or tells the driver of the device) to at least `toBytes`; answers the size it has now.
    * `expand-in-use`: not while it is used, never to be repeated before it was unpublished (CSI NodeExpandVolume
    * FAILED_PRECONDITION). `expand-infeasible`: not to this size, ever.

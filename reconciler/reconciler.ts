@@ -1,5 +1,5 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
-import { assert, type Failure, type Result } from '../mount/failure.ts';
+import { assert, type Result } from '../mount/failure.ts';
 import { FIRM_GROUND } from '../mount/ground.ts';
 import type { Cancel } from '../mount/host.ts';
 import { NO_SECRETS } from '../plugins/plugin.ts';
@@ -12,6 +12,7 @@ import {
   isToldOnce,
   type VolumeOutcome,
 } from './model/actual-state.ts';
+import { createContentLook, type Surroundings } from './run/content-look.ts';
 import { createBelief } from './model/belief.ts';
 import { attachmentUidNow } from './model/attachment-identity.ts';
 import { createBackOffReset } from './run/back-off-reset.ts';
@@ -22,7 +23,7 @@ import { waitingFor } from './model/last-to-go.ts';
 import { createReconstructGate } from './recovery/reconstruct-gate.ts';
 import { createLookout, LATE_EFFECT_MS } from './run/lookout.ts';
 import { createRecordWriter } from './recovery/record-writer.ts';
-import { logDone, logFailure, logHeld } from './run/operation-log.ts';
+import { logHeld, logOutcome } from './run/operation-log.ts';
 import { isOf, specs } from './model/specs.ts';
 import { createDesiredChanges } from './model/desired-change.ts';
 import { type Blockade, createObstacleBook } from './run/obstacle-book.ts';
@@ -73,7 +74,7 @@ export interface Reconciler {
 const EFFECT_DEADLINE_MS = 30_000;
 
 export function createReconciler(parts: ReconcilerParts): Reconciler {
-  const { host, layout, plugins, records, log } = parts;
+  const { host, layout, plugins, records, log, unwantedSecrets = () => NO_SECRETS } = parts;
   const policy: Policy = { ...POLICY, ...parts.policy };
   const belief = createBelief(parts.recovered);
   const actual = belief.volumes;
@@ -126,6 +127,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     isRunning: (volume) => executor.inFlightOf(volume).some(({ phase }) => phase === 'running'),
     onNoted: notify,
   });
+
+  const lookAtContent = createContentLook({ plugins, belief, desired: () => desired, learn: policy.learn });
 
   const writeDown = createRecordDuty({ host, records, log, mayBegin: policy.mayBegin });
 
@@ -260,6 +263,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   async function perform(operation: Operation, report: CallReport): Promise<VolumeOutcome> {
+    const looking = lookAtContent(operation, surroundings(operation, report));
+    const looked = looking && (await looking);
+    if (looked !== undefined) return looked;
     const wanted = desired.volumes.get(operation.volume);
     const before = startingPoint(actual.get(operation.volume), operation, wanted, {
       needsOf: (spec) => plugins.of(spec).needs(spec),
@@ -272,7 +278,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     report.step({ kind: 'recording' });
     const written = await writeDown(operation, begun);
     report.step({ kind: 'working' });
-    const stillWanted = (): boolean => !stopped && isStillWanted(operation);
     const needs = climbs(operation.kind) ? plugins.of(begun.spec).needs(begun.spec) : begun.needs;
     const outcome: VolumeOutcome = written.ok
       ? await performVerb(plugins.of(begun.spec), operation, {
@@ -280,9 +285,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
           actual,
           needs: needs ?? begun.needs,
           wanted,
-          unwantedSecrets: parts.unwantedSecrets ?? (() => NO_SECRETS),
-          stillWanted,
-          ...report,
+          ...surroundings(operation, report),
         })
       : { kind: 'failed', failure: written.failure };
     const now = actual.get(operation.volume);
@@ -295,6 +298,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     report.step({ kind: 'recording' });
     await settle(learnt, isToldOnce(now, learnt));
     return outcome;
+  }
+
+  function surroundings(operation: Operation, report: CallReport): Surroundings {
+    return { unwantedSecrets, stillWanted: () => !stopped && isStillWanted(operation), ...report };
   }
 
   /** Believes what was learnt, and writes it down; a write that fails costs certainty after a crash, nothing else. */
@@ -317,19 +324,12 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   }
 
   function onFinished({ operation, outcome }: VolumeFinished): void {
-    if (outcome.kind === 'done') logDone(log, operation);
-    else if (outcome.kind === 'failed' && isWorthALine(operation, outcome.failure)) {
-      logFailure(log, operation, outcome.failure);
-    }
+    logOutcome(log, operation, outcome, (failure) => obstacles.isNews(operation, failure));
     if (outcome.kind === 'failed') holders.begin(operation, outcome.failure);
     resync.changed(operation.volume);
     for (const id of [operation.volume, ...waitingFor(operation, belief)]) touch(id);
     reconstructGate.ended();
     whenEnded();
-  }
-
-  function isWorthALine(operation: Operation, failure: Failure): boolean {
-    return failure.code !== 'no-longer-wanted' && obstacles.isNews(operation, failure);
   }
 
   function notify(): void {

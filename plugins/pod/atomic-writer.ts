@@ -83,6 +83,28 @@ export async function writeGeneration(
   );
 }
 
+/** Would `writeGeneration` find nothing to do: no file to write, no link to make, nothing to clear? Looks only. */
+export async function isWritten(
+  host: Host,
+  root: AbsolutePath,
+  tree: ContentDirectory,
+  gid: number | undefined,
+): Promise<boolean> {
+  const entries = await listRoot(host, root);
+  if (!entries.ok) return false;
+  const current = await currentGeneration(host, root, entries.value);
+  if (!current.ok || current.value === undefined) return false;
+  const names = [...tree.files.keys(), ...tree.directories.keys()];
+  // Beside the links there are `..data` and what it leads to.
+  if (entries.value.size !== names.length + 2) return false;
+  for (const name of names) {
+    if (entries.value.get(name)?.facts.kind !== 'symlink') return false;
+    const text = await host.readLink(below(root, name));
+    if (!text.ok || text.value !== `${DATA}/${name}`) return false;
+  }
+  return holds(host, below(root, current.value), tree, gid);
+}
+
 async function listRoot(host: Host, root: AbsolutePath): Promise<Result<RootEntries>> {
   const entries = await host.readDirectoryFiles(root, { entriesMax: ROOT_ENTRIES_MAX, fileBytesMax: 0 });
   return entries.ok ? ok(new Map(entries.value.map((entry) => [entry.name, entry]))) : entries;

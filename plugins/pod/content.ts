@@ -3,7 +3,7 @@ import { CONTENT_PLUGIN } from './pod-traits.ts';
 import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
-import { type ContentGroup, writeGeneration } from './atomic-writer.ts';
+import { type ContentGroup, isWritten, writeGeneration } from './atomic-writer.ts';
 import {
   CONTENT_BYTES_MAX,
   CONTENT_FILES_MAX,
@@ -55,6 +55,11 @@ export function createContentPlugin(
       const written = marked.ok ? await writeGeneration(host, target, tree.value, group) : marked;
       if (written.ok) return ok({ mount: mount.value });
       return before.value.mounted ? written : doubtful(written);
+    },
+    async isUpToDate(call) {
+      const tree = wantedTree(kind, call);
+      const target = layout.volumeDirectory(call.spec, call.publication);
+      return tree.ok && (await isWritten(host, target, tree.value, call.publication.fsGroup?.gid));
     },
     async unpublish(call) {
       if (call.spec.kind !== kind) return notOurs(call);

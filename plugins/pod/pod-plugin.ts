@@ -8,6 +8,7 @@ export interface PodVerbs {
   readonly name: PluginName;
   publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;
   unpublish(call: PublicationCall): Promise<Result<void>>;
+  readonly isUpToDate?: VolumePlugin['isUpToDate'];
 }
 
 const NEEDS: Needs = { attach: false, stage: false, expand: false };
@@ -24,6 +25,7 @@ export function createPodPlugin(verbs: PodVerbs): VolumePlugin {
     unstage: async (call) => ifStillWanted(call, async () => done),
     publish: async (call) => ifStillWanted(call, () => verbs.publish(call)),
     unpublish: async (call) => ifStillWanted(call, () => verbs.unpublish(call)),
+    ...(verbs.isUpToDate === undefined ? {} : { isUpToDate: verbs.isUpToDate }),
   };
 }
 

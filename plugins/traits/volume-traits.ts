@@ -40,7 +40,7 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   readonly isDataLost?: true;
   /** A marker of the kubelet's tells that it was set up: its own, or that of the directory it wraps. */
   readonly marker?: 'own' | 'wrapped';
-  /** It has files that the wish brings, of which a start does not know the generation. */
+  /** It has files that the wish brings: a start does not know their generation and has to look at them. */
   readonly hasContent?: true;
   /** The pod sees it where it is on this machine anyway: no mount is made for it. */
   readonly isInPlace?: true;

@@ -96,6 +96,8 @@ export interface Learnt {
   readonly mount?: MountIdentity | undefined;
   readonly generation?: string | undefined;
   readonly sizeBytes?: Bytes | undefined;
+  /** All was found as it is wanted, and nothing was done. */
+  readonly isUnchanged?: true;
 }
 
 export type VolumeOutcome =
@@ -118,10 +120,8 @@ export function onTheGround(spec: VolumeSpec, needs: Needs): ActualVolume {
   };
 }
 
-export function isOnTheGround(volume: ActualVolume): boolean {
-  return (
-    volume.attached.kind === 'absent' && volume.staged.kind === 'absent' && volume.publications.size === 0
-  );
+export function isOnTheGround({ attached, staged, publications }: ActualVolume): boolean {
+  return attached.kind === 'absent' && staged.kind === 'absent' && publications.size === 0;
 }
 
 /** Nothing of it stands, and nothing of it has to be remembered. */

@@ -70,7 +70,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
     const held = proven(presence, input.layout.mountPoint(spec, publication), mount);
     const now = held.kind === 'present' && !isShown(input, record, publication, mount) ? RESTARTED : held;
     if (now.kind === 'absent') continue;
-    // Kinds with content have a generation that is not known here, so they are compared once more.
+    // What is in files that the wish brings is in no record: it is looked at before they are written again.
     const generation = traitsOf(spec).hasContent === true ? undefined : '';
     publications.set(publication.key, {
       spec: publication,

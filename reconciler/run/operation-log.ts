@@ -2,6 +2,7 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type Operation, publicationOf } from '../model/operation.ts';
+import type { VolumeFinished } from './volume-operation.ts';
 
 const DONE_EVENT = {
   attach: 'volume attached',
@@ -14,8 +15,20 @@ const DONE_EVENT = {
   clean: 'volume proven clean',
 } as const satisfies Record<Operation['kind'], string>;
 
-export function logDone(log: Log, operation: Operation): void {
-  log.info(DONE_EVENT[operation.kind], { volume: operation.volume, publication: publicationOf(operation) });
+/** `isNews`: a failure that was not told before. What found nothing to do, or was not wanted any more, is no line. */
+export function logOutcome(
+  log: Log,
+  operation: Operation,
+  outcome: VolumeFinished['outcome'],
+  isNews: (failure: Failure) => boolean,
+): void {
+  if (outcome.kind === 'failed') {
+    const { failure } = outcome;
+    if (failure.code !== 'no-longer-wanted' && isNews(failure)) logFailure(log, operation, failure);
+  } else if (outcome.kind === 'done' && outcome.learnt.isUnchanged !== true) {
+    const { kind, volume } = operation;
+    log.info(DONE_EVENT[kind], { volume, publication: publicationOf(operation) });
+  }
 }
 
 /** Found after the failure was told. */
@@ -24,7 +37,7 @@ export function logHeld(log: Log, operation: Operation, blocker: string): void {
   log.info('volume held', { operation: kind, volume, publication: publicationOf(operation), blocker });
 }
 
-export function logFailure(log: Log, operation: Operation, failure: Failure): void {
+function logFailure(log: Log, operation: Operation, failure: Failure): void {
   log.warn('operation failed', {
     operation: operation.kind,
     volume: operation.volume,

@@ -128,6 +128,11 @@ function volumeCall(context: PerformContext): VolumeCall {
   };
 }
 
+/** As a publish of it would be called. */
+export function publicationCallOf(context: PerformContext, key: PublicationKey): PublicationCall {
+  return publicationCall(volumeCall(context), context, key);
+}
+
 function publicationCall(call: VolumeCall, context: PerformContext, key: PublicationKey): PublicationCall {
   const known = context.volume.publications.get(key);
   assert(known !== undefined, 'a begun publication is known');

@@ -19,6 +19,8 @@ export interface BenchPlugin extends PluginRegistry {
   needs: Needs | undefined;
   /** Asked before each verb; a failure with effect unknown is answered after the effect. */
   fault: (kind: Operation['kind'], subject: string) => Failure | undefined;
+  /** Whether the files stand as they are wanted; undefined: a kind without files. Called while it is looked at. */
+  isUpToDate: VolumePlugin['isUpToDate'];
   /** Verbs wait here while it is set. */
   gate: Promise<void> | undefined;
 }
@@ -71,8 +73,9 @@ export function createBenchPlugin(): BenchPlugin {
     made,
     needs: { attach: false, stage: true, expand: false },
     fault: () => undefined,
+    isUpToDate: undefined,
     gate: undefined,
-    of: () => plugin,
+    of: () => (bench.isUpToDate === undefined ? plugin : { ...plugin, isUpToDate: bench.isUpToDate }),
   };
   return bench;
 }

@@ -14,7 +14,6 @@ const root = parseAbsolutePath('/state');
 assert.ok(root);
 export const layout = createLayout(root);
 
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const RESYNC_MS = 60_000;
 
 /** All of the disk was read, and nothing was found that is not known. */
@@ -42,19 +41,21 @@ export function createBench({
   const host = createBenchHost();
   const plugins = createBenchPlugin();
   const records = createRecordStore(host, layout);
+  const told: string[] = [];
+  const tell = (event: string): void => void told.push(event);
   const reconciler = createReconciler({
     host,
     layout,
     plugins,
     records,
     recovered,
-    log: SILENT,
+    log: { debug: tell, info: tell, warn: tell, error: tell },
     backOff: { firstMs: 500, maxMs: 8_000 },
     laneWidth: () => 4,
     resyncMs,
   });
   if (isRead) reconciler.takeReconstructed(READ_WHOLE);
-  return { host, plugins, records, reconciler };
+  return { host, plugins, records, reconciler, told };
 }
 
 /** Of the only volume that the bench has a record of. */

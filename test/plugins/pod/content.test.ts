@@ -106,6 +106,51 @@ test('a refresh replaces the content as one generation on the same mount', async
   );
 });
 
+test('what stands is up to date when a publish would change nothing, and looking at it changes nothing', async () => {
+  const gid = 2_000;
+  const forGroup = (call: PublicationCall): PublicationCall => ({
+    ...call,
+    publication: { ...call.publication, fsGroup: { gid, changePolicy: 'Always' } },
+  });
+  const isUpToDate = (one: LocalWorld, call = one.call): Promise<boolean> => {
+    return one.plugin().isUpToDate?.(call) ?? assert.fail();
+  };
+  const one = await published();
+  const { host, target, call } = one;
+  let effects = 0;
+  host.onEffect(() => {
+    effects += 1;
+  });
+  assert.equal(await isUpToDate(one), true);
+  for (const files of [NEW, { ...OLD, gone: 'olD' }, { ...OLD, gone: { text: 'old', mode: 0o600 } }, {}]) {
+    assert.equal(await isUpToDate(one, withFiles(call, files)), false, JSON.stringify(files));
+  }
+  assert.equal(await isUpToDate(one, forGroup(call)), false);
+  assert.equal(await isUpToDate(one, { ...call, files: undefined }), false);
+  assert.equal(effects, 0);
+  const spoilt: readonly ((path: (name: string) => AbsolutePath) => Promise<unknown>)[] = [
+    (path) => host.removeFile(path('app.conf')),
+    (path) => host.makeLink(path('..data_tmp'), 'x'),
+    (path) => host.makeDirectory(path('..2026_01_31_15_04_05.1'), 0o755),
+    async (path) => {
+      await host.removeFile(path('gone'));
+      return host.makeLink(path('gone'), '..data/app.conf');
+    },
+    (path) => host.removeFile(path('..data')),
+    async (path) => {
+      const current = await host.readLink(path('..data'));
+      const name = current.ok ? current.value : assert.fail();
+      return host.writeFile(path(`${name}/gone`), Buffer.from('xxx'), { mode: 0o644, durable: false });
+    },
+  ];
+  for (const spoil of spoilt) {
+    await spoil((name) => `${target}/${name}` as AbsolutePath);
+    assert.equal(await isUpToDate(one), false, spoil.toString());
+    accept(await one.plugin().publish(call));
+    assert.equal(await isUpToDate(one), true);
+  }
+});
+
 test('a refresh that fails at any call keeps one whole generation mounted, and "none" means the old one', async () => {
   const calls = await published().then(async ({ host, plugin, call }) => {
     const before = host.calls();
