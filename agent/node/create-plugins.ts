@@ -8,7 +8,7 @@ import type { RunningDriverRegistry } from '../../plugins/csi/driver/driver-regi
 import { guardMounts } from '../../plugins/guard/mount-guard.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PluginRegistry } from '../../plugins/plugin.ts';
-import { KINDS } from '../../plugins/kinds/kinds.ts';
+import { volumeKinds } from '../../plugins/kinds/kinds.ts';
 import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
 import type { Config } from '../config/config.ts';
 
@@ -45,7 +45,7 @@ export function createPlugins(
       );
     },
   });
-  const plugins = KINDS.map(({ create }) => {
+  const plugins = volumeKinds().map(({ create }) => {
     return guardMounts({ host, layout, ground }, create({ host, layout, mounter, csi }));
   });
   return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };

@@ -28,8 +28,8 @@ export interface VolumeKind {
   create(parts: KindParts): VolumePlugin;
 }
 
-/** It is read whenever it is asked, so that a test can add a line of its own. */
-export const KINDS: VolumeKind[] = [
+/** The kinds that this program has, a line each. */
+const KINDS: readonly VolumeKind[] = [
   { traits: CSI_TRAITS, create: ({ csi }) => csi },
   {
     traits: EMPTY_DIR_TRAITS,
@@ -47,10 +47,27 @@ export const KINDS: VolumeKind[] = [
   { traits: ORPHAN_TRAITS, create: ({ host, layout, mounter }) => createOrphanPlugin(host, layout, mounter) },
 ];
 
-/** Total: every specification has a kind that is listed here. */
+const byName = new Map<VolumeSpec['kind'], VolumeKind>();
+for (const kind of KINDS) registerKind(kind);
+
+/** Another kind, for as long as the process lives: never one whose name or whose plugin's name another one has. */
+export function registerKind(kind: VolumeKind): void {
+  const { traits } = kind;
+  assert(!byName.has(traits.kind), `one kind is called ${traits.kind}`);
+  assert(traitsOfPlugin(traits.plugin) === undefined, `one kind has the plugin ${traits.plugin}`);
+  byName.set(traits.kind, kind);
+}
+
+/** All that there are, in the order of their registration. */
+export function volumeKinds(): readonly VolumeKind[] {
+  return [...byName.values()];
+}
+
+/** Total: every specification has a kind that is registered here. */
 export function traitsOf({ kind }: VolumeSpec): VolumeTraits {
-  for (const { traits } of KINDS) if (traits.kind === kind) return traits;
-  assert(false, `${kind} has traits`);
+  const found = byName.get(kind);
+  assert(found !== undefined, `${kind} has traits`);
+  return found.traits;
 }
 
 /** The traits of the plugin whose name a directory in a pod has; undefined: no kind of ours. */
@@ -58,7 +75,7 @@ export function traitsOfPlugin(plugin: string): VolumeTraits | undefined {
   return kinds().find((traits) => traits.plugin === plugin);
 }
 
-/** All that there are. */
+/** The traits of all that there are. */
 export function kinds(): readonly VolumeTraits[] {
-  return KINDS.map(({ traits }) => traits);
+  return volumeKinds().map(({ traits }) => traits);
 }

@@ -5,7 +5,7 @@ import { conflictOf } from '../../agent/resolve/volume-conflict.ts';
 import { FIRM_GROUND } from '../../mount/ground.ts';
 import { done, ok } from '../../mount/failure.ts';
 import { below, type Host } from '../../mount/host.ts';
-import { KINDS } from '../../plugins/kinds/kinds.ts';
+import { registerKind, volumeKinds } from '../../plugins/kinds/kinds.ts';
 import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
 import { createPodPlugin } from '../../plugins/pod/pod-plugin.ts';
 import { CSI_PLUGIN } from '../../plugins/volume.ts';
@@ -21,7 +21,13 @@ import { SHARE, shareSpec } from '../plugins/share/share-kind.ts';
 import { settled } from './bench-host.ts';
 import { place, wanted, wish } from './world.ts';
 
-KINDS.push(SHARE);
+registerKind(SHARE);
+
+test('a kind is registered once, and no other has its plugin', () => {
+  assert.throws(() => registerKind(SHARE), /one kind is called test-share/);
+  const twin = { ...SHARE, traits: { ...SHARE.traits, kind: 'test-twin' as 'test-share' } };
+  assert.throws(() => registerKind(twin), /one kind has the plugin mooring\.test\/share/);
+});
 
 const STAGED = below(layout.plugins, 'mooring.test', 'share', 'music');
 const RESYNC_MS = 60_000;
@@ -48,7 +54,7 @@ async function startOn(machine: MemoryHost) {
     publish: async () => ok({ mount: undefined }),
     unpublish: async () => done,
   });
-  const plugins = createRegistry(KINDS.map(({ create }) => create({ host, layout, mounter, csi })));
+  const plugins = createRegistry(volumeKinds().map(({ create }) => create({ host, layout, mounter, csi })));
   const records = createRecordStore(host, layout);
   const loaded = await records.load();
   const table = await host.readMountTable(layout.root);

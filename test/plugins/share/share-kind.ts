@@ -1,6 +1,6 @@
 /**
  * A kind of volume that exists in tests only: a directory of some server, staged once for the node and shared by its
- * pods. All that a kind has to have is in this file, and `KINDS` has one line more.
+ * pods. All that a kind has to have is in this file, and one line registers it.
  */
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, type MountIdentity, parentOf } from '../../../mount/host.ts';
