@@ -346,6 +346,7 @@ const ONLY_TESTS_IMPORT: readonly string[] = [
   'mount/text/table.ts#shorten',
   'plugins/csi/call/fs-group.ts#isFsGroupOurs',
   'plugins/csi/statistics.ts#QUESTION_DEADLINE_MS',
+  'plugins/kinds/kinds.ts#registerKind',
   'reconciler/model/actual-state.ts#BEGUN',
   'reconciler/recovery/record-duty.ts#RECORDLESS_MS',
   'reconciler/recovery/record.ts#formatRecord',

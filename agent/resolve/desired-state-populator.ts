@@ -1,8 +1,9 @@
 /** From the wish to the desired state: every volume of every pod resolved, or the reason why it is not. Pure. */
 import { type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type Sliced, sorted } from '../../mount/process/slices.ts';
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
+import { isDevice } from '../../plugins/kinds/volume-questions.ts';
 import {
-  isBlock,
   type PodUid,
   type PublicationKey,
   publicationKey,
@@ -165,8 +166,8 @@ function add(
 
 /** For files of the pod's own; what the host has, and devices, keep their owner (kubelet). Whether, says the driver. */
 function fsGroupOf({ fsGroup }: Pod, spec: VolumeSpec): Pick<PublicationSpec, 'fsGroup'> {
-  if (fsGroup === undefined || spec.kind === 'host-path') return {};
-  return isBlock(spec) ? {} : { fsGroup };
+  if (fsGroup === undefined || traitsOf(spec).isInPlace === true) return {};
+  return isDevice(spec) ? {} : { fsGroup };
 }
 
 /**

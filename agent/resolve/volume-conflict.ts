@@ -65,7 +65,7 @@ function titleOf(spec: VolumeSpec): string {
 }
 
 function nameOf(spec: VolumeSpec): string {
-  return spec.kind === 'csi' ? spec.specName : spec.id;
+  return traitsOf(spec).shownName?.(spec) ?? spec.id;
 }
 
 function valueTitle(spec: VolumeSpec, field: SpecField): string {

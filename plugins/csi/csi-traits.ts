@@ -67,6 +67,7 @@ export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
     const missing = Object.entries(CSI_DEFAULTS).filter(([field]) => !Object.hasOwn(spec, field));
     return { ...spec, ...Object.fromEntries(missing) };
   },
+  shownName: ({ specName }) => specName,
   isNameless: ({ specName }) => specName === '',
   foundTarget: (place, layout) => layout.csiTarget(place),
   fromPaper,

@@ -54,6 +54,8 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   isDevice?(spec: Spec): boolean;
   /** How its file system is to be, when that may die by itself; undefined: it has none that is looked at. */
   fileSystem?(spec: Spec): FileSystemPlace['spec'] | undefined;
+  /** What people call it; absent: they know it by its id. */
+  shownName?(spec: Spec): string;
   /** One pod at a time has it. */
   isForOnePod?(spec: Spec): boolean;
   /** It is written in its pod: unpublished once, it has ended, and it is never attached. */
