@@ -245,4 +245,14 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'a record that cannot be read is something at stake: another manifest directory is not believed',
   },
+  {
+    seed: 960838798,
+    sentence:
+      'a node that an earlier boot left at a target, and that nobody holds, is not taken for the disk',
+  },
+  {
+    seed: 960841736,
+    sentence: 'the number of a mount that is gone is another one’s: in doubt the device tells, too',
+    isOfAbsence: true,
+  },
 ];

@@ -170,6 +170,20 @@ test('k/k#34437: another device at the target than the pod was given is named, a
   assert.deepEqual(world.describe(), before);
 });
 
+test('k/k#34437: a node that nobody holds is of another boot, whatever its driver says of it', async () => {
+  const world = createBlockWorld('mknod');
+  const { published } = places(world);
+  const another = world.memory.devices.add();
+  world.memory.plant(published, { kind: 'block', block: another });
+  world.answer = (method) => (method === 'NodePublishVolume' ? { kind: 'ok', reply: {} } : undefined);
+  assert.equal(refuse(await world.plugin().publish(world.call())).code, 'published-not-a-device');
+  world.memory.plant(published, { kind: 'block', block: another });
+  world.answer = () => undefined;
+  const { mount } = accept(await world.plugin().publish(world.call()));
+  assert.equal(mount?.blockDevice, world.disk.device);
+  assert.equal(accept(await world.host.deviceOf(published)), world.disk.device);
+});
+
 test('a device that cannot be held was never the pod’s: the next one may be another', async () => {
   const world = createBlockWorld('mknod');
   const { published, held } = places(world);
