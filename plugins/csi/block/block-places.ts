@@ -136,6 +136,8 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
           if (!held0.ok) return unchanged(held0);
           const before = await lookAt(host, published);
           if (!before.ok) return unchanged(before);
+          const kept = await isKept(host, held, before.value);
+          if (!kept.ok) return unchanged(kept);
           const fresh = held0.value.kind === 'absent';
           const undo = async () => (fresh ? removeAll() : done);
           const filled = await orUndo(
@@ -148,15 +150,13 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
                   : done,
               () => writeData(spec),
               () => host.perform(placeDirectory, { path: parentOf(published) }),
-              // What is a device is published: the pod has it. All else would stand in the driver's way.
-              async () =>
-                before.value.device === undefined && before.value.mountId === undefined
-                  ? removeLeft(host, published)
-                  : done,
+              // All but what a pod has would stand in the driver's way, or be taken for what it makes now.
+              async () => (kept.value ? done : removeLeft(host, published)),
             ],
             undo,
           );
-          return filled.ok ? ok(prepared(spec.specName, published, before.value, undo)) : filled;
+          const left = kept.value ? before.value : NOTHING_THERE;
+          return filled.ok ? ok(prepared(spec.specName, published, left, undo)) : filled;
         }),
       takeAway: () =>
         alone(spec.specName, () =>
@@ -195,14 +195,26 @@ interface Seen {
   readonly device: DeviceNumber | undefined;
 }
 
+const NOTHING_THERE: Seen = { exists: false, mountId: undefined, device: undefined };
+
 async function lookAt(host: Host, path: AbsolutePath): Promise<Result<Seen>> {
   const facts = await host.inspect(path);
   if (!facts.ok) return facts;
-  if (facts.value.kind === 'absent') return ok({ exists: false, mountId: undefined, device: undefined });
+  if (facts.value.kind === 'absent') return ok(NOTHING_THERE);
   const mountId = await host.mountIdOf(path);
   if (!mountId.ok) return mountId;
   const device = await host.deviceOf(path);
   return device.ok ? ok({ exists: true, mountId: mountId.value, device: device.value }) : device;
+}
+
+/**
+ * Is it mounted, or the node of a device that is held for the pod? A node that nobody holds is of a boot before this
+ * one, or no pod was ever shown it, and its number may be another disk's by now.
+ */
+async function isKept(host: Host, held: AbsolutePath, { mountId, device }: Seen): Promise<Result<boolean>> {
+  if (mountId !== undefined || device === undefined) return ok(mountId !== undefined);
+  const bound = await host.deviceOf(held);
+  return bound.ok ? ok(bound.value === device) : bound;
 }
 
 /** The file our bind lies on, with what a crash inside Host.writeFile leaves. Only an empty one is ours. */
