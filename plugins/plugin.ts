@@ -30,6 +30,8 @@ export interface VolumeFacts {
   /** The node id it was attached under: a driver may come back with another (A-050). */
   readonly attachedNode?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
+  /** As `PublicationCall.isDoubted`, of the staged mount. */
+  readonly isStageDoubted?: true;
 }
 
 /** Driver secrets as resolved from the wish; undefined where the volume names none. */
@@ -72,6 +74,11 @@ export interface PublicationCall extends VolumeCall {
   readonly publication: PublicationSpec;
   /** What was proven there in this boot; undefined: nothing, or it is not known. */
   readonly mount: MountIdentity | undefined;
+  /**
+   * Whether that is there still was in doubt before this call. Then the number of a mount alone proves nothing: the
+   * kernel gives that of one that is gone to the next.
+   */
+  readonly isDoubted?: true;
   /** Present when the wish has files for it; teardown never needs them. */
   readonly files: VolumeFiles | undefined;
   /** It is there already, whole: only what the driver or the wish have new is to be brought in. */

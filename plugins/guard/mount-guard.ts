@@ -27,6 +27,8 @@ interface Watched {
   readonly path: AbsolutePath;
   /** Proven in this boot. */
   readonly proven: MountIdentity | undefined;
+  /** Whether it is there still was in doubt before. */
+  readonly isDoubted: true | undefined;
   /** What the volume of a publication is staged as in this boot. */
   readonly staged: MountIdentity | undefined;
   /** Nothing of ours is ever mounted there. */
@@ -42,9 +44,9 @@ const NOTHING_MOUNTED: Look = { mountId: undefined };
 
 /**
  * Wraps `stage`, `publish`, `expand`, `unpublish` and `unstage`. Guarantees: one look that costs the same at any
- * table size; the table is read only when what it shows is not what was proven. `mount-stacked`: something lies
- * over the mount itself; `mount-foreign`: over a directory above it, or where nothing of ours was proven; both name
- * it, by type, source and mount id, have effect `none`, and nothing was called.
+ * table size; the table is read only when what it shows is not what was proven, or when that was in doubt.
+ * `mount-stacked`: something lies over the mount itself; `mount-foreign`: over a directory above it, or where nothing
+ * of ours was proven; both name it, by type, source and mount id, have effect `none`, and nothing was called.
  *
  * A second layer of the volume's own file system is its driver's (some mount twice), and so is one that came
  * while we called, unless the volume is known to be of another kind of device, or it lies over another file system.
@@ -57,8 +59,8 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     const { mountId, within } = place.value;
     const grounded = await ground.refuseStranger(path, within);
     if (!grounded.ok) return grounded;
-    if (mountId === proven?.mountId || (proven === undefined && isBlock(watched.spec)))
-      return ok({ mountId });
+    const isAsProven = mountId === proven?.mountId && (proven === undefined || watched.isDoubted !== true);
+    if (isAsProven || (proven === undefined && isBlock(watched.spec))) return ok({ mountId });
     const table = await host.readMountTable(layout.root);
     if (!table.ok) return fail({ ...table.failure, effect: 'none' });
     const strange =
@@ -103,15 +105,16 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
 
   function stageOf({ spec, facts }: VolumeCall): Watched | undefined {
     if (spec.kind !== 'csi' || !facts.needs.stage) return undefined;
-    return { spec, path: layout.stagingPath(spec), proven: facts.stagedMount, staged: undefined };
+    const { stagedMount: proven, isStageDoubted: isDoubted } = facts;
+    return { spec, path: layout.stagingPath(spec), proven, isDoubted, staged: undefined };
   }
 
   function placeOf(
-    { spec, facts, mount }: Pick<PublicationCall, 'spec' | 'facts' | 'mount'>,
+    { spec, facts, mount, isDoubted }: Pick<PublicationCall, 'spec' | 'facts' | 'mount' | 'isDoubted'>,
     publication: PublicationSpec,
   ): readonly Watched[] {
     if (spec.kind === 'host-path') return [];
-    const common = { spec, staged: facts.needs.stage ? facts.stagedMount : undefined };
+    const common = { spec, isDoubted, staged: facts.needs.stage ? facts.stagedMount : undefined };
     const place = { ...common, path: layout.mountPoint(spec, publication), proven: mount };
     // Found on disk, its medium is a guess.
     const isPlain =
@@ -138,8 +141,7 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     made: MountIdentity | undefined,
     before: Look,
   ): Promise<Result<void>> {
-    if (place === undefined || made === undefined || place.spec.kind !== 'csi') return done;
-    if (isBlock(place.spec)) return done;
+    if (place?.spec.kind !== 'csi' || made === undefined || isBlock(place.spec)) return done;
     const known = place.proven ?? place.staged;
     if (known === undefined) return judgeFirst(place, made, before);
     if (known.device === made.device) return done;

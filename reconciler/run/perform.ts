@@ -10,7 +10,14 @@ import type {
 } from '../../plugins/plugin.ts';
 import type { CallReport } from '../../plugins/step.ts';
 import { type Bytes, isMoreThan, type PublicationKey, type VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume, Learnt, VolumeOutcome } from '../model/actual-state.ts';
+import {
+  type ActualState,
+  type ActualVolume,
+  isBegun,
+  type Learnt,
+  type Presence,
+  type VolumeOutcome,
+} from '../model/actual-state.ts';
 import type { DesiredVolume } from '../model/desired-state.ts';
 import { isBeside, type Operation } from '../model/operation.ts';
 import { presentDevices } from '../model/quarantine.ts';
@@ -118,6 +125,7 @@ function volumeCall(context: PerformContext): VolumeCall {
       publishContext: volume.publishContext,
       attachedNode: volume.attachedNode,
       stagedMount: volume.stagedMount,
+      ...(isDoubted(volume.staged) ? { isStageDoubted: true } : {}),
     },
     secrets: wanted?.secrets ?? unwantedSecrets(volume.spec),
     stillWanted,
@@ -146,7 +154,13 @@ function publicationCall(call: VolumeCall, context: PerformContext, key: Publica
     tokens: wanted?.tokens,
     ...call,
     fsGroup: known.spec.fsGroup,
+    ...(isDoubted(known.presence) ? { isDoubted: true } : {}),
   };
+}
+
+/** Before the operation, too: what it begins to take down is unsure from then on, and was not before. */
+function isDoubted(presence: Presence): boolean {
+  return presence.kind === 'unsure' && !isBegun(presence);
 }
 
 /** As it was asked for, when the volume was set up otherwise than it stands. */

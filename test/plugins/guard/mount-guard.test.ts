@@ -130,3 +130,24 @@ test('what came in the place of a mount that is gone is the volume’s only if i
     1,
   ]);
 });
+
+test('MT-15: in doubt the number of a mount proves nothing: the kernel gives it to the next one', async () => {
+  const reused = [stage, line(21, 1, target)];
+  assert.deepEqual(await said('unpublish', reused, { mount: proven, isDoubted: true }), [
+    false,
+    'mount-foreign none',
+    1,
+  ]);
+  assert.deepEqual(await said('unpublish', [stage, volume], { mount: proven, isDoubted: true }), [
+    true,
+    'ok',
+    1,
+  ]);
+  const doubtedStage = { facts: { ...facts, isStageDoubted: true } } as const;
+  assert.deepEqual(await said('stage', [line(20, 1, staging)], doubtedStage), [
+    false,
+    'mount-foreign none',
+    1,
+  ]);
+  assert.deepEqual(await said('stage', [stage], doubtedStage), [true, 'ok', 1]);
+});
