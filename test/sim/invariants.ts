@@ -11,6 +11,7 @@ import type { Operation } from '../../reconciler/model/operation.ts';
 import type { Backing } from './backing.ts';
 import type { Simulation } from './simulate.ts';
 import { usersOf } from './quarantine-watch.ts';
+import { checkLayers } from './layers.ts';
 import { checkReasons } from './reasons.ts';
 import { HOST_DATA, ROOT } from './sim-paths.ts';
 import { csiOf } from './pod-volume.ts';
@@ -347,23 +348,5 @@ function checkObstacles(sim: Simulation, view: AgentView): void {
       if (keys.has(`${volume.spec.id} ${key}`) || keys.has(`${volume.spec.id} `)) continue;
       sim.violate('INV-34', `${key} is wanted and not there, and nothing says why`);
     }
-  }
-}
-
-const lastMountChanges = new WeakMap<Simulation, number>();
-
-/** INV-12: nothing of ours is ever mounted twice on one target; drivers that stack are beyond us. */
-function checkLayers(sim: Simulation): void {
-  if (lastMountChanges.get(sim) === sim.kernel.mountChanges) return;
-  lastMountChanges.set(sim, sim.kernel.mountChanges);
-  const driversStack = sim.plan.drivers.some(({ fates, locks }) => (fates.stack ?? 0) > 0 || !locks);
-  const seen = new Set<string>();
-  for (const mount of sim.kernel.mounts()) {
-    const { target, fileSystem } = mount;
-    if (sim.kernel.strangers.has(mount)) continue;
-    if (seen.has(target) && (fileSystem.type === 'tmpfs' || !driversStack)) {
-      sim.violate('INV-12', `${target} is mounted twice`);
-    }
-    seen.add(target);
   }
 }

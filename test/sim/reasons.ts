@@ -54,7 +54,7 @@ function untrueStep(
   sim: Simulation,
   view: AgentView,
   obstacle: Obstacle,
-  { spec, place }: Subject,
+  { spec, place, places }: Subject,
 ): string | undefined {
   const work = sim.life?.host.work;
   if (spec?.kind !== 'csi' || work === undefined || obstacle.operation === 'clean') return undefined;
@@ -63,7 +63,7 @@ function untrueStep(
   const own = calls.find((one) => one.method === rpc && isAt(sim, spec, place, one));
   const told = obstacle.step;
   if (own !== undefined && (told?.kind !== 'called' || told.rpc !== rpc)) return `${rpc} is not answered yet`;
-  const effects = work.effects().filter((one) => isAbout(sim, spec, place, one));
+  const effects = work.effects().filter((one) => isAbout(sim, spec, places, one));
   switch (told?.kind) {
     case 'called':
       return own === undefined ? `no ${told.rpc} of it is open` : undefined;
@@ -145,6 +145,8 @@ function specOf({ reconciler }: AgentView, volume: VolumeId) {
 interface Subject {
   readonly spec: VolumeSpec | undefined;
   readonly place: PublicationSpec | undefined;
+  /** Where its effects may be: a growth names no place, and looks at one of them. */
+  readonly places: readonly PublicationSpec[];
 }
 
 /** What came late beside a volume is of the specification under which it was asked for. */
@@ -152,12 +154,17 @@ function subjectOf(view: AgentView, operation: Operation): Subject {
   const { reconciler } = view;
   const spec = specOf(view, operation.volume);
   const publication = publicationOf(operation);
-  if (publication === undefined) return { spec, place: undefined };
   const known: ActualVolume | undefined = reconciler.actual().get(operation.volume);
+  if (publication === undefined) {
+    const all = operation.kind === 'expand' ? [...(known?.publications.values() ?? [])] : [];
+    return { spec, place: undefined, places: all.map((one) => one.spec) };
+  }
   const beside = isBeside(operation) && known !== undefined ? placeBeside(known, publication) : undefined;
-  if (beside !== undefined) return { spec: beside.spec, place: beside.publication };
+  if (beside !== undefined)
+    return { spec: beside.spec, place: beside.publication, places: [beside.publication] };
   const volume = known ?? reconciler.desired().volumes.get(operation.volume);
-  return { spec, place: volume?.publications.get(publication)?.spec };
+  const place = volume?.publications.get(publication)?.spec;
+  return { spec, place, places: place === undefined ? [] : [place] };
 }
 
 function isAt(
@@ -175,7 +182,7 @@ function isAt(
 function isAbout(
   { world }: Simulation,
   spec: CsiVolumeSpec,
-  place: PublicationSpec | undefined,
+  places: readonly PublicationSpec[],
   { kind, path }: OpenEffect,
 ): boolean {
   if (kind === 'findHolders') return false;
@@ -187,7 +194,7 @@ function isAbout(
     layout.deviceDirectory(spec.driver, spec.volumeHandle),
     layout.blockDevices,
     '/sys/dev/block',
-    ...(place === undefined ? [] : [layout.podDirectory(place.pod.uid)]),
+    ...places.map(({ pod }) => layout.podDirectory(pod.uid)),
   ];
   return roots.some((root) => path === root || path.startsWith(`${root}/`));
 }

@@ -430,7 +430,12 @@ export class SimKernel {
   bind(source: AbsolutePath, target: AbsolutePath, options: readonly string[]): Errno | undefined {
     const from = this.walk(source);
     if (typeof from === 'string') return from;
-    return this.#attach(from.mount.fileSystem, from.inode, from.mount.source, target, options);
+    const denied = this.#attach(from.mount.fileSystem, from.inode, from.mount.source, target, options);
+    const mount = this.#mounts.at(-1);
+    // Whoever made it: what one sees there is a stranger's.
+    if (denied === undefined && mount !== undefined && this.strangers.has(from.mount))
+      this.strangers.add(mount);
+    return denied;
   }
 
   unmount(target: AbsolutePath): Errno | undefined {

@@ -2,7 +2,8 @@
 import { below } from '../../mount/host.ts';
 import type { DeviceNumber } from '../../mount/host.ts';
 import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
-import type { VolumeId } from '../../plugins/volume.ts';
+import { volumeDataIn } from '../../plugins/layout/volume-data.ts';
+import { csiVolumeId, type VolumeId } from '../../plugins/volume.ts';
 import type { Backing } from './backing.ts';
 import type { Random } from './random.ts';
 import type { Mount, SimKernel } from './sim-kernel.ts';
@@ -93,7 +94,7 @@ export class SimTrouble {
     if (names.length === 0) return false;
     const name = random.pick(names);
     const inode = directory.inode.entries.get(name);
-    if (inode === undefined) return false;
+    if (inode === undefined || this.#isAloneWithLateStage(name)) return false;
     this.recordsDamaged = true;
     this.#damagedMs.set(name, time.nowMs());
     const how = random.pick(['cut', 'scribbled', 'gone'] as const);
@@ -106,6 +107,21 @@ export class SimTrouble {
       inode.content[at] = (inode.content[at] ?? 0) ^ (1 << random.below(7));
     }
     return true;
+  }
+
+  /** A stage that was given up has come by now, and the papers beside it went with the unstage: nothing else tells. */
+  #isAloneWithLateStage(name: string): boolean {
+    const { storage, kernel, layout } = this.#parts;
+    const volumes = storage.drivers.flatMap((driver) =>
+      [...driver.backings()].map(({ handle }) => ({ driver: driver.name, handle })),
+    );
+    return volumes.some(({ driver, handle }) => {
+      if (`${sha256Hex(csiVolumeId(driver, handle))}.json` !== name) return false;
+      const directory = layout.deviceDirectory(driver, handle);
+      const papers = kernel.inspect(volumeDataIn(directory));
+      const isMounted = kernel.mountsAt(below(directory, 'globalmount')).length > 0;
+      return isMounted && typeof papers !== 'string' && papers.kind === 'absent';
+    });
   }
 
   /** A process that nobody knows has the device of a volume open. */

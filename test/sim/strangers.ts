@@ -61,7 +61,7 @@ export class Strangers {
   /** All of them go, the last one first. */
   leave(): void {
     for (const mount of [...this.#standing.keys()].reverse()) this.#go(mount);
-    for (const mount of this.#standing.keys())
+    for (const mount of this.#parts.kernel.strangers)
       this.#parts.violate(
         'foreign',
         `something was mounted in somebody else's file system at ${mount.target}`,
@@ -146,6 +146,10 @@ export class Strangers {
     const { kernel, trace } = this.#parts;
     const made = this.#standing.get(mount);
     if (made === undefined) return;
+    // What a driver bound, late, from a path that he covered is his to take away: nobody else can tell it from his own.
+    const bound = [...kernel.strangers].filter((one) => !this.#standing.has(one));
+    for (const one of bound.filter(({ fileSystem }) => fileSystem === mount.fileSystem))
+      if (kernel.removeStranger(one)) trace.add(`${one.source} at ${one.target} goes, too`);
     if (!kernel.removeStranger(mount)) return;
     trace.add(`${mount.source} at ${mount.target} goes`);
     this.#standing.delete(mount);
