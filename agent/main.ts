@@ -1,11 +1,13 @@
 /** The `mooring` command: command line, process, signals, exit codes. The importer of commander. */
 import { lstatSync, mkdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Command, Option } from 'commander';
 import { done, fail, ok, type Result } from '../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
 import { withoutDebugger } from '../mount/process/node-start.ts';
+import { keepYoungGenerationSmall } from '../mount/process/young-generation.ts';
 import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-seal.ts';
 import type { Log } from '../mount/process/log.ts';
 import type { Config, ConfigFlags, ConfigReading } from './config/config.ts';
@@ -224,7 +226,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     makeStateDirectory,
     runtime: process.versions.node,
   });
-  const outcome = await Promise.race([starting, stopAsked.then(() => pause(START_END_MS))]);
+  const outcome = await Promise.race([starting, stopAsked.then(() => pause(START_END_MS, undefined))]);
   if (outcome === undefined) {
     // Crash-only: what a start has begun, the next one puts right.
     log.warn('agent stopped while it started');
@@ -241,12 +243,6 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
   await outcome.agent.stop();
   log.info('agent stopped');
   process.exit(EXIT_CODES.ok);
-}
-
-function pause(delayMs: number): Promise<undefined> {
-  return new Promise((resolve) => {
-    setTimeout(() => resolve(undefined), delayMs);
-  });
 }
 
 /** The first one; a second, from somebody impatient, ends the process at once. */
@@ -364,6 +360,7 @@ function errorCode(error: unknown): string {
 }
 
 sealProcess();
+keepYoungGenerationSmall();
 // A broker is started for every few mounts and must be small: it loads nothing of what follows.
 if (process.argv[2] === 'broker') {
   const { runOwnBroker } = await import('./process/run-broker.ts');

@@ -197,7 +197,7 @@ const FILE_LINES_MAX = 300;
 const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 343,
   'agent/drive/rig/life.ts': 352,
-  'agent/main.ts': 373,
+  'agent/main.ts': 370,
   'agent/node/agent.ts': 305,
   'agent/source/manifests/manifest-source.ts': 317,
   'agent/status/status.ts': 360,

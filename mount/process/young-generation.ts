@@ -1,0 +1,13 @@
+/** How much memory V8 sets aside for what was made a moment ago. */
+import { setFlagsFromString } from 'node:v8';
+
+/**
+ * Keeps the young generation at the size that it begins with, 1 MB a half. Left alone it grows to 16 MB a half with the
+ * first burst of work and keeps that: of 195 to 219 MB that an agent with 5,000 volumes took, 90 to 110 MB. Call it
+ * before there is much work. The flag `--max-semi-space-size` does the same and has to be on the command line, which
+ * the kernel cuts off in the first line of a program, and which not everybody who starts one gives; this one is read
+ * each time the generation is about to grow (V8's `SemiSpaceNewSpace::Grow`).
+ */
+export function keepYoungGenerationSmall(): void {
+  setFlagsFromString('--semi-space-growth-factor=1');
+}
