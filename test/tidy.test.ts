@@ -201,7 +201,6 @@ const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/node/agent.ts': 305,
   'agent/source/manifests/manifest-source.ts': 317,
   'agent/status/status.ts': 360,
-  'mount/agent-side/broker-pool.ts': 316,
   'reconciler/model/actual-state.ts': 399,
   'reconciler/model/tombstone.ts': 306,
   'reconciler/reconciler.ts': 386,

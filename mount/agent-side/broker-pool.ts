@@ -1,22 +1,9 @@
 /** The path brokers: one call at a time each, more of them while calls wait, and a kill for a call that is overdue. */
-import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
+import { type BrokerProcess, startBroker } from './broker-process.ts';
+import { type BrokerPoolOptions, POOL_BOUNDS, type PoolBounds } from './broker-pool-options.ts';
 import { failLost, failUnbegun } from './lost-call.ts';
 import type { PathCall, PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
 import type { FailureCode, Result } from '../failure.ts';
-
-export interface BrokerPoolOptions extends BrokerStart {
-  /** From when a broker takes the call; also the longest wait for a broker. */
-  readonly deadlineMs: number;
-  /** For removeTree, whose work has no bound. */
-  readonly removeTreeDeadlineMs: number;
-  /** The deadlines of kinds of calls that have their own; also their longest wait for a broker. */
-  readonly deadlinesMs?: Partial<Record<PathCallKind, number>>;
-  readonly pathBrokersMax?: number;
-  /** Without it a call waits at most `deadlineMs` for a broker. */
-  readonly waitsForEver?: boolean;
-  /** How many stay when there is nothing to do; 1 unless said otherwise. */
-  readonly idleBrokersMin?: number;
-}
 
 /** How the caller goes along with a long call. */
 export interface CallCompany {
@@ -45,14 +32,10 @@ export interface BrokerPool {
   close(): Promise<void>;
 }
 
-const PATH_BROKERS_MAX = 8;
 /** Abandoned brokers are replaced up to this many; a machine with more dead file systems has to wait for them. */
 const ABANDONED_MAX = 64;
 /** A call waits this long for a busy broker before another is started (a start costs some 50 ms). */
 const PATIENCE_MS = 50;
-/** As many for many quick calls: they wait for the disk together. More only when every call under way is slow. */
-const CROWD_BROKERS_MAX = 3;
-const IDLE_MS_MAX = 30_000;
 /** Brokers in a row that die before they listen, until waiting calls are told so. */
 const FAILED_STARTS_MAX = 3;
 const CLOSE_MS = 1_000;
@@ -81,7 +64,7 @@ export function createBrokerPool(options: BrokerPoolOptions): BrokerPool {
 }
 
 class PathBrokers implements BrokerPool {
-  readonly #options: BrokerPoolOptions;
+  readonly #options: BrokerPoolOptions & PoolBounds;
   readonly #members = new Set<Member>();
   readonly #queue: Pending[] = [];
   #lastId = 0;
@@ -90,7 +73,7 @@ class PathBrokers implements BrokerPool {
   #closing: (() => void) | undefined;
 
   constructor(options: BrokerPoolOptions) {
-    this.#options = options;
+    this.#options = { ...POOL_BOUNDS, ...options };
   }
 
   call<Kind extends PathCallKind>(
@@ -186,9 +169,9 @@ class PathBrokers implements BrokerPool {
     clearTimeout(this.#growth);
     this.#growth = undefined;
     if (this.#queue.length === 0 || this.#closing !== undefined || this.#count('starting') > 0) return;
-    const brokersMax = this.#options.pathBrokersMax ?? PATH_BROKERS_MAX;
+    const brokersMax = this.#options.pathBrokersMax;
     if (this.#working() >= brokersMax || this.#count('overdue') >= ABANDONED_MAX) return;
-    if (this.#working() < CROWD_BROKERS_MAX || this.#allStuck()) this.#start();
+    if (this.#working() < this.#options.crowdBrokersMax || this.#allStuck()) this.#start();
     else this.#growth = setTimeout(() => this.#grow(), PATIENCE_MS);
   }
 
@@ -257,8 +240,8 @@ class PathBrokers implements BrokerPool {
     else this.#leave(member);
     if (member.phase !== 'idle') return;
     member.idleTimer = setTimeout(() => {
-      if (this.#working() > (this.#options.idleBrokersMin ?? 1)) this.#leave(member);
-    }, IDLE_MS_MAX).unref();
+      if (this.#working() > this.#options.idleBrokersMin) this.#leave(member);
+    }, this.#options.idleMsMax).unref();
   }
 
   #leave(member: Member): void {

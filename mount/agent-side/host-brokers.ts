@@ -51,6 +51,8 @@ export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadli
     deadlineMs: deadlines.probe,
     removeTreeDeadlineMs: deadlines.probe,
     pathBrokersMax: PROBE_BROKERS_MAX,
+    // All are asked at once, and each answers at once but for one that hangs.
+    crowdBrokersMax: 1,
   });
   const all = [paths, walks, probes, tools];
   return {

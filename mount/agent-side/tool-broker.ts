@@ -25,6 +25,8 @@ const ABANDONED_MAX = 64;
 const KILL_MS = 1_000;
 const FAILED_STARTS_MAX = 3;
 const CLOSE_MS = 1_000;
+/** Starting it takes some 80 ms, and it takes 15 MB while it waits. */
+const IDLE_MS_MAX = 60_000;
 
 interface Pending {
   readonly id: number;
@@ -38,15 +40,21 @@ interface Member {
   readonly broker: BrokerProcess;
   ready: boolean;
   readonly running: Map<number, Pending>;
+  idleTimer: NodeJS.Timeout | undefined;
 }
 
-export function createToolBroker(start: BrokerStart): ToolBroker {
+export interface ToolBrokerOptions extends BrokerStart {
+  /** How long the broker stays when there is nothing to do; a minute unless said otherwise. */
+  readonly idleMsMax?: number;
+}
+
+export function createToolBroker(start: ToolBrokerOptions): ToolBroker {
   return new OneToolBroker(start);
 }
 
 /** One at a time, that is: a dead one stays a member until the last of its tools has ended. */
 class OneToolBroker implements ToolBroker {
-  readonly #start: BrokerStart;
+  readonly #start: ToolBrokerOptions;
   readonly #members = new Set<Member>();
   readonly #queue: Pending[] = [];
   #current: Member | undefined;
@@ -54,7 +62,7 @@ class OneToolBroker implements ToolBroker {
   #failedStarts = 0;
   #closing: (() => void) | undefined;
 
-  constructor(start: BrokerStart) {
+  constructor(start: ToolBrokerOptions) {
     this.#start = start;
   }
 
@@ -108,6 +116,7 @@ class OneToolBroker implements ToolBroker {
 
   #begin(member: Member, pending: Pending): void {
     clearTimeout(pending.timer);
+    clearTimeout(member.idleTimer);
     member.running.set(pending.id, pending);
     pending.timer = setTimeout(() => {
       pending.overdue = true;
@@ -121,6 +130,7 @@ class OneToolBroker implements ToolBroker {
     const member: Member = {
       ready: false,
       running: new Map(),
+      idleTimer: undefined,
       broker: startBroker('tool', this.#start, {
         onReady: () => {
           member.ready = true;
@@ -144,6 +154,14 @@ class OneToolBroker implements ToolBroker {
     if (member.running.size === 0) member.broker.keepAgentAlive(false);
     pending.settle(answer);
     this.#pump();
+    if (member.running.size === 0) this.#rest(member);
+  }
+
+  #rest(member: Member): void {
+    member.idleTimer = setTimeout(() => {
+      if (this.#current === member) this.#current = undefined;
+      member.broker.disconnect();
+    }, this.#start.idleMsMax ?? IDLE_MS_MAX).unref();
   }
 
   /** Its tools may still run; new ones need a new broker at once. */
@@ -159,6 +177,7 @@ class OneToolBroker implements ToolBroker {
 
   #ended(member: Member): void {
     this.#members.delete(member);
+    clearTimeout(member.idleTimer);
     for (const pending of member.running.values()) {
       clearTimeout(pending.timer);
       pending.settle(failTool(pending.request, 'broker-lost', 'unknown'));

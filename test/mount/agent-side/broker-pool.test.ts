@@ -2,11 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import {
-  type BrokerPool,
-  type BrokerPoolOptions,
-  createBrokerPool,
-} from '../../../mount/agent-side/broker-pool.ts';
+import { type BrokerPool, createBrokerPool } from '../../../mount/agent-side/broker-pool.ts';
+import type { BrokerPoolOptions } from '../../../mount/agent-side/broker-pool-options.ts';
 import type { Result } from '../../../mount/failure.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
 
@@ -141,6 +138,32 @@ test('calls share one broker for as long as waiting is patience, however many th
   assert.equal(brokers.pids().length, 2);
   assert.ok(!pids.has(await waiting));
   void hung;
+});
+
+for (const crowdBrokersMax of [1, 2]) {
+  test(`for many quick calls there are ${crowdBrokersMax} brokers, where so many are a crowd`, async (t) => {
+    const tick = standStill(t);
+    // No call that runs seems slow.
+    t.mock.method(performance, 'now', () => 0);
+    const brokers = pool(t, { crowdBrokersMax });
+    await answer(brokers, FINE);
+    let most = 0;
+    for (let round = 0; round < 8; round += 1) {
+      const answers = Array.from({ length: 40 }, () => answer(brokers, FINE));
+      tick(1_000);
+      await Promise.all(answers);
+      most = Math.max(most, brokers.pids().length);
+    }
+    assert.equal(most, crowdBrokersMax);
+  });
+}
+
+test('those that need not stay end when there is nothing to do', async (t) => {
+  const brokers = pool(t, { idleMsMax: 1, idleBrokersMin: 0 });
+  const pid = await answer(brokers, FINE);
+  while (brokers.pids().length > 0) await pause(5);
+  assert.equal(isAlive(pid), false);
+  assert.notEqual(await answer(brokers, FINE), pid);
 });
 
 test('brokers that cannot start are told to the caller, soon and with no effect', async (t) => {

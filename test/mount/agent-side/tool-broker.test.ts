@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { existsSync, unlinkSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import type { BrokerStart } from '../../../mount/agent-side/broker-process.ts';
 import type { Result } from '../../../mount/failure.ts';
 import { below } from '../../../mount/host.ts';
 import type { ToolRequest } from '../../../mount/tool.ts';
-import { createToolBroker, type ToolBroker } from '../../../mount/agent-side/tool-broker.ts';
+import {
+  createToolBroker,
+  type ToolBroker,
+  type ToolBrokerOptions,
+} from '../../../mount/agent-side/tool-broker.ts';
 import { BROKER_COMMAND } from '../../real/broker-command.ts';
 import { scratchDirectory } from '../scratch.ts';
 
-function toolBroker(t: TestContext, start: Partial<BrokerStart> = {}): ToolBroker {
+function toolBroker(t: TestContext, start: Partial<ToolBrokerOptions> = {}): ToolBroker {
   const made = createToolBroker({ command: BROKER_COMMAND, ...start });
   t.after(() => made.close());
   return made;
@@ -34,6 +37,17 @@ test('several tools run at the same time in one broker, each with its own answer
     [0, 1, 2, 3, 4, 5, 6, 7],
   );
   assert.equal(tools.pids().length, 1);
+});
+
+test('a broker with nothing to do ends, not while a tool runs, and the next tool has another one', async (t) => {
+  const tools = toolBroker(t, { idleMsMax: 1 });
+  assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
+  const [pid = 0] = tools.pids();
+  while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (tools.pids().length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual(verdict(await tools.run(run('sh', '-c', 'sleep 0.2'))), 'ok');
+  assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
+  assert.notEqual(tools.pids()[0], pid);
 });
 
 test('when the broker dies, its call settles when the tool has ended, and others go on at once', async (t) => {
