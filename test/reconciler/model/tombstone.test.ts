@@ -9,7 +9,7 @@ import { LATE_EFFECT_MS } from '../../../reconciler/run/lookout.ts';
 import type { VolumeRecord } from '../../../reconciler/recovery/record.ts';
 import { recover } from '../../../reconciler/recovery/recover.ts';
 import { createBench, layout, mountAt, onlyRecord } from '../bench.ts';
-import { csi, place, wanted, wantedAs, wish } from '../world.ts';
+import { csi, place, wanted, wantedAs, wantedOfSize, wish } from '../world.ts';
 
 const { id } = csi('data');
 const UNANSWERED: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown', unanswered: true };
@@ -73,6 +73,20 @@ test('a stage that was given up is unstaged once more', async () => {
   assert.deepEqual(plugins.calls, ['stage data', 'unstage data']);
   assert.deepEqual(await callsIn(LATE_EFFECT_MS + 10_000), ['unstage data']);
   assert.equal(known(), undefined);
+});
+
+test('what may come late has the size of its day: grown meanwhile, it is grown when it is set up', async () => {
+  const { reconciler, plugins, failing, callsIn, known } = bench();
+  plugins.needs = { attach: false, stage: true, expand: true };
+  failing('stage', UNANSWERED);
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 10)]));
+  await callsIn(100);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  assert.equal(known()?.staged.kind, 'absent');
+  plugins.fault = () => undefined;
+  reconciler.setDesired(wish([wantedOfSize('data', ['web'], 20)]));
+  assert.deepEqual(await callsIn(1_000), ['stage data', 'expand data', 'publish web/pv-data']);
 });
 
 test('what the kernel shows meanwhile is given back at once, and more may come', async () => {
