@@ -275,13 +275,13 @@ function learnExpansion(now: ActualVolume, outcome: VolumeOutcome): ActualVolume
   return { ...now, refusedExpansion: { toBytes, because, message } };
 }
 
-/** A size is only known of what stands, and "in use" ends with the last place. */
+/** A size is only known of what stands or may yet come, and "in use" ends with the last place. */
 function sizeForgotten(volume: ActualVolume): ActualVolume {
   if (volume.publications.size > 0) return volume;
-  const refusedExpansion =
-    volume.refusedExpansion?.because === 'in-use' ? undefined : volume.refusedExpansion;
-  const sizeBytes = volume.staged.kind === 'absent' ? undefined : volume.sizeBytes;
-  return { ...volume, refusedExpansion, sizeBytes };
+  const { refusedExpansion: refused, staged, tombstones } = volume;
+  const refusedExpansion = refused?.because === 'in-use' ? undefined : refused;
+  const isGone = staged.kind === 'absent' && tombstones === undefined;
+  return { ...volume, refusedExpansion, sizeBytes: isGone ? undefined : volume.sizeBytes };
 }
 
 /** Found on disk and only ever refused: its driver was told nothing that it would hold us to. */
