@@ -1,6 +1,8 @@
 /**
  * `npm run bench [-- --short] [-- --json FILE]`: what Mooring costs on this machine, measured from outside at the
  * programs that are shipped. Prints a table and then one JSON document; with `--json` the document goes to the file.
+ * In its place `--beside-kubelet [--rounds N]`, `--growth` or `--cpu-prof DIR`, which print a table, or with `-o json`
+ * one document (docs/PERFORMANCE.md).
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,6 +20,7 @@ import { measureLoopStop } from './measure-manifests.ts';
 import { measureMounting } from './measure-mounting.ts';
 import { measureFullNode, measureLoopfile } from './measure-node.ts';
 import { measureRestart, measureScale } from './measure-scale.ts';
+import { measureSpecial, prepareSpecial, specialOf } from './special.ts';
 import { createWorld, type World } from './world.ts';
 
 interface Extent {
@@ -60,14 +63,29 @@ const SHORT: Extent = {
 
 const { values: flags } = parseArgs({
   args: [...storyArguments()],
-  options: { short: { type: 'boolean', default: false }, json: { type: 'string' } },
+  options: {
+    short: { type: 'boolean', default: false },
+    json: { type: 'string' },
+    'beside-kubelet': { type: 'boolean', default: false },
+    rounds: { type: 'string', default: '3' },
+    growth: { type: 'boolean', default: false },
+    'cpu-prof': { type: 'string' },
+    output: { type: 'string', short: 'o', default: 'table' },
+  },
+});
+const special = specialOf({
+  ...flags,
+  besideKubelet: flags['beside-kubelet'],
+  cpuProf: flags['cpu-prof'],
 });
 
 process.exitCode = await runInPrivateNamespace({
   name: 'bench',
   purpose: 'bench',
-  prepare: prepareBundles,
-  tell: measureAll,
+  prepare: async () =>
+    (await prepareBundles()) ?? (special === undefined ? undefined : prepareSpecial(special)),
+  tell: (scratch, interrupted) =>
+    special === undefined ? measureAll(scratch, interrupted) : measureSpecial(special, scratch, interrupted),
 });
 
 async function measureAll(scratch: string, interrupted: AbortSignal): Promise<number> {
@@ -102,7 +120,7 @@ async function measure(
   const world = async (name: string, stages: boolean): Promise<World> => {
     const directory = join(scratch, name);
     mkdirSync(directory, { mode: 0o700 });
-    const created = await createWorld(directory, stages, interrupted);
+    const created = await createWorld({ directory, interrupted, stage: stages });
     worlds.push(created);
     return created;
   };

@@ -14,7 +14,16 @@ export function residentMb(pid: number): number {
 
 /** Of its helper processes together, in MB: each page is divided by the number of processes that share it (PSS). */
 export function helpersMb(pid: number): number {
-  const shares = descendantsOf(pid).map((helper) => readOrNothing(`/proc/${helper.pid}/smaps_rollup`) ?? '');
+  return proportionalMb(descendantsOf(pid).map((helper) => helper.pid));
+}
+
+/** Of the process and its helpers together, in MB, divided in the same way. */
+export function treeMb(pid: number): number {
+  return proportionalMb([pid, ...descendantsOf(pid).map((helper) => helper.pid)]);
+}
+
+function proportionalMb(pids: readonly number[]): number {
+  const shares = pids.map((pid) => readOrNothing(`/proc/${pid}/smaps_rollup`) ?? '');
   return (
     (shares.reduce((sum, text) => sum + Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0), 0) * 1_024) / 1e6
   );
@@ -30,6 +39,17 @@ export function cpuMs(pid: number): number {
   }
   const fields = (readOrNothing(`/proc/${pid}/stat`) ?? '').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+const TICK_MS = 10;
+
+/** Time on a CPU of the process, its helpers, and all helpers that have ended, in ms, by ticks of 10 ms. */
+export function treeCpuMs(pid: number): number {
+  const all = [pid, ...descendantsOf(pid).map((helper) => helper.pid)];
+  return all.reduce((sum, one) => {
+    const fields = (readOrNothing(`/proc/${one}/stat`) ?? '').split(') ')[1]?.split(' ') ?? [];
+    return sum + fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * TICK_MS;
+  }, 0);
 }
 
 /** How often the main thread, which runs the event loop, has gone to sleep: once per wake-up. */

@@ -5,6 +5,7 @@ import { isIdle, untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import { AGENT_BUNDLE, DRIVER_BUNDLE } from '../demo/bundles.ts';
 import { type ChildProcess, runCommand, startProcess } from '../demo/child-process.ts';
 import { detachLoopDevices, loopDevicesBelow, mountsBelow, runToEnd } from '../demo/machine.ts';
+import { startProgram } from '../interop/program.ts';
 import { type AgentLog, createAgentLog } from './agent-log.ts';
 import { type DriverCall, type NoopDriver, startNoopDriver } from './noop-driver-process.ts';
 import { manifestOf } from './pods.ts';
@@ -14,6 +15,8 @@ export const LOOPFILE = 'loopfile.mooring.dev';
 
 export interface World {
   readonly directory: string;
+  /** Of its state. */
+  readonly root: string;
   readonly socket: string;
   readonly log: AgentLog;
   readonly interrupted: AbortSignal;
@@ -34,12 +37,40 @@ export interface World {
 
 const DEADLINE_MS = 300_000;
 
+/** Where a driver below a state root listens: their directories are there. */
+export function driverSockets(root: string): { readonly endpoint: string; readonly registration: string } {
+  return {
+    endpoint: join(root, 'plugins', NOOP, 'csi.sock'),
+    registration: join(root, 'plugins_registry', `${NOOP}-reg.sock`),
+  };
+}
+
+/** The driver of test/interop/bench-driver, which ends with its standard input. */
+export function startGoDriver(program: string, root: string, log: string): ChildProcess {
+  const { endpoint, registration } = driverSockets(root);
+  const flags = ['--name', NOOP, '--endpoint', endpoint, '--registration', registration];
+  return startProgram('bench-driver', [program, ...flags], log);
+}
+
+export interface WorldOptions {
+  readonly directory: string;
+  readonly interrupted: AbortSignal;
+  /** Of the no-op driver; it stages by default. */
+  readonly stage?: boolean;
+  /** Another program in its place, given the same sockets: it stages, and tells no calls. */
+  readonly driver?: string;
+  /** How the agent is started, less its own arguments; by default the bundle. */
+  readonly agentArgv?: readonly string[];
+}
+
 /** Settles when the agent is healthy and knows the driver. */
-export async function createWorld(
-  directory: string,
-  stage: boolean,
-  interrupted: AbortSignal,
-): Promise<World> {
+export async function createWorld({
+  directory,
+  interrupted,
+  stage = true,
+  driver: driverProgram,
+  agentArgv = [AGENT_BUNDLE],
+}: WorldOptions): Promise<World> {
   const root = join(directory, 'root');
   const manifests = join(directory, 'manifests');
   const pool = join(directory, 'pool');
@@ -71,21 +102,19 @@ export async function createWorld(
 
   async function startAgent(): Promise<void> {
     rmSync(socket, { force: true });
-    const argv = [AGENT_BUNDLE, 'agent', '--config', configFile, '--log-format', 'json'];
+    const argv = [...agentArgv, 'agent', '--config', configFile, '--log-format', 'json'];
     agent = startProcess({ name: 'agent', argv, log: log.line });
     started.push(agent);
     await untilHealthy(socket, agent, interrupted);
   }
 
-  async function startDriver(): Promise<NoopDriver> {
-    const driver = startNoopDriver({
-      name: NOOP,
-      endpoint: join(root, 'plugins', NOOP, 'csi.sock'),
-      registration: join(registry, `${NOOP}-reg.sock`),
-      source,
-      stage,
-      log: join(directory, 'noop-driver.log'),
-    });
+  async function startDriver(): Promise<{ calls: NoopDriver['calls'] }> {
+    const sockets = driverSockets(root);
+    const file = join(directory, 'noop-driver.log');
+    const driver =
+      driverProgram === undefined
+        ? startNoopDriver({ name: NOOP, ...sockets, source, stage, log: file })
+        : { ...startGoDriver(driverProgram, root, file), calls: async () => [] };
     started.push(driver);
     await until(`the registration of ${NOOP}`, ({ drivers }) => drivers.some(({ name }) => name === NOOP));
     return driver;
@@ -102,6 +131,7 @@ export async function createWorld(
     const driver = await startDriver();
     return {
       directory,
+      root,
       socket,
       log,
       interrupted,

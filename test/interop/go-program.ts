@@ -28,6 +28,9 @@ const PROGRAMS = {
   registrar: { module: HERE, package: './registrar' },
   'example-plugin': { module: HERE, package: './example-plugin' },
   kubelet: { module: HERE, package: './kubelet' },
+  // For `npm run bench -- --beside-kubelet`.
+  'bench-kubelet': { module: HERE, package: './bench-kubelet' },
+  'bench-driver': { module: HERE, package: './bench-driver' },
   'pd-driver': {
     module: join(HERE, 'pd-driver'),
     package: 'sigs.k8s.io/gcp-compute-persistent-disk-csi-driver/cmd/gce-pd-csi-driver',
@@ -55,15 +58,32 @@ export function goPrograms<Name extends GoProgram>(...names: readonly Name[]): G
   return { skip: obstacle, files: Object.fromEntries(files) as Record<Name, string> };
 }
 
+/** Where a program is when it was built. */
+export function programFile(name: GoProgram): string {
+  return join(BUILD, name);
+}
+
+/** As whoever calls it and in any namespace, for other suites; else one line that says what has to be installed. */
+export function buildPrograms(names: readonly GoProgram[]): string | undefined {
+  const lacking = lackingGo() ?? lackingModules(names)?.need;
+  if (lacking === undefined) for (const name of names) build(name);
+  return lacking;
+}
+
+function lackingGo(): string | undefined {
+  if (spawnSync('go', ['version']).status === 0) return undefined;
+  return 'go is not in the PATH: install the Go release that test/interop/go.mod names, or a newer one';
+}
+
 function withoutGo(): string | false {
-  if (spawnSync('go', ['version']).status === 0) return false;
-  return skipLoudly(
-    'go is not in the PATH: install the Go release that test/interop/go.mod names, or a newer one',
-  );
+  const lacking = lackingGo();
+  return lacking === undefined ? false : skipLoudly(lacking);
 }
 
 /** Listing what is to be built reads all of its packages, and so fetches their modules; it compiles nothing. */
-function withoutModules(names: readonly GoProgram[]): string | false {
+function lackingModules(
+  names: readonly GoProgram[],
+): { readonly need: string; readonly words: string } | undefined {
   for (const name of names) {
     const { module, package: source } = PROGRAMS[name];
     const listed = runGo(module, ['list', '-deps', '-f', '', source]);
@@ -71,12 +91,21 @@ function withoutModules(names: readonly GoProgram[]): string | false {
     const need =
       `the Go modules of ${name} are not in the module cache and cannot be fetched: ` +
       'a Go module proxy is needed (go env GOPROXY), or a filled module cache (go env GOMODCACHE)';
-    const words = listed.error?.message ?? listed.stderr.trim().split('\n').slice(-3).join('\n');
-    if (process.env['INTEROP_OPTIONAL'] !== '1')
-      throw new Error(`${need}; INTEROP_OPTIONAL=1 skips instead\n${words}`);
-    return skipLoudly(`${need}\n${words}`);
+    return {
+      need,
+      words: listed.error?.message ?? listed.stderr.trim().split('\n').slice(-3).join('\n'),
+    };
   }
-  return false;
+  return undefined;
+}
+
+function withoutModules(names: readonly GoProgram[]): string | false {
+  const lacking = lackingModules(names);
+  if (lacking === undefined) return false;
+  const { need, words } = lacking;
+  if (process.env['INTEROP_OPTIONAL'] !== '1')
+    throw new Error(`${need}; INTEROP_OPTIONAL=1 skips instead\n${words}`);
+  return skipLoudly(`${need}\n${words}`);
 }
 
 function skipLoudly(reason: string): string {
@@ -87,7 +116,7 @@ function skipLoudly(reason: string): string {
 function build(name: GoProgram): string {
   const { module, package: source, flags = [] }: Source = PROGRAMS[name];
   mkdirSync(BUILD, { recursive: true });
-  const file = join(BUILD, name);
+  const file = programFile(name);
   const startMs = performance.now();
   const ran = runGo(module, ['build', '-p', '2', ...flags, '-o', file, source]);
   if (ran.status !== 0) throw new Error(`go build ${source}: ${ran.error?.message ?? ran.stderr}`);
