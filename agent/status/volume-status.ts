@@ -3,7 +3,7 @@ import type { FailureCode } from '../../mount/failure.ts';
 import type { AccessMode, CsiVolumeSpec, VolumeMode } from '../../plugins/volume.ts';
 import type { ObstacleKind } from '../../reconciler/model/obstacle.ts';
 import type { OperationKind } from '../../reconciler/model/operation.ts';
-import type { QuarantineReason } from '../../reconciler/model/quarantine.ts';
+import type { QuarantineReason } from '../../reconciler/model/actual-state.ts';
 
 /**
  * `mounted`: the pod can use it. `mounting`: on its way up. `waiting`: will be tried again by itself. `blocked`: only

@@ -13,12 +13,18 @@ import {
   type PublicationSpec,
   type VolumeId,
 } from '../../plugins/volume.ts';
-import { type ActualPublication, type ActualVolume, isOnTheGround, type Presence } from './actual-state.ts';
+import {
+  type ActualPublication,
+  type ActualVolume,
+  isOnTheGround,
+  type Presence,
+  type QuarantineReason,
+} from './actual-state.ts';
 import { whyAttachmentUnknown } from './attachment-identity.ts';
 import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
 import type { ObstacleKind } from './obstacle.ts';
 import type { Operation, OperationKind } from './operation.ts';
-import { type QuarantineReason, quarantineFailure } from './quarantine.ts';
+import { quarantineFailure } from './quarantine.ts';
 import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
 import { isStageDead } from './sickness.ts';

@@ -7,24 +7,7 @@
  */
 import type { Failure } from '../../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../../mount/host.ts';
-import type { ActualVolume, Presence } from './actual-state.ts';
-
-/**
- * `attachment-lost`: the cluster detached it while it was here. `attachment-replaced`: and attached it anew, while what
- * stands was set up under the old attachment. `node-out-of-service`: all of this node's volumes were
- * given away. `operator`: somebody said so.
- */
-export type QuarantineReason = 'attachment-lost' | 'attachment-replaced' | 'node-out-of-service' | 'operator';
-
-export interface Quarantine {
-  readonly reason: QuarantineReason;
-  /** Milliseconds since the epoch, for display. */
-  readonly sinceWallMs: number;
-  /** What must be free of users before it is left: the devices it was mounted from when it began. */
-  readonly devices: readonly DeviceNumber[];
-  /** Taken down, and nobody was found to use it. */
-  readonly verified: boolean;
-}
+import type { ActualVolume, Presence, QuarantineReason } from './actual-state.ts';
 
 export function enterQuarantine(
   volume: ActualVolume,

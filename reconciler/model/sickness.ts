@@ -5,15 +5,6 @@ import type { PublicationKey } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualVolume, VolumeOutcome } from './actual-state.ts';
 import type { Operation } from './operation.ts';
 
-/**
- * Known in this life only: before the next pod is let in the kernel is asked anyway. `stage`: new pods would be
- * published from it. `place`: a pod that has it sees it, or nobody knows (it does not answer).
- */
-export interface Sickness {
-  readonly failure: Failure;
-  readonly of: 'stage' | 'place';
-}
-
 /** After an operation: what it ran into, or that what it set up or took down is another one now. */
 export function noteSickness(
   volume: ActualVolume,

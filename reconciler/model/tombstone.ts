@@ -12,26 +12,14 @@ import { isSameValue, meansSame, placeFields } from '../../plugins/kinds/spec-fi
 import { driverOf, isDevice, isInline, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
-import { type ActualVolume, isOnTheGround, type VolumeOutcome, type Presence } from './actual-state.ts';
+import {
+  type ActualVolume,
+  isOnTheGround,
+  type Presence,
+  type Tombstone,
+  type VolumeOutcome,
+} from './actual-state.ts';
 import type { Operation } from './operation.ts';
-
-export interface Tombstone {
-  /** What was asked. Of the way down only `detach`: what else comes late is missed where it was mounted. */
-  readonly operation: 'attach' | 'stage' | 'publish' | 'detach';
-  /** Where a publish was asked for. */
-  readonly publication?: PublicationSpec | undefined;
-  /** As its driver was told, where the volume was set up otherwise since. */
-  readonly spec?: VolumeSpec | undefined;
-  /** Milliseconds since the epoch. Undefined: nothing is in doubt but the call that is open. */
-  readonly untilWallMs?: number | undefined;
-  /** The call is being made: written down before it is, for the case that nobody hears how it ends. */
-  readonly open?: true | undefined;
-  /**
-   * A publish is given back while the volume stands as something else, beside that, because its arrival was seen
-   * and more may come, or for the last time because its time is over.
-   */
-  readonly givenBack?: 'arrived' | 'at-last' | undefined;
-}
 
 /** A volume has one for each place that a call is in doubt of; more pods than this do not come and go meanwhile. */
 const TOMBSTONES_MAX = 32;

@@ -19,9 +19,7 @@ import {
   type VolumeId,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
-import type { ActualVolume, Presence, RefusedExpansion } from '../model/actual-state.ts';
-import type { Quarantine } from '../model/quarantine.ts';
-import type { Tombstone } from '../model/tombstone.ts';
+import type { ActualVolume, Presence } from '../model/actual-state.ts';
 import { createRecordDisk, type Written } from './record-disk.ts';
 import { formatFile, type FoundRecord, readRecordFile, slotBytesFor } from './record-file.ts';
 
@@ -49,10 +47,10 @@ export interface VolumeRecord {
     readonly untold?: true | undefined;
   }[];
   readonly sizeBytes: Bytes | undefined;
-  readonly refusedExpansion: RefusedExpansion | undefined;
-  readonly quarantine: Quarantine | undefined;
+  readonly refusedExpansion: ActualVolume['refusedExpansion'];
+  readonly quarantine: ActualVolume['quarantine'];
   /** Absent in records of 0.2. */
-  readonly tombstones?: readonly Tombstone[] | undefined;
+  readonly tombstones?: ActualVolume['tombstones'];
 }
 
 export interface UnreadableRecord {

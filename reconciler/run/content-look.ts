@@ -1,6 +1,7 @@
 /** After a restart: do the files of a volume stand as they are wanted? Then none is written, and no record either. */
 import type { PluginRegistry } from '../../plugins/plugin.ts';
-import type { ActualVolume, learn, VolumeOutcome } from '../model/actual-state.ts';
+import type { ActualVolume, VolumeOutcome } from '../model/actual-state.ts';
+import type { learn } from '../model/belief-change.ts';
 import type { Belief } from '../model/belief.ts';
 import type { DesiredState } from '../model/desired-state.ts';
 import type { Operation } from '../model/operation.ts';

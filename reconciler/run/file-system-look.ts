@@ -7,9 +7,8 @@ import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../model/actual-state.ts';
+import type { ActualVolume, Sickness } from '../model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
-import type { Sickness } from '../model/sickness.ts';
 
 export interface FileSystemLookParts {
   readonly host: Pick<Host, 'probeFileSystem'>;

@@ -4,7 +4,14 @@ import { fail, type Result } from '../../mount/failure.ts';
 import type { Clock } from '../../mount/host.ts';
 import type { Needs } from '../../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import { type ActualVolume, isForgettable, isOnTheGround, onTheGround } from '../model/actual-state.ts';
+import {
+  type ActualVolume,
+  isForgettable,
+  isOnTheGround,
+  onTheGround,
+  type Quarantine,
+  type QuarantineReason,
+} from '../model/actual-state.ts';
 import {
   attachmentUidNow,
   isAttachmentReplaced,
@@ -12,13 +19,7 @@ import {
 } from '../model/attachment-identity.ts';
 import type { DesiredState } from '../model/desired-state.ts';
 import type { Log } from '../../mount/process/log.ts';
-import {
-  enterQuarantine,
-  leaveQuarantine,
-  mayLeave,
-  type Quarantine,
-  type QuarantineReason,
-} from '../model/quarantine.ts';
+import { enterQuarantine, leaveQuarantine, mayLeave } from '../model/quarantine.ts';
 import type { RecordStore } from '../recovery/record.ts';
 
 export interface QuarantineControlParts {

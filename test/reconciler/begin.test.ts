@@ -1,7 +1,8 @@
 /** What is believed, and written down, before an operation has its first effect. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { begin, onTheGround, PRESENT } from '../../reconciler/model/actual-state.ts';
+import { onTheGround, PRESENT } from '../../reconciler/model/actual-state.ts';
+import { begin } from '../../reconciler/model/belief-change.ts';
 import { csi, place } from './world.ts';
 
 const SPEC = csi('a');

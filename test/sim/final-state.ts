@@ -5,8 +5,7 @@
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
-import type { Tombstone } from '../../reconciler/model/tombstone.ts';
+import type { ActualVolume, Tombstone } from '../../reconciler/model/actual-state.ts';
 import { recordIn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';

@@ -1,7 +1,8 @@
 /** Planted bugs about what comes anew or late: attachments, and the effects of calls that were given up. */
 import { ok } from '../../mount/failure.ts';
 import type { FileEntry } from '../../mount/host.ts';
-import { type ActualVolume, begin, learn } from '../../reconciler/model/actual-state.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import { begin, learn } from '../../reconciler/model/belief-change.ts';
 import { isBeside } from '../../reconciler/model/operation.ts';
 import { planVolume } from '../../reconciler/model/plan.ts';
 import { formatRecord, parseRecord } from '../../reconciler/recovery/record.ts';

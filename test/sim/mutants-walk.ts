@@ -1,7 +1,8 @@
 /** Planted bugs of giving a volume to a group. */
 import { createOwnership } from '../../mount/agent-side/fs-group-walk.ts';
 import { ok } from '../../mount/failure.ts';
-import { type ActualVolume, learn, PRESENT } from '../../reconciler/model/actual-state.ts';
+import { type ActualVolume, PRESENT } from '../../reconciler/model/actual-state.ts';
+import { learn } from '../../reconciler/model/belief-change.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
 import { aboutGroups } from './stories.ts';

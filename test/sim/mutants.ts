@@ -1,7 +1,7 @@
 /** Planted bugs: each breaks one promise of the product from outside, and the simulator has to notice. */
 import { ok } from '../../mount/failure.ts';
 import type { MountLookup } from '../../mount/host.ts';
-import { learn } from '../../reconciler/model/actual-state.ts';
+import { learn } from '../../reconciler/model/belief-change.ts';
 import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/model/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import { DISK_MUTANTS } from './mutants-disk.ts';

@@ -21,9 +21,14 @@ import {
   publicationKey,
   type VolumeId,
 } from '../../../plugins/volume.ts';
-import { ABSENT, type ActualVolume, BEGUN, PRESENT } from '../../../reconciler/model/actual-state.ts';
+import {
+  ABSENT,
+  type ActualVolume,
+  BEGUN,
+  PRESENT,
+  type Quarantine,
+} from '../../../reconciler/model/actual-state.ts';
 import type { WantedSize } from '../../../reconciler/model/desired-state.ts';
-import type { Quarantine } from '../../../reconciler/model/quarantine.ts';
 import {
   actual,
   csi,

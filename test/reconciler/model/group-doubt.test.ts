@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PublicationKey } from '../../../plugins/volume.ts';
-import { type ActualVolume, learn } from '../../../reconciler/model/actual-state.ts';
+import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
+import { learn } from '../../../reconciler/model/belief-change.ts';
 import { actual } from '../world.ts';
 
 /** Pods by their group; the one that goes is the last. */

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Needs } from '../../../plugins/plugin.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
-import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
+import type { ActualVolume, QuarantineReason } from '../../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../../reconciler/model/desired-state.ts';
 import { type Gate, planVolume } from '../../../reconciler/model/plan.ts';
-import type { QuarantineReason } from '../../../reconciler/model/quarantine.ts';
 import { actual, bytes, csi, place, wanted, wantedAs, wantedOfSize } from '../world.ts';
 
 const STAGED: Needs = { attach: false, stage: true, expand: false };

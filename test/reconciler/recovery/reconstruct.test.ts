@@ -14,13 +14,8 @@ import {
 import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
-import {
-  type ActualState,
-  begin,
-  learn,
-  PRESENT,
-  RESTARTED,
-} from '../../../reconciler/model/actual-state.ts';
+import { type ActualState, PRESENT, RESTARTED } from '../../../reconciler/model/actual-state.ts';
+import { begin, learn } from '../../../reconciler/model/belief-change.ts';
 import { findUnrecorded, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
 import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
 import { reconstructedPublication } from '../../../reconciler/recovery/reconstructed.ts';

@@ -1,0 +1,250 @@
+/** The one door through which belief changes: as an operation begins, and as it ends. Pure. */
+import { assert, type Failure, type FailureCode } from '../../mount/failure.ts';
+import type { MountIdentity } from '../../mount/host.ts';
+import { isInline } from '../../plugins/kinds/volume-questions.ts';
+import { isMoreThan, type PublicationKey, type PublicationSpec } from '../../plugins/volume.ts';
+import {
+  ABSENT,
+  type ActualPublication,
+  type ActualVolume,
+  BEGUN,
+  type Presence,
+  PRESENT,
+  RESTARTED,
+  type VolumeOutcome,
+  wasAbsent,
+} from './actual-state.ts';
+import { doubtGroups } from './group-doubt.ts';
+import { climbs, isBeside, type Operation, publicationOf } from './operation.ts';
+import { noteDevices } from './quarantine.ts';
+import { placeToClimbBy } from './staged-spec.ts';
+import { withGivenBack } from './tombstone.ts';
+
+function presenceOf(volume: ActualVolume, operation: Operation): Presence {
+  const key = publicationOf(operation);
+  if (key !== undefined) return volume.publications.get(key)?.presence ?? ABSENT;
+  return operation.kind === 'stage' || operation.kind === 'unstage' ? volume.staged : volume.attached;
+}
+
+/**
+ * The volume as it must be believed from the moment an operation may have an effect: a rung about to be climbed is
+ * `unsure` before the first effect, and so it is in the record (D-7).
+ */
+export function begin(
+  known: ActualVolume,
+  operation: Operation,
+  publication: PublicationSpec | undefined,
+): ActualVolume {
+  // From now on its driver has been told, and of what the spec says.
+  const isAsked = climbs(operation.kind) && known.reconstructed === true;
+  const volume = isAsked ? { ...known, reconstructed: undefined } : known;
+  switch (operation.kind) {
+    case 'expand':
+    case 'clean':
+      return volume;
+    case 'attach':
+      return volume.attached.kind === 'absent' ? { ...volume, attached: BEGUN } : volume;
+    case 'stage':
+      return volume.staged.kind === 'absent' ? { ...volume, staged: BEGUN } : volume;
+    case 'publish': {
+      assert(publication !== undefined, 'a publish operation names its publication');
+      const there = volume.publications.get(operation.publication);
+      const entry: ActualPublication =
+        there === undefined
+          ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined, untold: true }
+          : { ...there, spec: placeToClimbBy(volume.spec, there, publication) };
+      return withPublication(volume, entry);
+    }
+    case 'unstage':
+      return volume.staged.kind === 'present' ? { ...volume, staged: BEGUN } : volume;
+    case 'detach':
+      return volume.attached.kind === 'present' ? { ...volume, attached: BEGUN } : volume;
+    case 'unpublish': {
+      if (isBeside(operation)) return volume;
+      const there = volume.publications.get(operation.publication);
+      if (there?.presence.kind !== 'present') return volume;
+      return withPublication(volume, { ...there, presence: BEGUN });
+    }
+  }
+}
+
+/**
+ * The only way belief changes after an operation. `before` is the volume as it was when the operation began.
+ * A failure with effect `none` puts the rung back to what it was; one with effect `unknown` makes it unsure. A failure
+ * that says that the rung below is not what we believed makes that one unsure: it is done again first.
+ */
+export function learn(
+  believed: ActualVolume,
+  before: ActualVolume,
+  operation: Operation,
+  outcome: VolumeOutcome,
+): ActualVolume {
+  const now =
+    outcome.kind === 'failed'
+      ? doubtBelow(reconstructedAgain(believed, before, outcome.failure), operation, outcome.failure)
+      : believed;
+  const reached =
+    outcome.kind === 'failed'
+      ? afterFailure(before, believed, operation, outcome.failure)
+      : afterSuccess(operation);
+  const learnt = outcome.kind === 'done' ? outcome.learnt : {};
+  switch (operation.kind) {
+    case 'expand':
+      return learnExpansion(now, outcome);
+    case 'clean':
+      return outcome.kind === 'done' && now.quarantine !== undefined
+        ? { ...now, quarantine: { ...now.quarantine, verified: true } }
+        : now;
+    case 'attach':
+      return {
+        ...now,
+        attached: reached,
+        publishContext: learnt.publishContext ?? now.publishContext,
+        attachedNode: learnt.attachedNode ?? now.attachedNode,
+      };
+    case 'detach':
+      return {
+        ...now,
+        attached: reached,
+        publishContext: reached.kind === 'absent' ? undefined : now.publishContext,
+        attachedNode: reached.kind === 'absent' ? undefined : now.attachedNode,
+      };
+    case 'stage':
+      return noteDevices({
+        ...now,
+        staged: reached,
+        stagedMount: outcome.kind === 'done' ? knownMount(now.stagedMount, learnt.mount) : now.stagedMount,
+        sizeBytes: now.sizeBytes ?? learnt.sizeBytes,
+      });
+    case 'unstage':
+      return sizeForgotten({
+        ...now,
+        staged: reached,
+        stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
+      });
+    case 'publish':
+      return sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
+    case 'unpublish': {
+      if (isBeside(operation))
+        return outcome.kind === 'done' ? withGivenBack(believed, before, operation.publication) : believed;
+      const left = sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
+      const gone = reached.kind === 'absent' ? before.publications.get(operation.publication) : undefined;
+      return doubtGroups(left, gone);
+    }
+  }
+}
+
+function learnExpansion(now: ActualVolume, outcome: VolumeOutcome): ActualVolume {
+  if (outcome.kind === 'done') {
+    const { sizeBytes = now.sizeBytes } = outcome.learnt;
+    const grew =
+      sizeBytes !== undefined && (now.sizeBytes === undefined || isMoreThan(sizeBytes, now.sizeBytes));
+    return { ...now, sizeBytes: grew ? sizeBytes : now.sizeBytes, refusedExpansion: undefined };
+  }
+  const { code, message } = outcome.failure;
+  const { toBytes } = outcome;
+  if (toBytes === undefined || (code !== 'expand-in-use' && code !== 'expand-infeasible')) return now;
+  const because = code === 'expand-in-use' ? 'in-use' : 'infeasible';
+  return { ...now, refusedExpansion: { toBytes, because, message } };
+}
+
+/** A size is only known of what stands or may yet come, and "in use" ends with the last place. */
+function sizeForgotten(volume: ActualVolume): ActualVolume {
+  if (volume.publications.size > 0) return volume;
+  const { refusedExpansion: refused, staged, tombstones } = volume;
+  const refusedExpansion = refused?.because === 'in-use' ? undefined : refused;
+  const isGone = staged.kind === 'absent' && tombstones === undefined;
+  return { ...volume, refusedExpansion, sizeBytes: isGone ? undefined : volume.sizeBytes };
+}
+
+/** Found on disk and only ever refused: its driver was told nothing that it would hold us to. */
+function reconstructedAgain(now: ActualVolume, before: ActualVolume, failure: Failure): ActualVolume {
+  if (before.reconstructed !== true || failure.effect !== 'none') return now;
+  const rungs = [now.attached, now.staged, ...[...now.publications.values()].map(({ presence }) => presence)];
+  const isTold = rungs.some((one) => !wasAbsent(one) && !isRestarted(one));
+  return isTold ? now : { ...now, reconstructed: true };
+}
+
+/** What the kernel (first two) or the driver (CSI: FAILED_PRECONDITION) holds against the rung below. */
+const SHAKES_BELOW: ReadonlySet<FailureCode> = new Set([
+  'staged-not-mounted',
+  'device-changed',
+  'driver-precondition',
+]);
+
+function doubtBelow(volume: ActualVolume, operation: Operation, failure: Failure): ActualVolume {
+  if (!SHAKES_BELOW.has(failure.code)) return volume;
+  const doubted: Presence = { kind: 'unsure', because: failure };
+  if (operation.kind === 'publish' && volume.staged.kind === 'present') return { ...volume, staged: doubted };
+  // What the driver says of a stage may be about the attachment; what the kernel says is about the stage itself.
+  const isShaken = operation.kind === 'stage' && failure.code === 'driver-precondition';
+  if (isShaken && volume.attached.kind === 'present') return { ...volume, attached: doubted };
+  return volume;
+}
+
+function learnPublication(
+  now: ActualVolume,
+  key: PublicationKey,
+  reached: Presence,
+  outcome: VolumeOutcome,
+): ActualVolume {
+  const known = now.publications.get(key);
+  if (known === undefined) return now;
+  if (reached.kind === 'absent') {
+    const publications = new Map(now.publications);
+    publications.delete(key);
+    return { ...now, publications };
+  }
+  if (outcome.kind === 'done') {
+    const { generation, mount, sizeBytes } = outcome.learnt;
+    const { untold: _, ...place } = known;
+    const published = withPublication(now, {
+      ...place,
+      presence: reached,
+      generation,
+      mount: knownMount(known.mount, mount),
+    });
+    return noteDevices({ ...published, sizeBytes: now.sizeBytes ?? sizeBytes });
+  }
+  const isEnded = isInline(now.spec) && outcome.failure.ended === true;
+  return withPublication(now, { ...known, presence: reached, ...(isEnded ? { ended: true } : {}) });
+}
+
+/** All that is known of the mount that was known, if what was found is the same one. */
+function knownMount(
+  known: MountIdentity | undefined,
+  found: MountIdentity | undefined,
+): MountIdentity | undefined {
+  const isSame =
+    known?.mountId === found?.mountId &&
+    known?.device === found?.device &&
+    known?.blockDevice === found?.blockDevice;
+  return isSame && known !== undefined ? { ...known, ...found } : found;
+}
+
+function afterSuccess(operation: Operation): Presence {
+  return operation.kind === 'attach' || operation.kind === 'stage' || operation.kind === 'publish'
+    ? PRESENT
+    : ABSENT;
+}
+
+function afterFailure(
+  before: ActualVolume,
+  now: ActualVolume,
+  operation: Operation,
+  failure: Failure,
+): Presence {
+  if (failure.effect !== 'none') return { kind: 'unsure', because: failure };
+  const was = presenceOf(before, operation);
+  // Found on disk while the operation ran: it was there before, and only we did not know.
+  return was.kind === 'absent' && isRestarted(presenceOf(now, operation)) ? RESTARTED : was;
+}
+
+/** `unsure` since a restart: found, and neither proven nor begun by us. */
+function isRestarted(presence: Presence): boolean {
+  return presence.kind === 'unsure' && presence.because === 'restart';
+}
+
+function withPublication(volume: ActualVolume, entry: ActualPublication): ActualVolume {
+  return { ...volume, publications: new Map(volume.publications).set(entry.spec.key, entry) };
+}
