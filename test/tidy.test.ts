@@ -201,7 +201,6 @@ const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/node/agent.ts': 305,
   'agent/source/manifests/manifest-source.ts': 317,
   'agent/status/status.ts': 360,
-  'reconciler/reconciler.ts': 386,
   'reconciler/recovery/record.ts': 305,
 };
 
@@ -233,7 +232,7 @@ const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'plugins/loopfile/node-service.ts': 83,
   'plugins/loopfile/pool.ts': 118,
   'plugins/loopfile/staging.ts': 110,
-  'reconciler/reconciler.ts': 269,
+  'reconciler/reconciler.ts': 107,
   'reconciler/recovery/reconstruct-gate.ts': 73,
   'reconciler/recovery/record-disk.ts': 119,
   'reconciler/recovery/record.ts': 77,
