@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build, type Metafile } from 'esbuild';
+import { build, type BuildOptions, type Metafile } from 'esbuild';
 import { PROGRAM_FIRST_LINE } from './mount/process/node-start.ts';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
@@ -20,6 +20,12 @@ const PROGRAMS = [
   { entry: 'agent/main.ts', file: 'mooring.mjs' },
   { entry: 'plugins/loopfile/main.ts', file: 'mooring-loopfile.mjs' },
 ] as const;
+/** They travel in the text of the agent, which starts them. */
+const BROKERS = {
+  path: 'agent/process/path-broker-main.ts',
+  tool: 'agent/process/tool-broker-main.ts',
+  parser: 'agent/process/parser-broker-main.ts',
+} as const;
 const EXECUTABLE_MODE = 0o755;
 
 /**
@@ -27,7 +33,6 @@ const EXECUTABLE_MODE = 0o755;
  * packages call `require` for Node's own modules.
  */
 const BANNER = [
-  PROGRAM_FIRST_LINE,
   "import { createRequire as createRequireForBundle } from 'node:module';",
   'const require = createRequireForBundle(import.meta.url);',
 ].join('\n');
@@ -56,25 +61,40 @@ function commit(): string {
   }
 }
 
-async function buildProgram(entry: string, file: string, commitHash: string): Promise<Metafile> {
+const COMMON = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  minify: true,
+  legalComments: 'none',
+  metafile: true,
+  logLevel: 'warning',
+} as const satisfies BuildOptions;
+
+async function buildBroker(entry: string): Promise<{ readonly text: string; readonly metafile: Metafile }> {
+  const banner = { js: BANNER };
+  const built = await build({ ...COMMON, entryPoints: [entry], write: false, banner });
+  return { text: built.outputFiles.map(({ text }) => text).join(''), metafile: built.metafile };
+}
+
+async function buildProgram(
+  { entry, file }: (typeof PROGRAMS)[number],
+  commitHash: string,
+  brokerPrograms: Readonly<Record<string, string>>,
+): Promise<Metafile> {
   const outfile = join(DIST, file);
   const { metafile } = await build({
-    absWorkingDir: ROOT,
+    ...COMMON,
     entryPoints: [entry],
     outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    minify: true,
-    legalComments: 'none',
-    banner: { js: BANNER },
+    banner: { js: `${PROGRAM_FIRST_LINE}\n${BANNER}` },
     define: {
       MOORING_VERSION: JSON.stringify(versionOfPackage()),
       MOORING_COMMIT: JSON.stringify(commitHash),
+      MOORING_BROKER_PROGRAMS: JSON.stringify(brokerPrograms),
     },
-    metafile: true,
-    logLevel: 'warning',
   });
   chmodSync(outfile, EXECUTABLE_MODE);
   return metafile;
@@ -108,9 +128,16 @@ function licensesOf(metafiles: readonly Metafile[]): string {
 mkdirSync(DIST, { recursive: true });
 const commitHash = commit();
 const metafiles: Metafile[] = [];
-for (const { entry, file } of PROGRAMS) {
+const brokerPrograms: Record<string, string> = {};
+for (const [kind, entry] of Object.entries(BROKERS)) {
+  const { text, metafile } = await buildBroker(entry);
+  brokerPrograms[kind] = text;
+  metafiles.push(metafile);
+}
+for (const program of PROGRAMS) {
+  const { entry, file } = program;
   if (!existsSync(join(ROOT, entry))) continue;
-  metafiles.push(await buildProgram(entry, file, commitHash));
+  metafiles.push(await buildProgram(program, commitHash, brokerPrograms));
   const kilobytes = Math.round(statSync(join(DIST, file)).size / 1_000);
   process.stdout.write(`dist/${file}  ${kilobytes} kB  ${versionOfPackage()} ${commitHash}\n`);
 }

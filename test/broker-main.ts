@@ -3,4 +3,7 @@ import { runBroker } from '../mount/broker/broker.ts';
 import { TRANSITIONS } from '../plugins/kinds/transitions.ts';
 import { CONTRACT_TRANSITIONS } from './contract/transitions.ts';
 
-await runBroker({ loadTransitions: async () => [...TRANSITIONS, ...CONTRACT_TRANSITIONS] });
+await runBroker({
+  loadTransitions: async () => [...TRANSITIONS, ...CONTRACT_TRANSITIONS],
+  loadTool: async () => (await import('../mount/tool.ts')).runTool,
+});

@@ -17,6 +17,7 @@ import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts
 import { EXIT_CODES } from '../config/exit-code.ts';
 import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
 import type { ManifestParser } from '../source/manifests/manifest-parser.ts';
+import { BROKER_PROGRAMS } from './broker-programs.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from '../status/metrics.ts';
 import { createMetricsServer, type MetricsServer } from '../../mount/process/metrics-server.ts';
@@ -122,11 +123,12 @@ async function createHost(
     remote: remote.call,
     watch: watcher.watch,
     brokerCommand,
+    brokerPrograms: BROKER_PROGRAMS,
     helpersDescriptor,
     deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
   });
   // It touches nothing of the machine, so the next agent need not wait for it: no helpers lock.
-  const parserBroker = createParserBroker({ command: brokerCommand });
+  const parserBroker = createParserBroker({ command: brokerCommand, programs: BROKER_PROGRAMS });
   const closeHost = async (): Promise<void> => {
     remote.close();
     await Promise.all([watcher.close(), parserBroker.close(), host.close()]);

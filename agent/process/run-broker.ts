@@ -1,10 +1,11 @@
-/** The broker as this program has it: with what the floors above the brokers' own know. */
+/** Any broker as this program has it, where it was not built with a program of its own for each. */
 import { runBroker } from '../../mount/broker/broker.ts';
 
 /** As `runBroker`. */
 export async function runOwnBroker(): Promise<void> {
   await runBroker({
     loadTransitions: async () => (await import('../../plugins/kinds/transitions.ts')).TRANSITIONS,
+    loadTool: async () => (await import('../../mount/tool.ts')).runTool,
     loadParse: async () => (await import('../source/manifests/manifest-child.ts')).parseManifestParts,
   });
 }

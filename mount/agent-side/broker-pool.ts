@@ -36,6 +36,8 @@ export interface BrokerPool {
 const ABANDONED_MAX = 64;
 /** A call waits this long for a busy broker before another is started (a start costs some 50 ms). */
 const PATIENCE_MS = 50;
+/** A call that runs longer seems to hang. On a busy machine each further broker makes all calls slower. */
+const STUCK_MS = 500;
 /** Brokers in a row that die before they listen, until waiting calls are told so. */
 const FAILED_STARTS_MAX = 3;
 const CLOSE_MS = 1_000;
@@ -84,8 +86,8 @@ class PathBrokers implements BrokerPool {
     const call = { kind, args } as PathCall;
     if (this.#closing !== undefined) return Promise.resolve(failUnbegun(call, 'broker-lost'));
     if (company?.signal.aborted) return Promise.resolve(failUnbegun(call, 'no-longer-wanted'));
-    const { removeTreeDeadlineMs, waitsForEver } = this.#options;
-    const deadlineMs = this.#options.deadlinesMs?.[kind] ?? this.#options.deadlineMs;
+    const { removeTreeDeadlineMs, waitsForEver, deadlinesMs } = this.#options;
+    const deadlineMs = deadlinesMs?.[kind] ?? this.#options.deadlineMs;
     return new Promise((resolve) => {
       this.#lastId += 1;
       const onAbort = (): void => this.#abort(pending);
@@ -169,15 +171,14 @@ class PathBrokers implements BrokerPool {
     clearTimeout(this.#growth);
     this.#growth = undefined;
     if (this.#queue.length === 0 || this.#closing !== undefined || this.#count('starting') > 0) return;
-    const brokersMax = this.#options.pathBrokersMax;
-    if (this.#working() >= brokersMax || this.#count('overdue') >= ABANDONED_MAX) return;
+    if (this.#working() >= this.#options.pathBrokersMax || this.#count('overdue') >= ABANDONED_MAX) return;
     if (this.#working() < this.#options.crowdBrokersMax || this.#allStuck()) this.#start();
     else this.#growth = setTimeout(() => this.#grow(), PATIENCE_MS);
   }
 
-  /** No call that runs has begun within the time one may take. */
+  /** Every call that runs seems to hang. */
   #allStuck(): boolean {
-    const sinceMs = performance.now() - PATIENCE_MS;
+    const sinceMs = performance.now() - STUCK_MS;
     return [...this.#members].every(({ phase, begunMs }) => phase !== 'busy' || begunMs <= sinceMs);
   }
 

@@ -1,7 +1,7 @@
 /** The agent's handle on one broker child. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import type { BrokerKind, FromBroker, ToBroker } from '../broker/broker-protocol.ts';
+import type { BrokerKind, BrokerPrograms, FromBroker, ToBroker } from '../broker/broker-protocol.ts';
 import { assert, type Result } from '../failure.ts';
 import { DEAF_NODE_FLAGS } from '../process/node-start.ts';
 
@@ -11,6 +11,11 @@ export interface BrokerStart {
    * that keep it small and deaf are put behind it.
    */
   readonly command: readonly string[];
+  /**
+   * What runs in place of all of the command but node itself. Such a program has nothing that its kind does not need,
+   * and stays the agent's own when the file that the agent was started from is replaced by a newer version.
+   */
+  readonly programs?: BrokerPrograms | undefined;
   /** The helpers lock of instance-lock.ts: held until the last broker and the last tool have ended. */
   readonly helpersDescriptor?: number | undefined;
   /** How large its JavaScript heap may be; it dies of SIGABRT when it needs more. */
@@ -46,6 +51,7 @@ export interface BrokerProcess {
 const BROKER_ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' } as const;
 /** A broker handles one small message at a time: a small young generation costs nothing and saves memory. */
 const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1'] as const;
+const FROM_STANDARD_INPUT = ['--input-type=module', '-'] as const;
 const HEAP_MB_MAX = 128;
 
 /** Starts a child; failing to start is an end like any other. */
@@ -53,12 +59,14 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   const [node, ...rest] = start.command;
   assert(node !== undefined, 'a broker command has at least one word');
   const heap = `--max-old-space-size=${start.heapMbMax ?? HEAP_MB_MAX}`;
-  const child = spawn(node, [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...rest, kind], {
+  const program = start.programs?.[kind];
+  const source = program === undefined ? rest : FROM_STANDARD_INPUT;
+  const child = spawn(node, [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...source, kind], {
     cwd: '/',
     // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
     env: BROKER_ENVIRONMENT,
     stdio: [
-      'ignore',
+      program === undefined ? 'ignore' : 'pipe',
       'ignore',
       // A parser that runs out of memory says what it was doing: with a secret, it may be.
       kind === 'parser' ? 'ignore' : 'inherit',
@@ -68,6 +76,9 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
     ],
     serialization: 'advanced',
   });
+  // One that ends before it has read itself is told by its end.
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(program);
   const lifeline = child.stdio[4] as Socket | null;
   child.on('message', (message) => {
     const said = message as FromBroker;

@@ -1,11 +1,13 @@
 /** The brokers of the real host: one for tools, and pools of path brokers that do not wait for each other. */
 import { type BrokerPool, createBrokerPool } from './broker-pool.ts';
 import type { HostDeadlines } from './host-deadlines.ts';
+import type { BrokerPrograms } from '../broker/broker-protocol.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
 
 export interface HostBrokersParts {
   /** How a broker is started, without its kind: `[process.execPath, bundle, 'broker']`. */
   readonly brokerCommand: readonly string[];
+  readonly brokerPrograms?: BrokerPrograms | undefined;
   readonly pathBrokersMax?: number;
   /** The lock of waitForHelpers, which every broker and tool then holds. */
   readonly helpersDescriptor?: number;
@@ -30,7 +32,8 @@ const WALK_BROKERS_MAX = 4;
 const PROBE_BROKERS_MAX = 16;
 
 export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadlines): HostBrokers {
-  const start = { command: parts.brokerCommand, helpersDescriptor: parts.helpersDescriptor };
+  const { brokerCommand: command, brokerPrograms: programs, helpersDescriptor } = parts;
+  const start = { command, programs, helpersDescriptor };
   const patient = { ...start, waitsForEver: true, idleBrokersMin: 0 };
   const tools = createToolBroker(start);
   const paths = createBrokerPool({

@@ -9,7 +9,7 @@ import { createOwnership } from './fs-group-walk.ts';
 import { DEADLINES_MS, type HostDeadlines } from './host-deadlines.ts';
 import { type Ask, createMountEffects } from './mount-effects.ts';
 import type { ToolBroker } from './tool-broker.ts';
-import type { PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
+import type { BrokerPrograms, PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
 import type { LoopDeviceParts } from '../broker/device/loop-device.ts';
 import { readMountTable } from '../broker/path/mount-lookup.ts';
 import { ok, type Result } from '../failure.ts';
@@ -23,6 +23,7 @@ export interface LinuxHostParts {
   readonly watch: Host['watch'];
   /** How a broker is started, without its kind: `[process.execPath, bundle, 'broker']`. */
   readonly brokerCommand: readonly string[];
+  readonly brokerPrograms?: BrokerPrograms | undefined;
   readonly deadlinesMs?: Partial<HostDeadlines>;
   readonly pathBrokersMax?: number;
   /** How long ago a file was last written, at least, before its times tell a later write from this one. */

@@ -24,6 +24,9 @@ import type { AnyTransition } from '../transition.ts';
  */
 export type BrokerKind = 'path' | 'tool' | 'parser';
 
+/** The text of an ES module for each kind of broker, which node reads from its standard input. */
+export type BrokerPrograms = Readonly<Record<BrokerKind, string>>;
+
 /** The path calls: their arguments and what they answer. The sentences about them are those of `Host`. */
 export interface PathCalls {
   inspect: { args: { path: AbsolutePath }; result: Result<PathFacts> };

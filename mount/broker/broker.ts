@@ -12,14 +12,17 @@ import {
 import { assert } from '../failure.ts';
 import { performPathCall } from './dispatch.ts';
 import { sealProcess } from './process-seal.ts';
+import type { runTool } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';
 
 const SIGN_MS = 250;
 
-/** What brokers do that is known on the floors above: each is loaded by the kind of broker that needs it. */
+/** What a broker has beside what all have: each is loaded by the kind of broker that needs it, and has to be there. */
 export interface BrokerParts {
   /** The transitions that a path broker can run. */
-  readonly loadTransitions: () => Promise<readonly AnyTransition[]>;
+  readonly loadTransitions?: () => Promise<readonly AnyTransition[]>;
+  /** What a tool broker runs tools with: there are several path brokers, and execa costs 14 MB. */
+  readonly loadTool?: () => Promise<typeof runTool>;
   /** What a parser broker parses with. */
   readonly loadParse?: () => Promise<Parse>;
 }
@@ -28,7 +31,7 @@ export interface BrokerParts {
  * Serves until the agent closes the channel or dies; then ends, a tool broker once its tools have ended.
  * The kind is the last argument of the command line; the parent must have opened an IPC channel.
  */
-export async function runBroker({ loadTransitions, loadParse }: BrokerParts): Promise<void> {
+export async function runBroker({ loadTransitions, loadTool, loadParse }: BrokerParts): Promise<void> {
   sealProcess();
   const kind = parseKind(process.argv.at(-1));
   assert(process.send !== undefined, 'a broker is started with an IPC channel');
@@ -40,8 +43,8 @@ export async function runBroker({ loadTransitions, loadParse }: BrokerParts): Pr
   process.umask(0);
   // The terminal of a hand-started agent signals its whole process group; what runs must end by itself.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
-  if (kind === 'path') servePaths(await loadTransitions());
-  else if (kind === 'tool') await serveTools();
+  if (kind === 'path') servePaths(await loadTransitions?.());
+  else if (kind === 'tool') serveTools(await loadTool?.());
   else serveParser(await loadParse?.());
   say({ kind: 'ready' });
 }
@@ -54,7 +57,8 @@ function parseKind(text: string | undefined): BrokerKind {
   return text;
 }
 
-function servePaths(known: readonly AnyTransition[]): void {
+function servePaths(known: readonly AnyTransition[] | undefined): void {
+  assert(known !== undefined, 'this program knows the transitions');
   const transitions = new Map(known.map((one) => [one.name, one]));
   process.on('disconnect', () => process.exit(0));
   process.on('message', (message: ToBroker) => {
@@ -74,9 +78,8 @@ function signsOf(id: number): (seen: number) => void {
   };
 }
 
-async function serveTools(): Promise<void> {
-  // Only here: execa costs 14 MB, and there are several path brokers.
-  const { runTool } = await import('../tool.ts');
+function serveTools(run: typeof runTool | undefined): void {
+  assert(run !== undefined, 'this program can run tools');
   const inherited = [BROKER_DESCRIPTOR.lifeline, BROKER_DESCRIPTOR.helpersLock];
   let running = 0;
   process.on('disconnect', () => {
@@ -85,7 +88,7 @@ async function serveTools(): Promise<void> {
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'tool', 'a tool broker gets tool calls');
     running += 1;
-    void runTool({ ...message.request, inheritedDescriptors: inherited }).then((result) => {
+    void run({ ...message.request, inheritedDescriptors: inherited }).then((result) => {
       running -= 1;
       say({ kind: 'settled', id: message.id, result });
       if (running === 0 && !process.connected) process.exit(0);

@@ -1,0 +1,5 @@
+/** The parser broker as a program of its own. */
+import { runBroker } from '../../mount/broker/broker.ts';
+import { parseManifestParts } from '../source/manifests/manifest-child.ts';
+
+await runBroker({ loadParse: async () => parseManifestParts });
