@@ -3,6 +3,8 @@ import { printable } from './text/printable.ts';
 import { done, type Failure, fail, ok, type Result } from './failure.ts';
 import { type AbsolutePath, type Host, isBelow, type MountIdentity } from './host.ts';
 import type { MountEntry } from './mount-table.ts';
+import { paths } from './path-steps.ts';
+import { type Program, type Transition, transition, type TransitionArgs } from './transition.ts';
 
 export interface TmpfsRequest {
   readonly target: AbsolutePath;
@@ -11,20 +13,28 @@ export interface TmpfsRequest {
 }
 
 /**
- * Guarantees: idempotent; only below the root it was made for (`path-unsafe`); settles when the effect has ended;
- * effect `none` means that what was mounted before is mounted now.
+ * Guarantees: only below the root it was made for (`path-unsafe`); settles when the effect has ended; unmounting is
+ * idempotent, and its effect `none` means that what was mounted before is mounted now.
  */
 export interface Mounter {
   /**
-   * A tmpfs of ours at an existing directory, mounted or found mounted. Something else there is `mount-foreign`, more
-   * than one layer `mount-stacked`; neither is touched. A tmpfs found is not compared with `options`.
+   * mount(8) of a tmpfs of ours on an existing directory. It answers the word of the tool: the caller looks before and
+   * after, by `findOwnTmpfs`.
    */
-  mountTmpfs(request: TmpfsRequest): Promise<Result<MountIdentity>>;
+  mountTmpfs(request: TmpfsRequest): Promise<Result<void>>;
   /**
    * Until nothing is mounted at the target, at most 16 layers. `mount-busy` says where it is held (`heldAt`), not by
    * whom. Never lazy, never forced. Nothing mounted, or nothing there, is success.
    */
   unmount(target: AbsolutePath): Promise<Result<void>>;
+  /**
+   * As `unmount`, with a transition that answers what is mounted at its path, and when that is nothing does what is to
+   * be done then: it is performed before the first unmount and after each.
+   */
+  unmountThen<Args extends TransitionArgs>(
+    end: Transition<Args, number | undefined>,
+    args: Args,
+  ): Promise<Result<void>>;
   /** As `unmount`, if what is mounted is one tmpfs of ours; otherwise `mount-foreign` or `mount-stacked`, untouched. */
   unmountOwn(target: AbsolutePath): Promise<Result<void>>;
 }
@@ -37,40 +47,55 @@ const LAYERS_MAX = 16;
 
 export function createMounter(host: Host, root: AbsolutePath): Mounter {
   return {
-    mountTmpfs: async (request) => {
-      if (!isBelow(request.target, root)) return refuseOutside(request.target, root);
-      const before = await host.lookUpMount(request.target);
-      if (!before.ok) return before;
-      return before.value.mounted ? verifyOurs(host, request.target) : mountTmpfs(host, request);
-    },
+    mountTmpfs: async ({ target, options }) =>
+      isBelow(target, root)
+        ? host.mount({ fsType: 'tmpfs', source: TMPFS_LABEL, target, options })
+        : refuseOutside(target, root),
     unmount: async (target) =>
-      isBelow(target, root) ? unmountAll(host, target) : refuseOutside(target, root),
+      isBelow(target, root) ? unmountAll(host, findMount, { path: target }) : refuseOutside(target, root),
+    unmountThen: async (end, args) =>
+      isBelow(args.path, root) ? unmountAll(host, end, args) : refuseOutside(args.path, root),
     unmountOwn: async (target) => {
       if (!isBelow(target, root)) return refuseOutside(target, root);
-      const ours = await verifyOurs(host, target);
-      return ours.ok ? unmountAll(host, target) : ours;
+      const ours = await host.perform(proveOwnTmpfs, { path: target });
+      return ours.ok ? unmountAll(host, findMount, { path: target }) : ours;
     },
   };
 }
 
-async function mountTmpfs(host: Host, { target, options }: TmpfsRequest): Promise<Result<MountIdentity>> {
-  const mounted = await host.mount({ fsType: 'tmpfs', source: TMPFS_LABEL, target, options });
-  const after = await host.lookUpMount(target);
-  if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
-  if (!after.value.mounted) {
-    const nothing = {
-      code: 'mount-failed',
-      message: `mount said done, but nothing is mounted at ${target}`,
-    } as const;
-    return fail({ ...(mounted.ok ? nothing : mounted.failure), effect: 'none' });
-  }
-  // It failed, or was killed, and something is there: ours only if the table says so.
-  return mounted.ok ? ok(identityOf(after.value)) : verifyOurs(host, target);
+export const findMount = transition<TransitionArgs, number | undefined>(
+  'find-mount',
+  ({ path }) => paths.mountIdOf(path),
+  { changesTheWorld: false },
+);
+
+export const proveOwnTmpfs = transition<TransitionArgs, MountIdentity>(
+  'prove-own-tmpfs',
+  ({ path }) => verifyOurs(path),
+  { changesTheWorld: false },
+);
+
+/** What came of `mountTmpfs`, as far as it has been called. */
+export type MountAttempt = 'not-yet' | 'done' | 'failed';
+
+/**
+ * The tmpfs of ours at the target; undefined when nothing is mounted. Something else there is `mount-foreign`, several
+ * layers are `mount-stacked`; a tmpfs found is not compared with any options. What was there before the attempt, or
+ * came of one that failed or was killed, is ours only if the table says so.
+ */
+export function* findOwnTmpfs(
+  target: AbsolutePath,
+  attempt: MountAttempt,
+): Program<Result<MountIdentity | undefined>> {
+  const found = yield* paths.lookUpMount(target);
+  if (!found.ok) return attempt === 'not-yet' ? found : fail({ ...found.failure, effect: 'unknown' });
+  if (!found.value.mounted) return ok(undefined);
+  return attempt === 'done' ? ok(identityOf(found.value)) : yield* verifyOurs(target);
 }
 
 /** The table knows what a lookup does not: how many layers, and of what. */
-async function verifyOurs(host: Host, target: AbsolutePath): Promise<Result<MountIdentity>> {
-  const table = await host.readMountTable(target);
+function* verifyOurs(target: AbsolutePath): Program<Result<MountIdentity>> {
+  const table = yield* paths.readMountTable(target);
   if (!table.ok) return table;
   const stack = table.value.at(target);
   const [only] = stack;
@@ -100,14 +125,19 @@ export function isOwnTmpfs({ fsType, root, source }: MountEntry): boolean {
   return fsType === 'tmpfs' && root === '/' && (source === TMPFS_LABEL || source === KUBELET_TMPFS_LABEL);
 }
 
-async function unmountAll(host: Host, target: AbsolutePath): Promise<Result<void>> {
-  const before = await host.mountIdOf(target);
+async function unmountAll<Args extends TransitionArgs>(
+  host: Host,
+  end: Transition<Args, number | undefined>,
+  args: Args,
+): Promise<Result<void>> {
+  const target = args.path;
+  const before = await host.perform(end, args);
   if (!before.ok) return before;
   let mountId = before.value;
   for (let layers = 0; layers < LAYERS_MAX; layers += 1) {
     if (mountId === undefined) return done;
     const unmounted = await host.unmount(target);
-    const after = await host.mountIdOf(target);
+    const after = await host.perform(end, args);
     if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
     if (after.value === mountId) {
       const failure = explain(target, unmounted);

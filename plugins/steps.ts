@@ -1,5 +1,6 @@
 /** Several effects that are one step to the caller. */
 import { done, fail, type Result } from '../mount/failure.ts';
+import type { Program } from '../mount/transition.ts';
 
 export type Step = () => Promise<Result<void>>;
 
@@ -11,6 +12,15 @@ export type Step = () => Promise<Result<void>>;
 export async function inOrder(...steps: readonly Step[]): Promise<Result<void>> {
   for (const [index, step] of steps.entries()) {
     const result = await step();
+    if (!result.ok) return index === 0 ? result : doubtful(result);
+  }
+  return done;
+}
+
+/** As `inOrder`, within a transition. */
+export function* oneByOne(...programs: readonly (() => Program<Result<void>>)[]): Program<Result<void>> {
+  for (const [index, program] of programs.entries()) {
+    const result = yield* program();
     if (!result.ok) return index === 0 ? result : doubtful(result);
   }
   return done;

@@ -1,4 +1,5 @@
 /** All transitions, as a broker has them. What they import a broker loads, so it is little. */
+import { findMount, proveOwnTmpfs } from '../../mount/mounter.ts';
 import type { AnyTransition } from '../../mount/transition.ts';
 import {
   placeDirectory,
@@ -10,8 +11,31 @@ import {
 import { removeBlockDirectories } from '../layout/block-directory.ts';
 import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
+import { dropGeneration, isWritten, showGeneration } from '../pod/atomic-writer.ts';
+import { publishContent, removeContent } from '../pod/content.ts';
+import {
+  markMemoryDirectory,
+  markReady,
+  placeEmptyDirectory,
+  removeDirectory,
+  removeMemoryDirectory,
+} from '../pod/empty-dir.ts';
+import { checkHostPath } from '../pod/host-path.ts';
 
 export const TRANSITIONS: readonly AnyTransition[] = [
+  checkHostPath,
+  dropGeneration,
+  findMount,
+  isWritten,
+  markMemoryDirectory,
+  markReady,
+  placeEmptyDirectory,
+  proveOwnTmpfs,
+  publishContent,
+  removeContent,
+  removeDirectory,
+  removeMemoryDirectory,
+  showGeneration,
   placeDirectory,
   placeVolumeData,
   prepareVolumeDirectory,

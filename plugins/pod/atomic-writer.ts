@@ -11,9 +11,11 @@
  * Assumes: one writer at a time, and a root directory that only root may write to.
  */
 import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type FileEntry, type Host } from '../../mount/host.ts';
+import { type AbsolutePath, below, type FileEntry } from '../../mount/host.ts';
+import { paths } from '../../mount/path-steps.ts';
+import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
 import { CONTENT_FILES_MAX, type ContentDirectory } from './content-tree.ts';
-import { doubtful, inOrder, type Step } from '../steps.ts';
+import { doubtful, oneByOne } from '../steps.ts';
 
 const DATA = '..data';
 const DATA_NEW = '..data_tmp';
@@ -31,93 +33,117 @@ const WALL_MS_MAX = Date.UTC(9999, 11, 31);
 
 type RootEntries = ReadonlyMap<string, FileEntry>;
 
-/** The group that the files are for, which may read them all whatever their own mode says (KV-C14). */
-export interface ContentGroup {
-  readonly gid: number;
-  /** Gives all of the volume to the group; called before what is new is visible. */
-  readonly give: Step;
+/** What is to be the content of the directory at `path`, which exists. */
+export interface Generation extends TransitionArgs {
+  readonly tree: ContentDirectory;
+  /** The group that the files are for, which may read them all whatever their own mode says (KV-C14). */
+  readonly gid: number | undefined;
+}
+
+/** A generation that is written and that nobody sees. */
+export interface HiddenGeneration {
+  readonly fresh: string;
+  /** The one that readers see. */
+  readonly current: string | undefined;
 }
 
 /**
- * Makes `tree` the content of the directory `root`, which exists. Writes no file when it is so already. With a group,
- * no file that is not that group's is ever visible.
+ * Makes `tree` the content of the directory. Writes no file when it is so already. With a group it stops before what is
+ * new is visible, and answers that: then it is to be given to the group, and shown by `showGeneration` or taken away by
+ * `dropGeneration`, so that no file that is not that group's is ever visible.
  * A failure has effect `none` only if the generation that was visible before still is, byte for byte; `unknown` when
  * there was none, or when the new one is visible and only the links or the clearing up are unfinished.
  */
-export async function writeGeneration(
-  host: Host,
-  root: AbsolutePath,
-  tree: ContentDirectory,
-  group?: ContentGroup,
-): Promise<Result<void>> {
-  const entries = await listRoot(host, root);
+export function* writeGeneration(generation: Generation): Program<Result<HiddenGeneration | undefined>> {
+  const { path: root, tree, gid } = generation;
+  const entries = yield* listRoot(root);
   if (!entries.ok) return entries;
-  const current = await currentGeneration(host, root, entries.value);
+  const current = yield* currentGeneration(root, entries.value);
   if (!current.ok) return current;
-  let generation = current.value;
-  if (generation === undefined || !(await holds(host, below(root, generation), tree, group?.gid))) {
-    const fresh = freshName(host, entries.value);
-    const replaced = await replace(host, root, {
-      tree,
-      entries: entries.value,
-      current: generation,
-      fresh,
-      group,
-    });
-    if (!replaced.ok) return replaced;
-    generation = fresh;
-  }
+  if (current.value !== undefined && (yield* holds(below(root, current.value), tree, gid)))
+    return whole(yield* finish(generation, entries.value, current.value));
+  const fresh = yield* freshName(entries.value);
+  const hidden = { fresh, current: current.value };
+  const written = yield* oneByOne(
+    () => removeGenerations(root, entries.value, current.value),
+    () => writeTree(below(root, fresh), tree),
+  );
+  if (!written.ok) return yield* giveUp(root, hidden, written.failure);
+  if (gid !== undefined) return ok(hidden);
+  const shown = yield* show(root, hidden);
+  return shown.ok ? whole(yield* finish(generation, entries.value, fresh)) : shown;
+}
+
+export const showGeneration = transition<Generation & HiddenGeneration, void>(
+  'show-generation',
+  function* (generation) {
+    const { path, fresh } = generation;
+    const shown = yield* show(path, generation);
+    if (!shown.ok) return shown;
+    const entries = yield* listRoot(path);
+    return entries.ok ? yield* finish(generation, entries.value, fresh) : doubtful<never>(entries);
+  },
+  { removesTrees: true },
+);
+
+/** Fails with what made it necessary. */
+export const dropGeneration = transition<
+  TransitionArgs & HiddenGeneration & { readonly failure: Failure },
+  void
+>('drop-generation', ({ path, failure, ...hidden }) => giveUp(path, hidden, failure), { removesTrees: true });
+
+function whole(finished: Result<void>): Result<undefined> {
+  return finished.ok ? ok(undefined) : finished;
+}
+
+/** What is not the content: links to it, and whatever else of ours is there. */
+function* finish(
+  { path: root, tree }: Generation,
+  entries: RootEntries,
+  visible: string,
+): Program<Result<void>> {
   return doubtful(
-    await inOrder(
-      () => makeVisible(host, root, tree, entries.value),
-      () => hideStale(host, root, tree, entries.value),
-      () => removeGenerations(host, root, entries.value, generation),
+    yield* oneByOne(
+      () => makeVisible(root, tree, entries),
+      () => hideStale(root, tree, entries),
+      () => removeGenerations(root, entries, visible),
       ...[DATA_NEW, LINK_NEW]
-        .filter((name) => entries.value.has(name))
-        .map(
-          (name): Step =>
-            () =>
-              host.removeFile(below(root, name)),
-        ),
+        .filter((name) => entries.has(name))
+        .map((name) => () => paths.removeFile(below(root, name))),
     ),
   );
 }
 
 /** Would `writeGeneration` find nothing to do: no file to write, no link to make, nothing to clear? Looks only. */
-export async function isWritten(
-  host: Host,
-  root: AbsolutePath,
-  tree: ContentDirectory,
-  gid: number | undefined,
-): Promise<boolean> {
-  const entries = await listRoot(host, root);
-  if (!entries.ok) return false;
-  const current = await currentGeneration(host, root, entries.value);
-  if (!current.ok || current.value === undefined) return false;
-  const names = [...tree.files.keys(), ...tree.directories.keys()];
-  // Beside the links there are `..data` and what it leads to.
-  if (entries.value.size !== names.length + 2) return false;
-  for (const name of names) {
-    if (entries.value.get(name)?.facts.kind !== 'symlink') return false;
-    const text = await host.readLink(below(root, name));
-    if (!text.ok || text.value !== `${DATA}/${name}`) return false;
-  }
-  return holds(host, below(root, current.value), tree, gid);
-}
+export const isWritten = transition<Generation, boolean>(
+  'is-content-written',
+  function* ({ path: root, tree, gid }) {
+    const entries = yield* listRoot(root);
+    if (!entries.ok) return ok(false);
+    const current = yield* currentGeneration(root, entries.value);
+    if (!current.ok || current.value === undefined) return ok(false);
+    const names = [...tree.files.keys(), ...tree.directories.keys()];
+    // Beside the links there are `..data` and what it leads to.
+    if (entries.value.size !== names.length + 2) return ok(false);
+    for (const name of names) {
+      if (entries.value.get(name)?.facts.kind !== 'symlink') return ok(false);
+      const text = yield* paths.readLink(below(root, name));
+      if (!text.ok || text.value !== `${DATA}/${name}`) return ok(false);
+    }
+    return ok(yield* holds(below(root, current.value), tree, gid));
+  },
+  { changesTheWorld: false },
+);
 
-async function listRoot(host: Host, root: AbsolutePath): Promise<Result<RootEntries>> {
-  const entries = await host.readDirectoryFiles(root, { entriesMax: ROOT_ENTRIES_MAX, fileBytesMax: 0 });
+function* listRoot(root: AbsolutePath): Program<Result<RootEntries>> {
+  const entries = yield* paths.readDirectoryFiles(root, { entriesMax: ROOT_ENTRIES_MAX, fileBytesMax: 0 });
   return entries.ok ? ok(new Map(entries.value.map((entry) => [entry.name, entry]))) : entries;
 }
 
 /** The generation that readers see; undefined when `..data` is missing or names no generation of ours. */
-async function currentGeneration(
-  host: Host,
-  root: AbsolutePath,
-  entries: RootEntries,
-): Promise<Result<string | undefined>> {
+function* currentGeneration(root: AbsolutePath, entries: RootEntries): Program<Result<string | undefined>> {
   if (entries.get(DATA)?.facts.kind !== 'symlink') return ok(undefined);
-  const text = await host.readLink(below(root, DATA));
+  const text = yield* paths.readLink(below(root, DATA));
   if (!text.ok) return text;
   return ok(isGeneration(entries.get(text.value)) ? text.value : undefined);
 }
@@ -127,15 +153,10 @@ function isGeneration(entry: FileEntry | undefined): boolean {
 }
 
 /** Is `tree` exactly what is at `path`, modes included? What cannot be read is not: writing it anew is the cure. */
-async function holds(
-  host: Host,
-  path: AbsolutePath,
-  tree: ContentDirectory,
-  gid: number | undefined,
-): Promise<boolean> {
+function* holds(path: AbsolutePath, tree: ContentDirectory, gid: number | undefined): Program<boolean> {
   const entriesMax = tree.files.size + tree.directories.size;
   const fileBytesMax = Math.max(0, ...[...tree.files.values()].map((file) => file.content.byteLength));
-  const entries = await host.readDirectoryFiles(path, { entriesMax, fileBytesMax });
+  const entries = yield* paths.readDirectoryFiles(path, { entriesMax, fileBytesMax });
   if (!entries.ok || entries.value.length !== entriesMax) return false;
   for (const { name, facts, content } of entries.value) {
     const mode = facts.mode & PERMISSION_BITS;
@@ -148,7 +169,7 @@ async function holds(
         return false;
     } else if (facts.kind === 'directory' && directory !== undefined) {
       const wanted = DIRECTORY_MODE | (gid === undefined ? 0 : GROUP_DIRECTORY_BITS);
-      if (mode !== wanted || !(await holds(host, below(path, name), directory, gid))) return false;
+      if (mode !== wanted || !(yield* holds(below(path, name), directory, gid))) return false;
     } else {
       return false;
     }
@@ -157,114 +178,91 @@ async function holds(
 }
 
 /** As the kubelet names it (UTC), and a name that no crash has left behind. */
-function freshName(host: Host, entries: RootEntries): string {
-  const wallMs = Math.min(Math.max(host.wallMs(), 0), WALL_MS_MAX);
+function* freshName(entries: RootEntries): Program<string> {
+  const wallMs = Math.min(Math.max(yield* paths.wallMs(), 0), WALL_MS_MAX);
   const stamp = new Date(wallMs).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length).replace(/[-:T]/g, '_');
-  let digits = Math.floor(host.random() * RANDOM_LIMIT);
+  let digits = Math.floor((yield* paths.random()) * RANDOM_LIMIT);
   while (entries.has(`..${stamp}.${digits}`)) digits += 1;
   return `..${stamp}.${digits}`;
 }
 
-interface Replacement {
-  readonly tree: ContentDirectory;
-  readonly entries: RootEntries;
-  readonly current: string | undefined;
-  readonly fresh: string;
-  readonly group: ContentGroup | undefined;
-}
-
 /** Up to and including the one rename that readers notice. */
-async function replace(host: Host, root: AbsolutePath, change: Replacement): Promise<Result<void>> {
-  const { tree, entries, current, fresh, group } = change;
-  const prepared = await inOrder(
-    () => removeGenerations(host, root, entries, current),
-    () => writeTree(host, below(root, fresh), tree),
-    ...(group === undefined ? [] : [group.give]),
-    () => host.removeFile(below(root, DATA_NEW)),
-    () => host.makeLink(below(root, DATA_NEW), fresh),
+function* show(root: AbsolutePath, hidden: HiddenGeneration): Program<Result<void>> {
+  const { fresh, current } = hidden;
+  const prepared = yield* oneByOne(
+    () => paths.removeFile(below(root, DATA_NEW)),
+    () => paths.makeLink(below(root, DATA_NEW), fresh),
   );
-  if (!prepared.ok) return giveUp(host, root, change, prepared.failure);
-  const renamed = await host.rename(below(root, DATA_NEW), below(root, DATA));
+  if (!prepared.ok) return yield* giveUp(root, hidden, prepared.failure);
+  const renamed = yield* paths.rename(below(root, DATA_NEW), below(root, DATA));
   if (renamed.ok) return done;
-  const seen = await host.readLink(below(root, DATA));
+  const seen = yield* paths.readLink(below(root, DATA));
   if (seen.ok && seen.value === fresh) return done;
   const nothingChanged = seen.ok ? seen.value === current : seen.failure.code === 'path-missing';
-  return nothingChanged ? giveUp(host, root, change, renamed.failure) : doubtful(renamed);
+  return nothingChanged ? yield* giveUp(root, hidden, renamed.failure) : doubtful(renamed);
 }
 
 /** Frees what the attempt took, as far as it can; nothing of it was ever visible. */
-async function giveUp(
-  host: Host,
+function* giveUp(
   root: AbsolutePath,
-  change: Replacement,
+  { fresh, current }: HiddenGeneration,
   failure: Failure,
-): Promise<Result<void>> {
-  await host.removeFile(below(root, DATA_NEW));
-  await host.removeTree(below(root, change.fresh));
-  return fail({ ...failure, effect: change.current === undefined ? 'unknown' : 'none' });
+): Program<Result<never>> {
+  yield* paths.removeFile(below(root, DATA_NEW));
+  yield* paths.removeTree(below(root, fresh));
+  return fail({ ...failure, effect: current === undefined ? 'unknown' : 'none' });
 }
 
 /**
  * Short names first: Host.writeFile takes a temporary name that is longer than the file's own, and a file of the
  * payload that happens to have that name must come after it.
  */
-async function writeTree(host: Host, path: AbsolutePath, tree: ContentDirectory): Promise<Result<void>> {
-  const made = await host.makeDirectory(path, DIRECTORY_MODE);
+function* writeTree(path: AbsolutePath, tree: ContentDirectory): Program<Result<void>> {
+  const made = yield* paths.makeDirectory(path, DIRECTORY_MODE);
   if (!made.ok) return made;
   const shortFirst = [...tree.files].sort(([a], [b]) => a.length - b.length);
   for (const [name, { content, mode }] of shortFirst) {
-    const written = await host.writeFile(below(path, name), content, { mode, durable: false });
+    const written = yield* paths.writeFile(below(path, name), content, { mode, durable: false });
     if (!written.ok) return written;
   }
   for (const [name, directory] of tree.directories) {
-    const written = await writeTree(host, below(path, name), directory);
+    const written = yield* writeTree(below(path, name), directory);
     if (!written.ok) return written;
   }
   return done;
 }
 
-async function makeVisible(
-  host: Host,
+function* makeVisible(
   root: AbsolutePath,
   tree: ContentDirectory,
   entries: RootEntries,
-): Promise<Result<void>> {
+): Program<Result<void>> {
   for (const name of [...tree.files.keys(), ...tree.directories.keys()]) {
-    const linked = await linkToData(host, root, name, entries.get(name));
+    const linked = yield* linkToData(root, name, entries.get(name));
     if (!linked.ok) return linked;
   }
   return done;
 }
 
 /** A link that leads elsewhere is replaced by rename, so that a reader never misses it. */
-async function linkToData(
-  host: Host,
-  root: AbsolutePath,
-  name: string,
-  entry: FileEntry | undefined,
-): Promise<Result<void>> {
+function* linkToData(root: AbsolutePath, name: string, entry: FileEntry | undefined): Program<Result<void>> {
   const path = below(root, name);
   const text = `${DATA}/${name}`;
-  if (entry === undefined) return host.makeLink(path, text);
+  if (entry === undefined) return yield* paths.makeLink(path, text);
   if (entry.facts.kind === 'symlink') {
-    const found = await host.readLink(path);
+    const found = yield* paths.readLink(path);
     if (!found.ok) return found;
     if (found.value === text) return done;
   }
-  return inOrder(
-    () => host.removeFile(below(root, LINK_NEW)),
-    () => host.makeLink(below(root, LINK_NEW), text),
-    () => host.rename(below(root, LINK_NEW), path),
+  return yield* oneByOne(
+    () => paths.removeFile(below(root, LINK_NEW)),
+    () => paths.makeLink(below(root, LINK_NEW), text),
+    () => paths.rename(below(root, LINK_NEW), path),
   );
 }
 
 /** Only links of our own making are removed; anything else in the root is not ours. */
-async function hideStale(
-  host: Host,
-  root: AbsolutePath,
-  tree: ContentDirectory,
-  entries: RootEntries,
-): Promise<Result<void>> {
+function* hideStale(root: AbsolutePath, tree: ContentDirectory, entries: RootEntries): Program<Result<void>> {
   for (const { name, facts } of entries.values()) {
     if (
       facts.kind !== 'symlink' ||
@@ -273,25 +271,24 @@ async function hideStale(
       tree.directories.has(name)
     )
       continue;
-    const text = await host.readLink(below(root, name));
+    const text = yield* paths.readLink(below(root, name));
     if (!text.ok) return text;
     if (text.value !== `${DATA}/${name}`) continue;
-    const removed = await host.removeFile(below(root, name));
+    const removed = yield* paths.removeFile(below(root, name));
     if (!removed.ok) return removed;
   }
   return done;
 }
 
 /** Removes every listed generation but `keep`. */
-async function removeGenerations(
-  host: Host,
+function* removeGenerations(
   root: AbsolutePath,
   entries: RootEntries,
   keep: string | undefined,
-): Promise<Result<void>> {
+): Program<Result<void>> {
   for (const entry of entries.values()) {
     if (!isGeneration(entry) || entry.name === keep) continue;
-    const removed = await host.removeTree(below(root, entry.name));
+    const removed = yield* paths.removeTree(below(root, entry.name));
     if (!removed.ok) return removed;
   }
   return done;

@@ -1,6 +1,8 @@
 /** What we wrote into a content volume's directory after somebody had taken its tmpfs away. */
 import { done, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import { type AbsolutePath, below } from '../../mount/host.ts';
+import { paths } from '../../mount/path-steps.ts';
+import type { Program } from '../../mount/transition.ts';
 
 const ENTRIES_MAX = 16_384;
 const DATA_LINK = '..data/';
@@ -10,23 +12,24 @@ const DATA_LINK = '..data/';
  * stay on disk (SE-34); anything else is somebody's data and stays (ST-05).
  * Assumes: nothing is mounted at the directory any more.
  */
-export async function removeOwnLeftovers(host: Host, directory: AbsolutePath): Promise<Result<void>> {
-  const names = await host.listDirectory(directory, ENTRIES_MAX);
+export function* removeOwnLeftovers(directory: AbsolutePath): Program<Result<void>> {
+  const names = yield* paths.listDirectory(directory, ENTRIES_MAX);
   if (!names.ok) return names.failure.code === 'path-missing' ? done : names;
   for (const name of names.value) {
-    const removed = await removeIfOurs(host, below(directory, name), name);
+    const removed = yield* removeIfOurs(below(directory, name), name);
     if (!removed.ok) return removed;
   }
   return done;
 }
 
-async function removeIfOurs(host: Host, path: AbsolutePath, name: string): Promise<Result<void>> {
-  const facts = await host.inspect(path);
+function* removeIfOurs(path: AbsolutePath, name: string): Program<Result<void>> {
+  const facts = yield* paths.inspect(path);
   if (!facts.ok) return facts;
   const { kind } = facts.value;
-  if (name.startsWith('..')) return kind === 'directory' ? host.removeTree(path) : host.removeFile(path);
+  if (name.startsWith('..'))
+    return yield* kind === 'directory' ? paths.removeTree(path) : paths.removeFile(path);
   if (kind !== 'symlink') return done;
-  const text = await host.readLink(path);
+  const text = yield* paths.readLink(path);
   if (!text.ok) return text;
-  return text.value.startsWith(DATA_LINK) ? host.removeFile(path) : done;
+  return text.value.startsWith(DATA_LINK) ? yield* paths.removeFile(path) : done;
 }

@@ -3,7 +3,16 @@ import { CONTENT_PLUGIN } from './pod-traits.ts';
 import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
-import { type ContentGroup, isWritten, writeGeneration } from './atomic-writer.ts';
+import { paths } from '../../mount/path-steps.ts';
+import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
+import {
+  dropGeneration,
+  type Generation,
+  type HiddenGeneration,
+  isWritten,
+  showGeneration,
+  writeGeneration,
+} from './atomic-writer.ts';
 import {
   CONTENT_BYTES_MAX,
   CONTENT_FILES_MAX,
@@ -13,12 +22,12 @@ import {
 import { removeOwnLeftovers } from './content-leftovers.ts';
 import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from '../layout/layout.ts';
-import { createMemoryMount } from './memory-mount.ts';
+import { createMemoryMount, type FilledMemory, fillMemory, type MemoryPlace } from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
-import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
+import { podDirectories, removeEach } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
-import { doubtful, inOrder } from '../steps.ts';
+import { doubtful, oneByOne } from '../steps.ts';
 import type { ContentVolumeSpec } from '../volume.ts';
 
 /** Only root writes here: a container that could would lead the writer astray (CVE-2017-1002102, SE-04). */
@@ -46,46 +55,90 @@ export function createContentPlugin(
       const tree = wantedTree(kind, call);
       if (!tree.ok) return tree;
       const target = layout.volumeDirectory(call.spec, call.publication);
-      const before = await host.lookUpMount(target);
-      if (!before.ok) return before;
-      const mount = await memory.mount({ target, mode: VOLUME_MODE, sizeBytes: VOLUME_BYTES });
-      if (!mount.ok) return mount;
-      const marked = await placeReadyMarker(host, layout.readyDirectory(call.spec, call.publication));
-      const group = groupOf(host, target, call);
-      const written = marked.ok ? await writeGeneration(host, target, tree.value, group) : marked;
-      if (written.ok) return ok({ mount: mount.value });
-      return before.value.mounted ? written : doubtful(written);
+      const gid = call.publication.fsGroup?.gid;
+      const request = { target, mode: VOLUME_MODE, sizeBytes: VOLUME_BYTES };
+      const ready = layout.readyDirectory(call.spec, call.publication);
+      const content = { tree: tree.value, gid };
+      const there = await memory.mount(request, publishContent, { ready, ...content });
+      if (!there.ok) return there;
+      const { mount, filled } = there.value;
+      if (filled.hidden === undefined || gid === undefined) return ok({ mount });
+      const given = await giveAll(host, target, call, gid);
+      const shown = await (given.ok
+        ? host.perform(showGeneration, { path: target, ...content, ...filled.hidden })
+        : host.perform(dropGeneration, { path: target, failure: given.failure, ...filled.hidden }));
+      if (shown.ok) return ok({ mount });
+      return filled.wasThere ? shown : doubtful<never>(shown);
     },
     async isUpToDate(call) {
       const tree = wantedTree(kind, call);
       const target = layout.volumeDirectory(call.spec, call.publication);
-      return tree.ok && (await isWritten(host, target, tree.value, call.publication.fsGroup?.gid));
+      if (!tree.ok) return false;
+      const gid = call.publication.fsGroup?.gid;
+      const written = await host.perform(isWritten, { path: target, tree: tree.value, gid });
+      return written.ok && written.value;
     },
     async unpublish(call) {
       if (call.spec.kind !== kind) return notOurs(call);
-      const target = layout.volumeDirectory(call.spec, call.publication);
-      return inOrder(
-        () => mounter.unmount(target),
-        () => removeOwnLeftovers(host, target),
-        () => host.removeEmptyDirectory(target),
-        () => removeReadyMarker(host, layout.readyDirectory(call.spec, call.publication)),
-        () => removeEmptyPodDirectories(host, layout, call.publication.pod.uid),
-      );
+      const path = layout.volumeDirectory(call.spec, call.publication);
+      const ready = layout.readyDirectory(call.spec, call.publication);
+      const above = podDirectories(layout, call.publication.pod.uid);
+      return mounter.unmountThen(removeContent, { path, ready, above });
     },
   });
 }
 
+interface PublishedContent extends MemoryPlace, Generation {
+  readonly ready: AbsolutePath;
+}
+
+interface Written {
+  /** The tmpfs was there before mount(8). */
+  readonly wasThere: boolean;
+  /** It is to be given to the group first. */
+  readonly hidden: HiddenGeneration | undefined;
+}
+
+export const publishContent = transition<PublishedContent, FilledMemory<Written>>(
+  'publish-content',
+  (content) =>
+    fillMemory(content, function* (): Program<Result<Written>> {
+      const marked = yield* placeReadyMarker(content.ready);
+      if (!marked.ok) return marked;
+      const written = yield* writeGeneration(content);
+      return written.ok ? ok({ wasThere: content.attempt === 'not-yet', hidden: written.value }) : written;
+    }),
+  { removesTrees: true },
+);
+
+interface ContentPlace extends TransitionArgs {
+  readonly ready: AbsolutePath;
+  /** Directories of the pod, which go when they are empty. */
+  readonly above: readonly AbsolutePath[];
+}
+
+export const removeContent = transition<ContentPlace, number | undefined>(
+  'remove-content',
+  function* ({ path, ready, above }) {
+    const mountId = yield* paths.mountIdOf(path);
+    if (!mountId.ok || mountId.value !== undefined) return mountId;
+    const removed = yield* oneByOne(
+      () => removeOwnLeftovers(path),
+      () => paths.removeEmptyDirectory(path),
+      () => removeReadyMarker(ready),
+      () => removeEach(above),
+    );
+    return removed.ok ? ok(undefined) : doubtful<never>(removed);
+  },
+  { removesTrees: true },
+);
+
 /** As in the kubelet all of the volume is walked, whatever the pod's change policy: it is a few files. */
-function groupOf(host: Host, path: AbsolutePath, call: PublicationCall): ContentGroup | undefined {
-  const gid = call.publication.fsGroup?.gid;
-  if (gid === undefined) return undefined;
+function giveAll(host: Host, path: AbsolutePath, call: PublicationCall, gid: number): Promise<Result<void>> {
   const { progress, stillWanted } = call;
   const volume = call.spec.id;
   const fsGroup = { gid, changePolicy: 'Always' } as const;
-  return {
-    gid,
-    give: () => giveToGroup(host, { volume, path, fsGroup, readOnly: true, progress, stillWanted }),
-  };
+  return giveToGroup(host, { volume, path, fsGroup, readOnly: true, progress, stillWanted });
 }
 
 function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Result<ContentDirectory> {

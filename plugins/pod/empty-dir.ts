@@ -3,14 +3,16 @@ import { EMPTY_DIR_PLUGIN } from './pod-traits.ts';
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, type Host, REMOVE_TREE_DEADLINE_MS } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
+import { paths } from '../../mount/path-steps.ts';
+import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
 import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from '../layout/layout.ts';
-import { createMemoryMount } from './memory-mount.ts';
+import { createMemoryMount, type FilledMemory, fillMemory, type MemoryPlace } from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
-import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
+import { podDirectories, removeEach } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { hasReadyMarker, placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
-import { doubtful, inOrder } from '../steps.ts';
+import { doubtful, inOrder, oneByOne } from '../steps.ts';
 import type { EmptyDirVolumeSpec, FsGroup } from '../volume.ts';
 
 /** Every user of the pod writes into it; the 0750 parents keep other pods and users out (SE-35). */
@@ -49,87 +51,143 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       }
       const gid = call.publication.fsGroup?.gid;
       const mode = gid === undefined ? VOLUME_MODE : VOLUME_MODE | SETGID;
-      const mount = await memory.mount({ target, mode, gid, sizeBytes: spec.sizeLimitBytes });
-      if (!mount.ok) return mount;
-      const marked = await placeReadyMarker(host, ready);
-      return marked.ok ? ok({ mount: mount.value }) : doubtful(marked);
+      const request = { target, mode, gid, sizeBytes: spec.sizeLimitBytes };
+      const there = await memory.mount(request, markMemoryDirectory, { ready });
+      return there.ok ? ok({ mount: there.value.mount }) : there;
     },
     async unpublish(call) {
       const place = placeOf(call);
       if (!place.ok) return place;
-      const { spec, target, ready } = place.value;
+      const { spec, target: path, ready } = place.value;
       call.step({ kind: 'working', deadlineMs: REMOVE_TREE_DEADLINE_MS });
-      const content =
-        spec.medium === 'disk'
-          ? [() => removeDirectory(host, mounter, target)]
-          : [() => mounter.unmount(target), () => host.removeEmptyDirectory(target)];
-      return inOrder(
-        ...content,
-        () => removeReadyMarker(host, ready),
-        () => removeEmptyPodDirectories(host, layout, call.publication.pod.uid),
-      );
+      const above = podDirectories(layout, call.publication.pod.uid);
+      const end = { path, ready, above };
+      if (spec.medium === 'memory') return mounter.unmountThen(removeMemoryDirectory, end);
+      const removed = await host.perform(removeDirectory, { ...end, mayBeMounted: true });
+      if (!removed.ok || !removed.value.isMounted) return removed.ok ? done : removed;
+      // Found on disk without a record, its medium was a guess: a tmpfs of ours on it was a memory medium after all.
+      const bare = await mounter.unmountOwn(path);
+      if (!bare.ok) return bare;
+      const gone = await host.perform(removeDirectory, { ...end, mayBeMounted: false });
+      return gone.ok ? done : doubtful<never>(gone);
     },
   });
+}
+
+/** A marked directory is left exactly as it is, its mode and group too: the pod owns it by now. */
+async function placeDirectory(
+  host: Host,
+  { spec, target: path, ready }: DirectoryPath,
+  { publication, progress, stillWanted }: PublicationCall,
+): Promise<Result<void>> {
+  const gid = publication.fsGroup?.gid;
+  const placed = await host.perform(placeEmptyDirectory, { path, ready, isForGroup: gid !== undefined });
+  if (!placed.ok || placed.value.isWhole || gid === undefined) return placed.ok ? done : placed;
+  // As in the kubelet always all of it, whatever the pod's change policy: there is nothing in it yet.
+  const fsGroup: FsGroup = { gid, changePolicy: 'Always' };
+  const volume = spec.id;
+  const given = await inOrder(
+    () => giveToGroup(host, { volume, path, fsGroup, readOnly: false, progress, stillWanted }),
+    () => host.perform(markReady, { path: ready }),
+  );
+  return doubtful(given);
 }
 
 function notOurs(kind: string): Result<never> {
   return fail({ code: 'spec-invalid', message: `not an emptyDir: ${kind}`, effect: 'none' });
 }
 
-/** A marked directory is left exactly as it is, its mode and group too: the pod owns it by now. */
-async function placeDirectory(
-  host: Host,
-  { spec, target, ready }: DirectoryPath,
-  { publication, progress, stillWanted }: PublicationCall,
-): Promise<Result<void>> {
-  const alone = await refuseMount(host, target);
+interface EmptyDirectory extends TransitionArgs {
+  readonly ready: AbsolutePath;
+}
+
+/** It is made, and marked unless it is for a group, which it is given to first. */
+export const placeEmptyDirectory = transition<
+  EmptyDirectory & { readonly isForGroup: boolean },
+  { readonly isWhole: boolean }
+>('place-empty-directory', function* ({ path, ready, isForGroup }) {
+  const alone = yield* refuseMount(path);
   if (!alone.ok) return alone;
-  const facts = await host.inspect(target);
+  const facts = yield* paths.inspect(path);
   if (!facts.ok) return facts;
   const { kind } = facts.value;
   if (kind !== 'absent' && kind !== 'directory') {
     return fail({
       code: 'path-wrong-kind',
-      message: `a ${kind} stands where the emptyDir must be: ${target}`,
+      message: `a ${kind} stands where the emptyDir must be: ${path}`,
       effect: 'none',
-      blocker: target,
+      blocker: path,
     });
   }
-  const marked = await hasReadyMarker(host, ready);
+  const marked = yield* hasReadyMarker(ready);
   if (!marked.ok) return marked;
-  if (marked.value && kind === 'directory') return done;
-  const gid = publication.fsGroup?.gid;
-  const give = async (): Promise<Result<void>> => {
-    if (gid === undefined) return done;
-    // As in the kubelet always all of it, whatever the pod's change policy: there is nothing in it yet.
-    const fsGroup: FsGroup = { gid, changePolicy: 'Always' };
-    return giveToGroup(host, {
-      volume: spec.id,
-      path: target,
-      fsGroup,
-      readOnly: false,
-      progress,
-      stillWanted,
-    });
-  };
-  return inOrder(
-    () => host.makeDirectory(target, VOLUME_MODE),
-    give,
-    () => placeReadyMarker(host, ready),
+  if (marked.value && kind === 'directory') return ok({ isWhole: true });
+  const made = yield* paths.makeDirectory(path, VOLUME_MODE);
+  if (!made.ok || isForGroup) return made.ok ? ok({ isWhole: false }) : made;
+  const marking = yield* placeReadyMarker(ready);
+  return marking.ok ? ok({ isWhole: true }) : doubtful<never>(marking);
+});
+
+/** The marker in the directory at the path. */
+export const markReady = transition<TransitionArgs, void>('mark-ready', ({ path }) => placeReadyMarker(path));
+
+export const markMemoryDirectory = transition<EmptyDirectory & MemoryPlace, FilledMemory<void>>(
+  'mark-memory-directory',
+  (place) =>
+    fillMemory(place, function* (): Program<Result<void>> {
+      return doubtful(yield* placeReadyMarker(place.ready));
+    }),
+);
+
+interface EmptyDirectoryEnd extends EmptyDirectory {
+  /** Directories of the pod, which go when they are empty. */
+  readonly above: readonly AbsolutePath[];
+}
+
+interface DirectoryEnd extends EmptyDirectoryEnd {
+  /** Then it is looked at first, and what is mounted there keeps all of it. */
+  readonly mayBeMounted: boolean;
+}
+
+export const removeDirectory = transition<DirectoryEnd, { readonly isMounted: boolean }>(
+  'remove-directory',
+  function* ({ path, ready, above, mayBeMounted }) {
+    const seen = mayBeMounted ? yield* paths.lookUpMount(path) : ok({ mounted: false });
+    if (!seen.ok) return seen;
+    if (seen.value.mounted) return ok({ isMounted: true });
+    const removed = yield* oneByOne(
+      () => paths.removeTree(path),
+      () => forget(ready, above),
+    );
+    return removed.ok ? ok({ isMounted: false }) : removed;
+  },
+  { removesTrees: true },
+);
+
+export const removeMemoryDirectory = transition<EmptyDirectoryEnd, number | undefined>(
+  'remove-memory-directory',
+  function* ({ path, ready, above }) {
+    const mountId = yield* paths.mountIdOf(path);
+    if (!mountId.ok || mountId.value !== undefined) return mountId;
+    const removed = yield* oneByOne(
+      () => paths.removeEmptyDirectory(path),
+      () => forget(ready, above),
+    );
+    return removed.ok ? ok(undefined) : doubtful<never>(removed);
+  },
+  { removesTrees: true },
+);
+
+function* forget(ready: AbsolutePath, above: readonly AbsolutePath[]): Program<Result<void>> {
+  return yield* oneByOne(
+    () => removeReadyMarker(ready),
+    () => removeEach(above),
   );
 }
 
-/** Found on disk without a record, its medium was a guess: a tmpfs of ours on it was a memory medium after all. */
-async function removeDirectory(host: Host, mounter: Mounter, target: AbsolutePath): Promise<Result<void>> {
-  const seen = await host.lookUpMount(target);
-  if (!seen.ok) return seen;
-  const bare = seen.value.mounted ? await mounter.unmountOwn(target) : done;
-  return bare.ok ? host.removeTree(target) : bare;
-}
-
 /** A disk emptyDir is never a mount point; whatever is mounted there holds data that is not ours to delete (DL-02). */
-async function refuseMount(host: Host, target: AbsolutePath): Promise<Result<void>> {
-  const seen = await host.lookUpMount(target);
+function* refuseMount(target: AbsolutePath): Program<Result<void>> {
+  const seen = yield* paths.lookUpMount(target);
   if (!seen.ok) return seen;
   if (!seen.value.mounted) return done;
   return fail({

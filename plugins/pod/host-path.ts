@@ -2,6 +2,8 @@
 import { HOST_PATH_PLUGIN } from './pod-traits.ts';
 import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, type PathKind } from '../../mount/host.ts';
+import { paths } from '../../mount/path-steps.ts';
+import { type Program, transition } from '../../mount/transition.ts';
 import type { VolumePlugin } from '../plugin.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { type RealPath, resolveRealPath } from './real-path.ts';
@@ -14,7 +16,7 @@ const FILE_MODE = 0o644;
 
 interface Check {
   readonly kind: PathKind;
-  readonly create: ((host: Host, found: RealPath) => Promise<Result<void>>) | undefined;
+  readonly create: ((found: RealPath) => Program<Result<void>>) | undefined;
 }
 
 const CHECKS: Readonly<Record<Exclude<HostPathType, ''>, Check>> = {
@@ -38,15 +40,25 @@ export function createHostPathPlugin(host: Host): VolumePlugin {
       if (spec.kind !== 'host-path') {
         return fail({ code: 'spec-invalid', message: `not a hostPath: ${spec.kind}`, effect: 'none' });
       }
-      const checked = spec.type === '' ? done : await check(host, spec.path, spec.type);
+      const { path, type } = spec;
+      const checked = type === '' ? done : await host.perform(checkHostPath, { path, type });
       return checked.ok ? ok({ mount: undefined }) : checked;
     },
     unpublish: async () => done,
   });
 }
 
-async function check(host: Host, path: AbsolutePath, type: Exclude<HostPathType, ''>): Promise<Result<void>> {
-  const found = await resolveRealPath(host, path);
+interface HostPathCheck {
+  readonly path: AbsolutePath;
+  readonly type: Exclude<HostPathType, ''>;
+}
+
+export const checkHostPath = transition<HostPathCheck, void>('check-host-path', ({ path, type }) =>
+  check(path, type),
+);
+
+function* check(path: AbsolutePath, type: Exclude<HostPathType, ''>): Program<Result<void>> {
+  const found = yield* resolveRealPath(path);
   if (!found.ok) {
     return found.failure.code === 'path-unsafe' ? refuse(path, type, found.failure.message) : found;
   }
@@ -60,26 +72,26 @@ async function check(host: Host, path: AbsolutePath, type: Exclude<HostPathType,
   }
   if (found.value.missing.includes('..'))
     return refuse(path, type, 'a symbolic link on the way leads nowhere');
-  const created = await create(host, found.value);
+  const created = yield* create(found.value);
   return created.ok ? done : judgeCreation(path, type, created.failure);
 }
 
 /** Level by level, because Host makes missing parents 0750 and the kubelet makes them all 0755. */
-async function createDirectories(host: Host, { path, missing }: RealPath): Promise<Result<void>> {
+function* createDirectories({ path, missing }: RealPath): Program<Result<void>> {
   for (const depth of missing.keys()) {
-    const made = await host.makeDirectory(below(path, ...missing.slice(0, depth + 1)), DIRECTORY_MODE);
+    const made = yield* paths.makeDirectory(below(path, ...missing.slice(0, depth + 1)), DIRECTORY_MODE);
     if (!made.ok) return depth === 0 ? made : doubtful(made);
   }
   return done;
 }
 
-async function createFile(host: Host, { path, missing }: RealPath): Promise<Result<void>> {
+function* createFile({ path, missing }: RealPath): Program<Result<void>> {
   if (missing.length > 1) {
     const message = `its parent does not exist below ${path}`;
     return fail({ code: 'path-missing', message, effect: 'none' });
   }
   const options = { mode: FILE_MODE, durable: false, exclusive: true };
-  return host.writeFile(below(path, ...missing), new Uint8Array(), options);
+  return yield* paths.writeFile(below(path, ...missing), new Uint8Array(), options);
 }
 
 /** What could not be created because of what is there is a refusal; everything else keeps its own code. */

@@ -1,7 +1,9 @@
 /** A tmpfs that does not swap where the kernel can promise it (SE-34; tmpfs(5): `noswap` since Linux 6.4). */
-import { fail, type Result } from '../../mount/failure.ts';
+import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
-import type { Mounter } from '../../mount/mounter.ts';
+import { findOwnTmpfs, type MountAttempt, type Mounter } from '../../mount/mounter.ts';
+import { paths } from '../../mount/path-steps.ts';
+import type { Program, Transition, TransitionArgs } from '../../mount/transition.ts';
 import { doubtful } from '../steps.ts';
 
 export interface MemoryRequest {
@@ -14,9 +16,25 @@ export interface MemoryRequest {
   readonly sizeBytes: number;
 }
 
+/** The place of the tmpfs, and what mount(8) has said. */
+export interface MemoryPlace extends TransitionArgs {
+  readonly attempt: MountAttempt;
+}
+
+/** The tmpfs, and what was done with it; undefined: nothing is mounted, and before the attempt the place is ready. */
+export type FilledMemory<T> = { readonly mount: MountIdentity; readonly filled: T } | undefined;
+
 export interface MemoryMount {
-  /** Idempotent: what is mounted there already is verified and kept as it is, its content included. */
-  mount(request: MemoryRequest): Promise<Result<MountIdentity>>;
+  /**
+   * A tmpfs of ours, made or found, and what `fill` does with it, which is made by `fillMemory`: it is performed before
+   * mount(8), to find what is there, and after it. What is mounted there already is verified and kept as it is, its
+   * content included; `fill` sees to what is in it.
+   */
+  mount<Args extends MemoryPlace, T>(
+    request: MemoryRequest,
+    fill: Transition<Args, FilledMemory<T>>,
+    args: Omit<Args, keyof MemoryPlace>,
+  ): Promise<Result<NonNullable<FilledMemory<T>>>>;
 }
 
 /** The directory under the mount is never seen while it is mounted, and closed to others while it is not (DL-15). */
@@ -29,7 +47,7 @@ const MOUNT_POINT_MODE = 0o750;
 export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
   let knowsNoswap = true;
 
-  async function attempt(request: MemoryRequest, noswap: boolean): Promise<Result<MountIdentity>> {
+  function mountTmpfs(request: MemoryRequest, noswap: boolean): Promise<Result<void>> {
     const options = [`mode=${request.mode.toString(8).padStart(4, '0')}`];
     if (request.gid !== undefined) options.push(`gid=${request.gid}`);
     if (request.sizeBytes > 0) options.push(`size=${request.sizeBytes}`);
@@ -38,27 +56,81 @@ export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
   }
 
   return {
-    async mount(request) {
-      const before = await host.lookUpMount(request.target);
+    async mount<Args extends MemoryPlace, T>(
+      request: MemoryRequest,
+      fill: Transition<Args, FilledMemory<T>>,
+      args: Omit<Args, keyof MemoryPlace>,
+    ) {
+      const perform = (said: MountAttempt) =>
+        host.perform(fill, { ...args, path: request.target, attempt: said } as Args);
+      const before = await perform('not-yet');
       if (!before.ok) return before;
-      if (before.value.mounted) return attempt(request, knowsNoswap);
-      const directory = await placeMountPoint(host, request.target);
-      if (!directory.ok) return directory;
+      if (before.value !== undefined) return ok(before.value);
+      const attempt = async (noswap: boolean): Promise<Attempt<T>> => {
+        const said = await mountTmpfs(request, noswap);
+        return { said, after: await perform(said.ok ? 'done' : 'failed') };
+      };
       const noswap = knowsNoswap;
-      const mounted = await attempt(request, noswap);
-      if (mounted.ok || mounted.failure.code !== 'mount-failed' || !noswap) return doubtful(mounted);
-      const plain = await attempt(request, false);
+      const made = settle(request, await attempt(noswap));
+      // Where it cannot be seen what is mounted, a second attempt could lie over the first.
+      if (made.ok || !made.isRefused || !noswap) return doubtful(made);
+      const plain = settle(request, await attempt(false));
       if (plain.ok) knowsNoswap = false;
       return doubtful(plain);
     },
   };
 }
 
-async function placeMountPoint(host: Host, target: AbsolutePath): Promise<Result<void>> {
-  const facts = await host.inspect(target);
+interface Attempt<T> {
+  readonly said: Result<void>;
+  readonly after: Result<FilledMemory<T>>;
+}
+
+type Settled<T> =
+  | { readonly ok: true; readonly value: T }
+  | {
+      readonly ok: false;
+      readonly failure: Failure;
+      /** The kernel refuses such a mount: the tool says so, and nothing is mounted. */
+      readonly isRefused: boolean;
+    };
+
+/** The kernel is the judge, not the tool. */
+function settle<T>(
+  { target }: MemoryRequest,
+  { said, after }: Attempt<T>,
+): Settled<NonNullable<FilledMemory<T>>> {
+  if (!after.ok) return { ...after, isRefused: false };
+  if (after.value !== undefined) return { ok: true, value: after.value };
+  if (!said.ok) return { ...said, isRefused: said.failure.code === 'mount-failed' };
+  const message = `mount said done, but nothing is mounted at ${target}`;
+  return { ...fail({ code: 'mount-failed', message, effect: 'none' }), isRefused: true };
+}
+
+/**
+ * The program of a `fill`: makes the mount point where nothing is mounted, or does `work` on the tmpfs of ours. A
+ * failure keeps its effect `none` only where the tmpfs was there before.
+ */
+export function* fillMemory<T>(
+  { path, attempt }: MemoryPlace,
+  work: () => Program<Result<T>>,
+): Program<Result<FilledMemory<T>>> {
+  const mount = yield* findOwnTmpfs(path, attempt);
+  if (!mount.ok) return mount;
+  if (mount.value === undefined) {
+    const placed = attempt === 'not-yet' ? yield* placeMountPoint(path) : ok(undefined);
+    return placed.ok ? ok(undefined) : placed;
+  }
+  const filled = yield* work();
+  if (filled.ok) return ok({ mount: mount.value, filled: filled.value });
+  return attempt === 'not-yet' ? filled : doubtful<never>(filled);
+}
+
+function* placeMountPoint(target: AbsolutePath): Program<Result<void>> {
+  const facts = yield* paths.inspect(target);
   if (!facts.ok) return facts;
   const { kind } = facts.value;
-  if (kind === 'absent' || kind === 'directory') return host.makeDirectory(target, MOUNT_POINT_MODE);
+  if (kind === 'absent' || kind === 'directory') return yield* paths.makeDirectory(target, MOUNT_POINT_MODE);
   return fail({
     code: 'path-wrong-kind',
     message: `a ${kind} stands where a directory must be: ${target}`,

@@ -5,13 +5,9 @@
  * are read and followed here, one component at a time and with a bound.
  */
 import { fail, ok, type Result } from '../../mount/failure.ts';
-import {
-  type AbsolutePath,
-  type Host,
-  parentOf,
-  parseAbsolutePath,
-  type PathKind,
-} from '../../mount/host.ts';
+import { type AbsolutePath, parentOf, parseAbsolutePath, type PathKind } from '../../mount/host.ts';
+import { paths } from '../../mount/path-steps.ts';
+import type { Program } from '../../mount/transition.ts';
 
 /** As Linux: path_resolution(7) gives up with ELOOP after 40. */
 const LINKS_MAX = 40;
@@ -32,7 +28,7 @@ export interface RealPath {
  * Where a path really leads, as the kernel would walk it. A loop of links, or a link to what cannot be a path, is
  * `path-unsafe`. No effect.
  */
-export async function resolveRealPath(host: Host, wanted: AbsolutePath): Promise<Result<RealPath>> {
+export function* resolveRealPath(wanted: AbsolutePath): Program<Result<RealPath>> {
   let at: { readonly path: AbsolutePath; readonly kind: PathKind } = { path: ROOT, kind: 'directory' };
   let pending = componentsOf(wanted);
   let links = 0;
@@ -46,14 +42,14 @@ export async function resolveRealPath(host: Host, wanted: AbsolutePath): Promise
     }
     const next = parseAbsolutePath(`${at.path === ROOT ? '' : at.path}/${component}`);
     if (next === undefined) return unsafe(wanted, 'a link leads to a path that is too long');
-    const facts = await host.inspect(next);
+    const facts = yield* paths.inspect(next);
     if (!facts.ok) return facts;
     const { kind } = facts.value;
     if (kind === 'absent') return ok({ ...at, missing: pending });
     if (kind === 'symlink') {
       links += 1;
       if (links > LINKS_MAX) return unsafe(wanted, `more than ${LINKS_MAX} symbolic links`);
-      const text = await host.readLink(next);
+      const text = yield* paths.readLink(next);
       if (!text.ok) return text;
       if (text.value.startsWith('/')) at = { path: ROOT, kind: 'directory' };
       pending = [...componentsOf(text.value), ...rest];

@@ -1,8 +1,9 @@
 /** Transitions that only tests know. A broker of tests has them beside those of the product. */
-import { done, fail, ok } from '../../mount/failure.ts';
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type FileEntry, type PathFacts } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type AnyTransition, type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
+import { type FilledMemory, fillMemory, type MemoryPlace } from '../../plugins/pod/memory-mount.ts';
 
 const PLAIN = { mode: 0o640, durable: false };
 
@@ -91,7 +92,18 @@ export const stumble = transition<TransitionArgs, void>('contract-stumble', func
   return done;
 });
 
+/** A tmpfs with nothing in it. */
+export const fillNothing = transition<MemoryPlace, FilledMemory<undefined>>(
+  'contract-fill-nothing',
+  (place) =>
+    fillMemory(place, function* (): Program<Result<undefined>> {
+      yield* paths.inspect(place.path);
+      return ok(undefined);
+    }),
+);
+
 export const CONTRACT_TRANSITIONS: readonly AnyTransition[] = [
+  fillNothing,
   furnish,
   makeAll,
   makeFirst,

@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { type TestContext, test } from 'node:test';
-import { done, fail, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host, parseAbsolutePath } from '../../mount/host.ts';
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import {
+  type AbsolutePath,
+  below,
+  type Host,
+  type MountIdentity,
+  parseAbsolutePath,
+} from '../../mount/host.ts';
 import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
-import { createMounter, type Mounter } from '../../mount/mounter.ts';
+import { createMounter, type Mounter, type TmpfsRequest } from '../../mount/mounter.ts';
+import { createMemoryMount } from '../../plugins/pod/memory-mount.ts';
+import { fillNothing } from '../contract/transitions.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { value } from '../value.ts';
 import { end, holder } from './holding-process.ts';
@@ -27,6 +35,17 @@ async function world(t: TestContext): Promise<World> {
   return { host, mounter: createMounter(host, root), root, target };
 }
 
+/** As volumes in memory are mounted: with a look before, so that nothing stacks, and one after. */
+async function mountTmpfs(
+  { host, mounter }: Pick<World, 'mounter'> & { readonly host: Host },
+  { target, options }: TmpfsRequest,
+): Promise<Result<MountIdentity>> {
+  const chosen: Mounter = { ...mounter, mountTmpfs: () => mounter.mountTmpfs({ target, options }) };
+  const memory = createMemoryMount(host, chosen);
+  const made = await memory.mount({ target, mode: 0o750, sizeBytes: 0 }, fillNothing, {});
+  return made.ok ? ok(made.value.mount) : made;
+}
+
 function refuses(result: Result<unknown>, code: string, effect: string): void {
   assert.deepEqual(result.ok ? 'ok' : [result.failure.code, result.failure.effect], [code, effect]);
 }
@@ -43,8 +62,11 @@ async function layers(host: Host, target: AbsolutePath): Promise<number> {
 
 test('mounting twice mounts once', { skip }, async (t) => {
   const { host, mounter, target } = await world(t);
-  const first = value(await mounter.mountTmpfs({ target, options: ['size=1m', 'mode=0750'] }));
-  assert.deepEqual(value(await mounter.mountTmpfs({ target, options: ['size=1m', 'mode=0750'] })), first);
+  const first = value(await mountTmpfs({ host, mounter }, { target, options: ['size=1m', 'mode=0750'] }));
+  assert.deepEqual(
+    value(await mountTmpfs({ host, mounter }, { target, options: ['size=1m', 'mode=0750'] })),
+    first,
+  );
   assert.equal(await layers(host, target), 1);
   assert.deepEqual(value(await host.lookUpMount(target)), { mounted: true, ...first, fsType: 'tmpfs' });
   value(await mounter.unmount(target));
@@ -55,10 +77,10 @@ test('mounting twice mounts once', { skip }, async (t) => {
 test('what somebody else has mounted is not taken for ours, and stays', { skip }, async (t) => {
   const { host, mounter, root, target } = await world(t);
   value(await host.mount({ fsType: 'bind', source: root, target, options: [] }));
-  refuses(await mounter.mountTmpfs({ target, options: [] }), 'mount-foreign', 'none');
+  refuses(await mountTmpfs({ host, mounter }, { target, options: [] }), 'mount-foreign', 'none');
   value(await host.unmount(target));
   value(await host.mount({ fsType: 'tmpfs', source: 'stranger', target, options: [] }));
-  refuses(await mounter.mountTmpfs({ target, options: [] }), 'mount-foreign', 'none');
+  refuses(await mountTmpfs({ host, mounter }, { target, options: [] }), 'mount-foreign', 'none');
   assert.equal(await layers(host, target), 1);
   value(await mounter.unmount(target));
 });
@@ -67,7 +89,7 @@ test('a stack is refused, and unmounting takes it down to the ground', { skip },
   const { host, mounter, target } = await world(t);
   for (let n = 0; n < 3; n += 1)
     value(await host.mount({ fsType: 'tmpfs', source: 'mooring', target, options: [] }));
-  refuses(await mounter.mountTmpfs({ target, options: [] }), 'mount-stacked', 'none');
+  refuses(await mountTmpfs({ host, mounter }, { target, options: [] }), 'mount-stacked', 'none');
   assert.equal(await layers(host, target), 3);
   value(await mounter.unmount(target));
   assert.equal(await layers(host, target), 0);
@@ -76,7 +98,7 @@ test('a stack is refused, and unmounting takes it down to the ground', { skip },
 test('nothing outside its root is mounted or unmounted', { skip }, async (t) => {
   const { host, mounter, root, target } = await world(t);
   const inner = createMounter(host, target);
-  value(await mounter.mountTmpfs({ target, options: [] }));
+  value(await mountTmpfs({ host, mounter }, { target, options: [] }));
   for (const path of [root, target, below(root, 'mm')]) {
     refuses(await inner.mountTmpfs({ target: path, options: [] }), 'path-unsafe', 'none');
     refuses(await inner.unmount(path), 'path-unsafe', 'none');
@@ -87,15 +109,17 @@ test('nothing outside its root is mounted or unmounted', { skip }, async (t) => 
 
 test('a mount that the kernel refuses has no effect', { skip }, async (t) => {
   const { host, mounter, root, target } = await world(t);
-  refuses(await mounter.mountTmpfs({ target, options: ['no-such-option=1'] }), 'mount-failed', 'none');
+  refuses(await mounter.mountTmpfs({ target, options: ['no-such-option=1'] }), 'mount-failed', 'unknown');
   refuses(await mounter.mountTmpfs({ target, options: ['size=1m,mode=0777'] }), 'mount-failed', 'none');
-  refuses(await mounter.mountTmpfs({ target: below(root, 'x'), options: [] }), 'mount-failed', 'none');
+  refuses(await mounter.mountTmpfs({ target: below(root, 'x'), options: [] }), 'mount-failed', 'unknown');
+  const memory = await mountTmpfs({ host, mounter }, { target, options: ['no-such-option=1'] });
+  refuses(memory, 'mount-failed', 'unknown');
   assert.equal(await layers(host, target), 0);
 });
 
 test('a busy mount stays, and who works in it can be named', { skip }, async (t) => {
   const { host, mounter, target } = await world(t);
-  value(await mounter.mountTmpfs({ target, options: [] }));
+  value(await mountTmpfs({ host, mounter }, { target, options: [] }));
   const busy = await holder(t, 'sh', '-c', `cd ${target} && echo && exec sleep 60`);
   const refused = await mounter.unmount(target);
   refuses(refused, 'mount-busy', 'none');
@@ -107,10 +131,10 @@ test('a busy mount stays, and who works in it can be named', { skip }, async (t)
 
 test('an open file and a mount below are holders too', { skip }, async (t) => {
   const { host, mounter, target } = await world(t);
-  value(await mounter.mountTmpfs({ target, options: [] }));
+  value(await mountTmpfs({ host, mounter }, { target, options: [] }));
   const inner = below(target, 'inner');
   value(await host.makeDirectory(inner, 0o750));
-  value(await mounter.mountTmpfs({ target: inner, options: [] }));
+  value(await mountTmpfs({ host, mounter }, { target: inner, options: [] }));
   const busy = await holder(t, 'sh', '-c', `exec 7>${target}/file && echo && exec sleep 60`);
   const holders = value(await host.findHolders(target));
   assert.ok(holders.includes(`mount ${inner}`), holders.join());
@@ -126,7 +150,7 @@ test('an open file and a mount below are holders too', { skip }, async (t) => {
 
 test('another mount namespace that still has the mount is named', { skip }, async (t) => {
   const { host, mounter, target } = await world(t);
-  value(await mounter.mountTmpfs({ target, options: [] }));
+  value(await mountTmpfs({ host, mounter }, { target, options: [] }));
   const copy = await holder(
     t,
     'unshare',
@@ -152,7 +176,7 @@ test('a namespace that follows ours holds nothing; who uses the mount in it does
   execFileSync('mount', ['--make-shared', tree]);
   const target = below(tree, 'inner');
   value(await host.makeDirectory(target, 0o750));
-  value(await mounter.mountTmpfs({ target, options: [] }));
+  value(await mountTmpfs({ host, mounter }, { target, options: [] }));
   // As systemd gives services with PrivateTmp= and the like.
   const following = ['unshare', '-m', '--propagation', 'slave', 'sh', '-c'] as const;
   await holder(t, ...following, 'echo && exec sleep 60');
@@ -175,7 +199,7 @@ function lying(host: Host, answers: Partial<Pick<Host, 'mount' | 'unmount'>>): H
 test('a mount tool is not believed, neither its yes nor its no', { skip }, async (t) => {
   const { host, root, target } = await world(t);
   const yes = createMounter(lying(host, { mount: async () => done, unmount: async () => done }), root);
-  refuses(await yes.mountTmpfs({ target, options: [] }), 'mount-failed', 'none');
+  refuses(await mountTmpfs({ host, mounter: yes }, { target, options: [] }), 'mount-failed', 'unknown');
   const no = createMounter(
     lying(host, {
       mount: async (request) => {
@@ -189,7 +213,7 @@ test('a mount tool is not believed, neither its yes nor its no', { skip }, async
     }),
     root,
   );
-  value(await no.mountTmpfs({ target, options: [] }));
+  value(await mountTmpfs({ host, mounter: no }, { target, options: [] }));
   assert.equal(await layers(host, target), 1);
   refuses(await yes.unmount(target), 'unmount-failed', 'none');
   value(await no.unmount(target));

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FailureCode, Result } from '../../../mount/failure.ts';
 import type { AbsolutePath } from '../../../mount/host.ts';
-import { writeGeneration } from '../../../plugins/pod/atomic-writer.ts';
+import { transition } from '../../../mount/transition.ts';
+import { type Generation, writeGeneration } from '../../../plugins/pod/atomic-writer.ts';
 import {
   CONTENT_BYTES_MAX,
   CONTENT_FILES_MAX,
@@ -33,8 +34,10 @@ function treeOf(files: Files): ContentDirectory {
   return tree.value;
 }
 
-function write(host: MemoryHost, files: Files): Promise<Result<void>> {
-  return writeGeneration(host, VOLUME, treeOf(files));
+const writing = transition('test-write', (generation: Generation) => writeGeneration(generation));
+
+function write(host: MemoryHost, files: Files): Promise<Result<unknown>> {
+  return host.perform(writing, { path: VOLUME, tree: treeOf(files), gid: undefined });
 }
 
 function freshVolume(): MemoryHost {
