@@ -1,6 +1,6 @@
 /** RS-02, AP-12: manifests that vanish while the agent is down, and a directory in the place of another. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { explain } from '../../agent/status/explain.ts';
 import { createManifestApi } from '../../agent/api/manifest-api.ts';
@@ -104,6 +104,19 @@ test('another directory is told, not read, and accepted by one word; what it lac
   assert.deepEqual(again.status().sources.replaced, null);
   assert.deepEqual(again.status().sources.vanished?.pods.length, 4);
   for (const name of NAMES) assert.ok(existsSync(keepsakeOf(again, name)), name);
+});
+
+test('with all records lost another directory is not believed while pods may have something on disk', async () => {
+  const before = await withKeepsakes({ vanished_hold_ms: 1_000 });
+  const directory = `${before.host.root}/manifests`;
+  renameSync(directory, `${directory}.old`);
+  mkdirSync(directory, { mode: 0o750 });
+  rmSync(`${before.host.root}/state/mooring/records`, { recursive: true });
+  const world = await before.restart();
+  await until('all is found on disk', () => world.status().pods.length === NAMES.length);
+  await until('it is told', () => world.status().sources.replaced !== null);
+  assert.equal(world.status().agent.complete, false, 'nothing of it is read');
+  for (const name of NAMES) assert.ok(existsSync(keepsakeOf(world, name)), name);
 });
 
 test('in life, too, what is not in a directory that was accepted is kept, and forgotten by a word', async () => {

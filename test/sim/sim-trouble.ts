@@ -87,7 +87,7 @@ export class SimTrouble {
 
   /** A record, or the kubelet's own file, is cut short, scribbled over or gone; told by whether there was one. */
   damageRecord(): boolean {
-    const { random, kernel, trace, layout, time } = this.#parts;
+    const { plan, random, kernel, trace, layout, time } = this.#parts;
     const directory = kernel.walk(layout.records);
     if (typeof directory === 'string') return false;
     const names = [...directory.inode.entries.keys()].filter((name) => name.endsWith('.json'));
@@ -99,7 +99,7 @@ export class SimTrouble {
     this.#damagedMs.set(name, time.nowMs());
     const how = random.pick(['cut', 'scribbled', 'gone'] as const);
     trace.add(`record ${name} ${how}`);
-    if (how === 'gone') kernel.removeFile(below(layout.records, name));
+    if (how === 'gone') this.#loseRecords(plan.absence.everyMs > 0 ? names : [name]);
     else if (how === 'cut') inode.content = inode.content.slice(0, random.below(inode.content.length + 1));
     else {
       inode.content = Uint8Array.from(inode.content);
@@ -107,6 +107,16 @@ export class SimTrouble {
       inode.content[at] = (inode.content[at] ?? 0) ^ (1 << random.below(7));
     }
     return true;
+  }
+
+  /** Where manifests vanish, all records go at once: then the disk alone tells what is at stake. */
+  #loseRecords(names: readonly string[]): void {
+    const { kernel, layout, time } = this.#parts;
+    for (const name of names) {
+      if (this.#isAloneWithLateStage(name)) continue;
+      this.#damagedMs.set(name, time.nowMs());
+      kernel.removeFile(below(layout.records, name));
+    }
   }
 
   /** A stage that was given up has come by now, and the papers beside it went with the unstage: nothing else tells. */

@@ -229,6 +229,12 @@ export function aboutAbsentManifests(plan: Plan): Plan {
   return { ...plan, podsMax: 4, safetyMs: Math.max(plan.safetyMs, 60_000), absence };
 }
 
+/** As above, and the records are damaged, or all gone: what is at stake then is told by the disk alone. */
+export function aboutLostRecords(plan: Plan): Plan {
+  const absent = aboutAbsentManifests(plan);
+  return { ...absent, events: { ...absent.events, recordDamaged: 6 } };
+}
+
 /** One disk, wanted and not wanted in turn, drivers that are late or lie, and agents that are killed meanwhile. */
 export function aboutUndoing(plan: Plan): Plan {
   const none: Partial<EventWeights> = Object.fromEntries(Object.keys(plan.events).map((event) => [event, 0]));
@@ -277,4 +283,5 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   strangers: aboutStrangers,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
+  'lost-records': aboutLostRecords,
 };
