@@ -198,7 +198,6 @@ const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 343,
   'agent/drive/rig/life.ts': 352,
   'agent/main.ts': 370,
-  'agent/node/agent.ts': 305,
   'agent/source/manifests/manifest-source.ts': 317,
   'agent/status/status.ts': 360,
   'reconciler/recovery/record.ts': 305,
@@ -216,7 +215,7 @@ test('files are short enough to be read at one sitting', () => {
 const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 96,
-  'agent/node/agent.ts': 174,
+  'agent/node/agent.ts': 173,
   'agent/node/statistics-collector.ts': 115,
   'agent/source/manifests/directory-trust.ts': 92,
   'agent/source/manifests/manifest-desk.ts': 132,

@@ -1,6 +1,6 @@
 /** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
-import { assert, done, type Failure, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, type Cancel, type Host, parseAbsolutePath } from '../../mount/host.ts';
+import { assert, done, type Result } from '../../mount/failure.ts';
+import type { Cancel, Host } from '../../mount/host.ts';
 import { createGround } from '../../mount/ground.ts';
 import { createSlices, type Slices } from '../../mount/process/slices.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
@@ -11,7 +11,7 @@ import {
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
-import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
+import { findUnrecorded, mayHavePods } from '../../reconciler/recovery/reconstruct.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import { createReconciler, type Reconciler } from '../../reconciler/reconciler.ts';
@@ -31,6 +31,8 @@ import {
 import { createMergedSources } from '../source/merged-sources.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
 import { createPlugins } from './create-plugins.ts';
+import { tellOfRecords } from './record-log.ts';
+import { hasSeLinux } from './se-linux.ts';
 import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import type { TokenSource } from '../source/token-source.ts';
@@ -120,6 +122,7 @@ export function createAgent(parts: AgentParts): Agent {
     | { readonly reconciler: Reconciler; readonly view: AgentView; readonly statistics: StatisticsCollector }
     | undefined;
   let stopped = false;
+  let isDiskRead = false;
   let cancelScan: Cancel = () => {};
   const cancels: Cancel[] = [];
 
@@ -147,10 +150,7 @@ export function createAgent(parts: AgentParts): Agent {
       secretsOf: ({ spec }) =>
         reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(source.current(), spec),
       periodMs: config.statisticsIntervalMs,
-      storage: {
-        drivers: () => drivers.list().map(({ name }) => name),
-        health: storageHealth,
-      },
+      storage: { drivers: () => drivers.list().map(({ name }) => name), health: storageHealth },
       log,
     });
     cancels.push(statistics.onChange(notify));
@@ -212,7 +212,10 @@ export function createAgent(parts: AgentParts): Agent {
     const known = reconciler.actual();
     const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
     if (stopped) return;
-    const join = (): void => reconciler.takeReconstructed(finds);
+    const join = (): void => {
+      reconciler.takeReconstructed(finds);
+      isDiskRead ||= finds.complete;
+    };
     if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
     else join();
     const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);
@@ -231,10 +234,7 @@ export function createAgent(parts: AgentParts): Agent {
       const grounded = ground.learn(table.value);
       if (!grounded.ok) return grounded;
       seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
-      for (const { file, failure } of loaded.value.unreadable)
-        log.warn('record unreadable', { file, ...explained(failure) });
-      for (const { file, failure } of loaded.value.roomless)
-        log.warn('record has no room beside it', { file, ...explained(failure) });
+      tellOfRecords(loaded.value, log);
       const { records: recorded, unreadable } = loaded.value;
       const volumes = recorded.map(({ spec, publications }) => {
         return { spec, places: publications.map((one) => one.spec) };
@@ -259,9 +259,10 @@ export function createAgent(parts: AgentParts): Agent {
       const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });
       cancels.push(parts.attachment?.onChange(onGrant) ?? (() => {}));
       void drivers.start();
+      isDiskRead = !(await mayHavePods(host, layout));
       await source.start({
         isAnythingAtStake: () =>
-          source.current().pods.size + reconciler.actual().size + unreadable.length > 0,
+          !isDiskRead || source.current().pods.size + reconciler.actual().size + unreadable.length > 0,
         missing: () => hold.held().size,
       });
       await new Promise<void>((join) => reader.read({ found: [], join }));
@@ -289,17 +290,4 @@ export function createAgent(parts: AgentParts): Agent {
       for (const cancel of cancels) cancel();
     },
   };
-}
-
-/** Made by the kernel when SELinux is enabled, enforcing or permissive (selinuxfs). */
-const SELINUX_ENFORCE: AbsolutePath | undefined = parseAbsolutePath('/sys/fs/selinux/enforce');
-
-async function hasSeLinux(host: Host): Promise<boolean> {
-  assert(SELINUX_ENFORCE !== undefined, 'the path is one');
-  const facts = await host.inspect(SELINUX_ENFORCE);
-  return facts.ok && facts.value.kind !== 'absent';
-}
-
-function explained(failure: Failure): { readonly code: string; readonly message: string } {
-  return { code: failure.code, message: failure.message };
 }

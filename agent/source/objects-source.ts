@@ -58,8 +58,8 @@ export interface SourceReading {
 /** What a source may ask about this node before it believes that something is gone. */
 export interface NodeSight {
   /**
-   * True when pods are wanted, something stands, or a record cannot be read, of which nobody knows what stands: what is
-   * read by mistake could take it from them.
+   * True when pods are wanted, something stands, or a record cannot be read, of which nobody knows what stands, or pods
+   * have directories and the layout on disk was not read yet: what is read by mistake could take it from them.
    */
   isAnythingAtStake(): boolean;
   /** How many pods have something here, and no source has shown them in this life. */

@@ -67,6 +67,12 @@ export interface Reconstruction {
   readonly unknown: UnknownPlaces | undefined;
 }
 
+/** Has any pod a directory here? One that could not be looked for may be there. */
+export async function mayHavePods(host: Host, { pods }: Layout): Promise<boolean> {
+  const disk = createDiskReader(host);
+  return (await disk.names(pods)).length > 0 || !disk.complete();
+}
+
 /**
  * Volumes and places on disk that `known` does not have.
  * Guarantees: a volume that is staged is reported without a publication of it only when that is surely not there, or
