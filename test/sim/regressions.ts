@@ -9,6 +9,7 @@ import {
   aboutDeadAndWalked,
   aboutFullDisks,
   aboutInlineVolumes,
+  aboutLostRecords,
 } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
@@ -253,6 +254,13 @@ export const REGRESSIONS: readonly Regression[] = [
   {
     seed: 960841736,
     sentence: 'the number of a mount that is gone is another one’s: in doubt the device tells, too',
+    isOfAbsence: true,
+  },
+  {
+    seed: 104,
+    sentence:
+      'with all records lost what is on disk keeps another directory of manifests from being believed',
+    plan: aboutLostRecords,
     isOfAbsence: true,
   },
 ];
