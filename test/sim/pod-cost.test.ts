@@ -1,0 +1,147 @@
+/** What a pod costs: messages to brokers, processes, calls of drivers and writes that wait for the disk. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { parseConfig } from '../../agent/config/parse-config.ts';
+import { type Agent, createAgent } from '../../agent/node/agent.ts';
+import { NO_TOKENS } from '../../agent/source/token-source.ts';
+import { isSettled } from '../../agent/status/settled.ts';
+import type { Host } from '../../mount/host.ts';
+import { accept } from '../plugins/accept.ts';
+import {
+  claimSource,
+  claimYaml,
+  configMapYaml,
+  podYaml,
+  secretYaml,
+  volumeYaml,
+} from '../agent/manifests.ts';
+import { memorySource } from '../agent/memory-source.ts';
+import { driverBench } from './driver-bench.ts';
+
+const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
+const TURNS_MAX = 100_000;
+
+interface Cost {
+  /** Calls of path brokers: what stands in front of a queue. */
+  pathCalls: number;
+  /** mount(8) and umount(8). */
+  processes: number;
+  /** Calls of the driver about a volume. */
+  driverCalls: number;
+  /** Files of records that are written and waited for. */
+  recordWrites: number;
+}
+
+const NOTHING: Cost = { pathCalls: 0, processes: 0, driverCalls: 0, recordWrites: 0 };
+
+/** Asked of this process, of brokers of their own, or nothing of a pod. */
+const NOT_PATHS = new Set(['nowMs', 'wallMs', 'timer', 'random', 'readMountTable', 'watch', 'notify']);
+const VOLUME_CALL = /\/(Node|Controller)(Stage|Unstage|Publish|Unpublish)Volume$/;
+
+/** A transition is one call, whatever its steps are; a tool is a process, and one look that its path has no link. */
+function counting(host: Host, cost: Cost, records: string, log: string[]): Host {
+  const count = (name: string, about: unknown): void => {
+    if (NOT_PATHS.has(name)) return;
+    if (name === 'call') {
+      if (VOLUME_CALL.test((about as { method: { path: string } }).method.path)) cost.driverCalls += 1;
+    } else if (typeof about === 'string' && about.startsWith(records)) {
+      if (name === 'writeFile' || name === 'overwriteFile') cost.recordWrites += 1;
+    } else {
+      cost.pathCalls += 1;
+      if (name === 'mount' || name === 'unmount') cost.processes += 1;
+      log.push(name === 'perform' ? (about as { name: string }).name : name);
+    }
+  };
+  return new Proxy(host, {
+    get(target, name) {
+      const own: unknown = Reflect.get(target, name);
+      if (typeof own !== 'function' || typeof name !== 'string') return own;
+      return (...given: readonly unknown[]): unknown => {
+        count(name, given[0]);
+        return own.apply(target, given);
+      };
+    },
+  });
+}
+
+const VOLUMES = {
+  data: claimSource('data'),
+  secret: 'secret: {secretName: password}',
+  settings: 'configMap: {name: settings}',
+  cache: 'emptyDir: {}',
+};
+const STORAGE = {
+  'storage.yaml': [
+    claimYaml('data'),
+    volumeYaml('pv-data', { handle: 'vol-1' }).replace('test.csi.example', 'sim.example.com'),
+    secretYaml('password', { user: 'root', password: 'x' }),
+    configMapYaml('settings', { a: '1', b: '2' }),
+  ].join('---\n'),
+};
+const WITH_POD = { ...STORAGE, 'pod.yaml': podYaml('app', VOLUMES) };
+
+async function world(t: TestContext) {
+  const { bench, socket } = await driverBench(t);
+  const reading = parseConfig(
+    {
+      root: bench.root,
+      manifests: '/none',
+      static_drivers: [{ socket: socket.path }],
+      settle_ms: 0,
+      vanished_hold_ms: 0,
+      resync_ms: 3_600_000,
+      statistics_interval_ms: 3_600_000,
+      selinux: 'off',
+    },
+    {},
+    'node-a',
+  );
+  assert.ok(reading.ok, JSON.stringify(reading));
+  const cost = { ...NOTHING };
+  const log: string[] = [];
+  const host = counting(bench.newHost(), cost, `${bench.root}/mooring/`, log);
+  const source = memorySource('memory', STORAGE);
+  const config = reading.value;
+  const agent = createAgent({ host, sources: [source], tokens: NO_TOKENS, config, log: SILENT });
+  t.after(() => agent.stop(0));
+  accept(await agent.start());
+  await settled(agent, false);
+  return {
+    /** What it costs until all that these files want is there, and nothing else. */
+    async costOf(files: Readonly<Record<string, string>>): Promise<Cost> {
+      Object.assign(cost, NOTHING);
+      log.length = 0;
+      source.say(files);
+      await settled(agent, 'pod.yaml' in files);
+      t.diagnostic(`path calls: ${log.join(' ')}`);
+      return { ...cost };
+    },
+  };
+}
+
+async function settled(agent: Agent, isThere: boolean): Promise<void> {
+  for (let turn = 0; turn < TURNS_MAX; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const view = agent.view();
+    if (isSettled(view) && view.reconciler.desired().volumes.size > 0 === isThere) return;
+  }
+  assert.fail(JSON.stringify(agent.view().reconciler.obstacles()));
+}
+
+/** What is more than it was. What becomes less is written down here, in the same commit. */
+function grown(cost: Cost, was: Cost): Partial<Cost> {
+  const keys = Object.keys(was) as (keyof Cost)[];
+  return Object.fromEntries(keys.filter((key) => cost[key] > was[key]).map((key) => [key, cost[key]]));
+}
+
+test('a pod of four volumes costs no more than it did, up and down', async (t) => {
+  const { costOf } = await world(t);
+  // With the first pod the driver is met.
+  await costOf(WITH_POD);
+  await costOf(STORAGE);
+  const up = await costOf(WITH_POD);
+  const down = await costOf(STORAGE);
+  t.diagnostic(JSON.stringify({ up, down }));
+  assert.deepEqual(grown(up, { pathCalls: 18, processes: 2, driverCalls: 2, recordWrites: 9 }), {});
+  assert.deepEqual(grown(down, { pathCalls: 14, processes: 2, driverCalls: 2, recordWrites: 5 }), {});
+});
