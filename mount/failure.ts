@@ -117,6 +117,8 @@ export interface Failure {
   readonly ended?: true;
   /** What `file-system-dead` died of. */
   readonly death?: DeathCause;
+  /** What was to be there before anything was done was not: whoever expected it looks for himself. */
+  readonly isUnexpected?: true;
   /** Nobody heard how a call of a driver ended, so its effect may come minutes from now. */
   readonly unanswered?: true;
 }

@@ -12,6 +12,8 @@ export interface Ground {
   learn(table: MountTable): Result<void>;
   /** The first mount over a directory above `path` that is not of the ground; undefined: none, or nothing is known. */
   strangerOver(table: MountTable, path: AbsolutePath): MountEntry | undefined;
+  /** The mount that a directory above `path` is in while no stranger lies over it; undefined: that is not known. */
+  expectedRound(path: AbsolutePath): number | undefined;
   /** As a failure, told by a look that cost nothing: the table is read only when `within` is not the ground. */
   refuseStranger(path: AbsolutePath, within: number): Promise<Result<void>>;
 }
@@ -69,6 +71,10 @@ export function createGround(
   return {
     learn,
     strangerOver,
+    expectedRound(path) {
+      const base = baseOf(path);
+      return base === undefined ? undefined : ways.get(base)?.at(-1);
+    },
     async refuseStranger(path, within) {
       const base = baseOf(path);
       if (base === undefined || ways.get(base)?.at(-1) === within) return ok(undefined);

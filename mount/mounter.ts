@@ -29,11 +29,12 @@ export interface Mounter {
   unmount(target: AbsolutePath): Promise<Result<void>>;
   /**
    * As `unmount`, with a transition that answers what is mounted at its path, and when that is nothing does what is to
-   * be done then: it is performed before the first unmount and after each.
+   * be done then: it is performed before the first unmount and after each. `first`: what it is told besides before any.
    */
   unmountThen<Args extends TransitionArgs>(
     end: Transition<Args, number | undefined>,
-    args: Args,
+    args: NoInfer<Args>,
+    first?: Partial<NoInfer<Args>>,
   ): Promise<Result<void>>;
   /** As `unmount`, if what is mounted is one tmpfs of ours; otherwise `mount-foreign` or `mount-stacked`, untouched. */
   unmountOwn(target: AbsolutePath): Promise<Result<void>>;
@@ -53,8 +54,8 @@ export function createMounter(host: Host, root: AbsolutePath): Mounter {
         : refuseOutside(target, root),
     unmount: async (target) =>
       isBelow(target, root) ? unmountAll(host, findMount, { path: target }) : refuseOutside(target, root),
-    unmountThen: async (end, args) =>
-      isBelow(args.path, root) ? unmountAll(host, end, args) : refuseOutside(args.path, root),
+    unmountThen: async (end, args, first) =>
+      isBelow(args.path, root) ? unmountAll(host, end, args, first) : refuseOutside(args.path, root),
     unmountOwn: async (target) => {
       if (!isBelow(target, root)) return refuseOutside(target, root);
       const ours = await host.perform(proveOwnTmpfs, { path: target });
@@ -129,9 +130,10 @@ async function unmountAll<Args extends TransitionArgs>(
   host: Host,
   end: Transition<Args, number | undefined>,
   args: Args,
+  first?: Partial<Args>,
 ): Promise<Result<void>> {
   const target = args.path;
-  const before = await host.perform(end, args);
+  const before = await host.perform(end, { ...args, ...first });
   if (!before.ok) return before;
   let mountId = before.value;
   for (let layers = 0; layers < LAYERS_MAX; layers += 1) {

@@ -2,6 +2,7 @@
 import type { Failure, Result } from '../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../mount/host.ts';
 import type { SecretData, Sensitive } from './secret/sensitive.ts';
+import type { ExpectedPlace } from '../mount/expected-place.ts';
 import type { CallReport } from './step.ts';
 import type { Bytes, FsGroup, PluginName, PublicationSpec, VolumeSpec } from './volume.ts';
 
@@ -79,6 +80,8 @@ export interface PublicationCall extends VolumeCall {
    * kernel gives that of one that is gone to the next.
    */
   readonly isDoubted?: true;
+  /** By a verb of a plugin that `looksItself`: what is to be there before it does anything. */
+  readonly expected?: ExpectedPlace;
   /** Present when the wish has files for it; teardown never needs them. */
   readonly files: VolumeFiles | undefined;
   /** It is there already, whole: only what the driver or the wish have new is to be brought in. */
@@ -146,6 +149,8 @@ export interface VolumeStatistics {
  */
 export interface VolumePlugin {
   readonly name: PluginName;
+  /** `publish` and `unpublish` look at `expected` before they do anything, and fail with `isUnexpected`. */
+  readonly looksItself?: true;
   /** Undefined while it cannot be known, because the driver is not registered. */
   needs(spec: VolumeSpec): Needs | undefined;
   /** The bulkhead it runs in: a hung driver fills only its own lane. */

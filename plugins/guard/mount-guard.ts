@@ -4,14 +4,22 @@
  * of his is taken away.
  */
 import { bounded, done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, type Host, type MountIdentity, parentOf } from '../../mount/host.ts';
+import {
+  type AbsolutePath,
+  type Host,
+  type MountIdentity,
+  type MountPlace,
+  parentOf,
+} from '../../mount/host.ts';
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { isProven, nameOfMount, sightOf } from '../../mount/mount-sight.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
 import { isOwnTmpfs } from '../../mount/mounter.ts';
+import { createOwnLook, isInDoubt } from './own-look.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { doubtful } from '../steps.ts';
+import { lookAtPlaces } from '../../mount/expected-place.ts';
 import { volumeDataIn } from '../layout/volume-data.ts';
 import { RECONSTRUCTED, isBlock, type PublicationSpec, type VolumeSpec } from '../volume.ts';
 
@@ -52,14 +60,11 @@ const NOTHING_MOUNTED: Look = { mountId: undefined };
  * while we called, unless the volume is known to be of another kind of device, or it lies over another file system.
  */
 export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: VolumePlugin): VolumePlugin {
-  async function look(watched: Watched): Promise<Result<Look>> {
+  async function judge(watched: Watched, { mountId, within }: MountPlace): Promise<Result<Look>> {
     const { path, proven } = watched;
-    const place = await host.mountPlaceOf(path);
-    if (!place.ok) return fail({ ...place.failure, effect: 'none' });
-    const { mountId, within } = place.value;
     const grounded = await ground.refuseStranger(path, within);
     if (!grounded.ok) return grounded;
-    const isAsProven = mountId === proven?.mountId && (proven === undefined || watched.isDoubted !== true);
+    const isAsProven = mountId === proven?.mountId && !isInDoubt(watched);
     if (isAsProven || (proven === undefined && isBlock(watched.spec))) return ok({ mountId });
     const table = await host.readMountTable(layout.root);
     if (!table.ok) return fail({ ...table.failure, effect: 'none' });
@@ -103,12 +108,6 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     return papers.ok && papers.value.kind === 'absent' ? strangeThere(path, top) : undefined;
   }
 
-  function stageOf({ spec, facts }: VolumeCall): Watched | undefined {
-    if (spec.kind !== 'csi' || !facts.needs.stage) return undefined;
-    const { stagedMount: proven, isStageDoubted: isDoubted } = facts;
-    return { spec, path: layout.stagingPath(spec), proven, isDoubted, staged: undefined };
-  }
-
   function placeOf(
     { spec, facts, mount, isDoubted }: Pick<PublicationCall, 'spec' | 'facts' | 'mount' | 'isDoubted'>,
     publication: PublicationSpec,
@@ -124,15 +123,17 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     return [place, ...[link, published].map((path) => ({ ...common, path, proven: undefined }))];
   }
 
-  async function lookAll(places: readonly (Watched | undefined)[]): Promise<Result<Look>> {
-    let first: Look | undefined;
-    for (const place of places) {
-      if (place === undefined) continue;
-      const seen = await look(place);
-      if (!seen.ok) return seen;
-      first ??= seen.value;
+  async function lookAll(places: readonly Watched[]): Promise<Result<Look>> {
+    const [first] = places;
+    if (first === undefined) return ok(NOTHING_MOUNTED);
+    const asked = { path: first.path, places: places.map(({ path }) => path) };
+    const seen = await host.perform(lookAtPlaces, asked);
+    if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
+    for (const [index, at] of seen.value.entries()) {
+      const judged = await judge(places[index] ?? first, at);
+      if (!judged.ok) return judged;
     }
-    return ok(first ?? NOTHING_MOUNTED);
+    return ok({ mountId: seen.value[0]?.mountId });
   }
 
   /** After an OK: is what is there now the volume? What came meanwhile, and is what was proven, costs no look. */
@@ -180,20 +181,21 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
   async function guarded<T>(
     places: readonly (Watched | undefined)[],
     verb: () => Promise<Result<T>>,
-    judge: (made: T, before: Look) => Promise<Result<void>> = async () => done,
+    judgeAfter: (made: T, before: Look) => Promise<Result<void>> = async () => done,
   ): Promise<Result<T>> {
-    const seen = await lookAll(places);
+    const seen = await lookAll(places.filter((place) => place !== undefined));
     if (!seen.ok) return seen;
     const result = await verb();
     if (!result.ok) return fail(await blame(places[0], result.failure));
-    const judged = await judge(result.value, seen.value);
+    const judged = await judgeAfter(result.value, seen.value);
     return judged.ok ? result : judged;
   }
 
+  const orLook = createOwnLook(ground, plugin);
   return {
     ...plugin,
     stage: (call) => {
-      const place = stageOf(call);
+      const place = stageOf(layout, call);
       return guarded(
         [place],
         () => plugin.stage(call),
@@ -202,23 +204,35 @@ export function guardMounts({ host, layout, ground }: MountGuardParts, plugin: V
     },
     publish: (call) => {
       const places = placeOf(call, call.publication);
-      return guarded(
-        [...places, stageOf(call)],
-        () => plugin.publish(call),
-        ({ mount }, before) => judgeMade(places[0], mount, before),
-      );
+      const look = () =>
+        guarded(
+          [...places, stageOf(layout, call)],
+          () => plugin.publish(call),
+          ({ mount }, before) => judgeMade(places[0], mount, before),
+        );
+      return orLook(places[0], call, plugin.publish, look);
     },
-    unpublish: (call) => guarded(placeOf(call, call.publication), () => plugin.unpublish(call)),
-    unstage: (call) => guarded([stageOf(call)], () => plugin.unstage(call)),
+    unpublish: (call) => {
+      const places = placeOf(call, call.publication);
+      const look = () => guarded(places, () => plugin.unpublish(call));
+      return orLook(places[0], call, plugin.unpublish, look);
+    },
+    unstage: (call) => guarded([stageOf(layout, call)], () => plugin.unstage(call)),
     ...(plugin.expand === undefined ? {} : { expand: guardedExpand(plugin.expand) }),
   };
 
   function guardedExpand(expand: NonNullable<VolumePlugin['expand']>): NonNullable<VolumePlugin['expand']> {
     return (call) => {
       const places = call.publication === undefined ? [] : placeOf(call, call.publication);
-      return guarded([...places, stageOf(call)], () => expand(call));
+      return guarded([...places, stageOf(layout, call)], () => expand(call));
     };
   }
+}
+
+function stageOf(layout: Layout, { spec, facts }: VolumeCall): Watched | undefined {
+  if (spec.kind !== 'csi' || !facts.needs.stage) return undefined;
+  const { stagedMount: proven, isStageDoubted: isDoubted } = facts;
+  return { spec, path: layout.stagingPath(spec), proven, isDoubted, staged: undefined };
 }
 
 function strangeThere(path: AbsolutePath, top: MountEntry): Failure {

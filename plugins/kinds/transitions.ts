@@ -8,6 +8,7 @@ import {
   removeVolumeDirectory,
   undoVolumeDirectory,
 } from '../csi/call/volume-directory.ts';
+import { lookAtPlaces } from '../../mount/expected-place.ts';
 import { removeBlockDirectories } from '../layout/block-directory.ts';
 import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
@@ -27,6 +28,7 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   dropGeneration,
   findMount,
   isWritten,
+  lookAtPlaces,
   markMemoryDirectory,
   markReady,
   placeEmptyDirectory,

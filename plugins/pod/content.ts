@@ -27,6 +27,7 @@ import type { PublicationCall, VolumePlugin } from '../plugin.ts';
 import { podDirectories, removeEach } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
+import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
 import { doubtful, oneByOne } from '../steps.ts';
 import type { ContentVolumeSpec } from '../volume.ts';
 
@@ -51,6 +52,7 @@ export function createContentPlugin(
 
   return createPodPlugin({
     name: CONTENT_PLUGIN[kind],
+    looksItself: true,
     async publish(call) {
       const tree = wantedTree(kind, call);
       if (!tree.ok) return tree;
@@ -59,7 +61,11 @@ export function createContentPlugin(
       const request = { target, mode: VOLUME_MODE, sizeBytes: VOLUME_BYTES };
       const ready = layout.readyDirectory(call.spec, call.publication);
       const content = { tree: tree.value, gid };
-      const there = await memory.mount(request, publishContent, { ready, ...content });
+      const there = await memory.mount(request, publishContent, {
+        ready,
+        expected: call.expected,
+        ...content,
+      });
       if (!there.ok) return there;
       const { mount, filled } = there.value;
       if (filled.hidden === undefined || gid === undefined) return ok({ mount });
@@ -83,7 +89,7 @@ export function createContentPlugin(
       const path = layout.volumeDirectory(call.spec, call.publication);
       const ready = layout.readyDirectory(call.spec, call.publication);
       const above = podDirectories(layout, call.publication.pod.uid);
-      return mounter.unmountThen(removeContent, { path, ready, above });
+      return mounter.unmountThen(removeContent, { path, ready, above }, { expected: call.expected });
     },
   });
 }
@@ -115,11 +121,15 @@ interface ContentPlace extends TransitionArgs {
   readonly ready: AbsolutePath;
   /** Directories of the pod, which go when they are empty. */
   readonly above: readonly AbsolutePath[];
+  /** What is to be there before the first unmount. */
+  readonly expected?: ExpectedPlace | undefined;
 }
 
 export const removeContent = transition<ContentPlace, number | undefined>(
   'remove-content',
-  function* ({ path, ready, above }) {
+  function* ({ path, ready, above, expected }) {
+    const known = yield* asExpected(expected);
+    if (!known.ok) return known;
     const mountId = yield* paths.mountIdOf(path);
     if (!mountId.ok || mountId.value !== undefined) return mountId;
     const removed = yield* oneByOne(

@@ -12,6 +12,7 @@ import type { PublicationCall, VolumePlugin } from '../plugin.ts';
 import { podDirectories, removeEach } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { hasReadyMarker, placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
+import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
 import { doubtful, inOrder, oneByOne } from '../steps.ts';
 import type { EmptyDirVolumeSpec, FsGroup } from '../volume.ts';
 
@@ -41,6 +42,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
 
   return createPodPlugin({
     name: EMPTY_DIR_PLUGIN,
+    looksItself: true,
     async publish(call) {
       const place = placeOf(call);
       if (!place.ok) return place;
@@ -52,7 +54,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       const gid = call.publication.fsGroup?.gid;
       const mode = gid === undefined ? VOLUME_MODE : VOLUME_MODE | SETGID;
       const request = { target, mode, gid, sizeBytes: spec.sizeLimitBytes };
-      const there = await memory.mount(request, markMemoryDirectory, { ready });
+      const there = await memory.mount(request, markMemoryDirectory, { ready, expected: call.expected });
       return there.ok ? ok({ mount: there.value.mount }) : there;
     },
     async unpublish(call) {
@@ -62,8 +64,13 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       call.step({ kind: 'working', deadlineMs: REMOVE_TREE_DEADLINE_MS });
       const above = podDirectories(layout, call.publication.pod.uid);
       const end = { path, ready, above };
-      if (spec.medium === 'memory') return mounter.unmountThen(removeMemoryDirectory, end);
-      const removed = await host.perform(removeDirectory, { ...end, mayBeMounted: true });
+      if (spec.medium === 'memory')
+        return mounter.unmountThen(removeMemoryDirectory, end, { expected: call.expected });
+      const removed = await host.perform(removeDirectory, {
+        ...end,
+        mayBeMounted: true,
+        expected: call.expected,
+      });
       if (!removed.ok || !removed.value.isMounted) return removed.ok ? done : removed;
       // Found on disk without a record, its medium was a guess: a tmpfs of ours on it was a memory medium after all.
       const bare = await mounter.unmountOwn(path);
@@ -78,10 +85,15 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
 async function placeDirectory(
   host: Host,
   { spec, target: path, ready }: DirectoryPath,
-  { publication, progress, stillWanted }: PublicationCall,
+  { publication, progress, stillWanted, expected }: PublicationCall,
 ): Promise<Result<void>> {
   const gid = publication.fsGroup?.gid;
-  const placed = await host.perform(placeEmptyDirectory, { path, ready, isForGroup: gid !== undefined });
+  const placed = await host.perform(placeEmptyDirectory, {
+    path,
+    ready,
+    isForGroup: gid !== undefined,
+    expected,
+  });
   if (!placed.ok || placed.value.isWhole || gid === undefined) return placed.ok ? done : placed;
   // As in the kubelet always all of it, whatever the pod's change policy: there is nothing in it yet.
   const fsGroup: FsGroup = { gid, changePolicy: 'Always' };
@@ -99,13 +111,17 @@ function notOurs(kind: string): Result<never> {
 
 interface EmptyDirectory extends TransitionArgs {
   readonly ready: AbsolutePath;
+  /** What is to be there before anything is done. */
+  readonly expected?: ExpectedPlace | undefined;
 }
 
 /** It is made, and marked unless it is for a group, which it is given to first. */
 export const placeEmptyDirectory = transition<
   EmptyDirectory & { readonly isForGroup: boolean },
   { readonly isWhole: boolean }
->('place-empty-directory', function* ({ path, ready, isForGroup }) {
+>('place-empty-directory', function* ({ path, ready, isForGroup, expected }) {
+  const known = yield* asExpected(expected);
+  if (!known.ok) return known;
   const alone = yield* refuseMount(path);
   if (!alone.ok) return alone;
   const facts = yield* paths.inspect(path);
@@ -131,12 +147,13 @@ export const placeEmptyDirectory = transition<
 /** The marker in the directory at the path. */
 export const markReady = transition<TransitionArgs, void>('mark-ready', ({ path }) => placeReadyMarker(path));
 
-export const markMemoryDirectory = transition<EmptyDirectory & MemoryPlace, FilledMemory<void>>(
-  'mark-memory-directory',
-  (place) =>
-    fillMemory(place, function* (): Program<Result<void>> {
-      return doubtful(yield* placeReadyMarker(place.ready));
-    }),
+export const markMemoryDirectory = transition<
+  MemoryPlace & { readonly ready: AbsolutePath },
+  FilledMemory<void>
+>('mark-memory-directory', (place) =>
+  fillMemory(place, function* (): Program<Result<void>> {
+    return doubtful(yield* placeReadyMarker(place.ready));
+  }),
 );
 
 interface EmptyDirectoryEnd extends EmptyDirectory {
@@ -151,7 +168,9 @@ interface DirectoryEnd extends EmptyDirectoryEnd {
 
 export const removeDirectory = transition<DirectoryEnd, { readonly isMounted: boolean }>(
   'remove-directory',
-  function* ({ path, ready, above, mayBeMounted }) {
+  function* ({ path, ready, above, mayBeMounted, expected }) {
+    const known = yield* asExpected(expected);
+    if (!known.ok) return known;
     const seen = mayBeMounted ? yield* paths.lookUpMount(path) : ok({ mounted: false });
     if (!seen.ok) return seen;
     if (seen.value.mounted) return ok({ isMounted: true });
@@ -166,7 +185,9 @@ export const removeDirectory = transition<DirectoryEnd, { readonly isMounted: bo
 
 export const removeMemoryDirectory = transition<EmptyDirectoryEnd, number | undefined>(
   'remove-memory-directory',
-  function* ({ path, ready, above }) {
+  function* ({ path, ready, above, expected }) {
+    const known = yield* asExpected(expected);
+    if (!known.ok) return known;
     const mountId = yield* paths.mountIdOf(path);
     if (!mountId.ok || mountId.value !== undefined) return mountId;
     const removed = yield* oneByOne(

@@ -4,6 +4,7 @@ import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
 import { findOwnTmpfs, type MountAttempt, type Mounter } from '../../mount/mounter.ts';
 import { paths } from '../../mount/path-steps.ts';
 import type { Program, Transition, TransitionArgs } from '../../mount/transition.ts';
+import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
 import { doubtful } from '../steps.ts';
 
 export interface MemoryRequest {
@@ -19,6 +20,8 @@ export interface MemoryRequest {
 /** The place of the tmpfs, and what mount(8) has said. */
 export interface MemoryPlace extends TransitionArgs {
   readonly attempt: MountAttempt;
+  /** What is to be there before the attempt. */
+  readonly expected: ExpectedPlace | undefined;
 }
 
 /** The tmpfs, and what was done with it; undefined: nothing is mounted, and before the attempt the place is ready. */
@@ -33,7 +36,7 @@ export interface MemoryMount {
   mount<Args extends MemoryPlace, T>(
     request: MemoryRequest,
     fill: Transition<Args, FilledMemory<T>>,
-    args: Omit<Args, keyof MemoryPlace>,
+    args: Omit<Args, 'path' | 'attempt'>,
   ): Promise<Result<NonNullable<FilledMemory<T>>>>;
 }
 
@@ -59,7 +62,7 @@ export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
     async mount<Args extends MemoryPlace, T>(
       request: MemoryRequest,
       fill: Transition<Args, FilledMemory<T>>,
-      args: Omit<Args, keyof MemoryPlace>,
+      args: Omit<Args, 'path' | 'attempt'>,
     ) {
       const perform = (said: MountAttempt) =>
         host.perform(fill, { ...args, path: request.target, attempt: said } as Args);
@@ -112,9 +115,11 @@ function settle<T>(
  * failure keeps its effect `none` only where the tmpfs was there before.
  */
 export function* fillMemory<T>(
-  { path, attempt }: MemoryPlace,
+  { path, attempt, expected }: MemoryPlace,
   work: () => Program<Result<T>>,
 ): Program<Result<FilledMemory<T>>> {
+  const known = attempt === 'not-yet' ? yield* asExpected(expected) : ok(undefined);
+  if (!known.ok) return known;
   const mount = yield* findOwnTmpfs(path, attempt);
   if (!mount.ok) return mount;
   if (mount.value === undefined) {

@@ -6,6 +6,7 @@ import type { PluginName } from '../volume.ts';
 
 export interface PodVerbs {
   readonly name: PluginName;
+  readonly looksItself?: true;
   publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;
   unpublish(call: PublicationCall): Promise<Result<void>>;
   readonly isUpToDate?: VolumePlugin['isUpToDate'];
@@ -17,6 +18,7 @@ const NEEDS: Needs = { attach: false, stage: false, expand: false };
 export function createPodPlugin(verbs: PodVerbs): VolumePlugin {
   return {
     name: verbs.name,
+    ...(verbs.looksItself === undefined ? {} : { looksItself: verbs.looksItself }),
     needs: () => NEEDS,
     lane: () => verbs.name,
     attach: async (call) => ifStillWanted(call, async () => ok({ publishContext: undefined })),

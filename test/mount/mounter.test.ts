@@ -42,7 +42,9 @@ async function mountTmpfs(
 ): Promise<Result<MountIdentity>> {
   const chosen: Mounter = { ...mounter, mountTmpfs: () => mounter.mountTmpfs({ target, options }) };
   const memory = createMemoryMount(host, chosen);
-  const made = await memory.mount({ target, mode: 0o750, sizeBytes: 0 }, fillNothing, {});
+  const made = await memory.mount({ target, mode: 0o750, sizeBytes: 0 }, fillNothing, {
+    expected: undefined,
+  });
   return made.ok ? ok(made.value.mount) : made;
 }
 

@@ -142,6 +142,6 @@ test('a pod of four volumes costs no more than it did, up and down', async (t) =
   const up = await costOf(WITH_POD);
   const down = await costOf(STORAGE);
   t.diagnostic(JSON.stringify({ up, down }));
-  assert.deepEqual(grown(up, { pathCalls: 18, processes: 2, driverCalls: 2, recordWrites: 9 }), {});
-  assert.deepEqual(grown(down, { pathCalls: 14, processes: 2, driverCalls: 2, recordWrites: 5 }), {});
+  assert.deepEqual(grown(up, { pathCalls: 14, processes: 2, driverCalls: 2, recordWrites: 9 }), {});
+  assert.deepEqual(grown(down, { pathCalls: 11, processes: 2, driverCalls: 2, recordWrites: 5 }), {});
 });

@@ -9,6 +9,7 @@ import { guardMounts } from '../../../plugins/guard/mount-guard.ts';
 import type { PublicationCall, VolumePlugin } from '../../../plugins/plugin.ts';
 import { bytesFrom } from '../../../plugins/volume.ts';
 import { line, ROOT_MOUNT } from '../../mount/mount-lines.ts';
+import { performStepwise } from '../../perform-stepwise.ts';
 import { call, SPEC, STAGED } from '../csi/csi-world.ts';
 
 const layout = createLayout('/state' as AbsolutePath);
@@ -45,6 +46,9 @@ async function said(
       return ok(table());
     },
     inspect: async () => ok({ kind: papers } as never),
+    perform(transition, args) {
+      return performStepwise(this as Host, transition, args);
+    },
   };
   const shownAt = (path: AbsolutePath) => {
     const top = table().at(path).at(-1);
@@ -58,7 +62,7 @@ async function said(
     return ok({ mount: shownAt(target), stagedMount: shownAt(staging) });
   };
   const plugin = { stage: act, publish: act, unpublish: act, expand: act } as unknown as VolumePlugin;
-  const ground = { ...FIRM_GROUND, learn: () => ok(undefined) };
+  const ground = { ...FIRM_GROUND, learn: () => ok(undefined), expectedRound: () => undefined };
   const guarded = guardMounts({ host: host as Host, layout, ground }, plugin);
   const { expand } = guarded;
   const about = call({ facts, ...changes });
