@@ -56,6 +56,8 @@ export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadli
     pathBrokersMax: PROBE_BROKERS_MAX,
     // All are asked at once, and each answers at once but for one that hangs.
     crowdBrokersMax: 1,
+    // The next look comes in a minute: to start a process for each costs more than that one stays.
+    idleBrokersMin: 1,
   });
   const all = [paths, walks, probes, tools];
   return {

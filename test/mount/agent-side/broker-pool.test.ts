@@ -158,6 +158,14 @@ for (const crowdBrokersMax of [1, 2]) {
   });
 }
 
+test('one that is to stay does, however long there is nothing to do', async (t) => {
+  const tick = standStill(t);
+  const brokers = pool(t, { idleBrokersMin: 1 });
+  const pid = await answer(brokers, FINE);
+  for (let minute = 0; minute < 5; minute += 1) tick(60_000);
+  assert.deepEqual([await answer(brokers, FINE), brokers.pids()], [pid, [pid]]);
+});
+
 test('those that need not stay end when there is nothing to do', async (t) => {
   const brokers = pool(t, { idleMsMax: 1, idleBrokersMin: 0 });
   const pid = await answer(brokers, FINE);
