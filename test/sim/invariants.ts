@@ -10,6 +10,7 @@ import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
 import type { Backing } from './backing.ts';
 import type { Simulation } from './simulate.ts';
+import type { Plan } from './swarm.ts';
 import { usersOf } from './quarantine-watch.ts';
 import { checkLayers } from './layers.ts';
 import { checkReasons } from './reasons.ts';
@@ -164,9 +165,8 @@ export function checkStep(sim: Simulation): void {
 }
 
 function checkVolumes(sim: Simulation, view: AgentView, running: Running): void {
-  const { drivers } = sim.plan;
-  const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);
-  const beliefCounts = !sim.world.trouble.mountsTaken && drivers.every(({ locks }) => locks);
+  const { mayStack, allLock } = driversOf(sim.plan);
+  const beliefCounts = !sim.world.trouble.mountsTaken && allLock;
   for (const volume of view.reconciler.actual().values()) {
     if (sim.kernel.strangers.size > 0) checkStrangers(sim, volume);
     // Published again, a driver may mount once more; what it did is learnt when the operation ends.
@@ -176,8 +176,32 @@ function checkVolumes(sim: Simulation, view: AgentView, running: Running): void 
   }
 }
 
+interface DriversInWhole {
+  readonly mayStack: boolean;
+  readonly allLock: boolean;
+}
+
+const ofPlan = new WeakMap<Plan, DriversInWhole>();
+
+/** Asked after every event; a plan never changes. */
+function driversOf(plan: Plan): DriversInWhole {
+  const known = ofPlan.get(plan);
+  if (known !== undefined) return known;
+  const { drivers } = plan;
+  const mayStack = drivers.some(({ fates }) => (fates.stack ?? 0) > 0);
+  const found = { mayStack, allLock: drivers.every(({ locks }) => locks) };
+  ofPlan.set(plan, found);
+  return found;
+}
+
+const compared = new WeakMap<ActualVolume, number>();
+
 /** MT-15: what somebody else mounted is never taken for the volume. */
-function checkStrangers(sim: Simulation, { spec, stagedMount, publications }: ActualVolume): void {
+function checkStrangers(sim: Simulation, volume: ActualVolume): void {
+  // Belief is replaced, never changed, and so are mounts.
+  if (compared.get(volume) === sim.kernel.mountChanges) return;
+  compared.set(volume, sim.kernel.mountChanges);
+  const { spec, stagedMount, publications } = volume;
   const { layout } = sim.world;
   const noted = [...publications.values()].map((one) => {
     return { mount: one.mount, path: layout.mountPoint(spec, one.spec) };
@@ -247,9 +271,13 @@ function checkClean(sim: Simulation, { spec, quarantine }: ActualVolume): void {
     sim.violate('B-4', `${spec.volumeHandle} is said to be clean, and there is ${user}`);
 }
 
+/** The executor lists anew what runs when that has changed. */
+const judged = new WeakSet<Running>();
+
 /** INV-6 inside the agent: never two operations of which one is about the whole volume, or both about one place. */
 function checkOperations(sim: Simulation, running: Running): void {
-  if (running.length < 2) return;
+  if (running.length < 2 || judged.has(running)) return;
+  judged.add(running);
   const places = new Set<string>();
   const volumes = new Set<string>();
   for (const { operation } of running) {

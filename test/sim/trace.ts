@@ -23,11 +23,15 @@ export function createTrace(nowMs: () => number): Trace {
   return {
     add: (text) => {
       const line = `${nowMs()} ${text}`;
+      // In variables of its own the loop is several times as fast as in those that outlive it.
+      let [first, second] = [left, right];
       for (let at = 0; at < line.length; at += 1) {
         const code = line.charCodeAt(at);
-        left = Math.imul(left ^ code, 0x01000193);
-        right = Math.imul(right ^ code, 0x01000193) ^ at;
+        first = Math.imul(first ^ code, 0x01000193);
+        second = Math.imul(second ^ code, 0x01000193) ^ at;
       }
+      left = first;
+      right = second;
       count += 1;
       lines.push(line);
       if (lines.length > 2 * LINES_KEPT) lines.splice(0, LINES_KEPT);
