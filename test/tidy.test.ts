@@ -235,7 +235,7 @@ const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'reconciler/recovery/reconstruct-gate.ts': 73,
   'reconciler/recovery/record-disk.ts': 119,
   'reconciler/recovery/record.ts': 77,
-  'reconciler/run/executor.ts': 105,
+  'reconciler/run/executor.ts': 100,
   'reconciler/run/quarantine-control.ts': 78,
 };
 

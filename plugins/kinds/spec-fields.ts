@@ -9,8 +9,15 @@ export type SpecField = string;
 
 /** What staging this volume has fixed, in the order of the table. */
 export function fixedFields(spec: VolumeSpec): readonly SpecField[] {
-  return rulesOf(spec).flatMap(([field, { fixed }]) => (fixed?.(spec) === true ? [field] : []));
+  const known = fixedOf.get(spec);
+  if (known !== undefined) return known;
+  const fixed = rulesOf(spec).flatMap(([field, rule]) => (rule.fixed?.(spec) === true ? [field] : []));
+  fixedOf.set(spec, fixed);
+  return fixed;
 }
+
+/** Asked several times at every look at a volume; a specification is never changed. */
+const fixedOf = new WeakMap<VolumeSpec, readonly SpecField[]>();
 
 /** Those of the fixed fields that decide where on disk the volume is. */
 export function placeFields(spec: VolumeSpec): readonly SpecField[] {

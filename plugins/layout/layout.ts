@@ -2,7 +2,7 @@
  * Identity to path, and by owner.ts back: the kubelet's layout below its root, bit for bit, so that unmodified CSI
  * drivers work and a kubelet's node can be taken over (D-7; the layout is that of v1.36).
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import {
   BLOCK_DATA,
@@ -151,7 +151,7 @@ export interface BlockPublicationLayout {
 }
 
 export function sha256Hex(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', text);
 }
 
 /** The directories of the root that the agent manages, or a kubelet does. */

@@ -91,6 +91,37 @@ interface Entry<Operation> {
   setback: Setback | undefined;
 }
 
+/** What is queued or runs, in the order of the subjects' first operations. */
+class Entries<Operation, Subject extends string> {
+  readonly #bySubject = new Map<Subject, Set<Entry<Operation>>>();
+  /** As they were listed last; undefined since there are others. */
+  #all: readonly Entry<Operation>[] | undefined;
+
+  /** The same list until one is added or deleted. */
+  all(): readonly Entry<Operation>[] {
+    this.#all ??= [...this.#bySubject.values()].flatMap((entries) => [...entries]);
+    return this.#all;
+  }
+
+  of(subject: Subject): Iterable<Entry<Operation>> {
+    return this.#bySubject.get(subject) ?? [];
+  }
+
+  add(subject: Subject, entry: Entry<Operation>): void {
+    this.#all = undefined;
+    this.#bySubject.set(subject, (this.#bySubject.get(subject) ?? new Set()).add(entry));
+  }
+
+  /** False when it was not there. */
+  delete(subject: Subject, entry: Entry<Operation>): boolean {
+    this.#all = undefined;
+    const entries = this.#bySubject.get(subject);
+    const isDeleted = entries?.delete(entry) === true;
+    if (entries?.size === 0) this.#bySubject.delete(subject);
+    return isDeleted;
+  }
+}
+
 /**
  * Guarantees: never two conflicting operations at once; no more of a lane than its width, but for those whose turns are
  * lent (`lendTurns`); `onFinished` once per started operation, in the turn its key
@@ -103,7 +134,7 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
 ): Executor<Operation, Subject> {
   const { subject: subjectOf, climbs, conflicts } = parts.traits;
   const lanes = new Map<string, PQueue>();
-  const running = new Map<Subject, Set<Entry<Operation>>>();
+  const running = new Entries<Operation, Subject>();
   const setbacks = createSetbacks(parts);
   let closed = false;
 
@@ -116,10 +147,7 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
   }
 
   function release(entry: Entry<Operation>): void {
-    const subject = subjectOf(entry.operation);
-    const entries = running.get(subject);
-    assert(entries?.delete(entry) === true, 'an operation is released once');
-    if (entries.size === 0) running.delete(subject);
+    assert(running.delete(subjectOf(entry.operation), entry), 'an operation is released once');
   }
 
   function isStuck({ phase, step }: Entry<Operation>): boolean {
@@ -128,8 +156,7 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
   }
 
   function lend(lane: string): void {
-    const entries = [...running.values()].flatMap((ofSubject) => [...ofSubject]);
-    const stuck = entries.filter((entry) => entry.lane === lane && isStuck(entry)).length;
+    const stuck = running.all().filter((entry) => entry.lane === lane && isStuck(entry)).length;
     laneQueue(lane).concurrency = parts.laneWidth(lane) + stuck;
   }
 
@@ -175,9 +202,8 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
   return {
     submit(operation) {
       const subject = subjectOf(operation);
-      const entries = running.get(subject);
       const setback = setbacks.of(operation);
-      for (const other of entries ?? []) {
+      for (const other of running.of(subject)) {
         if (conflicts(other.operation, operation)) return { kind: 'busy', with: other.operation, setback };
       }
       if (
@@ -198,22 +224,22 @@ export function createExecutor<Operation, Learnt, Subject extends string>(
         progress: undefined,
         setback,
       };
-      running.set(subject, (entries ?? new Set()).add(entry));
+      running.add(subject, entry);
       // A rejection would be a broken invariant; unhandledRejection is left fatal on purpose.
       void laneQueue(lane).add(() => execute(entry));
       return { kind: 'started' };
     },
-    inFlight: () => [...running.values()].flatMap((entries) => [...entries]),
-    inFlightOf: (subject) => [...(running.get(subject) ?? [])],
+    inFlight: () => running.all(),
+    inFlightOf: (subject) => [...running.of(subject)],
     resetBackOff(subject, extent = 'all') {
-      for (const entry of running.get(subject) ?? [])
+      for (const entry of running.of(subject))
         if (extent === 'all' || climbs(entry.operation)) entry.wasReset = true;
       setbacks.reset(subject, extent);
     },
     blame(operation, failure, blocker) {
       const blamed = setbacks.blame(operation, failure, blocker);
       if (blamed === undefined) return false;
-      for (const entry of running.get(subjectOf(operation)) ?? [])
+      for (const entry of running.of(subjectOf(operation)))
         if (entry.setback?.failure === failure) entry.setback = { ...entry.setback, failure: blamed };
       return true;
     },
