@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { compileSimply } from './compiler-flags.ts';
 import { MUTANTS } from './mutants.ts';
 import { simulate } from './simulate.ts';
+
+compileSimply();
 
 /** A bug that needs more seeds than this would slip through a run of the gate. */
 const SEEDS_MAX = 400;

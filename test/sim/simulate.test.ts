@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NO_ABSENCE } from './absence.ts';
+import { compileSimply } from './compiler-flags.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { ONE_SLICE } from './sim-slices.ts';
 import { simulate } from './simulate.ts';
 import { aboutChangedDisks, aboutHung } from './stories.ts';
 import type { Plan } from './swarm.ts';
+
+compileSimply();
 
 test('INV-37: the same seed gives the same trace', async () => {
   for (let seed = 1; seed <= 25; seed += 1) {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { COMPILER_FLAGS } from './compiler-flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -14,19 +15,13 @@ const BANNER = [
   'const require = createRequireForBundle(import.meta.url);',
 ].join('\n');
 
-/**
- * A stack tells the lines of the sources. The heap is large from the start, because a seed leaves hardly anything
- * behind. Two fifths of the processor time were V8's optimizing compiler's by default: now all is compiled simply and
- * at once, and optimized four times as late, with little inlined.
- */
+/** A stack tells the lines of the sources. The heap is large from the start: a seed leaves hardly anything behind. */
 const NODE_FLAGS = [
   '--enable-source-maps',
   '--min-semi-space-size=64',
   '--max-semi-space-size=64',
   '--initial-heap-size=256',
-  '--always-sparkplug',
-  '--interrupt-budget=270336',
-  '--max-inlined-bytecode-size-cumulative=230',
+  ...COMPILER_FLAGS,
 ] as const;
 
 /**
