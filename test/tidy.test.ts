@@ -215,7 +215,7 @@ test('files are short enough to be read at one sitting', () => {
 const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 96,
-  'agent/node/agent.ts': 173,
+  'agent/node/agent.ts': 149,
   'agent/node/statistics-collector.ts': 115,
   'agent/source/manifests/directory-trust.ts': 92,
   'agent/source/manifests/manifest-desk.ts': 132,
@@ -274,17 +274,11 @@ test('functions are short enough to be seen whole', () => {
 /** Files that import each other in a circle, each circle whole; all of types alone, and none is left at run time. */
 const KNOWN_CIRCLES: readonly (readonly string[])[] = [
   [
-    'agent/drive/oracle/oracle-fields.ts',
-    'agent/drive/oracle/oracle-order.ts',
-    'agent/drive/oracle/oracle.ts',
-  ],
-  [
     'agent/status/metrics.ts',
     'agent/status/status-condition.ts',
     'agent/status/status-facts.ts',
     'agent/status/status-places.ts',
   ],
-  ['plugins/secret/secret-forms.ts', 'plugins/secret/secret-search.ts'],
 ];
 
 /** The files that `from` leads to, itself only when there is a way back to it. */

@@ -9,16 +9,14 @@ import {
   type RunningDriverRegistry,
 } from '../../plugins/csi/driver/driver-registry.ts';
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
-import type { PodUid, VolumeId } from '../../plugins/volume.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
-import { findUnrecorded, mayHavePods } from '../../reconciler/recovery/reconstruct.ts';
+import { mayHavePods } from '../../reconciler/recovery/reconstruct.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import { createReconciler, type Reconciler } from '../../reconciler/reconciler.ts';
 import type { Policy } from '../../reconciler/reconciler-parts.ts';
 import { createRecordStore, type UnreadableRecord } from '../../reconciler/recovery/record.ts';
-import { recover } from '../../reconciler/recovery/recover.ts';
-import { lookAtDevices } from '../../reconciler/recovery/pod-device.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
 import { desire } from '../resolve/desired-state-populator.ts';
@@ -31,7 +29,8 @@ import {
 import { createMergedSources } from '../source/merged-sources.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
 import { createPlugins } from './create-plugins.ts';
-import { tellOfRecords } from './record-log.ts';
+import { createLayoutScan, type LayoutScan } from './layout-scan.ts';
+import { rebuildState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
 import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
@@ -88,9 +87,6 @@ export interface Agent {
   stop(waitMs: number): Promise<void>;
 }
 
-/** How soon a part of the layout that could not be read is looked at again. */
-const UNREAD_RETRY_MS = 5_000;
-
 export function createAgent(parts: AgentParts): Agent {
   const { host, config, log, slices = createSlices({ clock: parts.host }) } = parts;
   const layout = createLayout(config.root);
@@ -123,7 +119,7 @@ export function createAgent(parts: AgentParts): Agent {
     | undefined;
   let stopped = false;
   let isDiskRead = false;
-  let cancelScan: Cancel = () => {};
+  let scan: LayoutScan | undefined;
   const cancels: Cancel[] = [];
 
   function begin(recovered: ActualState, unreadableRecords: readonly UnreadableRecord[]): Reconciler {
@@ -206,46 +202,12 @@ export function createAgent(parts: AgentParts): Agent {
     notify();
   }
 
-  /** At the start the whole layout, then at each resync what nobody knows: leftovers never wait for a restart. */
-  async function scanLayout(reconciler: Reconciler, extent: 'whole' | 'strangers'): Promise<void> {
-    const isWanted = (pod: PodUid): boolean => reader.current().pods.has(pod);
-    const known = reconciler.actual();
-    const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
-    if (stopped) return;
-    const join = (): void => {
-      reconciler.takeReconstructed(finds);
-      isDiskRead ||= finds.complete;
-    };
-    if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
-    else join();
-    const waitMs = finds.complete ? config.resyncMs : Math.min(config.resyncMs, UNREAD_RETRY_MS);
-    cancelScan = host.timer(waitMs, () => {
-      void scanLayout(reconciler, finds.complete ? 'strangers' : extent);
-    });
-  }
-
   return {
     async start() {
-      const loaded = await records.load();
-      if (!loaded.ok) return loaded;
-      const table = await host.readMountTable(config.root);
-      // Without it nobody knows whether the records are ours: another file system may lie over them.
-      if (!table.ok) return table;
-      const grounded = ground.learn(table.value);
-      if (!grounded.ok) return grounded;
+      const rebuilt = await rebuildState({ host, layout, ground, records, log });
+      if (!rebuilt.ok) return rebuilt;
+      const { recovered, unreadable } = rebuilt.value;
       seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
-      tellOfRecords(loaded.value, log);
-      const { records: recorded, unreadable } = loaded.value;
-      const volumes = recorded.map(({ spec, publications }) => {
-        return { spec, places: publications.map((one) => one.spec) };
-      });
-      const recovered = recover({
-        records: recorded,
-        table: table.value,
-        shown: await lookAtDevices(host, layout, volumes),
-        bootId: host.bootId,
-        layout,
-      });
       const reconciler = begin(recovered, unreadable);
       log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: unreadable.length });
       cancels.push(reconciler.onChange(notify));
@@ -266,7 +228,14 @@ export function createAgent(parts: AgentParts): Agent {
         missing: () => hold.held().size,
       });
       await new Promise<void>((join) => reader.read({ found: [], join }));
-      void scanLayout(reconciler, 'whole');
+      scan = createLayoutScan({
+        ...{ host, layout, ground, reader, reconciler },
+        resyncMs: config.resyncMs,
+        onWhole: () => {
+          isDiskRead = true;
+        },
+      });
+      scan.start();
       return done;
     },
     view() {
@@ -279,7 +248,7 @@ export function createAgent(parts: AgentParts): Agent {
     },
     async stop(waitMs) {
       stopped = true;
-      cancelScan();
+      scan?.stop();
       republisher.stop();
       hold.stop();
       running?.statistics.stop();

@@ -1,5 +1,5 @@
 /** The ways in which a secret comes back in the words of a driver, or of the tool below it. */
-import { createSecretSearch, type Span } from './secret-search.ts';
+import { createSecretSearch, type SecretForm, type Span } from './secret-search.ts';
 import { isSpace } from './text-reading.ts';
 
 /** Shorter values occur in ordinary words; taking them out would only garble the message. */
@@ -8,14 +8,6 @@ const SECRET_LINE_LENGTH_MIN = 8;
 /** What a driver says beyond it is not shown: a message is a sentence or two. */
 export const TEXT_LENGTH_MAX = 2_048;
 const REDACTED = '[redacted]';
-
-/** What has to be met for a secret to be there: characters, digits or bytes; what may stand between is no matter. */
-export interface SecretForm {
-  readonly alphabet: 'characters' | 'base64' | 'hex' | 'numbers';
-  /** The first of them, to look whether it can be at all. */
-  readonly head: readonly number[];
-  readonly values: () => readonly number[];
-}
 
 /**
  * The text with `[redacted]` for every value: as it is, escaped or quoted by any usual language to any depth, as

@@ -1,6 +1,13 @@
 /** Looks in one text for what must not be shown of it, through all its readings at once. */
-import type { SecretForm } from './secret-forms.ts';
 import { type Reading, readCharacters, readHexDigits, readNumbers, UNESCAPERS } from './text-reading.ts';
+
+/** What has to be met for a secret to be there: characters, digits or bytes; what may stand between is no matter. */
+export interface SecretForm {
+  readonly alphabet: 'characters' | 'base64' | 'hex' | 'numbers';
+  /** The first of them, to look whether it can be at all. */
+  readonly head: readonly number[];
+  readonly values: () => readonly number[];
+}
 
 export interface Span {
   readonly from: number;

@@ -24,7 +24,8 @@ import { methodName } from '../../plugins/csi/wire/status.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
 import { accept } from '../plugins/csi/answers.ts';
 import { type Script, script, serveDriver } from '../plugins/csi/scripted-driver.ts';
-import { createSocketHost, inRoot, type SocketHost, until } from '../plugins/csi/socket-host.ts';
+import { createSocketHost, inRoot, type SocketHost } from '../plugins/csi/socket-host.ts';
+import { until } from '../until.ts';
 
 /** The driver that test/agent/manifests.ts writes into PersistentVolumes. */
 export const DUTY_DRIVER = 'test.csi.example';

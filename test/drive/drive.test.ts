@@ -11,6 +11,7 @@ import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
 import { cannotRun } from '../plugins/loopfile/world.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { createDriveWorld, type DriveWorld, path, troubles, TSX, verdictOf } from './drive-world.ts';
+import { until } from '../until.ts';
 
 const skip = inPrivateNamespace() || cannotRun('losetup', 'mkfs.ext4', 'resize2fs');
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
@@ -102,7 +103,7 @@ inWorld('Mooring converges through every class of fault, in order', async (world
 async function startElsewhere(world: DriveWorld) {
   const [command = '', ...argv] = world.loopfile;
   const child = spawn(command, argv, { stdio: 'ignore' });
-  while (!existsSync(world.socket)) await new Promise((resolve) => setTimeout(resolve, 20));
+  await until('the driver listens', () => existsSync(world.socket));
   return async (): Promise<void> => {
     child.kill('SIGTERM');
     await once(child, 'exit');

@@ -1,5 +1,6 @@
 /** The oracle over a recording that is over. */
-import { CallOracle, type OracleOptions, type Violation } from '../../agent/drive/oracle/oracle.ts';
+import { CallOracle } from '../../agent/drive/oracle/oracle.ts';
+import type { OracleOptions, Violation } from '../../agent/drive/oracle/oracle-context.ts';
 import type { EndedCall } from '../../agent/drive/oracle/oracle-history.ts';
 import type { RecordedCall } from '../../agent/drive/oracle/recorded-call.ts';
 

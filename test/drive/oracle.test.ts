@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CallOracle, type OracleOptions } from '../../agent/drive/oracle/oracle.ts';
+import { CallOracle } from '../../agent/drive/oracle/oracle.ts';
+import type { OracleOptions } from '../../agent/drive/oracle/oracle-context.ts';
 import type { DriverNature } from '../../agent/drive/oracle/oracle-nature.ts';
 import type { RecordedCall, ReplyFields, RequestFields } from '../../agent/drive/oracle/recorded-call.ts';
 import {

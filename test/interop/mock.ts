@@ -1,6 +1,6 @@
 /** The CSI mock driver of the Kubernetes end-to-end tests and its registrar, as processes of a world. */
 import { join } from 'node:path';
-import type { OracleOptions } from '../../agent/drive/oracle/oracle.ts';
+import type { OracleOptions } from '../../agent/drive/oracle/oracle-context.ts';
 import type { PodStatus } from '../../agent/status/status-document.ts';
 import { mountsBelow } from '../demo/machine.ts';
 import type { GoPrograms } from './go-program.ts';

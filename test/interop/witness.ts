@@ -4,7 +4,8 @@
  */
 import { join } from 'node:path';
 import { CLOCK } from '../../agent/drive/rig/machine.ts';
-import { CallOracle, type OracleOptions, type Violation } from '../../agent/drive/oracle/oracle.ts';
+import { CallOracle } from '../../agent/drive/oracle/oracle.ts';
+import type { OracleOptions, Violation } from '../../agent/drive/oracle/oracle-context.ts';
 import { type CallProxy, startProxy } from '../../agent/drive/proxy/proxy.ts';
 import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 

@@ -16,7 +16,7 @@ import {
   readOrNothing,
   unmountAll,
 } from '../demo/machine.ts';
-import type { OracleOptions } from '../../agent/drive/oracle/oracle.ts';
+import type { OracleOptions } from '../../agent/drive/oracle/oracle-context.ts';
 import { type Program, startProgram } from './program.ts';
 import { createWitness, type Witness } from './witness.ts';
 

@@ -10,6 +10,7 @@ import { inPrivateProcesses } from '../real/namespace.ts';
 import { value } from '../value.ts';
 import { end, holder } from './holding-process.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
+import { until } from '../until.ts';
 
 const skip = inPrivateProcesses();
 /** Of no other test's size: of a loop device without a name its size may be all that is known. */
@@ -185,12 +186,12 @@ test('a mount in a namespace that no process is in is a user all the same', { sk
      until nsenter --mount=/proc/$!/ns/mnt mountpoint -q ${mountPoint}; do sleep 0.05; done
      exec 7</proc/$!/ns/mnt; kill -9 $!; wait $! 2>/dev/null; echo ready >&3; exec sleep 60`,
   );
-  await until(async () => {
+  await until('the kernel alone uses the device', async () => {
     const users = value(await host.findDeviceUsers(device));
     return users.length === 1 && users[0]?.startsWith('the kernel') === true;
   });
   await end(keeper);
-  await until(async () => value(await host.findDeviceUsers(device)).length === 0);
+  await until('nobody uses the device', async () => value(await host.findDeviceUsers(device)).length === 0);
 });
 
 test('a loop device over a path that is gone is a user of its own device, and of no other of that size', {
@@ -260,7 +261,7 @@ test('whoever uses a partition uses the disk', { skip }, async (t) => {
   const { host, root, node, device } = await world(t, '--partscan');
   run('addpart', node, '1', '2048', '8192');
   const partition = `${node}p1` as AbsolutePath;
-  await until(async () => value(await host.deviceOf(partition)) !== undefined);
+  await until('the partition is there', async () => value(await host.deviceOf(partition)) !== undefined);
   run('mkfs.ext4', '-q', partition);
   const mountPoint = below(root, 'mounted');
   mkdirSync(mountPoint);
@@ -295,14 +296,6 @@ test('a device that is gone is used by nobody', { skip }, async (t) => {
 
 function findPython(): string | false {
   return spawnSync('python3', ['--version']).status === 0 ? false : 'needs python3 to map a device';
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 600; tries += 1) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  assert.fail('it did not come about within thirty seconds');
 }
 
 test('a process that is only in a directory of a mount that is in no namespace any more is named', {

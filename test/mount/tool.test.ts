@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { runTool, type ToolReport, type ToolRequest } from '../../mount/tool.ts';
 import { scratchDirectory } from './scratch.ts';
+import { until } from '../until.ts';
 
 async function report(request: Partial<ToolRequest> & { tool: string }): Promise<ToolReport> {
   const result = await runTool({ argv: [], deadlineMs: 10_000, ...request });
@@ -79,7 +80,7 @@ test('at its deadline a tool is killed with all that it started, and the report 
   assert.deepEqual([seen.signal, seen.exitCode, seen.deadlinePassed], ['SIGKILL', undefined, true]);
   const pid = Number(readFileSync(file, 'utf8'));
   // Killed in the same moment; who collects the dead is not us.
-  while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(`${pid} is gone`, () => !isAlive(pid));
 });
 
 test('output is cut at 64 KiB, and its writer is not held up', async () => {

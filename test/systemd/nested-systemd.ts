@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { until } from '../until.ts';
 
 export interface NestedSystemd {
   /** Runs a shell command inside; standard output and exit code. */
@@ -83,15 +84,15 @@ exec setpriv --pdeathsig KILL unshare -m -p -f -i -u -C --kill-child --propagati
       });
       return { code: status, out: `${stdout}${stderr}` };
     },
-    async until(command, wanted, waitMs = BOOT_MS_MAX) {
-      const endMs = performance.now() + waitMs;
-      for (;;) {
-        const { out } = nested.run(command);
-        if (wanted.test(out)) return out;
-        if (performance.now() > endMs) throw new Error(`${command} never said ${wanted}: ${out}`);
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-    },
+    until: (command, wanted, waitMs = BOOT_MS_MAX) =>
+      until(
+        `${command} says ${wanted}`,
+        () => {
+          const { out } = nested.run(command);
+          return wanted.test(out) && out;
+        },
+        { waitMsMax: waitMs, lookEveryMs: 50 },
+      ),
     mounts: (text) => {
       return readFileSync(`/proc/${first}/mountinfo`, 'utf8')
         .split('\n')

@@ -5,18 +5,9 @@ import {
   PluginCapability_Service_Type as Service,
   VolumeCapability_AccessMode_Mode as Mode,
 } from '../../../plugins/csi/wire/generated/csi.ts';
-import type { OracleOptions, Violation } from './oracle.ts';
-import { type BeginningCall, stableJson, type VolumeHistory } from './oracle-history.ts';
-import { attaches, CONTROLLER_GATES, type DriverNature, NODE_GATES, stages } from './oracle-nature.ts';
-
-export interface OracleContext {
-  readonly call: BeginningCall;
-  readonly nature: DriverNature;
-  /** Undefined for a call that is about no volume. */
-  readonly history: VolumeHistory | undefined;
-  readonly options: OracleOptions;
-  readonly violate: (duty: string, text: string, level?: Violation['level']) => void;
-}
+import type { OracleContext } from './oracle-context.ts';
+import { type BeginningCall, stableJson } from './oracle-history.ts';
+import { attaches, CONTROLLER_GATES, NODE_GATES, stages } from './oracle-nature.ts';
 
 type StringMap = Readonly<Record<string, string>>;
 

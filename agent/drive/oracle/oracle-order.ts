@@ -1,5 +1,5 @@
 /** Rules about order, overlap and repetition of calls. Pure; ids of docs/CSI.md. */
-import type { OracleContext } from './oracle-fields.ts';
+import type { OracleContext } from './oracle-context.ts';
 import { argumentsOf, type OpenCall, placeOf, stableJson, type VolumeHistory } from './oracle-history.ts';
 import { attaches, stages } from './oracle-nature.ts';
 

@@ -14,27 +14,9 @@ import {
   settle,
   type VolumeHistory,
 } from './oracle-history.ts';
+import type { OracleOptions, Violation } from './oracle-context.ts';
 import { type DriverNature, learn, UNKNOWN_NATURE } from './oracle-nature.ts';
 import { judgeOrder } from './oracle-order.ts';
-
-export interface Violation {
-  /** `A-054`; several rules may share one id. */
-  readonly duty: string;
-  /** `should`: the specification advises it. */
-  readonly level: 'must' | 'should';
-  readonly text: string;
-}
-
-export interface OracleOptions {
-  /** What is known of the driver beforehand; more is learnt from the identity and capability calls that go by. */
-  readonly nature?: DriverNature;
-  /** Publish and unpublish of one volume at different targets may overlap (a per-driver option of ours). */
-  readonly parallelPublish?: boolean;
-  /** Values that must appear in `secrets` fields only. */
-  readonly canaries?: readonly string[];
-  /** The wish did not change while it was watched: every call with the same place must have the same arguments. */
-  readonly steadyWish?: boolean;
-}
 
 const VIOLATIONS_MAX = 1_000;
 

@@ -11,6 +11,7 @@ import {
 } from '../../../mount/agent-side/tool-broker.ts';
 import { BROKER_COMMAND } from '../../real/broker-command.ts';
 import { scratchDirectory } from '../scratch.ts';
+import { until } from '../../until.ts';
 
 function toolBroker(t: TestContext, start: Partial<ToolBrokerOptions> = {}): ToolBroker {
   const made = createToolBroker({ command: BROKER_COMMAND, ...start });
@@ -43,8 +44,8 @@ test('a broker with nothing to do ends, not while a tool runs, and the next tool
   const tools = toolBroker(t, { idleMsMax: 1 });
   assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
   const [pid = 0] = tools.pids();
-  while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
-  while (tools.pids().length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(`${pid} is gone`, () => !existsSync(`/proc/${pid}`));
+  await until('the broker has ended', () => tools.pids().length === 0);
   assert.deepEqual(verdict(await tools.run(run('sh', '-c', 'sleep 0.2'))), 'ok');
   assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
   assert.notEqual(tools.pids()[0], pid);
@@ -63,7 +64,7 @@ test('when the broker dies, its call settles when the tool has ended, and others
   });
   await tools.run(run('true'));
   process.kill(pid, 'SIGKILL');
-  while (existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(`${pid} is gone`, () => !existsSync(`/proc/${pid}`));
   assert.deepEqual(verdict(await tools.run(run('true'))), 'ok');
   assert.equal(settled, false);
   unlinkSync(reason);

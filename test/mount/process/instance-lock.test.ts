@@ -10,6 +10,7 @@ import { takeInstanceLock, waitForHelpers } from '../../../mount/process/instanc
 import { runTool } from '../../../mount/tool.ts';
 import { value } from '../../value.ts';
 import { scratchDirectory } from '../scratch.ts';
+import { until } from '../../until.ts';
 
 const AGENT = fileURLToPath(new URL('../agent-that-dies.ts', import.meta.url));
 
@@ -20,7 +21,7 @@ function isAlive(pid: number): boolean {
 
 /** They are on their way out: their descriptors are closed a moment before they are gone. */
 async function gone(pids: readonly number[]): Promise<void> {
-  while (pids.some(isAlive)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(`${pids.join(', ')} are gone`, () => !pids.some(isAlive));
 }
 
 async function startAgent(

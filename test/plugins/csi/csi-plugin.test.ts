@@ -32,7 +32,8 @@ import {
   world,
 } from './csi-world.ts';
 import { CAPABILITY, DRIVER, refusing, script, serveDriver } from './scripted-driver.ts';
-import { inRoot, until } from './socket-host.ts';
+import { inRoot } from './socket-host.ts';
+import { until } from '../../until.ts';
 
 test('A-054, A-060: a staged mount costs two RPCs, and taking it down two that leave nothing behind', async () => {
   const made = await world();

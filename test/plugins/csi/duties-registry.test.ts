@@ -9,7 +9,8 @@ import {
 } from '../../../plugins/csi/driver/driver-registry.ts';
 import type { GrpcServer } from '../../../plugins/csi/wire/grpc-service.ts';
 import { DRIVER, refusing, type Script, script, serveDriver, serveRegistrar } from './scripted-driver.ts';
-import { createSocketHost, inRoot, type SocketHost, until } from './socket-host.ts';
+import { createSocketHost, inRoot, type SocketHost } from './socket-host.ts';
+import { until } from '../../until.ts';
 
 interface World {
   readonly host: SocketHost;

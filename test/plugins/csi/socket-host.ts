@@ -231,14 +231,6 @@ async function attempt<T>(act: () => Promise<T>): Promise<Result<Exclude<T, stri
 }
 
 /** Settles when `condition` holds; fails with `what` after thirty seconds. */
-export async function until(what: string, condition: () => boolean): Promise<void> {
-  const started = performance.now();
-  while (!condition()) {
-    if (performance.now() - started > 30_000) throw new Error(`did not happen: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 export function inRoot(host: SocketHost, ...names: readonly string[]): AbsolutePath {
   return below(host.root, ...names);
 }

@@ -21,7 +21,8 @@ import {
 import type { GrpcServer } from '../../../../plugins/csi/wire/grpc-service.ts';
 import { highestVersion } from '../../../../plugins/csi/driver/registration.ts';
 import { CAPABILITY, DRIVER, refusing, script, serveDriver, serveRegistrar } from '../scripted-driver.ts';
-import { createSocketHost, inRoot, type SocketHost, until } from '../socket-host.ts';
+import { createSocketHost, inRoot, type SocketHost } from '../socket-host.ts';
+import { until } from '../../../until.ts';
 
 interface World {
   readonly host: SocketHost;

@@ -1,0 +1,60 @@
+/** Looks for what no record explains: the whole layout at the start, then at each resync what nobody knows. */
+import type { Ground } from '../../mount/ground.ts';
+import type { Cancel, Host } from '../../mount/host.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import type { PodUid } from '../../plugins/volume.ts';
+import type { Reconciler } from '../../reconciler/reconciler.ts';
+import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
+import type { DesiredObjectsReader } from './desired-objects-reader.ts';
+
+export interface LayoutScanParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly ground: Ground;
+  readonly reader: Pick<DesiredObjectsReader, 'current' | 'read'>;
+  readonly reconciler: Pick<Reconciler, 'actual' | 'takeReconstructed'>;
+  readonly resyncMs: number;
+  /** All that was found when everything could be read has joined what stands. */
+  readonly onWhole: () => void;
+}
+
+export interface LayoutScan {
+  start(): void;
+  /** What is found from now on is dropped. */
+  stop(): void;
+}
+
+/** How soon a part of the layout that could not be read is looked at again. */
+const UNREAD_RETRY_MS = 5_000;
+
+export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
+  const { host, layout, ground, reader, reconciler, resyncMs } = parts;
+  let cancel: Cancel = () => {};
+  let stopped = false;
+
+  /** Leftovers never wait for a restart. */
+  async function scan(extent: 'whole' | 'strangers'): Promise<void> {
+    const isWanted = (pod: PodUid): boolean => reader.current().pods.has(pod);
+    const known = reconciler.actual();
+    const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
+    if (stopped) return;
+    const join = (): void => {
+      reconciler.takeReconstructed(finds);
+      if (finds.complete) parts.onWhole();
+    };
+    if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
+    else join();
+    const waitMs = finds.complete ? resyncMs : Math.min(resyncMs, UNREAD_RETRY_MS);
+    cancel = host.timer(waitMs, () => {
+      void scan(finds.complete ? 'strangers' : extent);
+    });
+  }
+
+  return {
+    start: () => void scan('whole'),
+    stop() {
+      stopped = true;
+      cancel();
+    },
+  };
+}
