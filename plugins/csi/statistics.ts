@@ -80,33 +80,6 @@ const NO_NUMBERS: VolumeStatistics = { bytes: undefined, inodes: undefined, heal
 export function createStatistics(parts: StatisticsParts): Statistics {
   const { host, layout, drivers, lanes, memory } = parts;
 
-  async function ask<Request, Reply>(
-    { driver, hidden }: Pick<Question, 'driver' | 'hidden'>,
-    method: RemoteMethod<Request, Reply>,
-    request: Request,
-    withinMs: number,
-  ): Promise<Result<Reply>> {
-    const reply = await host.call({ socket: driver.endpoint, method, request, deadlineMs: withinMs });
-    if (reply.kind === 'ok') return ok(reply.reply);
-    if (isUnreachable(reply)) drivers.suspect(driver.name);
-    const name = methodName(method.path);
-    return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', ...hidden }));
-  }
-
-  async function askHealth(question: Question, withinMs: number) {
-    const { spec, driver, published, staging, hidden } = question;
-    if (!driver.nodeCapabilities.has(NodeCapability.GET_VOLUME_HEALTH)) return ok(undefined);
-    const request = {
-      volumeId: spec.volumeHandle,
-      volumePublishPath: published ?? '',
-      stagingTargetPath: staging,
-    };
-    const reply = await ask(question, NodeService.nodeGetVolumeHealth, request, withinMs);
-    if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle, (text) => sayable(text, hidden));
-    // It does not have what it said it had: as good as no capability.
-    return reply.failure.code === 'driver-unimplemented' ? ok(undefined) : reply;
-  }
-
   /** Undefined: not to be asked. */
   async function askNumbers(
     question: Question,
@@ -116,7 +89,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     if (!question.stillThere()) return ok(undefined);
     const volumePath = published ?? question.mountPoint;
     const request = { volumeId: spec.volumeHandle, volumePath, stagingTargetPath: staging };
-    const reply = await ask(question, NodeService.nodeGetVolumeStats, request, withinMs);
+    const reply = await ask(parts, question, NodeService.nodeGetVolumeStats, request, withinMs);
     return reply.ok ? numbersOf(reply.value, driver, (text) => sayable(text, hidden)) : reply;
   }
 
@@ -125,7 +98,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     const inTurn = <T>(call: () => Promise<T>): Promise<T | 'busy'> =>
       lanes.tryRun(question.spec.id, call, { name: QUESTIONS });
     const startedMs = host.nowMs();
-    const health = await inTurn(() => askHealth(question, QUESTION_DEADLINE_MS / 2));
+    const health = await inTurn(() => askHealth(parts, question, QUESTION_DEADLINE_MS / 2));
     if (health === 'busy') return ok(health);
     // It may be at work on it still, and one question about a volume is enough.
     if (!health.ok && health.failure.code === 'driver-deadline') return health;
@@ -136,24 +109,6 @@ export function createStatistics(parts: StatisticsParts): Statistics {
     return numbers === 'busy' ? healthAlone(health) : together(health, numbers);
   }
 
-  /** Undefined: there is no place of it at all. */
-  function placesOf(
-    spec: CsiVolumeSpec,
-    { facts, publication, mount }: Pick<StatisticsCall, 'facts' | 'publication' | 'mount'>,
-  ): Places | undefined {
-    const staging = facts.needs.stage ? layout.stagingPath(spec) : '';
-    if (publication === undefined) {
-      if (staging === '') return undefined;
-      return { published: undefined, staging, mountPoint: staging, mount: facts.stagedMount };
-    }
-    return {
-      mount,
-      published: layout.driverTarget(spec, publication),
-      staging,
-      mountPoint: layout.mountPoint(spec, publication),
-    };
-  }
-
   return {
     async statistics(call) {
       const { spec, secrets } = call;
@@ -161,7 +116,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
       const driver = drivers.get(spec.driver);
       if (driver === undefined) return notRegistered(spec.driver);
       if (!answersAnything(driver)) return ok(NO_NUMBERS);
-      const places = placesOf(spec, call);
+      const places = placesOf(layout, spec, call);
       if (places === undefined) return ok(NO_NUMBERS);
       const hidden = {
         secrets: [...secretsIn(secrets), ...memory.of(spec.id), secretMountOptions(spec)],
@@ -174,10 +129,67 @@ export function createStatistics(parts: StatisticsParts): Statistics {
       if (driver === undefined) return notRegistered(name);
       if (!driver.nodeCapabilities.has(NodeCapability.GET_STORAGE_HEALTH)) return ok(undefined);
       const about = { driver, hidden: NOTHING };
-      const reply = await ask(about, NodeService.nodeGetStorageHealth, { secrets: {} }, STORAGE_DEADLINE_MS);
+      const reply = await ask(
+        parts,
+        about,
+        NodeService.nodeGetStorageHealth,
+        { secrets: {} },
+        STORAGE_DEADLINE_MS,
+      );
       return reply.ok ? ok(storageHealth(reply.value)) : reply;
     },
   };
+}
+
+async function ask<Request, Reply>(
+  { host, drivers }: Pick<StatisticsParts, 'host' | 'drivers'>,
+  { driver, hidden }: Pick<Question, 'driver' | 'hidden'>,
+  method: RemoteMethod<Request, Reply>,
+  request: Request,
+  withinMs: number,
+): Promise<Result<Reply>> {
+  const reply = await host.call({ socket: driver.endpoint, method, request, deadlineMs: withinMs });
+  if (reply.kind === 'ok') return ok(reply.reply);
+  if (isUnreachable(reply)) drivers.suspect(driver.name);
+  const name = methodName(method.path);
+  return fail(failureOf(reply, { driver: driver.name, method: name, direction: 'climbing', ...hidden }));
+}
+
+/** Undefined: there is no place of it at all. */
+function placesOf(
+  layout: StatisticsParts['layout'],
+  spec: CsiVolumeSpec,
+  { facts, publication, mount }: Pick<StatisticsCall, 'facts' | 'publication' | 'mount'>,
+): Places | undefined {
+  const staging = facts.needs.stage ? layout.stagingPath(spec) : '';
+  if (publication === undefined) {
+    if (staging === '') return undefined;
+    return { published: undefined, staging, mountPoint: staging, mount: facts.stagedMount };
+  }
+  return {
+    mount,
+    published: layout.driverTarget(spec, publication),
+    staging,
+    mountPoint: layout.mountPoint(spec, publication),
+  };
+}
+
+async function askHealth(
+  parts: Pick<StatisticsParts, 'host' | 'drivers'>,
+  question: Question,
+  withinMs: number,
+) {
+  const { spec, driver, published, staging, hidden } = question;
+  if (!driver.nodeCapabilities.has(NodeCapability.GET_VOLUME_HEALTH)) return ok(undefined);
+  const request = {
+    volumeId: spec.volumeHandle,
+    volumePublishPath: published ?? '',
+    stagingTargetPath: staging,
+  };
+  const reply = await ask(parts, question, NodeService.nodeGetVolumeHealth, request, withinMs);
+  if (reply.ok) return volumeHealth(reply.value, spec.volumeHandle, (text) => sayable(text, hidden));
+  // It does not have what it said it had: as good as no capability.
+  return reply.failure.code === 'driver-unimplemented' ? ok(undefined) : reply;
 }
 
 /**

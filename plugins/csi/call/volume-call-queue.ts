@@ -64,28 +64,6 @@ export function createCallLanes(): CallLanes {
     return lane;
   }
 
-  function advance(lane: Lane): void {
-    for (;;) {
-      const next = lane.waiting[0];
-      if (next === undefined) return;
-      const sharing = lane.serial ? 'alone' : next.sharing;
-      const free = lane.runningCount === 0 || (sharing === 'shared' && !lane.running.has('alone'));
-      if (!free) return tellWaiting(lane);
-      lane.waiting.shift();
-      lane.running.add(sharing);
-      lane.runningCount += 1;
-      lane.names.push(next.turn.name);
-      next.start();
-    }
-  }
-
-  function tellWaiting({ names, waiting }: Lane): void {
-    for (const [index, { turn }] of waiting.entries()) {
-      const before = index === 0 ? '' : `, and ${index} more that wait`;
-      turn.onQueued?.(`${names.join(', ')} of the same volume${before}`);
-    }
-  }
-
   function leave(key: string, lane: Lane, name: string): void {
     lane.runningCount -= 1;
     lane.names.splice(lane.names.indexOf(name), 1);
@@ -128,4 +106,26 @@ export function createCallLanes(): CallLanes {
     disturbances: (key) => lanes.get(key)?.disturbances ?? 0,
     size: () => lanes.size,
   };
+}
+
+function advance(lane: Lane): void {
+  for (;;) {
+    const next = lane.waiting[0];
+    if (next === undefined) return;
+    const sharing = lane.serial ? 'alone' : next.sharing;
+    const free = lane.runningCount === 0 || (sharing === 'shared' && !lane.running.has('alone'));
+    if (!free) return tellWaiting(lane);
+    lane.waiting.shift();
+    lane.running.add(sharing);
+    lane.runningCount += 1;
+    lane.names.push(next.turn.name);
+    next.start();
+  }
+}
+
+function tellWaiting({ names, waiting }: Lane): void {
+  for (const [index, { turn }] of waiting.entries()) {
+    const before = index === 0 ? '' : `, and ${index} more that wait`;
+    turn.onQueued?.(`${names.join(', ')} of the same volume${before}`);
+  }
 }
