@@ -19,6 +19,7 @@ import { begin, learn } from '../../../reconciler/model/belief-change.ts';
 import { findUnrecorded, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
 import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
 import { reconstructedPublication } from '../../../reconciler/recovery/reconstructed.ts';
+import { performStepwise } from '../../perform-stepwise.ts';
 import { line, ROOT_MOUNT } from '../../mount/mount-lines.ts';
 import { actual, csi, DRIVER, place } from '../world.ts';
 
@@ -44,7 +45,7 @@ function disk(paths: Readonly<Record<string, string | null>>, mounts: readonly s
     }),
   );
   const missing = fail({ code: 'path-missing', message: '', effect: 'none' });
-  return {
+  const host = {
     async listDirectory(directory: AbsolutePath) {
       const below = all
         .filter((path) => path.startsWith(`${directory}/`))
@@ -65,6 +66,8 @@ function disk(paths: Readonly<Record<string, string | null>>, mounts: readonly s
     deviceOf: async () => ok(undefined),
     removeEmptyDirectory: async () => fail({ code: 'mount-busy', message: '', effect: 'none' }),
   } as unknown as Host;
+  host.perform = (transition, args) => performStepwise(host, transition, args);
+  return host;
 }
 
 const published = layout.target(csi('data'), place('web', 'data'));
