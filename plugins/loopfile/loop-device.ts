@@ -129,7 +129,32 @@ async function freeName(): Promise<string> {
   }
 }
 
+/**
+ * By the name of the device: which file losetup said that it shows, and in which turn of the device. As many as the
+ * machine has loop devices.
+ */
+const proven = new Map<string, string>();
+
+/** Asked in every call about a volume; the kernel is asked once for each time that a file was attached. */
 async function shows(device: LoopDevice, file: BackingFile): Promise<boolean> {
+  const turn = await turnOf(device);
+  const proof = `${turn} ${file.device} ${file.inode}`;
+  if (turn !== undefined && proven.get(device.name) === proof) return true;
+  if (!(await isSaidToShow(device, file))) return false;
+  // While it was asked it may have been given another file.
+  if (turn !== undefined && turn === (await turnOf(device))) proven.set(device.name, proof);
+  return true;
+}
+
+/**
+ * The kernel counts it up for the whole machine with each file that a loop device is given or loses; undefined before
+ * Linux 5.15.
+ */
+async function turnOf(device: LoopDevice): Promise<string | undefined> {
+  return (await unlessAbsent(readFile(`/sys/block/${device.name}/diskseq`, 'utf8')))?.trim();
+}
+
+async function isSaidToShow(device: LoopDevice, file: BackingFile): Promise<boolean> {
   const answer = await ask('losetup', [
     '--list',
     '--noheadings',

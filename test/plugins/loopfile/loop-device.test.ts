@@ -1,0 +1,82 @@
+/** Which loop device shows a file, by the kernel's word, and how often that is asked. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import {
+  attachLoopDevice,
+  type BackingFile,
+  detachLoopDevice,
+  findLoopDevices,
+  type LoopDevice,
+} from '../../../plugins/loopfile/loop-device.ts';
+import { MEBIBYTE, cannotRun } from './world.ts';
+
+const skip = cannotRun('losetup');
+
+/** Two pools in which a volume has the same name, so that only the inode tells their files apart. */
+function twins(t: TestContext): readonly [BackingFile, BackingFile] {
+  const scratch = mkdtempSync(join(tmpdir(), 'mooring-loop-'));
+  t.after(() => rmSync(scratch, { recursive: true, force: true }));
+  const fileIn = (pool: string): BackingFile => {
+    const path = join(scratch, pool, 'volume', 'data.img');
+    mkdirSync(join(scratch, pool, 'volume'), { recursive: true });
+    writeFileSync(path, '');
+    truncateSync(path, MEBIBYTE);
+    const { ino, dev } = statSync(path);
+    const [major, minor] = [((dev >> 8) & 0xfff) | 0, (dev & 0xff) | ((dev >> 12) & 0xfff00)];
+    return { path, inode: ino, device: `${major}:${minor}` };
+  };
+  return [fileIn('one'), fileIn('other')];
+}
+
+async function processesOf(work: () => Promise<void>): Promise<number> {
+  let count = 0;
+  const onProcess = (): void => {
+    count += 1;
+  };
+  subscribe('child_process', onProcess);
+  await work().finally(() => unsubscribe('child_process', onProcess));
+  return count;
+}
+
+test('what a device shows is asked once for each time that it was attached', { skip }, async (t) => {
+  const [one] = twins(t);
+  const device = await attachLoopDevice(one);
+  t.after(() => detachLoopDevice(device));
+  const count = await processesOf(async () => {
+    for (let call = 1; call <= 5; call += 1) {
+      const { attached } = await findLoopDevices(one.path, one);
+      assert.deepEqual(attached, [{ ...attached[0], path: device.path }]);
+    }
+  });
+  assert.equal(count, 0);
+});
+
+/** Undefined: somebody else on the machine took the device in the moment when it was free. */
+async function exchanged(one: BackingFile, other: BackingFile): Promise<LoopDevice | undefined> {
+  const device = await attachLoopDevice(one);
+  assert.equal((await findLoopDevices(one.path, one)).attached.length, 1);
+  await detachLoopDevice(device);
+  return spawnSync('losetup', [device.path, other.path]).status === 0 ? device : undefined;
+}
+
+test('a device that was given another file meanwhile is not taken for the one it was', {
+  skip,
+}, async (t) => {
+  const [one, other] = twins(t);
+  let device = await exchanged(one, other);
+  for (let again = 1; device === undefined && again <= 20; again += 1) device = await exchanged(one, other);
+  assert.ok(device !== undefined, 'the device was free');
+  const { path } = device;
+  t.after(() => execFileSync('losetup', ['--detach', path]));
+  assert.deepEqual((await findLoopDevices(one.path, one)).attached, []);
+  const { attached } = await findLoopDevices(other.path, other);
+  assert.deepEqual(
+    attached.map((found) => found.path),
+    [path],
+  );
+});
