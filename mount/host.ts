@@ -99,7 +99,13 @@ export type MountLookup =
       readonly death?: DeathCause;
     } & MountIdentity);
 
-export interface MountRequest {
+/** Tools follow links, so the way to the target is looked at before one is run. */
+export interface WalkedTarget {
+  /** The call before this one has walked there: that look is not needed. */
+  readonly isWalked?: true;
+}
+
+export interface MountRequest extends WalkedTarget {
   readonly fsType: 'tmpfs' | 'bind';
   /** The path to bind, or the label of a tmpfs. */
   readonly source: string;
@@ -239,7 +245,7 @@ export interface Host extends Clock {
   /** mount(8). Failure is judged by the caller against the kernel, never by text. */
   mount(request: MountRequest): Promise<Result<void>>;
   /** umount(8) of one layer; plain: neither lazy nor forced. */
-  unmount(target: AbsolutePath): Promise<Result<void>>;
+  unmount(target: AbsolutePath, walked?: WalkedTarget): Promise<Result<void>>;
   /**
    * Who keeps the mount at `target` busy: for people, at most 8 strings such as `pid 123 (bash)`, found within 2 s.
    * A hint: it may be incomplete and out of date, and it is empty when nobody was found or nothing is mounted there.

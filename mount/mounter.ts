@@ -50,7 +50,7 @@ export function createMounter(host: Host, root: AbsolutePath): Mounter {
   return {
     mountTmpfs: async ({ target, options }) =>
       isBelow(target, root)
-        ? host.mount({ fsType: 'tmpfs', source: TMPFS_LABEL, target, options })
+        ? host.mount({ fsType: 'tmpfs', source: TMPFS_LABEL, target, options, isWalked: true })
         : refuseOutside(target, root),
     unmount: async (target) =>
       isBelow(target, root) ? unmountAll(host, findMount, { path: target }) : refuseOutside(target, root),
@@ -138,7 +138,7 @@ async function unmountAll<Args extends TransitionArgs>(
   let mountId = before.value;
   for (let layers = 0; layers < LAYERS_MAX; layers += 1) {
     if (mountId === undefined) return done;
-    const unmounted = await host.unmount(target);
+    const unmounted = await host.unmount(target, { isWalked: true });
     const after = await host.perform(end, args);
     if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
     if (after.value === mountId) {

@@ -3,7 +3,7 @@ import type { HostDeadlines } from './host-deadlines.ts';
 import type { ToolBroker } from './tool-broker.ts';
 import type { PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
 import { done, fail, type Failure, ok, type Result } from '../failure.ts';
-import type { AbsolutePath, Host, MountRequest } from '../host.ts';
+import type { AbsolutePath, Host, MountRequest, WalkedTarget } from '../host.ts';
 import { printable } from '../text/printable.ts';
 import { endOf, type ToolRequest } from '../tool.ts';
 
@@ -24,8 +24,9 @@ export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostD
     request: ToolRequest,
     code: Failure['code'],
     target: AbsolutePath,
+    { isWalked }: WalkedTarget,
   ): Promise<Result<void>> {
-    const straight = await refuseLinks(target);
+    const straight = isWalked === true ? done : await refuseLinks(target);
     return straight.ok ? runOrFail(tools, request, code) : straight;
   }
   return {
@@ -36,10 +37,16 @@ export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostD
         { tool: 'mount', argv: argv.value, deadlineMs: deadlines.mount },
         'mount-failed',
         request.target,
+        request,
       );
     },
-    unmount: (target) =>
-      act({ tool: 'umount', argv: ['--', target], deadlineMs: deadlines.unmount }, 'unmount-failed', target),
+    unmount: (target, walked = {}) =>
+      act(
+        { tool: 'umount', argv: ['--', target], deadlineMs: deadlines.unmount },
+        'unmount-failed',
+        target,
+        walked,
+      ),
     notify: async (state) => {
       const socket = process.env['NOTIFY_SOCKET'];
       if (socket === undefined || socket === '') return done;
