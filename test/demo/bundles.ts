@@ -15,7 +15,7 @@ export const DRIVER_BUNDLE = join(ROOT, 'dist/mooring-loopfile.mjs');
 export async function prepareBundles(): Promise<string | undefined> {
   if (Math.min(...[AGENT_BUNDLE, DRIVER_BUNDLE].map(modifiedMs)) > newestSourceMs()) return undefined;
   const startMs = performance.now();
-  process.stdout.write('Building the bundles in dist ... ');
+  process.stderr.write('Building the bundles in dist ... ');
   // The same loader as ours runs build.ts, so that no npx is needed.
   const child = spawn(process.execPath, [...process.execArgv, join(ROOT, 'build.ts')], {
     cwd: ROOT,
@@ -27,7 +27,7 @@ export async function prepareBundles(): Promise<string | undefined> {
     child.once('error', () => resolve(127));
     child.once('close', resolve);
   });
-  process.stdout.write(code === 0 ? `${((performance.now() - startMs) / 1_000).toFixed(1)} s\n` : 'failed\n');
+  process.stderr.write(code === 0 ? `${((performance.now() - startMs) / 1_000).toFixed(1)} s\n` : 'failed\n');
   return code === 0 ? undefined : `The build ended with ${code}:\n${Buffer.concat(said).toString('utf8')}`;
 }
 

@@ -120,7 +120,7 @@ function build(name: GoProgram): string {
   const startMs = performance.now();
   const ran = runGo(module, ['build', '-p', '2', ...flags, '-o', file, source]);
   if (ran.status !== 0) throw new Error(`go build ${source}: ${ran.error?.message ?? ran.stderr}`);
-  process.stdout.write(`built ${name} in ${((performance.now() - startMs) / 1_000).toFixed(1)} s\n`);
+  process.stderr.write(`built ${name} in ${((performance.now() - startMs) / 1_000).toFixed(1)} s\n`);
   return file;
 }
 
