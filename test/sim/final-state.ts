@@ -205,6 +205,9 @@ function isWaitedFor({ operation, spec, untilWallMs }: Tombstone, { spec: now }:
   return operation !== 'stage' || !isOfOtherMode;
 }
 
+/** A healed driver answers sooner; one that was asked before may still be given up, and then its effect is waited for. */
+const REPUBLISH_MS_MAX = 30_000;
+
 /** Only what is there is published again, because its driver wishes it. */
 function isRepublishing({ plan, world, life }: Simulation): boolean {
   if (!plan.drivers.some(({ republishes }) => republishes)) return false;
@@ -212,7 +215,12 @@ function isRepublishing({ plan, world, life }: Simulation): boolean {
   const keys = new Set(
     [...world.pods.values()].flatMap((pod) => pod.volumes.map((volume) => keyOf(pod, volume))),
   );
-  return running.every(({ operation }) => operation.kind === 'publish' && keys.has(operation.publication));
+  const isShort = (begunMs = Infinity): boolean =>
+    life === undefined || life.host.nowMs() - begunMs <= REPUBLISH_MS_MAX;
+  return running.every(
+    ({ operation, begunMs }) =>
+      operation.kind === 'publish' && keys.has(operation.publication) && isShort(begunMs),
+  );
 }
 
 function recordsDiffer(sim: Simulation, { volumeIds }: Wanted): string | undefined {

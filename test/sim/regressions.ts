@@ -263,4 +263,8 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutLostRecords,
     isOfAbsence: true,
   },
+  {
+    seed: 960854292,
+    sentence: 'a republish that hangs while all is healed is waited for before calm is judged',
+  },
 ];
