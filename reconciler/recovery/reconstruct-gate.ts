@@ -32,7 +32,7 @@ export interface ReconstructGateParts {
 }
 
 export interface ReconstructGate {
-  /** As Reconciler.adopt. */
+  /** As Reconciler.takeReconstructed. */
   take(found: Reconstruction): void;
   /** The part of the gate that depends on the layout. */
   gateOf(volume: VolumeId): Pick<Gate, 'layoutRead' | 'placesRead' | 'possibleUse' | 'contested'>;

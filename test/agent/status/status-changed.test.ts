@@ -15,7 +15,7 @@ const DATA = csi('data', 'vol-data');
 function changed(
   spec: Partial<CsiVolumeSpec>,
   place: Partial<PublicationSpec> = {},
-  guessed?: true,
+  reconstructed?: true,
   there?: ActualVolume['publications'],
 ) {
   const want = wanted({ ...DATA, ...spec }, WEB);
@@ -26,7 +26,7 @@ function changed(
   const given: Partial<StatusFacts> = {
     desired: desired([{ ...want, publications }]),
     pods: [WEB],
-    actual: new Map([[DATA.id, { ...here, guessed, publications: there ?? here.publications }]]),
+    actual: new Map([[DATA.id, { ...here, reconstructed, publications: there ?? here.publications }]]),
   };
   return statusOf(facts(given), LAYOUT, '1');
 }
