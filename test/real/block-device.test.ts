@@ -67,6 +67,7 @@ test(
       assert.equal(before.holds.length, 1);
       assert.deepEqual(node.driver.newCalls(), ['NodeStageVolume', 'NodePublishVolume']);
       for (let life = 0; life < 2; life += 1) {
+        await node.untilRecorded();
         await node.killAgent();
         await node.startAgent();
         await node.untilMounted(1);

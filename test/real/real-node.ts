@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import {
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -18,6 +19,7 @@ import { changeAtAgent } from '../../agent/cli/api-client.ts';
 import type { QuarantineChangeDocument } from '../../agent/status/quarantine-document.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { VolumeStatus } from '../../agent/status/volume-status.ts';
+import { parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
 import {
@@ -27,6 +29,7 @@ import {
   readOrNothing,
   unmountAll,
 } from '../demo/machine.ts';
+import { until } from '../until.ts';
 import { bundle } from './bundle.ts';
 import { type JudgedDriver, startJudgedDriver } from './judged-driver.ts';
 
@@ -55,6 +58,8 @@ export interface RealNode {
   /** So many volumes of pods, all mounted; nothing under way and nothing in doubt. */
   untilMounted(volumes: number): Promise<StatusDocument>;
   untilEmpty(): Promise<void>;
+  /** What was learnt of every volume is on the disk: an agent that is killed from now on does nothing again. */
+  untilRecorded(): Promise<void>;
   /** The operator's command. */
   quarantine(volume: string): Promise<QuarantineChangeDocument>;
   /** What the agent said so far. */
@@ -132,6 +137,9 @@ export async function onRealNode(
         const running = summary.operationsRunning + summary.operationsQueued;
         return pods.length + volumes.length + running === 0;
       });
+    },
+    async untilRecorded() {
+      await until('no record to be in doubt', () => recordsIn(root).every(isSure));
     },
     async quarantine(volume) {
       const answer = await changeAtAgent<QuarantineChangeDocument>({
@@ -214,4 +222,18 @@ export function blockPlacesOf({ root }: RealNode, claim: string) {
     data: join(devices, claim, 'data'),
     all: devices,
   };
+}
+
+function recordsIn(root: string): readonly VolumeRecord[] {
+  const directory = join(root, 'mooring/records');
+  return readdirSync(directory)
+    .filter((name) => name.endsWith('.json') && !name.startsWith('.'))
+    .flatMap((name) => {
+      const record = parseRecord(readFileSync(join(directory, name)));
+      return record.ok ? [record.value] : [];
+    });
+}
+
+function isSure({ attached, staged, publications }: VolumeRecord): boolean {
+  return ![attached, staged, ...publications.map(({ presence }) => presence)].includes('unsure');
 }
