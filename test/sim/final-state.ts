@@ -205,7 +205,7 @@ function isWaitedFor({ operation, spec, untilWallMs }: Tombstone, { spec: now }:
   return operation !== 'stage' || !isOfOtherMode;
 }
 
-/** A healed driver answers sooner; one that was asked before may still be given up, and then its effect is waited for. */
+/** A healed driver answers sooner. One that was asked before may be given up, and then its effect is waited for. */
 const REPUBLISH_MS_MAX = 30_000;
 
 /** Only what is there is published again, because its driver wishes it. */
