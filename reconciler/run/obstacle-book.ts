@@ -122,12 +122,13 @@ function isBusy(blockade: Blockade): boolean {
   return blockade.from === 'executor' && blockade.submission.kind === 'busy';
 }
 
-/** In quarantine, what keeps it from coming down is the reason why it is not set up: one of the two is enough. */
+/**
+ * One reason for each place (INV-34): that of what comes first. In quarantine, what keeps it from coming down is the
+ * reason why it is not set up.
+ */
 function isToldBy(entry: Entry, all: readonly Entry[]): boolean {
-  return (
-    entry.kind === 'quarantined' &&
-    all.some((other) => other.kind !== 'quarantined' && other.publication === entry.publication)
-  );
+  const ofPlace = all.filter(({ publication }) => publication === entry.publication);
+  return entry !== (ofPlace.find(({ kind }) => kind !== 'quarantined') ?? ofPlace[0]);
 }
 
 function isSame(a: Entry, b: Entry): boolean {
