@@ -385,6 +385,17 @@ test('A-068: stats without the staging path are advised against, not forbidden',
     [['A-068', 'should']],
   );
 });
+test('A-068: what was never staged, as an inline volume is not, has no staging path', () => {
+  const calls = sequence(
+    ['NodePublishVolume', { stagingTargetPath: '' }],
+    ['NodeGetVolumeStats', { stagingTargetPath: '' }],
+  );
+  const found = judge(calls, { nature: nature() });
+  assert.deepEqual(
+    found.filter(({ duty }) => duty === 'A-068'),
+    [],
+  );
+});
 rule('A-069', 'expanded only when it is staged', [...UP, ['NodeExpandVolume']], [['NodeExpandVolume']]);
 rule('A-069', 'expanded only when the driver offers it', UP, [...UP, ['NodeExpandVolume']], {
   nature: nature({ node: new Set([Node.STAGE_UNSTAGE_VOLUME]) }),

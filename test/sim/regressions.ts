@@ -267,4 +267,8 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 960854292,
     sentence: 'a republish that hangs while all is healed is waited for before calm is judged',
   },
+  {
+    seed: 721,
+    sentence: 'the next pod of a block volume does not wait while the directories of the last one go',
+  },
 ];

@@ -133,6 +133,7 @@ function judgeStats({ call, nature, violate }: OracleContext, history: VolumeHis
   const { volumeId, volumePath = '', stagingTargetPath } = call.request;
   if (volumePath !== history.stagingPath && !history.published.has(volumePath))
     violate('A-068', `stats of ${volumeId} at ${volumePath}, where it is neither staged nor published`);
-  if (stages(nature) === true && stagingTargetPath === '')
+  // What was never staged, as an inline volume is not, has no such path.
+  if (stages(nature) === true && history.staged !== 'none' && stagingTargetPath === '')
     violate('A-068', `stats of ${volumeId} without staging_target_path`, 'should');
 }

@@ -158,13 +158,13 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
           const left = kept.value ? before.value : NOTHING_THERE;
           return filled.ok ? ok(prepared(spec.specName, published, left, undo)) : filled;
         }),
-      takeAway: () =>
-        alone(spec.specName, () =>
-          takeAway(host, published, async () => {
-            const removed = await removeAll();
-            return removed.ok ? removeEmptyPodDirectories(host, layout, place.pod.uid) : removed;
-          }),
-        ),
+      async takeAway() {
+        const taken = await alone(spec.specName, () => takeAway(host, published, removeAll));
+        if (!taken.ok || taken.value.isMounted) return taken;
+        // Not in the volume's turn: its next pod has nothing to do with what is left of this one.
+        const removed = named(published, await removeEmptyPodDirectories(host, layout, place.pod.uid));
+        return removed.ok ? taken : removed;
+      },
     };
   }
 
