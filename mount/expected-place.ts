@@ -1,5 +1,5 @@
 /** What a place is to look like before a verb does anything there: a look within the verb's own first transition. */
-import { done, fail, type Result } from './failure.ts';
+import { done, fail, ok, type Result } from './failure.ts';
 import type { AbsolutePath, MountPlace } from './host.ts';
 import { paths } from './path-steps.ts';
 import { type Program, transition, type TransitionArgs } from './transition.ts';
@@ -31,7 +31,7 @@ export const lookAtPlaces = transition<
       if (!look.ok) return look;
       seen.push(look.value);
     }
-    return { ok: true, value: seen };
+    return ok(seen);
   },
   { changesTheWorld: false },
 );

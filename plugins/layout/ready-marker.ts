@@ -32,6 +32,6 @@ export function* placeReadyMarker(directory: AbsolutePath): Program<Result<void>
 }
 
 /** Idempotent. All of the directory goes, as with the kubelet: a crash may have left half a marker in it. */
-export function* removeReadyMarker(directory: AbsolutePath): Program<Result<void>> {
-  return yield* paths.removeTree(directory);
+export function removeReadyMarker(directory: AbsolutePath): Program<Result<void>> {
+  return paths.removeTree(directory);
 }

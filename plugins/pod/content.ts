@@ -3,8 +3,7 @@ import { CONTENT_PLUGIN } from './pod-traits.ts';
 import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
-import { paths } from '../../mount/path-steps.ts';
-import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
+import { type Program, transition } from '../../mount/transition.ts';
 import {
   dropGeneration,
   type Generation,
@@ -22,13 +21,19 @@ import {
 import { removeOwnLeftovers } from './content-leftovers.ts';
 import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from '../layout/layout.ts';
-import { createMemoryMount, type FilledMemory, fillMemory, type MemoryPlace } from './memory-mount.ts';
+import {
+  createMemoryMount,
+  endMemory,
+  type FilledMemory,
+  fillMemory,
+  type MemoryEnd,
+  type MemoryPlace,
+} from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
-import { podDirectories, removeEach } from '../layout/pod-directory.ts';
+import { podDirectories } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
-import { placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
-import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
-import { doubtful, oneByOne } from '../steps.ts';
+import { placeReadyMarker } from '../layout/ready-marker.ts';
+import { doubtful } from '../steps.ts';
 import type { ContentVolumeSpec } from '../volume.ts';
 
 /** Only root writes here: a container that could would lead the writer astray (CVE-2017-1002102, SE-04). */
@@ -117,29 +122,9 @@ export const publishContent = transition<PublishedContent, FilledMemory<Written>
   { removesTrees: true },
 );
 
-interface ContentPlace extends TransitionArgs {
-  readonly ready: AbsolutePath;
-  /** Directories of the pod, which go when they are empty. */
-  readonly above: readonly AbsolutePath[];
-  /** What is to be there before the first unmount. */
-  readonly expected?: ExpectedPlace | undefined;
-}
-
-export const removeContent = transition<ContentPlace, number | undefined>(
+export const removeContent = transition<MemoryEnd, number | undefined>(
   'remove-content',
-  function* ({ path, ready, above, expected }) {
-    const known = yield* asExpected(expected);
-    if (!known.ok) return known;
-    const mountId = yield* paths.mountIdOf(path);
-    if (!mountId.ok || mountId.value !== undefined) return mountId;
-    const removed = yield* oneByOne(
-      () => removeOwnLeftovers(path),
-      () => paths.removeEmptyDirectory(path),
-      () => removeReadyMarker(ready),
-      () => removeEach(above),
-    );
-    return removed.ok ? ok(undefined) : doubtful<never>(removed);
-  },
+  (end) => endMemory(end, () => removeOwnLeftovers(end.path)),
   { removesTrees: true },
 );
 

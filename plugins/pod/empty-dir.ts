@@ -7,7 +7,14 @@ import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
 import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from '../layout/layout.ts';
-import { createMemoryMount, type FilledMemory, fillMemory, type MemoryPlace } from './memory-mount.ts';
+import {
+  createMemoryMount,
+  endMemory,
+  type FilledMemory,
+  fillMemory,
+  type MemoryEnd,
+  type MemoryPlace,
+} from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
 import { podDirectories, removeEach } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
@@ -156,12 +163,9 @@ export const markMemoryDirectory = transition<
   }),
 );
 
-interface EmptyDirectoryEnd extends EmptyDirectory {
+interface DirectoryEnd extends EmptyDirectory {
   /** Directories of the pod, which go when they are empty. */
   readonly above: readonly AbsolutePath[];
-}
-
-interface DirectoryEnd extends EmptyDirectoryEnd {
   /** Then it is looked at first, and what is mounted there keeps all of it. */
   readonly mayBeMounted: boolean;
 }
@@ -176,35 +180,19 @@ export const removeDirectory = transition<DirectoryEnd, { readonly isMounted: bo
     if (seen.value.mounted) return ok({ isMounted: true });
     const removed = yield* oneByOne(
       () => paths.removeTree(path),
-      () => forget(ready, above),
+      () => removeReadyMarker(ready),
+      () => removeEach(above),
     );
     return removed.ok ? ok({ isMounted: false }) : removed;
   },
   { removesTrees: true },
 );
 
-export const removeMemoryDirectory = transition<EmptyDirectoryEnd, number | undefined>(
+export const removeMemoryDirectory = transition<MemoryEnd, number | undefined>(
   'remove-memory-directory',
-  function* ({ path, ready, above, expected }) {
-    const known = yield* asExpected(expected);
-    if (!known.ok) return known;
-    const mountId = yield* paths.mountIdOf(path);
-    if (!mountId.ok || mountId.value !== undefined) return mountId;
-    const removed = yield* oneByOne(
-      () => paths.removeEmptyDirectory(path),
-      () => forget(ready, above),
-    );
-    return removed.ok ? ok(undefined) : doubtful<never>(removed);
-  },
+  (end) => endMemory(end),
   { removesTrees: true },
 );
-
-function* forget(ready: AbsolutePath, above: readonly AbsolutePath[]): Program<Result<void>> {
-  return yield* oneByOne(
-    () => removeReadyMarker(ready),
-    () => removeEach(above),
-  );
-}
 
 /** A disk emptyDir is never a mount point; whatever is mounted there holds data that is not ours to delete (DL-02). */
 function* refuseMount(target: AbsolutePath): Program<Result<void>> {

@@ -5,7 +5,9 @@ import { findOwnTmpfs, type MountAttempt, type Mounter } from '../../mount/mount
 import { paths } from '../../mount/path-steps.ts';
 import type { Program, Transition, TransitionArgs } from '../../mount/transition.ts';
 import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
-import { doubtful } from '../steps.ts';
+import { removeEach } from '../layout/pod-directory.ts';
+import { removeReadyMarker } from '../layout/ready-marker.ts';
+import { doubtful, oneByOne } from '../steps.ts';
 
 export interface MemoryRequest {
   readonly target: AbsolutePath;
@@ -142,4 +144,33 @@ function* placeMountPoint(target: AbsolutePath): Program<Result<void>> {
     effect: 'none',
     blocker: target,
   });
+}
+
+export interface MemoryEnd extends TransitionArgs {
+  readonly ready: AbsolutePath;
+  /** Directories of the pod, which go when they are empty. */
+  readonly above: readonly AbsolutePath[];
+  /** What is to be there before the first unmount. */
+  readonly expected?: ExpectedPlace | undefined;
+}
+
+/**
+ * The program that takes away what is left of the place when no mount is there; else it returns the mount's id, and
+ * does nothing. What is in the directory is cleared first.
+ */
+export function* endMemory(
+  { path, ready, above, expected }: MemoryEnd,
+  ...clear: readonly (() => Program<Result<void>>)[]
+): Program<Result<number | undefined>> {
+  const known = yield* asExpected(expected);
+  if (!known.ok) return known;
+  const mountId = yield* paths.mountIdOf(path);
+  if (!mountId.ok || mountId.value !== undefined) return mountId;
+  const removed = yield* oneByOne(
+    ...clear,
+    () => paths.removeEmptyDirectory(path),
+    () => removeReadyMarker(ready),
+    () => removeEach(above),
+  );
+  return removed.ok ? ok(undefined) : doubtful<never>(removed);
 }

@@ -71,7 +71,7 @@ export function createObstacleBook(
     replace(volume, blockades) {
       const before = volumes.get(volume) ?? [];
       const described = blockades.flatMap((blockade) => describe(blockade, clock.nowMs()));
-      const entries = described.filter((entry) => !isToldBy(entry, described));
+      const entries = onePerPlace(described);
       for (const entry of entries) {
         const same = before.find((other) => isSame(other, entry));
         if (same !== undefined) entry.sinceMs = Math.min(same.sinceMs, entry.sinceMs);
@@ -126,9 +126,14 @@ function isBusy(blockade: Blockade): boolean {
  * One reason for each place (INV-34): that of what comes first. In quarantine, what keeps it from coming down is the
  * reason why it is not set up.
  */
-function isToldBy(entry: Entry, all: readonly Entry[]): boolean {
-  const ofPlace = all.filter(({ publication }) => publication === entry.publication);
-  return entry !== (ofPlace.find(({ kind }) => kind !== 'quarantined') ?? ofPlace[0]);
+function onePerPlace(all: readonly Entry[]): readonly Entry[] {
+  const told = new Map<PublicationKey | undefined, Entry>();
+  for (const entry of all) {
+    const first = told.get(entry.publication);
+    const isNearer = first?.kind === 'quarantined' && entry.kind !== 'quarantined';
+    if (first === undefined || isNearer) told.set(entry.publication, entry);
+  }
+  return all.filter((entry) => told.get(entry.publication) === entry);
 }
 
 function isSame(a: Entry, b: Entry): boolean {

@@ -19,17 +19,8 @@ import { getFromAgent } from '../../agent/cli/api-client.ts';
 import { type ApiServer, type ApiServerParts, createApiServer } from '../../agent/api/api-server.ts';
 import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
-import type { Clock } from '../../mount/host.ts';
 import { LAYOUT, NO_MANIFESTS, path, richFacts } from './status-fixture.ts';
-
-const CLOCK: Clock = {
-  nowMs: () => performance.now(),
-  wallMs: () => Date.now(),
-  timer: (delayMs, fire) => {
-    const timer = setTimeout(fire, delayMs);
-    return () => clearTimeout(timer);
-  },
-};
+import { REAL_CLOCK } from '../real-clock.ts';
 
 const NOBODY: ApiServerParts['quarantine'] = {
   quarantine: async () => assert.fail('nobody asked for it'),
@@ -75,7 +66,7 @@ function server(rest: Partial<ApiServerParts> = {}): ApiServer {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    clock: CLOCK,
+    clock: REAL_CLOCK,
     instance: 'abc',
     runtime: '20.0.0',
     log: { debug: write, info: write, warn: write, error: write },

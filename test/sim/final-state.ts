@@ -212,14 +212,13 @@ const REPUBLISH_MS_MAX = 30_000;
 function isRepublishing({ plan, world, life }: Simulation): boolean {
   if (!plan.drivers.some(({ republishes }) => republishes)) return false;
   const running = life?.agent.view().reconciler.running() ?? [];
+  const nowMs = life?.host.nowMs() ?? 0;
   const keys = new Set(
     [...world.pods.values()].flatMap((pod) => pod.volumes.map((volume) => keyOf(pod, volume))),
   );
-  const isShort = (begunMs = Infinity): boolean =>
-    life === undefined || life.host.nowMs() - begunMs <= REPUBLISH_MS_MAX;
   return running.every(
-    ({ operation, begunMs }) =>
-      operation.kind === 'publish' && keys.has(operation.publication) && isShort(begunMs),
+    ({ operation, begunMs = nowMs }) =>
+      operation.kind === 'publish' && keys.has(operation.publication) && nowMs - begunMs <= REPUBLISH_MS_MAX,
   );
 }
 

@@ -10,7 +10,6 @@ import { desire } from '../../../agent/resolve/desired-state-populator.ts';
 import { statusOf } from '../../../agent/status/status.ts';
 import type { DesiredObjects } from '../../../agent/source/desired-objects.ts';
 import { createDesiredObjectsReader } from '../../../agent/node/desired-objects-reader.ts';
-import type { Clock } from '../../../mount/host.ts';
 import { createSlices } from '../../../mount/process/slices.ts';
 import { type ActualVolume, onTheGround } from '../../../reconciler/model/actual-state.ts';
 import type { DesiredState } from '../../../reconciler/model/desired-state.ts';
@@ -18,15 +17,7 @@ import { csi } from '../../reconciler/world.ts';
 import { STAND_ALONE } from '../desired.ts';
 import { podYaml, wishOf } from '../manifests.ts';
 import { LAYOUT, NO_MANIFESTS, path, richFacts } from '../status-fixture.ts';
-
-const CLOCK: Clock = {
-  nowMs: () => performance.now(),
-  wallMs: () => Date.now(),
-  timer: (delayMs, fire) => {
-    const timer = setTimeout(fire, delayMs);
-    return () => clearTimeout(timer);
-  },
-};
+import { REAL_CLOCK } from '../../real-clock.ts';
 
 function wishOfPods(count: number): DesiredObjects {
   const pods = Array.from({ length: count }, (_, index) => podYaml(`p${index}`, { tmp: 'emptyDir: {}' }));
@@ -49,7 +40,7 @@ function bench(wish: DesiredObjects, onTaken: () => void = () => {}): Bench {
   let newest = wish;
   const taken: Bench['taken'] = [];
   const reader = createDesiredObjectsReader({
-    slices: createSlices({ clock: CLOCK, piecesMax: 4 }),
+    slices: createSlices({ clock: REAL_CLOCK, piecesMax: 4 }),
     newest: () => newest,
     desire: (one) => desire(one, STAND_ALONE),
     take: (one, desired, found) => {
@@ -79,7 +70,7 @@ test('the status socket answers while a large wish is being read', async (t) => 
     manifests: NO_MANIFESTS,
     metrics: () => '',
     onChange: () => () => {},
-    clock: CLOCK,
+    clock: REAL_CLOCK,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     runtime: 'test',
     healthy: async () => true,
