@@ -265,7 +265,7 @@ async function readConfig(file: string | undefined, flags: ConfigFlags): Promise
   const name = file ?? DEFAULT_CONFIG_FILE;
   if (!text.ok) return badFile(name, text.failure.message);
   if (text.value === undefined) return parseConfig(undefined, flags, hostname());
-  const { parseManifest } = await import('./source/manifests/manifest.ts');
+  const { parseManifest } = await import('./source/manifests/parse/manifest.ts');
   const documents = parseManifest(text.value, {
     fileBytesMax: CONFIG_BYTES_MAX,
     linesMax: CONFIG_LINES_MAX,

@@ -14,7 +14,7 @@ import { createLayout } from '../../plugins/layout/layout.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type Agent, createAgent } from '../node/agent.ts';
-import { createChildParser } from '../source/manifests/child-parser.ts';
+import { createChildParser } from '../source/manifests/parse/child-parser.ts';
 import type { Config } from '../config/config.ts';
 import { parseConfig } from '../config/parse-config.ts';
 import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts';

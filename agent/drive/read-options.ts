@@ -3,8 +3,8 @@ import type { Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../plugins/csi/wire/generated/csi.ts';
 import { VOLUME_HANDLE_BYTES_MAX } from '../../plugins/volume.ts';
-import { parseManifest } from '../source/manifests/manifest.ts';
-import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/manifest-limits.ts';
+import { parseManifest } from '../source/manifests/parse/manifest.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/parse/manifest-limits.ts';
 import { nearest } from '../../mount/text/nearest.ts';
 import { parseQuantityBytes } from '../../kubernetes/objects/quantity.ts';
 import {

@@ -1,5 +1,5 @@
 /** The parser broker as a program of its own. */
 import { runBroker } from '../../mount/broker/broker.ts';
-import { parseManifestParts } from '../source/manifests/manifest-child.ts';
+import { parseManifestParts } from '../source/manifests/parse/manifest-child.ts';
 
 await runBroker({ loadParse: async () => parseManifestParts });

@@ -6,6 +6,6 @@ export async function runOwnBroker(): Promise<void> {
   await runBroker({
     loadTransitions: async () => (await import('../../plugins/kinds/transitions.ts')).TRANSITIONS,
     loadTool: async () => (await import('../../mount/tool.ts')).runTool,
-    loadParse: async () => (await import('../source/manifests/manifest-child.ts')).parseManifestParts,
+    loadParse: async () => (await import('../source/manifests/parse/manifest-child.ts')).parseManifestParts,
   });
 }

@@ -1,5 +1,5 @@
 /** Manifests of people who mean harm, or whose generator ran wild: each as large as a file may be. */
-import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-limits.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/parse/manifest-limits.ts';
 
 /** `head` and then `unit` again and again, as often as the bytes allow, and then `tail`. */
 function filled(bytes: number, head: string, unit: (index: number) => string, tail = ''): string {

@@ -1,7 +1,7 @@
 /** Manifests read at once and in this process, but by way of the wire. */
-import { parseManifestParts } from '../../agent/source/manifests/manifest-child.ts';
-import type { ManifestParser } from '../../agent/source/manifests/manifest-parser.ts';
-import { fromParts } from '../../agent/source/manifests/manifest-wire.ts';
+import { parseManifestParts } from '../../agent/source/manifests/parse/manifest-child.ts';
+import type { ManifestParser } from '../../agent/source/manifests/parse/manifest-parser.ts';
+import { fromParts } from '../../agent/source/manifests/parse/manifest-wire.ts';
 import { ok } from '../../mount/failure.ts';
 
 export const IN_PROCESS_PARSER: ManifestParser = {

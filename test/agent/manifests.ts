@@ -4,9 +4,9 @@ import type { fail, Result } from '../../mount/failure.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { parsePodUid, type PodUid } from '../../plugins/volume.ts';
-import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-limits.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/parse/manifest-limits.ts';
 import { observe } from '../../agent/source/manifests/manifest-file.ts';
-import { readManifestFile } from '../../agent/source/manifests/manifest-reading.ts';
+import { readManifestFile } from '../../agent/source/manifests/parse/manifest-reading.ts';
 import {
   assembleDesiredObjects,
   createAssembly,

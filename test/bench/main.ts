@@ -7,7 +7,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-limits.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/parse/manifest-limits.ts';
 import { AGENT_BUNDLE, prepareBundles } from '../demo/bundles.ts';
 import { runCommand } from '../demo/child-process.ts';
 import { mountsBelow, unmountAll } from '../demo/machine.ts';

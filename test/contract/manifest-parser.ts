@@ -1,10 +1,10 @@
 /** What every parser of manifests says: the one in a process of its own, and the one that tests and simulation use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { FileReading } from '../../agent/source/manifests/file-reading.ts';
-import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/manifest-limits.ts';
-import type { ManifestParser } from '../../agent/source/manifests/manifest-parser.ts';
-import { readManifestFile } from '../../agent/source/manifests/manifest-reading.ts';
+import type { FileReading } from '../../agent/source/manifests/parse/file-reading.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../agent/source/manifests/parse/manifest-limits.ts';
+import type { ManifestParser } from '../../agent/source/manifests/parse/manifest-parser.ts';
+import { readManifestFile } from '../../agent/source/manifests/parse/manifest-reading.ts';
 import { identityOf } from '../../kubernetes/objects/objects.ts';
 import { HOSTILE } from '../agent/hostile-manifests.ts';
 import { configMapYaml, podYaml, secretYaml, volumeYaml } from '../agent/manifests.ts';

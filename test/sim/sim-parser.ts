@@ -1,5 +1,5 @@
 /** The parser of manifests in virtual time: slow in some seeds, and sometimes gone in the middle of a file. */
-import type { ManifestParser } from '../../agent/source/manifests/manifest-parser.ts';
+import type { ManifestParser } from '../../agent/source/manifests/parse/manifest-parser.ts';
 import { fail } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
 import type { Random } from './random.ts';

@@ -49,39 +49,93 @@ export interface DirectoryTrust {
 const NOTE_BYTES_MAX = 65_536;
 
 export function createDirectoryTrust(parts: DirectoryTrustParts): DirectoryTrust {
-  const { host, directory, note, log } = parts;
-  let trusted: KnownDirectory | undefined;
-  let isNoteRead = false;
-  let isNoted = true;
-  let stranger: { readonly seen: KnownDirectory; readonly sinceMs: number } | undefined;
+  return new RememberedDirectory(parts);
+}
+
+class RememberedDirectory implements DirectoryTrust {
+  readonly #parts: DirectoryTrustParts;
+  #trusted: KnownDirectory | undefined;
+  #isNoteRead = false;
+  #isNoted = true;
+  #stranger: { readonly seen: KnownDirectory; readonly sinceMs: number } | undefined;
+
+  constructor(parts: DirectoryTrustParts) {
+    this.#parts = parts;
+  }
+
+  async identify(): Promise<Result<DirectoryIdentity>> {
+    const { host, directory, log } = this.#parts;
+    const read = await this.#readNote();
+    if (!read.ok) return read;
+    const identity = await host.identifyDirectory(directory);
+    if (!identity.ok) return identity;
+    if (this.#isNoted && isAsSeen(this.#trusted, identity.value, host.bootId)) {
+      this.#stranger = undefined;
+      return identity;
+    }
+    const seen = await this.#describe(identity.value);
+    if (!seen.ok) return seen;
+    const was = this.#trusted;
+    if (was !== undefined && !isSameDirectory(was, seen.value)) {
+      if (!this.#parts.isNothingAtStake()) return fail(this.#refuse(was, seen.value));
+      log.info('the manifest directory is another one, and nothing depends on it', { directory });
+    }
+    // With a full disk it is remembered by this process alone, and written down at the next look.
+    await this.#trust(seen.value);
+    return identity;
+  }
+
+  replaced(): ReplacedDirectory | undefined {
+    if (this.#stranger === undefined || this.#trusted === undefined) return undefined;
+    const { directory } = this.#parts;
+    const { seen, sinceMs } = this.#stranger;
+    const [was, is] = [describeDirectory(this.#trusted), describeDirectory(seen)];
+    return { directory, was, is, sight: sightOf(seen), sinceMs };
+  }
+
+  async accept(sight: string): Promise<Result<void>> {
+    if (this.#stranger === undefined || sightOf(this.#stranger.seen) !== sight) {
+      const { directory } = this.#parts;
+      const message = `no directory of the sight "${sight.slice(0, 64)}" is in the place of ${directory}`;
+      return fail({ code: 'reference-missing', message, effect: 'none' });
+    }
+    const { seen } = this.#stranger;
+    this.#parts.log.warn('the manifest directory is accepted as the right one', {
+      is: describeDirectory(seen),
+    });
+    return this.#trust(seen);
+  }
 
   /** A note that cannot be believed is none; one that cannot be read may say anything. */
-  async function readNote(): Promise<Result<void>> {
-    if (isNoteRead) return done;
+  async #readNote(): Promise<Result<void>> {
+    if (this.#isNoteRead) return done;
+    const { host, directory, note, log } = this.#parts;
     // Harmless, and the next write would replace it: but that may never come.
     await host.removeFile(temporaryPath(note));
     const read = await host.readFile(note, NOTE_BYTES_MAX);
     if (!read.ok && read.failure.code !== 'path-missing') return read;
-    isNoteRead = true;
+    this.#isNoteRead = true;
     if (!read.ok) return done;
     const known = parseKnownDirectory(Buffer.from(read.value).toString('utf8'));
     if (known === undefined) log.warn('the note of the manifest directory cannot be read back', { note });
-    else if (known.path === directory) trusted = known;
+    else if (known.path === directory) this.#trusted = known;
     else log.warn('manifests are read from another directory now', { was: known.path, is: directory });
     return done;
   }
 
-  async function trust(seen: KnownDirectory): Promise<Result<void>> {
-    trusted = seen;
-    stranger = undefined;
-    isNoted = false;
+  async #trust(seen: KnownDirectory): Promise<Result<void>> {
+    const { host, note } = this.#parts;
+    this.#trusted = seen;
+    this.#stranger = undefined;
+    this.#isNoted = false;
     const content = Buffer.from(formatKnownDirectory(seen));
     const written = await host.writeFile(note, content, { mode: 0o600, durable: true });
-    isNoted = written.ok;
+    this.#isNoted = written.ok;
     return written;
   }
 
-  async function describe(identity: DirectoryIdentity): Promise<Result<KnownDirectory>> {
+  async #describe(identity: DirectoryIdentity): Promise<Result<KnownDirectory>> {
+    const { host, directory } = this.#parts;
     const table = await host.readMountTable(directory);
     if (!table.ok) return table;
     const mount = table.value.byId(identity.mountId);
@@ -90,9 +144,10 @@ export function createDirectoryTrust(parts: DirectoryTrustParts): DirectoryTrust
     return fail({ code: 'directory-replaced', message, effect: 'none', blocker: directory });
   }
 
-  function refuse(was: KnownDirectory, seen: KnownDirectory): Failure {
-    if (stranger === undefined || sightOf(stranger.seen) !== sightOf(seen)) {
-      stranger = { seen, sinceMs: host.nowMs() };
+  #refuse(was: KnownDirectory, seen: KnownDirectory): Failure {
+    const { host, directory, log } = this.#parts;
+    if (this.#stranger === undefined || sightOf(this.#stranger.seen) !== sightOf(seen)) {
+      this.#stranger = { seen, sinceMs: host.nowMs() };
       log.error('the manifest directory is another one: nothing of it is read, and nothing is taken down', {
         directory,
         was: describeDirectory(was),
@@ -110,50 +165,15 @@ export function createDirectoryTrust(parts: DirectoryTrustParts): DirectoryTrust
       blocker: directory,
     };
   }
+}
 
-  async function identify(): Promise<Result<DirectoryIdentity>> {
-    const read = await readNote();
-    if (!read.ok) return read;
-    const identity = await host.identifyDirectory(directory);
-    if (!identity.ok) return identity;
-    if (trusted !== undefined && isNoted && isAsSeen(trusted, identity.value)) {
-      stranger = undefined;
-      return identity;
-    }
-    const seen = await describe(identity.value);
-    if (!seen.ok) return seen;
-    const was = trusted;
-    if (was !== undefined && !isSameDirectory(was, seen.value)) {
-      if (!parts.isNothingAtStake()) return fail(refuse(was, seen.value));
-      log.info('the manifest directory is another one, and nothing depends on it', { directory });
-    }
-    // With a full disk it is remembered by this process alone, and written down at the next look.
-    await trust(seen.value);
-    return identity;
-  }
-
-  /** Nothing has happened to it since, without a look at the mount table. */
-  function isAsSeen(known: KnownDirectory, { mountId, device, inode, bornNs }: DirectoryIdentity): boolean {
-    const isSameMount = known.bootId === host.bootId && known.mountId === mountId && known.device === device;
-    return isSameMount && known.inode === inode && known.bornNs === bornNs;
-  }
-
-  return {
-    identify,
-    replaced() {
-      if (stranger === undefined || trusted === undefined) return undefined;
-      const { seen, sinceMs } = stranger;
-      const [was, is] = [describeDirectory(trusted), describeDirectory(seen)];
-      return { directory, was, is, sight: sightOf(seen), sinceMs };
-    },
-    async accept(sight) {
-      if (stranger === undefined || sightOf(stranger.seen) !== sight) {
-        const message = `no directory of the sight "${sight.slice(0, 64)}" is in the place of ${directory}`;
-        return fail({ code: 'reference-missing', message, effect: 'none' });
-      }
-      const { seen } = stranger;
-      log.warn('the manifest directory is accepted as the right one', { is: describeDirectory(seen) });
-      return trust(seen);
-    },
-  };
+/** Nothing has happened to it since, without a look at the mount table. */
+function isAsSeen(
+  known: KnownDirectory | undefined,
+  { mountId, device, inode, bornNs }: DirectoryIdentity,
+  bootId: string,
+): boolean {
+  if (known === undefined) return false;
+  const isSameMount = known.bootId === bootId && known.mountId === mountId && known.device === device;
+  return isSameMount && known.inode === inode && known.bornNs === bornNs;
 }

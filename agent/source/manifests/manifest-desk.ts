@@ -6,9 +6,9 @@ import { createHash } from 'node:crypto';
 import type { AbsolutePath, ContentStamp, DirectoryReading, FileEntry, Host } from '../../../mount/host.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { Look } from './manifest-file.ts';
-import type { ManifestLimits } from './manifest-limits.ts';
+import type { ManifestLimits } from './parse/manifest-limits.ts';
 import { whyUntrusted } from './manifest-owner.ts';
-import type { ManifestParser } from './manifest-parser.ts';
+import type { ManifestParser } from './parse/manifest-parser.ts';
 import { compareText } from '../desired-objects.ts';
 
 export interface ManifestDeskParts {
@@ -24,7 +24,7 @@ export interface ManifestDeskParts {
 
 export interface ManifestDesk {
   /** How the directory is to be read next: `all` for everything. */
-  readonly reading: (all: boolean) => DirectoryReading;
+  reading(all: boolean): DirectoryReading;
   /** A listing of the whole directory: what is seen at once; the rest is `waiting`, and comes by `onRead`. */
   look(entries: readonly FileEntry[], nowMs: number): ReadonlyMap<string, Look>;
   /** Host clock: since when the file that waits longest has been waiting; infinite when none is. */
@@ -59,155 +59,170 @@ interface Content {
 }
 
 export function createManifestDesk(parts: ManifestDeskParts): ManifestDesk {
-  const { host, directory, parser, limits } = parts;
-  /** One for each file that waits; the one that is being read is among them. */
-  const jobs = new Map<string, Job>();
-  const stamps = new Map<string, ContentStamp>();
-  let looks = new Map<string, Look>();
-  let toldMs = host.nowMs();
-  let working = false;
-  let stopped = false;
-  const waiters: (() => void)[] = [];
-  let busySinceMs = 0;
+  return new Desk(parts);
+}
 
-  function lookAt(entry: FileEntry, nowMs: number): Look {
+class Desk implements ManifestDesk {
+  readonly #parts: ManifestDeskParts;
+  /** One for each file that waits; the one that is being read is among them. */
+  readonly #jobs = new Map<string, Job>();
+  readonly #stamps = new Map<string, ContentStamp>();
+  #looks = new Map<string, Look>();
+  #toldMs: number;
+  #isWorking = false;
+  #isStopped = false;
+  readonly #waiters: (() => void)[] = [];
+  #busySinceMs = 0;
+
+  constructor(parts: ManifestDeskParts) {
+    this.#parts = parts;
+    this.#toldMs = parts.host.nowMs();
+  }
+
+  reading(all: boolean): DirectoryReading {
+    const known = all ? {} : { known: new Map(this.#stamps) };
+    return { ...boundsOf(this.#parts.limits), contentBytesMax: CONTENT_BYTES_MAX, ...known };
+  }
+
+  look(entries: readonly FileEntry[], nowMs: number): ReadonlyMap<string, Look> {
+    // What was read before this listing was seen before it.
+    this.#tell();
+    const { limits } = this.#parts;
+    const listed = new Set(entries.map(({ name }) => name));
+    for (const name of [...this.#jobs.keys(), ...this.#stamps.keys()])
+      if (!listed.has(name)) this.#forget(name, MISSING);
+    let left = limits.allBytesMax;
+    const seen = new Map<string, Look>();
+    for (const entry of entries.toSorted(bySize)) {
+      left -= entry.facts.kind === 'file' ? entry.facts.sizeBytes : 0;
+      const look = left < 0 ? this.#forget(entry.name, tooMuch(limits)) : this.#lookAt(entry, nowMs);
+      seen.set(entry.name, look);
+    }
+    void this.#work();
+    return seen;
+  }
+
+  readingSinceMs(): number {
+    let sinceMs = Number.POSITIVE_INFINITY;
+    for (const job of this.#jobs.values()) sinceMs = Math.min(sinceMs, job.sinceMs);
+    return sinceMs;
+  }
+
+  async quiet(): Promise<void> {
+    if (this.#jobs.size > 0) await new Promise<void>((resolve) => this.#waiters.push(resolve));
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const done of this.#waiters.splice(0)) done();
+  }
+
+  #lookAt(entry: FileEntry, nowMs: number): Look {
     const { name, facts, content, stamp } = entry;
     const message = whyUnreadable(entry);
-    if (message !== undefined) return forget(name, { kind: 'unreadable', message });
-    if (content === undefined && jobs.has(name) && entry.unread !== true) return { kind: 'waiting' };
+    if (message !== undefined) return this.#forget(name, { kind: 'unreadable', message });
+    if (content === undefined && this.#jobs.has(name) && entry.unread !== true) return { kind: 'waiting' };
     // What was held when the listing began may be held no more: then it is read by itself.
-    if (content === undefined && stamp !== undefined && stamps.get(name) === stamp) return { kind: 'same' };
-    stamps.delete(name);
+    if (content === undefined && stamp !== undefined && this.#stamps.get(name) === stamp)
+      return { kind: 'same' };
+    this.#stamps.delete(name);
     const read = content?.ok === true ? contentOf(content.value, stamp) : undefined;
-    const known = jobs.get(name);
-    if (read !== undefined && known === undefined && read.digest === parts.digestOf(name))
-      return keep(name, stamp, { kind: 'same' });
+    const known = this.#jobs.get(name);
+    if (read !== undefined && known === undefined && read.digest === this.#parts.digestOf(name))
+      return this.#keep(name, stamp, { kind: 'same' });
     const isSame = read !== undefined && read.digest === known?.content?.digest;
     const sinceMs = known?.sinceMs ?? nowMs;
     const losses = isSame ? known.losses : 0;
-    jobs.set(name, { name, sizeBytes: facts.sizeBytes, sinceMs, content: read, losses });
-    return keep(name, stamp, { kind: 'waiting' });
+    this.#jobs.set(name, { name, sizeBytes: facts.sizeBytes, sinceMs, content: read, losses });
+    return this.#keep(name, stamp, { kind: 'waiting' });
   }
 
-  function keep(name: string, stamp: ContentStamp | undefined, look: Look): Look {
-    if (stamp !== undefined) stamps.set(name, stamp);
+  #keep(name: string, stamp: ContentStamp | undefined, look: Look): Look {
+    if (stamp !== undefined) this.#stamps.set(name, stamp);
     return look;
   }
 
-  function forget(name: string, look: Look): Look {
-    jobs.delete(name);
-    stamps.delete(name);
-    looks.delete(name);
+  #forget(name: string, look: Look): Look {
+    this.#jobs.delete(name);
+    this.#stamps.delete(name);
+    this.#looks.delete(name);
     return look;
   }
 
-  async function work(): Promise<void> {
-    if (working) return;
-    working = true;
-    busySinceMs = host.nowMs();
-    for (let job = nextJob(jobs); job !== undefined && !stopped; job = nextJob(jobs)) {
-      if (isTimeToTell(job)) tell(true);
-      const content = job.content ?? (await fetch(job));
-      if (stopped) break;
+  async #work(): Promise<void> {
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    this.#busySinceMs = this.#parts.host.nowMs();
+    for (let job = nextJob(this.#jobs); job !== undefined && !this.#isStopped; job = nextJob(this.#jobs)) {
+      if (this.#isTimeToTell(job)) this.#tell(true);
+      const content = job.content ?? (await this.#fetch(job));
+      if (this.#isStopped) break;
       if (content === undefined) continue;
-      const look = await read(job, content);
-      if (stopped) break;
-      if (look !== undefined) note(job, content, look);
+      const look = await this.#read(job, content);
+      if (this.#isStopped) break;
+      if (look !== undefined) this.#note(job, content, look);
     }
-    working = false;
+    this.#isWorking = false;
     // With nothing read, too: somebody may wait until nothing is left to be.
-    if (!stopped) tell(true);
+    if (!this.#isStopped) this.#tell(true);
   }
 
-  function isTimeToTell({ sizeBytes }: Job): boolean {
-    return sizeBytes > QUICK_BYTES_MAX || host.nowMs() - toldMs >= TELL_MS_MAX;
+  #isTimeToTell({ sizeBytes }: Job): boolean {
+    return sizeBytes > QUICK_BYTES_MAX || this.#parts.host.nowMs() - this.#toldMs >= TELL_MS_MAX;
   }
 
   /** Reads a file that had no room in the listing. What is there now counts; undefined: nothing of it does. */
-  async function fetch(job: Job): Promise<Content | undefined> {
+  async #fetch(job: Job): Promise<Content | undefined> {
+    const { host, directory, limits } = this.#parts;
     const listed = await host.readDirectoryFiles(directory, { ...boundsOf(limits), only: job.name });
-    if (jobs.get(job.name) !== job) return undefined;
+    if (this.#jobs.get(job.name) !== job) return undefined;
     const [entry] = listed.ok ? listed.value : [];
     if (entry?.content?.ok === true) return contentOf(entry.content.value, entry.stamp);
-    jobs.delete(job.name);
-    stamps.delete(job.name);
+    this.#jobs.delete(job.name);
+    this.#stamps.delete(job.name);
     const message = listed.ok ? entry && whyUnreadable(entry) : listed.failure.message;
     // Gone, or another directory: the next listing says which.
-    if (message !== undefined) looks.set(job.name, { kind: 'unreadable', message });
+    if (message !== undefined) this.#looks.set(job.name, { kind: 'unreadable', message });
     return undefined;
   }
 
   /** Undefined when the parser failed and the file has to wait for its turn again. */
-  async function read(job: Job, content: Content): Promise<Look | undefined> {
+  async #read(job: Job, content: Content): Promise<Look | undefined> {
     const { name } = job;
     const { bytes, digest } = content;
-    if (digest === parts.digestOf(name)) return { kind: 'same' };
-    const said = await parser.parse({ origin: name, bytes, limits });
+    if (digest === this.#parts.digestOf(name)) return { kind: 'same' };
+    const said = await this.#parts.parser.parse({ origin: name, bytes, limits: this.#parts.limits });
     if (said.ok) return { kind: 'content', bytes: new Sensitive(bytes), digest, reading: said.value };
     const losses = job.losses + 1;
     if (losses >= LOSSES_MAX) return { kind: 'unreadable', message: said.failure.message };
-    const now = jobs.get(name);
-    if (now === job || now?.content?.digest === digest) jobs.set(name, { ...job, content, losses });
+    const now = this.#jobs.get(name);
+    if (now === job || now?.content?.digest === digest) this.#jobs.set(name, { ...job, content, losses });
     return undefined;
   }
 
   /** What came meanwhile waits for its own turn; what is gone meanwhile says nothing any more. */
-  function note(job: Job, { digest, stamp }: Content, look: Look): void {
+  #note(job: Job, { digest, stamp }: Content, look: Look): void {
     const { name } = job;
-    const now = jobs.get(name);
+    const now = this.#jobs.get(name);
     if (now === undefined) return;
-    looks.set(name, look);
+    this.#looks.set(name, look);
     const isNewer = now !== job && now.content?.digest !== digest;
-    if (isNewer) jobs.set(name, { ...now, sinceMs: host.nowMs() });
-    else jobs.delete(name);
-    if (look.kind === 'unreadable') stamps.delete(name);
-    else if (!isNewer && stamp !== undefined) stamps.set(name, stamp);
+    if (isNewer) this.#jobs.set(name, { ...now, sinceMs: this.#parts.host.nowMs() });
+    else this.#jobs.delete(name);
+    if (look.kind === 'unreadable') this.#stamps.delete(name);
+    else if (!isNewer && stamp !== undefined) this.#stamps.set(name, stamp);
   }
 
-  function tell(evenNothing = false): void {
-    toldMs = host.nowMs();
-    const told = looks;
-    looks = new Map();
-    if (told.size > 0 || evenNothing) parts.onRead(told);
-    const isLong = toldMs - busySinceMs >= QUIET_MS_MAX || (nextJob(jobs)?.sizeBytes ?? 0) > QUICK_BYTES_MAX;
-    if (jobs.size > 0 && !isLong) return;
-    for (const done of waiters.splice(0)) done();
+  #tell(evenNothing = false): void {
+    this.#toldMs = this.#parts.host.nowMs();
+    const told = this.#looks;
+    this.#looks = new Map();
+    if (told.size > 0 || evenNothing) this.#parts.onRead(told);
+    const isLarge = (nextJob(this.#jobs)?.sizeBytes ?? 0) > QUICK_BYTES_MAX;
+    const isLong = isLarge || this.#toldMs - this.#busySinceMs >= QUIET_MS_MAX;
+    if (this.#jobs.size > 0 && !isLong) return;
+    for (const done of this.#waiters.splice(0)) done();
   }
-
-  return {
-    reading: (all) => ({
-      ...boundsOf(limits),
-      contentBytesMax: CONTENT_BYTES_MAX,
-      ...(all ? {} : { known: new Map(stamps) }),
-    }),
-    look(entries, nowMs) {
-      // What was read before this listing was seen before it.
-      tell();
-      const listed = new Set(entries.map(({ name }) => name));
-      for (const name of [...jobs.keys(), ...stamps.keys()]) if (!listed.has(name)) forget(name, MISSING);
-      let left = limits.allBytesMax;
-      const seen = new Map<string, Look>();
-      for (const entry of entries.toSorted(bySize)) {
-        left -= entry.facts.kind === 'file' ? entry.facts.sizeBytes : 0;
-        const look = left < 0 ? forget(entry.name, tooMuch(limits)) : lookAt(entry, nowMs);
-        seen.set(entry.name, look);
-      }
-      void work();
-      return seen;
-    },
-    readingSinceMs: () => {
-      let sinceMs = Number.POSITIVE_INFINITY;
-      for (const job of jobs.values()) sinceMs = Math.min(sinceMs, job.sinceMs);
-      return sinceMs;
-    },
-    quiet: async () => {
-      if (jobs.size > 0) await new Promise<void>((resolve) => waiters.push(resolve));
-    },
-    stop() {
-      stopped = true;
-      for (const done of waiters.splice(0)) done();
-    },
-  };
 }
 
 const MISSING: Look = { kind: 'missing' };

@@ -11,7 +11,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../../../mount/failure.ts';
 import type { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
-import type { FileReading, ReadObject } from './file-reading.ts';
+import type { FileReading, ReadObject } from './parse/file-reading.ts';
 import { identityOf, type Stamped, type ApiObject } from '../../../kubernetes/objects/objects.ts';
 import type { Rejection, SourcePart } from '../objects-source.ts';
 

@@ -1,31 +1,16 @@
 /** A directory of manifests as a source of objects: the watcher says "look", the listing says what is (D-9). */
 import type { Failure, Result } from '../../../mount/failure.ts';
-import type {
-  AbsolutePath,
-  Cancel,
-  DirectoryIdentity,
-  DirectoryReading,
-  FileEntry,
-  Host,
-} from '../../../mount/host.ts';
+import type { AbsolutePath, Cancel, FileEntry, Host } from '../../../mount/host.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
-import { createManifestDesk } from './manifest-desk.ts';
-import {
-  confirm,
-  dueMs,
-  type Listing,
-  type Look,
-  type ManifestFile,
-  observe,
-  settle,
-  unconfirmed,
-} from './manifest-file.ts';
-import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './manifest-limits.ts';
-import type { ManifestParser } from './manifest-parser.ts';
-import { ALL_SEEN, believeGone, guard, type GuardFacts, isSameRemoval, massRemoval } from './mass-removal.ts';
-import { compareText } from '../desired-objects.ts';
-import type { ObjectsSource, MassRemoval } from '../objects-source.ts';
+import { createManifestDesk, type ManifestDesk } from './manifest-desk.ts';
+import type { Listing, Look } from './manifest-file.ts';
+import { afterLooks, differ, type ManifestFiles, missing, nextLookMs, podsIn } from './manifest-files.ts';
+import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './parse/manifest-limits.ts';
+import type { ManifestParser } from './parse/manifest-parser.ts';
+import { believeGone, isSameRemoval, massRemoval } from './mass-removal.ts';
+import { createWatchedDirectory, type WatchedDirectory } from './watched-directory.ts';
+import type { MassRemoval, ObjectsSource, SourceReading } from '../objects-source.ts';
 
 /** What a manifest source is made of; times in milliseconds. */
 export interface ManifestSourceParts {
@@ -68,250 +53,199 @@ const MANIFEST_NAME = /^[^.].*\.(?:yaml|yml|json)$/s;
  * dropped had settled, what was dropped stays wanted.
  */
 export function createManifestSource(parts: ManifestSourceParts): ManifestSource {
-  const {
-    host,
-    directory,
-    parser,
-    limits = DEFAULT_MANIFEST_LIMITS,
-    resyncMs = RESYNC_MS,
-    settleMs = SETTLE_MS,
-  } = parts;
-  const listeners = new Set<() => void>();
-  let files: ReadonlyMap<string, ManifestFile> = new Map();
-  const desk = createManifestDesk({
-    host: { nowMs: () => host.nowMs(), readDirectoryFiles: read },
-    directory,
-    parser,
-    limits,
-    digestOf: (name) => {
-      const seen = files.get(name)?.seen;
-      return seen?.kind === 'content' ? seen.digest : undefined;
-    },
-    onRead: (looks) => {
-      if (isStopped()) return;
-      look(looks, listing());
-      told();
-    },
-  });
+  return new ListedManifests(parts);
+}
+
+class ListedManifests implements ManifestSource {
+  readonly name: AbsolutePath;
+  readonly #parts: ManifestSourceParts;
+  readonly #resyncMs: number;
+  readonly #settleMs: number;
+  readonly #listeners = new Set<() => void>();
+  readonly #directory: WatchedDirectory;
+  readonly #desk: ManifestDesk;
+  #files: ManifestFiles = new Map();
+  #toldFiles = this.#files;
   /** Host clock: of the first listing that succeeded. */
-  let listedMs = Number.POSITIVE_INFINITY;
-  let toldFiles = files;
-  let trouble: Failure | undefined;
-  let leaving: MassRemoval | undefined;
-  let isComplete = false;
-  let retryMs = RETRY_MS;
-  let state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
-  let cancelWatch: Cancel = () => {};
-  let watched: string | undefined;
-  let cancelLook: Cancel = () => {};
-  let isResyncDue = true;
-  let isAccepted = false;
+  #listedMs = Number.POSITIVE_INFINITY;
+  #trouble: Failure | undefined;
+  #leaving: MassRemoval | undefined;
+  #isComplete = false;
+  #retryMs = RETRY_MS;
+  #state: 'new' | 'idle' | 'listing' | 'stale' | 'stopped' = 'new';
+  #isResyncDue = true;
+  #isAccepted = false;
   /** Host clock: of the first listing of a directory that was accepted, until all of it has been read. */
-  let acceptedMs: number | undefined;
-  let forgotten: ReadonlySet<PodUid> = new Set();
-  let cancelResync: Cancel = () => {};
+  #acceptedMs: number | undefined;
+  #forgotten: ReadonlySet<PodUid> = new Set();
+  #cancelLook: Cancel = () => {};
+  #cancelResync: Cancel = () => {};
 
-  /** Lists now, or once more when the listing under way has ended: a hint during it may be about what it has passed. */
-  async function list(): Promise<void> {
-    if (state === 'stopped') return;
-    if (state === 'listing' || state === 'stale') {
-      state = 'stale';
-      return;
-    }
-    state = 'listing';
-    const isResync = isResyncDue;
-    const listed = await read(directory, desk.reading(isResync));
-    if (isStopped()) return;
-    const again = hintedMeanwhile();
-    state = 'idle';
-    if (listed.ok && isResync) planResync();
-    take(listed);
-    if (again) void list();
-  }
-
-  /** Reads the directory that is trusted, and no other. */
-  async function read(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>> {
-    const trusted = await parts.trust?.identify();
-    if (trusted?.ok === false) return trusted;
-    if (trusted !== undefined) watchAnew(trusted.value);
-    const identity = trusted === undefined ? {} : { identity: trusted.value };
-    return host.readDirectoryFiles(path, { ...reading, ...identity });
-  }
-
-  function watch(): void {
-    cancelWatch();
-    cancelWatch = host.watch(directory, () => {
-      if (state !== 'new') void list();
+  constructor(parts: ManifestSourceParts) {
+    const { host, directory, parser, limits = DEFAULT_MANIFEST_LIMITS } = parts;
+    this.name = directory;
+    this.#parts = parts;
+    this.#resyncMs = parts.resyncMs ?? RESYNC_MS;
+    this.#settleMs = parts.settleMs ?? SETTLE_MS;
+    this.#directory = createWatchedDirectory({
+      host,
+      directory,
+      trust: parts.trust,
+      onHint: () => this.#hint(),
+      isInTrouble: () => this.#trouble !== undefined,
+    });
+    this.#desk = createManifestDesk({
+      host: { nowMs: () => host.nowMs(), readDirectoryFiles: this.#directory.read },
+      directory,
+      parser,
+      limits,
+      digestOf: (name) => {
+        const seen = this.#files.get(name)?.seen;
+        return seen?.kind === 'content' ? seen.digest : undefined;
+      },
+      onRead: (looks) => {
+        if (this.#isStopped()) return;
+        this.#look(looks, this.#listing());
+        this.#told();
+      },
     });
   }
 
-  /** What was mounted over it, or put in its place, may have been watched instead: nobody tells of a mount. */
-  function watchAnew({ mountId, device, inode }: DirectoryIdentity): void {
-    const now = `${mountId} ${device} ${inode}`;
-    if (now === watched) return;
-    const isAsBegun = watched === undefined && trouble === undefined;
-    watched = now;
-    if (!isAsBegun) watch();
+  async start(): Promise<void> {
+    if (this.#state !== 'new') return;
+    this.#directory.watch();
+    this.#state = 'idle';
+    await this.#list();
+    await this.#desk.quiet();
+  }
+
+  stop(): void {
+    this.#state = 'stopped';
+    this.#desk.stop();
+    this.#directory.stop();
+    this.#cancelLook();
+    this.#cancelResync();
+    this.#listeners.clear();
+  }
+
+  accepted(): void {
+    this.#isAccepted = true;
+    this.#isResyncDue = true;
+    this.#hint();
+  }
+
+  forget(pods: Iterable<PodUid>): void {
+    const said = new Set(podsIn(this.#files.values()));
+    const forgotten = new Set([...this.#forgotten, ...pods].filter((pod) => said.has(pod)));
+    const settleMs = this.#settleMs;
+    this.#forgotten = forgotten;
+    this.#files = new Map(
+      [...this.#files].map(([name, one]) => [name, believeGone(one, forgotten, { settleMs })]),
+    );
+    this.#hint();
+  }
+
+  current(): SourceReading {
+    return {
+      complete: this.#isComplete,
+      parts: [...this.#files.values()].map((one) => one.wish),
+      doubt: this.#trouble,
+      report: this.#leaving === undefined ? undefined : { massRemoval: this.#leaving },
+    };
+  }
+
+  onChange(listener: () => void): Cancel {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #hint(): void {
+    if (this.#state !== 'new') void this.#list();
+  }
+
+  /** Lists now, or once more when the listing under way has ended: a hint during it may be about what it has passed. */
+  async #list(): Promise<void> {
+    if (this.#state === 'stopped') return;
+    if (this.#state === 'listing' || this.#state === 'stale') {
+      this.#state = 'stale';
+      return;
+    }
+    this.#state = 'listing';
+    const isResync = this.#isResyncDue;
+    const listed = await this.#directory.read(this.name, this.#desk.reading(isResync));
+    if (this.#isStopped()) return;
+    const again = this.#hintedMeanwhile();
+    this.#state = 'idle';
+    if (listed.ok && isResync) this.#planResync();
+    this.#take(listed);
+    if (again) void this.#list();
   }
 
   /** What is not in a directory that was just accepted vanished unseen, until all that is in it has been read. */
-  function look(looks: ReadonlyMap<string, Look>, now: Listing): void {
-    const holdMs = acceptedMs === undefined ? undefined : parts.holdMs;
-    files = afterLooks(files, looks, now, { missing: parts.missing?.() ?? 0, holdMs, forgotten });
-    if (acceptedMs !== undefined && desk.readingSinceMs() > acceptedMs) acceptedMs = undefined;
+  #look(looks: ReadonlyMap<string, Look>, now: Listing): void {
+    const holdMs = this.#acceptedMs === undefined ? undefined : this.#parts.holdMs;
+    const facts = { missing: this.#parts.missing?.() ?? 0, holdMs, forgotten: this.#forgotten };
+    this.#files = afterLooks(this.#files, looks, now, facts);
+    if (this.#acceptedMs !== undefined && this.#desk.readingSinceMs() > this.#acceptedMs)
+      this.#acceptedMs = undefined;
   }
 
   // Asked after an await, when the state may be another than the one the compiler has seen last.
-  function isStopped(): boolean {
-    return state === 'stopped';
+  #isStopped(): boolean {
+    return this.#state === 'stopped';
   }
 
-  function hintedMeanwhile(): boolean {
-    return state === 'stale';
+  #hintedMeanwhile(): boolean {
+    return this.#state === 'stale';
   }
 
-  function listing(nowMs = host.nowMs()): Listing {
-    return { nowMs, settleMs, readingSinceMs: desk.readingSinceMs() };
+  #listing(nowMs = this.#parts.host.nowMs()): Listing {
+    return { nowMs, settleMs: this.#settleMs, readingSinceMs: this.#desk.readingSinceMs() };
   }
 
-  function take(listed: Result<readonly FileEntry[]>): void {
-    const troubleBefore = trouble;
+  #take(listed: Result<readonly FileEntry[]>): void {
+    const troubleBefore = this.#trouble;
     if (listed.ok) {
-      const nowMs = host.nowMs();
-      listedMs = Math.min(listedMs, nowMs);
+      const nowMs = this.#parts.host.nowMs();
+      this.#listedMs = Math.min(this.#listedMs, nowMs);
       const manifests = listed.value.filter(({ name }) => MANIFEST_NAME.test(name));
-      const looks = desk.look(manifests, nowMs);
-      const gone = [...files.keys()].filter((name) => !looks.has(name));
-      if (isAccepted) acceptedMs = nowMs;
-      isAccepted = false;
-      look(new Map([...gone.map(missing), ...looks]), listing(nowMs));
+      const looks = this.#desk.look(manifests, nowMs);
+      const gone = [...this.#files.keys()].filter((name) => !looks.has(name));
+      if (this.#isAccepted) this.#acceptedMs = nowMs;
+      this.#isAccepted = false;
+      this.#look(new Map([...gone.map(missing), ...looks]), this.#listing(nowMs));
     }
-    trouble = listed.ok ? undefined : listed.failure;
-    retryMs = listed.ok ? RETRY_MS : Math.min(retryMs * 2, resyncMs);
+    this.#trouble = listed.ok ? undefined : listed.failure;
+    this.#retryMs = listed.ok ? RETRY_MS : Math.min(this.#retryMs * 2, this.#resyncMs);
     // What was listed is read in a moment, and then there is more to tell.
-    told(trouble?.message !== troubleBefore?.message, true);
+    this.#told(this.#trouble?.message !== troubleBefore?.message, true);
   }
 
-  /** After every change of `files`: what is wanted now, and when to look again. */
-  function told(isTroubleNew = false, soonMore = false): void {
-    const leavingBefore = leaving;
-    leaving = massRemoval(files.values(), { settleMs });
-    planLook(trouble === undefined ? nextLookMs(files, listing()) : Math.min(retryMs, resyncMs));
-    const wasComplete = isComplete;
-    isComplete ||= desk.readingSinceMs() > listedMs;
-    const isNews = isTroubleNew || !isSameRemoval(leavingBefore, leaving);
-    if (isComplete !== wasComplete || isNews || differ(toldFiles, files, soonMore)) {
-      toldFiles = files;
-      for (const listener of listeners) listener();
+  /** After every change of the files: what is wanted now, and when to look again. */
+  #told(isTroubleNew = false, soonMore = false): void {
+    const leavingBefore = this.#leaving;
+    this.#leaving = massRemoval(this.#files.values(), { settleMs: this.#settleMs });
+    const retryMs = Math.min(this.#retryMs, this.#resyncMs);
+    this.#planLook(this.#trouble === undefined ? nextLookMs(this.#files, this.#listing()) : retryMs);
+    const wasComplete = this.#isComplete;
+    this.#isComplete ||= this.#desk.readingSinceMs() > this.#listedMs;
+    const isNews = isTroubleNew || !isSameRemoval(leavingBefore, this.#leaving);
+    if (this.#isComplete !== wasComplete || isNews || differ(this.#toldFiles, this.#files, soonMore)) {
+      this.#toldFiles = this.#files;
+      for (const listener of this.#listeners) listener();
     }
   }
 
-  function planLook(delayMs: number | undefined): void {
-    cancelLook();
-    if (delayMs !== undefined) cancelLook = host.timer(delayMs, () => void list());
+  #planLook(delayMs: number | undefined): void {
+    this.#cancelLook();
+    if (delayMs !== undefined) this.#cancelLook = this.#parts.host.timer(delayMs, () => void this.#list());
   }
 
-  function planResync(): void {
-    isResyncDue = false;
-    cancelResync = host.timer(resyncMs, () => {
-      isResyncDue = true;
-      void list();
+  #planResync(): void {
+    this.#isResyncDue = false;
+    this.#cancelResync = this.#parts.host.timer(this.#resyncMs, () => {
+      this.#isResyncDue = true;
+      void this.#list();
     });
   }
-
-  return {
-    name: directory,
-    accepted() {
-      isAccepted = true;
-      isResyncDue = true;
-      if (state !== 'new') void list();
-    },
-    forget(pods) {
-      const said = new Set(podsIn(files.values()));
-      forgotten = new Set([...forgotten, ...pods].filter((pod) => said.has(pod)));
-      files = new Map([...files].map(([name, one]) => [name, believeGone(one, forgotten, { settleMs })]));
-      if (state !== 'new') void list();
-    },
-    async start() {
-      if (state !== 'new') return;
-      watch();
-      state = 'idle';
-      await list();
-      await desk.quiet();
-    },
-    stop() {
-      state = 'stopped';
-      desk.stop();
-      cancelWatch();
-      cancelLook();
-      cancelResync();
-      listeners.clear();
-    },
-    current: () => ({
-      complete: isComplete,
-      parts: [...files.values()].map((one) => one.wish),
-      doubt: trouble,
-      report: leaving === undefined ? undefined : { massRemoval: leaving },
-    }),
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
-}
-
-function podsIn(files: Iterable<ManifestFile>): readonly PodUid[] {
-  const objects = [...files].flatMap(({ wish }) => wish.objects);
-  return objects.flatMap((one) => (one.kind === 'Pod' ? [one.reference.uid] : []));
-}
-
-function missing(name: string): [string, Look] {
-  return [name, { kind: 'missing' }];
-}
-
-/** Only those that were looked at can be as they were seen before; all can have settled, when others were read. */
-function afterLooks(
-  before: ReadonlyMap<string, ManifestFile>,
-  looks: ReadonlyMap<string, Look>,
-  listing: Listing,
-  facts: GuardFacts = ALL_SEEN,
-): ReadonlyMap<string, ManifestFile> {
-  const names = [...new Set([...before.keys(), ...looks.keys()])].sort(compareText);
-  const observed = names.flatMap((name) => {
-    const file = before.get(name);
-    const look = looks.get(name);
-    return look === undefined ? (file ?? []) : observe(name, file, look, listing);
-  });
-  const settled = guard(observed, facts).flatMap((one) => {
-    const look = looks.get(one.name);
-    if (look === undefined) return settle(one, listing) ?? [];
-    if (look.kind === 'waiting') return unconfirmed(one);
-    return settle(confirm(one, listing), listing) ?? [];
-  });
-  return new Map(settled.map((one) => [one.name, one]));
-}
-
-/** Undefined when no file waits for another look. */
-function nextLookMs(
-  files: ReadonlyMap<string, ManifestFile>,
-  { nowMs, readingSinceMs }: Listing,
-): number | undefined {
-  const isReading = readingSinceMs < Number.POSITIVE_INFINITY;
-  // What is due and waits for another file to be read is looked at when that has been.
-  const dues = [...files.values()].flatMap((file) => dueMs(file) ?? []);
-  const waiting = dues.filter((atMs) => !isReading || atMs > nowMs);
-  return waiting.length === 0 ? undefined : Math.max(1, Math.min(...waiting) - nowMs);
-}
-
-function differ(
-  before: ReadonlyMap<string, ManifestFile>,
-  after: ReadonlyMap<string, ManifestFile>,
-  exceptWaiting: boolean,
-): boolean {
-  for (const name of before.keys()) if (!after.has(name)) return true;
-  for (const [name, { wish, seen }] of after) {
-    if (exceptWaiting && seen.kind === 'waiting') continue;
-    if (before.get(name)?.wish !== wish) return true;
-  }
-  return false;
 }

@@ -16,7 +16,7 @@ export interface GuardFacts {
   readonly forgotten: ReadonlySet<PodUid>;
 }
 
-export const ALL_SEEN: GuardFacts = { missing: 0, holdMs: undefined, forgotten: new Set() };
+const ALL_SEEN: GuardFacts = { missing: 0, holdMs: undefined, forgotten: new Set() };
 
 /** The same files; what waits in them waits longer when it is more than half of the pods, and not just a few. */
 export function guard(

@@ -5,7 +5,7 @@ import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { Config } from '../../config/config.ts';
 import type { NodeSight, ObjectsSource } from '../objects-source.ts';
 import { createDirectoryTrust } from './directory-trust.ts';
-import type { ManifestParser } from './manifest-parser.ts';
+import type { ManifestParser } from './parse/manifest-parser.ts';
 import { createManifestSource } from './manifest-source.ts';
 
 export interface TrustedManifestsParts {
@@ -40,18 +40,18 @@ export function createTrustedManifests({ host, parser, config, log }: TrustedMan
       node = sight;
       return source.start();
     },
-    stop: source.stop,
-    current: source.current,
-    onChange: source.onChange,
+    stop: () => source.stop(),
+    current: () => source.current(),
+    onChange: (listener) => source.onChange(listener),
     keeping: {
-      replaced: trust.replaced,
+      replaced: () => trust.replaced(),
       async accept(sight) {
         const accepted = await trust.accept(sight);
         // Not written down it is accepted all the same, by this process.
         if (accepted.ok || trust.replaced() === undefined) source.accepted();
         return accepted;
       },
-      forget: source.forget,
+      forget: (pods) => source.forget(pods),
     },
   };
 }

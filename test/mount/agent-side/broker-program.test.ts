@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build, type Metafile } from 'esbuild';
-import { DEFAULT_MANIFEST_LIMITS } from '../../../agent/source/manifests/manifest-limits.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../../agent/source/manifests/parse/manifest-limits.ts';
 import { createBrokerPool } from '../../../mount/agent-side/broker-pool.ts';
 import { createParserBroker } from '../../../mount/agent-side/parser-broker.ts';
 import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';

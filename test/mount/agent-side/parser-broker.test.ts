@@ -1,7 +1,7 @@
 /** The bounds of a text that is parsed, and what becomes of a parser that breaks them. */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { DEFAULT_MANIFEST_LIMITS } from '../../../agent/source/manifests/manifest-limits.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../../../agent/source/manifests/parse/manifest-limits.ts';
 import {
   createParserBroker,
   type ParserBroker,

@@ -1,12 +1,12 @@
 /** Manifests that take long to read, or cost their reader its life, beside others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { unreadable } from '../../../../agent/source/manifests/file-reading.ts';
+import { unreadable } from '../../../../agent/source/manifests/parse/file-reading.ts';
 import {
   DEFAULT_MANIFEST_LIMITS,
   type ManifestLimits,
-} from '../../../../agent/source/manifests/manifest-limits.ts';
-import type { ManifestParser } from '../../../../agent/source/manifests/manifest-parser.ts';
+} from '../../../../agent/source/manifests/parse/manifest-limits.ts';
+import type { ManifestParser } from '../../../../agent/source/manifests/parse/manifest-parser.ts';
 import { createManifestSource } from '../../../../agent/source/manifests/manifest-source.ts';
 import type { DesiredObjects } from '../../../../agent/source/desired-objects.ts';
 import { fail, ok } from '../../../../mount/failure.ts';

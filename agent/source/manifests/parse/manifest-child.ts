@@ -1,5 +1,5 @@
 /** What the parser's process does with a manifest. It alone loads the YAML package, and it logs nothing. */
-import type { Parse } from '../../../mount/broker/broker-protocol.ts';
+import type { Parse } from '../../../../mount/broker/broker-protocol.ts';
 import type { ParseRequest } from './manifest-parser.ts';
 import { readManifestFile } from './manifest-reading.ts';
 import { toParts } from './manifest-wire.ts';

@@ -1,7 +1,7 @@
 /** What one content of a manifest file says, whoever has read it. */
-import type { Subject } from '../../../kubernetes/objects/read-object.ts';
-import type { ApiObject } from '../../../kubernetes/objects/objects.ts';
-import type { Rejection } from '../objects-source.ts';
+import type { Subject } from '../../../../kubernetes/objects/read-object.ts';
+import type { ApiObject } from '../../../../kubernetes/objects/objects.ts';
+import type { Rejection } from '../../objects-source.ts';
 
 /** An object and the document it stands in. */
 export interface ReadObject {

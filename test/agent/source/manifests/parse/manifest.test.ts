@@ -3,14 +3,14 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseManifest } from '../../../../agent/source/manifests/manifest.ts';
-import { DEFAULT_MANIFEST_LIMITS as LIMITS } from '../../../../agent/source/manifests/manifest-limits.ts';
-import { readManifestFile } from '../../../../agent/source/manifests/manifest-reading.ts';
-import { identityOf } from '../../../../kubernetes/objects/objects.ts';
-import { resolvePlainScalar } from '../../../../kubernetes/objects/plain-scalar.ts';
-import { failed, podYaml, secretYaml } from '../../manifests.ts';
+import { parseManifest } from '../../../../../agent/source/manifests/parse/manifest.ts';
+import { DEFAULT_MANIFEST_LIMITS as LIMITS } from '../../../../../agent/source/manifests/parse/manifest-limits.ts';
+import { readManifestFile } from '../../../../../agent/source/manifests/parse/manifest-reading.ts';
+import { identityOf } from '../../../../../kubernetes/objects/objects.ts';
+import { resolvePlainScalar } from '../../../../../kubernetes/objects/plain-scalar.ts';
+import { failed, podYaml, secretYaml } from '../../../manifests.ts';
 
-const CORPUS = new URL('../../../corpus/manifests/', import.meta.url);
+const CORPUS = new URL('../../../../corpus/manifests/', import.meta.url);
 
 function corpusFile(name: string): Buffer {
   return readFileSync(new URL(name, CORPUS));

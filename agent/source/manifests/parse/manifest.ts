@@ -1,10 +1,15 @@
 /** A manifest file as documents: YAML or JSON text in, plain values out. The one importer of `yaml`. */
 import { Composer, type CST, type Document, isAlias, isMap, isScalar, isSeq, Lexer, Parser } from 'yaml';
-import { fail, ok, type Result } from '../../../mount/failure.ts';
+import { fail, ok, type Result } from '../../../../mount/failure.ts';
 import { readJson } from './json-text.ts';
 import type { ManifestLimits } from './manifest-limits.ts';
-import { fieldBelow, type Problem, PROBLEMS_MAX, quoted } from '../../../kubernetes/objects/field-reader.ts';
-import { resolvePlainScalar } from '../../../kubernetes/objects/plain-scalar.ts';
+import {
+  fieldBelow,
+  type Problem,
+  PROBLEMS_MAX,
+  quoted,
+} from '../../../../kubernetes/objects/field-reader.ts';
+import { resolvePlainScalar } from '../../../../kubernetes/objects/plain-scalar.ts';
 
 /** One object of a manifest: a document, or an item of a document of kind List. */
 export interface ManifestDocument {

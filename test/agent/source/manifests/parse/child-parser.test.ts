@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { createChildParser } from '../../../../agent/source/manifests/child-parser.ts';
-import { createParserBroker } from '../../../../mount/agent-side/parser-broker.ts';
-import { manifestParserContract } from '../../../contract/manifest-parser.ts';
-import { PARSER_COMMAND } from '../../../real/broker-command.ts';
-import { IN_PROCESS_PARSER } from '../../in-process-parser.ts';
+import { createChildParser } from '../../../../../agent/source/manifests/parse/child-parser.ts';
+import { createParserBroker } from '../../../../../mount/agent-side/parser-broker.ts';
+import { manifestParserContract } from '../../../../contract/manifest-parser.ts';
+import { PARSER_COMMAND } from '../../../../real/broker-command.ts';
+import { IN_PROCESS_PARSER } from '../../../in-process-parser.ts';
 
 const broker = createParserBroker({ command: PARSER_COMMAND });
 after(() => broker.close());
@@ -17,7 +17,7 @@ manifestParserContract('in this process', IN_PROCESS_PARSER);
 
 test('nothing that the agent runs reaches the YAML package', async () => {
   const { metafile } = await build({
-    entryPoints: [fileURLToPath(new URL('../../../../agent/process/run-agent.ts', import.meta.url))],
+    entryPoints: [fileURLToPath(new URL('../../../../../agent/process/run-agent.ts', import.meta.url))],
     bundle: true,
     platform: 'node',
     format: 'esm',

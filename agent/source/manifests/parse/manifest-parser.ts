@@ -1,5 +1,5 @@
 /** The port to whatever reads manifests: a child process in the product, the same function at once in tests. */
-import type { Result } from '../../../mount/failure.ts';
+import type { Result } from '../../../../mount/failure.ts';
 import type { ManifestLimits } from './manifest-limits.ts';
 import type { FileReading } from './file-reading.ts';
 

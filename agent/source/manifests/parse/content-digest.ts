@@ -1,6 +1,6 @@
 /** What makes two objects the same: a digest of all they say, in any order of keys. Never shown, never on disk. */
 import { createHash } from 'node:crypto';
-import { Sensitive } from '../../../plugins/secret/sensitive.ts';
+import { Sensitive } from '../../../../plugins/secret/sensitive.ts';
 
 /** Compared instead of the objects, so that a large file that says the same again costs the agent nothing. */
 export function contentDigest(value: unknown): string {

@@ -1,8 +1,8 @@
 /** A reading on its way from the parser's process to the agent's: in parts, each of them cheap to decode. Pure. */
-import { assert } from '../../../mount/failure.ts';
-import { Sensitive } from '../../../plugins/secret/sensitive.ts';
+import { assert } from '../../../../mount/failure.ts';
+import { Sensitive } from '../../../../plugins/secret/sensitive.ts';
 import type { FileReading, ReadObject } from './file-reading.ts';
-import type { ConfigMap, Secret, ApiObject } from '../../../kubernetes/objects/objects.ts';
+import type { ConfigMap, Secret, ApiObject } from '../../../../kubernetes/objects/objects.ts';
 
 /** The size of one part, in values; one object alone may be more, up to the bound of its reader. */
 const PART_VALUES_MAX = 4_000;

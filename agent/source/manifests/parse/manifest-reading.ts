@@ -3,8 +3,8 @@ import { contentDigest } from './content-digest.ts';
 import { parseManifest, type ManifestDocument } from './manifest.ts';
 import type { ManifestLimits } from './manifest-limits.ts';
 import { type FileReading, unreadable } from './file-reading.ts';
-import { readObject, type ShapeReading } from '../../../kubernetes/objects/read-object.ts';
-import type { Rejection } from '../objects-source.ts';
+import { readObject, type ShapeReading } from '../../../../kubernetes/objects/read-object.ts';
+import type { Rejection } from '../../objects-source.ts';
 
 /** Rejections of one file that are told one by one. */
 const REJECTED_MAX = 64;

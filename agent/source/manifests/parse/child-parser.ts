@@ -1,6 +1,6 @@
 /** Manifests read in a process of their own, so that the agent's loop never waits for one. */
-import { fail, ok } from '../../../mount/failure.ts';
-import type { ParserBroker } from '../../../mount/agent-side/parser-broker.ts';
+import { fail, ok } from '../../../../mount/failure.ts';
+import type { ParserBroker } from '../../../../mount/agent-side/parser-broker.ts';
 import type { ManifestParser } from './manifest-parser.ts';
 import { unreadable } from './file-reading.ts';
 import { fromParts } from './manifest-wire.ts';

@@ -1,0 +1,61 @@
+/** The directory of manifests as it is read: the one that is trusted and no other, watched wherever it lies now. */
+import type { Result } from '../../../mount/failure.ts';
+import type {
+  AbsolutePath,
+  Cancel,
+  DirectoryIdentity,
+  DirectoryReading,
+  FileEntry,
+  Host,
+} from '../../../mount/host.ts';
+import type { DirectoryTrust } from './directory-trust.ts';
+
+export interface WatchedDirectoryParts {
+  readonly host: Pick<Host, 'watch' | 'readDirectoryFiles'>;
+  readonly directory: AbsolutePath;
+  /** Which directory may be read; undefined: whichever is there. */
+  readonly trust: Pick<DirectoryTrust, 'identify'> | undefined;
+  /** Something in it may have changed. */
+  readonly onHint: () => void;
+  /** The last listing failed. */
+  readonly isInTrouble: () => boolean;
+}
+
+export interface WatchedDirectory {
+  watch(): void;
+  /** A directory that is not trusted is a failure. */
+  read(path: AbsolutePath, reading: DirectoryReading): Promise<Result<readonly FileEntry[]>>;
+  stop(): void;
+}
+
+export function createWatchedDirectory(parts: WatchedDirectoryParts): WatchedDirectory {
+  const { host, directory, trust, onHint } = parts;
+  let cancelWatch: Cancel = () => {};
+  let watched: string | undefined;
+
+  function watch(): void {
+    cancelWatch();
+    cancelWatch = host.watch(directory, onHint);
+  }
+
+  /** What was mounted over it, or put in its place, may have been watched instead: nobody tells of a mount. */
+  function watchAnew({ mountId, device, inode }: DirectoryIdentity): void {
+    const now = `${mountId} ${device} ${inode}`;
+    if (now === watched) return;
+    const isAsBegun = watched === undefined && !parts.isInTrouble();
+    watched = now;
+    if (!isAsBegun) watch();
+  }
+
+  return {
+    watch,
+    async read(path, reading) {
+      const trusted = await trust?.identify();
+      if (trusted?.ok === false) return trusted;
+      if (trusted !== undefined) watchAnew(trusted.value);
+      const identity = trusted === undefined ? {} : { identity: trusted.value };
+      return host.readDirectoryFiles(path, { ...reading, ...identity });
+    },
+    stop: () => cancelWatch(),
+  };
+}
