@@ -1,46 +1,40 @@
 /** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
-import { assert, done, type Result } from '../../mount/failure.ts';
+import { done, type Result } from '../../mount/failure.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
-import { createGround } from '../../mount/ground.ts';
+import { createGround, type Ground } from '../../mount/ground.ts';
 import { createSlices, type Slices } from '../../mount/process/slices.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
 import {
   createDriverRegistry,
   type RunningDriverRegistry,
 } from '../../plugins/csi/driver/driver-registry.ts';
+import type { CsiPlugin } from '../../plugins/csi/csi-plugin.ts';
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
+import type { PluginRegistry } from '../../plugins/plugin.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
-import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import { mayHavePods } from '../../reconciler/recovery/reconstruct.ts';
 import type { Log } from '../../mount/process/log.ts';
-import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import { createReconciler, type Reconciler } from '../../reconciler/reconciler.ts';
 import type { Policy } from '../../reconciler/reconciler-parts.ts';
-import { createRecordStore, type UnreadableRecord } from '../../reconciler/recovery/record.ts';
+import {
+  createRecordStore,
+  type RecordStore,
+  type UnreadableRecord,
+} from '../../reconciler/recovery/record.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
-import { desire } from '../resolve/desired-state-populator.ts';
-import {
-  createManifestKeeper,
-  type ManifestKeeper,
-  podsStanding,
-  reasonsOf,
-} from '../source/manifest-keeper.ts';
-import { createMergedSources } from '../source/merged-sources.ts';
+import type { ManifestKeeper } from '../source/manifest-keeper.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
 import { createPlugins } from './create-plugins.ts';
+import { createDesiredFeed, type DesiredFeed } from './desired-feed.ts';
 import { createLayoutScan, type LayoutScan } from './layout-scan.ts';
-import { rebuildState } from './rebuild-state.ts';
+import { rebuildState, type RebuiltState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
-import { createRepublisher } from './republisher.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import type { TokenSource } from '../source/token-source.ts';
-import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
-import { createVanishedHold } from '../source/vanished-hold.ts';
-import { createVanishedLog } from '../source/vanished-log.ts';
-import { createMassRemovalLog } from '../source/mass-removal-log.ts';
+import type { UnresolvedBook } from '../resolve/unresolved-book.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
-import { createDesiredObjectsReader } from './desired-objects-reader.ts';
 
 export interface AgentParts {
   readonly host: Host;
@@ -87,176 +81,188 @@ export interface Agent {
   stop(waitMs: number): Promise<void>;
 }
 
-export function createAgent(parts: AgentParts): Agent {
-  const { host, config, log, slices = createSlices({ clock: parts.host }) } = parts;
-  const layout = createLayout(config.root);
-  const listeners = new Set<() => void>();
-  const notify = (): void => {
-    for (const listener of listeners) listener();
-  };
-  const drivers = createDriverRegistry({
-    host,
-    layout,
-    staticSockets: config.staticDrivers.map(({ socket }) => socket),
-    resyncMs: config.resyncMs,
-  });
-  const hold = createVanishedHold({
-    clock: host,
-    holdMs: config.vanishedHoldMs,
-    onDue: () => {
-      if (running !== undefined && !stopped) reader.read();
-    },
-  });
-  const source = createMergedSources({ host, sources: parts.sources, slices });
-  const manifests = createManifestKeeper({ sources: parts.sources, hold, wish: source.current });
-  const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
-  const { plugins, storageHealth } = createPlugins(parts, layout, drivers, ground);
-  const unresolved = createUnresolvedBook(host);
-  const republisher = createRepublisher(host, config.republishIntervalMs);
-  let seLinux = false;
-  let running:
-    | { readonly reconciler: Reconciler; readonly view: AgentView; readonly statistics: StatisticsCollector }
-    | undefined;
-  let stopped = false;
-  let isDiskRead = false;
-  let scan: LayoutScan | undefined;
-  const cancels: Cancel[] = [];
+/** What an agent is built on, from its beginning to its end. */
+interface Foundation extends AgentParts {
+  readonly layout: Layout;
+  readonly ground: Ground;
+  readonly drivers: RunningDriverRegistry;
+  readonly plugins: PluginRegistry;
+  readonly storageHealth: CsiPlugin['storageHealth'];
+  readonly records: RecordStore;
+  readonly feed: DesiredFeed;
+}
 
-  function begin(recovered: ActualState, unreadableRecords: readonly UnreadableRecord[]): Reconciler {
-    const reconciler = createReconciler({
+/** What works from the moment the state was rebuilt. */
+interface Work {
+  readonly reconciler: Reconciler;
+  readonly statistics: StatisticsCollector;
+  readonly view: AgentView;
+}
+
+export function createAgent(parts: AgentParts): Agent {
+  return new NodeAgent(parts);
+}
+
+class NodeAgent implements Agent {
+  readonly #foundation: Foundation;
+  readonly #listeners = new Set<() => void>();
+  readonly #cancels: Cancel[] = [];
+  #hasSeLinux = false;
+  #work: Work | undefined;
+  #isDiskRead = false;
+  #scan: LayoutScan | undefined;
+
+  constructor(parts: AgentParts) {
+    const { host, config, slices = createSlices({ clock: parts.host }) } = parts;
+    const layout = createLayout(config.root);
+    const drivers = createDriverRegistry({
       host,
       layout,
-      ground,
-      plugins,
-      records,
-      recovered,
-      log,
-      backOff: config.backOff,
-      laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
+      staticSockets: config.staticDrivers.map(({ socket }) => socket),
       resyncMs: config.resyncMs,
-      effectDeadlineMs: config.pathDeadlineMs,
-      lateEffectMs: config.csiDeadlineMs + config.lateEffectMs,
-      unwantedSecrets: (spec) => unwantedSecrets(source.current(), spec),
-      ...(parts.policy === undefined ? {} : { policy: parts.policy }),
     });
-    const statistics = createStatisticsCollector({
-      clock: host,
-      actual: reconciler.actual,
-      plugins,
-      secretsOf: ({ spec }) =>
-        reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(source.current(), spec),
-      periodMs: config.statisticsIntervalMs,
-      storage: { drivers: () => drivers.list().map(({ name }) => name), health: storageHealth },
-      log,
+    const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
+    const feed = createDesiredFeed({
+      ...{ host, config, slices, layout },
+      sources: parts.sources,
+      tokens: parts.tokens,
+      log: parts.log,
+      hasSeLinux: () => this.#hasSeLinux,
+      reconciler: () => this.#work?.reconciler,
+      onTaken: () => this.#notify(),
     });
-    cancels.push(statistics.onChange(notify));
-    statistics.start();
-    const view: AgentView = {
-      layout,
-      get wish() {
-        return reader.current();
-      },
+    const records = createRecordStore(host, layout, ground);
+    const kinds = createPlugins(parts, layout, drivers, ground);
+    this.#foundation = { ...parts, layout, ground, drivers, ...kinds, records, feed };
+  }
+
+  async start(): Promise<Result<void>> {
+    const { host, config, log, layout, feed } = this.#foundation;
+    const rebuilt = await rebuildState(this.#foundation);
+    if (!rebuilt.ok) return rebuilt;
+    const { recovered, unreadable } = rebuilt.value;
+    this.#hasSeLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
+    const { reconciler } = this.#begin(rebuilt.value);
+    log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: unreadable.length });
+    this.#listen(reconciler);
+    void this.#foundation.drivers.start();
+    this.#isDiskRead = !(await mayHavePods(host, layout));
+    await feed.source.start({
+      isAnythingAtStake: () =>
+        !this.#isDiskRead ||
+        feed.source.current().pods.size + reconciler.actual().size + unreadable.length > 0,
+      missing: feed.heldPods,
+    });
+    await new Promise<void>((join) => feed.reader.read({ found: [], join }));
+    this.#scan = createLayoutScan({
+      ...this.#foundation,
+      reader: feed.reader,
       reconciler,
-      manifests,
-      drivers,
-      unreadableRecords,
-      statistics,
-      unresolvedSinceMs: unresolved.sinceMs,
-      startedMs: host.nowMs(),
-    };
-    running = { reconciler, view, statistics };
-    return reconciler;
+      resyncMs: config.resyncMs,
+      onWhole: () => {
+        this.#isDiskRead = true;
+      },
+    });
+    this.#scan.start();
+    return done;
   }
 
-  const records = createRecordStore(host, layout, ground);
-  const vanishingLog = createMassRemovalLog(log, host);
-  const vanishedLog = createVanishedLog(log, host);
+  view(): AgentView {
+    if (this.#work === undefined) throw new Error('broken invariant: the agent is viewed before it started');
+    return this.#work.view;
+  }
 
-  const reader = createDesiredObjectsReader({
-    slices,
-    newest: source.current,
-    desire: (wish) =>
-      desire(wish, {
-        deniedHostPaths: [layout.root, ...config.hostPathDenied],
-        nodeName: config.nodeName,
-        tokens: parts.tokens,
-        seLinux,
-        holdersOf: (volume) => {
-          const known = running?.reconciler.actual().get(volume);
-          return new Set(known === undefined ? [] : podsOf(known));
-        },
-        republishEpoch: republisher.epochFor(wish, () => reader.read()),
-      }),
-    take,
+  onChange(listener: () => void): Cancel {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async stop(waitMs: number): Promise<void> {
+    this.#scan?.stop();
+    this.#foundation.feed.stop();
+    this.#work?.statistics.stop();
+    this.#foundation.drivers.stop();
+    await this.#work?.reconciler.stop(waitMs);
+    for (const cancel of this.#cancels) cancel();
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #begin({ recovered, unreadable }: RebuiltState): Work {
+    const reconciler = beginReconciler(this.#foundation, recovered);
+    const statistics = statisticsFor(this.#foundation, reconciler);
+    this.#cancels.push(statistics.onChange(() => this.#notify()));
+    statistics.start();
+    const view = viewOf(this.#foundation, { reconciler, statistics }, unreadable);
+    this.#work = { reconciler, statistics, view };
+    return this.#work;
+  }
+
+  /** To all that changes what is seen, or what is to be done. */
+  #listen(reconciler: Reconciler): void {
+    const { log, drivers, feed, tokens, attachment } = this.#foundation;
+    this.#cancels.push(reconciler.onChange(() => this.#notify()));
+    const cancelDrivers = drivers.onChange(({ kind, driver }) => {
+      log.info(`driver ${kind}`, { driver });
+      if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
+      if (kind !== 'gone') this.#work?.statistics.driverChanged(driver);
+      this.#notify();
+    });
+    const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });
+    this.#cancels.push(
+      cancelDrivers,
+      ...[feed.source, tokens].map((one) => one.onChange(() => feed.reader.read())),
+      attachment?.onChange(onGrant) ?? (() => {}),
+    );
+  }
+}
+
+function beginReconciler(foundation: Foundation, recovered: ActualState): Reconciler {
+  const { host, layout, ground, plugins, records, log, config, feed, policy } = foundation;
+  return createReconciler({
+    ...{ host, layout, ground, plugins, records, recovered, log },
+    backOff: config.backOff,
+    laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
+    resyncMs: config.resyncMs,
+    effectDeadlineMs: config.pathDeadlineMs,
+    lateEffectMs: config.csiDeadlineMs + config.lateEffectMs,
+    unwantedSecrets: (spec) => unwantedSecrets(feed.source.current(), spec),
+    ...(policy === undefined ? {} : { policy }),
   });
+}
 
-  /** `found` is about to join what stands: who is to be kept of it is decided before. */
-  function take(wish: DesiredObjects, desired: DesiredState, found: readonly ActualVolume[]): void {
-    assert(running !== undefined, 'the wish is read when there is something to work on it');
-    const { reconciler } = running;
-    vanishingLog.note(wish);
-    const held = hold.look(wish, podsStanding([...reconciler.actual().values(), ...found]));
-    vanishedLog.note(wish, held);
-    unresolved.note(desired.unresolved);
-    reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, host) });
-    notify();
-  }
+function statisticsFor(foundation: Foundation, reconciler: Reconciler): StatisticsCollector {
+  const { host, plugins, config, drivers, storageHealth, log, feed } = foundation;
+  return createStatisticsCollector({
+    clock: host,
+    actual: reconciler.actual,
+    plugins,
+    secretsOf: ({ spec }) =>
+      reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(feed.source.current(), spec),
+    periodMs: config.statisticsIntervalMs,
+    storage: { drivers: () => drivers.list().map(({ name }) => name), health: storageHealth },
+    log,
+  });
+}
 
+function viewOf(
+  { host, layout, drivers, feed }: Foundation,
+  { reconciler, statistics }: Omit<Work, 'view'>,
+  unreadableRecords: readonly UnreadableRecord[],
+): AgentView {
   return {
-    async start() {
-      const rebuilt = await rebuildState({ host, layout, ground, records, log });
-      if (!rebuilt.ok) return rebuilt;
-      const { recovered, unreadable } = rebuilt.value;
-      seLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
-      const reconciler = begin(recovered, unreadable);
-      log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: unreadable.length });
-      cancels.push(reconciler.onChange(notify));
-      const cancelDrivers = drivers.onChange(({ kind, driver }) => {
-        log.info(`driver ${kind}`, { driver });
-        if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
-        if (kind !== 'gone') running?.statistics.driverChanged(driver);
-        notify();
-      });
-      cancels.push(cancelDrivers, ...[source, parts.tokens].map((one) => one.onChange(() => reader.read())));
-      const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });
-      cancels.push(parts.attachment?.onChange(onGrant) ?? (() => {}));
-      void drivers.start();
-      isDiskRead = !(await mayHavePods(host, layout));
-      await source.start({
-        isAnythingAtStake: () =>
-          !isDiskRead || source.current().pods.size + reconciler.actual().size + unreadable.length > 0,
-        missing: () => hold.held().size,
-      });
-      await new Promise<void>((join) => reader.read({ found: [], join }));
-      scan = createLayoutScan({
-        ...{ host, layout, ground, reader, reconciler },
-        resyncMs: config.resyncMs,
-        onWhole: () => {
-          isDiskRead = true;
-        },
-      });
-      scan.start();
-      return done;
+    layout,
+    get wish() {
+      return feed.reader.current();
     },
-    view() {
-      if (running === undefined) throw new Error('broken invariant: the agent is viewed before it started');
-      return running.view;
-    },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    async stop(waitMs) {
-      stopped = true;
-      scan?.stop();
-      republisher.stop();
-      hold.stop();
-      running?.statistics.stop();
-      source.stop();
-      reader.stop();
-      drivers.stop();
-      await running?.reconciler.stop(waitMs);
-      for (const cancel of cancels) cancel();
-    },
+    reconciler,
+    manifests: feed.manifests,
+    drivers,
+    unreadableRecords,
+    statistics,
+    unresolvedSinceMs: feed.unresolvedSinceMs,
+    startedMs: host.nowMs(),
   };
 }

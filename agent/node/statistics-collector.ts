@@ -11,7 +11,7 @@ import type {
 import type { PublicationSpec, VolumeId } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { createOwedAnswers } from './owed-answers.ts';
+import { createOwedAnswers, type OwedAnswers } from './owed-answers.ts';
 
 export interface StatisticsCollectorParts {
   readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
@@ -88,83 +88,133 @@ interface Entry {
 }
 
 export function createStatisticsCollector(parts: StatisticsCollectorParts): StatisticsCollector {
-  const { clock, plugins, periodMs } = parts;
-  const entries = new Map<VolumeId, Entry>();
-  const storage = new Map<string, readonly HealthStatement[]>();
-  const owed = createOwedAnswers({
-    clock,
-    periodMs,
-    onOwed(key, change) {
-      if (stopped) return;
-      const subject = { subject: key };
-      if (change === 'begins') parts.log.warn('volume question unanswered', subject);
-      else parts.log.info('volume question answered', subject);
-      notify();
-    },
-  });
-  const listeners = new Set<() => void>();
-  let cancelTimer: Cancel = () => {};
-  let stopped = periodMs === 0;
+  return new PeriodicCollector(parts);
+}
 
-  function later(delayMs: number, act: () => void): void {
-    cancelTimer = clock.timer(delayMs, act);
+class PeriodicCollector implements StatisticsCollector {
+  readonly #parts: StatisticsCollectorParts;
+  readonly #entries = new Map<VolumeId, Entry>();
+  readonly #storage = new Map<string, readonly HealthStatement[]>();
+  readonly #owed: OwedAnswers;
+  readonly #listeners = new Set<() => void>();
+  #cancelTimer: Cancel = () => {};
+  #isStopped: boolean;
+
+  constructor(parts: StatisticsCollectorParts) {
+    const { clock, periodMs, log } = parts;
+    this.#parts = parts;
+    this.#isStopped = periodMs === 0;
+    this.#owed = createOwedAnswers({
+      clock,
+      periodMs,
+      onOwed: (key, change) => {
+        if (this.#isStopped) return;
+        const subject = { subject: key };
+        if (change === 'begins') log.warn('volume question unanswered', subject);
+        else log.info('volume question answered', subject);
+        this.#notify();
+      },
+    });
+  }
+
+  start(): void {
+    if (!this.#isStopped) this.#later(Math.min(FIRST_MS, this.#parts.periodMs), () => this.#round());
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelTimer();
+  }
+
+  of(volume: VolumeId): VolumeReading | undefined {
+    const entry = this.#parts.actual().has(volume) ? this.#entries.get(volume) : undefined;
+    if (entry === undefined) return undefined;
+    const { sinceMs, nextAskMs } = this.#owed.owed(volume) ?? {};
+    return { ...entry.reading, unansweredSinceMs: sinceMs, nextAskMs };
+  }
+
+  ofStorage(driver: string): readonly HealthStatement[] | undefined {
+    return this.#storage.get(driver);
+  }
+
+  driverChanged(driver: string): void {
+    this.#owed.resetBackOff(driver);
+  }
+
+  owedBy(driver: string): number {
+    return this.#owed.countOwed(driver);
+  }
+
+  onChange(listener: () => void): Cancel {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #later(delayMs: number, act: () => void): void {
+    this.#cancelTimer = this.#parts.clock.timer(delayMs, act);
   }
 
   /** Who waited longest is first: a full lane leaves out others each time. */
-  function round(): void {
-    const actual = parts.actual();
-    for (const id of entries.keys()) if (!actual.has(id)) entries.delete(id);
-    owed.forget((key) => key.startsWith(STORAGE) || actual.has(key as VolumeId));
-    const askedMs = (id: VolumeId): number => owed.askedMs(id) ?? NEVER;
+  #round(): void {
+    const actual = this.#parts.actual();
+    for (const id of this.#entries.keys()) if (!actual.has(id)) this.#entries.delete(id);
+    this.#owed.forget((key) => key.startsWith(STORAGE) || actual.has(key as VolumeId));
+    const askedMs = (id: VolumeId): number => this.#owed.askedMs(id) ?? NEVER;
     const turns = [...actual.values()]
-      .filter((volume) => plugins.of(volume.spec).statistics !== undefined && callAbout(volume) !== undefined)
+      .filter(
+        (volume) =>
+          this.#parts.plugins.of(volume.spec).statistics !== undefined && callAbout(volume) !== undefined,
+      )
       .map(({ spec }) => spec.id)
       .sort((a, b) => askedMs(a) - askedMs(b));
-    const drivers = parts.storage.drivers();
-    for (const driver of storage.keys()) if (!drivers.includes(driver)) learnStorage(driver, undefined);
-    for (const driver of drivers) void askStorage(driver);
-    takeTurn(turns, 0);
+    const drivers = this.#parts.storage.drivers();
+    for (const driver of this.#storage.keys())
+      if (!drivers.includes(driver)) this.#learnStorage(driver, undefined);
+    for (const driver of drivers) void this.#askStorage(driver);
+    this.#takeTurn(turns, 0);
   }
 
-  function takeTurn(turns: readonly VolumeId[], index: number): void {
+  #takeTurn(turns: readonly VolumeId[], index: number): void {
     const volume = turns[index];
-    if (volume !== undefined) void ask(volume);
+    if (volume !== undefined) void this.#ask(volume);
     const isLast = index + 1 >= turns.length;
-    later(periodMs / Math.max(turns.length, 1), () => (isLast ? round() : takeTurn(turns, index + 1)));
+    this.#later(this.#parts.periodMs / Math.max(turns.length, 1), () =>
+      isLast ? this.#round() : this.#takeTurn(turns, index + 1),
+    );
   }
 
-  async function ask(id: VolumeId): Promise<void> {
-    const volume = parts.actual().get(id);
-    const about = volume === undefined ? undefined : callAbout(volume, () => parts.actual().get(id));
+  async #ask(id: VolumeId): Promise<void> {
+    const volume = this.#parts.actual().get(id);
+    const about = volume === undefined ? undefined : callAbout(volume, () => this.#parts.actual().get(id));
     if (volume === undefined || about === undefined) return;
-    const call: StatisticsCall = { ...about, secrets: parts.secretsOf(volume) };
-    const plugin = plugins.of(call.spec);
+    const call: StatisticsCall = { ...about, secrets: this.#parts.secretsOf(volume) };
+    const plugin = this.#parts.plugins.of(call.spec);
     const lane = plugin.lane(call.spec);
-    const entry = entryOf(id);
-    if (plugin.statistics === undefined || !owed.mayAsk(id) || isFull(lane, id)) return;
-    owed.begin(id, lane);
+    const entry = this.#entryOf(id);
+    if (plugin.statistics === undefined || !this.#owed.mayAsk(id) || this.#isFull(lane, id)) return;
+    this.#owed.begin(id, lane);
     const answer = await plugin.statistics(call);
-    if (stopped) return;
-    if (entries.get(id) === entry) take(entry, answer);
-    owed.end(id, !isUnanswered(answer));
+    if (this.#isStopped) return;
+    if (this.#entries.get(id) === entry) this.#take(entry, answer);
+    this.#owed.end(id, !isUnanswered(answer));
   }
 
-  function isFull(lane: string, key: string): boolean {
-    const { all, fresh } = owed.openIn(lane);
+  #isFull(lane: string, key: string): boolean {
+    const { all, fresh } = this.#owed.openIn(lane);
     if (fresh >= QUESTIONS_PER_LANE_MAX) return true;
-    return owed.owed(key) !== undefined && all - fresh >= HUNG_PER_LANE_MAX;
+    return this.#owed.owed(key) !== undefined && all - fresh >= HUNG_PER_LANE_MAX;
   }
 
-  function entryOf(id: VolumeId): Entry {
-    const known = entries.get(id);
+  #entryOf(id: VolumeId): Entry {
+    const known = this.#entries.get(id);
     if (known !== undefined) return known;
     const reading: Said = { statistics: undefined, atMs: undefined, failure: undefined };
     const entry: Entry = { reading, silentAnswers: 0 };
-    entries.set(id, entry);
+    this.#entries.set(id, entry);
     return entry;
   }
 
-  function take(entry: Entry, answer: Result<VolumeStatistics | 'busy'>): void {
+  #take(entry: Entry, answer: Result<VolumeStatistics | 'busy'>): void {
     if (!answer.ok) {
       entry.reading = { ...entry.reading, failure: answer.failure };
       return;
@@ -174,53 +224,30 @@ export function createStatisticsCollector(parts: StatisticsCollectorParts): Stat
     entry.silentAnswers = answer.value.health === undefined ? entry.silentAnswers + 1 : 0;
     const health = answer.value.health ?? (entry.silentAnswers < SILENT_ANSWERS_MAX ? before : undefined);
     const { failure } = answer.value;
-    entry.reading = { statistics: { ...answer.value, health }, atMs: clock.nowMs(), failure };
-    if (!isSameHealth(before, health)) notify();
+    entry.reading = { statistics: { ...answer.value, health }, atMs: this.#parts.clock.nowMs(), failure };
+    if (!isSameHealth(before, health)) this.#notify();
   }
 
-  async function askStorage(driver: string): Promise<void> {
+  async #askStorage(driver: string): Promise<void> {
     const key = `${STORAGE}${driver}`;
-    if (!owed.mayAsk(key)) return;
-    owed.begin(key, driver);
-    const answer = await parts.storage.health(driver);
-    if (stopped) return;
-    if (answer.ok) learnStorage(driver, answer.value);
-    owed.end(key, answer.ok || !isDeadline(answer.failure));
+    if (!this.#owed.mayAsk(key)) return;
+    this.#owed.begin(key, driver);
+    const answer = await this.#parts.storage.health(driver);
+    if (this.#isStopped) return;
+    if (answer.ok) this.#learnStorage(driver, answer.value);
+    this.#owed.end(key, answer.ok || !isDeadline(answer.failure));
   }
 
-  function learnStorage(driver: string, health: readonly HealthStatement[] | undefined): void {
-    const before = storage.get(driver);
-    if (health === undefined) storage.delete(driver);
-    else storage.set(driver, health);
-    if (!isSameHealth(before, health)) notify();
+  #learnStorage(driver: string, health: readonly HealthStatement[] | undefined): void {
+    const before = this.#storage.get(driver);
+    if (health === undefined) this.#storage.delete(driver);
+    else this.#storage.set(driver, health);
+    if (!isSameHealth(before, health)) this.#notify();
   }
 
-  function notify(): void {
-    for (const listener of listeners) listener();
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
   }
-
-  return {
-    start() {
-      if (!stopped) later(Math.min(FIRST_MS, periodMs), round);
-    },
-    stop() {
-      stopped = true;
-      cancelTimer();
-    },
-    of(volume) {
-      const entry = parts.actual().has(volume) ? entries.get(volume) : undefined;
-      if (entry === undefined) return undefined;
-      const { sinceMs, nextAskMs } = owed.owed(volume) ?? {};
-      return { ...entry.reading, unansweredSinceMs: sinceMs, nextAskMs };
-    },
-    driverChanged: (driver) => owed.resetBackOff(driver),
-    owedBy: (driver) => owed.countOwed(driver),
-    ofStorage: (driver) => storage.get(driver),
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
 }
 
 /**

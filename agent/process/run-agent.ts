@@ -175,7 +175,7 @@ async function serve(
     quarantine: agent.view().reconciler,
     manifests: agent.view().manifests,
     metrics,
-    onChange: agent.onChange,
+    onChange: (listener) => agent.onChange(listener),
     clock: host,
     log,
     runtime: launch.runtime,
@@ -197,7 +197,11 @@ async function serve(
   });
   await notifier.ready(statusLine(agent.view()));
   log.info('agent ready', { socket: config.socket });
-  const cancelLine = paced(host, agent.onChange, () => notifier.status(statusLine(agent.view())));
+  const cancelLine = paced(
+    host,
+    (listener) => agent.onChange(listener),
+    () => notifier.status(statusLine(agent.view())),
+  );
   return {
     kind: 'running',
     agent: {

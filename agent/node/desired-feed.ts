@@ -1,0 +1,115 @@
+/** The way of what is desired: from the sources, through who is kept in case it is a mistake, to the reconciler. */
+import { assert } from '../../mount/failure.ts';
+import type { Host } from '../../mount/host.ts';
+import type { Log } from '../../mount/process/log.ts';
+import type { Slices } from '../../mount/process/slices.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import { type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
+import type { DesiredState } from '../../reconciler/model/desired-state.ts';
+import type { Reconciler } from '../../reconciler/reconciler.ts';
+import type { Config } from '../config/config.ts';
+import { desire } from '../resolve/desired-state-populator.ts';
+import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
+import {
+  createManifestKeeper,
+  type ManifestKeeper,
+  podsStanding,
+  reasonsOf,
+} from '../source/manifest-keeper.ts';
+import { createMassRemovalLog } from '../source/mass-removal-log.ts';
+import { createMergedSources, type MergedSources } from '../source/merged-sources.ts';
+import type { ObjectsSource } from '../source/objects-source.ts';
+import type { TokenSource } from '../source/token-source.ts';
+import { createVanishedHold } from '../source/vanished-hold.ts';
+import { createVanishedLog } from '../source/vanished-log.ts';
+import { createDesiredObjectsReader, type DesiredObjectsReader } from './desired-objects-reader.ts';
+import { createRepublisher } from './republisher.ts';
+
+export interface DesiredFeedParts {
+  readonly host: Host;
+  readonly sources: readonly ObjectsSource[];
+  readonly tokens: TokenSource;
+  readonly config: Config;
+  readonly log: Log;
+  readonly slices: Slices;
+  readonly layout: Layout;
+  readonly hasSeLinux: () => boolean;
+  /** Undefined before it has begun. */
+  readonly reconciler: () => Pick<Reconciler, 'actual' | 'setDesired'> | undefined;
+  /** The reconciler has something else to work on now. */
+  readonly onTaken: () => void;
+}
+
+export interface DesiredFeed {
+  readonly source: MergedSources;
+  readonly manifests: ManifestKeeper;
+  /** Reads nothing before there is a reconciler. */
+  readonly reader: DesiredObjectsReader;
+  readonly unresolvedSinceMs: UnresolvedBook['sinceMs'];
+  /** How many pods are kept in case it is a mistake that they are gone. */
+  heldPods(): number;
+  stop(): void;
+}
+
+export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
+  const { host, config, log, slices, layout } = parts;
+  let stopped = false;
+  const hold = createVanishedHold({
+    clock: host,
+    holdMs: config.vanishedHoldMs,
+    onDue: () => {
+      if (parts.reconciler() !== undefined && !stopped) reader.read();
+    },
+  });
+  const source = createMergedSources({ host, sources: parts.sources, slices });
+  const unresolved = createUnresolvedBook(host);
+  const republisher = createRepublisher(host, config.republishIntervalMs);
+  const removalLog = createMassRemovalLog(log, host);
+  const vanishedLog = createVanishedLog(log, host);
+
+  const reader = createDesiredObjectsReader({
+    slices,
+    newest: source.current,
+    desire: (objects) =>
+      desire(objects, {
+        deniedHostPaths: [layout.root, ...config.hostPathDenied],
+        nodeName: config.nodeName,
+        tokens: parts.tokens,
+        seLinux: parts.hasSeLinux(),
+        holdersOf: (volume) => {
+          const known = parts.reconciler()?.actual().get(volume);
+          return new Set(known === undefined ? [] : podsOf(known));
+        },
+        republishEpoch: republisher.epochFor(objects, () => reader.read()),
+      }),
+    take,
+  });
+
+  /** `found` is about to join what stands: who is to be kept of it is decided before. */
+  function take(objects: DesiredObjects, desired: DesiredState, found: readonly ActualVolume[]): void {
+    const reconciler = parts.reconciler();
+    assert(reconciler !== undefined, 'the wish is read when there is something to work on it');
+    removalLog.note(objects);
+    const held = hold.look(objects, podsStanding([...reconciler.actual().values(), ...found]));
+    vanishedLog.note(objects, held);
+    unresolved.note(desired.unresolved);
+    reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, host) });
+    parts.onTaken();
+  }
+
+  return {
+    source,
+    manifests: createManifestKeeper({ sources: parts.sources, hold, wish: source.current }),
+    reader,
+    unresolvedSinceMs: unresolved.sinceMs,
+    heldPods: () => hold.held().size,
+    stop() {
+      stopped = true;
+      republisher.stop();
+      hold.stop();
+      source.stop();
+      reader.stop();
+    },
+  };
+}

@@ -1,0 +1,170 @@
+/** Whose file system is mounted at a place: the volume's own, or somebody else's? */
+import { bounded, done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import {
+  type Host,
+  type MountIdentity,
+  type MountPlace,
+  parentOf,
+  type AbsolutePath,
+} from '../../mount/host.ts';
+import { lookAtPlaces } from '../../mount/expected-place.ts';
+import { type Ground, strangerFailure } from '../../mount/ground.ts';
+import { isProven, nameOfMount, sightOf } from '../../mount/mount-sight.ts';
+import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
+import { isOwnTmpfs } from '../../mount/mounter.ts';
+import type { Layout } from '../layout/layout.ts';
+import { volumeDataIn } from '../layout/volume-data.ts';
+import { doubtful } from '../steps.ts';
+import { isBlock } from '../volume.ts';
+import { isInDoubt } from './own-look.ts';
+import type { WatchedPlace } from './watched-place.ts';
+
+export interface MountJudgeParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly ground: Ground;
+}
+
+/** What was mounted there when it was looked at. */
+export interface Look {
+  readonly mountId: number | undefined;
+}
+
+const NOTHING_MOUNTED: Look = { mountId: undefined };
+
+/** The table is read only when what is seen is not what was proven, or when that was in doubt. */
+export class MountJudge {
+  readonly #parts: MountJudgeParts;
+
+  constructor(parts: MountJudgeParts) {
+    this.#parts = parts;
+  }
+
+  /** Before a call: what is mounted at the first of the places; a failure when one is not what is known of it. */
+  async look(places: readonly WatchedPlace[]): Promise<Result<Look>> {
+    const [first] = places;
+    if (first === undefined) return ok(NOTHING_MOUNTED);
+    const asked = { path: first.path, places: places.map(({ path }) => path) };
+    const seen = await this.#parts.host.perform(lookAtPlaces, asked);
+    if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
+    for (const [index, at] of seen.value.entries()) {
+      const judged = await this.#judge(places[index] ?? first, at);
+      if (!judged.ok) return judged;
+    }
+    return ok({ mountId: seen.value[0]?.mountId });
+  }
+
+  async #judge(watched: WatchedPlace, { mountId, within }: MountPlace): Promise<Result<Look>> {
+    const { path, proven } = watched;
+    const grounded = await this.#parts.ground.refuseStranger(path, within);
+    if (!grounded.ok) return grounded;
+    const isAsProven = mountId === proven?.mountId && !isInDoubt(watched);
+    if (isAsProven || (proven === undefined && isBlock(watched.spec))) return ok({ mountId });
+    const table = await this.#readTable();
+    if (!table.ok) return fail({ ...table.failure, effect: 'none' });
+    const strange =
+      proven === undefined
+        ? await this.#judgeUnproven(watched, table.value)
+        : judgeProven(watched, proven, table.value);
+    return strange === undefined ? ok({ mountId }) : fail(strange);
+  }
+
+  /** Found and not proven: a call before a crash may have made it, a kubelet before us, or somebody else. */
+  async #judgeUnproven(
+    { path, spec, staged, isPlain }: WatchedPlace,
+    table: MountTable,
+  ): Promise<Failure | undefined> {
+    const stack = table.at(path);
+    const top = stack.at(-1);
+    if (top === undefined) return undefined;
+    if (stack.some(({ device }) => device !== top.device)) return strangerFailure(path, top);
+    if (spec.kind !== 'csi')
+      return isPlain || (top.fsType === 'tmpfs' && !isOwnTmpfs(top)) ? strangeThere(path, top) : undefined;
+    if (staged !== undefined && !isOfKind(top, staged)) return strangeThere(path, top);
+    if (top.fsType !== 'tmpfs' || top.root !== '/') return undefined;
+    // Nothing that lasts is kept in memory; what an inline volume's driver mounted has its papers beside it.
+    if (spec.lifecycle === 'Persistent' && staged?.device !== top.device) return strangeThere(path, top);
+    const papers = await this.#parts.host.inspect(volumeDataIn(parentOf(path)));
+    return papers.ok && papers.value.kind === 'absent' ? strangeThere(path, top) : undefined;
+  }
+
+  /** After an OK: is what is there now the volume? What came meanwhile, and is what was proven, costs no look. */
+  async after(
+    place: WatchedPlace | undefined,
+    made: MountIdentity | undefined,
+    before: Look,
+  ): Promise<Result<void>> {
+    if (place?.spec.kind !== 'csi' || made === undefined || isBlock(place.spec)) return done;
+    const known = place.proven ?? place.staged;
+    if (known === undefined) return this.#judgeFirst(place, made, before);
+    if (known.device === made.device) return done;
+    if (majorOf(known.device) === majorOf(made.device) && known.fsType === undefined) return done;
+    const table = await this.#readTable();
+    if (!table.ok) return doubtful<never>(table);
+    const top = table.value.at(place.path).at(-1);
+    if (top === undefined || !isProven(top, made) || isOfKind(top, known)) return done;
+    return fail({ ...strangeThere(place.path, top), effect: 'unknown' });
+  }
+
+  /**
+   * Nothing is known of the volume yet, and somebody may have mounted there since the look: seen when his mount lies
+   * over another file system. One that the driver finds in an empty place cannot be told from the driver's own.
+   */
+  async #judgeFirst({ path }: WatchedPlace, made: MountIdentity, before: Look): Promise<Result<void>> {
+    const isOver = before.mountId !== undefined && before.mountId !== made.mountId;
+    if (!isOver && made.fsType !== 'tmpfs') return done;
+    const table = await this.#readTable();
+    if (!table.ok) return doubtful<never>(table);
+    const stack = table.value.at(path);
+    const top = stack.at(-1);
+    const isAlone = top === undefined || stack.every(({ device }) => device === top.device);
+    return isAlone ? done : fail({ ...strangerFailure(path, top), effect: 'unknown' });
+  }
+
+  /** What is still mounted after a teardown may be somebody else's, which came meanwhile or lay below. */
+  async blame(place: WatchedPlace | undefined, failure: Failure): Promise<Failure> {
+    const isLeft = failure.code === 'unpublished-still-mounted' || failure.code === 'unstaged-still-mounted';
+    if (!isLeft || place?.proven === undefined) return failure;
+    const table = await this.#readTable();
+    const stranger = table.ok ? judgeProven(place, place.proven, table.value) : undefined;
+    return stranger === undefined ? failure : { ...failure, ...stranger, effect: failure.effect };
+  }
+
+  #readTable(): Promise<Result<MountTable>> {
+    const { host, layout } = this.#parts;
+    return host.readMountTable(layout.root);
+  }
+}
+
+function judgeProven(
+  { path, spec }: WatchedPlace,
+  proven: MountIdentity,
+  table: MountTable,
+): Failure | undefined {
+  const sight = sightOf(table, path, proven);
+  if (sight.kind === 'seen') return undefined;
+  if (sight.kind === 'covered') return strangerFailure(path, sight.by);
+  const { shown } = sight;
+  if (shown === undefined || spec.kind !== 'csi' || isBlock(spec)) return undefined;
+  // Mounted again by its driver, late, it may have another number; it is of the same kind.
+  return isOfKind(shown, proven) ? undefined : strangeThere(path, shown);
+}
+
+function strangeThere(path: AbsolutePath, top: MountEntry): Failure {
+  return bounded({
+    code: 'mount-foreign',
+    message: `what is mounted at ${path} is not the volume: ${nameOfMount(top)}`,
+    effect: 'none',
+    blocker: nameOfMount(top),
+  });
+}
+
+/** Could it be a mount of the same volume: on a block device where that was on one, and of the same type if known? */
+function isOfKind(entry: MountEntry, { device, fsType }: MountIdentity): boolean {
+  if (entry.device === device) return true;
+  return majorOf(entry.device) === majorOf(device) && (fsType === undefined || entry.fsType === fsType);
+}
+
+function majorOf(device: string): string {
+  return device.slice(0, device.indexOf(':'));
+}
