@@ -9,6 +9,7 @@ export type PathStepKind =
   | 'removeTree'
   | 'listDirectory'
   | 'readDirectoryFiles'
+  | 'readFile'
   | 'writeFile'
   | 'removeFile'
   | 'rename'
@@ -49,6 +50,7 @@ export const paths: {
   listDirectory: stepOf('listDirectory'),
   /** No content has a stamp. */
   readDirectoryFiles: stepOf('readDirectoryFiles'),
+  readFile: stepOf('readFile'),
   writeFile: stepOf('writeFile'),
   removeFile: stepOf('removeFile'),
   rename: stepOf('rename'),

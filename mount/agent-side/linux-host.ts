@@ -15,6 +15,7 @@ import { readMountTable } from '../broker/path/mount-lookup.ts';
 import { ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
 import { aboutPath } from '../mount-lines.ts';
+import { createTurns } from './turns.ts';
 
 export interface LinuxHostParts {
   /** The gRPC client of the plugins floor. */
@@ -53,6 +54,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
   const ask = <Kind extends PathCallKind>(kind: Kind, args: PathCalls[Kind]['args']) =>
     paths.call(kind, args);
   const stampAgeMs = parts.stampAgeMs ?? STAMP_AGE_MS;
+  // Two writes of one file would share their temporary file.
   const inTurn = createTurns();
   const effects = createMountEffects(tools, ask, deadlines);
   return {
@@ -114,20 +116,6 @@ const CLOCK: Clock = {
     return () => clearTimeout(timer);
   },
 };
-
-/** Runs tasks of one key one after the other: two writes of one file would share their temporary file. */
-function createTurns(): <T>(key: string, task: () => Promise<T>) => Promise<T> {
-  const last = new Map<string, Promise<unknown>>();
-  return async (key, task) => {
-    const turn = (last.get(key) ?? Promise.resolve()).then(task);
-    last.set(key, turn);
-    try {
-      return await turn;
-    } finally {
-      if (last.get(key) === turn) last.delete(key);
-    }
-  };
-}
 
 type DeviceCalls = Pick<Host, 'deviceOf' | 'holdDevice' | 'releaseDevice' | 'findDeviceUsers'>;
 

@@ -6,6 +6,7 @@ import { inspect } from './file/path-facts.ts';
 import { listDirectory, readDirectoryFiles } from './file/directory-reading.ts';
 import { makeDirectory, removeEmptyDirectory } from './file/directory-effects.ts';
 import { makeLink, readLink, removeFile, rename } from './file/file-effects.ts';
+import { readFile } from './file/file-reading.ts';
 import { writeFile } from './file/file-writing.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf, readMountTable } from './path/mount-lookup.ts';
 import { aboutPath } from '../mount-lines.ts';
@@ -25,6 +26,7 @@ const STEPS: StepTable = {
   removeTree,
   listDirectory,
   readDirectoryFiles: (path, reading) => readDirectoryFiles(path, reading, NO_STAMP_AGE_MS),
+  readFile,
   writeFile,
   removeFile,
   rename,

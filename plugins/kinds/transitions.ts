@@ -9,7 +9,8 @@ import {
   undoVolumeDirectory,
 } from '../csi/call/volume-directory.ts';
 import { lookAtPlaces } from '../../mount/expected-place.ts';
-import { removeBlockDirectories } from '../layout/block-directory.ts';
+import { removeBlockDirectories, removeUnknownBlock } from '../layout/block-directory.ts';
+import { removeEmptyDeviceDirectory } from '../layout/device-directory.ts';
 import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
 import { dropGeneration, isWritten, showGeneration } from '../pod/atomic-writer.ts';
@@ -42,6 +43,8 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   placeVolumeData,
   prepareVolumeDirectory,
   removeBlockDirectories,
+  removeEmptyDeviceDirectory,
+  removeUnknownBlock,
   removeUnused,
   removeVolumeData,
   removeVolumeDirectory,

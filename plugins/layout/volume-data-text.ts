@@ -1,5 +1,5 @@
 /** The text of the kubelet's `vol_data.json`, both ways. Pure. */
-import type { CsiVolumeSpec } from '../volume.ts';
+import { type CsiVolumeSpec, isDriverName } from '../volume.ts';
 
 /** What is written; a field that is left out, or empty, is not in the file. */
 export interface VolumeData {
@@ -32,6 +32,11 @@ export interface VolumeDataOwner {
   readonly volumeHandle: string;
   /** `Ephemeral`: written inline in its pod, neither attached nor staged. */
   readonly lifecycle: CsiVolumeSpec['lifecycle'];
+}
+
+/** Whether a volume can be found by it. */
+export function namesVolume(owner: VolumeDataOwner | undefined): owner is VolumeDataOwner {
+  return owner !== undefined && isDriverName(owner.driver) && owner.volumeHandle !== '';
 }
 
 /**

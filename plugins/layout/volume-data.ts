@@ -25,7 +25,15 @@ export async function readVolumeData(
   host: Pick<Host, 'readFile'>,
   directory: AbsolutePath,
 ): Promise<Result<VolumeDataOwner | undefined>> {
-  const content = await host.readFile(volumeDataIn(directory), VOLUME_DATA_BYTES_MAX);
+  return ownerIn(await host.readFile(volumeDataIn(directory), VOLUME_DATA_BYTES_MAX));
+}
+
+/** `readVolumeData` as steps: who writes it in a transition about the same path does so before or after. */
+export function* lookUpVolumeData(directory: AbsolutePath): Program<Result<VolumeDataOwner | undefined>> {
+  return ownerIn(yield* paths.readFile(volumeDataIn(directory), VOLUME_DATA_BYTES_MAX));
+}
+
+function ownerIn(content: Result<Uint8Array>): Result<VolumeDataOwner | undefined> {
   if (content.ok) return ok(parseVolumeData(Buffer.from(content.value).toString('utf8')));
   return content.failure.code === 'path-missing' ? ok(undefined) : content;
 }

@@ -3,8 +3,7 @@ import { nameBegun } from '../../mount/temporary-file.ts';
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { readVolumeData } from '../../plugins/layout/volume-data.ts';
-import type { VolumeDataOwner } from '../../plugins/layout/volume-data-text.ts';
-import { isDriverName } from '../../plugins/volume.ts';
+import { namesVolume, type VolumeDataOwner } from '../../plugins/layout/volume-data-text.ts';
 import type { UnreadPlace } from './unattributed-mounts.ts';
 
 const ENTRIES_MAX = 100_000;
@@ -56,7 +55,7 @@ export function createDiskReader(host: Host): DiskReader {
     },
     async volData(directory) {
       const data = await readVolumeData(host, directory);
-      if (data.ok) return data.value !== undefined && isUsable(data.value) ? data.value : 'nothing';
+      if (data.ok) return namesVolume(data.value) ? data.value : 'nothing';
       unreadPapers.push({ directory, failure: { ...data.failure, blocker: directory } });
       return 'unknown';
     },
@@ -68,8 +67,4 @@ export function createDiskReader(host: Host): DiskReader {
       ...unlisted,
     ],
   };
-}
-
-function isUsable({ driver, volumeHandle }: VolumeDataOwner): boolean {
-  return isDriverName(driver) && volumeHandle !== '';
 }

@@ -5,8 +5,10 @@
  */
 import { orphanAt, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import { isBlockVolumeName } from '../../plugins/layout/stage-owner.ts';
-import { removeEmptyBlockDirectories } from '../../plugins/layout/block-directory.ts';
-import { removeUnlessInUse } from '../../plugins/layout/pod-directory.ts';
+import {
+  removeEmptyBlockDirectories,
+  removeUnknownBlockDirectories,
+} from '../../plugins/layout/block-directory.ts';
 import { isBlock, parsePodUid, type PublicationSpec } from '../../plugins/volume.ts';
 import type { ActualState } from '../model/actual-state.ts';
 import { reconstructedPublication, type LayoutReading } from './reconstructed.ts';
@@ -81,10 +83,8 @@ export async function scanBlockStaging(
   for (const specName of await disk.names(layout.blockStages)) {
     if (!isBlockVolumeName(specName) || explained.has(specName)) continue;
     const data = await volumeData(specName);
-    if (data === 'nothing' && tidies) {
-      await removeUnlessInUse(host, layout.blockVolume(specName).stage);
-      await removeEmptyBlockDirectories(host, layout, specName);
-    }
+    if (data === 'nothing' && tidies && !blockNames(known).includes(specName))
+      await removeUnknownBlockDirectories(host, layout, specName);
     if (typeof data !== 'string') reconstructed.staged(specFromPaper(data, specName, 'Block'));
   }
   if (!tidies) return;

@@ -229,12 +229,19 @@ async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<voi
     for (const directory of hashes.map((hash) => below(layout.driverDirectory(driver), hash))) {
       if (explained.has(directory)) continue;
       const data = await disk.volData(directory);
-      if (data === 'nothing' && tidies) await removeEmptyDeviceDirectory(host, directory);
+      // It may have begun to be staged while the scan went.
+      if (data === 'nothing' && tidies && !isStagingDirectory(reading, directory))
+        await host.perform(removeEmptyDeviceDirectory, { path: directory });
       if (typeof data === 'string') continue;
       const spec = specFromPaper(data, '', 'Filesystem');
       if (stagingDirectoryOf(spec, layout) === directory) reconstructed.staged(spec);
     }
   }
+}
+
+/** Whether a volume is known, staged or not, that has this staging directory. */
+function isStagingDirectory({ known, layout }: LayoutReading, directory: AbsolutePath): boolean {
+  return [...known.values()].some(({ spec }) => stagingDirectoryOf(spec, layout) === directory);
 }
 
 function stagedDirectories(known: ActualState, layout: Layout, driver: string): ReadonlySet<AbsolutePath> {

@@ -106,10 +106,10 @@ export function createBlockPlaces(host: Host, layout: Layout, nodeName: string):
           const filled = await orUndo(
             [
               () => refuseForeign(spec),
-              () => writeData(spec),
-              // A mounted staging path is somebody's volume: its mode is not ours to set.
+              // Where it is, no vol_data.json is taken away. A mounted one is somebody's volume: its mode is not ours.
               async () =>
                 before.value.mountId === undefined ? host.perform(placeDirectory, { path }) : done,
+              () => writeData(spec),
             ],
             undo,
           );
