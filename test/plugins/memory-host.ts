@@ -518,7 +518,11 @@ export function createMemoryHost(): MemoryHost {
       }),
     mountIdOf: (path) => asked('mountIdOf', () => ok(mountAt(path)?.entry.mountId)),
     mountPlaceOf: (path) =>
-      asked('mountPlaceOf', () => ok({ mountId: mountAt(path)?.entry.mountId, within: 1 })),
+      asked('mountPlaceOf', () => {
+        const table = createMountTable(mounts.map(({ entry }) => entry));
+        const within = table.way(parentOf(path)).at(-1)?.mountId ?? 1;
+        return ok({ mountId: mountAt(path)?.entry.mountId, within });
+      }),
     lookUpMount: (path) =>
       asked<MountLookup>('lookUpMount', () => {
         const found = mountAt(path)?.entry;

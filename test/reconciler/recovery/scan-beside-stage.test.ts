@@ -1,5 +1,5 @@
 /**
- * The scan of the layout goes on while volumes are brought up. What it tidies away is never what one is being staged in.
+ * The scan of the layout goes on while volumes are brought up. What it tidies away is never what one is staged in.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
