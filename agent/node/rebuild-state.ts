@@ -1,7 +1,7 @@
 /** The state of this node at a start, from the records and the mount table. */
-import { ok, type Result } from '../../mount/failure.ts';
+import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { Ground } from '../../mount/ground.ts';
-import type { Host } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
@@ -26,11 +26,17 @@ export interface RebuiltState {
 /** The ground has learnt what our directories lie in. A failure means that the state root cannot be used. */
 export async function rebuildState(parts: RebuildParts): Promise<Result<RebuiltState>> {
   const { host, layout, ground, log } = parts;
+  const before = await host.mountPlaceOf(layout.records);
+  if (!before.ok) return before;
   const loaded = await parts.records.load();
   if (!loaded.ok) return loaded;
   const table = await host.readMountTable(layout.root);
   // Without it nobody knows whether the records are ours: another file system may lie over them.
   if (!table.ok) return table;
+  const after = await host.mountPlaceOf(layout.records);
+  if (!after.ok) return after;
+  // Whoever lay over them while they were read may be gone from the table.
+  if (before.value.within !== after.value.within) return placeChanged(layout.records);
   const grounded = ground.learn(table.value);
   if (!grounded.ok) return grounded;
   tellOfRecords(loaded.value, log);
@@ -43,4 +49,9 @@ export async function rebuildState(parts: RebuildParts): Promise<Result<RebuiltS
     recovered: recover({ records, table: table.value, shown, bootId: host.bootId, layout }),
     unreadable,
   });
+}
+
+function placeChanged(records: AbsolutePath): Result<never> {
+  const message = `something was mounted or unmounted over ${records} while the records were read`;
+  return fail({ code: 'mount-foreign', message, effect: 'none', blocker: records });
 }
