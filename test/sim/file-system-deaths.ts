@@ -141,7 +141,10 @@ export class FileSystemDeaths {
   #deathOf(name: string): FileSystem['death'] {
     const [id] = name.split(' ');
     const volume = this.#reconciler?.actual().get(id as VolumeId);
-    return volume === undefined ? undefined : this.#backingOf(volume.spec)?.fileSystem.death;
+    const death = volume && this.#backingOf(volume.spec)?.fileSystem.death;
+    // It died while it was staged, and a new version of its driver stages nothing: a mount that was just made tells.
+    const isTold = volume?.needs.stage === true || death === undefined || PLAIN_CAUSES.includes(death.cause);
+    return isTold ? death : undefined;
   }
 
   #backingOf(spec: VolumeSpec): Backing | undefined {

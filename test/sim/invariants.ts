@@ -9,6 +9,7 @@ import type { ActualPublication, ActualState, ActualVolume } from '../../reconci
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
 import type { Backing } from './backing.ts';
+import { isWanted } from './desired-within.ts';
 import type { Simulation } from './simulate.ts';
 import type { Plan } from './swarm.ts';
 import { usersOf } from './quarantine-watch.ts';
@@ -149,6 +150,7 @@ export function checkStep(sim: Simulation): void {
     sim.world.told.look(early.reconciler.actual());
     // From the first one on: of what began long ago the wish may be another by now.
     checkBeginnings(sim, early, running);
+    sim.desiredWithin.endEvent();
   }
   const view = sim.life?.started === true ? early : undefined;
   sim.world.attachmentWatch.look(view, sim.time.nowMs());
@@ -305,8 +307,7 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
     begun.add(entry);
     const { operation } = entry;
     const wanted = view.reconciler.desired().volumes.get(operation.volume);
-    const unwanted =
-      'publication' in operation ? !wanted?.publications.has(operation.publication) : wanted === undefined;
+    const unwanted = !isWanted(view.reconciler.desired(), operation);
     // One that needs no call has begun, and its volume may be forgotten, within one event (seed 49711).
     const known = actual.get(operation.volume) ?? before?.get(operation.volume);
     const isQuarantined = known?.quarantine !== undefined || isStanding(view, operation.volume);
@@ -323,7 +324,7 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);
     if (!isTeardown(operation.kind) && isQuarantined)
       sim.violate('B-3', `${operation.kind} begins of ${operation.volume}, which is in quarantine`);
-    if (!isTeardown(operation.kind) && unwanted)
+    if (!isTeardown(operation.kind) && unwanted && !sim.desiredWithin.wanted(operation))
       sim.violate('decide-late', `${operation.kind} begins of what nobody wants: ${operation.volume}`);
   }
 }

@@ -13,6 +13,7 @@ import { createTrustedManifests } from '../../agent/source/manifests/trusted-man
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
 import { createRememberingParser } from '../agent/in-process-parser.ts';
+import { DesiredWithin } from './desired-within.ts';
 import { differenceFromWish } from './final-state.ts';
 import { checkRoots } from './final-groups.ts';
 import { withDeaths } from './file-system-deaths.ts';
@@ -109,6 +110,7 @@ export class Simulation {
   readonly world: SimWorld;
   readonly config: Config;
   readonly absences: Absences;
+  readonly desiredWithin = new DesiredWithin();
   stormy = true;
   life: Life | undefined;
   violation: Violation | undefined;
@@ -363,6 +365,7 @@ export class Simulation {
     });
     const life: Life = { number, host, agent, started: false, stopping: false, listings };
     this.life = life;
+    agent.onChange(() => this.desiredWithin.note(this.earlyView()?.reconciler.desired()));
     void agent.start().then((result) => {
       if (this.life !== life) return;
       this.trace.add(

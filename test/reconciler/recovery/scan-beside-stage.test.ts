@@ -102,7 +102,7 @@ async function assertStaging(host: Host, staging: Staging, when: string): Promis
 
 for (const [what, staging] of Object.entries(STAGINGS)) {
   for (const left of [staging.directory, layout.stagingPath(staging.spec)]) {
-    test(`a volume ${what} that begins to be staged while the scan goes keeps its vol_data.json beside ${left}`, async () => {
+    test(`a volume ${what} staged while the scan goes keeps its vol_data.json beside ${left}`, async () => {
       for (let at = 1, over = false; !over; at += 1) {
         const { host, calls } = await stageBeforeCall(at, staging, left);
         over = calls < at;
