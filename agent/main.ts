@@ -12,17 +12,11 @@ import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-
 import type { Log } from '../mount/process/log.ts';
 import type { Config, ConfigFlags, ConfigReading } from './config/config.ts';
 import { EXIT_CODES } from './config/exit-code.ts';
-import {
-  AGENT_NOTES,
-  EXPLAIN_NOTES,
-  meaningOf,
-  PROGRAM_NOTES,
-  QUARANTINE_NOTES,
-  STATUS_NOTES,
-} from './cli/help.ts';
+import { AGENT_NOTES, EXPLAIN_NOTES, meaningOf, PROGRAM_NOTES, STATUS_NOTES } from './cli/help.ts';
 import { createScreen } from './cli/process-screen.ts';
 import { addManifestCommands } from './cli/manifest-subcommands.ts';
-import type { QuarantineOptions } from './cli/quarantine-command.ts';
+import { addPodCommands } from './cli/pod-subcommands.ts';
+import { addQuarantineCommand } from './cli/quarantine-subcommands.ts';
 import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './config/setting.ts';
 import type { OutputFormat } from './cli/show.ts';
 import { BUILD } from './config/version.ts';
@@ -55,8 +49,10 @@ async function runCommandLine(): Promise<number> {
   };
   const shown = (wasShown: boolean): void => ended(wasShown ? EXIT_CODES.ok : EXIT_CODES.failure);
   addLookCommands(program, commander, shown);
-  addQuarantineCommand(program, commander, shown);
-  addManifestCommands(program, { ...createOptions(commander), screen: createScreen, ended: shown });
+  const parts = { ...createOptions(commander), screen: createScreen, ended: shown };
+  addPodCommands(program, { ...parts, exited: ended });
+  addQuarantineCommand(program, parts);
+  addManifestCommands(program, parts);
   addAgentCommand(program, ended);
   const { addDriveCommand } = await import('./drive/drive-command.ts');
   addDriveCommand(program, { screen: createScreen, brokerCommand, ended });
@@ -125,39 +121,6 @@ function addLookCommands(program: Command, commander: Commander, ended: (shown: 
     .action(async ({ output }: { output: 'text' | 'json' }) => {
       const { showVersion } = await import('./cli/show.ts');
       showVersion(output, process.versions.node, createScreen());
-    });
-}
-
-function addQuarantineCommand(program: Command, commander: Commander, ended: (shown: boolean) => void): void {
-  const { socket, format } = createOptions(commander);
-  program.commandsGroup('Change:');
-  const quarantine = program
-    .command('quarantine')
-    .summary('volumes that another node may have')
-    .description(
-      'A volume in quarantine is taken down here, and not set up again before this machine was searched and nobody ' +
-        'uses it any more.',
-    )
-    .addHelpText('after', QUARANTINE_NOTES);
-  const add = (usage: string, description: string): Command =>
-    quarantine.command(usage).description(description).addOption(format('table', 'json')).addOption(socket());
-  add('list', 'Shows what is in quarantine, why, and what each waits for.').action(
-    async (options: QuarantineOptions) => {
-      const { listQuarantine } = await import('./cli/quarantine-command.ts');
-      ended(await listQuarantine(options, createScreen()));
-    },
-  );
-  add('add <volume>', 'Takes a volume down, wanted or not, until it is proven clean.').action(
-    async (volume: string, options: QuarantineOptions) => {
-      const { addToQuarantine } = await import('./cli/quarantine-command.ts');
-      ended(await addToQuarantine(volume, options, createScreen()));
-    },
-  );
-  add('clear <volume>', 'Lets a volume go without proof; data may be lost.')
-    .option('--yes', 'do it; without this only what it means is said')
-    .action(async (volume: string, { yes = false, ...options }: QuarantineOptions & { yes?: boolean }) => {
-      const { clearQuarantine } = await import('./cli/quarantine-command.ts');
-      ended(await clearQuarantine(volume, { ...options, yes }, createScreen()));
     });
 }
 

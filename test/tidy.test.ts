@@ -124,7 +124,7 @@ test('each third-party package is imported in exactly one place', () => {
 const EFFECT_MODULES =
   /^node:(fs|fs\/promises|child_process|net|http|https|dgram|timers.*|worker_threads|cluster|process)$/;
 const EFFECT_FILES =
-  /^(mount\/(tool|path-tool|mount-info|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|agent\/(main|api\/api-server|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
+  /^(mount\/(tool|path-tool|mount-info|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|agent\/(main|api\/api-(server|socket)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 
@@ -146,8 +146,8 @@ const LAYOUT_NAMES =
 const LAYOUT_WORDS = 'pods|volumes|volumeDevices|plugins|mooring|records|staging|publish';
 const LAYOUT_PATHS = new RegExp(`['"\`/](?:${LAYOUT_WORDS})/`);
 const LAYOUT_CALLS = new RegExp(`\\b(?:below|join)\\([^;]*?['"\`](?:${LAYOUT_WORDS}|kubernetes\\.io)['"\`]`);
-/** What looks like it and is below no root: names of plugins and versions, and the places of the agent's own files. */
-const ON_NO_ROOT = ["'mooring/orphan'", "'mooring/v1'", "'/run/mooring/", "'/etc/mooring/"];
+/** What looks like it and is below no root: plugins, versions, paths of the agent's own files and of the API. */
+const ON_NO_ROOT = ["'mooring/orphan'", "'mooring/v1'", "'/run/mooring/", "'/etc/mooring/", '/v1/pods/'];
 
 test('only plugins/layout spells the layout on disk', () => {
   const others = product.filter(({ path }) => !path.startsWith('plugins/layout/'));
@@ -195,9 +195,8 @@ function ratchet(
 
 const FILE_LINES_MAX = 300;
 const WORST_FILES: Readonly<Record<string, number>> = {
-  'agent/api/api-server.ts': 343,
   'agent/drive/rig/life.ts': 352,
-  'agent/main.ts': 370,
+  'agent/main.ts': 333,
   'agent/status/status.ts': 360,
   'reconciler/recovery/record.ts': 305,
 };

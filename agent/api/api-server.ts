@@ -1,19 +1,17 @@
 /** The API: HTTP over a unix socket that only root can open. docs/API.md describes it. */
-import { chmod, lstat, mkdir, unlink } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { connect } from 'node:net';
-import { done, fail, type FailureCode, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, parentOf } from '../../mount/host.ts';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Result } from '../../mount/failure.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type ApiAnswer, JSON_CONTENT_TYPE, jsonText, refusal } from './api-answer.ts';
 import { type ChangesParts, createChanges, WATCHERS_MAX } from './api-changes.ts';
+import { listenOnSocket } from './api-socket.ts';
 import { explain } from '../status/explain.ts';
 import { createManifestApi } from './manifest-api.ts';
+import { answerMounts, type PodMounts } from './mounts-api.ts';
 import type { ManifestKeeper } from '../source/manifest-keeper.ts';
 import { METRICS_CONTENT_TYPE } from '../../mount/process/metrics-server.ts';
-import { printable } from '../../mount/text/printable.ts';
 import { createQuarantineApi, type QuarantineKeeper } from './quarantine-api.ts';
-import { SOCKET_PATH_BYTES_MAX } from '../config/setting.ts';
 import type { StatusDocument } from '../status/status-document.ts';
 import { BUILD } from '../config/version.ts';
 
@@ -23,6 +21,7 @@ export interface ApiServerParts extends ChangesParts {
   readonly status: (revision: string) => StatusDocument;
   readonly quarantine: QuarantineKeeper;
   readonly manifests: ManifestKeeper;
+  readonly mounts: PodMounts;
   /** Prometheus text. */
   readonly metrics: () => string;
   /** Does a broker answer? */
@@ -46,7 +45,6 @@ const CONNECTIONS_MAX = 64;
 const HEADERS_TIMEOUT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 5_000;
-const PROBE_TIMEOUT_MS = 1_000;
 
 export function createApiServer(parts: ApiServerParts): ApiServer {
   const changes = createChanges(parts);
@@ -86,7 +84,8 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
       return refusal(414, 'bad-request', `URL above ${URL_BYTES_MAX} bytes`);
     if (!URL.canParse(text, 'http://mooring')) return refusal(400, 'bad-request', 'not a URL');
     const url = new URL(text, 'http://mooring');
-    const methods = METHODS.get(url.pathname);
+    const subject = POD_MOUNTS.exec(url.pathname)?.[1];
+    const methods = subject === undefined ? METHODS.get(url.pathname) : LOOK;
     if (methods === undefined)
       return refusal(404, 'not-found', `no such path; there are ${PATHS.join(', ')}`);
     const method = request.method ?? '';
@@ -94,6 +93,7 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
       const message = `${method}: ${url.pathname} has only ${methods.join(', ')}`;
       return { ...refusal(405, 'method-not-allowed', message), allow: methods.join(', ') };
     }
+    if (subject !== undefined) return answerMounts(subject, parts.status(changes.revision()), parts.mounts);
     if (method === 'GET' || method === 'HEAD') return look(url, response);
     if (method === 'DELETE') return quarantine.clear(url.searchParams.get('volume') ?? '');
     return answerJson(request, url.pathname === '/v1/manifests' ? manifests.change : quarantine.add);
@@ -149,9 +149,7 @@ export function createApiServer(parts: ApiServerParts): ApiServer {
 
   return {
     async listen() {
-      const ready = await prepare(parts.socket);
-      if (!ready.ok) return ready;
-      const bound = await bind(server, parts.socket);
+      const bound = await listenOnSocket(server, parts.socket);
       if (bound.ok) server.on('error', (error) => parts.log.error('status API', { error: String(error) }));
       return bound;
     },
@@ -181,7 +179,8 @@ const METHODS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/v1/health', LOOK],
   ['/metrics', LOOK],
 ]);
-const PATHS = [...METHODS.keys()];
+const POD_MOUNTS = /^\/v1\/pods\/([^/]+)\/mounts$/;
+const PATHS = [...METHODS.keys(), '/v1/pods/<pod>/mounts'];
 
 async function answerJson(
   request: IncomingMessage,
@@ -237,107 +236,4 @@ function send(response: ServerResponse, answer: ApiAnswer, headOnly: boolean): v
     ...(answer.status === 413 || answer.status === 415 ? { connection: 'close' } : {}),
   });
   response.end(headOnly ? undefined : bytes);
-}
-
-/** The path is free, or taken by a socket that nobody answers on, which is removed. */
-async function prepare(socket: AbsolutePath): Promise<Result<void>> {
-  if (Buffer.byteLength(socket) > SOCKET_PATH_BYTES_MAX) {
-    // Node 20 would silently bind the path cut off.
-    return refuse('too-large', `socket path "${socket}" is longer than ${SOCKET_PATH_BYTES_MAX} bytes`);
-  }
-  const directory = await prepareDirectory(parentOf(socket));
-  if (!directory.ok) return directory;
-  try {
-    const facts = await lstat(socket);
-    if (!facts.isSocket())
-      return refuse('path-wrong-kind', `${socket} is there and is not a socket; it is left alone`);
-    if (await isAnswered(socket)) return refuse('path-wrong-kind', `another process answers on ${socket}`);
-    await unlink(socket);
-    return done;
-  } catch (error) {
-    return codeOf(error) === 'ENOENT' ? done : refuseError(`socket ${socket}`, error);
-  }
-}
-
-const DIRECTORY_MODE = 0o755;
-const STICKY = 0o1000;
-const WRITABLE_BY_OTHERS = 0o022;
-
-async function prepareDirectory(directory: AbsolutePath): Promise<Result<void>> {
-  try {
-    // The directory's own mode, whatever the umask; one that is there keeps its mode.
-    if ((await mkdir(directory, { recursive: true })) !== undefined) await chmod(directory, DIRECTORY_MODE);
-    const { mode } = await lstat(directory);
-    if ((mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0) {
-      return refuse(
-        'path-unsafe',
-        `${directory}: others may write there and could put their own socket in its place`,
-      );
-    }
-    return done;
-  } catch (error) {
-    return refuseError(`directory ${directory}`, error);
-  }
-}
-
-function isAnswered(socket: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = connect({ path: socket, timeout: PROBE_TIMEOUT_MS });
-    const settle = (answered: boolean) => (): void => {
-      probe.destroy();
-      resolve(answered);
-    };
-    probe.once('connect', settle(true));
-    // A full backlog or a stopped server is somebody too; only a refusal says that nobody is there.
-    probe.once('timeout', settle(true));
-    probe.once('error', (error) => settle(codeOf(error) !== 'ECONNREFUSED' && codeOf(error) !== 'ENOENT')());
-  });
-}
-
-const SOCKET_MODE = 0o600;
-
-/** Assumes a umask of 077 (main sets it), so that the socket is closed to others from its first moment. */
-async function bind(server: Server, socket: AbsolutePath): Promise<Result<void>> {
-  const error = await new Promise<Error | undefined>((resolve) => {
-    server.once('error', resolve);
-    server.listen({ path: socket }, () => {
-      server.off('error', resolve);
-      resolve(undefined);
-    });
-  });
-  if (error !== undefined) return refuseError(`socket ${socket}`, error);
-  try {
-    await chmod(socket, SOCKET_MODE);
-    return done;
-  } catch (failure) {
-    server.close();
-    return refuseError(`socket ${socket}`, failure);
-  }
-}
-
-function refuse(code: FailureCode, message: string): Result<void> {
-  return fail({ code, message, effect: 'none' });
-}
-
-const ERROR_CODES: Readonly<Record<string, FailureCode>> = {
-  EACCES: 'permission-denied',
-  EPERM: 'permission-denied',
-  EROFS: 'permission-denied',
-  ENOSPC: 'disk-full',
-  ENOENT: 'path-missing',
-  ENOTDIR: 'path-wrong-kind',
-  EADDRINUSE: 'path-wrong-kind',
-  ELOOP: 'path-unsafe',
-};
-
-function refuseError(what: string, error: unknown): Result<void> {
-  const code = codeOf(error);
-  return refuse(
-    ERROR_CODES[code] ?? 'input-output',
-    `${what}: ${printable(code === '' ? String(error) : code, 256)}`,
-  );
-}
-
-function codeOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }

@@ -9,13 +9,15 @@ Examples:
   mooring status                    what is mounted and what is not
   mooring status -w                 the same, kept up to date
   mooring explain default/web       why pod web waits
+  mooring wait web --timeout 5m     until its volumes are there
   mooring quarantine list           volumes that another node may have
   mooring manifests list            what is kept although its manifest is gone
   mooring agent --config my.yaml    serve this node (usually systemd does)
 
 Exit codes:
   0 done, 1 failed, 2 wrong usage,
-  75 another agent holds the root, 78 wrong configuration or mount namespace`;
+  75 another agent holds the root, 78 wrong configuration or mount namespace,
+  124 not in time`;
 
 export const STATUS_NOTES = `
 Examples:
@@ -28,6 +30,27 @@ Examples:
   mooring explain default/web
   mooring explain pvc-0f3a9c52-7b1e-4b43-9a55-2d7c3f1e8b60
   mooring explain volume:data       when a pod has the same name`;
+
+export const MOUNTS_NOTES = `
+A pod is called by its name, namespace/name or uid. Nothing is printed for
+podman or a unit before all volumes of the container are there. The words for
+podman are quoted for a shell where they need it; then they have to go through
+eval.
+
+Examples:
+  mooring mounts default/web
+  podman run $(mooring mounts web -o podman) my/image
+  mooring mounts web -c main -o systemd`;
+
+export const WAIT_NOTES = `
+Examples:
+  mooring wait default/web
+  ExecStartPre=+/usr/local/bin/mooring wait web --timeout 80s`;
+
+export const RELEASE_NOTES = `
+Examples:
+  mooring release default/web
+  ExecStopPost=/usr/local/bin/mooring release web --timeout 80s`;
 
 export const QUARANTINE_NOTES = `
 The volume is called by its PersistentVolume, its handle or its id.

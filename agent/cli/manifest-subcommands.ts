@@ -1,27 +1,7 @@
 /** `mooring manifests` and `mooring forget` on the command line; what they do is loaded when one of them is given. */
 import { FORGET_NOTES, MANIFEST_NOTES } from './help.ts';
 import type { ManifestOptions } from './manifest-command.ts';
-import type { Screen } from './show.ts';
-
-/** What of a command of the command line parser is needed here, whose own types have one importer. */
-interface CommandLike<Option> {
-  command(usage: string): CommandLike<Option>;
-  summary(text: string): CommandLike<Option>;
-  description(text: string): CommandLike<Option>;
-  addOption(option: Option): CommandLike<Option>;
-  option(flags: string, text: string): CommandLike<Option>;
-  addHelpText(position: 'after', text: string): CommandLike<Option>;
-  // biome-ignore lint/suspicious/noExplicitAny: the parser gives each action what its own usage says
-  action(run: (...given: any[]) => Promise<void>): CommandLike<Option>;
-}
-
-interface Subcommands<Option> {
-  readonly socket: () => Option;
-  readonly format: (...choices: readonly [string, ...string[]]) => Option;
-  readonly screen: () => Screen;
-  /** Whether it was done. */
-  readonly ended: (done: boolean) => void;
-}
+import type { CommandLike, Subcommands } from './subcommands.ts';
 
 export function addManifestCommands<Option>(
   program: CommandLike<Option>,

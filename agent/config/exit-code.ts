@@ -1,4 +1,4 @@
-/** Exit codes of `mooring`: 0, 1 and 2 by custom, 75 and 78 by sysexits(3); the unit file names some of them. */
+/** Exit codes of `mooring`: 0, 1, 2 and 124 by custom, 75 and 78 by sysexits(3); the unit file names some of them. */
 export const EXIT_CODES = {
   ok: 0,
   /** No answer, or the agent could not start. */
@@ -9,4 +9,6 @@ export const EXIT_CODES = {
   alreadyRunning: 75,
   /** The configuration, or where the agent was started: trying again does not help. */
   configuration: 78,
+  /** What was waited for did not come in time, as of timeout(1). */
+  timeout: 124,
 } as const;

@@ -23,7 +23,10 @@ import { formatMetrics } from '../status/metrics.ts';
 import { createMetricsServer, type MetricsServer } from '../../mount/process/metrics-server.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
 import { statusOf } from '../status/status.ts';
-import type { StatusDocument } from '../status/status-document.ts';
+import type { PodStatus, StatusDocument } from '../status/status-document.ts';
+import { mountsOf } from '../mounts/container-mounts.ts';
+import type { MountsDocument } from '../mounts/mounts-document.ts';
+import type { PodUid } from '../../plugins/volume.ts';
 import { observe, observeForMetrics } from '../status/status-facts.ts';
 import { BUILD } from '../config/version.ts';
 
@@ -168,10 +171,17 @@ async function serve(
   const status = (revision: string): StatusDocument => {
     return statusOf(observe(agent.view(), observer), agent.view().layout, revision);
   };
+  const mounts = (pod: PodStatus): MountsDocument | undefined => {
+    const { wish, layout } = agent.view();
+    const wanted = wish.pods.get(pod.uid as PodUid);
+    if (wanted === undefined) return undefined;
+    return mountsOf(observe(agent.view(), observer), layout, wanted, pod);
+  };
   const metrics = (): string => formatMetrics(observeForMetrics(agent.view(), host));
   const api = createApiServer({
     socket: config.socket,
     status,
+    mounts,
     quarantine: agent.view().reconciler,
     manifests: agent.view().manifests,
     metrics,

@@ -152,6 +152,7 @@ function add(
   const readOnly = resolved.readOnly && (twin?.spec.readOnly ?? true);
   volume.places.set(key, {
     publication: {
+      ...namesOf(specName, volumeName, twin),
       spec: { key, pod: pod.reference, specName, readOnly, ...fsGroupOf(pod, spec), origin: pod.origin },
       generation,
       files,
@@ -162,6 +163,17 @@ function add(
   });
   growing.set(spec.id, volume);
   return ok(undefined);
+}
+
+/** Nothing for the many volumes that are called alike on both sides. */
+function namesOf(
+  specName: string,
+  volumeName: string,
+  twin: DesiredPublication | undefined,
+): Pick<DesiredPublication, 'volumeNames'> {
+  if (twin === undefined && specName === volumeName) return {};
+  const before = twin === undefined ? [] : (twin.volumeNames ?? [specName]);
+  return { volumeNames: [...before, volumeName] };
 }
 
 /** For files of the pod's own; what the host has, and devices, keep their owner (kubelet). Whether, says the driver. */

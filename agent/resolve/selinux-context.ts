@@ -1,5 +1,5 @@
 /** The SELinux context a volume is mounted with (KEP-1710). */
-import type { PodSeLinux } from '../../kubernetes/objects/objects.ts';
+import type { SeLinuxLabel } from '../../kubernetes/objects/container.ts';
 
 const USER = 'system_u';
 /** Files have this role, whatever the role of the process is. */
@@ -12,7 +12,7 @@ const FILE_TYPE = 'container_file_t';
  * opencontainers/selinux `InitLabels` makes it for the kubelet and the runtimes). Empty without a level: then the
  * runtime draws one that nobody knows beforehand.
  */
-export function seLinuxContext(label: PodSeLinux | undefined): string {
+export function seLinuxContext(label: SeLinuxLabel | undefined): string {
   if (label?.level === undefined) return '';
   return `${label.user ?? USER}:${FILE_ROLE}:${FILE_TYPE}:${label.level}`;
 }

@@ -49,6 +49,22 @@ export function findVolume(
   );
 }
 
+/** The pod of that name, as in `findSubject`; a volume is never meant. */
+export function findPod(
+  text: string,
+  status: StatusDocument,
+): { readonly kind: 'found'; readonly pod: PodStatus } | Missed {
+  const { prefix, name } = parse(text);
+  const pods = prefix === 'volume' ? [] : status.pods.filter((pod) => podNames(pod).includes(name));
+  const [pod] = pods;
+  if (pod === undefined) return unknown(text, 'no pod', status);
+  if (pods.length === 1) return { kind: 'found', pod };
+  return ambiguous(
+    text,
+    pods.map((one) => ({ kind: 'pod', pod: one })),
+  );
+}
+
 /** `namespace/name`; of a pod found on disk its uid, for it has no name any more. */
 export function fullName({ namespace, name, uid }: Pick<PodStatus, 'namespace' | 'name' | 'uid'>): string {
   return name === '' ? uid : `${namespace}/${name}`;
@@ -86,24 +102,32 @@ function unmistakable(subject: Subject): string {
   return `pod:${subject.pod.uid} (${fullName(subject.pod)})`;
 }
 
-function unknown(text: string, what: string, status: StatusDocument): Missed {
+type Sought = 'no pod and no volume' | 'no pod' | 'no volume';
+
+function unknown(text: string, what: Sought, status: StatusDocument): Missed {
   const name = printable(text, SUBJECT_BYTES_MAX);
-  const message = `${what} is called "${name}". ${adviceFor(text, what === 'no volume', status)}`;
+  const message = `${what} is called "${name}". ${adviceFor(text, what, status)}`;
   return { kind: 'unknown', message };
 }
 
-function adviceFor(text: string, volumesOnly: boolean, status: StatusDocument): string {
+function adviceFor(text: string, what: Sought, status: StatusDocument): string {
   const rejected = status.sources.rejected.find((one) => isAbout(one.subject, text));
   if (rejected !== undefined) {
     const field = rejected.field === null ? '' : `${rejected.field}: `;
     return `${rejected.subject ?? 'One'} in ${rejected.origin} was rejected: ${field}${rejected.message}.`;
   }
-  const pods = volumesOnly ? [] : status.pods.flatMap(podNames);
-  const names = [...pods, ...status.volumes.flatMap(volumeNames)];
-  if (names.length === 0) return `The agent knows no ${volumesOnly ? '' : 'pods and no '}volumes.`;
+  const pods = what === 'no volume' ? [] : status.pods.flatMap(podNames);
+  const names = [...pods, ...(what === 'no pod' ? [] : status.volumes.flatMap(volumeNames))];
+  if (names.length === 0) return `The agent knows ${KNOWN_NONE[what]}.`;
   const guess = nearest(text, names);
   return guess === undefined ? '"mooring status" lists all there are.' : `Did you mean "${guess}"?`;
 }
+
+const KNOWN_NONE: Readonly<Record<Sought, string>> = {
+  'no pod and no volume': 'no pods and no volumes',
+  'no pod': 'no pods',
+  'no volume': 'no volumes',
+};
 
 /** `Pod default/web` is about `web` and `default/web`. */
 function isAbout(rejected: string | null, text: string): boolean {

@@ -1,5 +1,6 @@
 /** The objects of the wish: of each Kubernetes kind only the fields that decide about volumes. */
 import type { AbsolutePath } from '../../mount/host.ts';
+import type { Container, SeLinuxLabel } from './container.ts';
 import type { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type {
   AccessMode,
@@ -36,17 +37,12 @@ export interface Pod {
   readonly reference: PodReference;
   /** Only those that a container mounts (kubelet: the others are ignored). */
   readonly volumes: readonly PodVolume[];
+  /** Those of all kinds. */
+  readonly containers: readonly Container[];
   /** securityContext.fsGroup and fsGroupChangePolicy. */
   readonly fsGroup: FsGroup | undefined;
-  readonly seLinux: PodSeLinux | undefined;
-}
-
-/** The one SELinux label of all containers of a pod, as far as it is written; undefined parts have defaults. */
-export interface PodSeLinux {
-  readonly user: string | undefined;
-  readonly role: string | undefined;
-  readonly type: string | undefined;
-  readonly level: string | undefined;
+  /** The one label of all containers that mount something, as far as it is written. */
+  readonly seLinux: SeLinuxLabel | undefined;
 }
 
 /** A volume as the pod names it; the name is unique in the pod and safe as a path component. */

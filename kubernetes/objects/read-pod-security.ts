@@ -1,7 +1,7 @@
 /** What a pod's security context says about its volumes: the group that owns them, and their SELinux label. */
 import { isDeepStrictEqual } from 'node:util';
 import type { FsGroup } from '../../plugins/volume.ts';
-import type { PodSeLinux } from './objects.ts';
+import type { Container, SeLinuxLabel } from './container.ts';
 import type { FieldReader } from './field-reader.ts';
 
 const GROUP_ID_MAX = 2 ** 31 - 1;
@@ -33,16 +33,10 @@ export function readFsGroup(spec: FieldReader): FsGroup | undefined {
  */
 export function readPodSeLinux(
   spec: FieldReader,
-  containers: readonly FieldReader[],
-): PodSeLinux | undefined {
+  containers: readonly Container[],
+): SeLinuxLabel | undefined {
   const context = spec.key('securityContext');
-  const ofPod = readLabel(context.key('seLinuxOptions'));
-  const own = containers.map((container) =>
-    readLabel(container.key('securityContext').key('seLinuxOptions')),
-  );
-  const labels = own
-    .filter((_, index) => containers[index]?.key('volumeMounts').list().length !== 0)
-    .map((label) => label ?? ofPod);
+  const labels = containers.filter(({ mounts }) => mounts.length > 0).map(({ seLinux }) => seLinux);
   const policy = context.key('seLinuxChangePolicy').oneOf(['MountOption', 'Recursive'], 'MountOption');
   const [first, ...others] = labels;
   if (policy === 'Recursive' || others.some((one) => !isDeepStrictEqual(one, first))) return undefined;
@@ -50,11 +44,11 @@ export function readPodSeLinux(
 }
 
 /** An empty part is one that is not written. */
-function readLabel(reader: FieldReader): PodSeLinux | undefined {
+export function readLabel(reader: FieldReader): SeLinuxLabel | undefined {
   if (!reader.present) return undefined;
   const part = (key: string, rule: RegExp, right: string): string | undefined =>
     reader.key(key).text((text) => rule.test(text), right) || undefined;
-  const label: PodSeLinux = {
+  const label: SeLinuxLabel = {
     user: part('user', SE_LINUX_WORD, 'an SELinux user, such as system_u'),
     role: part('role', SE_LINUX_WORD, 'an SELinux role, such as system_r'),
     type: part('type', SE_LINUX_WORD, 'an SELinux type, such as container_t'),

@@ -2,6 +2,7 @@
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { type HostPathType, parsePodUid, type PodUid } from '../../plugins/volume.ts';
+import { type ReadContainer, readContainers } from './read-container.ts';
 import { readContentSource } from './read-content.ts';
 import { readInlineSource } from './read-csi-source.ts';
 import { readMetadata } from './read-metadata.ts';
@@ -46,6 +47,7 @@ export function readPod(reader: FieldReader, origin: string): Pod {
     .key(account)
     .text((text) => text === '' || OBJECT_NAME[0](text), OBJECT_NAME[1]);
   const containers = readContainers(spec);
+  const all = containers.map(({ container }) => container);
   const podUid = uid === undefined ? derivePodUid(origin, { namespace, name }) : parsePodUid(uid);
   return {
     kind: 'Pod',
@@ -57,25 +59,17 @@ export function readPod(reader: FieldReader, origin: string): Pod {
       serviceAccount: serviceAccount || 'default',
     },
     volumes: readVolumes(spec, containers),
+    containers: all,
     fsGroup: readFsGroup(spec),
-    seLinux: readPodSeLinux(spec, containers),
+    seLinux: readPodSeLinux(spec, all),
   };
-}
-
-/** The containers of all three kinds: each may mount. */
-function readContainers(spec: FieldReader): readonly FieldReader[] {
-  const containers = spec.key('containers').list();
-  if (containers.length === 0)
-    spec.key('containers').refuse('is missing or empty; expected at least one container');
-  const others = ['initContainers', 'ephemeralContainers'].flatMap((key) => spec.key(key).list());
-  return [...containers, ...others];
 }
 
 /** What can be a device to a pod, as in Kubernetes; the rest is files. What we do not set up answers for itself. */
 const DEVICE_SOURCES: ReadonlySet<PodVolumeSource['kind']> = new Set(['claim', 'own-claim', 'unsupported']);
 
 /** The volumes that a container mounts; the others are ignored (KV-A3), whatever they are. */
-function readVolumes(spec: FieldReader, containers: readonly FieldReader[]): readonly PodVolume[] {
+function readVolumes(spec: FieldReader, containers: readonly ReadContainer[]): readonly PodVolume[] {
   const uses = readUses(containers);
   const volumes: PodVolume[] = [];
   const names = new Set<string>();
@@ -102,14 +96,13 @@ interface Use {
   readonly block: boolean;
 }
 
-function readUses(containers: readonly FieldReader[]): ReadonlyMap<string, Use> {
+function readUses(containers: readonly ReadContainer[]): ReadonlyMap<string, Use> {
   const uses = new Map<string, Use>();
   for (const container of containers) {
-    container.key('name').requiredText(...LABEL_NAME);
     for (const key of ['volumeMounts', 'volumeDevices'] as const) {
-      for (const mount of container.key(key).list()) {
+      for (const mount of container.reader.key(key).list()) {
         const reader = mount.key('name');
-        const name = reader.requiredText(...LABEL_NAME);
+        const name = reader.text() ?? '';
         const block = key === 'volumeDevices';
         if (name === '') continue;
         const before = uses.get(name);

@@ -14,6 +14,8 @@ import type {
 
 export interface DesiredPublication {
   readonly spec: PublicationSpec;
+  /** What the pod calls it: a claim that it names twice is one place. Absent: as `specName`. */
+  readonly volumeNames?: readonly string[];
   /** Changes when the published content should; empty for kinds without content. Not derived from secret bytes. */
   readonly generation: string;
   readonly files: VolumeFiles | undefined;

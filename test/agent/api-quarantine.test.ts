@@ -77,6 +77,7 @@ beforeEach(async () => {
     socket: path(socket),
     status: (revision) => statusOf(facts({ ...given, actual: volumes }), LAYOUT, revision),
     quarantine: keeper,
+    mounts: () => undefined,
     manifests: NO_MANIFESTS,
     metrics: () => '',
     healthy: async () => true,

@@ -59,6 +59,7 @@ function server(rest: Partial<ApiServerParts> = {}): ApiServer {
     socket: path(socket),
     status: (revision) => statusOf(richFacts(), LAYOUT, revision),
     quarantine: NOBODY,
+    mounts: () => undefined,
     manifests: NO_MANIFESTS,
     metrics: () => 'mooring_volumes 1\n',
     healthy: async () => true,
@@ -379,6 +380,7 @@ test('the examples in docs/API.md have exactly the keys of what the agent answer
       undefined,
       'Status',
       'Explanation',
+      'Mounts',
       'Quarantine',
       'QuarantineChange',
       'Manifests',
@@ -387,4 +389,36 @@ test('the examples in docs/API.md have exactly the keys of what the agent answer
       'Health',
     ],
   );
+});
+
+const MOUNTS = {
+  apiVersion: 'mooring/v1',
+  kind: 'Mounts',
+  pod: { namespace: 'default', name: 'web', uid: 'u' },
+  ready: true,
+  containers: [],
+} as const;
+
+test('mounts are told of a pod by name, namespace/name or uid, and of one that is wanted', async () => {
+  const asked: string[] = [];
+  await listening({
+    mounts: ({ uid, wanted }) => {
+      asked.push(uid);
+      return wanted ? MOUNTS : undefined;
+    },
+  });
+  for (const name of ['web', 'default%2Fweb', 'pod:web', '11111111-1111-4111-8111-111111111111'])
+    assert.deepEqual(await raw(`/v1/pods/${name}/mounts`), { status: 200, body: MOUNTS });
+  assert.deepEqual(new Set(asked), new Set(['11111111-1111-4111-8111-111111111111']));
+  const unknown = await raw('/v1/pods/wob/mounts');
+  assert.deepEqual([unknown.status, codeOf(unknown)], [404, 'subject-unknown']);
+  assert.match(JSON.stringify(unknown.body), /Did you mean \\"web\\"/);
+  // A volume of that name is no pod.
+  assert.equal((await raw('/v1/pods/data/mounts')).status, 404);
+  const leaving = await raw('/v1/pods/old/mounts');
+  assert.deepEqual([leaving.status, codeOf(leaving)], [404, 'subject-unwanted']);
+  for (const name of ['%ff', '%', '%zz']) assert.equal((await raw(`/v1/pods/${name}/mounts`)).status, 400);
+  const changed = await raw('/v1/pods/web/mounts', { method: 'POST' });
+  assert.deepEqual([changed.status, codeOf(changed)], [405, 'method-not-allowed']);
+  assert.equal((await raw('/v1/pods/a/b/mounts')).status, 404);
 });

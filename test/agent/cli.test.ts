@@ -103,14 +103,18 @@ test('help is in groups, with examples and exit codes, and fits 80 columns', asy
     ['quarantine', '-h'],
     ['manifests', '-h'],
     ['forget', '-h'],
+    ['mounts', '-h'],
+    ['wait', '-h'],
+    ['release', '-h'],
   ]) {
     const { code, out, err } = await run(...words);
     assert.deepEqual([code, err], [0, '']);
     for (const line of out.split('\n')) assert.equal(line.length <= 80, true, line);
   }
   const { out } = await run('--help');
-  const look = /Look:\n {2}status .*\n {2}explain .*\n {2}version .*\n\nChange:/;
+  const look = /Look:\n {2}status .*\n {2}explain .*\n {2}version .*\n\nRun:/;
   assert.match(out, look);
+  assert.match(out, /Run:\n {2}mounts .*\n {2}wait .*\n {2}release .*\n\nChange:/);
   assert.match(out, /Change:\n {2}quarantine .*\n {2}manifests .*\n {2}forget .*\n\nServe:\n {2}agent /);
   assert.match(out, /Examples:\n {2}mooring status .*\n[\s\S]*Exit codes:/);
   assert.doesNotMatch(out, /broker/);

@@ -1,7 +1,7 @@
 /** The fields of pods, volumes, claims, drivers and nodes that CSI needs, as they are read and refused. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PodSeLinux } from '../../kubernetes/objects/objects.ts';
+import type { SeLinuxLabel } from '../../kubernetes/objects/container.ts';
 import { parseExactBytes } from '../../kubernetes/objects/quantity.ts';
 import {
   claimSource,
@@ -42,7 +42,7 @@ test('the group of a pod is read with its policy, which is Always when it is not
 });
 
 /** One container and its own options each, all mounting the volume; `pod` are those of the pod. */
-function labelOf(pod: string, ...own: readonly string[]): PodSeLinux | undefined {
+function labelOf(pod: string, ...own: readonly string[]): SeLinuxLabel | undefined {
   const containers = own.map(
     (options, index) =>
       `{name: c${index}, volumeMounts: [{name: v, mountPath: /v}], securityContext: {${options}}}`,

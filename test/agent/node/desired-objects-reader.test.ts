@@ -67,6 +67,7 @@ test('the status socket answers while a large wish is being read', async (t) => 
       actual: () => new Map(),
       desired: () => desired,
     },
+    mounts: () => undefined,
     manifests: NO_MANIFESTS,
     metrics: () => '',
     onChange: () => () => {},

@@ -81,6 +81,7 @@ test('a pod reaches its CSI volume through claim and PersistentVolume', () => {
           readOnly: true,
           origin: 'all.yaml',
         },
+        volumeNames: ['data'],
         generation: '',
         files: undefined,
         tokens: undefined,

@@ -1,0 +1,30 @@
+/** The answer of /v1/pods/<pod>/mounts. docs/API.md describes it. */
+import type { MountsDocument } from '../mounts/mounts-document.ts';
+import type { PodStatus, StatusDocument } from '../status/status-document.ts';
+import { findPod, fullName } from '../status/subject.ts';
+import { type ApiAnswer, refusal } from './api-answer.ts';
+
+/** Undefined: it is not in the wish any more, and nobody knows its containers. */
+export type PodMounts = (pod: PodStatus) => MountsDocument | undefined;
+
+/** `subject`: what a person calls the pod, percent-encoded. */
+export function answerMounts(subject: string, status: StatusDocument, mountsOf: PodMounts): ApiAnswer {
+  const name = decoded(subject);
+  if (name === undefined)
+    return refusal(400, 'bad-request', 'the name of the pod is not percent-encoded UTF-8');
+  const found = findPod(name, status);
+  if (found.kind === 'unknown') return refusal(404, 'subject-unknown', found.message);
+  if (found.kind === 'ambiguous') return refusal(409, 'subject-ambiguous', found.message);
+  const document = mountsOf(found.pod);
+  if (document !== undefined) return { status: 200, body: document };
+  const message = `pod ${fullName(found.pod)} is not wanted any more, and its containers are not known`;
+  return refusal(404, 'subject-unwanted', message);
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

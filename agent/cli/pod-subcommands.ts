@@ -1,0 +1,79 @@
+/** `mooring mounts`, `wait` and `release` on the command line; what they do is loaded when one of them is given. */
+import { EXIT_CODES } from '../config/exit-code.ts';
+import { parseSpanMs } from '../../mount/text/duration.ts';
+import { MOUNTS_NOTES, RELEASE_NOTES, WAIT_NOTES } from './help.ts';
+import type { MountsOptions } from './mounts-command.ts';
+import type { Screen } from './show.ts';
+import type { CommandLike, Subcommands } from './subcommands.ts';
+import type { WaitOptions } from './wait-command.ts';
+
+export function addPodCommands<Option>(
+  program: CommandLike<Option>,
+  parts: Subcommands<Option> & { readonly exited: (code: number) => void },
+): void {
+  const { socket, format, screen, ended } = parts;
+  program.commandsGroup('Run:');
+  program
+    .command('mounts <pod>')
+    .summary('what the containers of a pod are given')
+    .description(
+      'Shows for each container what is bound where, or prints it for podman or a unit of systemd. ' +
+        'For those two it fails while a volume of the container is not there.',
+    )
+    .addOption(format('table', 'json', 'podman', 'systemd'))
+    .option('-c, --container <name>', 'of this container alone')
+    .addOption(socket())
+    .addHelpText('after', MOUNTS_NOTES)
+    .action(async (pod: string, options: MountsOptions) => {
+      const { showMounts } = await import('./mounts-command.ts');
+      ended(await showMounts(pod, options, screen()));
+    });
+  const addWait = (usage: string, summary: string, description: string, notes: string, run: Run): void => {
+    program
+      .command(usage)
+      .summary(summary)
+      .description(description)
+      .option('-t, --timeout <time>', 'at most so long, as 90s or 5m; else for ever')
+      .addOption(socket())
+      .addHelpText('after', notes)
+      .action(async (pod: string, options: GivenWait) =>
+        parts.exited(await runWait(pod, options, screen(), run)),
+      );
+  };
+  addWait(
+    'wait <pod>',
+    'until the volumes of a pod are there',
+    'Says what it waits for, and ends when all volumes of the pod are there. It waits for the agent, too.',
+    WAIT_NOTES,
+    async () => (await import('./wait-command.ts')).waitForPod,
+  );
+  addWait(
+    'release <pod>',
+    'until nothing is left of a pod',
+    'Says what it waits for, and ends when nothing is left of a pod whose manifest is gone. ' +
+      'A pod that is still wanted keeps its volumes, and it ends at once.',
+    RELEASE_NOTES,
+    async () => (await import('./wait-command.ts')).releasePod,
+  );
+}
+
+interface GivenWait {
+  readonly socket: string;
+  readonly timeout?: string;
+}
+
+type Run = () => Promise<(pod: string, options: WaitOptions, screen: Screen) => Promise<number>>;
+
+async function runWait(
+  pod: string,
+  { socket, timeout }: GivenWait,
+  screen: Screen,
+  run: Run,
+): Promise<number> {
+  const timeoutMs = timeout === undefined ? Number.POSITIVE_INFINITY : parseSpanMs(timeout);
+  if (timeoutMs === undefined) {
+    screen.complain(`mooring: --timeout "${timeout}": expected a time such as 90s, 5m or 1h30m\n`);
+    return EXIT_CODES.usage;
+  }
+  return (await run())(pod, { socket, timeoutMs }, screen);
+}

@@ -1,0 +1,127 @@
+/** `mooring wait` and `mooring release`: for what starts and ends the containers of a pod. */
+import { spanText } from '../../mount/text/duration.ts';
+import { EXIT_CODES } from '../config/exit-code.ts';
+import { reasonSentence } from '../status/sentence.ts';
+import type { PodStatus, PodVolumeStatus, StatusDocument } from '../status/status-document.ts';
+import { findPod, fullName } from '../status/subject.ts';
+import { getFromAgent } from './api-client.ts';
+import { complain, type Screen } from './show.ts';
+
+export interface WaitOptions {
+  readonly socket: string;
+  /** Infinity: until it is there. */
+  readonly timeoutMs: number;
+}
+
+/** One thing that is waited for. `key` changes with it, and not with the time that goes by. */
+interface Obstacle {
+  readonly key: string;
+  readonly sentence: string;
+}
+
+/** How far it is: over, well or not, with a sentence; or what is waited for. */
+type Progress =
+  | { readonly kind: 'over'; readonly done: boolean; readonly sentence: string }
+  | { readonly kind: 'waiting'; readonly obstacles: readonly Obstacle[] };
+
+const ANSWER_MS_MAX = 10_000;
+/** At the end of the time the agent is asked once more. */
+const LAST_ANSWER_MS = 1_000;
+const WAIT_MS = 25_000;
+const RETRY_MS = 500;
+
+/** Until all volumes of the pod are there. An agent that does not run yet, and a pod nobody knows yet, are awaited. */
+export function waitForPod(pod: string, options: WaitOptions, screen: Screen): Promise<number> {
+  return waitUntil((status) => towardsReady(pod, status), options, screen);
+}
+
+/** Until nothing is left of a pod that is not wanted any more. One that is wanted keeps what it has: no failure. */
+export function releasePod(pod: string, options: WaitOptions, screen: Screen): Promise<number> {
+  return waitUntil((status) => towardsReleased(pod, status), options, screen);
+}
+
+/** Says what is waited for whenever that changes. Settles with the exit code. */
+async function waitUntil(
+  look: (status: StatusDocument) => Progress,
+  { socket, timeoutMs }: WaitOptions,
+  screen: Screen,
+): Promise<number> {
+  const endMs = performance.now() + timeoutMs;
+  let revision: string | undefined;
+  let told: readonly Obstacle[] = [];
+  for (;;) {
+    const leftMs = Math.max(0, Math.round(endMs - performance.now()));
+    const waitMs = Math.min(WAIT_MS, leftMs);
+    const query = revision === undefined ? '' : `?after=${encodeURIComponent(revision)}&waitMs=${waitMs}`;
+    const answer = await getFromAgent<StatusDocument>({
+      ...{ socket, path: `/v1/status${query}`, kind: 'Status' },
+      timeoutMs: waitMs + Math.min(ANSWER_MS_MAX, Math.max(leftMs, LAST_ANSWER_MS)),
+    });
+    revision = answer.kind === 'ok' ? answer.body.revision : undefined;
+    const now: Progress =
+      answer.kind === 'ok' ? look(answer.body) : { kind: 'waiting', obstacles: [noAnswer(answer.message)] };
+    if (now.kind === 'over') {
+      if (!now.done) complain(now.sentence, screen);
+      else screen.write(`${now.sentence}\n`);
+      return now.done ? EXIT_CODES.ok : EXIT_CODES.failure;
+    }
+    for (const { key, sentence } of now.obstacles) {
+      if (!told.some((one) => one.key === key)) screen.write(`waits: ${sentence}\n`);
+    }
+    told = now.obstacles;
+    if (leftMs === 0) {
+      complain(
+        `not within ${spanText(timeoutMs)}: ${told.map(({ sentence }) => sentence).join('; ')}`,
+        screen,
+      );
+      return EXIT_CODES.timeout;
+    }
+    if (answer.kind !== 'ok') await screen.sleep(Math.min(RETRY_MS, leftMs));
+  }
+}
+
+function noAnswer(message: string): Obstacle {
+  return { key: message, sentence: message };
+}
+
+function towardsReady(name: string, status: StatusDocument): Progress {
+  const found = findPod(name, status);
+  if (found.kind === 'ambiguous') return { kind: 'over', done: false, sentence: found.message };
+  if (found.kind === 'unknown') return { kind: 'waiting', obstacles: [noAnswer(found.message)] };
+  const { pod } = found;
+  const wanted = pod.volumes.filter((volume) => volume.wanted);
+  if (pod.ready) {
+    const count = wanted.length === 1 ? 'its volume is' : `all ${wanted.length} volumes are`;
+    const there = wanted.length === 0 ? 'it has no volumes' : `${count} there`;
+    return { kind: 'over', done: true, sentence: `pod ${fullName(pod)}: ${there}` };
+  }
+  if (!pod.wanted)
+    return { kind: 'waiting', obstacles: [noAnswer(`pod ${fullName(pod)} is not wanted any more`)] };
+  const missing = wanted.filter(({ state }) => state !== 'mounted');
+  return { kind: 'waiting', obstacles: missing.map(obstacleOf) };
+}
+
+function towardsReleased(name: string, status: StatusDocument): Progress {
+  const found = findPod(name, status);
+  if (found.kind === 'ambiguous') return { kind: 'over', done: false, sentence: found.message };
+  if (found.kind === 'found') return releaseOf(found.pod);
+  // What is only on disk may not have been found yet.
+  if (status.agent.complete)
+    return { kind: 'over', done: true, sentence: `pod ${name}: nothing is left of it` };
+  return { kind: 'waiting', obstacles: [noAnswer('the agent has not read everything yet')] };
+}
+
+function releaseOf(pod: PodStatus): Progress {
+  if (pod.wanted) {
+    const sentence = `pod ${fullName(pod)} is still wanted: its volumes stay until its manifest is deleted`;
+    return { kind: 'over', done: true, sentence };
+  }
+  return { kind: 'waiting', obstacles: pod.volumes.map(obstacleOf) };
+}
+
+function obstacleOf({ name, driver, state, reason }: PodVolumeStatus): Obstacle {
+  const { kind = '', code = '', operation = '', message = '', blocker = '' } = reason ?? {};
+  const key = JSON.stringify([name, state, kind, code, operation, message, blocker]);
+  const because = reason === null ? '' : `: ${reasonSentence(reason, driver)}`;
+  return { key, sentence: `volume ${name} is ${state}${because}` };
+}

@@ -1,0 +1,49 @@
+/** What podman is told so that a container gets its volumes. Pure; podman-run(1), of podman 4.3 and later. */
+import type { MountPropagation } from '../../kubernetes/objects/container.ts';
+import type { ContainerMount, ContainerMounts, PlaceInContainer } from './mounts-document.ts';
+import type { LaunchWords } from './launch-words.ts';
+
+const PROPAGATION: Readonly<Record<MountPropagation, string>> = {
+  None: 'rprivate',
+  HostToContainer: 'rslave',
+  Bidirectional: 'rshared',
+};
+
+/** One argument a word, not quoted for any shell. Assumes that all places of the container are ready. */
+export function podmanArguments({ mounts, devices, seLinux }: ContainerMounts): LaunchWords {
+  const problems: string[] = [];
+  const words = [
+    ...mounts.map((mount) => mountArgument(mount, problems)),
+    ...devices.map((device) => deviceArgument(device, problems)),
+    ...(['user', 'role', 'type', 'level'] as const).flatMap((part) => {
+      const value = seLinux?.[part] ?? null;
+      return value === null ? [] : [`--security-opt=label=${part}:${value}`];
+    }),
+  ];
+  return problems.length > 0 ? { kind: 'impossible', problems } : { kind: 'words', words };
+}
+
+function mountArgument(mount: ContainerMount, problems: string[]): string {
+  const { containerPath, hostPath, readOnly, recursiveReadOnly, propagation } = mount;
+  if (recursiveReadOnly === 'required')
+    problems.push(`${containerPath}: podman cannot make what is mounted below read-only (recursiveReadOnly)`);
+  const fields = [
+    'type=bind',
+    `src=${hostPath}`,
+    `dst=${containerPath}`,
+    ...(readOnly ? ['ro=true'] : []),
+    `bind-propagation=${PROPAGATION[propagation]}`,
+  ];
+  return `--mount=${fields.map(commaSeparated).join(',')}`;
+}
+
+/** A field of a comma-separated line (RFC 4180), which podman reads its mounts as. */
+function commaSeparated(field: string): string {
+  return /[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;
+}
+
+function deviceArgument({ containerPath, hostPath, readOnly }: PlaceInContainer, problems: string[]): string {
+  for (const path of [hostPath ?? '', containerPath])
+    if (path.includes(':')) problems.push(`${path}: podman takes no device with a colon in its path`);
+  return `--device=${hostPath}:${containerPath}:${readOnly ? 'rm' : 'rwm'}`;
+}

@@ -1,0 +1,107 @@
+/** The containers of a pod, of all three kinds: each may mount. */
+import type {
+  Container,
+  ContainerKind,
+  MountPropagation,
+  RecursiveReadOnly,
+  VolumeDevice,
+  VolumeMount,
+  VolumePart,
+} from './container.ts';
+import { type FieldReader, quoted } from './field-reader.ts';
+import { LABEL_NAME } from './object-name.ts';
+import { readLabel } from './read-pod-security.ts';
+
+/** The fields of a pod's specification that list containers. */
+const LISTS = [
+  ['containers', 'container'],
+  ['initContainers', 'init'],
+  ['ephemeralContainers', 'ephemeral'],
+] as const satisfies readonly (readonly [string, ContainerKind])[];
+
+const PROPAGATIONS: readonly MountPropagation[] = ['None', 'HostToContainer', 'Bidirectional'];
+const RECURSIONS: readonly RecursiveReadOnly[] = ['Disabled', 'IfPossible', 'Enabled'];
+/** What a path in a container may be: anything that the kernel can be told, in one word of its own. */
+const PATH = [
+  (text: string): boolean => text !== '' && !text.includes('\0') && Buffer.byteLength(text) <= 4_095,
+  'a path in the container',
+] as const;
+
+export interface ReadContainer {
+  readonly reader: FieldReader;
+  readonly container: Container;
+}
+
+/** Each with its place in the document; one container at least is a must. */
+export function readContainers(spec: FieldReader): readonly ReadContainer[] {
+  if (spec.key('containers').list().length === 0)
+    spec.key('containers').refuse('is missing or empty; expected at least one container');
+  const label = readLabel(spec.key('securityContext').key('seLinuxOptions'));
+  return LISTS.flatMap(([key, kind]) =>
+    spec
+      .key(key)
+      .list()
+      .map((reader) => {
+        const taken = new Set<string>();
+        const container: Container = {
+          name: reader.key('name').requiredText(...LABEL_NAME),
+          kind,
+          mounts: reader
+            .key('volumeMounts')
+            .list()
+            .map((one) => readMount(one, taken)),
+          devices: reader
+            .key('volumeDevices')
+            .list()
+            .map((one) => readDevice(one, taken)),
+          seLinux: readLabel(reader.key('securityContext').key('seLinuxOptions')) ?? label,
+        };
+        return { reader, container };
+      }),
+  );
+}
+
+function readMount(reader: FieldReader, taken: Set<string>): VolumeMount {
+  const readOnly = reader.key('readOnly').flag(false);
+  const recursive = reader.key('recursiveReadOnly');
+  const recursiveReadOnly = recursive.oneOf(RECURSIONS, 'Disabled');
+  const propagation = reader.key('mountPropagation').oneOf(PROPAGATIONS, 'None');
+  if (recursiveReadOnly !== 'Disabled' && !readOnly)
+    recursive.refuse('is only for a mount with readOnly: true');
+  if (recursiveReadOnly !== 'Disabled' && propagation !== 'None')
+    recursive.refuse('is only for a mount without mountPropagation, or with None');
+  return {
+    volume: reader.key('name').requiredText(...LABEL_NAME),
+    path: readPath(reader.key('mountPath'), taken),
+    readOnly,
+    recursiveReadOnly,
+    propagation,
+    part: readPart(reader),
+  };
+}
+
+function readDevice(reader: FieldReader, taken: Set<string>): VolumeDevice {
+  const volume = reader.key('name').requiredText(...LABEL_NAME);
+  return { volume, path: readPath(reader.key('devicePath'), taken) };
+}
+
+/** One place in a container is for one volume. */
+function readPath(reader: FieldReader, taken: Set<string>): string {
+  const path = reader.requiredText(...PATH);
+  if (path !== '' && taken.has(path)) reader.refuse(`${quoted(path)} is the place of another volume already`);
+  taken.add(path);
+  return path;
+}
+
+/** Below the volume and nowhere else, as for Kubernetes; what an expression comes to is checked when it is known. */
+function readPart(reader: FieldReader): VolumePart | undefined {
+  const isBelow = (text: string): boolean =>
+    !text.startsWith('/') && !text.includes('\0') && !text.split('/').includes('..');
+  const right = 'a relative path without ".."';
+  const path = reader.key('subPath').text(isBelow, right) || undefined;
+  const expression = reader.key('subPathExpr').text(isBelow, right) || undefined;
+  if (path !== undefined && expression !== undefined)
+    reader.key('subPathExpr').refuse('and subPath exclude each other');
+  if (path !== undefined) return { kind: 'path', text: path };
+  return expression === undefined ? undefined : { kind: 'expression', text: expression };
+}

@@ -1,0 +1,264 @@
+/** `mooring mounts`, `wait` and `release` against a stand-in for the agent's API. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type MountsOptions, showMounts } from '../../agent/cli/mounts-command.ts';
+import type { Screen } from '../../agent/cli/show.ts';
+import { releasePod, waitForPod } from '../../agent/cli/wait-command.ts';
+import type { MountsDocument } from '../../agent/mounts/mounts-document.ts';
+import { statusOf } from '../../agent/status/status.ts';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
+import type { StatusFacts } from '../../agent/status/status-facts.ts';
+import { PRESENT } from '../../reconciler/model/actual-state.ts';
+import { mountsIn, webYaml } from './mounts/pod-mounts.ts';
+import {
+  actual,
+  DB,
+  DATA,
+  desired,
+  facts,
+  LAYOUT,
+  obstacle,
+  richFacts,
+  wanted,
+  WEB,
+} from './status-fixture.ts';
+
+let folder = '';
+let socket = '';
+let servers: Server[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'mooring-pods-'));
+  socket = join(folder, 's.sock');
+  servers = [];
+});
+
+afterEach(() => {
+  for (const server of servers) server.closeAllConnections();
+  for (const server of servers) server.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** What a command has said so far, and the event that it says something. */
+interface Heard extends Screen {
+  readonly out: string[];
+  readonly err: string[];
+  /** Settles when it has said so. */
+  said(what: RegExp): Promise<void>;
+}
+
+function listener(): Heard {
+  const waits: { readonly what: RegExp; readonly heard: () => void }[] = [];
+  const screen: Heard = {
+    out: [],
+    err: [],
+    look: () => ({ widthMax: undefined, colour: false, unicode: true }),
+    rows: () => undefined,
+    write: (text) => {
+      screen.out.push(text);
+      for (const { what, heard } of waits) if (what.test(screen.out.join(''))) heard();
+    },
+    complain: (text) => {
+      screen.err.push(text);
+    },
+    sleep: (delayMs) => pause(delayMs),
+    said: (what) =>
+      new Promise((heard) => {
+        if (what.test(screen.out.join(''))) heard();
+        else waits.push({ what, heard });
+      }),
+  };
+  return screen;
+}
+
+/** An agent that answers with the newest of its statuses, and a wait when there is another one. */
+async function agentWith(first: StatusFacts): Promise<(next: StatusFacts) => void> {
+  let revision = 1;
+  let document: StatusDocument = statusOf(first, LAYOUT, 'r1');
+  let waiting: (() => void)[] = [];
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://x');
+    const answer = (): void => void response.end(JSON.stringify(document));
+    const waitMs = Number(url.searchParams.get('waitMs') ?? 0);
+    if (url.searchParams.get('after') !== document.revision || waitMs === 0) return answer();
+    waiting.push(answer);
+    const timer = setTimeout(answer, waitMs);
+    response.once('close', () => clearTimeout(timer));
+  });
+  await listen(server);
+  return (next) => {
+    revision += 1;
+    document = statusOf(next, LAYOUT, `r${revision}`);
+    for (const answer of waiting) answer();
+    waiting = [];
+  };
+}
+
+async function listen(server: Server): Promise<void> {
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+}
+
+const forEver = (): { socket: string; timeoutMs: number } => ({
+  socket,
+  timeoutMs: Number.POSITIVE_INFINITY,
+});
+
+/** Pod web with its volume `data`, which is there or not. */
+function webFacts(isThere: boolean, rest: Partial<StatusFacts> = {}): StatusFacts {
+  return facts({
+    desired: desired([wanted(DATA, WEB)]),
+    pods: [WEB],
+    actual: isThere ? new Map([[DATA.id, actual(DATA, PRESENT, PRESENT, WEB)]]) : new Map(),
+    ...rest,
+  });
+}
+
+test('wait ends with 0 at once for a pod that has everything', async () => {
+  await agentWith(richFacts());
+  const screen = listener();
+  assert.equal(await waitForPod('web', forEver(), screen), 0);
+  assert.deepEqual(screen.out, ['pod default/web: all 3 volumes are there\n']);
+});
+
+test('wait says what it waits for when that changes, and not again when time goes by', async () => {
+  const change = await agentWith(webFacts(false));
+  const screen = listener();
+  const ended = waitForPod('default/web', forEver(), screen);
+  await screen.said(/volume data is mounting/);
+  change(webFacts(false, { obstacles: [obstacle(DATA, {})] }));
+  await screen.said(/the driver is busy/);
+  change(webFacts(false, { obstacles: [obstacle(DATA, {})], nowMs: 1_005_000 }));
+  change(webFacts(true));
+  assert.equal(await ended, 0);
+  assert.equal(screen.out.length, 3, screen.out.join(''));
+  assert.match(
+    screen.out.join(''),
+    /^waits: volume data is mounting\nwaits: volume data is waiting: stage failed/,
+  );
+  assert.match(screen.out.at(-1) ?? '', /its volume is there/);
+});
+
+test('wait waits for an agent that does not run yet, and for a pod that nobody knows yet', async () => {
+  const screen = listener();
+  const ended = waitForPod('web', forEver(), screen);
+  await screen.said(/the agent is not running/);
+  const change = await agentWith(facts({}));
+  await screen.said(/no pod is called "web"/);
+  change(webFacts(true));
+  assert.equal(await ended, 0);
+});
+
+test('wait ends with 124 and the reason when the time is over, with and without an agent', async () => {
+  const alone = listener();
+  assert.equal(await waitForPod('web', { socket, timeoutMs: 0 }, alone), 124);
+  assert.match(alone.err.join(''), /not within 0ms: the agent is not running/);
+  await agentWith(webFacts(false, { obstacles: [obstacle(DATA, {})] }));
+  const screen = listener();
+  assert.equal(await waitForPod('web', { socket, timeoutMs: 20 }, screen), 124);
+  assert.match(screen.err.join(''), /not within 20ms: volume data is waiting: stage failed/);
+});
+
+test('wait for a name that two pods have is a failure, whatever comes', async () => {
+  await agentWith(facts({ pods: [WEB, { ...DB, name: 'web', namespace: 'other' }] }));
+  const screen = listener();
+  assert.equal(await waitForPod('web', forEver(), screen), 1);
+  assert.match(screen.err.join(''), /"web" can mean/);
+});
+
+test('release leaves a pod that is wanted alone, and says so', async () => {
+  await agentWith(webFacts(true));
+  const screen = listener();
+  assert.equal(await releasePod('web', forEver(), screen), 0);
+  assert.match(screen.out.join(''), /still wanted: its volumes stay/);
+});
+
+test('release waits until nothing is left of a pod that is not wanted', async () => {
+  const leaving = webFacts(true, { desired: desired([]), pods: [] });
+  const change = await agentWith(leaving);
+  const screen = listener();
+  const ended = releasePod('web', forEver(), screen);
+  await screen.said(/volume data is unmounting/);
+  // What is only on disk has not been found yet: that nobody knows the pod says nothing.
+  change(facts({ desired: desired([], { complete: false }) }));
+  await screen.said(/has not read everything yet/);
+  change(facts({}));
+  assert.equal(await ended, 0);
+  assert.match(screen.out.at(-1) ?? '', /nothing is left of it/);
+});
+
+async function mountsShown(
+  document: MountsDocument,
+  rest: Partial<MountsOptions> = {},
+): Promise<{ readonly shown: boolean; readonly out: string; readonly err: string; readonly asked: string }> {
+  let asked = '';
+  const server = createServer((request, response) => {
+    asked = request.url ?? '';
+    response.end(JSON.stringify(document));
+  });
+  await listen(server);
+  const screen = listener();
+  const shown = await showMounts('default/web', { socket, output: 'table', ...rest }, screen);
+  await new Promise((resolve) => server.close(resolve));
+  return { shown, out: screen.out.join(''), err: screen.err.join(''), asked };
+}
+
+const TWO = (): MountsDocument =>
+  mountsIn([
+    webYaml(
+      `containers: [{name: main, volumeMounts: [{name: tmp, mountPath: /a b, readOnly: true}]}]
+  initContainers: [{name: first, volumeMounts: [{name: tmp, mountPath: /i, subPath: x}]}]`,
+      '[{name: tmp, emptyDir: {}}]',
+    ),
+  ]);
+const TMP = `${LAYOUT.root}/pods/uid-web/volumes/kubernetes.io~empty-dir/tmp`;
+
+test('mounts are a table, with the reason below what is not there', async () => {
+  const { shown, out, asked } = await mountsShown(TWO());
+  assert.equal(shown, true);
+  assert.equal(asked, '/v1/pods/default%2Fweb/mounts');
+  assert.match(out, /^CONTAINER +VOLUME +IN THE CONTAINER +ACCESS +ON THE HOST\n/);
+  assert.match(out, new RegExp(`\\nmain +tmp +/a b +ro +${TMP}\\n`));
+  assert.match(out, /\nfirst +tmp +\/i +rw +—\n {2}subPath is not supported/);
+});
+
+test('mounts are printed for podman and for a unit, of one container and only when all is there', async () => {
+  const podman = await mountsShown(TWO(), { output: 'podman', container: 'main' });
+  assert.equal(podman.out, `'--mount=type=bind,src=${TMP},dst=/a b,ro=true,bind-propagation=rprivate'\n`);
+  const unit = await mountsShown(TWO(), { output: 'systemd', container: 'main' });
+  assert.equal(unit.out, `BindReadOnlyPaths=${TMP}:"/a b"\n`);
+  for (const [options, why] of [
+    [{ output: 'podman' }, /say with --container which of main, first/],
+    [{ output: 'podman', container: 'first' }, /container first cannot be started yet:\n {2}tmp: subPath/],
+    [{ output: 'systemd', container: 'no' }, /no container no, but main, first/],
+  ] as const) {
+    const refused = await mountsShown(TWO(), options);
+    assert.deepEqual([refused.shown, refused.out], [false, '']);
+    assert.match(refused.err, why);
+  }
+  const json = await mountsShown(TWO(), { output: 'json', container: 'main' });
+  assert.deepEqual(
+    (JSON.parse(json.out) as MountsDocument).containers.map(({ name }) => name),
+    ['main'],
+  );
+});
+
+test('an emptyDir that is on its way up is no argument for anybody', async () => {
+  const document = mountsIn(
+    [
+      webYaml(
+        'containers: [{name: main, volumeMounts: [{name: t, mountPath: /t}]}]',
+        '[{name: t, emptyDir: {}}]',
+      ),
+    ],
+    (all) => ({ ...all, actual: new Map() }),
+  );
+  const { shown, out, err } = await mountsShown(document, { output: 'podman' });
+  assert.deepEqual([shown, out], [false, '']);
+  assert.match(err, /t: it is on its way up/);
+});

@@ -1,0 +1,153 @@
+/** What containers are given, on the real kernel: waited for, printed, and bound as printed by Debian's podman. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { ContainerMounts, MountsDocument } from '../../agent/mounts/mounts-document.ts';
+import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
+import { inPrivateNamespace } from './namespace.ts';
+import { createPodman, noPodman } from './podman.ts';
+import { onRealNode, type RealNode } from './real-node.ts';
+
+const skip = inPrivateNamespace();
+/** What means something to a shell, to podman and to a unit. */
+const ODD = `a b,c:d"e'f%n$g`;
+
+const webYaml = (host: string): string => `apiVersion: v1
+kind: Pod
+metadata: { name: web, namespace: default, uid: web-1 }
+spec:
+  initContainers:
+    - { name: first, image: none, volumeMounts: [{ name: tmp, mountPath: /tmp }] }
+  containers:
+    - name: main
+      image: none
+      volumeMounts:
+        - { name: data, mountPath: /data }
+        - { name: data, mountPath: /data-ro, readOnly: true, mountPropagation: HostToContainer }
+        - { name: keys, mountPath: /keys }
+        - { name: tmp, mountPath: /tmp }
+        - { name: host, mountPath: ${JSON.stringify(`/host/${ODD}`)} }
+      volumeDevices: [{ name: raw, devicePath: /dev/raw }]
+  volumes:
+    - { name: data, persistentVolumeClaim: { claimName: files } }
+    - { name: raw, persistentVolumeClaim: { claimName: raw } }
+    - { name: keys, secret: { secretName: keys } }
+    - { name: tmp, emptyDir: { medium: Memory } }
+    - { name: host, hostPath: { path: ${JSON.stringify(host)} } }
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: keys, namespace: default }
+stringData: { key: opens }
+`;
+
+function words(node: RealNode, ...given: readonly string[]): readonly [string, ...string[]] {
+  return [
+    process.execPath,
+    join(node.scratch, 'mooring.mjs'),
+    ...given,
+    '--socket',
+    join(node.scratch, 'agent.sock'),
+  ];
+}
+
+function mooring(node: RealNode, ...given: readonly string[]): string {
+  const [program, ...rest] = words(node, ...given);
+  const { status, stdout, stderr } = spawnSync(program, rest, { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  return stdout;
+}
+
+/** Beside this process, which has the driver's judge in it and must not be held up. */
+function begin(node: RealNode, ...given: readonly string[]) {
+  const [program, ...rest] = words(node, ...given);
+  const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    said += chunk;
+  });
+  return {
+    said: () => said,
+    begun: once(child.stdout, 'data'),
+    ended: once(child, 'close').then(([code]) => code as number | null),
+  };
+}
+
+function containerIn(node: RealNode, name: string): ContainerMounts {
+  const document = JSON.parse(mooring(node, 'mounts', 'web', '-o', 'json')) as MountsDocument;
+  return document.containers.find((one) => one.name === name) ?? assert.fail(name);
+}
+
+/** The pod with all its volumes; `mooring wait` is begun before the agent. */
+async function onWeb(tell: (node: RealNode, host: string) => Promise<void>): Promise<void> {
+  await onRealNode(async (node) => {
+    const host = join(node.scratch, ODD);
+    mkdirSync(host);
+    writeFileSync(join(host, 'file'), 'of the host');
+    node.put('files', (await node.driver.create('files', '16Mi')).yaml);
+    node.put('raw', (await node.driver.create('raw', String(4 * 1024 * 1024), { mode: 'Block' })).yaml);
+    const waiting = begin(node, 'wait', 'default/web', '--timeout', '5m');
+    await waiting.begun;
+    assert.match(waiting.said(), /^waits: the agent is not running/);
+    await node.startAgent();
+    node.put('web', webYaml(host));
+    assert.equal(await waiting.ended, 0, waiting.said());
+    assert.match(waiting.said(), /pod default\/web: all 5 volumes are there\n$/);
+    await tell(node, host);
+    node.remove('web');
+    const releasing = begin(node, 'release', 'web', '--timeout', '5m');
+    assert.equal(await releasing.ended, 0, releasing.said());
+    assert.match(releasing.said(), /nothing is left of it\n$/);
+    await node.untilEmpty();
+    assert.deepEqual([...mountsBelow(node.root), ...loopDevicesBelow(node.scratch)], []);
+    assert.equal(readFileSync(join(host, 'file'), 'utf8'), 'of the host');
+    rmSync(host, { recursive: true });
+  });
+}
+
+test('every path that is told is what stands there, and a device is one', { skip }, () =>
+  onWeb(async (node, host) => {
+    const { mounts, devices } = containerIn(node, 'main');
+    const mounted = new Set<string>(mountsBelow(node.root).map(({ target }) => target));
+    for (const { volume, hostPath } of mounts) {
+      assert.ok(hostPath !== null, volume);
+      if (volume === 'host') assert.equal(hostPath, host);
+      else assert.ok(mounted.has(hostPath), `${hostPath} is mounted`);
+    }
+    assert.ok(statSync(devices[0]?.hostPath ?? '').isBlockDevice());
+    // A volume that is there but not proven to be is no path: nobody starts a container on what may be empty.
+    await node.killAgent();
+    await node.startAgent();
+    await node.untilMounted(5);
+    assert.deepEqual(containerIn(node, 'main').mounts, mounts);
+  }),
+);
+
+test('podman binds what is printed for it, as it is wished', { skip: skip || noPodman() }, () =>
+  onWeb(async (node) => {
+    const podman = createPodman(join(node.scratch, 'podman'));
+    try {
+      const file = join(node.scratch, 'arguments');
+      writeFileSync(file, mooring(node, 'mounts', 'web', '-c', 'main', '-o', 'podman'));
+      const inside =
+        'echo written > /data/file; cat /data-ro/file /keys/key /host/*/file; ls -l /dev/raw; ' +
+        'for one in /data-ro /keys; do touch $one/new 2>/dev/null && echo wrote to $one; done; ' +
+        'while read -r line; do case $line in *" /data-ro "*) echo "$line";; esac; done < /proc/self/mountinfo';
+      const said = podman.shell(
+        `eval "podman run --rm $(tr '\\n' ' ' < "$file") ${podman.image} /bin/sh -c \\"\\$inside\\""`,
+        { file, inside },
+      );
+      assert.match(said, /^written\nopens?\n?of the hostbrw/);
+      assert.doesNotMatch(said, /wrote to/);
+      assert.match(said, / \/data-ro ro\S* /);
+      const place = containerIn(node, 'main').mounts[0]?.hostPath ?? '';
+      assert.equal(readFileSync(join(place, 'file'), 'utf8'), 'written\n');
+      assert.equal(existsSync(join(place, 'new')), false);
+    } finally {
+      podman.close();
+    }
+  }),
+);

@@ -1,0 +1,64 @@
+/** Debian's podman in a place of its own, with an image of this machine's shell; nothing of it stays. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeSmallRoot } from './small-root.ts';
+
+export interface Podman {
+  readonly image: string;
+  /** What it says; the test fails when it does. */
+  run(...words: readonly string[]): string;
+  /** By a shell, with `$podman` for its words so far. */
+  shell(script: string, variables?: Readonly<Record<string, string>>): string;
+  /** Unmounts and removes what it has below its directory. */
+  close(): void;
+}
+
+/** Why no podman can be had here; false: there is one. */
+export function noPodman(): string | false {
+  for (const program of ['podman', 'runc']) {
+    if (spawnSync(program, ['--version']).status !== 0) return `${program} is not installed`;
+  }
+  return false;
+}
+
+/** No limits are raised and no network is made: neither may be allowed on a test machine. */
+const CONTAINERS = `[containers]
+default_ulimits = []
+netns = "none"
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+`;
+
+export function createPodman(directory: string): Podman {
+  mkdirSync(directory);
+  const place = (name: string): string => join(directory, name);
+  writeFileSync(place('containers.conf'), CONTAINERS);
+  const storage = `[storage]\ndriver = "vfs"\ngraphroot = "${place('graph')}"\nrunroot = "${place('run')}"\n`;
+  writeFileSync(place('storage.conf'), storage);
+  const own = {
+    CONTAINERS_CONF: place('containers.conf'),
+    CONTAINERS_STORAGE_CONF: place('storage.conf'),
+    TMPDIR: directory,
+  };
+  const end = (program: string, words: readonly string[], more: Readonly<Record<string, string>>): string => {
+    const env = { ...process.env, ...own, ...more };
+    const { status, stdout, stderr } = spawnSync(program, words, { encoding: 'utf8', env, cwd: directory });
+    assert.equal(status, 0, `${program} ${words.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  const podman: Podman = {
+    image: 'localhost/small:1',
+    run: (...words) => end('podman', words, {}),
+    shell: (script, variables = {}) => end('/bin/sh', ['-ec', script], variables),
+    close: () => {
+      podman.run('rm', '--all', '--force', '--time', '0');
+    },
+  };
+  makeSmallRoot(place('root'));
+  podman.shell(`tar -C root -c . | podman import - ${podman.image}`);
+  return podman;
+}
