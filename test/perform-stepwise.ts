@@ -4,6 +4,7 @@ import type { Result } from '../mount/failure.ts';
 import type { Host } from '../mount/host.ts';
 import type { PathStepKind } from '../mount/path-steps.ts';
 import type { Transition, TransitionArgs } from '../mount/transition.ts';
+import { plainCopy } from './plain-copy.ts';
 
 type StepHost = Pick<Host, PathStepKind>;
 
@@ -26,12 +27,12 @@ async function stepThrough<Args extends TransitionArgs, T>(
   { program }: Transition<Args, T>,
   args: Args,
 ): Promise<Result<T>> {
-  const running = program(structuredClone(args));
+  const running = program(plainCopy(args));
   let next = running.next();
   while (next.done !== true) {
     const { kind, args: asked } = next.value;
     const call = host[kind as PathStepKind] as (...asked: readonly unknown[]) => unknown;
     next = running.next(await call.call(host, ...asked));
   }
-  return structuredClone(next.value);
+  return plainCopy(next.value);
 }

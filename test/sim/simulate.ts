@@ -12,7 +12,7 @@ import type { Config } from '../../agent/config/config.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
-import { createRememberingParser } from '../agent/in-process-parser.ts';
+import { REMEMBERING_PARSER } from '../agent/in-process-parser.ts';
 import { DesiredWithin } from './desired-within.ts';
 import { differenceFromWish } from './final-state.ts';
 import { checkRoots } from './final-groups.ts';
@@ -120,7 +120,6 @@ export class Simulation {
   readonly #neighbours: Neighbours;
   readonly #parserRandom: Random;
   readonly #parser: ParserNature | undefined;
-  readonly #manifestParser = createRememberingParser();
   readonly #slicesRandom: Random;
   readonly #crashedAt = new Set<string>();
   /** When the storm is over. */
@@ -323,7 +322,7 @@ export class Simulation {
         if (
           !this.world.trouble.mountsTaken &&
           !this.kernel.isInMemory(path) &&
-          Buffer.from(content).includes(CANARY)
+          Buffer.from(content.buffer, content.byteOffset, content.length).includes(CANARY)
         ) {
           this.violate('INV-25', `a secret is written to ${path}`);
         }
@@ -343,9 +342,9 @@ export class Simulation {
       host: agentHost,
       parser:
         this.#parser === undefined
-          ? this.#manifestParser
+          ? REMEMBERING_PARSER
           : createSimParser({
-              parser: this.#manifestParser,
+              parser: REMEMBERING_PARSER,
               host,
               random: this.#parserRandom.fork(),
               nature: this.#parser,
