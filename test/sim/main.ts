@@ -16,7 +16,9 @@ import { EFFECTS } from './weather.ts';
 import type { Batch, BatchReport } from './worker.ts';
 import { buildWorkerProgram } from './worker-program.ts';
 
-const BATCH_SEEDS = 10;
+/** At the end of a run the batches are smaller, so that no worker waits long for the last one. */
+const BATCH_SEEDS_MAX = 10;
+const BATCHES_LEFT_MIN = 4;
 const MINUTE_MS = 60_000;
 /** Drawn seeds are none that a fixed run has, and whole numbers of 32 bits with all that is made of them. */
 const DRAWN_MIN = 10_000_000;
@@ -97,17 +99,18 @@ class Tally {
 /** Hands batches to worker processes until none is left. */
 async function simulateAll(options: Options, onReport: (report: BatchReport) => void): Promise<void> {
   const next = batchesOf(options);
-  const workers = Math.max(1, Math.min(options.workers, Math.ceil(options.seeds / BATCH_SEEDS)));
+  const workers = Math.max(1, Math.min(options.workers, Math.ceil(options.seeds / BATCH_SEEDS_MAX)));
   const start = await buildWorkerProgram();
   await Promise.all(Array.from({ length: workers }, () => work(start(), next, onReport)));
 }
 
 /** The next batch each time, until all are handed out or the time is over. */
-function batchesOf({ seeds, minutes, first, traceLines, about }: Options): () => Batch | undefined {
+function batchesOf({ seeds, minutes, first, workers, traceLines, about }: Options): () => Batch | undefined {
   const endMs = performance.now() + (minutes ?? Number.POSITIVE_INFINITY) * MINUTE_MS;
   let done = 0;
   return () => {
-    const count = Math.min(BATCH_SEEDS, seeds - done);
+    const left = seeds - done;
+    const count = Math.min(BATCH_SEEDS_MAX, Math.ceil(left / (BATCHES_LEFT_MIN * Math.max(1, workers))));
     if (count <= 0 || performance.now() > endMs) return undefined;
     const batch = { first: first + done, count, tailLines: traceLines, about };
     done += count;
