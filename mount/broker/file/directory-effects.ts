@@ -1,29 +1,54 @@
 /** Making and removing single directories. Path brokers only. */
-import { chmodSync, fstatSync, mkdirSync } from 'node:fs';
+import { chmodSync, closeSync, fstatSync, mkdirSync } from 'node:fs';
 import { attempt } from './attempt.ts';
 import { removeDirectoryAt } from './file-tree.ts';
 import { isMissing, MODE_BITS } from './path-facts.ts';
 import { mountIdAt } from '../path/mount-lookup.ts';
-import { type OpenPath, type ChildPath, childIn, withDirectory, withChild } from '../path/path-walk.ts';
+import {
+  blameComponent,
+  type OpenPath,
+  type ChildPath,
+  childIn,
+  openDeepest,
+  openDirectoryIn,
+  withChild,
+} from '../path/path-walk.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
-import { done, type Effect, fail, ok, type Result } from '../../failure.ts';
-import { type AbsolutePath, below } from '../../host.ts';
+import { done, type Effect, fail, type FailureCode, ok, type Result } from '../../failure.ts';
+import type { AbsolutePath } from '../../host.ts';
 
 const PARENT_MODE = 0o750;
+/** What rmdir(2) says of a directory, or a file, that something is mounted on. */
+const MAY_BE_MOUNTED: ReadonlySet<FailureCode> = new Set(['mount-busy', 'path-wrong-kind']);
 
 export function makeDirectory(path: AbsolutePath, mode: number): Result<void> {
-  const found = withDirectory(path, (place) => setMode(place, mode, path, 'none'));
-  if (!isMissing(found)) return found;
+  const reached = openDeepest(path);
+  if (!reached.ok) return reached;
+  let { place } = reached.value;
   let effect: Effect = 'none';
-  let reached: AbsolutePath = '/' as AbsolutePath;
-  for (const name of path.slice(1).split('/')) {
-    const parent = reached;
-    reached = below(parent, name);
-    const made = withDirectory(parent, (place) => makeOne(childIn(place, name), effect));
-    if (!made.ok) return made;
-    if (made.value) effect = 'unknown';
+  try {
+    for (const name of reached.value.missing) {
+      const made = makeOne(childIn(place, name), effect);
+      if (!made.ok) return made;
+      if (made.value) effect = 'unknown';
+      const entered = enter(place, name, path, effect);
+      if (!entered.ok) return entered;
+      closeSync(place.descriptor);
+      place = entered.value;
+    }
+    return setMode(place, mode, path, effect);
+  } finally {
+    closeSync(place.descriptor);
   }
-  return withDirectory(path, (place) => setMode(place, mode, path, effect));
+}
+
+function enter(parent: OpenPath, name: string, path: AbsolutePath, effect: Effect): Result<OpenPath> {
+  try {
+    return ok(openDirectoryIn(parent, name));
+  } catch (error) {
+    const failed = blameComponent(childIn(parent, name), path, error);
+    return failed.ok ? failed : fail({ ...failed.failure, effect });
+  }
 }
 
 /** False when something of that name exists already; the walk to it will say what. */
@@ -42,14 +67,14 @@ function setMode(place: OpenPath, mode: number, path: AbsolutePath, effect: Effe
   return attempt(`chmod ${path}`, effect, () => chmodSync(place.path, mode));
 }
 
+/** The kernel never removes what is mounted on (rmdir(2), EBUSY): who is in the way is asked when it has refused. */
 export function removeEmptyDirectory(path: AbsolutePath): Result<void> {
   const removed = withChild(path, (child) => {
+    const gone = removeDirectoryAt(child.path, path, 'none');
+    if (gone.ok || !MAY_BE_MOUNTED.has(gone.failure.code)) return gone;
     const mounted = mountIdAt(child);
-    if (!mounted.ok) return mounted;
-    if (mounted.value !== undefined) {
-      return fail({ code: 'mount-busy', message: `${path} is a mount point`, effect: 'none', blocker: path });
-    }
-    return removeDirectoryAt(child.path, path, 'none');
+    if (!mounted.ok || mounted.value === undefined) return gone;
+    return fail({ code: 'mount-busy', message: `${path} is a mount point`, effect: 'none', blocker: path });
   });
   return isMissing(removed) ? done : removed;
 }

@@ -45,17 +45,23 @@ export function mountPlaceOf(path: AbsolutePath): Result<MountPlace> {
 /** As above, with the device: from fstat, but for btrfs, whose st_dev is another number than mountinfo shows. */
 export function lookUpMount(path: AbsolutePath): Result<MountLookup> {
   for (let attempt = 1; ; attempt += 1) {
-    const mountId = mountIdOfPath(path);
-    if (!mountId.ok) return mountId;
-    if (mountId.value === undefined) return ok({ mounted: false });
-    const found = identify(path, mountId.value);
+    const seen = path === '/' ? ok({ mountId: mountIdOfRoot() }) : withChild(path, see);
+    if (!seen.ok && seen.failure.code === 'path-missing') return ok({ mounted: false });
+    if (!seen.ok) return seen;
+    const found = identify(seen.value);
     if (found.ok || attempt === LOOKUPS_MAX) return found;
   }
 }
 
 /** The mount at a path when it is another than its parent's; undefined when it is the same or nothing is there. */
 export function mountIdAt(child: ChildPath): Result<number | undefined> {
-  let place: ReturnType<typeof openPath>;
+  const seen = atMount(child, (_, mountId) => ({ mountId }));
+  return seen.ok ? ok(seen.value?.mountId) : seen;
+}
+
+/** What is mounted at a child, while it is open; undefined when nothing is, or the child is not there. */
+function atMount<T>(child: ChildPath, look: (place: OpenPath, mountId: number) => T): Result<T | undefined> {
+  let place: OpenPath;
   try {
     place = openPath(child);
   } catch (error) {
@@ -65,7 +71,7 @@ export function mountIdAt(child: ChildPath): Result<number | undefined> {
   }
   try {
     const own = mountIdOf(place);
-    return ok(own === mountIdOf(child.parent) ? undefined : own);
+    return ok(own === mountIdOf(child.parent) ? undefined : look(place, own));
   } finally {
     closeSync(place.descriptor);
   }
@@ -86,17 +92,24 @@ const TMPFS_MAGIC = 0x01021994;
 /** ext2, 3 and 4 (statfs(2)): a dead one answers all the same. */
 const EXT_MAGIC = 0xef53;
 
-function identify(path: AbsolutePath, mountId: number): Result<MountLookup> {
-  const seen = path === '/' ? NOTHING_SEEN : look(path, mountId);
-  const { device, ...rest } = seen;
-  if (device !== undefined) return ok({ mounted: true, mountId, device, ...rest });
-  const entry = findMount(mountId);
-  return entry.ok ? ok({ mounted: true, mountId, device: entry.value.device, ...rest }) : entry;
+/** What is mounted somewhere; undefined: nothing is. */
+type Mounted = ({ readonly mountId: number } & Seen) | undefined;
+
+function see(child: ChildPath): Result<Mounted> {
+  return atMount(child, (place, mountId) => ({ mountId, ...seeFileSystem(place, mountId) }));
+}
+
+function identify(mounted: Mounted): Result<MountLookup> {
+  if (mounted === undefined) return ok({ mounted: false });
+  const { device, ...rest } = mounted;
+  if (device !== undefined) return ok({ mounted: true, device, ...rest });
+  const entry = findMount(rest.mountId);
+  return entry.ok ? ok({ mounted: true, device: entry.value.device, ...rest }) : entry;
 }
 
 /** How a mounted file system shows itself. */
 export interface Seen {
-  /** Undefined when stat(2) does not tell: btrfs, one that answers with errors, or another mount came between. */
+  /** Undefined when stat(2) does not tell: btrfs, or one that answers with errors. */
   readonly device?: string;
   readonly death?: DeathCause;
   readonly readOnly?: true;
@@ -105,23 +118,6 @@ export interface Seen {
 }
 
 const NOTHING_SEEN: Seen = {};
-
-function look(path: AbsolutePath, mountId: number): Seen {
-  const seen = withChild(path, (child): Result<Seen> => {
-    let place: ReturnType<typeof openPath>;
-    try {
-      place = openPath(child);
-    } catch (error) {
-      return failErrno(error, `look at ${child.name}`, 'none');
-    }
-    try {
-      return ok(mountIdOf(place) === mountId ? seeFileSystem(place, mountId) : NOTHING_SEEN);
-    } finally {
-      closeSync(place.descriptor);
-    }
-  });
-  return seen.ok ? seen.value : NOTHING_SEEN;
-}
 
 /** Asks it; the same cost at any table size. */
 export function seeFileSystem(place: OpenPath, mountId: number): Seen {

@@ -93,41 +93,79 @@ export function mountIdOf(place: OpenPath): number {
 }
 
 function openDirectory(path: AbsolutePath): Result<number> {
-  return openAtOnce(path) ?? openByComponents(path);
+  const reached = openDeepest(path);
+  if (!reached.ok) return reached;
+  const { place, missing } = reached.value;
+  const [first] = missing;
+  if (first === undefined) return ok(place.descriptor);
+  closeSync(place.descriptor);
+  return failMissing(first, path);
+}
+
+/** The deepest directory on the way to a path that is there, and what is missing below it, the highest first. */
+export interface Deepest {
+  readonly place: OpenPath;
+  readonly missing: readonly string[];
 }
 
 /**
- * Two calls instead of one for each component. Guarantees the same: the kernel names an open directory by the real
- * directories above it (d_path), so when that name is the path asked for, no link led there, or it has since become
- * true without one.
+ * Opens it; whoever asks closes it. Two calls where all is there, and two more for each component that is not, instead
+ * of one for each that is. Fails as `withDirectory` does, but for what is missing.
+ *
+ * Guarantees: no link was followed. The kernel names an open directory by the real directories above it (d_path), so
+ * when that name is the path asked for, no link led there, or it has since become true without one. Below a directory
+ * that was reached so, what is missing is told by its name alone.
  */
-function openAtOnce(path: AbsolutePath): Result<number> | undefined {
-  if (path.endsWith(DELETED_MARK)) return undefined;
+export function openDeepest(path: AbsolutePath): Result<Deepest> {
+  const missing: string[] = [];
+  let above = path;
+  while (above !== '/' && !above.endsWith(DELETED_MARK)) {
+    const opened = openAtOnce(above);
+    if (opened === 'astray') break;
+    if (opened !== 'missing') return below(opened, missing, path);
+    missing.unshift(nameIn(above));
+    above = parentOf(above);
+  }
+  return below(
+    openPathOf(openSync('/', DIRECTORY)),
+    path.split('/').filter((component) => component !== ''),
+    path,
+  );
+}
+
+/** `missing`: it, or what a link on the way leads to, is not there; `astray`: something else is in the way. */
+function openAtOnce(path: AbsolutePath): OpenPath | 'missing' | 'astray' {
   let descriptor: number | undefined;
   try {
     descriptor = openSync(path, DIRECTORY);
-    if (readlinkSync(`/proc/self/fd/${descriptor}`) === path) return ok(descriptor);
+    if (readlinkSync(`/proc/self/fd/${descriptor}`) === path) return openPathOf(descriptor);
   } catch (error) {
-    errnoOf(error);
+    if (errnoOf(error) === 'ENOENT' && descriptor === undefined) return 'missing';
   }
   if (descriptor !== undefined) closeSync(descriptor);
-  return undefined;
+  return 'astray';
 }
 
-function openByComponents(path: AbsolutePath): Result<number> {
-  let place = openPathOf(openSync('/', DIRECTORY));
-  for (const name of path.split('/').filter((component) => component !== '')) {
+/** One component after the other, until one is not there. */
+function below(from: OpenPath, names: readonly string[], path: AbsolutePath): Result<Deepest> {
+  let place = from;
+  for (const [index, name] of names.entries()) {
     try {
       const child = openDirectoryIn(place, name);
       closeSync(place.descriptor);
       place = child;
     } catch (error) {
+      if (errnoOf(error) === 'ENOENT') return ok({ place, missing: names.slice(index) });
       const failed = blameComponent(childIn(place, name), path, error);
       closeSync(place.descriptor);
       return failed;
     }
   }
-  return ok(place.descriptor);
+  return ok({ place, missing: [] });
+}
+
+function failMissing(name: string, path: AbsolutePath): Result<never> {
+  return fail({ code: 'path-missing', message: `walk to ${name} in ${path}: ENOENT`, effect: 'none' });
 }
 
 /** Why a directory could not be opened there: ENOTDIR says both "a link" and "a file". */
