@@ -34,7 +34,7 @@ function deviceDirectory(layout: Layout, spec: CsiVolumeSpec): VolumeDirectory {
     mountPoint: layout.stagingPath(spec),
     mountPointMadeBy: 'us',
     data: { driver: spec.driver, volumeHandle: spec.volumeHandle, seLinuxContext: spec.seLinuxContext },
-    above: [],
+    above: undefined,
   };
 }
 

@@ -1,27 +1,31 @@
 /** A pod's directory below the root, and how it goes away with its last volume. */
 import { done, type FailureCode, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host } from '../../mount/host.ts';
+import { type AbsolutePath, type Host, parentOf } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition } from '../../mount/transition.ts';
 import type { PluginName, PodUid } from '../volume.ts';
 import type { Layout } from './layout.ts';
 
-/** hostPath has no directory of its own, and an orphan is nobody's. */
-const PLUGINS_WITH_DIRECTORY = ['csi', 'empty-dir', 'secret', 'configmap'].map(
+/** hostPath has no directory of its own, and an orphan is nobody's. An emptyDir is the last volume of its pod to go. */
+const PLUGINS_WITH_DIRECTORY = ['empty-dir', 'csi', 'secret', 'configmap'].map(
   (name): PluginName => `kubernetes.io/${name}`,
 );
 
 /** What rmdir says of a directory that somebody still uses. */
 const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);
 
-/**
- * The structural directories of a pod, in the order in which they go when they are empty: those of the volume kinds,
- * `volumes`, `volumeDevices`, `plugins` and the pod's own.
- */
-export function podDirectories(layout: Layout, pod: PodUid): readonly AbsolutePath[] {
+/** The structural directories of a pod, in the order in which they go when they are empty. */
+export interface PodDirectories {
+  /** One for each kind of volume that it may have. */
+  readonly kinds: readonly AbsolutePath[];
+  /** `volumes`, `volumeDevices`, `plugins` and the pod's own. */
+  readonly others: readonly AbsolutePath[];
+}
+
+export function podDirectories(layout: Layout, pod: PodUid): PodDirectories {
   const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(pod);
-  const kinds = PLUGINS_WITH_DIRECTORY.map(volumesOf);
-  return [...kinds, volumes, links, devices, markers, plugins, layout.podDirectory(pod)];
+  const others = [volumes, links, devices, markers, plugins, layout.podDirectory(pod)];
+  return { kinds: PLUGINS_WITH_DIRECTORY.map(volumesOf), others };
 }
 
 /**
@@ -30,8 +34,27 @@ export function podDirectories(layout: Layout, pod: PodUid): readonly AbsolutePa
  * INV-8).
  */
 export function removeEmptyPodDirectories(host: Host, layout: Layout, pod: PodUid): Promise<Result<void>> {
-  const directories = podDirectories(layout, pod);
-  return host.perform(removeUnused, { path: layout.podDirectory(pod), directories });
+  const { kinds, others } = podDirectories(layout, pod);
+  return host.perform(removeUnused, {
+    path: layout.podDirectory(pod),
+    directories: [...kinds, ...others],
+  });
+}
+
+/**
+ * The same, when a volume's own directory has gone, and no further than there is anything to remove: while one kind has
+ * a volume, all the others wait for that one. Of two volumes that go at once the later one sees that of the other gone.
+ */
+export function* removePodDirectories(
+  volume: AbsolutePath,
+  { kinds, others }: PodDirectories,
+): Program<Result<void>> {
+  const own = parentOf(volume);
+  for (const kind of [own, ...kinds.filter((one) => one !== own)]) {
+    const removed = yield* paths.removeEmptyDirectory(kind);
+    if (!removed.ok) return IN_USE.has(removed.failure.code) ? done : removed;
+  }
+  return yield* removeEach(others);
 }
 
 /** rmdir, where a directory in use is left and is no failure. */

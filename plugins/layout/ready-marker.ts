@@ -32,6 +32,10 @@ export function* placeReadyMarker(directory: AbsolutePath): Program<Result<void>
 }
 
 /** Idempotent. All of the directory goes, as with the kubelet: a crash may have left half a marker in it. */
-export function removeReadyMarker(directory: AbsolutePath): Program<Result<void>> {
-  return paths.removeTree(directory);
+export function* removeReadyMarker(directory: AbsolutePath): Program<Result<void>> {
+  const unmarked = yield* paths.removeFile(below(directory, MARKER_NAME));
+  const removed = unmarked.ok ? yield* paths.removeEmptyDirectory(directory) : unmarked;
+  if (removed.ok) return removed;
+  const isMore = removed.failure.code === 'directory-not-empty' || removed.failure.code === 'path-wrong-kind';
+  return isMore ? yield* paths.removeTree(directory) : removed;
 }

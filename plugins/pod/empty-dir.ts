@@ -16,7 +16,7 @@ import {
   type MemoryPlace,
 } from './memory-mount.ts';
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
-import { podDirectories, removeEach } from '../layout/pod-directory.ts';
+import { type PodDirectories, podDirectories, removePodDirectories } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { hasReadyMarker, placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
 import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
@@ -164,8 +164,8 @@ export const markMemoryDirectory = transition<
 );
 
 interface DirectoryEnd extends EmptyDirectory {
-  /** Directories of the pod, which go when they are empty. */
-  readonly above: readonly AbsolutePath[];
+  /** Which go when they are empty. */
+  readonly above: PodDirectories;
   /** Then it is looked at first, and what is mounted there keeps all of it. */
   readonly mayBeMounted: boolean;
 }
@@ -181,7 +181,7 @@ export const removeDirectory = transition<DirectoryEnd, { readonly isMounted: bo
     const removed = yield* oneByOne(
       () => paths.removeTree(path),
       () => removeReadyMarker(ready),
-      () => removeEach(above),
+      () => removePodDirectories(path, above),
     );
     return removed.ok ? ok({ isMounted: false }) : removed;
   },

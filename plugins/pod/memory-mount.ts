@@ -5,7 +5,7 @@ import { findOwnTmpfs, type MountAttempt, type Mounter } from '../../mount/mount
 import { paths } from '../../mount/path-steps.ts';
 import type { Program, Transition, TransitionArgs } from '../../mount/transition.ts';
 import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
-import { removeEach } from '../layout/pod-directory.ts';
+import { type PodDirectories, removePodDirectories } from '../layout/pod-directory.ts';
 import { removeReadyMarker } from '../layout/ready-marker.ts';
 import { doubtful, oneByOne } from '../steps.ts';
 
@@ -148,15 +148,15 @@ function* placeMountPoint(target: AbsolutePath): Program<Result<void>> {
 
 export interface MemoryEnd extends TransitionArgs {
   readonly ready: AbsolutePath;
-  /** Directories of the pod, which go when they are empty. */
-  readonly above: readonly AbsolutePath[];
+  /** Which go when they are empty. */
+  readonly above: PodDirectories;
   /** What is to be there before the first unmount. */
   readonly expected?: ExpectedPlace | undefined;
 }
 
 /**
  * The program that takes away what is left of the place when no mount is there; else it returns the mount's id, and
- * does nothing. What is in the directory is cleared first.
+ * does nothing. A directory that is not empty is cleared.
  */
 export function* endMemory(
   { path, ready, above, expected }: MemoryEnd,
@@ -167,10 +167,18 @@ export function* endMemory(
   const mountId = yield* paths.mountIdOf(path);
   if (!mountId.ok || mountId.value !== undefined) return mountId;
   const removed = yield* oneByOne(
-    ...clear,
-    () => paths.removeEmptyDirectory(path),
+    () => removeCleared(path, clear),
     () => removeReadyMarker(ready),
-    () => removeEach(above),
+    () => removePodDirectories(path, above),
   );
   return removed.ok ? ok(undefined) : doubtful<never>(removed);
+}
+
+function* removeCleared(
+  path: AbsolutePath,
+  clear: readonly (() => Program<Result<void>>)[],
+): Program<Result<void>> {
+  const removed = yield* paths.removeEmptyDirectory(path);
+  if (removed.ok || removed.failure.code !== 'directory-not-empty' || clear.length === 0) return removed;
+  return yield* oneByOne(...clear, () => paths.removeEmptyDirectory(path));
 }

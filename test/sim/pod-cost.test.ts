@@ -6,6 +6,7 @@ import { type Agent, createAgent } from '../../agent/node/agent.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { isSettled } from '../../agent/status/settled.ts';
 import type { Host, WalkedTarget } from '../../mount/host.ts';
+import type { Transition, TransitionArgs } from '../../mount/transition.ts';
 import { accept } from '../plugins/accept.ts';
 import {
   claimSource,
@@ -24,6 +25,8 @@ const TURNS_MAX = 100_000;
 interface Cost {
   /** Calls of path brokers: what stands in front of a queue. */
   pathCalls: number;
+  /** What path brokers do in their transitions, step by step: each is a walk to its path and a system call or two. */
+  steps: number;
   /** mount(8) and umount(8). */
   processes: number;
   /** Calls of the driver about a volume. */
@@ -32,11 +35,26 @@ interface Cost {
   recordWrites: number;
 }
 
-const NOTHING: Cost = { pathCalls: 0, processes: 0, driverCalls: 0, recordWrites: 0 };
+const NOTHING: Cost = { pathCalls: 0, steps: 0, processes: 0, driverCalls: 0, recordWrites: 0 };
 
 /** Asked of this process, of brokers of their own, or nothing of a pod. */
 const NOT_PATHS = new Set(['nowMs', 'wallMs', 'timer', 'random', 'readMountTable', 'watch', 'notify']);
 const VOLUME_CALL = /\/(Node|Controller)(Stage|Unstage|Publish|Unpublish)Volume$/;
+
+type Counted = Transition<TransitionArgs, unknown>;
+
+/** The same, and each of its steps is counted. */
+function stepwise(transition: Counted, cost: Cost): Counted {
+  return {
+    ...transition,
+    *program(args) {
+      const program = transition.program(args);
+      let next = program.next();
+      for (; next.done !== true; cost.steps += 1) next = program.next(yield next.value);
+      return next.value;
+    },
+  };
+}
 
 /** A transition is one call, whatever its steps are; a tool is a process, and one look that its path has no link. */
 function counting(host: Host, cost: Cost, records: string, log: string[]): Host {
@@ -61,6 +79,7 @@ function counting(host: Host, cost: Cost, records: string, log: string[]): Host 
       if (typeof own !== 'function' || typeof name !== 'string') return own;
       return (...given: readonly unknown[]): unknown => {
         count(name, given[0], given[1]);
+        if (name === 'perform') return own.apply(target, [stepwise(given[0] as Counted, cost), given[1]]);
         return own.apply(target, given);
       };
     },
@@ -145,6 +164,12 @@ test('a pod of four volumes costs no more than it did, up and down', async (t) =
   const up = await costOf(WITH_POD);
   const down = await costOf(STORAGE);
   t.diagnostic(JSON.stringify({ up, down }));
-  assert.deepEqual(grown(up, { pathCalls: 12, processes: 2, driverCalls: 2, recordWrites: 9 }), {});
-  assert.deepEqual(grown(down, { pathCalls: 9, processes: 2, driverCalls: 2, recordWrites: 5 }), {});
+  assert.deepEqual(
+    grown(up, { pathCalls: 12, steps: 57, processes: 2, driverCalls: 2, recordWrites: 9 }),
+    {},
+  );
+  assert.deepEqual(
+    grown(down, { pathCalls: 9, steps: 46, processes: 2, driverCalls: 2, recordWrites: 5 }),
+    {},
+  );
 });

@@ -1,10 +1,10 @@
 /** The directories a CSI volume has on this node, and the kubelet's `vol_data.json` in them. */
-import { fail, ok, type Result } from '../../../mount/failure.ts';
+import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../../mount/host.ts';
 import { paths } from '../../../mount/path-steps.ts';
 import { type Program, transition, type TransitionArgs } from '../../../mount/transition.ts';
 import { sha256Hex } from '../../layout/layout.ts';
-import { removeEach } from '../../layout/pod-directory.ts';
+import { type PodDirectories, removePodDirectories } from '../../layout/pod-directory.ts';
 import { eraseVolumeData, writeVolumeData } from '../../layout/volume-data.ts';
 import type { VolumeData } from '../../layout/volume-data-text.ts';
 import { doubtful } from '../../steps.ts';
@@ -21,8 +21,8 @@ export interface VolumeDirectory {
   /** The staging path is made by us, the target of a publication by the driver (CSI; A-055, A-061). */
   readonly mountPointMadeBy: 'us' | 'driver';
   readonly data: VolumeData;
-  /** Directories of the pod, which go when they are empty; children before their parents. */
-  readonly above: readonly AbsolutePath[];
+  /** Which go when they are empty; undefined: a stage is in no pod. */
+  readonly above: PodDirectories | undefined;
 }
 
 /** Where a call of the driver takes effect, and what of ours surrounds it. */
@@ -120,7 +120,7 @@ export const removeVolumeDirectory = transition<Directory & Pick<VolumeDirectory
     if (mountId.value !== undefined) return ok({ isMounted: true });
     const removed = yield* remove({ path, mountPoint });
     if (!removed.ok) return removed;
-    const tidied = yield* removeEach(above);
+    const tidied = above === undefined ? done : yield* removePodDirectories(path, above);
     return tidied.ok ? ok({ isMounted: false }) : doubtful<never>(tidied);
   },
 );

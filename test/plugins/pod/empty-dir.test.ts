@@ -83,9 +83,21 @@ test('unpublish deletes the content of an emptyDir and leaves the other volumes 
   host.plant(other, { kind: 'file', content: '{}' });
   accept(await plugin().unpublish(call));
   assert.deepEqual(host.names(`${POD_DIRECTORY}/volumes`), ['kubernetes.io~csi']);
-  assert.deepEqual(host.names(POD_DIRECTORY), ['volumes']);
+  // What the pod's volumes share goes with the last of them.
+  assert.deepEqual(host.names(POD_DIRECTORY), ['plugins', 'volumes']);
+  assert.deepEqual(host.names(`${POD_DIRECTORY}/plugins/kubernetes.io~empty-dir`), []);
   assert.equal(host.read(other), '{}');
   assert.equal(host.read('/etc/passwd'), 'root');
+});
+
+test('with the last volume of a pod all its empty directories go, those of other kinds too', async () => {
+  const { host, plugin, call } = world('disk');
+  await plugin().publish(call);
+  for (const kind of ['csi', 'secret', 'configmap'])
+    accept(await host.makeDirectory(`${POD_DIRECTORY}/volumes/kubernetes.io~${kind}` as AbsolutePath, 0o750));
+  accept(await plugin().unpublish(call));
+  const facts = await host.inspect(POD_DIRECTORY as AbsolutePath);
+  assert.equal(facts.ok && facts.value.kind, 'absent');
 });
 
 test('INV-8: unpublish never deletes below a mount inside an emptyDir', async () => {

@@ -41,7 +41,7 @@ const STAGINGS: Readonly<Record<string, Staging>> = {
         mountPoint: layout.stagingPath(FILES),
         mountPointMadeBy: 'us',
         data: { driver: DRIVER, volumeHandle: 'data' },
-        above: [],
+        above: undefined,
       }),
   },
   'of a device': {
