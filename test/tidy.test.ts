@@ -214,9 +214,6 @@ const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 96,
   'agent/status/status.ts': 154,
-  'plugins/csi/block/block-places.ts': 126,
-  'plugins/csi/block/block-publication.ts': 75,
-  'plugins/csi/csi-plugin.ts': 160,
   'plugins/loopfile/controller-service.ts': 96,
   'plugins/loopfile/node-service.ts': 83,
   'plugins/loopfile/pool.ts': 118,

@@ -2,28 +2,15 @@
  * The places of a block volume outside the driver: where the kubelet has them (KV-D3), but taken
  * down with rmdir and unlink only, where the kubelet deletes recursively (KV-H14).
  */
-import { printable } from '../../../mount/text/printable.ts';
 import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';
-import { type AbsolutePath, below, type DeviceNumber, type Host, parentOf } from '../../../mount/host.ts';
-import { removeEmptyBlockDirectories } from '../../layout/block-directory.ts';
+import { type AbsolutePath, below, type Host, parentOf } from '../../../mount/host.ts';
 import type { Layout } from '../../layout/layout.ts';
 import { removeEmptyPodDirectories } from '../../layout/pod-directory.ts';
 import { doubtful } from '../../steps.ts';
-import { isReservedVolumeName } from '../../layout/stage-owner.ts';
-import { readVolumeData } from '../../layout/volume-data.ts';
-import type { VolumeData } from '../../layout/volume-data-text.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../../volume.ts';
-import { createCallLanes } from '../call/volume-call-queue.ts';
-import {
-  attachmentId,
-  type DriverPath,
-  placeDirectory,
-  placeVolumeData,
-  type Prepared,
-  type TakenAway,
-  unchanged,
-} from '../call/volume-directory.ts';
+import { type DriverPath, placeDirectory, type TakenAway, unchanged } from '../call/volume-directory.ts';
+import { lookAt, NOTHING_THERE, type Seen, SharedDirectories } from './shared-directories.ts';
 
 /** The kubelet's, of the file a device is bound to. */
 const HELD_FILE_MODE = 0o640;
@@ -41,170 +28,105 @@ export interface BlockPlaces {
  * away what another has just made.
  */
 export function createBlockPlaces(host: Host, layout: Layout, nodeName: string): BlockPlaces {
-  const lanes = createCallLanes();
-
-  function alone<T>(specName: string, act: () => Promise<T>): Promise<T> {
-    return lanes.run(specName, 'alone', act);
-  }
-
-  const tidy = (specName: string): Promise<Result<void>> =>
-    removeEmptyBlockDirectories(host, layout, specName);
-
-  /** The places go by the name of the PersistentVolume: another volume that had that name may not be down yet. */
-  async function refuseForeign(spec: CsiVolumeSpec): Promise<Result<void>> {
-    if (isReservedVolumeName(spec.specName)) {
-      const message = `a block volume cannot be named "${spec.specName}": its places would be those of all volumes`;
-      return fail({ code: 'spec-invalid', message, effect: 'none' });
-    }
-    const owner = await ownerOf(spec.specName);
-    if (!owner.ok || owner.value === undefined || owner.value === handleOf(spec))
-      return owner.ok ? done : owner;
-    const tidied = await tidy(spec.specName);
-    const now = tidied.ok ? await ownerOf(spec.specName) : tidied;
-    if (!now.ok || now.value === undefined) return now.ok ? done : now;
-    const message = `the places of "${spec.specName}" still belong to another volume of that name`;
-    return fail({ code: 'mount-foreign', message, effect: 'none', blocker: printable(now.value, 512) });
-  }
-
-  /** Driver and handle that vol_data.json names; undefined when it says nothing. */
-  async function ownerOf(specName: string): Promise<Result<string | undefined>> {
-    const data = await readVolumeData(host, layout.blockVolume(specName).data);
-    return data.ok ? ok(data.value && handleOf(data.value)) : data;
-  }
-
-  function writeData(spec: CsiVolumeSpec): Promise<Result<void>> {
-    const path = layout.blockVolume(spec.specName).data;
-    return host.perform(placeVolumeData, { path, data: dataOf(spec, nodeName) });
-  }
-
-  /** Runs the steps; a failure has effect `none` when all that was made could be taken away again. */
-  async function orUndo(
-    steps: readonly (() => Promise<Result<void>>)[],
-    undo: () => Promise<Result<void>>,
-  ): Promise<Result<void>> {
-    for (const step of steps) {
-      const result = await step();
-      if (result.ok) continue;
-      return (await undo()).ok ? unchanged(result) : fail({ ...result.failure, effect: 'unknown' });
-    }
-    return done;
-  }
-
-  function staging(spec: CsiVolumeSpec): DriverPath {
-    const path = layout.stagingPath(spec);
-    const removeAll = async (): Promise<Result<void>> => {
-      const removed = await removeStaging(host, path);
-      return removed.ok ? tidy(spec.specName) : removed;
-    };
-    return {
-      path,
-      prepare: () =>
-        alone(spec.specName, async () => {
-          const before = await lookAt(host, path);
-          if (!before.ok) return unchanged(before);
-          const undo = async () => (before.value.exists ? done : removeAll());
-          const filled = await orUndo(
-            [
-              () => refuseForeign(spec),
-              // Where it is, no vol_data.json is taken away. A mounted one is somebody's volume: its mode is not ours.
-              async () =>
-                before.value.mountId === undefined ? host.perform(placeDirectory, { path }) : done,
-              () => writeData(spec),
-            ],
-            undo,
-          );
-          return filled.ok ? ok(prepared(spec.specName, path, before.value, undo)) : filled;
-        }),
-      takeAway: () => alone(spec.specName, () => takeAway(host, path, removeAll)),
-    };
-  }
-
-  function publication(spec: CsiVolumeSpec, place: PublicationSpec): DriverPath {
-    const { published, held } = layout.blockPublication(place);
-    const removeAll = async (): Promise<Result<void>> => {
-      for (const step of [() => removeLeft(host, published), () => removeHeldFile(host, held)]) {
-        const removed = await step();
-        if (!removed.ok) return removed;
-      }
-      return tidy(spec.specName);
-    };
-    return {
-      path: published,
-      prepare: () =>
-        alone(spec.specName, async () => {
-          const held0 = await host.inspect(held);
-          if (!held0.ok) return unchanged(held0);
-          const before = await lookAt(host, published);
-          if (!before.ok) return unchanged(before);
-          const kept = await isKept(host, held, before.value);
-          if (!kept.ok) return unchanged(kept);
-          const fresh = held0.value.kind === 'absent';
-          const undo = async () => (fresh ? removeAll() : done);
-          const filled = await orUndo(
-            [
-              () => refuseForeign(spec),
-              () => host.perform(placeDirectory, { path: parentOf(held) }),
-              async () =>
-                fresh
-                  ? host.writeFile(held, new Uint8Array(), { mode: HELD_FILE_MODE, durable: false })
-                  : done,
-              () => writeData(spec),
-              () => host.perform(placeDirectory, { path: parentOf(published) }),
-              // All but what a pod has would stand in the driver's way (A-061), or be taken for what it makes now.
-              async () => (kept.value ? done : removeLeft(host, published)),
-            ],
-            undo,
-          );
-          const left = kept.value ? before.value : NOTHING_THERE;
-          return filled.ok ? ok(prepared(spec.specName, published, left, undo)) : filled;
-        }),
-      async takeAway() {
-        const taken = await alone(spec.specName, () => takeAway(host, published, removeAll));
-        if (!taken.ok || taken.value.isMounted) return taken;
-        // Not in the volume's turn: its next pod has nothing to do with what is left of this one.
-        const removed = named(published, await removeEmptyPodDirectories(host, layout, place.pod.uid));
-        return removed.ok ? taken : removed;
-      },
-    };
-  }
-
-  function prepared(
-    specName: string,
-    path: AbsolutePath,
-    before: Seen,
-    undo: () => Promise<Result<void>>,
-  ): Prepared {
-    return {
-      mountedBefore: before.mountId !== undefined || before.device !== undefined,
-      undo: () =>
-        alone(specName, async () => {
-          const now = await lookAt(host, path);
-          if (!now.ok || now.value.mountId !== before.mountId || now.value.device !== before.device)
-            return false;
-          return (await undo()).ok;
-        }),
-    };
-  }
-
-  return { staging, publication };
+  const shared = new SharedDirectories(host, layout, nodeName);
+  return {
+    staging: (spec) => stagingPlace(shared, spec),
+    publication: (spec, place) => publicationPlace(shared, spec, place),
+  };
 }
 
-interface Seen {
-  readonly exists: boolean;
-  readonly mountId: number | undefined;
-  readonly device: DeviceNumber | undefined;
+function stagingPlace(shared: SharedDirectories, spec: CsiVolumeSpec): DriverPath {
+  const { host, layout } = shared;
+  const path = layout.stagingPath(spec);
+  const removeAll = async (): Promise<Result<void>> => {
+    const removed = await removeStaging(host, path);
+    return removed.ok ? shared.tidy(spec.specName) : removed;
+  };
+  return {
+    path,
+    prepare: () =>
+      shared.alone(spec.specName, async () => {
+        const before = await lookAt(host, path);
+        if (!before.ok) return unchanged(before);
+        const undo = async () => (before.value.exists ? done : removeAll());
+        const filled = await orUndo(
+          [
+            () => shared.refuseForeign(spec),
+            // Where it is, no vol_data.json is taken away. A mounted one is somebody's volume: its mode is not ours.
+            async () => (before.value.mountId === undefined ? host.perform(placeDirectory, { path }) : done),
+            () => shared.writeData(spec),
+          ],
+          undo,
+        );
+        return filled.ok ? ok(shared.prepared(spec.specName, path, before.value, undo)) : filled;
+      }),
+    takeAway: () => shared.alone(spec.specName, () => takeAway(host, path, removeAll)),
+  };
 }
 
-const NOTHING_THERE: Seen = { exists: false, mountId: undefined, device: undefined };
+function publicationPlace(
+  shared: SharedDirectories,
+  spec: CsiVolumeSpec,
+  place: PublicationSpec,
+): DriverPath {
+  const { host, layout } = shared;
+  const { published, held } = layout.blockPublication(place);
+  const removeAll = async (): Promise<Result<void>> => {
+    for (const step of [() => removeLeft(host, published), () => removeHeldFile(host, held)]) {
+      const removed = await step();
+      if (!removed.ok) return removed;
+    }
+    return shared.tidy(spec.specName);
+  };
+  return {
+    path: published,
+    prepare: () =>
+      shared.alone(spec.specName, async () => {
+        const held0 = await host.inspect(held);
+        if (!held0.ok) return unchanged(held0);
+        const before = await lookAt(host, published);
+        if (!before.ok) return unchanged(before);
+        const kept = await isKept(host, held, before.value);
+        if (!kept.ok) return unchanged(kept);
+        const fresh = held0.value.kind === 'absent';
+        const undo = async () => (fresh ? removeAll() : done);
+        const filled = await orUndo(
+          [
+            () => shared.refuseForeign(spec),
+            () => host.perform(placeDirectory, { path: parentOf(held) }),
+            async () =>
+              fresh ? host.writeFile(held, new Uint8Array(), { mode: HELD_FILE_MODE, durable: false }) : done,
+            () => shared.writeData(spec),
+            () => host.perform(placeDirectory, { path: parentOf(published) }),
+            // All but what a pod has would stand in the driver's way (A-061), or be taken for what it makes now.
+            async () => (kept.value ? done : removeLeft(host, published)),
+          ],
+          undo,
+        );
+        const left = kept.value ? before.value : NOTHING_THERE;
+        return filled.ok ? ok(shared.prepared(spec.specName, published, left, undo)) : filled;
+      }),
+    async takeAway() {
+      const taken = await shared.alone(spec.specName, () => takeAway(host, published, removeAll));
+      if (!taken.ok || taken.value.isMounted) return taken;
+      // Not in the volume's turn: its next pod has nothing to do with what is left of this one.
+      const removed = named(published, await removeEmptyPodDirectories(host, layout, place.pod.uid));
+      return removed.ok ? taken : removed;
+    },
+  };
+}
 
-async function lookAt(host: Host, path: AbsolutePath): Promise<Result<Seen>> {
-  const facts = await host.inspect(path);
-  if (!facts.ok) return facts;
-  if (facts.value.kind === 'absent') return ok(NOTHING_THERE);
-  const mountId = await host.mountIdOf(path);
-  if (!mountId.ok) return mountId;
-  const device = await host.deviceOf(path);
-  return device.ok ? ok({ exists: true, mountId: mountId.value, device: device.value }) : device;
+/** Runs the steps; a failure has effect `none` when all that was made could be taken away again. */
+async function orUndo(
+  steps: readonly (() => Promise<Result<void>>)[],
+  undo: () => Promise<Result<void>>,
+): Promise<Result<void>> {
+  for (const step of steps) {
+    const result = await step();
+    if (result.ok) continue;
+    return (await undo()).ok ? unchanged(result) : fail({ ...result.failure, effect: 'unknown' });
+  }
+  return done;
 }
 
 /**
@@ -274,15 +196,6 @@ async function takeAway(
   return removed.ok ? ok({ isMounted: false }) : removed;
 }
 
-function dataOf({ specName, volumeHandle, driver }: CsiVolumeSpec, nodeName: string): VolumeData {
-  const attachment = attachmentId(volumeHandle, driver, nodeName);
-  return { driver, volumeHandle, specName, nodeName, attachmentId: attachment };
-}
-
 function named(path: AbsolutePath, removed: Result<void>): Result<void> {
   return removed.ok ? removed : fail({ blocker: path, ...removed.failure, effect: 'unknown' });
-}
-
-function handleOf({ driver, volumeHandle }: Pick<CsiVolumeSpec, 'driver' | 'volumeHandle'>): string {
-  return `${driver}^${volumeHandle}`;
 }

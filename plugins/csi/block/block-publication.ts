@@ -35,61 +35,6 @@ export interface BlockPublication {
 }
 
 export function createBlockPublication(host: Host, layout: Layout, mounter: Mounter): BlockPublication {
-  /**
-   * Also for a read-only publication without `ro`: a read-only bind of a device node forbids nothing that goes to the
-   * device. The driver (NodePublishVolume.readonly) and what the runtime allows the container decide.
-   */
-  async function bind(
-    published: AbsolutePath,
-    held: AbsolutePath,
-    device: DeviceNumber,
-  ): Promise<Result<Bound>> {
-    const before = await boundAt(held);
-    if (!before.ok) return before;
-    if (before.value !== undefined) {
-      const same = sameDevice({ mount: before.value, isNew: false }, held, device);
-      const isGone = same.ok ? ok(false) : await isReplaced(before.value.blockDevice, device);
-      if (!isGone.ok) return isGone;
-      // What is gone stays bound and held below: the pod may have its number still, and nobody else gets that.
-      if (!isGone.value) return same;
-    }
-    const mounted = await host.mount({ fsType: 'bind', source: published, target: held, options: [] });
-    // The kernel is the judge: a mount that failed or was killed may be there.
-    const after = await boundAt(held);
-    if (!after.ok) return after;
-    if (after.value !== undefined)
-      return sameDevice({ mount: after.value, isNew: before.value === undefined }, held, device);
-    const message = `mount said done, but nothing is mounted at ${held}`;
-    return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
-  }
-
-  /** Is the one no disk of this machine any more, and the other one? */
-  async function isReplaced(old: DeviceNumber | undefined, now: DeviceNumber): Promise<Result<boolean>> {
-    const present = await isPresent(now);
-    if (!present.ok || !present.value || old === undefined) return present.ok ? ok(false) : present;
-    const still = await isPresent(old);
-    return still.ok ? ok(!still.value) : still;
-  }
-
-  async function isPresent(device: DeviceNumber): Promise<Result<boolean>> {
-    const facts = await host.inspect(below(PRESENT_DEVICES, device));
-    return facts.ok ? ok(facts.value.kind !== 'absent') : facts;
-  }
-
-  async function boundAt(held: AbsolutePath): Promise<Result<MountIdentity | undefined>> {
-    const mount = await host.lookUpMount(held);
-    if (!mount.ok) return mount;
-    if (!mount.value.mounted) return ok(undefined);
-    const { mountId, device } = mount.value;
-    const blockDevice = await host.deviceOf(held);
-    if (!blockDevice.ok) return blockDevice;
-    return ok({
-      mountId,
-      device,
-      ...(blockDevice.value === undefined ? {} : { blockDevice: blockDevice.value }),
-    });
-  }
-
   return {
     async bringOut(publication) {
       const { published, held, link } = layout.blockPublication(publication);
@@ -99,7 +44,7 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
         const message = `NodePublishVolume said OK, but there is no block device at ${published}`;
         return fail({ code: 'published-not-a-device', message, effect: 'unknown', blocker: published });
       }
-      const bound = await bind(published, held, device.value);
+      const bound = await bind(host, published, held, device.value);
       if (!bound.ok) {
         // The link leads to another device than the pod was given: who is started now must get none.
         if (bound.failure.code === 'device-changed') await removeLink(host, link);
@@ -125,6 +70,66 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
       );
     },
   };
+}
+
+/**
+ * Also for a read-only publication without `ro`: a read-only bind of a device node forbids nothing that goes to the
+ * device. The driver (NodePublishVolume.readonly) and what the runtime allows the container decide.
+ */
+async function bind(
+  host: Host,
+  published: AbsolutePath,
+  held: AbsolutePath,
+  device: DeviceNumber,
+): Promise<Result<Bound>> {
+  const before = await boundAt(host, held);
+  if (!before.ok) return before;
+  if (before.value !== undefined) {
+    const same = sameDevice({ mount: before.value, isNew: false }, held, device);
+    const isGone = same.ok ? ok(false) : await isReplaced(host, before.value.blockDevice, device);
+    if (!isGone.ok) return isGone;
+    // What is gone stays bound and held below: the pod may have its number still, and nobody else gets that.
+    if (!isGone.value) return same;
+  }
+  const mounted = await host.mount({ fsType: 'bind', source: published, target: held, options: [] });
+  // The kernel is the judge: a mount that failed or was killed may be there.
+  const after = await boundAt(host, held);
+  if (!after.ok) return after;
+  if (after.value !== undefined)
+    return sameDevice({ mount: after.value, isNew: before.value === undefined }, held, device);
+  const message = `mount said done, but nothing is mounted at ${held}`;
+  return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
+}
+
+/** Is the one no disk of this machine any more, and the other one? */
+async function isReplaced(
+  host: Host,
+  old: DeviceNumber | undefined,
+  now: DeviceNumber,
+): Promise<Result<boolean>> {
+  const present = await isPresent(host, now);
+  if (!present.ok || !present.value || old === undefined) return present.ok ? ok(false) : present;
+  const still = await isPresent(host, old);
+  return still.ok ? ok(!still.value) : still;
+}
+
+async function isPresent(host: Host, device: DeviceNumber): Promise<Result<boolean>> {
+  const facts = await host.inspect(below(PRESENT_DEVICES, device));
+  return facts.ok ? ok(facts.value.kind !== 'absent') : facts;
+}
+
+async function boundAt(host: Host, held: AbsolutePath): Promise<Result<MountIdentity | undefined>> {
+  const mount = await host.lookUpMount(held);
+  if (!mount.ok) return mount;
+  if (!mount.value.mounted) return ok(undefined);
+  const { mountId, device } = mount.value;
+  const blockDevice = await host.deviceOf(held);
+  if (!blockDevice.ok) return blockDevice;
+  return ok({
+    mountId,
+    device,
+    ...(blockDevice.value === undefined ? {} : { blockDevice: blockDevice.value }),
+  });
 }
 
 interface Bound {

@@ -1,0 +1,95 @@
+/** The rung of a CSI volume that is published: one RPC up, one down, and after each the kernel is asked. */
+import { assert, fail, ok, type Result } from '../../mount/failure.ts';
+import type { MountIdentity } from '../../mount/host.ts';
+import { applyFsGroup } from './call/fs-group.ts';
+import { publishRequest } from './call/request.ts';
+import { tokenSecrets } from './call/service-account-tokens.ts';
+import { mayBeGone, noLongerWanted, notRegistered } from './call/volume-rpc.ts';
+import { type CsiSurroundings, csiSpec, forced, prepareFor, sharingOf } from './csi-surroundings.ts';
+import type { DriverInstance } from './driver/driver.ts';
+import { publishedMountAt } from './mount-proof.ts';
+import { heldAt, refused, takeAway } from './place-outcome.ts';
+import { NodeService } from './wire/generated/csi.ts';
+import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
+import type { PublicationCall } from '../plugin.ts';
+import { doubtful } from '../steps.ts';
+import type { CsiVolumeSpec } from '../volume.ts';
+
+export async function publish(csi: CsiSurroundings, call: PublicationCall) {
+  const published = await tryPublish(csi, call);
+  // Promised: nothing changed. The pod's directories made on the way are no volume, so no unpublish would come. A
+  // republish finds them made, and in use.
+  if (!published.ok && published.failure.effect === 'none' && !call.refresh) {
+    await removeEmptyPodDirectories(csi.host, csi.layout, call.publication.pod.uid);
+  }
+  return published;
+}
+
+async function tryPublish(
+  csi: CsiSurroundings,
+  call: PublicationCall,
+): Promise<Result<{ readonly mount: MountIdentity }>> {
+  const { host, layout, inTurn, places, stagedMount, block } = csi;
+  const spec = csiSpec(call.spec);
+  const { publication } = call;
+  const place = places.publication(spec, publication);
+  const staging = layout.stagingPath(spec);
+  // First, and elsewhere: what hangs on it must not keep others from being looked at.
+  const looks = stagedMount.looksFor(call, staging);
+  const reusable = await looks.first();
+  if (!reusable.ok) return reusable;
+  const prepared = await prepareFor(csi, spec, place);
+  if (!prepared.ok) return prepared;
+  let asked: DriverInstance | undefined;
+  const published = await inTurn(spec, call, {
+    method: NodeService.nodePublishVolume,
+    build: (driver) => {
+      asked = driver;
+      return publishRequest(spec, call, driver, { staging, target: place.path });
+    },
+    direction: 'climbing',
+    sharing: sharingOf(csi, spec),
+    tokens: tokenSecrets(call),
+    recheck: looks.again,
+  });
+  if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
+  assert(asked !== undefined, 'a call that was answered was made');
+  const mount = await (spec.mode === 'Block'
+    ? block.bringOut(publication)
+    : publishedMountAt(host, { path: place.path, driver: spec.driver, mayBeDead: call.refresh }));
+  if (!mount.ok) return mount;
+  // A republish, every minute or so, must not walk a million files each time.
+  if (call.refresh) return ok({ mount: mount.value });
+  // From here on a failure is a volume that must be unpublished (KV-G7).
+  const { progress, stillWanted } = call;
+  call.step({ kind: 'working' });
+  const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
+  const given = await applyFsGroup(host, request);
+  return given.ok ? ok({ mount: mount.value }) : given;
+}
+
+export async function unpublish(csi: CsiSurroundings, call: PublicationCall): Promise<Result<void>> {
+  const spec = csiSpec(call.spec);
+  if (spec.mode !== 'Block') return unpublishPlace(csi, spec, call);
+  if (!call.stillWanted()) return noLongerWanted();
+  if (csi.drivers.get(spec.driver) === undefined) return notRegistered(spec.driver);
+  const taken = await csi.block.takeBack(call.publication);
+  return taken.ok ? doubtful(await unpublishPlace(csi, spec, call)) : taken;
+}
+
+async function unpublishPlace(
+  csi: CsiSurroundings,
+  spec: CsiVolumeSpec,
+  call: PublicationCall,
+): Promise<Result<void>> {
+  const place = csi.places.publication(spec, call.publication);
+  const unpublished = await csi.inTurn(spec, call, {
+    method: forced(csi, NodeService.nodeUnpublishVolume, call),
+    build: () => ok({ volumeId: spec.volumeHandle, targetPath: place.path }),
+    direction: 'teardown',
+    sharing: sharingOf(csi, spec),
+  });
+  if (!unpublished.ok && !mayBeGone(unpublished.failure)) return heldAt(place, unpublished.failure);
+  const removed = await takeAway(spec, place, 'unpublished-still-mounted', 'NodeUnpublishVolume');
+  return removed.ok ? removed : fail({ ...removed.failure, ended: true });
+}
