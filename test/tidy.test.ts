@@ -48,7 +48,7 @@ const roomOf = (path: string): string => dirname(path);
 const inRooms = product.filter(({ path }) => path !== 'agent/main.ts');
 /** Of a room, unless today's is worse. */
 const ROOM_FILES_MAX = 20;
-const WORST_ROOMS: Readonly<Record<string, number>> = { 'plugins/loopfile': 25 };
+const WORST_ROOMS: Readonly<Record<string, number>> = {};
 
 test('rooms are small enough to look round in', () => {
   const files = new Map<string, number>();
@@ -214,10 +214,6 @@ const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
   'agent/api/api-server.ts': 96,
   'agent/status/status.ts': 154,
-  'plugins/loopfile/controller-service.ts': 96,
-  'plugins/loopfile/node-service.ts': 83,
-  'plugins/loopfile/pool.ts': 118,
-  'plugins/loopfile/staging.ts': 110,
   'reconciler/reconciler.ts': 107,
   'reconciler/recovery/reconstruct-gate.ts': 73,
   'reconciler/recovery/record-disk.ts': 119,

@@ -9,14 +9,14 @@ import {
   type Volume as WireVolume,
 } from '../csi/wire/generated/csi.ts';
 import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
-import { parseAccess, requireAccess } from './capability.ts';
-import { bytesMin, type FsType } from './file-system.ts';
-import { type Pool, type Volume, volumeIdOf, type VolumeRequest } from './pool.ts';
+import { parseAccess, requireAccess } from './device/capability.ts';
+import { bytesMin, type FsType } from './device/file-system.ts';
+import { type Pool, type Volume, volumeIdOf, type VolumeRequest } from './pool/pool.ts';
 import { requireVolumeId } from './request-fields.ts';
-import { status } from './status.ts';
+import { status } from './device/status.ts';
 import type { VolumeLocks } from './volume-locks.ts';
-import { parseVolumeId, type VolumeId } from './volume-record.ts';
-import { chooseSize } from './volume-size.ts';
+import { parseVolumeId, type VolumeId } from './pool/volume-record.ts';
+import { chooseSize } from './pool/volume-size.ts';
 
 export interface ControllerParts {
   readonly nodeId: string;
@@ -41,56 +41,26 @@ const ATTACH_CAPABILITIES = [Rpc.PUBLISH_UNPUBLISH_VOLUME, Rpc.LIST_VOLUMES_PUBL
 export function createControllerService(
   parts: ControllerParts,
 ): GrpcImplementation<typeof ControllerService> {
+  const base = { ...making(parts), ...looking(parts) };
+  return parts.attach ? { ...base, ...attachment(parts) } : base;
+}
+
+/** Volumes are made, grown and deleted. */
+function making(parts: ControllerParts): GrpcImplementation<typeof ControllerService> {
   const { nodeId, topologyKey, attach, defaultFs, pool, locks } = parts;
-  const here: Topology = { segments: { [topologyKey]: nodeId } };
   /** Room is looked up and taken by one call at a time, or two volumes would get the same bytes. */
   const allocations = createQueue();
-
-  const shown = ({ record, sizeBytes }: Volume): WireVolume => ({
-    volumeId: record.id,
-    capacityBytes: BigInt(sizeBytes),
-    volumeContext: {},
-    contentSource: undefined,
-    accessibleTopology: [here],
-  });
-
-  const entry = (volume: Volume): Entry => ({
-    volume: shown(volume),
-    status: { publishedNodeIds: volume.record.attachedTo === null ? [] : [volume.record.attachedTo] },
-  });
-
-  async function create(wish: VolumeRequest): Promise<Volume> {
-    const room = await pool.roomBytes();
-    if (wish.sizeBytes > room) throw status('RESOURCE_EXHAUSTED', `the pool has room for ${room} bytes`);
-    return pool.create(wish);
-  }
-
-  async function expand(id: VolumeId, range: CapacityRange): Promise<Volume> {
-    const volume = await pool.get(id);
-    const sizeBytes = chooseSize(range, bytesMin(volume.record.fsType), volume.sizeBytes);
-    const more = sizeBytes - volume.sizeBytes;
-    if (more > 0 && more > (await pool.roomBytes()))
-      throw status('OUT_OF_RANGE', `the pool has no ${more} bytes more`);
-    return pool.grow(volume, sizeBytes);
-  }
-
-  const base: GrpcImplementation<typeof ControllerService> = {
-    controllerGetCapabilities: async () => ({
-      capabilities: [...CAPABILITIES, ...(attach ? ATTACH_CAPABILITIES : [])].map((type) => ({
-        type: { $case: 'rpc', value: { type } },
-      })),
-    }),
-
+  return {
     createVolume: async (request) => {
-      const wish = readVolumeRequest(request, defaultFs);
+      const wanted = readVolumeRequest(request, defaultFs);
       refuseOtherNodes(request, topologyKey, nodeId);
       const volume = await locks.exclusively(volumeIdOf(request.name), async () => {
         const existing = await pool.find(volumeIdOf(request.name));
-        if (existing === undefined) return allocations(() => create(wish));
-        refuseIncompatible(existing, request, wish);
+        if (existing === undefined) return allocations(() => create(pool, wanted));
+        refuseIncompatible(existing, request, wanted);
         return existing;
       });
-      return { volume: shown(volume) };
+      return { volume: shown(volume, parts) };
     },
 
     deleteVolume: async ({ volumeId }) => {
@@ -112,11 +82,38 @@ export function createControllerService(
     controllerExpandVolume: async ({ volumeId, capacityRange }) => {
       const id = requireVolumeId(volumeId);
       if (capacityRange === undefined) throw status('INVALID_ARGUMENT', 'capacity_range is missing');
-      const volume = await locks.exclusively(id, () => allocations(() => expand(id, capacityRange)));
+      const volume = await locks.exclusively(id, () => allocations(() => expand(pool, id, capacityRange)));
       return { capacityBytes: BigInt(volume.sizeBytes), nodeExpansionRequired: true };
     },
+  };
+}
 
-    controllerGetVolume: async ({ volumeId }) => entry(await pool.get(requireVolumeId(volumeId))),
+async function create(pool: Pool, request: VolumeRequest): Promise<Volume> {
+  const room = await pool.roomBytes();
+  if (request.sizeBytes > room) throw status('RESOURCE_EXHAUSTED', `the pool has room for ${room} bytes`);
+  return pool.create(request);
+}
+
+async function expand(pool: Pool, id: VolumeId, range: CapacityRange): Promise<Volume> {
+  const volume = await pool.get(id);
+  const sizeBytes = chooseSize(range, bytesMin(volume.record.fsType), volume.sizeBytes);
+  const more = sizeBytes - volume.sizeBytes;
+  if (more > 0 && more > (await pool.roomBytes()))
+    throw status('OUT_OF_RANGE', `the pool has no ${more} bytes more`);
+  return pool.grow(volume, sizeBytes);
+}
+
+/** What is there, and what the driver can do. */
+function looking(parts: ControllerParts): GrpcImplementation<typeof ControllerService> {
+  const { nodeId, topologyKey, attach, defaultFs, pool } = parts;
+  return {
+    controllerGetCapabilities: async () => ({
+      capabilities: [...CAPABILITIES, ...(attach ? ATTACH_CAPABILITIES : [])].map((type) => ({
+        type: { $case: 'rpc', value: { type } },
+      })),
+    }),
+
+    controllerGetVolume: async ({ volumeId }) => entryOf(await pool.get(requireVolumeId(volumeId)), parts),
 
     listVolumes: async ({ maxEntries, startingToken }) => {
       if (maxEntries < 0) throw status('INVALID_ARGUMENT', 'max_entries is negative');
@@ -125,7 +122,7 @@ export function createControllerService(
       const page = maxEntries === 0 ? rest : rest.slice(0, maxEntries);
       const last = page.at(-1)?.record.id;
       return {
-        entries: page.map(entry),
+        entries: page.map((volume) => entryOf(volume, parts)),
         nextToken: page.length < rest.length && last !== undefined ? `${TOKEN_PREFIX}${last}` : '',
       };
     },
@@ -153,7 +150,28 @@ export function createControllerService(
       return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters }, message: '' };
     },
   };
-  return attach ? { ...base, ...attachment(parts) } : base;
+}
+
+function shown(
+  { record, sizeBytes }: Volume,
+  { topologyKey, nodeId }: Pick<ControllerParts, 'topologyKey' | 'nodeId'>,
+): WireVolume {
+  const here: Topology = { segments: { [topologyKey]: nodeId } };
+  return {
+    volumeId: record.id,
+    capacityBytes: BigInt(sizeBytes),
+    volumeContext: {},
+    contentSource: undefined,
+    accessibleTopology: [here],
+  };
+}
+
+function entryOf(volume: Volume, parts: ControllerParts): Entry {
+  const { attachedTo } = volume.record;
+  return {
+    volume: shown(volume, parts),
+    status: { publishedNodeIds: attachedTo === null ? [] : [attachedTo] },
+  };
 }
 
 /** Attaching is book-keeping here: the loop device itself belongs to the stage. */
@@ -227,12 +245,12 @@ function fsTypesOf({ volumeCapabilities }: CreateVolumeRequest): readonly FsType
 function refuseIncompatible(
   { record, sizeBytes }: Volume,
   request: CreateVolumeRequest,
-  wish: VolumeRequest,
+  wanted: VolumeRequest,
 ): void {
   const required = Number(request.capacityRange?.requiredBytes ?? 0n);
   const limit = Number(request.capacityRange?.limitBytes ?? 0n);
   const fits = sizeBytes >= required && (limit === 0 || sizeBytes <= limit);
-  const sameType = fsTypesOf(request).length === 0 || record.fsType === wish.fsType;
+  const sameType = fsTypesOf(request).length === 0 || record.fsType === wanted.fsType;
   if (!fits || !sameType) {
     throw status('ALREADY_EXISTS', `${record.name} exists with ${sizeBytes} bytes for ${record.fsType}`);
   }

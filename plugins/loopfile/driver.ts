@@ -7,15 +7,15 @@ import type { GrpcServer } from '../csi/wire/grpc-service.ts';
 import { serveGrpc } from '../csi/wire/grpc.ts';
 import { createControllerService } from './controller-service.ts';
 import type { Report } from './events.ts';
-import type { FsType } from './file-system.ts';
+import type { FsType } from './device/file-system.ts';
 import { createIdentityService } from './identity-service.ts';
 import { createNodeService } from './node-service.ts';
-import type { Pool } from './pool.ts';
-import { lockPool } from './pool-lock.ts';
+import type { Pool } from './pool/pool.ts';
+import { lockPool } from './pool/pool-lock.ts';
 import { createPublishing } from './publishing.ts';
 import { createRegistrationService } from './registration-service.ts';
 import { createStaging } from './staging.ts';
-import { status, statusOf, unlessAbsent } from './status.ts';
+import { status, statusOf, unlessAbsent } from './device/status.ts';
 import { createVolumeLocks } from './volume-locks.ts';
 
 export interface DriverOptions {

@@ -6,8 +6,8 @@ import {
   PluginCapability_VolumeExpansion_Type as Expansion,
 } from '../csi/wire/generated/csi.ts';
 import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
-import type { Pool } from './pool.ts';
-import { status } from './status.ts';
+import type { Pool } from './pool/pool.ts';
+import { status } from './device/status.ts';
 import { VENDOR_VERSION } from './version.ts';
 
 export function createIdentityService(

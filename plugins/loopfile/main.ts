@@ -9,9 +9,9 @@ import { parseAbsolutePath } from '../../mount/host.ts';
 import { forbidCores, openDebugger, sealProcess } from '../../mount/broker/process-seal.ts';
 import { startDriver } from './driver.ts';
 import { reportOnStderr as report } from './events.ts';
-import { FS_TYPES, type FsType } from './file-system.ts';
-import { openPool } from './pool.ts';
-import { status, statusOf } from './status.ts';
+import { FS_TYPES, type FsType } from './device/file-system.ts';
+import { openPool } from './pool/pool.ts';
+import { status, statusOf } from './device/status.ts';
 import {
   createVolumeCommand,
   deleteVolumeCommand,

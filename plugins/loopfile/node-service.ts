@@ -7,16 +7,16 @@ import {
   VolumeUsage_Unit as Unit,
 } from '../csi/wire/generated/csi.ts';
 import type { GrpcImplementation } from '../csi/wire/grpc-service.ts';
-import { isReadOnly, requireAccess } from './capability.ts';
-import { growMounted } from './file-system.ts';
-import { deviceBytes, type LoopDevice, refreshLoopDevice } from './loop-device.ts';
-import type { Pool, Volume } from './pool.ts';
+import { isReadOnly, requireAccess } from './device/capability.ts';
+import { growMounted } from './device/file-system.ts';
+import { deviceBytes, type LoopDevice, refreshLoopDevice } from './device/loop-device.ts';
+import type { Pool, Volume } from './pool/pool.ts';
 import type { Publishing } from './publishing.ts';
 import { requirePath, requireVolumeId } from './request-fields.ts';
 import type { StagedVolume, Staging } from './staging.ts';
-import { status } from './status.ts';
+import { status } from './device/status.ts';
 import type { VolumeLocks } from './volume-locks.ts';
-import type { VolumeId } from './volume-record.ts';
+import type { VolumeId } from './pool/volume-record.ts';
 
 export interface NodeParts {
   readonly nodeId: string;
@@ -39,22 +39,6 @@ const CAPABILITIES = [
 
 export function createNodeService(parts: NodeParts): GrpcImplementation<typeof NodeService> {
   const { nodeId, topologyKey, pool, staging, publishing, locks } = parts;
-
-  /** The staged volume behind a path that it is staged or published at; NOT_FOUND for any other path. */
-  async function requirePlace(id: VolumeId, path: string): Promise<StagedVolume> {
-    const found = await staging.find(await pool.get(id));
-    const places = found === undefined ? [] : [found.staged, ...(await publishing.live(found))];
-    const isPlace = places.some((place) => ('target' in place ? place.target : place.path) === path);
-    if (found === undefined || !isPlace)
-      throw status('NOT_FOUND', `${id} is not staged or published at ${path}`);
-    return found;
-  }
-
-  function requireAttachment({ record }: Volume): void {
-    if (!parts.attach || record.attachedTo === nodeId) return;
-    throw status('FAILED_PRECONDITION', `${record.id} is not attached to ${nodeId}`);
-  }
-
   return {
     nodeGetInfo: async () => ({
       nodeId,
@@ -72,7 +56,7 @@ export function createNodeService(parts: NodeParts): GrpcImplementation<typeof N
       const access = requireAccess(volumeCapability);
       await locks.exclusively(id, async () => {
         const volume = await pool.get(id);
-        requireAttachment(volume);
+        requireAttachment(parts, volume);
         await staging.stage(volume, path, access);
       });
       return {};
@@ -104,10 +88,17 @@ export function createNodeService(parts: NodeParts): GrpcImplementation<typeof N
       return {};
     },
 
+    ...usage(parts),
+  };
+}
+
+/** How full a volume is, and that it grows. */
+function usage(parts: NodeParts): GrpcImplementation<typeof NodeService> {
+  return {
     nodeGetVolumeStats: async ({ volumeId, volumePath }) => {
       const id = requireVolumeId(volumeId);
       if (volumePath === '') throw status('INVALID_ARGUMENT', 'volume_path is missing');
-      const { staged, device } = await requirePlace(id, volumePath);
+      const { staged, device } = await requirePlace(parts, id, volumePath);
       const usage =
         staged.access.kind === 'mount' ? await fileSystemUsage(staged.path) : await deviceUsage(device);
       return { usage, volumeCondition: undefined };
@@ -116,8 +107,8 @@ export function createNodeService(parts: NodeParts): GrpcImplementation<typeof N
     nodeExpandVolume: async ({ volumeId, volumePath, capacityRange }) => {
       const id = requireVolumeId(volumeId);
       if (volumePath === '') throw status('INVALID_ARGUMENT', 'volume_path is missing');
-      return locks.exclusively(id, async () => {
-        const { volume, staged, device } = await requirePlace(id, volumePath);
+      return parts.locks.exclusively(id, async () => {
+        const { volume, staged, device } = await requirePlace(parts, id, volumePath);
         if (capacityRange !== undefined && Number(capacityRange.requiredBytes) > volume.sizeBytes) {
           // Not OUT_OF_RANGE, which is for good: somebody else has to do something first, and then it can be done.
           throw status(
@@ -136,6 +127,25 @@ export function createNodeService(parts: NodeParts): GrpcImplementation<typeof N
       });
     },
   };
+}
+
+/** The staged volume behind a path that it is staged or published at; NOT_FOUND for any other path. */
+async function requirePlace(
+  { pool, staging, publishing }: NodeParts,
+  id: VolumeId,
+  path: string,
+): Promise<StagedVolume> {
+  const found = await staging.find(await pool.get(id));
+  const places = found === undefined ? [] : [found.staged, ...(await publishing.live(found))];
+  const isPlace = places.some((place) => ('target' in place ? place.target : place.path) === path);
+  if (found === undefined || !isPlace)
+    throw status('NOT_FOUND', `${id} is not staged or published at ${path}`);
+  return found;
+}
+
+function requireAttachment({ attach, nodeId }: NodeParts, { record }: Volume): void {
+  if (!attach || record.attachedTo === nodeId) return;
+  throw status('FAILED_PRECONDITION', `${record.id} is not attached to ${nodeId}`);
 }
 
 /** What is used inside is known only to whoever uses the device. */

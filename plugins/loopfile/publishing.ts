@@ -1,13 +1,13 @@
 /** Publish: a staged volume at the place where a pod sees it. Unpublish: nothing left at that place. */
 import { lstat, mkdir, open, readdir, rmdir, unlink } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { type Access, isReadOnly } from './capability.ts';
-import { type LoopDevice, setReadOnly } from './loop-device.ts';
-import { bindMount, isMountedAt, isMountOf, readMounts, topmost, unmount } from './mounts.ts';
-import type { Pool, Volume } from './pool.ts';
+import { type Access, isReadOnly } from './device/capability.ts';
+import { type LoopDevice, setReadOnly } from './device/loop-device.ts';
+import { bindMount, isMountedAt, isMountOf, readMounts, topmost, unmount } from './device/mounts.ts';
+import type { Pool, Volume } from './pool/pool.ts';
 import type { StagedVolume, Staging } from './staging.ts';
-import { errnoOf, status, unlessAbsent } from './status.ts';
-import type { Publication, VolumeId } from './volume-record.ts';
+import { errnoOf, status, unlessAbsent } from './device/status.ts';
+import type { Publication, VolumeId } from './pool/volume-record.ts';
 
 export interface PublishCall {
   readonly stagingPath: string;

@@ -1,7 +1,7 @@
 /** Fields that many CSI requests share, checked at the door. */
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
-import { status } from './status.ts';
-import { parseVolumeId, type VolumeId } from './volume-record.ts';
+import { status } from './device/status.ts';
+import { parseVolumeId, type VolumeId } from './pool/volume-record.ts';
 
 /** INVALID_ARGUMENT when it is missing, NOT_FOUND when no volume can have that id. */
 export function requireVolumeId(text: string): VolumeId {

@@ -1,7 +1,7 @@
 /** Stage: a volume's file system at one place of the node, or its block device. Unstage: nothing of it left. */
 import { lstat } from 'node:fs/promises';
-import { isUnclaimed, proveBlank } from './blank-proof.ts';
-import { type Access, isReadOnly, isSameAccess } from './capability.ts';
+import { isUnclaimed, proveBlank } from './device/blank-proof.ts';
+import { type Access, isReadOnly, isSameAccess } from './device/capability.ts';
 import {
   bytesMin,
   checkFileSystem,
@@ -12,7 +12,7 @@ import {
   makeFileSystem,
   mountOptions,
   recognise,
-} from './file-system.ts';
+} from './device/file-system.ts';
 import {
   attachLoopDevice,
   detachLoopDevice,
@@ -20,11 +20,11 @@ import {
   type LoopDevice,
   refreshLoopDevice,
   setReadOnly,
-} from './loop-device.ts';
-import { isMountedAt, isMountOf, mountFileSystem, readMounts, topmost, unmount } from './mounts.ts';
-import type { Pool, Volume } from './pool.ts';
-import { status, unlessAbsent } from './status.ts';
-import type { Publication, Staged, VolumeId } from './volume-record.ts';
+} from './device/loop-device.ts';
+import { isMountedAt, isMountOf, mountFileSystem, readMounts, topmost, unmount } from './device/mounts.ts';
+import type { Pool, Volume } from './pool/pool.ts';
+import { status, unlessAbsent } from './device/status.ts';
+import type { Publication, Staged, VolumeId } from './pool/volume-record.ts';
 
 export interface StagedVolume {
   readonly volume: Volume;
@@ -40,10 +40,22 @@ export interface Staging {
 }
 
 export function createStaging(pool: Pool, bootId: string): Staging {
-  async function find(volume: Volume): Promise<StagedVolume | undefined> {
+  return new PoolStaging(pool, bootId);
+}
+
+class PoolStaging implements Staging {
+  readonly #pool: Pool;
+  readonly #bootId: string;
+
+  constructor(pool: Pool, bootId: string) {
+    this.#pool = pool;
+    this.#bootId = bootId;
+  }
+
+  async find(volume: Volume): Promise<StagedVolume | undefined> {
     const { staged } = volume.record;
-    if (staged === null || staged.bootId !== bootId) return undefined;
-    const { attached } = await pool.loopDevices(volume.record.id);
+    if (staged === null || staged.bootId !== this.#bootId) return undefined;
+    const { attached } = await this.#pool.loopDevices(volume.record.id);
     const table = await readMounts();
     const inUse = attached.find((device) => table.entries.some((entry) => isMountOf(entry, device)));
     const device =
@@ -53,10 +65,10 @@ export function createStaging(pool: Pool, bootId: string): Staging {
     return device === undefined ? undefined : { volume, staged, device };
   }
 
-  async function stage(volume: Volume, path: string, wanted: Access): Promise<void> {
+  async stage(volume: Volume, path: string, wanted: Access): Promise<void> {
     const access = resolved(volume, wanted);
     await requireDirectory(path);
-    const before = await find(volume);
+    const before = await this.find(volume);
     if (before !== undefined) {
       if (before.staged.path === path && isSameAccess(before.staged.access, access)) return;
       throw status('ALREADY_EXISTS', `${volume.record.id} is staged at ${before.staged.path} in another way`);
@@ -64,28 +76,30 @@ export function createStaging(pool: Pool, bootId: string): Staging {
     const covering = topmost(await readMounts(), path);
     if (covering !== undefined)
       throw status('FAILED_PRECONDITION', `${path} is a mount of ${covering.source}`);
-    const publications = publicationsOf(volume, bootId);
-    const record = { ...volume.record, staged: { bootId, path, access, publications } };
-    await pool.save(record);
+    const publications = publicationsOf(volume, this.#bootId);
+    const record = { ...volume.record, staged: { bootId: this.#bootId, path, access, publications } };
+    await this.#pool.save(record);
     try {
       const ready = { ...volume, record };
-      await (access.kind === 'block' ? stageBlock(ready, access) : stageFileSystem(ready, path, access));
+      await (access.kind === 'block'
+        ? this.#stageBlock(ready, access)
+        : this.#stageFileSystem(ready, path, access));
     } catch (error) {
-      await unwind(volume.record.id, path);
+      await this.#unwind(volume.record.id, path);
       throw error;
     }
   }
 
-  async function stageBlock(volume: Volume, access: Access): Promise<void> {
+  async #stageBlock(volume: Volume, access: Access): Promise<void> {
     // Whoever gets the device may write anything anywhere: from here on nothing in it is ours to format.
-    await pool.save({ ...volume.record, content: { state: 'used' } });
-    const device = await attach(volume);
+    await this.#pool.save({ ...volume.record, content: { state: 'used' } });
+    const device = await this.#attach(volume);
     await setReadOnly(device, isReadOnly(access));
   }
 
-  async function stageFileSystem(unused: Volume, path: string, access: Access): Promise<void> {
-    const volume = isHalfMade(unused) ? await pool.startOver(unused) : unused;
-    const device = await attach(volume);
+  async #stageFileSystem(unused: Volume, path: string, access: Access): Promise<void> {
+    const volume = isHalfMade(unused) ? await this.#pool.startOver(unused) : unused;
+    const device = await this.#attach(volume);
     await setReadOnly(device, false);
     const fsType = access.fsType ?? volume.record.fsType;
     const found = await recognise(device);
@@ -97,13 +111,13 @@ export function createStaging(pool: Pool, bootId: string): Staging {
         `the volume holds ${found.type}, not ${fsType}; it is never reformatted`,
       );
     }
-    if (found.kind === 'nothing') await format(volume, device, access, fsType);
+    if (found.kind === 'nothing') await this.#format(volume, device, access, fsType);
     // Still mounted elsewhere (a container that outlived its pod): then a check would do harm and a mount is enough.
     const unclaimed = await isUnclaimed(device);
     if (unclaimed) await checkFileSystem(device, fsType);
     // The volume may have grown while it was not staged, or while a mounted file system could not.
     if (unclaimed && !isReadOnly(access)) await growUnmounted(device, fsType);
-    await pool.save({ ...volume.record, fsType, content: { state: 'used' } });
+    await this.#pool.save({ ...volume.record, fsType, content: { state: 'used' } });
     const readOnly = access.mode === 'SINGLE_NODE_READER_ONLY' ? ['ro'] : [];
     const options = mountOptions(fsType, [...access.options, ...readOnly]);
     await mountFileSystem({ device, target: path, fsType, options });
@@ -114,7 +128,7 @@ export function createStaging(pool: Pool, bootId: string): Staging {
    * INV-9: only what nobody used, by its record and by its bytes, with the intent on disk before the first write. The
    * proof comes before the intent, because the intent is a licence to throw the file away.
    */
-  async function format(volume: Volume, device: LoopDevice, access: Access, fsType: FsType): Promise<void> {
+  async #format(volume: Volume, device: LoopDevice, access: Access, fsType: FsType): Promise<void> {
     const { record, file, sizeBytes } = volume;
     const refuse = (because: string) => status('FAILED_PRECONDITION', `not formatted: ${because}`);
     if (record.content.state === 'used')
@@ -122,14 +136,18 @@ export function createStaging(pool: Pool, bootId: string): Staging {
     if (isReadOnly(access)) throw refuse('it is wanted read-only');
     if (sizeBytes < bytesMin(fsType))
       throw refuse(`${fsType} needs ${bytesMin(fsType)} bytes, it has ${sizeBytes}`);
-    await proveBlank(device, await pool.get(record.id));
-    await pool.save({ ...record, fsType, content: { state: 'formatting', inode: file.inode, sizeBytes } });
+    await proveBlank(device, await this.#pool.get(record.id));
+    await this.#pool.save({
+      ...record,
+      fsType,
+      content: { state: 'formatting', inode: file.inode, sizeBytes },
+    });
     await makeFileSystem(device, fsType);
   }
 
   /** The one loop device of the volume. Others, which only a crash can leave, go, unless something mounts them. */
-  async function attach(volume: Volume): Promise<LoopDevice> {
-    const { attached, orphaned } = await pool.loopDevices(volume.record.id);
+  async #attach(volume: Volume): Promise<LoopDevice> {
+    const { attached, orphaned } = await this.#pool.loopDevices(volume.record.id);
     const table = await readMounts();
     const isMounted = (device: LoopDevice) => table.entries.some((entry) => isMountOf(entry, device));
     const chosen = attached.find(isMounted) ?? attached[0];
@@ -141,12 +159,12 @@ export function createStaging(pool: Pool, bootId: string): Staging {
     return chosen;
   }
 
-  async function unstage(id: VolumeId, path: string): Promise<void> {
-    const volume = await pool.find(id);
-    const { attached, orphaned } = await pool.loopDevices(id);
+  async unstage(id: VolumeId, path: string): Promise<void> {
+    const volume = await this.#pool.find(id);
+    const { attached, orphaned } = await this.#pool.loopDevices(id);
     const devices = [...attached, ...orphaned];
     if (volume === undefined && devices.length === 0) throw status('NOT_FOUND', `no volume ${id}`);
-    const elsewhere = volume === undefined ? undefined : await find(volume);
+    const elsewhere = volume === undefined ? undefined : await this.find(volume);
     if (elsewhere !== undefined && elsewhere.staged.path !== path) {
       throw status('FAILED_PRECONDITION', `${id} is staged at ${elsewhere.staged.path}, not at ${path}`);
     }
@@ -157,19 +175,17 @@ export function createStaging(pool: Pool, bootId: string): Staging {
     if (places.length > 0) await unmount(path, devices);
     for (const device of devices) await detachLoopDevice(device);
     if (volume !== undefined && volume.record.staged !== null)
-      await pool.save({ ...volume.record, staged: null });
+      await this.#pool.save({ ...volume.record, staged: null });
   }
 
   /** A refused stage leaves nothing behind. When that fails as well, the caller unstages and it is tried again. */
-  async function unwind(id: VolumeId, path: string): Promise<void> {
+  async #unwind(id: VolumeId, path: string): Promise<void> {
     try {
-      await unstage(id, path);
+      await this.unstage(id, path);
     } catch {
       // The first failure is the one to tell; what is left is found again in the kernel, not in memory.
     }
   }
-
-  return { stage, unstage, find };
 }
 
 /** The access with its file system named, so that two ways of saying the same compare equal. */

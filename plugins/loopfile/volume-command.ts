@@ -3,10 +3,10 @@
  * directory alone and are safe beside a running driver: a volume appears and disappears by one rename, and a file that
  * grows is what ControllerExpandVolume leaves, too.
  */
-import { bytesMin, type FsType } from './file-system.ts';
-import { type Pool, type Volume, volumeIdOf } from './pool.ts';
-import { status } from './status.ts';
-import { chooseSize } from './volume-size.ts';
+import { bytesMin, type FsType } from './device/file-system.ts';
+import { type Pool, type Volume, volumeIdOf } from './pool/pool.ts';
+import { status } from './device/status.ts';
+import { chooseSize } from './pool/volume-size.ts';
 
 /** Also the name of the PersistentVolume and its claim, so it has to be an object name (RFC 1123 label). */
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;

@@ -1,5 +1,5 @@
 /** One call at a time per volume (CSI: a plugin answers ABORTED while another operation is pending for the volume). */
-import { status } from './status.ts';
+import { status } from './device/status.ts';
 
 export interface VolumeLocks {
   /** Runs `work`, or throws ABORTED at once while other work for the same volume is running. */

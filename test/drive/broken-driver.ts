@@ -22,7 +22,7 @@ import {
 import { createGrpcRemote, serveGrpc } from '../../plugins/csi/wire/grpc.ts';
 import { type GrpcImplementation, GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
 import { startDriver } from '../../plugins/loopfile/driver.ts';
-import { openPool } from '../../plugins/loopfile/pool.ts';
+import { openPool } from '../../plugins/loopfile/pool/pool.ts';
 
 /** What is broken, and the duty that must say so. */
 export const FAULTS = {

@@ -1,10 +1,10 @@
 /** How a volume may be used: the VolumeCapability of CSI, narrowed to what loop devices of one node can keep. */
 import { isDeepStrictEqual } from 'node:util';
-import { fail, ok, type Result } from '../../mount/failure.ts';
+import { fail, ok, type Result } from '../../../mount/failure.ts';
 import {
   type VolumeCapability,
   VolumeCapability_AccessMode_Mode as Mode,
-} from '../csi/wire/generated/csi.ts';
+} from '../../csi/wire/generated/csi.ts';
 import { FS_TYPES, type FsType } from './file-system.ts';
 import { status } from './status.ts';
 

@@ -1,7 +1,7 @@
 /** Mounting and unmounting, with the kernel's table as the only judge of what happened. */
 import { readFile } from 'node:fs/promises';
-import type { AbsolutePath } from '../../mount/host.ts';
-import { type MountEntry, type MountTable, parseMountTable } from '../../mount/mount-table.ts';
+import type { AbsolutePath } from '../../../mount/host.ts';
+import { type MountEntry, type MountTable, parseMountTable } from '../../../mount/mount-table.ts';
 import type { LoopDevice } from './loop-device.ts';
 import { status } from './status.ts';
 import { ask, run } from './tools.ts';

@@ -1,5 +1,5 @@
 /** The driver's failures are gRPC statuses, named as the CSI specification's error tables name them. */
-import { GrpcStatus } from '../csi/wire/grpc-service.ts';
+import { GrpcStatus } from '../../csi/wire/grpc-service.ts';
 
 const CODE = {
   INVALID_ARGUMENT: 3,

@@ -1,5 +1,5 @@
 /** The programs the driver runs, and what to install when one is missing. */
-import { runTool } from '../../mount/tool.ts';
+import { runTool } from '../../../mount/tool.ts';
 import { status } from './status.ts';
 
 const DEBIAN_PACKAGE = {

@@ -1,8 +1,8 @@
 /** One driver per pool: two of them would attach one data file twice. */
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runTool } from '../../mount/tool.ts';
-import { status } from './status.ts';
+import { runTool } from '../../../mount/tool.ts';
+import { status } from '../device/status.ts';
 
 export interface PoolLock {
   release(): Promise<void>;

@@ -15,9 +15,9 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeSparseFile, syncDirectory, writeDurably } from './durable-file.ts';
-import type { FsType } from './file-system.ts';
-import { type BackingFile, findLoopDevices, type LoopDevices } from './loop-device.ts';
-import { errnoOf, status, statusOf, unlessAbsent } from './status.ts';
+import type { FsType } from '../device/file-system.ts';
+import { type BackingFile, findLoopDevices, type LoopDevices } from '../device/loop-device.ts';
+import { errnoOf, status, statusOf, unlessAbsent } from '../device/status.ts';
 import {
   formatVolumeRecord,
   parseVolumeId,
@@ -50,7 +50,7 @@ export interface Pool {
   /** In order of id. Damaged volumes are left out and named, so that one of them does not hide the others. */
   list(): Promise<{ readonly volumes: readonly Volume[]; readonly damaged: readonly string[] }>;
   /** ABORTED when somebody else made a volume of that name meanwhile. */
-  create(wish: VolumeRequest): Promise<Volume>;
+  create(request: VolumeRequest): Promise<Volume>;
   save(record: VolumeRecord): Promise<void>;
   /** Grows the data file; a file that is large enough already stays. */
   grow(volume: Volume, sizeBytes: number): Promise<Volume>;
@@ -82,17 +82,26 @@ const LEFTOVER_AGE_MS = 3_600_000;
  */
 export async function openPool(path: string, capacityBytes: number | undefined): Promise<Pool> {
   await mkdir(path, { recursive: true, mode: 0o700 });
-  const directory = await realpath(path);
-  const placeOf = (id: VolumeId): string => join(directory, id);
+  return new DirectoryPool(await realpath(path), capacityBytes);
+}
 
-  async function find(id: VolumeId): Promise<Volume | undefined> {
-    const text = await unlessAbsent(readFile(join(placeOf(id), RECORD), 'utf8'));
+class DirectoryPool implements Pool {
+  readonly directory: string;
+  readonly #capacityBytes: number | undefined;
+
+  constructor(directory: string, capacityBytes: number | undefined) {
+    this.directory = directory;
+    this.#capacityBytes = capacityBytes;
+  }
+
+  async find(id: VolumeId): Promise<Volume | undefined> {
+    const text = await unlessAbsent(readFile(join(this.#placeOf(id), RECORD), 'utf8'));
     if (text === undefined) return undefined;
     const record = parseVolumeRecord(text);
     if (!record.ok) throw status('INTERNAL', `volume ${id}: ${record.failure.message} cannot be read`);
     if (record.value.id !== id)
       throw status('INTERNAL', `volume ${id}: its ${RECORD} is that of ${record.value.id}`);
-    const path = join(placeOf(id), DATA);
+    const path = join(this.#placeOf(id), DATA);
     const facts = await unlessAbsent(lstat(path));
     if (facts?.isFile() !== true)
       throw status('INTERNAL', `volume ${id}: its ${DATA} is missing or not a file`);
@@ -104,14 +113,14 @@ export async function openPool(path: string, capacityBytes: number | undefined):
     };
   }
 
-  async function get(id: VolumeId): Promise<Volume> {
-    const volume = await find(id);
-    if (volume === undefined) throw status('NOT_FOUND', `no volume ${id} in ${directory}`);
+  async get(id: VolumeId): Promise<Volume> {
+    const volume = await this.find(id);
+    if (volume === undefined) throw status('NOT_FOUND', `no volume ${id} in ${this.directory}`);
     return volume;
   }
 
-  async function list() {
-    const ids = (await readdir(directory))
+  async list(): Promise<{ readonly volumes: readonly Volume[]; readonly damaged: readonly string[] }> {
+    const ids = (await readdir(this.directory))
       .map(parseVolumeId)
       .filter((id) => id !== undefined)
       .sort();
@@ -119,7 +128,7 @@ export async function openPool(path: string, capacityBytes: number | undefined):
     const damaged: string[] = [];
     for (const id of ids) {
       try {
-        const volume = await find(id);
+        const volume = await this.find(id);
         if (volume !== undefined) volumes.push(volume);
       } catch (error) {
         damaged.push(statusOf(error).message);
@@ -129,9 +138,9 @@ export async function openPool(path: string, capacityBytes: number | undefined):
   }
 
   /** Built aside and renamed, so that a volume is there whole or not at all. */
-  async function create({ name, fsType, sizeBytes }: VolumeRequest): Promise<Volume> {
+  async create({ name, fsType, sizeBytes }: VolumeRequest): Promise<Volume> {
     const id = volumeIdOf(name);
-    const nursery = await mkdtemp(join(directory, '.new-'));
+    const nursery = await mkdtemp(join(this.directory, '.new-'));
     try {
       await makeSparseFile(join(nursery, DATA), sizeBytes);
       const record = {
@@ -143,21 +152,21 @@ export async function openPool(path: string, capacityBytes: number | undefined):
         staged: null,
       } as const;
       await writeDurably(join(nursery, RECORD), formatVolumeRecord(record));
-      await rename(nursery, placeOf(id));
+      await rename(nursery, this.#placeOf(id));
     } catch (error) {
       await rm(nursery, { recursive: true, force: true });
       const taken = ['ENOTEMPTY', 'EEXIST'].includes(errnoOf(error) ?? '');
       throw taken ? status('ABORTED', `volume ${name} was made by somebody else at the same time`) : error;
     }
-    await syncDirectory(directory);
-    return get(id);
+    await syncDirectory(this.directory);
+    return this.get(id);
   }
 
-  async function save(record: VolumeRecord): Promise<void> {
-    await writeDurably(join(placeOf(record.id), RECORD), formatVolumeRecord(record));
+  async save(record: VolumeRecord): Promise<void> {
+    await writeDurably(join(this.#placeOf(record.id), RECORD), formatVolumeRecord(record));
   }
 
-  async function grow(volume: Volume, sizeBytes: number): Promise<Volume> {
+  async grow(volume: Volume, sizeBytes: number): Promise<Volume> {
     if (sizeBytes <= volume.sizeBytes) return volume;
     const file = await open(volume.file.path, constants.O_WRONLY | constants.O_NOFOLLOW);
     try {
@@ -166,58 +175,59 @@ export async function openPool(path: string, capacityBytes: number | undefined):
     } finally {
       await file.close();
     }
-    return get(volume.record.id);
+    return this.get(volume.record.id);
   }
 
   /**
    * A new file instead of a truncated one: a mkfs that a killed driver left running writes into the old, deleted file
    * and harms nobody.
    */
-  async function startOver({ record, file, sizeBytes }: Volume): Promise<Volume> {
+  async startOver({ record, file, sizeBytes }: Volume): Promise<Volume> {
     const fresh = `${file.path}.new`;
     await rm(fresh, { force: true });
     await makeSparseFile(fresh, sizeBytes);
     await rename(fresh, file.path);
-    await syncDirectory(placeOf(record.id));
-    await save({ ...record, content: { state: 'blank' } });
-    return get(record.id);
+    await syncDirectory(this.#placeOf(record.id));
+    await this.save({ ...record, content: { state: 'blank' } });
+    return this.get(record.id);
   }
 
   /** Out of sight first: after the rename nobody can attach the file any more, so the second look is final. */
-  async function remove({ record, file }: Volume): Promise<void> {
+  async remove({ record, file }: Volume): Promise<void> {
     const { id } = record;
     await refuseAttached(id, await findLoopDevices(file.path, file));
-    const gone = join(directory, `.gone-${id}`);
+    const gone = join(this.directory, `.gone-${id}`);
     await rm(gone, { recursive: true, force: true });
-    await rename(placeOf(id), gone);
+    await rename(this.#placeOf(id), gone);
     const moved = { ...file, path: join(gone, DATA) };
     try {
       await refuseAttached(id, await findLoopDevices(moved.path, moved));
     } catch (error) {
-      await rename(gone, placeOf(id));
+      await rename(gone, this.#placeOf(id));
       throw error;
     }
-    await syncDirectory(directory);
+    await syncDirectory(this.directory);
     await rm(gone, { recursive: true, force: true });
   }
 
-  async function loopDevices(id: VolumeId): Promise<LoopDevices> {
-    return findLoopDevices(join(placeOf(id), DATA), (await find(id))?.file);
+  async loopDevices(id: VolumeId): Promise<LoopDevices> {
+    return findLoopDevices(join(this.#placeOf(id), DATA), (await this.find(id))?.file);
   }
 
-  async function roomBytes(): Promise<number> {
-    const { volumes } = await list();
+  async roomBytes(): Promise<number> {
+    const { volumes } = await this.list();
     const total = (count: (volume: Volume) => number): number =>
       volumes.reduce((sum, one) => sum + count(one), 0);
-    if (capacityBytes !== undefined) return Math.max(0, capacityBytes - total(({ sizeBytes }) => sizeBytes));
-    const { bavail, bsize } = await statfs(directory);
+    if (this.#capacityBytes !== undefined)
+      return Math.max(0, this.#capacityBytes - total(({ sizeBytes }) => sizeBytes));
+    const { bavail, bsize } = await statfs(this.directory);
     const promised = total(({ sizeBytes, allocatedBytes }) => Math.max(0, sizeBytes - allocatedBytes));
     return Math.max(0, bavail * bsize - promised);
   }
 
-  async function sweep(): Promise<void> {
-    for (const name of (await readdir(directory)).filter((one) => LEFTOVER.test(one))) {
-      const path = join(directory, name);
+  async sweep(): Promise<void> {
+    for (const name of (await readdir(this.directory)).filter((one) => LEFTOVER.test(one))) {
+      const path = join(this.directory, name);
       const facts = await unlessAbsent(lstat(path));
       if (facts !== undefined && Date.now() - facts.ctimeMs > LEFTOVER_AGE_MS) {
         await rm(path, { recursive: true, force: true });
@@ -225,7 +235,9 @@ export async function openPool(path: string, capacityBytes: number | undefined):
     }
   }
 
-  return { directory, get, find, list, create, save, grow, startOver, remove, loopDevices, roomBytes, sweep };
+  #placeOf(id: VolumeId): string {
+    return join(this.directory, id);
+  }
 }
 
 function refuseAttached(id: VolumeId, { attached }: LoopDevices): void {

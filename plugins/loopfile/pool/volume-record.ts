@@ -1,8 +1,8 @@
 /** volume.json: what the kernel cannot remember about a volume. */
-import { fail, ok, type Result } from '../../mount/failure.ts';
-import type { Brand } from '../../mount/brand.ts';
-import { ACCESS_MODES, type Access, type AccessMode } from './capability.ts';
-import { FS_TYPES, type FsType } from './file-system.ts';
+import { fail, ok, type Result } from '../../../mount/failure.ts';
+import type { Brand } from '../../../mount/brand.ts';
+import { ACCESS_MODES, type Access, type AccessMode } from '../device/capability.ts';
+import { FS_TYPES, type FsType } from '../device/file-system.ts';
 
 /** A name that is safe as a path component (`../` in a volume handle must never reach the file system). */
 export type VolumeId = Brand<string, 'VolumeId'>;

@@ -1,6 +1,6 @@
 /** How large a volume becomes: the arithmetic of CSI's CapacityRange. */
-import type { CapacityRange } from '../csi/wire/generated/csi.ts';
-import { status } from './status.ts';
+import type { CapacityRange } from '../../csi/wire/generated/csi.ts';
+import { status } from '../device/status.ts';
 
 const DEFAULT_BYTES = 1024 ** 3;
 /** The file systems that carry pools stop at 16 TiB per file (ext4). */

@@ -13,7 +13,7 @@ import {
   MEBIBYTE,
   type Shape,
   type World,
-} from './world.ts';
+} from '../world.ts';
 
 const SIZE_BYTES = 16 * MEBIBYTE;
 

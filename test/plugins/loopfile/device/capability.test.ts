@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { VolumeCapability_AccessMode_Mode as Mode } from '../../../plugins/csi/wire/generated/csi.ts';
-import { parseAccess } from '../../../plugins/loopfile/capability.ts';
-import { createIdentityService } from '../../../plugins/loopfile/identity-service.ts';
-import type { Pool } from '../../../plugins/loopfile/pool.ts';
+import { VolumeCapability_AccessMode_Mode as Mode } from '../../../../plugins/csi/wire/generated/csi.ts';
+import { parseAccess } from '../../../../plugins/loopfile/device/capability.ts';
+import { createIdentityService } from '../../../../plugins/loopfile/identity-service.ts';
+import type { Pool } from '../../../../plugins/loopfile/pool/pool.ts';
 
 test('an access mode that cannot be kept is refused by its name, with those that can', () => {
   const refused = (mode: number | undefined): string => {
@@ -28,6 +28,6 @@ test('the version of the driver is that of the package, and a run from source sa
   const info = await identity.getPluginInfo?.({});
   assert.equal(info?.vendorVersion, '0.0.0-source');
   // What build.ts sets it to: by name, so that a new name there is a red test here.
-  const build = readFileSync(new URL('../../../build.ts', import.meta.url), 'utf8');
+  const build = readFileSync(new URL('../../../../build.ts', import.meta.url), 'utf8');
   assert.match(build, /MOORING_VERSION: JSON\.stringify\(versionOfPackage\(\)\)/);
 });

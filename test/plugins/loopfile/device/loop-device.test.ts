@@ -12,8 +12,8 @@ import {
   detachLoopDevice,
   findLoopDevices,
   type LoopDevice,
-} from '../../../plugins/loopfile/loop-device.ts';
-import { MEBIBYTE, cannotRun } from './world.ts';
+} from '../../../../plugins/loopfile/device/loop-device.ts';
+import { MEBIBYTE, cannotRun } from '../world.ts';
 
 const skip = cannotRun('losetup');
 

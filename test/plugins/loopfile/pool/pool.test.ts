@@ -12,7 +12,7 @@ import {
   NodePublishVolumeRequest,
   NodeService,
   NodeStageVolumeRequest,
-} from '../../../plugins/csi/wire/generated/csi.ts';
+} from '../../../../plugins/csi/wire/generated/csi.ts';
 import {
   assertOk,
   assertStatus,
@@ -23,7 +23,7 @@ import {
   MEBIBYTE,
   runLoopfile,
   type World,
-} from './world.ts';
+} from '../world.ts';
 
 async function makeWorld(t: TestContext): Promise<World> {
   const world = await createWorld();
