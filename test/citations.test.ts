@@ -117,7 +117,7 @@ test('no line cites what only its author had', () => {
   }
 });
 
-/** Of a program the comments, of a document all of it; without addresses. */
+/** The comments of a program, or all of a document; without addresses. */
 function proseOf({ path, text }: Text): string {
   const prose = path.endsWith('.md')
     ? text
@@ -127,7 +127,7 @@ function proseOf({ path, text }: Text): string {
 
 /** What `npm run build` makes; `file.ts` is any file. */
 const NOT_HERE = new Set(['file.ts', 'mooring.mjs', 'dist/mooring.mjs', 'dist/mooring-loopfile.mjs']);
-/** Of the kubelet, below its root; of other projects; a boundary of an effect. */
+/** Paths of the kubelet, below its root, and of other projects; a boundary of an effect. */
 const NOT_OURS = /^(?:plugins\/kubernetes\.io|kubernetes\/kubernetes|test\/e2e|mount\/before)\b/;
 
 function isThere(name: string): boolean {

@@ -15,7 +15,7 @@ import { NO_INSTALL, provideTools } from './machine/system-tools.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const CONCURRENCY = 2;
-/** Of one file; a test that hangs must not hang the gate. The full crash sweep needs most of it. */
+/** How long one file may take; a test that hangs must not hang the gate. The full crash sweep needs most of it. */
 const FILE_MS_MAX = 1_500_000;
 
 function testFiles(wanted: readonly string[]): string[] {

@@ -12,7 +12,7 @@ import type { World } from './world.ts';
 
 const PODS = 100;
 const BYSTANDERS = 220;
-/** Of one tree, bound with all that is mounted in it as often as needed: one mount(8) for a thousand mounts. */
+/** Mounts of one tree, bound with all that is mounted in it as often as needed: one mount(8) for a thousand mounts. */
 const TREE_MOUNTS = 1_000;
 
 export interface Beside {

@@ -18,7 +18,7 @@ export interface SinglePod {
   readonly after: Spread;
   /** From the removal of the manifest to the last mount gone. */
   readonly removal: Spread;
-  /** Of that, from the first call to the driver on: without the wait for a removal to be believed. */
+  /** The part of it from the first call to the driver on: without the wait for a removal to be believed. */
   readonly takingDown: Spread;
 }
 

@@ -24,7 +24,7 @@ export interface FullNode {
 export interface Idle {
   readonly seconds: number;
   readonly cpuMs: number;
-  /** Of the main thread. */
+  /** Wake-ups of the main thread. */
   readonly wakeUps: number;
   /** At most so many: every pass counts the status revision up, as do some other changes. */
   readonly passes: number;

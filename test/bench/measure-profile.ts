@@ -44,7 +44,7 @@ interface Profile {
 export interface Expensive {
   readonly name: string;
   readonly ms: number;
-  /** Of all the time in which the agent's thread did something. */
+  /** The share of all the time in which the agent's thread did something. */
   readonly share: number;
 }
 

@@ -12,12 +12,12 @@ export function residentMb(pid: number): number {
   );
 }
 
-/** Of its helper processes together, in MB: each page is divided by the number of processes that share it (PSS). */
+/** The memory of its helper processes, in MB: each page is divided by the number of processes that share it (PSS). */
 export function helpersMb(pid: number): number {
   return proportionalMb(descendantsOf(pid).map((helper) => helper.pid));
 }
 
-/** Of the process and its helpers together, in MB, divided in the same way. */
+/** The memory of the process and its helpers together, in MB, divided in the same way. */
 export function treeMb(pid: number): number {
   return proportionalMb([pid, ...descendantsOf(pid).map((helper) => helper.pid)]);
 }

@@ -15,7 +15,7 @@ export const LOOPFILE = 'loopfile.mooring.dev';
 
 export interface World {
   readonly directory: string;
-  /** Of its state. */
+  /** The root of its state. */
   readonly root: string;
   readonly socket: string;
   readonly log: AgentLog;
@@ -55,7 +55,7 @@ export function startGoDriver(program: string, root: string, log: string): Child
 export interface WorldOptions {
   readonly directory: string;
   readonly interrupted: AbortSignal;
-  /** Of the no-op driver; it stages by default. */
+  /** Whether the no-op driver stages; by default it does. */
   readonly stage?: boolean;
   /** Another program in its place, given the same sockets: it stages, and tells no calls. */
   readonly driver?: string;

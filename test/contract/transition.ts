@@ -53,7 +53,7 @@ export function transitionContract(name: string, make: MakeHostWorld): void {
   });
 }
 
-/** Of hosts that have many calls under way. */
+/** The part of the contract for hosts that have many calls under way. */
 export function transitionTurnsContract(name: string, make: MakeHostWorld): void {
   test(`${name}: transitions about one path go one after the other, each whole`, async (t) => {
     const { host, root } = await make(t);

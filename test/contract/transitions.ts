@@ -65,13 +65,13 @@ export const countUp = transition<TransitionArgs, number>('contract-count-up', f
   return written.ok ? ok(next) : written;
 });
 
-/** Of brokers only: a program that is never done. */
+/** For brokers only: a program that is never done. */
 export const spin = transition<TransitionArgs, void>('contract-spin', function* ({ path }) {
   yield* paths.makeDirectory(below(path, 'begun'), 0o750);
   for (;;) performance.now();
 });
 
-/** Of brokers only: steps that are slow, and so many of them. */
+/** For brokers only: steps that are slow, and so many of them. */
 export const dawdle = transition<{ path: AbsolutePath; steps: number; stepMs: number }, number>(
   'contract-dawdle',
   function* ({ path, steps, stepMs }) {
@@ -85,7 +85,7 @@ export const dawdle = transition<{ path: AbsolutePath; steps: number; stepMs: nu
   { changesTheWorld: false },
 );
 
-/** Of brokers only: a broken promise of the program itself. */
+/** For brokers only: a broken promise of the program itself. */
 export const stumble = transition<TransitionArgs, void>('contract-stumble', function* ({ path }) {
   yield* paths.makeDirectory(below(path, 'begun'), 0o750);
   if (path !== '/') throw new Error('broken invariant: as the test wants it');

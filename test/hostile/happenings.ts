@@ -57,7 +57,7 @@ async function mountOver(world: HostileWorld, path: string): Promise<string | un
 
 async function foreignUnmount(world: HostileWorld): Promise<string | undefined> {
   const own = world.foreign.filter((one) => !one.hidesManifests);
-  // Of two of which one covers the other, the later one goes first.
+  // Where one covers another, the later one goes first.
   const last = own.at(-1);
   if (last !== undefined) await world.unmountForeign(last);
   return undefined;

@@ -2,7 +2,7 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 
-/** Of GET /metrics on the agent's socket. Rejects when there is no answer, or another one than 200. */
+/** The answer to GET /metrics on the agent's socket. Rejects when there is no answer, or another one than 200. */
 export function readMetrics(socketPath: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath, path: '/metrics' }, (answer) => {

@@ -196,7 +196,7 @@ const FACTS: Readonly<Record<string, string>> = {
   'instance/machine-type': 'projects/1/machineTypes/n1-standard-2',
   'universe/universe-domain': 'googleapis.com',
 };
-/** Of no worth to anybody: only this server takes it, and it takes any. */
+/** A token of no worth to anybody: only this server takes it, and it takes any. */
 const TOKEN = JSON.stringify({ access_token: 'interop', expires_in: 86_400, token_type: 'Bearer' });
 const COMPUTE = new RegExp(`^/compute/[a-z0-9]+/projects/${PROJECT}/zones/${ZONE}/(.*)$`);
 

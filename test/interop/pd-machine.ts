@@ -91,7 +91,7 @@ export async function plugOut(name: string, device: string): Promise<string | un
   for (const file of [node, `${node}.serial`]) rmSync(file, { force: true });
   const claimed = isClaimed(device);
   await runToEnd('losetup', ['--detach', device]);
-  // Of one that somebody has open the kernel lets go when that one closes it.
+  // A device that somebody has open is let go by the kernel when that one closes it.
   const image = readOrNothing(`/sys/block/${basename(device)}/loop/backing_file`);
   if (claimed) return `${device} was mounted`;
   return image === undefined ? undefined : `${device} was open`;

@@ -12,7 +12,7 @@ import { createGrpcRemote, type GrpcRemote } from '../../plugins/csi/wire/grpc.t
 /** A rule that cannot hold for one driver or kind of volume. One that nothing needed is a failure of its own. */
 export interface Excuse {
   readonly duty: string;
-  /** Of the violation's text. */
+  /** What the violation's text looks like. */
   readonly text: RegExp;
   readonly because: string;
 }

@@ -13,7 +13,7 @@ import { realHost, scratchDirectory } from './scratch.ts';
 import { until } from '../until.ts';
 
 const skip = inPrivateProcesses();
-/** Of no other test's size: of a loop device without a name its size may be all that is known. */
+/** No other test has this size: it may be all that is known of a loop device without a name. */
 const IMAGE_BYTES = 17 * 1_024 * 1_024;
 
 function run(tool: string, ...argv: string[]): string {

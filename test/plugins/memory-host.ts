@@ -40,7 +40,7 @@ interface Node {
   gid: number;
   content: Uint8Array;
   text: string;
-  /** Of a block device node. */
+  /** The number of a block device node; undefined for all else. */
   readonly block: DeviceNumber | undefined;
   readonly children: Map<string, Node>;
 }
@@ -85,7 +85,7 @@ export interface MemoryHost extends Host {
       gid?: number;
       content?: string;
       text?: string;
-      /** Of a block device node: `host.devices.add()` gives one. */
+      /** The number of a block device node: `host.devices.add()` gives one. */
       block?: DeviceNumber;
     },
   ): void;

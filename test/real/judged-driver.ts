@@ -39,7 +39,7 @@ export interface JudgedDriver {
   readonly oracle: CallOracle;
   /** What was answered so far, in the order of the answers. */
   readonly calls: readonly RecordedCall[];
-  /** Of the calls that change something, since the last time it was asked. */
+  /** The calls that change something, since the last time it was asked. */
   newCalls(): readonly string[];
   /** Asked at every call; undefined: it passes untouched. */
   inject: (call: ArrivingCall) => Injection | undefined;

@@ -13,7 +13,7 @@ interface Privacy {
   readonly namespace: 'mnt' | 'pid';
   /** Holds the namespace the test was started from, so that the second life knows it is another one. */
   readonly outerVariable: string;
-  /** Of unshare(1). */
+  /** Options of unshare(1). */
   readonly flags: readonly string[];
 }
 

@@ -75,7 +75,7 @@ function records(root: string): string[] {
     .filter((name) => !name.startsWith('.'))
     .flatMap((name) => {
       const record = parseRecord(readFileSync(join(directory, name)));
-      // Of a call that a kill cut off: it is down, and watched for what may still come.
+      // The record is of a call that a kill cut off: the volume is down, and watched for what may still come.
       if (record.ok && isDown(record.value)) return [];
       const { tombstones: _, ...value } = record.ok ? record.value : { tombstones: undefined };
       const shape = JSON.stringify(record.ok ? value : record.failure)

@@ -58,7 +58,7 @@ export function createBench({
   return { host, plugins, records, reconciler, told };
 }
 
-/** Of the only volume that the bench has a record of. */
+/** The only record that the bench has. */
 export function onlyRecord(host: BenchHost): VolumeRecord {
   const parsed = parseRecord([...host.files.values()][0] ?? '');
   assert.ok(parsed.ok);

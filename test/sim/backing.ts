@@ -10,7 +10,7 @@ export interface Backing {
   block: boolean;
   /** Made by the publication of an inline volume, gone with it. */
   readonly ephemeral: boolean;
-  /** Of a block volume: its number while it is on this machine. */
+  /** The number of a block volume's device while it is on this machine. */
   device: DeviceNumber | undefined;
   /** What ControllerPublish made for this node; undefined while not attached. */
   attachment: string | undefined;

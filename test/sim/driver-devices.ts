@@ -83,7 +83,7 @@ export class DriverDevices {
   #bind(backing: Backing, target: AbsolutePath, device: DeviceNumber, twice: boolean): Refusal {
     const kernel = this.#kernel;
     const isMounted = () => kernel.mountsAt(target).length > 0;
-    // Of another boot, or of another life of the disk.
+    // What is bound there is of another boot, or of another life of the disk.
     while (isMounted() && kernel.deviceOf(target) !== device) {
       const denied = kernel.unmount(target);
       if (denied !== undefined) return denied;

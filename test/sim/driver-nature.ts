@@ -20,7 +20,7 @@ export interface DriverNature {
   readonly bindsDevices: boolean;
 }
 
-/** Of 0.1: stages and publishes file systems, and nothing else. */
+/** The driver of version 0.1: stages and publishes file systems, and nothing else. */
 export const PLAIN_NATURE: DriverNature = {
   stages: true,
   attaches: false,

@@ -24,7 +24,7 @@ export interface Inode {
   mode: number;
   uid: number;
   gid: number;
-  /** Of a block device node. */
+  /** The number of a block device node; undefined for all else. */
   block: DeviceNumber | undefined;
   modifiedMs: number;
   content: Uint8Array;

@@ -12,7 +12,7 @@ export interface Place {
 
 export interface Wanted {
   readonly places: readonly Place[];
-  /** Of volumes in use that may be staged, by staging path. */
+  /** Volumes in use that may be staged, by staging path. */
   readonly stages: ReadonlyMap<string, DriverVolume>;
   readonly volumeIds: ReadonlySet<string>;
   /** Pods that must wait for another pod's volume: `<pod uid>/<specName>`. */

@@ -172,7 +172,7 @@ export class HungFileSystems {
         driver.nature.statistics &&
         view.drivers.list().some(({ name }) => name === driver.name) &&
         !busy.has(id) &&
-        // Of a question that was given up nobody knows whether it has ended: the next comes minutes later.
+        // Nobody knows whether a question that was given up has ended: the next comes minutes later.
         view.statistics.of(id)?.unansweredSinceMs === undefined &&
         [...publications.values()].some(({ presence }) => presence.kind === 'present');
       if (!isAskable) {

@@ -242,7 +242,7 @@ export function attachmentObject({ disk, attached, going, uid }: AttachmentWord,
   };
 }
 
-/** Of another machine: a file without any object says nothing at all. */
+/** An object of another machine: a file without any object says nothing at all. */
 export const ELSEWHERE: object = {
   apiVersion: 'storage.k8s.io/v1',
   kind: 'VolumeAttachment',

@@ -50,7 +50,7 @@ const takesWhatItFinds: Mutation = {
   },
 };
 
-/** Of two lines with one target the later one is what one sees. */
+/** Believes that of two lines with one target the later one is what one sees. */
 const believesTheLaterLine: Mutation = {
   plan: (plan) => ({ ...plan, doubledRoot: true }),
   ...withHost((host) => ({

@@ -8,7 +8,7 @@ export interface OpenEffect {
   readonly path: string;
 }
 
-/** Of a call about a volume. */
+/** A call about a volume that is under way. */
 export interface OpenCall {
   readonly method: string;
   readonly volumeId: string;
@@ -57,7 +57,7 @@ export class OpenWork {
     return this.#asked.get(volumeId);
   }
 
-  /** Of this method about the volume; undefined: none. */
+  /** What was answered last to this method about the volume; undefined: nothing. */
   heard(volumeId: string, method: string): HeardAnswer | undefined {
     return this.#heard.get(`${volumeId} ${method}`);
   }

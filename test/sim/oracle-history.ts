@@ -41,7 +41,7 @@ export function createHistory(): History {
   };
 }
 
-/** Of NodeExpandVolume: never to this size (KEP-1790). */
+/** Answers to NodeExpandVolume that mean: never to this size (KEP-1790). */
 const INFEASIBLE: ReadonlySet<number> = new Set([STATUS.invalidArgument, STATUS.notFound, STATUS.outOfRange]);
 
 /** From the moment a call arrives, its rung is unsure. Call what it returns with the answer that was heard. */

@@ -15,7 +15,7 @@ export interface SimAttachmentsParts {
   readonly onChange: () => void;
 }
 
-/** Of one disk, mostly one; each by its name. */
+/** The words on one disk, mostly one; each by its name. */
 type Words = ReadonlyMap<string, AttachmentWord>;
 
 export class SimAttachments {

@@ -59,7 +59,7 @@ export class SimDevices {
     return this.#present.get(device);
   }
 
-  /** Of one that is not here: what it was while it was. */
+  /** The label of a device; of one that is not here, what it was while it was. */
   lastLabelOf(device: DeviceNumber): string | undefined {
     return this.#present.get(device) ?? this.#last.get(device);
   }

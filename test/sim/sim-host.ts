@@ -741,7 +741,7 @@ function contentOf(inode: Inode, path: string, bytesMax: number): Result<Uint8Ar
 const contents = new WeakMap<Uint8Array, number>();
 let contentsSeen = 0;
 
-/** Of the bytes as such: a write puts others in their place, and a power cut the old ones. */
+/** The stamp is that of the bytes as such: a write puts others in their place, and a power cut the old ones. */
 function stampOf({ number, mode, content }: Inode): ContentStamp {
   if (!contents.has(content)) {
     contentsSeen += 1;

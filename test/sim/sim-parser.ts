@@ -7,7 +7,7 @@ import type { Random } from './random.ts';
 /** What it is like in one seed. */
 export interface ParserNature {
   readonly latencyMsMax: number;
-  /** Of each file. */
+  /** How often each file is lost. */
   readonly lost: number;
 }
 
@@ -21,7 +21,7 @@ export function drawParser(random: Random): ParserNature | undefined {
 }
 
 export interface SimParserParts {
-  /** Of whom it is a slow one. */
+  /** Who parses in truth; this one is only slow. */
   readonly parser: ManifestParser;
   readonly host: Pick<Host, 'timer'>;
   readonly random: Random;

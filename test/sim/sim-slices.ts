@@ -5,7 +5,7 @@ import type { Random } from './random.ts';
 
 /** What it is like in one seed. */
 export interface SlicePlan {
-  /** Of one slice. */
+  /** How many pieces one slice has. */
   readonly piecesMax: number;
   /** Between two slices. */
   readonly pauseMsMax: number;

@@ -161,7 +161,7 @@ export class SimStorage {
     this.disks.push(disk);
     this.#versions.set(handle, {
       attributes: new Set(),
-      // Of any age: what a secret's file said last stays wished while it cannot be read.
+      // Secrets of any age will do: what a secret's file said last stays wished while it cannot be read.
       stageSecrets: disk.stageSecret === undefined ? undefined : this.#secretVersions(disk.stageSecret),
       publishSecrets: disk.publishSecret === undefined ? undefined : this.#secretVersions(disk.publishSecret),
       accessModes: new Set(),

@@ -87,7 +87,7 @@ export class SimWorld {
   readonly keepsakes = new Map<string, AbsolutePath>();
   /** Pods that were once not wanted: what they wrote may go, whenever the agent gets round to it. */
   readonly #fickle = new Set<string>();
-  /** Of every pod that ever was, by uid. */
+  /** The name of every pod that ever was, by uid. */
   readonly #names = new Map<string, string>();
   readonly #parts: SimWorldParts;
   readonly #files: ManifestFiles;

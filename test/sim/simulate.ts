@@ -93,7 +93,7 @@ const ABSENCE_SEED = 5_000_000_029;
 const HANGS_SEED = 7_000_000_003;
 const STRANGERS_SEED = 6_000_000_023;
 const SLICES_SEED = 7_000_000_033;
-/** Of the seeds. */
+/** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
 

@@ -45,7 +45,7 @@ export function aboutFullDisks(plan: Plan): Plan {
   return {
     ...plan,
     weather: { ...plan.weather, effects },
-    // Of a few disks, which pods want again and again.
+    // There are a few disks, which pods want again and again.
     disksMax: 2,
     csiDeadlineMs: 120_000,
     drivers: plan.drivers.map((driver) => ({

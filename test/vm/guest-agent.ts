@@ -3,7 +3,7 @@ import { createConnection, type Socket } from 'node:net';
 import { once } from 'node:events';
 
 export interface Finished {
-  /** Of the command; 128 and more: the signal that ended it. */
+  /** The exit code of the command; 128 and more: the signal that ended it. */
   readonly code: number;
   /** Both outputs, the standard one first. */
   readonly out: string;

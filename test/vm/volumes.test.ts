@@ -15,7 +15,7 @@ const GROWN = [
 
 interface FileSystem {
   readonly bytes: number;
-  /** Of mountinfo: another mount in the same place has another. */
+  /** The mount id in mountinfo: another mount in the same place has another. */
   readonly mountId: string;
   readonly data: string;
 }

@@ -348,7 +348,7 @@ test('what was said of a volume that is gone is forgotten, and a late answer abo
   one.actual.set(id, volume('1'));
   await one.release(said(1, [ILL]));
   assert.equal(one.collector.of(id), undefined);
-  // Of the volume that is still there.
+  // What changed is of the volume that is still there.
   assert.equal(one.changes(), 1);
 });
 

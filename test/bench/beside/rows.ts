@@ -62,7 +62,7 @@ export function rowsOf(rounds: Rounds, idleSeconds: number, settleMs: number): r
     {
       id: 'idle.cpu',
       title: `CPU of the tree idle for ${idleSeconds} s`,
-      // Of the issue, for 20 s.
+      // The target is set for 20 s.
       most: (50 * idleSeconds) / 20,
     },
   ];

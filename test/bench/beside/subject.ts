@@ -16,7 +16,7 @@ export interface Told {
 
 export interface Subject {
   readonly name: SubjectName;
-  /** Of its state. */
+  /** The root of its state. */
   readonly root: string;
   pid(): number;
   /** Settles when both have told of every pod. Without `gate` Mooring's is not asked, and has told of none. */

@@ -71,7 +71,7 @@ const growth = (changes: Partial<PublicationCall> = {}): ExpandCall => ({
   toBytes: bytesFrom(2_000),
 });
 
-/** Of a volume that was published before. */
+/** What a volume that was published before has at its target. */
 const AT_TARGET: MountIdentity = { mountId: 1, device: '7:1' };
 
 /** Each thing the agent ever does with a driver, once. */

@@ -14,7 +14,7 @@ type Field = keyof typeof CSI_TRAITS.fields;
 const BEFORE: CsiVolumeSpec = csi('data');
 const DEVICE: CsiVolumeSpec = { ...BEFORE, mode: 'Block' };
 
-/** Of every field another value than that of `csi`; the compiler misses none. */
+/** For every field another value than that of `csi`; the compiler misses none. */
 const OTHERWISE: Required<Pick<CsiVolumeSpec, Field>> = {
   driver: 'other.example',
   volumeHandle: 'other',
