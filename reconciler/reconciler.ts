@@ -60,9 +60,9 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   const actual = belief.volumes;
   const desiredChanges = createDesiredChanges();
   const listeners = new Set<() => void>();
-  let wish = NOTHING_KNOWN;
+  let desiredState = NOTHING_KNOWN;
   let whenEnded = (): void => {};
-  const desired = (): DesiredState => wish;
+  const desired = (): DesiredState => desiredState;
   const queue = createPassQueue(visit, notify);
   const { touch } = queue;
   const obstacles = createObstacleBook(host, (one) =>
@@ -88,7 +88,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     onResync() {
       executor.lendTurns();
       records.sweep();
-      for (const volume of [...actual.keys(), ...wish.volumes.keys()]) touch(volume);
+      for (const volume of [...actual.keys(), ...desiredState.volumes.keys()]) touch(volume);
     },
   });
   const planner = createVolumePlanner({
@@ -117,7 +117,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
   });
 
   function visit(volume: VolumeId): void {
-    if (desiredChanges.isNews(volume, wish.volumes.get(volume))) resetBackOff(volume, 'climbs');
+    if (desiredChanges.isNews(volume, desiredState.volumes.get(volume))) resetBackOff(volume, 'climbs');
     watch.visit(volume);
     const { operations, waits } = planner.planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
@@ -126,7 +126,7 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
       if (submission.kind !== 'started') blockades.push({ from: 'executor', operation, submission });
     }
     obstacles.replace(volume, blockades);
-    if (!actual.has(volume) && !wish.volumes.has(volume)) resetBackOff(volume);
+    if (!actual.has(volume) && !desiredState.volumes.has(volume)) resetBackOff(volume);
   }
 
   function onFinished({ operation, outcome }: VolumeFinished): void {
@@ -147,8 +147,8 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   return {
     setDesired(next) {
-      const previous = wish;
-      wish = next;
+      const previous = desiredState;
+      desiredState = next;
       for (const ids of [previous.volumes, next.volumes, actual]) for (const id of ids.keys()) touch(id);
     },
     wake: wakeUp.wake,

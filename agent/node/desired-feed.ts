@@ -100,7 +100,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
 
   return {
     source,
-    manifests: createManifestKeeper({ sources: parts.sources, hold, wish: source.current }),
+    manifests: createManifestKeeper({ sources: parts.sources, hold, desired: source.current }),
     reader,
     unresolvedSinceMs: unresolved.sinceMs,
     heldPods: () => hold.held().size,

@@ -16,9 +16,13 @@ export interface DesiredObjectsReaderParts {
   readonly slices: Slices;
   /** The newest wish. */
   readonly newest: () => DesiredObjects;
-  readonly desire: (wish: DesiredObjects) => Sliced<DesiredState>;
+  readonly desire: (desiredObjects: DesiredObjects) => Sliced<DesiredState>;
   /** In one turn: what is wanted, and whom to keep of what stands and of what is `found`, go together. */
-  readonly take: (wish: DesiredObjects, desired: DesiredState, found: readonly ActualVolume[]) => void;
+  readonly take: (
+    desiredObjects: DesiredObjects,
+    desired: DesiredState,
+    found: readonly ActualVolume[],
+  ) => void;
 }
 
 export interface DesiredObjectsReader {
@@ -41,13 +45,13 @@ export function createDesiredObjectsReader({
   const waiting: Joining[] = [];
 
   function* round(): Sliced<() => void> {
-    const wish = newest();
+    const desiredObjects = newest();
     const joining = waiting.splice(0);
-    const desired = yield* desire(wish);
+    const desired = yield* desire(desiredObjects);
     return () => {
-      current = wish;
+      current = desiredObjects;
       take(
-        wish,
+        desiredObjects,
         desired,
         joining.flatMap(({ found }) => found),
       );

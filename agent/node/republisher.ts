@@ -7,7 +7,7 @@ export interface Republisher {
    * The number of this round. As long as the wish has such a driver, `again` is called after the interval, once, for
    * the next one; without one there is no timer.
    */
-  epochFor(wish: Pick<DesiredObjects, 'drivers'>, again: () => void): number;
+  epochFor(desired: Pick<DesiredObjects, 'drivers'>, again: () => void): number;
   stop(): void;
 }
 

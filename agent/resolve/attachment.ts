@@ -23,17 +23,17 @@ export interface AttachmentWord {
  * say nothing here.
  */
 export function* attachmentUids(
-  wish: Said,
+  desired: Said,
   nodeName: string,
 ): Sliced<ReadonlyMap<VolumeId, readonly string[]>> {
   const uids = new Map<VolumeId, string[]>();
   const inOrder = yield* sorted(
-    wish.attachments.values(),
+    desired.attachments.values(),
     (a, b) => Number(a.deleted) - Number(b.deleted) || compareText(a.uid ?? '', b.uid ?? ''),
   );
   for (const { nodeName: node, volumeName, attacher, uid } of inOrder) {
     yield;
-    const id = node === nodeName ? volumeOf(wish, volumeName, attacher) : undefined;
+    const id = node === nodeName ? volumeOf(desired, volumeName, attacher) : undefined;
     if (id === undefined || uid === undefined) continue;
     const others = uids.get(id);
     if (others === undefined) uids.set(id, [uid]);
@@ -49,7 +49,7 @@ type Said = Pick<DesiredObjects, 'attachments' | 'volumes' | 'drivers' | 'reject
  * whatever order they come in; one that was refused is not known, and not known is not attached.
  */
 export function* attachmentWords(
-  wish: Said,
+  desired: Said,
   nodeName: string,
 ): Sliced<ReadonlyMap<VolumeId, AttachmentWord>> {
   const words = new Map<VolumeId, AttachmentWord>();
@@ -58,16 +58,16 @@ export function* attachmentWords(
     const known = words.get(id);
     if (known === undefined || (word.lost && !known.lost)) words.set(id, word);
   };
-  for (const attachment of wish.attachments.values()) {
+  for (const attachment of desired.attachments.values()) {
     yield;
     if (attachment.nodeName === nodeName)
-      say(volumeOf(wish, attachment.volumeName, attachment.attacher), wordOf(attachment));
+      say(volumeOf(desired, attachment.volumeName, attachment.attacher), wordOf(attachment));
   }
-  for (const rejection of wish.rejected) {
+  for (const rejection of desired.rejected) {
     yield;
     const { attachment } = rejection;
     if (attachment?.volumeName === undefined || (attachment.nodeName ?? nodeName) !== nodeName) continue;
-    say(volumeOf(wish, attachment.volumeName), unknown(rejection));
+    say(volumeOf(desired, attachment.volumeName), unknown(rejection));
   }
   return words;
 }

@@ -19,10 +19,10 @@ export interface Bindings {
 
 /** Pure; the wish must not change while the bindings are used. */
 export function* createBindings(
-  wish: Pick<DesiredObjects, 'claims' | 'volumes' | 'rejected'>,
+  desired: Pick<DesiredObjects, 'claims' | 'volumes' | 'rejected'>,
 ): Sliced<Bindings> {
   const byClaimRef = new Map<ObjectKey, PersistentVolume[]>();
-  for (const volume of wish.volumes.values()) {
+  for (const volume of desired.volumes.values()) {
     yield;
     if (volume.claimRef === undefined) continue;
     const key = objectKey(volume.claimRef);
@@ -30,17 +30,17 @@ export function* createBindings(
     if (others === undefined) byClaimRef.set(key, [volume]);
     else others.push(volume);
   }
-  const firstByVolumeName = yield* claimsByVolumeName(wish);
+  const firstByVolumeName = yield* claimsByVolumeName(desired);
 
   function volumeOf(key: ObjectKey): Result<PersistentVolume> {
-    const claim = wish.claims.get(key);
-    if (claim === undefined) return refuseMissing(wish, `PersistentVolumeClaim ${key}`);
+    const claim = desired.claims.get(key);
+    if (claim === undefined) return refuseMissing(desired, `PersistentVolumeClaim ${key}`);
     if (claim.leaving) return refuse('reference-missing', `PersistentVolumeClaim ${key} is being deleted`);
     if (claim.volumeName === undefined) return boundByVolume(key, claim, byClaimRef.get(key) ?? []);
-    const volume = wish.volumes.get(claim.volumeName);
+    const volume = desired.volumes.get(claim.volumeName);
     if (volume === undefined) {
       const whose = ` of PersistentVolumeClaim ${key}`;
-      return refuseMissing(wish, `PersistentVolume ${claim.volumeName}`, { whose });
+      return refuseMissing(desired, `PersistentVolume ${claim.volumeName}`, { whose });
     }
     if (volume.claimRef !== undefined) return agree(key, claim, volume);
     const first = firstByVolumeName.get(volume.name);
@@ -56,9 +56,11 @@ export function* createBindings(
 }
 
 /** The first by key of the claims that name one volume; only asked when the volume does not say whose it is. */
-function* claimsByVolumeName(wish: Pick<DesiredObjects, 'claims'>): Sliced<ReadonlyMap<string, ObjectKey>> {
+function* claimsByVolumeName(
+  desired: Pick<DesiredObjects, 'claims'>,
+): Sliced<ReadonlyMap<string, ObjectKey>> {
   const first = new Map<string, ObjectKey>();
-  for (const [key, { volumeName }] of wish.claims) {
+  for (const [key, { volumeName }] of desired.claims) {
     yield;
     if (volumeName === undefined) continue;
     const known = first.get(volumeName);

@@ -19,16 +19,16 @@ export interface ContentFiles {
  * volume what is missing is left out, as by the kubelet.
  */
 export function contentFiles(
-  wish: DesiredObjects,
+  desired: DesiredObjects,
   namespace: string,
   source: ContentSource,
 ): Result<ContentFiles> {
   const key = objectKey({ namespace, name: source.name });
-  const secret = source.kind === 'secret' ? wish.secrets.get(key) : undefined;
-  const configMap = source.kind === 'config-map' ? wish.configMaps.get(key) : undefined;
+  const secret = source.kind === 'secret' ? desired.secrets.get(key) : undefined;
+  const configMap = source.kind === 'config-map' ? desired.configMaps.get(key) : undefined;
   const object = secret ?? configMap;
   const title = `${source.kind === 'secret' ? 'Secret' : 'ConfigMap'} ${key}`;
-  if (object === undefined && !source.optional) return refuseMissing(wish, title);
+  if (object === undefined && !source.optional) return refuseMissing(desired, title);
   const data: ReadonlyMap<string, Uint8Array> = secret?.data.reveal() ?? configMap?.data ?? new Map();
   const files = new Map<string, { readonly content: Uint8Array; readonly mode: number }>();
   const items = source.items ?? [...data.keys()].map((one) => ({ key: one, path: one, mode: undefined }));

@@ -38,11 +38,11 @@ export interface ResolvedVolumeSecrets extends ResolvedSecrets {
  * it would keep new pods from data that is there, and would stop republishing, so that running pods lose their tokens;
  * whoever adds the secret gets the size, at once or, with a driver that cannot grow what is used, after the last pod.
  */
-export function resolveSecrets(wish: DesiredSecrets, source: CsiSource): ResolvedVolumeSecrets {
-  const controllerPublish = resolve(wish, source.controllerPublishSecret);
-  const stage = resolve(wish, source.stageSecret);
-  const publish = resolve(wish, source.publishSecret);
-  const expand = resolve(wish, source.expandSecret);
+export function resolveSecrets(desired: DesiredSecrets, source: CsiSource): ResolvedVolumeSecrets {
+  const controllerPublish = resolve(desired, source.controllerPublishSecret);
+  const stage = resolve(desired, source.stageSecret);
+  const publish = resolve(desired, source.publishSecret);
+  const expand = resolve(desired, source.expandSecret);
   const expandMissing = expand.ok ? undefined : expand.failure;
   for (const one of [controllerPublish, stage, publish]) {
     if (!one.ok) return { secrets: UNKNOWN_SECRETS, blocked: one.failure, expandMissing };
@@ -58,10 +58,10 @@ export function resolveSecrets(wish: DesiredSecrets, source: CsiSource): Resolve
 
 /** The one secret of an inline volume. */
 export function resolvePublishSecret(
-  wish: DesiredSecrets,
+  desired: DesiredSecrets,
   reference: NamedReference | undefined,
 ): ResolvedSecrets {
-  const publish = resolve(wish, reference);
+  const publish = resolve(desired, reference);
   if (!publish.ok) return { secrets: UNKNOWN_SECRETS, blocked: publish.failure };
   return { secrets: { ...NO_SECRETS, publish: publish.value }, blocked: undefined };
 }
@@ -72,15 +72,15 @@ export function resolvePublishSecret(
  * are there to be taken out of what the driver says; with its PersistentVolume gone nobody knows which they were.
  */
 export function unwantedSecrets(
-  wish: DesiredSecrets & Pick<DesiredObjects, 'volumes'>,
+  desired: DesiredSecrets & Pick<DesiredObjects, 'volumes'>,
   spec: VolumeSpec,
 ): VolumeSecrets {
   if (spec.kind !== 'csi') return NO_SECRETS;
-  const controllerPublish = dataOf(resolve(wish, spec.controllerPublishSecret));
-  const source = wish.volumes.get(spec.specName as ObjectKey)?.source;
+  const controllerPublish = dataOf(resolve(desired, spec.controllerPublishSecret));
+  const source = desired.volumes.get(spec.specName as ObjectKey)?.source;
   if (source?.kind !== 'csi' || csiVolumeId(source.driver, source.volumeHandle) !== spec.id)
     return { ...UNKNOWN_SECRETS, controllerPublish };
-  const { secrets, expandMissing } = resolveSecrets(wish, source);
+  const { secrets, expandMissing } = resolveSecrets(desired, source);
   const known = { ...secrets, controllerPublish };
   return expandMissing === undefined ? known : { ...known, mayBeMore: true };
 }
@@ -90,14 +90,14 @@ function dataOf(result: Result<SecretData | undefined>): SecretData | undefined 
 }
 
 function resolve(
-  wish: DesiredSecrets,
+  desired: DesiredSecrets,
   reference: NamedReference | undefined,
 ): Result<SecretData | undefined> {
   if (reference === undefined) return ok(undefined);
   const key = objectKey(reference);
-  const secret = wish.secrets.get(key);
+  const secret = desired.secrets.get(key);
   if (secret === undefined) {
-    return refuseMissing(wish, `Secret ${key}`, { blocker: key });
+    return refuseMissing(desired, `Secret ${key}`, { blocker: key });
   }
   const before = asTexts.get(secret);
   const texts = before ?? textsOf(secret, key);

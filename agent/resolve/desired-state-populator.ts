@@ -59,10 +59,10 @@ interface Growing extends Pick<DesiredVolume, 'spec' | 'secrets' | 'blocked' | '
  * cannot be resolved freezes its own pod and nothing else; of two pods that want one volume in different ways one that
  * has it already is served, else the one with the lower uid, and the other is unresolved.
  */
-export function* desire(wish: DesiredObjects, options: DesireOptions): Sliced<DesiredState> {
+export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced<DesiredState> {
   const growing = new Map<VolumeId, Growing>();
   const unresolved: UnresolvedVolume[] = [];
-  const items = yield* resolveAll(wish, options);
+  const items = yield* resolveAll(desired, options);
   const owners = yield* ownersOf(items, options.holdersOf ?? (() => new Set()));
   for (const { pod, volumeName, resolved } of items) {
     yield;
@@ -70,29 +70,29 @@ export function* desire(wish: DesiredObjects, options: DesireOptions): Sliced<De
     if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
   }
   const volumes = new Map<VolumeId, DesiredVolume>();
-  const attachments = yield* attachmentWords(wish, options.nodeName);
+  const attachments = yield* attachmentWords(desired, options.nodeName);
   for (const [id, volume] of growing) {
     volumes.set(id, finish(volume, attachments.get(id), unresolved));
     yield;
   }
   return {
-    complete: wish.complete,
+    complete: desired.complete,
     volumes,
-    frozenPods: new Set<PodUid>([...wish.frozenPods, ...unresolved.map(({ pod }) => pod.uid)]),
-    unknownOrigins: wish.unknownOrigins,
-    doubt: wish.doubt,
+    frozenPods: new Set<PodUid>([...desired.frozenPods, ...unresolved.map(({ pod }) => pod.uid)]),
+    unknownOrigins: desired.unknownOrigins,
+    doubt: desired.doubt,
     unresolved,
-    outOfService: wish.nodes.get(options.nodeName)?.outOfService ?? false,
+    outOfService: desired.nodes.get(options.nodeName)?.outOfService ?? false,
     lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),
-    attachmentUids: yield* attachmentUids(wish, options.nodeName),
+    attachmentUids: yield* attachmentUids(desired, options.nodeName),
   };
 }
 
 /** Every volume of every pod, in the order of the pods' uids. */
-function* resolveAll(wish: DesiredObjects, options: DesireOptions): Sliced<readonly Item[]> {
-  const sources = { wish, bindings: yield* createBindings(wish), options };
+function* resolveAll(desired: DesiredObjects, options: DesireOptions): Sliced<readonly Item[]> {
+  const sources = { desired, bindings: yield* createBindings(desired), options };
   const items: Item[] = [];
-  const pods = yield* sorted(wish.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
+  const pods = yield* sorted(desired.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
   for (const pod of pods) {
     for (const volume of pod.volumes) {
       items.push({ pod, volumeName: volume.name, resolved: resolveVolume(sources, pod, volume) });

@@ -21,11 +21,11 @@ export interface DriverTerms {
 
 /** Total: a driver without a CSIDriver object has the defaults. */
 export function driverTerms(
-  wish: Pick<DesiredObjects, 'drivers' | 'rejected'>,
+  desired: Pick<DesiredObjects, 'drivers' | 'rejected'>,
   driver: string,
   lifecycle: LifecycleMode,
 ): DriverTerms {
-  const object = wish.drivers.get(driver);
+  const object = desired.drivers.get(driver);
   return {
     fields: {
       attachRequired: lifecycle === 'Ephemeral' ? false : object?.attachRequired,
@@ -34,7 +34,7 @@ export function driverTerms(
       fsGroupPolicy: object?.fsGroupPolicy ?? CSI_DEFAULTS.fsGroupPolicy,
       tokensInSecrets: object?.serviceAccountTokenInSecrets ?? CSI_DEFAULTS.tokensInSecrets,
     },
-    refused: unreadable(wish, driver) ?? lifecycleFailure(driver, lifecycle, object?.lifecycleModes),
+    refused: unreadable(desired, driver) ?? lifecycleFailure(driver, lifecycle, object?.lifecycleModes),
     seLinuxMount: object?.seLinuxMount ?? false,
     requiresRepublish: object?.requiresRepublish ?? false,
     tokenRequests: object?.tokenRequests ?? [],
@@ -42,10 +42,13 @@ export function driverTerms(
 }
 
 /** Not known is not "none": the defaults may attach what must not be attached, and keep from a driver what it needs. */
-function unreadable(wish: Pick<DesiredObjects, 'drivers' | 'rejected'>, driver: string): Failure | undefined {
+function unreadable(
+  desired: Pick<DesiredObjects, 'drivers' | 'rejected'>,
+  driver: string,
+): Failure | undefined {
   const identity = `CSIDriver ${driver}`;
-  if (wish.drivers.has(driver) || !isRefused(wish, identity)) return undefined;
-  return refuseMissing(wish, identity, { blocker: driver }).failure;
+  if (desired.drivers.has(driver) || !isRefused(desired, identity)) return undefined;
+  return refuseMissing(desired, identity, { blocker: driver }).failure;
 }
 
 /** A driver has to say that it does inline volumes: one that does not know of them might mount anything (KEP-596). */

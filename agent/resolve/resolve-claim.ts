@@ -24,12 +24,12 @@ export function resolveClaim(
   volume: Pick<PodVolume, 'block'>,
   source: { readonly claimName: string; readonly readOnly: boolean },
 ): Result<Resolved> {
-  const { wish, bindings, options } = sources;
+  const { desired, bindings, options } = sources;
   const key = objectKey({ namespace: pod.reference.namespace, name: source.claimName });
   const bound = bindings.volumeOf(key);
   if (!bound.ok) return bound;
-  const claim = wish.claims.get(key);
-  if (claim === undefined) return refuseMissing(wish, `PersistentVolumeClaim ${key}`);
+  const claim = desired.claims.get(key);
+  if (claim === undefined) return refuseMissing(desired, `PersistentVolumeClaim ${key}`);
   const persistent = bound.value;
   if (claim.volumeMode !== persistent.volumeMode) {
     const message =
@@ -53,8 +53,8 @@ export function resolveClaim(
       `PersistentVolume ${name} is of kind ${csi.what}, and only csi is supported`,
     );
   }
-  const terms = driverTerms(wish, csi.driver, 'Persistent');
-  const { secrets, blocked, expandMissing } = resolveSecrets(wish, csi);
+  const terms = driverTerms(desired, csi.driver, 'Persistent');
+  const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi);
   return ok({
     ...PLAIN,
     spec: csiSpec(persistent, csi, terms, options.seLinux ? pod : undefined),
@@ -73,13 +73,13 @@ export function resolveOwnClaim(sources: Sources, pod: Pod, volume: PodVolume): 
   const { namespace, name, uid } = pod.reference;
   const claimName = `${name}-${volume.name}`;
   const key = objectKey({ namespace, name: claimName });
-  const claim = sources.wish.claims.get(key);
+  const claim = sources.desired.claims.get(key);
   if (claim === undefined) {
     const advice =
       '. A cluster makes it from volumeClaimTemplate; stand-alone nobody does: write it yourself, with ' +
       `metadata.ownerReferences: [{apiVersion: v1, kind: Pod, name: ${name}, uid: ${uid}, controller: true}]`;
     const whose = ` of the ephemeral volume ${volume.name}`;
-    return refuseMissing(sources.wish, `PersistentVolumeClaim ${key}`, { whose, blocker: key, advice });
+    return refuseMissing(sources.desired, `PersistentVolumeClaim ${key}`, { whose, blocker: key, advice });
   }
   if (claim.ownerPodUid !== uid) {
     const owner = claim.ownerPodUid === undefined ? 'of no pod' : `of the pod with uid ${claim.ownerPodUid}`;

@@ -11,12 +11,12 @@ import { PLAIN, type Resolved, type Sources } from './resolved.ts';
  * an SELinux context (`VolumeSupportsSELinuxMount`).
  */
 export function resolveInline(sources: Sources, pod: Pod, name: string, source: InlineSource): Resolved {
-  const { wish, options } = sources;
+  const { desired, options } = sources;
   const { uid, namespace } = pod.reference;
-  const terms = driverTerms(wish, source.driver, 'Ephemeral');
+  const terms = driverTerms(desired, source.driver, 'Ephemeral');
   const secretName = source.publishSecretName;
   const reference = secretName === undefined ? undefined : { namespace, name: secretName };
-  const { secrets, blocked } = resolvePublishSecret(wish, reference);
+  const { secrets, blocked } = resolvePublishSecret(desired, reference);
   const volumeHandle = inlineVolumeHandle(uid, name);
   return {
     ...PLAIN,

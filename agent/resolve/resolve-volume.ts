@@ -39,7 +39,7 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
         pod: uid,
         name,
       };
-      const content = contentFiles(sources.wish, namespace, source);
+      const content = contentFiles(sources.desired, namespace, source);
       const found = content.ok ? content.value : { blocked: content.failure };
       return ok({ ...PLAIN, specName: name, spec, ...found });
     }

@@ -22,7 +22,7 @@ export interface ResolveOptions {
 
 /** What a resolution may look at. */
 export interface Sources {
-  readonly wish: DesiredObjects;
+  readonly desired: DesiredObjects;
   readonly bindings: Bindings;
   readonly options: ResolveOptions;
 }

@@ -24,10 +24,10 @@ export interface ManifestKeeperParts {
   readonly sources: readonly Pick<ObjectsSource, 'keeping'>[];
   readonly hold: Pick<VanishedHold, 'held' | 'forget'>;
   /** The newest. */
-  readonly wish: () => Pick<DesiredObjects, 'pods' | 'reports'>;
+  readonly desired: () => Pick<DesiredObjects, 'pods' | 'reports'>;
 }
 
-export function createManifestKeeper({ sources, hold, wish }: ManifestKeeperParts): ManifestKeeper {
+export function createManifestKeeper({ sources, hold, desired }: ManifestKeeperParts): ManifestKeeper {
   const keepings = sources.flatMap(({ keeping }) => keeping ?? []);
   return {
     held: hold.held,
@@ -39,7 +39,7 @@ export function createManifestKeeper({ sources, hold, wish }: ManifestKeeperPart
       return fail({ code: 'reference-missing', message, effect: 'none' });
     },
     missing() {
-      const { pods, reports } = wish();
+      const { pods, reports } = desired();
       const leaving = [...(massRemovalIn({ reports })?.pods ?? [])].flatMap(
         (uid) => pods.get(uid)?.reference ?? [],
       );

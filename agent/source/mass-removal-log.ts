@@ -7,7 +7,7 @@ import { massRemovalIn, type DesiredObjects } from './desired-objects.ts';
 
 export interface MassRemovalLog {
   /** The wish as it is now. */
-  note(wish: Pick<DesiredObjects, 'pods' | 'reports'>): void;
+  note(desired: Pick<DesiredObjects, 'pods' | 'reports'>): void;
 }
 
 export function createMassRemovalLog(log: Log, clock: Pick<Clock, 'nowMs'>): MassRemovalLog {

@@ -34,7 +34,7 @@ const FIRST_REVISION_MAX = 2 ** 40;
 export function createMergedSources({ host, sources, slices }: MergedSourcesParts): MergedSources {
   const listeners = new Set<() => void>();
   const assembly = createAssembly(Math.floor(host.random() * FIRST_REVISION_MAX));
-  let wish = NOTHING_DESIRED;
+  let desired = NOTHING_DESIRED;
 
   const assembling = createRounds<DesiredObjects>({
     slices,
@@ -44,7 +44,7 @@ export function createMergedSources({ host, sources, slices }: MergedSourcesPart
         assembly,
       ),
     onDone: (assembled) => {
-      wish = assembled;
+      desired = assembled;
       for (const listener of listeners) listener();
     },
   });
@@ -62,7 +62,7 @@ export function createMergedSources({ host, sources, slices }: MergedSourcesPart
       assembling.stop();
       listeners.clear();
     },
-    current: () => wish,
+    current: () => desired,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -19,7 +19,7 @@ export type HeldPods = ReadonlyMap<PodUid, HeldPod>;
 
 export interface VanishedHold {
   /** Who is held by the wish of now; `standing`: the pods that have something here, or may have it. */
-  look(wish: Pick<DesiredObjects, 'complete' | 'pods'>, standing: Iterable<PodReference>): HeldPods;
+  look(desired: Pick<DesiredObjects, 'complete' | 'pods'>, standing: Iterable<PodReference>): HeldPods;
   /** The pods that the last look held. */
   held(): HeldPods;
   /** An operator's word that they are gone. `onDue` is called. */
@@ -52,15 +52,15 @@ export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts):
   }
 
   return {
-    look(wish, standing) {
-      if (!wish.complete || holdMs === 0) return held;
+    look(desired, standing) {
+      if (!desired.complete || holdMs === 0) return held;
       const nowMs = clock.nowMs();
       const stands = new Map([...standing].map((pod) => [pod.uid, pod]));
-      const isKnown = (uid: PodUid): boolean => decided.has(uid) || wish.pods.has(uid);
+      const isKnown = (uid: PodUid): boolean => decided.has(uid) || desired.pods.has(uid);
       const missed = [...stands.values()].filter(({ uid }) => !isKnown(uid));
-      decided = new Set([...wish.pods.keys(), ...[...decided].filter((uid) => stands.has(uid))]);
+      decided = new Set([...desired.pods.keys(), ...[...decided].filter((uid) => stands.has(uid))]);
       const gone =
-        missed.length >= MOST_PODS_MIN && missed.length > wish.pods.size ? [] : succeeded(missed, wish);
+        missed.length >= MOST_PODS_MIN && missed.length > desired.pods.size ? [] : succeeded(missed, desired);
       for (const { uid } of gone) decided.add(uid);
       const before = held;
       held = new Map();
@@ -87,9 +87,9 @@ export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts):
 /** Another pod has the name by now, and a name is one pod's: somebody has decided. */
 function succeeded(
   missed: readonly PodReference[],
-  wish: Pick<DesiredObjects, 'pods'>,
+  desired: Pick<DesiredObjects, 'pods'>,
 ): readonly PodReference[] {
-  const names = new Set([...wish.pods.values()].map(({ reference }) => nameOf(reference)));
+  const names = new Set([...desired.pods.values()].map(({ reference }) => nameOf(reference)));
   return missed.filter((pod) => pod.name !== '' && names.has(nameOf(pod)));
 }
 

@@ -8,7 +8,7 @@ import type { DesiredObjects } from './desired-objects.ts';
 
 export interface VanishedLog {
   /** The wish as it is now, and who is held by it. */
-  note(wish: Pick<DesiredObjects, 'pods'>, held: HeldPods): void;
+  note(desired: Pick<DesiredObjects, 'pods'>, held: HeldPods): void;
 }
 
 export function createVanishedLog(log: Log, clock: Pick<Clock, 'nowMs'>): VanishedLog {

@@ -17,7 +17,7 @@ export interface PublishCall {
 }
 
 export interface Publishing {
-  publish(volume: Volume, wish: PublishCall): Promise<void>;
+  publish(volume: Volume, call: PublishCall): Promise<void>;
   unpublish(id: VolumeId, target: string): Promise<void>;
   /** The publications of a staged volume that the kernel really shows. */
   live(staged: StagedVolume): Promise<readonly Publication[]>;
@@ -29,11 +29,11 @@ export function createPublishing(pool: Pool, staging: Staging): Publishing {
     return staged.publications.filter(({ target }) => isMountedAt(table, target, device));
   }
 
-  async function publish(volume: Volume, wish: PublishCall): Promise<void> {
-    const { target, access } = wish;
-    const found = await requireStaged(volume, wish);
+  async function publish(volume: Volume, call: PublishCall): Promise<void> {
+    const { target, access } = call;
+    const found = await requireStaged(volume, call);
     const { staged, device } = found;
-    const readOnly = wish.readOnly || isReadOnly(access) || isReadOnly(staged.access);
+    const readOnly = call.readOnly || isReadOnly(access) || isReadOnly(staged.access);
     const wanted = { target, mode: access.mode, readOnly };
     if (await isThere(found, wanted)) return;
     const others = (await live(found)).filter((one) => one.target !== target);

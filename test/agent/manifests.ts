@@ -160,7 +160,7 @@ export function partsOf(files: Readonly<Record<string, string>>): readonly Sourc
       settleMs: 0,
       readingSinceMs: Number.POSITIVE_INFINITY,
     };
-    return observe(name, undefined, look, listing).wish;
+    return observe(name, undefined, look, listing).part;
   });
 }
 

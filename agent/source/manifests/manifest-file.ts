@@ -51,7 +51,7 @@ interface Known {
 export interface ManifestFile {
   readonly name: string;
   /** Replaced only when something in it changes: comparing it by identity tells whether the wish has changed. */
-  readonly wish: SourcePart;
+  readonly part: SourcePart;
   readonly known: readonly Known[];
   /** The content that `known` was read from. */
   readonly good: Sensitive<Uint8Array> | undefined;
@@ -121,7 +121,7 @@ function observeContent(
   const kept = new Set(podsOf(next.known));
   const waiting = wait({ ...file, seen }, new Set(podsOf(lost).filter((pod) => !kept.has(pod))), listing);
   // Nothing is known of a new file until it has settled.
-  return file.good === undefined ? { ...waiting, wish: { ...waiting.wish, unknown: true } } : waiting;
+  return file.good === undefined ? { ...waiting, part: { ...waiting.part, unknown: true } } : waiting;
 }
 
 /** The file after a look that showed it as it is believed to be soon: when that is due, it waits for no other look. */
@@ -170,8 +170,8 @@ function isConfirmed(pending: Pending): pending is Pending & { readonly confirme
 }
 
 function nothingKnown(name: string): ManifestFile {
-  const wish: SourcePart = { name, objects: [], rejected: [], unknown: false, frozenPods: new Set() };
-  return { name, wish, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
+  const part: SourcePart = { name, objects: [], rejected: [], unknown: false, frozenPods: new Set() };
+  return { name, part, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
 }
 
 function notReadYet(file: ManifestFile): ManifestFile {
@@ -192,7 +192,7 @@ const NEWLINE = 0x0a;
 
 function unknown(file: ManifestFile, seen: Seen, message: string): ManifestFile {
   const rejected: readonly Rejection[] = [{ origin: file.name, message }];
-  return { ...file, seen, pending: undefined, wish: { ...file.wish, rejected, unknown: true } };
+  return { ...file, seen, pending: undefined, part: { ...file.part, rejected, unknown: true } };
 }
 
 function wait(file: ManifestFile, losing: ReadonlySet<PodUid>, listing: Listing): ManifestFile {
@@ -213,15 +213,15 @@ function believe(file: ManifestFile, { reading, bytes }: Extract<Seen, { kind: '
     ...podsOf(kept),
     ...reading.refused.flatMap(({ subject }) => (subject?.pod === undefined ? [] : [subject.pod])),
   ]);
-  const wish: SourcePart = {
+  const part: SourcePart = {
     name: file.name,
     objects: known.map((one) => one.stamped),
     rejected: reading.rejected,
     unknown: reading.refused.some(({ subject }) => subject === undefined),
     frozenPods,
   };
-  const same = known.every((one, index) => one === file.known[index]) && saysTheSame(wish, file.wish);
-  return { ...file, known, wish: same ? file.wish : wish, good: bytes, pending: undefined };
+  const same = known.every((one, index) => one === file.known[index]) && saysTheSame(part, file.part);
+  return { ...file, known, part: same ? file.part : part, good: bytes, pending: undefined };
 }
 
 /** Apart from the contents of objects, which the caller has compared. */

@@ -17,7 +17,7 @@ export type ManifestFiles = ReadonlyMap<string, ManifestFile>;
 
 /** Those that the files say are wanted. */
 export function podsIn(files: Iterable<ManifestFile>): readonly PodUid[] {
-  const objects = [...files].flatMap(({ wish }) => wish.objects);
+  const objects = [...files].flatMap(({ part }) => part.objects);
   return objects.flatMap((one) => (one.kind === 'Pod' ? [one.reference.uid] : []));
 }
 
@@ -60,9 +60,9 @@ export function nextLookMs(files: ManifestFiles, { nowMs, readingSinceMs }: List
 /** Whether another wish is said by now; what waits to be read is left out on demand. */
 export function differ(before: ManifestFiles, after: ManifestFiles, exceptWaiting: boolean): boolean {
   for (const name of before.keys()) if (!after.has(name)) return true;
-  for (const [name, { wish, seen }] of after) {
+  for (const [name, { part, seen }] of after) {
     if (exceptWaiting && seen.kind === 'waiting') continue;
-    if (before.get(name)?.wish !== wish) return true;
+    if (before.get(name)?.part !== part) return true;
   }
   return false;
 }

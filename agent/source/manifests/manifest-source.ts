@@ -148,7 +148,7 @@ class ListedManifests implements ManifestSource {
   current(): SourceReading {
     return {
       complete: this.#isComplete,
-      parts: [...this.#files.values()].map((one) => one.wish),
+      parts: [...this.#files.values()].map((one) => one.part),
       doubt: this.#trouble,
       report: this.#leaving === undefined ? undefined : { massRemoval: this.#leaving },
     };

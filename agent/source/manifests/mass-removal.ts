@@ -25,9 +25,9 @@ export function guard(
 ): readonly ManifestFile[] {
   let losing = missing;
   let pods = missing;
-  for (const { wish, pending } of files) {
+  for (const { part, pending } of files) {
     losing += pending?.losing.size ?? 0;
-    pods += wish.objects.filter((one) => one.kind === 'Pod').length;
+    pods += part.objects.filter((one) => one.kind === 'Pod').length;
   }
   const isShrinking = losing >= SHRINK_PODS_MIN && losing * 2 > pods;
   const waitMs = Math.max(holdMs ?? 0, isShrinking ? SHRINK_SETTLE_MS : 0);
