@@ -72,7 +72,7 @@ function stepwise(host: Host): Host['perform'] {
   return (transition, args) => performStepwise(host, transition, args);
 }
 
-/** Of a life before this one, which was killed before it had written a vol_data.json, there is `left`. */
+/** A life before this one, which was killed before it had written a vol_data.json, has left what `left` names. */
 async function stageBeforeCall(at: number, staging: Staging, left: AbsolutePath) {
   const host = createMemoryHost();
   host.plant(left, { kind: 'directory' });
