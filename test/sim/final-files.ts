@@ -16,7 +16,9 @@ export function leftOver(sim: Simulation, wanted: Wanted): string | undefined {
 function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
   const keep = new Set<string>();
   const keepWithParents = (path: string): void => {
-    for (let at = path; at.length > ROOT.length; at = at.slice(0, at.lastIndexOf('/'))) keep.add(at);
+    // What is above a directory that is kept is kept already.
+    for (let at = path; at.length > ROOT.length && !keep.has(at); at = at.slice(0, at.lastIndexOf('/')))
+      keep.add(at);
   };
   const { layout } = sim.world;
   for (const { pod, volume, target } of wanted.places) {

@@ -7,8 +7,10 @@ import type { AbsolutePath } from '../../mount/host.ts';
 import { CSI_PLUGIN, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
 import type { Backing } from './backing.ts';
+import { changeOfBelief } from './belief-watch.ts';
 import { isWanted } from './desired-within.ts';
 import type { Simulation } from './simulate.ts';
 import type { Plan } from './swarm.ts';
@@ -146,10 +148,11 @@ export function checkStep(sim: Simulation): void {
   sim.world.quarantine.look();
   const early = sim.earlyView();
   const running = early?.reconciler.running() ?? [];
+  const belief = early === undefined ? undefined : changeOfBelief(early.reconciler);
   if (early !== undefined) {
-    sim.world.told.look(early.reconciler.actual());
+    if (belief?.isSame !== true) sim.world.told.look(early.reconciler.actual());
     // From the first one on: of what began long ago the wish may be another by now.
-    checkBeginnings(sim, early, running);
+    checkBeginnings(sim, early, running, belief?.before);
     sim.desiredWithin.endEvent();
   }
   const view = sim.life?.started === true ? early : undefined;
@@ -157,23 +160,28 @@ export function checkStep(sim: Simulation): void {
   if (view === undefined) return;
   sim.world.deaths.look(view);
   if (sim.life !== undefined) sim.world.hung.look(view, sim.life.host.work);
-  checkVolumes(sim, view, running);
+  checkVolumes(sim, view, running, belief?.isSame === true);
   checkOperations(sim, running);
-  if (sim.life?.stopping === false) {
-    checkObstacles(sim, view);
-    checkReasons(sim, view);
-  }
+  if (sim.life?.stopping === false) checkTold(sim, view);
   checkLayers(sim);
 }
 
-function checkVolumes(sim: Simulation, view: AgentView, running: Running): void {
+/** After how many changes of the machine the volumes of an agent were judged last; negative: belief did not count. */
+const judgedOn = new WeakMap<AgentView['reconciler'], number>();
+
+function checkVolumes(sim: Simulation, view: AgentView, running: Running, isSameBelief: boolean): void {
   const { mayStack, allLock } = driversOf(sim.plan);
   const beliefCounts = !sim.world.trouble.mountsTaken && allLock;
+  const changes = sim.kernel.mountChanges + sim.kernel.devices.changes;
+  const machine = beliefCounts ? changes : -1 - changes;
+  if (isSameBelief && judgedOn.get(view.reconciler) === machine) return;
+  judgedOn.set(view.reconciler, machine);
   for (const volume of view.reconciler.actual().values()) {
     if (sim.kernel.strangers.size > 0) checkStrangers(sim, volume);
     // Published again, a driver may mount once more; what it did is learnt when the operation ends.
     const isBusy = mayStack && running.some(({ operation }) => operation.volume === volume.spec.id);
     if (beliefCounts && !isBusy) checkBelief(sim, volume);
+    if (isBusy) judgedOn.delete(view.reconciler);
     if (volume.quarantine !== undefined) checkClean(sim, volume);
   }
 }
@@ -294,14 +302,15 @@ function checkOperations(sim: Simulation, running: Running): void {
 }
 
 const begun = new WeakSet<object>();
-/** What an agent knew after the event before. */
-const knownBefore = new WeakMap<AgentView['reconciler'], ActualState>();
 
 /** INV-3 at the moment an operation begins, by the agent's own wish: decided late means decided now. */
-function checkBeginnings(sim: Simulation, view: AgentView, running: Running): void {
+function checkBeginnings(
+  sim: Simulation,
+  view: AgentView,
+  running: Running,
+  before: ActualState | undefined,
+): void {
   const actual = view.reconciler.actual();
-  const before = knownBefore.get(view.reconciler);
-  if (before === undefined || !isSame(before, actual)) knownBefore.set(view.reconciler, new Map(actual));
   for (const entry of running) {
     if (entry.phase !== 'running' || begun.has(entry)) continue;
     begun.add(entry);
@@ -329,13 +338,6 @@ function checkBeginnings(sim: Simulation, view: AgentView, running: Running): vo
   }
 }
 
-/** Belief is replaced, never changed. */
-function isSame(before: ActualState, actual: ActualState): boolean {
-  if (before.size !== actual.size) return false;
-  for (const [id, volume] of actual) if (before.get(id) !== volume) return false;
-  return true;
-}
-
 function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: Operation): boolean {
   if (known?.spec.kind !== 'csi' || operation.kind !== 'unpublish') return false;
   const place = known.publications.get(operation.publication)?.spec;
@@ -355,12 +357,23 @@ function isTeardown(kind: string): boolean {
 
 const lastObstacleLook = new WeakMap<Simulation, number>();
 
-/** INV-34, D-10: what is stuck for long has exactly one reason; once a virtual second is enough. */
-function checkObstacles(sim: Simulation, view: AgentView): void {
+/** What is told of what is not where it should be; once a virtual second is enough. */
+function checkTold(sim: Simulation, view: AgentView): void {
   const nowMs = sim.time.nowMs();
   if (nowMs - (lastObstacleLook.get(sim) ?? 0) < 1_000) return;
   lastObstacleLook.set(sim, nowMs);
   const obstacles = view.reconciler.obstacles();
+  checkObstacles(sim, view, obstacles, nowMs);
+  checkReasons(sim, view, obstacles);
+}
+
+/** INV-34, D-10: what is stuck for long has exactly one reason. */
+function checkObstacles(
+  sim: Simulation,
+  view: AgentView,
+  obstacles: readonly Obstacle[],
+  nowMs: number,
+): void {
   const keys = new Map<string, number>();
   for (const { volume, publication } of obstacles) {
     const key = `${volume} ${publication ?? ''}`;

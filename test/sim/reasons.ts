@@ -11,7 +11,6 @@ import { placeBeside } from '../../reconciler/model/tombstone.ts';
 import type { OpenCall, OpenEffect } from './open-work.ts';
 import type { Simulation } from './simulate.ts';
 
-const EVERY_MS = 1_000;
 /** A try is begun in the turn that its time has come; timers are rounded up. */
 const LATE_MS_MAX = 5;
 
@@ -25,14 +24,10 @@ const RPC_OF: Readonly<Record<string, string | undefined>> = {
   expand: 'NodeExpandVolume',
 };
 
-const lastLook = new WeakMap<Simulation, number>();
-
-export function checkReasons(sim: Simulation, view: AgentView): void {
-  const nowMs = sim.time.nowMs();
-  if (nowMs - (lastLook.get(sim) ?? 0) < EVERY_MS) return;
-  lastLook.set(sim, nowMs);
+/** `obstacles`: those of this moment. */
+export function checkReasons(sim: Simulation, view: AgentView, obstacles: readonly Obstacle[]): void {
   const running = view.reconciler.running();
-  for (const obstacle of view.reconciler.obstacles()) {
+  for (const obstacle of obstacles) {
     const begun = running.find(
       (one) =>
         one.phase === 'running' &&

@@ -279,7 +279,7 @@ export class SimKernel {
     if (at.inode.kind !== 'file') return at.inode.kind === 'symlink' ? 'ELOOP' : 'EISDIR';
     if (at.mount.options.includes('ro')) return 'EROFS';
     if (offset + bytes.length > at.inode.content.length) return false;
-    const content = Uint8Array.from(at.inode.content);
+    const content = new Uint8Array(at.inode.content);
     content.set(bytes, offset);
     setContent(at.inode, content);
     return true;
