@@ -124,7 +124,7 @@ test('each third-party package is imported in exactly one place', () => {
 const EFFECT_MODULES =
   /^node:(fs|fs\/promises|child_process|net|http|https|dgram|timers.*|worker_threads|cluster|process)$/;
 const EFFECT_FILES =
-  /^(mount\/(tool|path-tool|mount-info|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|agent\/(main|api\/api-(server|socket)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
+  /^(mount\/(tool|path-tool|mount-info|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|agent\/(main|api\/api-(server|socket|routes)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 
@@ -212,7 +212,6 @@ test('files are short enough to be read at one sitting', () => {
  */
 const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
-  'agent/api/api-server.ts': 96,
   'agent/status/status.ts': 154,
   'reconciler/reconciler.ts': 107,
   'reconciler/recovery/reconstruct-gate.ts': 73,
