@@ -42,6 +42,10 @@ Examples:
   podman run $(mooring mounts web -o podman) my/image
   mooring mounts web -c main -o systemd`;
 
+export const RENDER_NOTES = `
+Examples:
+  mooring render web.yaml | podman kube play -`;
+
 export const WAIT_NOTES = `
 Examples:
   mooring wait default/web

@@ -16,7 +16,7 @@ export interface MountsOptions {
 }
 
 /** What the agent says of the pod's containers; `pod` is its name, namespace/name or uid. */
-function askForMounts(socket: string, pod: string): Promise<ApiAnswer<MountsDocument>> {
+export function askForMounts(socket: string, pod: string): Promise<ApiAnswer<MountsDocument>> {
   return lookAt<MountsDocument>({
     socket,
     path: `/v1/pods/${encodeURIComponent(pod)}/mounts`,

@@ -1,7 +1,7 @@
-/** `mooring mounts`, `wait` and `release` on the command line; what they do is loaded when one of them is given. */
+/** `mooring mounts`, `render`, `wait` and `release` on the command line; what they do is loaded when one is given. */
 import { EXIT_CODES } from '../config/exit-code.ts';
 import { parseSpanMs } from '../../mount/text/duration.ts';
-import { MOUNTS_NOTES, RELEASE_NOTES, WAIT_NOTES } from './help.ts';
+import { MOUNTS_NOTES, RELEASE_NOTES, RENDER_NOTES, WAIT_NOTES } from './help.ts';
 import type { MountsOptions } from './mounts-command.ts';
 import type { Screen } from './show.ts';
 import type { CommandLike, Subcommands } from './subcommands.ts';
@@ -27,6 +27,19 @@ export function addPodCommands<Option>(
     .action(async (pod: string, options: MountsOptions) => {
       const { showMounts } = await import('./mounts-command.ts');
       ended(await showMounts(pod, options, screen()));
+    });
+  program
+    .command('render <file>')
+    .summary('a pod as podman kube play takes it')
+    .description(
+      'Prints the pods of a manifest with every volume replaced by what is mounted, in JSON, which is YAML. ' +
+        'Fails while a volume of them is not there. Other objects of the file are left out.',
+    )
+    .addOption(socket())
+    .addHelpText('after', RENDER_NOTES)
+    .action(async (file: string, { socket: path }: { socket: string }) => {
+      const { renderFile } = await import('./render-command.ts');
+      ended(await renderFile(file, path, screen()));
     });
   const addWait = (usage: string, summary: string, description: string, notes: string, run: Run): void => {
     program

@@ -13,7 +13,7 @@ import { LABEL_NAME } from './object-name.ts';
 import { readLabel } from './read-pod-security.ts';
 
 /** The fields of a pod's specification that list containers. */
-const LISTS = [
+export const CONTAINER_LISTS = [
   ['containers', 'container'],
   ['initContainers', 'init'],
   ['ephemeralContainers', 'ephemeral'],
@@ -37,7 +37,7 @@ export function readContainers(spec: FieldReader): readonly ReadContainer[] {
   if (spec.key('containers').list().length === 0)
     spec.key('containers').refuse('is missing or empty; expected at least one container');
   const label = readLabel(spec.key('securityContext').key('seLinuxOptions'));
-  return LISTS.flatMap(([key, kind]) =>
+  return CONTAINER_LISTS.flatMap(([key, kind]) =>
     spec
       .key(key)
       .list()

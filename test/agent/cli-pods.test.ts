@@ -1,12 +1,13 @@
 /** `mooring mounts`, `wait` and `release` against a stand-in for the agent's API. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type MountsOptions, showMounts } from '../../agent/cli/mounts-command.ts';
+import { renderFile } from '../../agent/cli/render-command.ts';
 import type { Screen } from '../../agent/cli/show.ts';
 import { releasePod, waitForPod } from '../../agent/cli/wait-command.ts';
 import type { MountsDocument } from '../../agent/mounts/mounts-document.ts';
@@ -261,4 +262,51 @@ test('an emptyDir that is on its way up is no argument for anybody', async () =>
   const { shown, out, err } = await mountsShown(document, { output: 'podman' });
   assert.deepEqual([shown, out], [false, '']);
   assert.match(err, /t: it is on its way up/);
+});
+
+test('render asks for the pods of a file by their whole names, and prints all of them or none', async () => {
+  const yaml = (name: string): string =>
+    webYaml(
+      'containers: [{name: main, volumeMounts: [{name: t, mountPath: /t}]}]',
+      '[{name: t, emptyDir: {}}]',
+    ).replace('name: web', `name: ${name}`);
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.end(JSON.stringify(mountsIn([yaml('web')])));
+  });
+  await listen(server);
+  const file = join(folder, 'web.yaml');
+  writeFileSync(
+    file,
+    [yaml('web'), 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n', yaml('two')].join('---\n'),
+  );
+  const screen = listener();
+  assert.equal(await renderFile(file, socket, screen), true);
+  const pods = screen.out
+    .join('')
+    .split('---\n')
+    .map((text) => JSON.parse(text) as { metadata: { name: string } });
+  assert.deepEqual(
+    pods.map(({ metadata }) => metadata.name),
+    ['web', 'two'],
+  );
+  assert.deepEqual(asked, ['/v1/pods/pod%3Adefault%2Fweb/mounts', '/v1/pods/pod%3Adefault%2Ftwo/mounts']);
+  writeFileSync(file, [yaml('web'), yaml('two').replace('/t}', '/other}')].join('---\n'));
+  const refused = listener();
+  assert.equal(await renderFile(file, socket, refused), false);
+  assert.deepEqual(refused.out, []);
+  assert.match(refused.err.join(''), /Pod default\/two: main: the agent knows other containers/);
+  for (const [text, why] of [
+    ['kind: ConfigMap\n', /there is no pod in it/],
+    ['kind: Pod\na: &x 1\nb: *x\n', /b: /],
+    ['a: [', /not valid YAML|line 1/],
+  ] as const) {
+    writeFileSync(file, text);
+    const bad = listener();
+    assert.equal(await renderFile(file, socket, bad), false);
+    assert.match(bad.err.join(''), why);
+  }
+  assert.equal(await renderFile(join(folder, 'none'), socket, refused), false);
+  assert.match(refused.err.at(-1) ?? '', /cannot be read \(ENOENT\)/);
 });

@@ -104,6 +104,7 @@ test('help is in groups, with examples and exit codes, and fits 80 columns', asy
     ['manifests', '-h'],
     ['forget', '-h'],
     ['mounts', '-h'],
+    ['render', '-h'],
     ['wait', '-h'],
     ['release', '-h'],
   ]) {
@@ -114,7 +115,7 @@ test('help is in groups, with examples and exit codes, and fits 80 columns', asy
   const { out } = await run('--help');
   const look = /Look:\n {2}status .*\n {2}explain .*\n {2}version .*\n\nRun:/;
   assert.match(out, look);
-  assert.match(out, /Run:\n {2}mounts .*\n {2}wait .*\n {2}release .*\n\nChange:/);
+  assert.match(out, /Run:\n {2}mounts .*\n {2}render .*\n {2}wait .*\n {2}release .*\n\nChange:/);
   assert.match(out, /Change:\n {2}quarantine .*\n {2}manifests .*\n {2}forget .*\n\nServe:\n {2}agent /);
   assert.match(out, /Examples:\n {2}mooring status .*\n[\s\S]*Exit codes:/);
   assert.doesNotMatch(out, /broker/);

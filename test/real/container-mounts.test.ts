@@ -29,7 +29,7 @@ spec:
         - { name: data, mountPath: /data-ro, readOnly: true, mountPropagation: HostToContainer }
         - { name: keys, mountPath: /keys }
         - { name: tmp, mountPath: /tmp }
-        - { name: host, mountPath: ${JSON.stringify(`/host/${ODD}`)} }
+        - { name: host, mountPath: ${JSON.stringify(`/host/${ODD.replace(':', '')}`)} }
       volumeDevices: [{ name: raw, devicePath: /dev/raw }]
   volumes:
     - { name: data, persistentVolumeClaim: { claimName: files } }
@@ -146,6 +146,41 @@ test('podman binds what is printed for it, as it is wished', { skip: skip || noP
       const place = containerIn(node, 'main').mounts[0]?.hostPath ?? '';
       assert.equal(readFileSync(join(place, 'file'), 'utf8'), 'written\n');
       assert.equal(existsSync(join(place, 'new')), false);
+    } finally {
+      podman.close();
+    }
+  }),
+);
+
+const PLAY = 'podman kube play makes the pod that is rendered for it';
+
+test(PLAY, { skip: skip || noPodman('catatonit') }, () =>
+  onWeb(async (node) => {
+    const podman = createPodman(join(node.scratch, 'podman'));
+    try {
+      const inside =
+        'echo played > /data/file; cat /keys/key; ls -l /dev/raw; touch /data-ro/new || echo read-only';
+      const manifest = join(node.scratch, 'm/web.yaml');
+      const rendered = JSON.parse(mooring(node, 'render', manifest)) as {
+        spec: {
+          hostNetwork?: boolean;
+          restartPolicy?: string;
+          initContainers?: object[];
+          containers: object[];
+        };
+      };
+      // What a person would have written into the manifest, had it been for this image and a machine without a network.
+      const { spec } = rendered;
+      const runs = { image: podman.image, command: ['/bin/sh', '-c', inside] };
+      Object.assign(spec, { hostNetwork: true, restartPolicy: 'Never', initContainers: [] });
+      Object.assign(spec.containers[0] ?? {}, runs);
+      const file = join(node.scratch, 'rendered.json');
+      writeFileSync(file, JSON.stringify(rendered));
+      podman.run('play', 'kube', file);
+      podman.run('wait', 'web-main');
+      assert.match(podman.run('logs', 'web-main'), /opens[\s\S]*brw[\s\S]*read-only/);
+      const place = containerIn(node, 'main').mounts[0]?.hostPath ?? '';
+      assert.equal(readFileSync(join(place, 'file'), 'utf8'), 'played\n');
     } finally {
       podman.close();
     }

@@ -15,9 +15,9 @@ export interface Podman {
   close(): void;
 }
 
-/** Why no podman can be had here; false: there is one. */
-export function noPodman(): string | false {
-  for (const program of ['podman', 'runc']) {
+/** Why no podman can be had here, with what else is wanted; false: there is one. */
+export function noPodman(...others: readonly string[]): string | false {
+  for (const program of ['podman', 'runc', ...others]) {
     if (spawnSync(program, ['--version']).status !== 0) return `${program} is not installed`;
   }
   return false;
@@ -55,6 +55,7 @@ export function createPodman(directory: string): Podman {
     run: (...words) => end('podman', words, {}),
     shell: (script, variables = {}) => end('/bin/sh', ['-ec', script], variables),
     close: () => {
+      podman.run('pod', 'rm', '--all', '--force', '--time', '0');
       podman.run('rm', '--all', '--force', '--time', '0');
     },
   };

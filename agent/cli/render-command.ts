@@ -1,0 +1,53 @@
+/** `mooring render`: the pods of a manifest, with their volumes replaced by what Mooring mounted. */
+import { readFileSync, statSync } from 'node:fs';
+import { identify } from '../../kubernetes/objects/read-metadata.ts';
+import { objectKey } from '../../kubernetes/objects/objects.ts';
+import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/parse/manifest-limits.ts';
+import { parseManifest } from '../source/manifests/parse/manifest.ts';
+import { type RenderedPod, renderPod } from '../mounts/render-pod.ts';
+import { askForMounts } from './mounts-command.ts';
+import { complain, json, type Screen, type Shown } from './show.ts';
+
+/** Every pod of the file, each as a document of JSON, which is YAML; all or none. Other objects are left out. */
+export async function renderFile(file: string, socket: string, screen: Screen): Promise<Shown> {
+  const text = readManifest(file);
+  if (text.kind === 'unreadable') return complain(`${file}: ${text.message}`, screen);
+  const parsed = parseManifest(text.text, DEFAULT_MANIFEST_LIMITS);
+  if (!parsed.ok) return complain(`${file}: ${parsed.failure.message}`, screen);
+  const [refused] = parsed.value.flatMap(({ problems }) => problems);
+  if (refused !== undefined) return complain(`${file}: ${refused.field}: ${refused.message}`, screen);
+  const values = parsed.value.map(({ value }) => value).filter(isPod);
+  if (values.length === 0) return complain(`${file}: there is no pod in it`, screen);
+  const rendered: object[] = [];
+  for (const value of values) {
+    const identity = identify('Pod', value);
+    if (identity === undefined) return complain(`${file}: a pod without a name`, screen);
+    const answer = await askForMounts(socket, `pod:${objectKey(identity)}`);
+    if (answer.kind !== 'ok') return complain(answer.message, screen);
+    const one: RenderedPod = renderPod(value, answer.body);
+    if (one.kind === 'impossible')
+      return complain(`${identity.text}: ${one.problems.join('\nmooring: ')}`, screen);
+    rendered.push(one.pod);
+  }
+  screen.write(rendered.map(json).join('---\n'));
+  return true;
+}
+
+type Reading =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'unreadable'; readonly message: string };
+
+function readManifest(file: string): Reading {
+  try {
+    const { fileBytesMax } = DEFAULT_MANIFEST_LIMITS;
+    if (statSync(file).size > fileBytesMax)
+      return { kind: 'unreadable', message: `it is longer than ${fileBytesMax} bytes` };
+    return { kind: 'text', text: readFileSync(file, 'utf8') };
+  } catch (error) {
+    return { kind: 'unreadable', message: `cannot be read (${(error as NodeJS.ErrnoException).code})` };
+  }
+}
+
+function isPod(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'Pod';
+}
