@@ -12,6 +12,7 @@ import type { MountTable } from './mount-table.ts';
 import type { OwnershipReport, OwnershipRequest } from './ownership.ts';
 import type { RemoteCall, RemoteReply } from './remote-call.ts';
 import type { Transition, TransitionArgs } from './transition.ts';
+import type { UnmountTarget, WalkedTarget } from './walked-target.ts';
 
 // Nearly everybody who has a host has paths.
 export {
@@ -98,12 +99,6 @@ export type MountLookup =
       /** It is there, and does not answer as a file system that can be used. */
       readonly death?: DeathCause;
     } & MountIdentity);
-
-/** Tools follow links, so the way to the target is looked at before one is run. */
-export interface WalkedTarget {
-  /** The call before this one has walked there: that look is not needed. */
-  readonly isWalked?: true;
-}
 
 export interface MountRequest extends WalkedTarget {
   readonly fsType: 'tmpfs' | 'bind';
@@ -245,7 +240,7 @@ export interface Host extends Clock {
   /** mount(8). Failure is judged by the caller against the kernel, never by text. */
   mount(request: MountRequest): Promise<Result<void>>;
   /** umount(8) of one layer; plain: neither lazy nor forced. */
-  unmount(target: AbsolutePath, walked?: WalkedTarget): Promise<Result<void>>;
+  unmount(target: AbsolutePath, walked?: UnmountTarget): Promise<Result<void>>;
   /**
    * Who keeps the mount at `target` busy: for people, at most 8 strings such as `pid 123 (bash)`, found within 2 s.
    * A hint: it may be incomplete and out of date, and it is empty when nobody was found or nothing is mounted there.

@@ -30,6 +30,7 @@ export interface Mounter {
   /**
    * As `unmount`, with a transition that answers what is mounted at its path, and when that is nothing does what is to
    * be done then: it is performed before the first unmount and after each. `first`: what it is told besides before any.
+   * Assumes: what is mounted there, if anything, is a tmpfs of ours.
    */
   unmountThen<Args extends TransitionArgs>(
     end: Transition<Args, number | undefined>,
@@ -55,7 +56,9 @@ export function createMounter(host: Host, root: AbsolutePath): Mounter {
     unmount: async (target) =>
       isBelow(target, root) ? unmountAll(host, findMount, { path: target }) : refuseOutside(target, root),
     unmountThen: async (end, args, first) =>
-      isBelow(args.path, root) ? unmountAll(host, end, args, first) : refuseOutside(args.path, root),
+      isBelow(args.path, root)
+        ? unmountAll(host, end, args, { first, isMemory: true })
+        : refuseOutside(args.path, root),
     unmountOwn: async (target) => {
       if (!isBelow(target, root)) return refuseOutside(target, root);
       const ours = await host.perform(proveOwnTmpfs, { path: target });
@@ -130,7 +133,7 @@ async function unmountAll<Args extends TransitionArgs>(
   host: Host,
   end: Transition<Args, number | undefined>,
   args: Args,
-  first?: Partial<Args>,
+  { first, isMemory }: { readonly first?: Partial<Args> | undefined; readonly isMemory?: true } = {},
 ): Promise<Result<void>> {
   const target = args.path;
   const before = await host.perform(end, { ...args, ...first });
@@ -138,7 +141,9 @@ async function unmountAll<Args extends TransitionArgs>(
   let mountId = before.value;
   for (let layers = 0; layers < LAYERS_MAX; layers += 1) {
     if (mountId === undefined) return done;
-    const unmounted = await host.unmount(target, { isWalked: true });
+    // What comes to light below the first layer may be anything.
+    const isOurs = isMemory === true && layers === 0;
+    const unmounted = await host.unmount(target, { isWalked: true, ...(isOurs ? { isMemory } : {}) });
     const after = await host.perform(end, args);
     if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
     if (after.value === mountId) {

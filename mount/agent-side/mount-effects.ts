@@ -1,11 +1,13 @@
 /** What the host does by tools: mount(8), umount(8) and systemd-notify(1), each in the broker that runs tools. */
 import type { HostDeadlines } from './host-deadlines.ts';
 import type { ToolBroker } from './tool-broker.ts';
-import type { PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
+import { createUnmountTogether } from './unmount-together.ts';
+import type { PathCallKind, PathCalls, ToolAnswer } from '../broker/broker-protocol.ts';
 import { done, fail, type Failure, ok, type Result } from '../failure.ts';
-import type { AbsolutePath, Host, MountRequest, WalkedTarget } from '../host.ts';
+import type { AbsolutePath, Host, MountRequest } from '../host.ts';
 import { printable } from '../text/printable.ts';
 import { endOf, type ToolRequest } from '../tool.ts';
+import type { WalkedTarget } from '../walked-target.ts';
 
 type MountEffects = Pick<Host, 'mount' | 'unmount' | 'notify'>;
 
@@ -29,6 +31,9 @@ export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostD
     const straight = isWalked === true ? done : await refuseLinks(target);
     return straight.ok ? runOrFail(tools, request, code) : straight;
   }
+  const unmountTogether = createUnmountTogether((targets) =>
+    tools.run({ tool: 'umount', argv: ['--', ...targets], deadlineMs: deadlines.unmount }),
+  );
   return {
     mount: async (request) => {
       const argv = mountArguments(request);
@@ -40,13 +45,12 @@ export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostD
         request,
       );
     },
-    unmount: (target, walked = {}) =>
-      act(
-        { tool: 'umount', argv: ['--', target], deadlineMs: deadlines.unmount },
-        'unmount-failed',
-        target,
-        walked,
-      ),
+    unmount: async (target, walked = {}) => {
+      if (walked.isWalked === true && walked.isMemory === true)
+        return doneOrFail('umount', about(target, await unmountTogether(target)), 'unmount-failed');
+      const request = { tool: 'umount', argv: ['--', target], deadlineMs: deadlines.unmount };
+      return act(request, 'unmount-failed', target, walked);
+    },
     notify: async (state) => {
       const socket = process.env['NOTIFY_SOCKET'];
       if (socket === undefined || socket === '') return done;
@@ -87,10 +91,20 @@ async function runOrFail(
   request: ToolRequest,
   code: Failure['code'],
 ): Promise<Result<void>> {
-  const report = await tools.run(request);
+  return doneOrFail(request.tool, await tools.run(request), code);
+}
+
+function doneOrFail(tool: string, report: ToolAnswer, code: Failure['code']): Result<void> {
   if (!report.ok) return report;
   const { exitCode, deadlinePassed } = report.value;
   if (exitCode === 0 && !deadlinePassed) return done;
-  const message = endOf(request.tool, report.value);
+  const message = endOf(tool, report.value);
   return fail({ code: deadlinePassed ? 'deadline-passed' : code, message, effect: 'unknown' });
+}
+
+/** What people are shown of a run over several targets: its words about this one. */
+function about(target: AbsolutePath, report: ToolAnswer): ToolAnswer {
+  if (!report.ok) return report;
+  const lines = report.value.stderr.split('\n').filter((line) => line.startsWith(`umount: ${target}: `));
+  return ok({ ...report.value, stderr: lines.join('\n') });
 }

@@ -5,8 +5,9 @@ import { parseConfig } from '../../agent/config/parse-config.ts';
 import { type Agent, createAgent } from '../../agent/node/agent.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { isSettled } from '../../agent/status/settled.ts';
-import type { Host, WalkedTarget } from '../../mount/host.ts';
+import type { Host } from '../../mount/host.ts';
 import type { Transition, TransitionArgs } from '../../mount/transition.ts';
+import type { WalkedTarget } from '../../mount/walked-target.ts';
 import { accept } from '../plugins/accept.ts';
 import {
   claimSource,
