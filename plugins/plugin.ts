@@ -52,7 +52,7 @@ export const NO_SECRETS: VolumeSecrets = {
   expand: undefined,
 };
 
-/** The files of a secret or configMap volume: path below the volume root to content and mode. */
+/** The files of a volume whose content the wish brings: path below the volume root to content and mode. */
 export type VolumeFiles = Sensitive<
   ReadonlyMap<string, { readonly content: Uint8Array; readonly mode: number }>
 >;

@@ -122,9 +122,9 @@ export interface HostPathVolumeSpec {
   readonly type: HostPathType;
 }
 
-/** A secret or a configMap: files on a tmpfs, written by the atomic writer. The files travel in the publication. */
+/** Files on a tmpfs that the wish brings, written by the atomic writer. The files travel in the publication. */
 export interface ContentVolumeSpec {
-  readonly kind: 'secret' | 'config-map';
+  readonly kind: 'secret' | 'config-map' | 'downward-api';
   readonly id: VolumeId;
   readonly pod: PodUid;
   readonly name: string;

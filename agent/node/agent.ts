@@ -1,6 +1,7 @@
 /** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
 import { done, type Result } from '../../mount/failure.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
+import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
 import { createGround, type Ground } from '../../mount/ground.ts';
 import { createSlices, type Slices } from '../../mount/process/slices.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
@@ -41,6 +42,8 @@ export interface AgentParts {
   /** Where the wish comes from. The first source comes first where two contradict each other. */
   readonly sources: readonly ObjectsSource[];
   readonly tokens: TokenSource;
+  /** What the machine has; by default that is not known. */
+  readonly capacity?: NodeResources;
   /** Who lets CSI volumes be here; by default this node calls their drivers itself. */
   readonly attachment?: GrantedAttachment | undefined;
   readonly config: Config;
@@ -125,7 +128,7 @@ class NodeAgent implements Agent {
     const feed = createDesiredFeed({
       ...{ host, config, slices, layout },
       sources: parts.sources,
-      tokens: parts.tokens,
+      answers: { tokens: parts.tokens, capacity: parts.capacity ?? {} },
       log: parts.log,
       hasSeLinux: () => this.#hasSeLinux,
       reconciler: () => this.#work?.reconciler,

@@ -9,6 +9,7 @@ import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Config } from '../config/config.ts';
 import { desire } from '../resolve/desired-state-populator.ts';
+import type { ResolveOptions } from '../resolve/resolved.ts';
 import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 import {
@@ -20,16 +21,18 @@ import {
 import { createMassRemovalLog } from '../source/mass-removal-log.ts';
 import { createMergedSources, type MergedSources } from '../source/merged-sources.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
-import type { TokenSource } from '../source/token-source.ts';
 import { createVanishedHold } from '../source/vanished-hold.ts';
 import { createVanishedLog } from '../source/vanished-log.ts';
 import { createDesiredObjectsReader, type DesiredObjectsReader } from './desired-objects-reader.ts';
 import { createRepublisher } from './republisher.ts';
 
+/** What a volume of a pod may need beside what is wanted. */
+export type Answers = Pick<ResolveOptions, 'tokens' | 'capacity'>;
+
 export interface DesiredFeedParts {
   readonly host: Host;
   readonly sources: readonly ObjectsSource[];
-  readonly tokens: TokenSource;
+  readonly answers: Answers;
   readonly config: Config;
   readonly log: Log;
   readonly slices: Slices;
@@ -75,7 +78,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
       desire(objects, {
         deniedHostPaths: [layout.root, ...config.hostPathDenied],
         nodeName: config.nodeName,
-        tokens: parts.tokens,
+        ...parts.answers,
         seLinux: parts.hasSeLinux(),
         holdersOf: (volume) => {
           const known = parts.reconciler()?.actual().get(volume);

@@ -5,6 +5,7 @@ import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-l
 import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
 import { NO_TOKENS } from '../source/token-source.ts';
+import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
 import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
@@ -20,6 +21,7 @@ import type { ManifestParser } from '../source/manifests/parse/manifest-parser.t
 import { BROKER_PROGRAMS } from './broker-programs.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from '../status/metrics.ts';
+import { type MachineSize, machineSize } from '../../mount/process/machine-size.ts';
 import { createMetricsServer, type MetricsServer } from '../../mount/process/metrics-server.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
 import { statusOf } from '../status/status.ts';
@@ -82,7 +84,8 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   for (const warning of await directoryWarnings(host, config.manifests))
     log.warn('configuration', { warning });
   const sources = [createTrustedManifests({ host, parser, config, log })];
-  const agent = createAgent({ host, sources, tokens: NO_TOKENS, config, log });
+  const capacity = capacityOf(machineSize(config.root));
+  const agent = createAgent({ host, sources, tokens: NO_TOKENS, capacity, config, log });
   const started = checked.ok ? await agent.start() : checked;
   if (!started.ok) {
     await closeHost();
@@ -94,6 +97,15 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
     );
   }
   return serve(launch, host, agent, closeHost);
+}
+
+/** A node that reserves nothing gives all of it to pods. */
+function capacityOf({ processors, memoryBytes, diskBytes }: MachineSize): NodeResources {
+  return {
+    cpu: BigInt(processors) * 1_000n,
+    memory: memoryBytes,
+    ...(diskBytes === undefined ? {} : { 'ephemeral-storage': diskBytes }),
+  };
 }
 
 /** Started where it cannot work: another try changes nothing. */

@@ -3,7 +3,8 @@ import { fail, ok, type Result } from '../../mount/failure.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { VolumeFiles } from '../../plugins/plugin.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
-import { type ContentSource, objectKey } from '../../kubernetes/objects/objects.ts';
+import type { ContentSource } from '../../kubernetes/objects/content-source.ts';
+import { objectKey } from '../../kubernetes/objects/objects.ts';
 import { refuseMissing } from './missing.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 

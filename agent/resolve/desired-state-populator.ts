@@ -90,7 +90,8 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
 
 /** Every volume of every pod, in the order of the pods' uids. */
 function* resolveAll(desired: DesiredObjects, options: DesireOptions): Sliced<readonly Item[]> {
-  const sources = { desired, bindings: yield* createBindings(desired), options };
+  const allocatable = { ...options.capacity, ...desired.nodes.get(options.nodeName)?.allocatable };
+  const sources = { desired, allocatable, bindings: yield* createBindings(desired), options };
   const items: Item[] = [];
   const pods = yield* sorted(desired.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
   for (const pod of pods) {

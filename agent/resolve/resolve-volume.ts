@@ -2,8 +2,9 @@
 import { ok, type Result } from '../../mount/failure.ts';
 import { isBelow } from '../../mount/host.ts';
 import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, HOST_PATH_PLUGIN } from '../../plugins/pod/pod-traits.ts';
-import { podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
-import { contentFiles } from './content-files.ts';
+import { type ContentVolumeSpec, podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
+import { type ContentFiles, contentFiles } from './content-files.ts';
+import { downwardFiles } from './downward-files.ts';
 import type { Pod, PodVolume, PodVolumeSource } from '../../kubernetes/objects/objects.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
@@ -32,18 +33,23 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
     case 'host-path':
       return resolveHostPath(sources.options, pod, name, source);
     case 'secret':
-    case 'config-map': {
-      const spec: VolumeSpec = {
-        kind: source.kind,
-        id: podVolumeId(CONTENT_PLUGIN[source.kind], uid, name),
-        pod: uid,
-        name,
-      };
-      const content = contentFiles(sources.desired, namespace, source);
-      const found = content.ok ? content.value : { blocked: content.failure };
-      return ok({ ...PLAIN, specName: name, spec, ...found });
-    }
+    case 'config-map':
+      return ok(withContent(pod, name, source.kind, contentFiles(sources.desired, namespace, source)));
+    case 'downward-api':
+      return ok(withContent(pod, name, source.kind, ok(downwardFiles(source, sources.allocatable))));
   }
+}
+
+function withContent(
+  pod: Pod,
+  name: string,
+  kind: ContentVolumeSpec['kind'],
+  content: Result<ContentFiles>,
+): Resolved {
+  const { uid } = pod.reference;
+  const spec: VolumeSpec = { kind, id: podVolumeId(CONTENT_PLUGIN[kind], uid, name), pod: uid, name };
+  const found = content.ok ? content.value : { blocked: content.failure };
+  return { ...PLAIN, specName: name, spec, ...found };
 }
 
 function resolveHostPath(

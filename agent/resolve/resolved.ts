@@ -1,6 +1,7 @@
 /** A volume of one pod, resolved: one volume with one publication. */
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
+import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import type { VolumeSpec } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredVolume } from '../../reconciler/model/desired-state.ts';
@@ -16,6 +17,8 @@ export interface ResolveOptions {
   readonly tokens: Pick<TokenSource, 'tokensFor'>;
   /** Counts up at each resync: volumes of drivers with `requiresRepublish` are published again at each new number. */
   readonly republishEpoch: number;
+  /** What this machine has, where its Node object does not say what it gives to pods. */
+  readonly capacity: NodeResources;
   /** The machine has SELinux enabled; permissive counts. */
   readonly seLinux: boolean;
 }
@@ -23,6 +26,8 @@ export interface ResolveOptions {
 /** What a resolution may look at. */
 export interface Sources {
   readonly desired: DesiredObjects;
+  /** What this node gives to pods. */
+  readonly allocatable: NodeResources;
   readonly bindings: Bindings;
   readonly options: ResolveOptions;
 }

@@ -13,6 +13,8 @@ import type {
   TopologyRule,
   VolumeMode,
 } from '../../plugins/volume.ts';
+import type { ContentSource, DownwardSource } from './content-source.ts';
+import type { NodeResources } from './node-resource.ts';
 
 /** Where an object was read; the source writes it, not the manifest. */
 export interface Stamp {
@@ -62,6 +64,7 @@ export type PodVolumeSource =
   | { readonly kind: 'empty-dir'; readonly medium: 'disk' | 'memory'; readonly sizeLimitBytes: number }
   | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
   | ContentSource
+  | DownwardSource
   | { readonly kind: 'unsupported'; readonly what: string };
 
 /** A CSI volume written in the pod itself (KEP-596); the secret is looked up in the pod's namespace. */
@@ -72,25 +75,6 @@ export interface InlineSource {
   readonly readOnly: boolean;
   readonly volumeAttributes: Readonly<Record<string, string>>;
   readonly publishSecretName: string | undefined;
-}
-
-/** A Secret or ConfigMap shown as files; modes are permission bits, 0 to 0o777. */
-export interface ContentSource {
-  readonly kind: 'secret' | 'config-map';
-  readonly name: string;
-  readonly optional: boolean;
-  readonly defaultMode: number;
-  /** Undefined: every key, under its own name. */
-  readonly items: readonly ContentItem[] | undefined;
-}
-
-/** One key of the object, and the file it becomes. */
-export interface ContentItem {
-  readonly key: string;
-  /** Relative, below the volume's root. */
-  readonly path: string;
-  /** Undefined: the volume's defaultMode. */
-  readonly mode: number | undefined;
 }
 
 /** A PersistentVolume; `accessModes` is never empty, each mount option has passed `mountOptionProblem`. */
@@ -181,11 +165,14 @@ export interface TokenRequest {
   readonly expirationSeconds: number | undefined;
 }
 
-/** The Node object of this machine: only the mark that its volumes were given to others (KEP-2268). */
+/** The Node object of this machine. */
 export interface Node {
   readonly kind: 'Node';
   readonly name: string;
+  /** The mark that its volumes were given to others (KEP-2268). */
   readonly outOfService: boolean;
+  /** status.allocatable. */
+  readonly allocatable: NodeResources;
 }
 
 /** What an attach/detach controller says of one PersistentVolume and one node; the volume is named by its object. */

@@ -37,13 +37,27 @@ export function parseExactBytes(text: string): Bytes | undefined {
   return bytes !== undefined && bytes <= BYTES_MAX ? bytesFrom(bytes) : undefined;
 }
 
-function parseQuantity(text: string): bigint | undefined {
+/** Rounded up to thousandths, which `m` means; undefined when it is not a quantity or is negative. */
+export function parseThousandths(text: string): bigint | undefined {
   const [, digits, exponent = '0', suffix = ''] = QUANTITY.exec(text) ?? [];
   if (digits === undefined) return undefined;
   const [whole = '', fraction = ''] = digits.split('.');
   const power = Number(exponent) - fraction.length;
   const count = BigInt(whole + fraction) * FACTOR[suffix as keyof typeof FACTOR];
-  const above = count * 10n ** BigInt(Math.max(power, 0));
-  const below = FACTOR[''] * 10n ** BigInt(Math.max(-power, 0));
-  return (above + below - 1n) / below;
+  return dividedUp(count * 10n ** BigInt(Math.max(power, 0)), 10n ** BigInt(Math.max(-power, 0)));
+}
+
+/** Rounded up. */
+export function wholeUnits(thousandths: bigint): bigint {
+  return dividedUp(thousandths, FACTOR['']);
+}
+
+/** Neither is negative, and the divisor is not 0. */
+export function dividedUp(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor;
+}
+
+function parseQuantity(text: string): bigint | undefined {
+  const thousandths = parseThousandths(text);
+  return thousandths === undefined ? undefined : wholeUnits(thousandths);
 }

@@ -3,7 +3,8 @@ import { parseContentTree } from '../../plugins/pod/content-tree.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { readMetadata } from './read-metadata.ts';
 import { CONTENT_KEY, OBJECT_NAME } from './object-name.ts';
-import type { ConfigMap, ContentItem, ContentSource, Secret } from './objects.ts';
+import type { ContentItem, ContentSource } from './content-source.ts';
+import type { ConfigMap, Secret } from './objects.ts';
 import type { FieldReader } from './field-reader.ts';
 
 const MODE_MAX = 0o777;
@@ -64,16 +65,26 @@ export function readContentSource(
     kind,
     name: name.requiredText(...OBJECT_NAME),
     optional: source.key('optional').flag(false),
-    defaultMode: source.key('defaultMode').integer(0, MODE_MAX, RIGHT_MODE) ?? DEFAULT_MODE,
+    defaultMode: readDefaultMode(source),
     items: items.present ? readItems(items) : undefined,
   };
+}
+
+/** Undefined when it is not written, or refused. */
+export function readMode(reader: FieldReader): number | undefined {
+  return reader.integer(0, MODE_MAX, RIGHT_MODE);
+}
+
+/** As the API server defaults it. */
+export function readDefaultMode(source: FieldReader): number {
+  return readMode(source.key('defaultMode')) ?? DEFAULT_MODE;
 }
 
 function readItems(items: FieldReader): readonly ContentItem[] | undefined {
   const read = items.list().map((item) => ({
     key: item.key('key').requiredText(...CONTENT_KEY),
-    path: item.key('path').requiredText(isContentPath, RIGHT_PATH),
-    mode: item.key('mode').integer(0, MODE_MAX, RIGHT_MODE),
+    path: readContentPath(item.key('path')),
+    mode: readMode(item.key('mode')),
   }));
   // What was refused above is '' here, and has its problem already.
   const paths = read.map((one) => one.path).filter((one) => one !== '');
@@ -86,11 +97,17 @@ function readItems(items: FieldReader): readonly ContentItem[] | undefined {
 const RIGHT_PATH =
   'a relative path without "..", not beginning with "..", each component at most 255 bytes, at most 2,048 together';
 
+/** Where a file of a volume goes, below its root; empty when it was refused. */
+export function readContentPath(reader: FieldReader): string {
+  return reader.requiredText(isContentPath, RIGHT_PATH);
+}
+
 /** The rule of the writer itself, so that nothing is refused only when it is too late. */
 function isContentPath(path: string): boolean {
   return fitTogether([path]);
 }
 
-function fitTogether(paths: readonly string[]): boolean {
+/** No path is the same as another one, or a directory of it. */
+export function fitTogether(paths: readonly string[]): boolean {
   return parseContentTree(new Map(paths.map((one) => [one, { content: new Uint8Array(), mode: 0 }]))).ok;
 }

@@ -9,6 +9,7 @@ import { identify, readMetadata } from './read-metadata.ts';
 import { readCsiDriver } from './read-driver.ts';
 import { API_VERSIONS, type Node, type ApiObject } from './objects.ts';
 import { FieldReader, type Problem } from './field-reader.ts';
+import { readNodeResources } from './node-resource.ts';
 import { derivePodUid, readPod } from './read-pod.ts';
 import { readClaim, readPersistentVolume } from './read-volume.ts';
 
@@ -131,5 +132,10 @@ function readNode(reader: FieldReader): Node {
   const { name } = readMetadata(reader);
   const taints = reader.key('spec').key('taints').list();
   const outOfService = taints.some((taint) => taint.key('key').text() === OUT_OF_SERVICE);
-  return { kind: 'Node', name, outOfService };
+  return {
+    kind: 'Node',
+    name,
+    outOfService,
+    allocatable: readNodeResources(reader.key('status').key('allocatable')),
+  };
 }

@@ -5,6 +5,7 @@ import { type HostPathType, parsePodUid, type PodUid } from '../../plugins/volum
 import { type ReadContainer, readContainers } from './read-container.ts';
 import { readContentSource } from './read-content.ts';
 import { readInlineSource } from './read-csi-source.ts';
+import { type PodFields, podFields, readDownwardSource } from './read-downward.ts';
 import { readMetadata } from './read-metadata.ts';
 import { LABEL_NAME, OBJECT_NAME } from './object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
@@ -58,7 +59,7 @@ export function readPod(reader: FieldReader, origin: string): Pod {
       namespace,
       serviceAccount: serviceAccount || 'default',
     },
-    volumes: readVolumes(spec, containers),
+    volumes: readVolumes(spec, containers, podFields(reader, { name, namespace, uid: podUid ?? '' })),
     containers: all,
     fsGroup: readFsGroup(spec),
     seLinux: readPodSeLinux(spec, all),
@@ -69,7 +70,11 @@ export function readPod(reader: FieldReader, origin: string): Pod {
 const DEVICE_SOURCES: ReadonlySet<PodVolumeSource['kind']> = new Set(['claim', 'own-claim', 'unsupported']);
 
 /** The volumes that a container mounts; the others are ignored (KV-A3), whatever they are. */
-function readVolumes(spec: FieldReader, containers: readonly ReadContainer[]): readonly PodVolume[] {
+function readVolumes(
+  spec: FieldReader,
+  containers: readonly ReadContainer[],
+  pod: PodFields,
+): readonly PodVolume[] {
   const uses = readUses(containers);
   const volumes: PodVolume[] = [];
   const names = new Set<string>();
@@ -80,7 +85,7 @@ function readVolumes(spec: FieldReader, containers: readonly ReadContainer[]): r
     names.add(name);
     const used = uses.get(name);
     if (used === undefined) continue;
-    const source = readSource(reader);
+    const source = readSource(reader, pod);
     if (used.block && !DEVICE_SOURCES.has(source.kind))
       used.reader.refuse(`${quoted(name)} is not a claim, and only claims can be used as devices`);
     volumes.push({ name, block: used.block, source });
@@ -122,7 +127,6 @@ const UNSUPPORTED: readonly string[] = [
   'azureFile',
   'cephfs',
   'cinder',
-  'downwardAPI',
   'fc',
   'flexVolume',
   'flocker',
@@ -142,7 +146,7 @@ const UNSUPPORTED: readonly string[] = [
   'vsphereVolume',
 ];
 
-const SUPPORTED: Readonly<Record<string, (source: FieldReader) => PodVolumeSource>> = {
+const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) => PodVolumeSource>> = {
   persistentVolumeClaim: (source) => ({
     kind: 'claim',
     claimName: source.key('claimName').requiredText(...OBJECT_NAME),
@@ -158,14 +162,15 @@ const SUPPORTED: Readonly<Record<string, (source: FieldReader) => PodVolumeSourc
   }),
   secret: (source) => readContentSource('secret', source.key('secretName'), source),
   configMap: (source) => readContentSource('config-map', source.key('name'), source),
+  downwardAPI: readDownwardSource,
 };
 
-function readSource(volume: FieldReader): PodVolumeSource {
+function readSource(volume: FieldReader, pod: PodFields): PodVolumeSource {
   const known = [...Object.keys(SUPPORTED), ...UNSUPPORTED].filter((one) => volume.key(one).present);
   const [what] = known;
   if (known.length > 1) volume.refuse(`has more than one source: ${known.join(', ')}`);
   const read = what === undefined ? undefined : SUPPORTED[what];
-  if (what !== undefined && read !== undefined) return read(volume.key(what));
+  if (what !== undefined && read !== undefined) return read(volume.key(what), pod);
   return { kind: 'unsupported', what: what ?? unknownSource(volume) };
 }
 

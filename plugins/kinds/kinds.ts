@@ -10,7 +10,13 @@ import type { VolumePlugin } from '../plugin.ts';
 import { createContentPlugin } from '../pod/content.ts';
 import { createEmptyDirPlugin } from '../pod/empty-dir.ts';
 import { createHostPathPlugin } from '../pod/host-path.ts';
-import { CONFIG_MAP_TRAITS, EMPTY_DIR_TRAITS, HOST_PATH_TRAITS, SECRET_TRAITS } from '../pod/pod-traits.ts';
+import {
+  CONFIG_MAP_TRAITS,
+  DOWNWARD_API_TRAITS,
+  EMPTY_DIR_TRAITS,
+  HOST_PATH_TRAITS,
+  SECRET_TRAITS,
+} from '../pod/pod-traits.ts';
 import type { VolumeTraits } from '../traits/volume-traits.ts';
 import type { VolumeSpec } from '../volume.ts';
 
@@ -43,6 +49,10 @@ const KINDS: readonly VolumeKind[] = [
   {
     traits: CONFIG_MAP_TRAITS,
     create: ({ host, layout, mounter }) => createContentPlugin('config-map', host, layout, mounter),
+  },
+  {
+    traits: DOWNWARD_API_TRAITS,
+    create: ({ host, layout, mounter }) => createContentPlugin('downward-api', host, layout, mounter),
   },
   { traits: ORPHAN_TRAITS, create: ({ host, layout, mounter }) => createOrphanPlugin(host, layout, mounter) },
 ];

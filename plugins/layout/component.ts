@@ -43,7 +43,7 @@ export const OLD_STAGES = 'pv';
 
 export const VOLUME_DATA = 'vol_data.json';
 
-/** The name of a readiness marker begins with it when the marker is of a secret or configMap. */
+/** The name of a readiness marker begins with it when the marker is of a volume that has files of the wish. */
 export const WRAPPED = 'wrapped_';
 
 /** The kubelet escapes `/` in plugin names as `~`. */

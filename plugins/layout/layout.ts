@@ -63,8 +63,8 @@ export interface Layout {
   /** `pods/<uid>/volumes/<plugin with ~>/<specName>` */
   volumeDirectory(spec: Pick<VolumeSpec, 'id'>, publication: PlaceInPod): AbsolutePath;
   /**
-   * `pods/<uid>/plugins/kubernetes.io~empty-dir/<specName>`, holding the kubelet's `ready` marker. For a secret or
-   * configMap the name is `wrapped_<specName>`: the kubelet wraps an emptyDir of that name.
+   * `pods/<uid>/plugins/kubernetes.io~empty-dir/<specName>`, holding the kubelet's `ready` marker. For a secret,
+   * configMap or their like the name is `wrapped_<specName>`: the kubelet wraps an emptyDir of that name.
    */
   readyDirectory(spec: Pick<VolumeSpec, 'kind'>, publication: PlaceInPod): AbsolutePath;
   /**

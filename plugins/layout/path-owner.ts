@@ -41,7 +41,7 @@ type SharedStages = 'stages' | 'block-devices' | 'block-stages' | 'block-targets
 /** The directory of a readiness marker, or what is in it. */
 export interface MarkerOwner extends OfPodVolume {
   readonly kind: 'marker';
-  /** It is the marker of a secret or configMap; otherwise it is that of an emptyDir. */
+  /** It is the marker of a secret, configMap or their like; otherwise it is that of an emptyDir. */
   readonly isWrapped: boolean;
   readonly part: 'directory' | 'content';
 }

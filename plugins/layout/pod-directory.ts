@@ -11,6 +11,9 @@ const PLUGINS_WITH_DIRECTORY = ['empty-dir', 'csi', 'secret', 'configmap'].map(
   (name): PluginName => `kubernetes.io/${name}`,
 );
 
+/** Few pods have these: each name is a call more, so they are looked for only where one was, or may have been. */
+const RARE_PLUGINS = ['downward-api'].map((name): PluginName => `kubernetes.io/${name}`);
+
 /** What rmdir says of a directory that somebody still uses. */
 const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);
 
@@ -55,6 +58,16 @@ export function* removePodDirectories(
     if (!removed.ok) return IN_USE.has(removed.failure.code) ? done : removed;
   }
   return yield* removeEach(others);
+}
+
+/** As `removeEmptyPodDirectories`, of a pod of which nothing is known: any kind of volume may have been its last. */
+export function removeStrangePodDirectories(host: Host, layout: Layout, pod: PodUid): Promise<Result<void>> {
+  const { kinds, others } = podDirectories(layout, pod);
+  const rare = RARE_PLUGINS.map(layout.podFolders(pod).volumesOf);
+  return host.perform(removeUnused, {
+    path: layout.podDirectory(pod),
+    directories: [...kinds, ...rare, ...others],
+  });
 }
 
 /** rmdir, where a directory in use is left and is no failure. */

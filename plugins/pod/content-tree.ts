@@ -49,6 +49,11 @@ export function parseContentTree(files: ReadonlyMap<string, ContentFile>): Resul
     : ok(root);
 }
 
+/** As the kubelet cleans it: two ways to write one path become one. */
+export function cleanPath(path: string): string {
+  return componentsOf(path).join('/');
+}
+
 function componentsOf(path: string): readonly string[] {
   return path.split('/').filter((one) => one !== '' && one !== '.');
 }

@@ -1,4 +1,4 @@
-/** Secrets and configMaps: files on a tmpfs, replaced as one generation. */
+/** Secrets, configMaps and their like: files on a tmpfs, replaced as one generation. */
 import { CONTENT_PLUGIN } from './pod-traits.ts';
 import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
@@ -149,7 +149,7 @@ function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Res
 function notOurs({ spec }: PublicationCall): { readonly ok: false; readonly failure: Failure } {
   return fail({
     code: 'spec-invalid',
-    message: `not a secret or configMap volume of this kind: ${spec.kind}`,
+    message: `not a volume of this kind of content: ${spec.kind}`,
     effect: 'none',
   });
 }

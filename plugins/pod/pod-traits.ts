@@ -21,6 +21,7 @@ export const HOST_PATH_PLUGIN = 'kubernetes.io/host-path';
 export const CONTENT_PLUGIN = {
   secret: 'kubernetes.io/secret',
   'config-map': 'kubernetes.io/configmap',
+  'downward-api': 'kubernetes.io/downward-api',
 } as const satisfies Readonly<Record<ContentVolumeSpec['kind'], PluginName>>;
 
 const FIXED = { fixed: () => true } as const;
@@ -55,6 +56,8 @@ export const HOST_PATH_TRAITS: VolumeTraits<HostPathVolumeSpec> = {
 export const SECRET_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('secret');
 
 export const CONFIG_MAP_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('config-map');
+
+export const DOWNWARD_API_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('downward-api');
 
 function contentTraits(kind: ContentVolumeSpec['kind']): VolumeTraits<ContentVolumeSpec> {
   return {

@@ -15,7 +15,7 @@ import type { Layout } from '../../plugins/layout/layout.ts';
 import { markedBy } from '../../plugins/layout/owner.ts';
 import { isStagingDriver } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyDeviceDirectory } from '../../plugins/layout/device-directory.ts';
-import { removeEmptyPodDirectories } from '../../plugins/layout/pod-directory.ts';
+import { removeStrangePodDirectories } from '../../plugins/layout/pod-directory.ts';
 import {
   isObjectName,
   parsePodUid,
@@ -105,7 +105,7 @@ export async function findUnrecorded(
     if (uid === undefined) continue;
     const isStranger = isStrange(uid);
     if (extent === 'whole' || isStranger) await scanPod(reading, uid);
-    if (isStranger && !reconstructed.isKnownPod(uid)) await removeEmptyPodDirectories(host, layout, uid);
+    if (isStranger && !reconstructed.isKnownPod(uid)) await removeStrangePodDirectories(host, layout, uid);
   }
   const blockPlaces = await listBlockPlaces(reading, podNames);
   await addBlockPlaces(reading, blockPlaces, (place) => {

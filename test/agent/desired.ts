@@ -17,6 +17,7 @@ export const STAND_ALONE: DesireOptions = {
   nodeName: 'node-1',
   tokens: NO_TOKENS,
   republishEpoch: 0,
+  capacity: {},
   seLinux: false,
 };
 

@@ -11,6 +11,7 @@ import {
 import { CONTENT_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import {
+  type ContentVolumeSpec,
   parsePodUid,
   podVolumeId,
   type PodUid,
@@ -81,7 +82,7 @@ export function emptyDir(medium: 'disk' | 'memory', sizeLimitBytes = 0): VolumeS
   };
 }
 
-export function content(kind: 'secret' | 'config-map'): VolumeSpec {
+export function content(kind: ContentVolumeSpec['kind']): VolumeSpec {
   return { kind, id: podVolumeId(CONTENT_PLUGIN[kind], POD, 'settings'), pod: POD, name: 'settings' };
 }
 

@@ -41,7 +41,7 @@ data: { color: blue, nested: deep }
 ---
 apiVersion: v1
 kind: Pod
-metadata: { name: web, namespace: default, uid: web-1 }
+metadata: { name: web, namespace: default, uid: web-1, annotations: { note: kept } }
 spec:
   securityContext: { fsGroup: 2000 }
   containers:
@@ -53,6 +53,7 @@ spec:
         - { name: data, mountPath: /data }
         - { name: keys, mountPath: /keys }
         - { name: settings, mountPath: /settings }
+        - { name: fields, mountPath: /fields }
         - { name: scratch, mountPath: /scratch }
         - { name: memory, mountPath: /memory }
         - { name: host, mountPath: /host }
@@ -62,6 +63,11 @@ spec:
     - { name: keys, secret: { secretName: keys } }
     - name: settings
       configMap: { name: settings, items: [{ key: color, path: a/color }, { key: nested, path: b }] }
+    - name: fields
+      downwardAPI:
+        items:
+          - { path: note, fieldRef: { fieldPath: "metadata.annotations['note']" } }
+          - { path: limit/cpu, resourceFieldRef: { containerName: main, resource: limits.cpu, divisor: 1m } }
     - { name: scratch, emptyDir: {} }
     - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }
     - { name: host, hostPath: { path: /etc, type: Directory } }
@@ -171,8 +177,9 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(POD);
         await settle(bench, 'a second run up');
         const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 7, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 8, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
+        assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
         assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);
         assert.equal(up.filter((line) => line.startsWith('loop ')).length, 3, 'one of them holds the device');
         const kills = await sweep(bench, point, { up, down });

@@ -12,6 +12,8 @@ import { knownOf, volumesDiffer } from './final-csi.ts';
 import { leftOver } from './final-files.ts';
 import { type Place, type Wanted, wantedPlaces } from './final-places.ts';
 import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
+import type { PodVolume, SimPod } from './manifests.ts';
+import { fieldsShown } from './pod-fields.ts';
 import type { Simulation } from './simulate.ts';
 import type { Mount } from './sim-kernel.ts';
 import { ROOT } from './sim-paths.ts';
@@ -58,9 +60,14 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
   if (only.fileSystem.type !== 'tmpfs') return `a ${only.fileSystem.type} is mounted`;
   const wrongGroup = groupDiffers(pod.fsGroup?.gid, only.root);
   if (wrongGroup !== undefined || volume.kind === 'empty-dir') return wrongGroup;
-  return volume.kind === 'secret' || volume.kind === 'config-map'
-    ? contentDiffers(only.root, volume.source.data)
-    : undefined;
+  const data = contentWanted(pod, volume);
+  return data === undefined ? undefined : contentDiffers(only.root, data);
+}
+
+/** By file; undefined for a volume whose content is nobody's wish. */
+function contentWanted(pod: SimPod, volume: PodVolume): Readonly<Record<string, string>> | undefined {
+  if (volume.kind === 'downward-api') return fieldsShown(pod, volume);
+  return volume.kind === 'secret' || volume.kind === 'config-map' ? volume.source.data : undefined;
 }
 
 function groupDiffers(gid: number | undefined, inode: Inode): string | undefined {

@@ -1,5 +1,6 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
+import { fieldsSource } from './pod-fields.ts';
 import type { SimAccessMode } from './wish-history.ts';
 
 export interface CsiVolume {
@@ -24,13 +25,15 @@ export type PodVolume =
   | InlineVolume
   | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' }
   | { readonly kind: 'host-path'; readonly name: string; readonly path: string }
-  | { readonly kind: 'secret' | 'config-map'; readonly name: string; readonly source: Content };
+  | { readonly kind: 'secret' | 'config-map'; readonly name: string; readonly source: Content }
+  | { readonly kind: 'downward-api'; readonly name: string; readonly showsAll: boolean };
 
 export interface SimPod {
   readonly name: string;
   readonly uid: string;
   readonly volumes: readonly PodVolume[];
   readonly fsGroup: FsGroup | undefined;
+  readonly annotations: Readonly<Record<string, string>>;
 }
 
 /** A PersistentVolume with its claim. */
@@ -79,7 +82,12 @@ function podObject(pod: SimPod): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name: pod.name, namespace: NAMESPACE, uid: pod.uid },
+    metadata: {
+      name: pod.name,
+      namespace: NAMESPACE,
+      uid: pod.uid,
+      ...(Object.keys(pod.annotations).length === 0 ? {} : { annotations: pod.annotations }),
+    },
     spec: {
       ...(pod.fsGroup === undefined
         ? {}
@@ -125,6 +133,8 @@ function volumeSource(volume: PodVolume): object {
       return { secret: { secretName: volume.source.name } };
     case 'config-map':
       return { configMap: { name: volume.source.name } };
+    case 'downward-api':
+      return { downwardAPI: fieldsSource(volume) };
   }
 }
 

@@ -1,6 +1,7 @@
 /** What pods a user writes: which volumes they have, and the group that owns them. */
 import { below } from '../../mount/host.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
+import { drawFieldsVolume } from './pod-fields.ts';
 import type { Random } from './random.ts';
 import { HOST_DATA } from './sim-paths.ts';
 import type { SimStorage } from './sim-storage.ts';
@@ -10,6 +11,7 @@ export interface PodMakerParts {
   readonly plan: Plan;
   readonly random: Random;
   readonly storage: SimStorage;
+  readonly fieldsRandom: Random;
 }
 
 export class PodMaker {
@@ -21,12 +23,19 @@ export class PodMaker {
 
   draw(name: string, uid: string): SimPod {
     const { random, plan } = this.#parts;
-    const volumes = this.#drawVolumes({ name, uid });
+    const drawn = this.#drawVolumes({ name, uid });
     const isGrouped = random.chance(plan.features.fsGroupShare);
     const fsGroup = isGrouped
       ? { gid: random.pick([1_000, 2_000]), changePolicy: random.pick(['Always', 'OnRootMismatch'] as const) }
       : undefined;
-    return { name, uid, volumes, fsGroup };
+    return { name, uid, fsGroup, annotations: {}, ...this.#withFields(drawn) };
+  }
+
+  #withFields(volumes: readonly PodVolume[]): Pick<SimPod, 'volumes'> & Partial<SimPod> {
+    const { fieldsRandom, plan, storage } = this.#parts;
+    if (!fieldsRandom.chance(plan.podFields.share)) return { volumes };
+    const fields = drawFieldsVolume(fieldsRandom, `v${volumes.length}`);
+    return { volumes: [...volumes, fields], annotations: { version: String(storage.nextValue()) } };
   }
 
   #drawVolumes(owner: { readonly name: string; readonly uid: string }): PodVolume[] {

@@ -59,6 +59,8 @@ export interface SimWorldParts {
   readonly stormy: () => boolean;
   readonly deathsRandom: Random;
   readonly hangsRandom: Random;
+  /** For volumes that show fields of their pod. */
+  readonly fieldsRandom: Random;
 }
 
 const STORAGE_FILE = 'storage.json';
@@ -285,12 +287,23 @@ export class SimWorld {
     this.#directory.keep();
   }
 
+  /** A Secret, a ConfigMap, or what a pod says of itself and shows in a volume. */
   changeContent(): void {
-    const { random, trace } = this.#parts;
+    const { random, fieldsRandom, plan, trace } = this.#parts;
+    if (fieldsRandom.chance(plan.podFields.share)) return this.#changeAnnotation();
     const content = random.pick(this.storage.contents);
     this.storage.changeContent(content);
     trace.add(`user changes ${content.name}`);
     this.#setState(contentFile(content), 'whole');
+  }
+
+  #changeAnnotation(): void {
+    const { fieldsRandom, trace } = this.#parts;
+    const pods = [...this.pods.values()].filter(({ annotations }) => annotations['version'] !== undefined);
+    if (pods.length === 0) return;
+    const pod = fieldsRandom.pick(pods);
+    this.#putPod({ ...pod, annotations: { version: String(this.storage.nextValue()) } });
+    trace.add(`user annotates ${pod.name}`);
   }
 
   changeAttributes(): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NO_ABSENCE } from './absence.ts';
 import { compileSimply } from './compiler-flags.ts';
+import { NO_POD_FIELDS } from './pod-fields.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { ONE_SLICE } from './sim-slices.ts';
 import { simulate } from './simulate.ts';
@@ -26,7 +27,7 @@ function asDrawn(plan: Plan): Plan {
 for (const { seed, sentence, plan = asDrawn, isOfAbsence } of REGRESSIONS) {
   test(`seed ${seed}: ${sentence}`, async () => {
     const absence = isOfAbsence === true ? {} : { absence: NO_ABSENCE };
-    const asFound = { ...absence, slices: ONE_SLICE };
+    const asFound = { ...absence, slices: ONE_SLICE, podFields: NO_POD_FIELDS };
     const { violation } = await simulate(seed, { plan: (drawn) => ({ ...plan(drawn), ...asFound }) });
     assert.equal(violation && `${violation.invariant}: ${violation.text}`, undefined);
   });

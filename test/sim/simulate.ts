@@ -21,6 +21,7 @@ import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
 import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
+import { CPU_THOUSANDTHS, withPodFields } from './pod-fields.ts';
 import { createRandom, type Random } from './random.ts';
 import { SimHost } from './sim-host.ts';
 import { createSimSlices, drawSlices } from './sim-slices.ts';
@@ -93,6 +94,7 @@ const ABSENCE_SEED = 5_000_000_029;
 const HANGS_SEED = 7_000_000_003;
 const STRANGERS_SEED = 6_000_000_023;
 const SLICES_SEED = 7_000_000_033;
+const FIELDS_SEED = 8_000_000_011;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -140,7 +142,9 @@ export class Simulation {
     const doubledRoot = extra.chance(DOUBLED_ROOT_SHARE);
     this.#slicesRandom = createRandom(seed + SLICES_SEED);
     const slices = drawSlices(this.#slicesRandom.fork());
-    const plan = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot, slices };
+    const fieldsRandom = createRandom(seed + FIELDS_SEED);
+    const plain = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot, slices };
+    const plan = withPodFields(plain, fieldsRandom);
     this.plan = mutation.plan?.(plan) ?? plan;
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
@@ -165,6 +169,7 @@ export class Simulation {
       stormy: () => this.stormy,
       deathsRandom,
       hangsRandom: createRandom(seed + HANGS_SEED),
+      fieldsRandom: fieldsRandom.fork(),
       agentLife: () => this.life?.number ?? 0,
     });
     this.config = configOf(this.plan);
@@ -357,6 +362,7 @@ export class Simulation {
       host: agentHost,
       sources: [manifests],
       tokens: NO_TOKENS,
+      capacity: { cpu: CPU_THOUSANDTHS },
       config: this.config,
       log,
       slices: createSimSlices(host, this.plan.slices, this.#slicesRandom.fork()),

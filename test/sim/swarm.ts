@@ -2,6 +2,7 @@
  * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
  */
 import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
+import { NO_POD_FIELDS, type PodFieldsPlan } from './pod-fields.ts';
 import type { FateKind, FateRates } from './driver-fates.ts';
 import { type DriverNature, PLAIN_NATURE } from './driver-nature.ts';
 import {
@@ -97,6 +98,7 @@ export interface Plan {
   /** Nothing but hung file systems keeps the agent from asking about a volume, or the driver from hearing it. */
   readonly judgesQuestions: boolean;
   readonly absence: AbsencePlan;
+  readonly podFields: PodFieldsPlan;
   /** Somebody mounts file systems of his own over our places. */
   readonly strangers: boolean;
   /** The root directory is bound onto itself on a shared `/`. */
@@ -173,6 +175,7 @@ function drawPlan(random: Random): Plan {
     hangEveryMs: 0,
     judgesQuestions: false,
     absence: NO_ABSENCE,
+    podFields: NO_POD_FIELDS,
     strangers: false,
     doubledRoot: false,
     slices: ONE_SLICE,

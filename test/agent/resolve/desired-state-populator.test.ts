@@ -171,7 +171,7 @@ test('kinds that are not supported say so by their name', () => {
     unresolvedIn(desired(web, claimYaml('data'), nfs)),
     /^kind-unsupported: .*pv-data is of kind nfs/,
   );
-  for (const kind of ['projected', 'downwardAPI', 'nfs', 'gitRepo', 'image', 'futureKind']) {
+  for (const kind of ['projected', 'nfs', 'gitRepo', 'image', 'futureKind']) {
     const state = desired(podYaml('web', { v: `${kind}: {}` }));
     assert.match(unresolvedIn(state), new RegExp(`^kind-unsupported: volumes of kind ${kind} are`));
   }

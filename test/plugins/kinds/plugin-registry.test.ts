@@ -25,6 +25,7 @@ const ALL: readonly VolumePlugin[] = [
   createHostPathPlugin(host),
   createContentPlugin('secret', host, layout, mounter),
   createContentPlugin('config-map', host, layout, mounter),
+  createContentPlugin('downward-api', host, layout, mounter),
   createOrphanPlugin(host, layout, mounter),
 ];
 
@@ -43,7 +44,7 @@ test('a kind without a plugin, and one with two, is found at start', () => {
 
 test('the local kinds need neither attach nor stage, and each kind has its own lane', () => {
   const registry = createRegistry(ALL);
-  const specs = [emptyDir('disk'), content('secret'), content('config-map')];
+  const specs = [emptyDir('disk'), content('secret'), content('config-map'), content('downward-api')];
   for (const spec of specs)
     assert.deepEqual(registry.of(spec).needs(spec), { attach: false, stage: false, expand: false });
   assert.equal(new Set(specs.map((spec) => registry.of(spec).lane(spec))).size, specs.length);

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { inspect } from 'node:util';
 import type { AbsolutePath } from '../../../mount/host.ts';
 import { createContentPlugin } from '../../../plugins/pod/content.ts';
+import type { ContentVolumeSpec } from '../../../plugins/volume.ts';
 import type { PublicationCall } from '../../../plugins/plugin.ts';
 import { pluginContract } from '../../contract/plugin.ts';
 import { accept } from '../accept.ts';
@@ -37,7 +38,11 @@ function visible(host: MemoryHost, target: string): string {
   });
 }
 
-function world(kind: 'secret' | 'config-map' = 'secret', files: Files = OLD, host = freshHost()): LocalWorld {
+function world(
+  kind: ContentVolumeSpec['kind'] = 'secret',
+  files: Files = OLD,
+  host = freshHost(),
+): LocalWorld {
   return worldOf(
     callOf(content(kind), files),
     (on) => createContentPlugin(kind, on, layout, mounterOf(on)),
@@ -59,6 +64,7 @@ async function published(): Promise<LocalWorld> {
 
 pluginContract('secret', () => world('secret'));
 pluginContract('configMap', () => world('config-map'));
+pluginContract('downwardAPI', () => world('downward-api'));
 pluginContract('secret without files', () => world('secret', {}));
 
 const SEEN_OLD = await published().then((one) => one.seen());

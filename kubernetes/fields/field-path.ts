@@ -1,0 +1,51 @@
+/** The fields of a pod that a volume can show (`fieldRef.fieldPath`), and their text as the kubelet writes it. */
+import { goQuote } from './go-quote.ts';
+
+export type FieldPath =
+  | { readonly kind: 'name' | 'namespace' | 'uid' }
+  /** All of them; with a key that one alone, and nothing when the pod has none of that key. */
+  | { readonly kind: 'labels' | 'annotations'; readonly key: string | undefined };
+
+/** Asked only for what the path names. */
+export interface PodMetadata {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  labels(): ReadonlyMap<string, string>;
+  annotations(): ReadonlyMap<string, string>;
+}
+
+/** What completes "expected …". */
+export const RIGHT_FIELD_PATH =
+  "metadata.name, metadata.namespace, metadata.uid, metadata.labels, metadata.annotations, metadata.labels['<key>'] " +
+  "or metadata.annotations['<key>']";
+
+/** An optional DNS-1123 subdomain and `/`, and a name of at most 63 characters. */
+const KEY =
+  /^(?:(?=.{1,253}\/)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\/)?(?=.{1,63}$)[A-Za-z0-9](?:[-\w.]*[A-Za-z0-9])?$/;
+const SUBSCRIPTED = /^metadata\.(labels|annotations)\['(.*)'\]$/s;
+const WHOLE = /^metadata\.(name|namespace|uid|labels|annotations)$/;
+
+/** Undefined for what a volume cannot show, and for a key that no label or annotation can have. */
+export function parseFieldPath(text: string): FieldPath | undefined {
+  const [, kind, key] = SUBSCRIPTED.exec(text) ?? [];
+  if (kind === 'labels' || kind === 'annotations') {
+    // The prefix of an annotation may have capitals (IsQualifiedName of the key in lower case).
+    const asked = kind === 'annotations' ? key?.toLowerCase() : key;
+    return asked !== undefined && KEY.test(asked) ? { kind, key } : undefined;
+  }
+  const [, field] = WHOLE.exec(text) ?? [];
+  if (field === 'labels' || field === 'annotations') return { kind: field, key: undefined };
+  return field === 'name' || field === 'namespace' || field === 'uid' ? { kind: field } : undefined;
+}
+
+/** Total. All labels or annotations are lines `key="value"`, sorted by key, without a line end after the last. */
+export function fieldText(path: FieldPath, pod: PodMetadata): string {
+  if (path.kind !== 'labels' && path.kind !== 'annotations') return pod[path.kind];
+  const entries = pod[path.kind]();
+  if (path.key !== undefined) return entries.get(path.key) ?? '';
+  return [...entries]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `${key}=${goQuote(value)}`)
+    .join('\n');
+}

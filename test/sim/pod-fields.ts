@@ -1,0 +1,58 @@
+/**
+ * Volumes that show fields of their own pod, and annotations that change under them. Drawn from a stream of its own, and
+ * off in most seeds, so that those of before keep their stories.
+ */
+import type { PodVolume, SimPod } from './manifests.ts';
+import type { Random } from './random.ts';
+import type { Plan } from './swarm.ts';
+
+export interface PodFieldsPlan {
+  /** Probability that a pod has such a volume. */
+  readonly share: number;
+}
+
+export const NO_POD_FIELDS: PodFieldsPlan = { share: 0 };
+
+/** Of the seeds. */
+const SEEDS_SHARE = 0.25;
+const CHANGES_WEIGHT_MIN = 2;
+/** What the machine of the simulation gives to pods, in thousandths of a processor. */
+export const CPU_THOUSANDTHS = 3_500n;
+const CPU_SHOWN = '4';
+
+export function withPodFields(plan: Plan, random: Random): Plan {
+  if (!random.chance(SEEDS_SHARE)) return plan;
+  const contentChanges = Math.max(plan.events.contentChanges, CHANGES_WEIGHT_MIN);
+  return {
+    ...plan,
+    podFields: { share: random.pick([0.3, 0.7]) },
+    events: { ...plan.events, contentChanges },
+  };
+}
+
+type FieldsVolume = Extract<PodVolume, { kind: 'downward-api' }>;
+
+export function drawFieldsVolume(random: Random, name: string): FieldsVolume {
+  return { kind: 'downward-api', name, showsAll: random.chance(0.5) };
+}
+
+export function fieldsSource({ showsAll }: FieldsVolume): { readonly items: readonly object[] } {
+  const field = (path: string, fieldPath: string): object => ({ path, fieldRef: { fieldPath } });
+  const resourceFieldRef = { containerName: 'main', resource: 'limits.cpu' };
+  const all = showsAll ? [field('all', 'metadata.annotations')] : [];
+  return {
+    items: [
+      field('name', 'metadata.name'),
+      field('version', "metadata.annotations['version']"),
+      { path: 'cpu', resourceFieldRef },
+      ...all,
+    ],
+  };
+}
+
+/** What is to be in the files. */
+export function fieldsShown(pod: SimPod, { showsAll }: FieldsVolume): Readonly<Record<string, string>> {
+  const version = pod.annotations['version'] ?? '';
+  const all = showsAll ? { all: version === '' ? '' : `version="${version}"` } : {};
+  return { name: pod.name, version, cpu: CPU_SHOWN, ...all };
+}
