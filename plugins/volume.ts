@@ -124,7 +124,7 @@ export interface HostPathVolumeSpec {
 
 /** Files on a tmpfs that the wish brings, written by the atomic writer. The files travel in the publication. */
 export interface ContentVolumeSpec {
-  readonly kind: 'secret' | 'config-map' | 'downward-api';
+  readonly kind: 'secret' | 'config-map' | 'downward-api' | 'projected';
   readonly id: VolumeId;
   readonly pod: PodUid;
   readonly name: string;

@@ -34,6 +34,7 @@ import { rebuildState, type RebuiltState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import type { TokenSource } from '../source/token-source.ts';
+import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../source/trust-bundle-source.ts';
 import type { UnresolvedBook } from '../resolve/unresolved-book.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 
@@ -42,6 +43,8 @@ export interface AgentParts {
   /** Where the wish comes from. The first source comes first where two contradict each other. */
   readonly sources: readonly ObjectsSource[];
   readonly tokens: TokenSource;
+  /** Who has certificates for volumes; by default nobody, as without a cluster. */
+  readonly trustBundles?: TrustBundleSource;
   /** What the machine has; by default that is not known. */
   readonly capacity?: NodeResources;
   /** Who lets CSI volumes be here; by default this node calls their drivers itself. */
@@ -86,6 +89,7 @@ export interface Agent {
 
 /** What an agent is built on, from its beginning to its end. */
 interface Foundation extends AgentParts {
+  readonly trustBundles: TrustBundleSource;
   readonly layout: Layout;
   readonly ground: Ground;
   readonly drivers: RunningDriverRegistry;
@@ -117,6 +121,7 @@ class NodeAgent implements Agent {
 
   constructor(parts: AgentParts) {
     const { host, config, slices = createSlices({ clock: parts.host }) } = parts;
+    const { trustBundles = NO_TRUST_BUNDLES } = parts;
     const layout = createLayout(config.root);
     const drivers = createDriverRegistry({
       host,
@@ -128,7 +133,7 @@ class NodeAgent implements Agent {
     const feed = createDesiredFeed({
       ...{ host, config, slices, layout },
       sources: parts.sources,
-      answers: { tokens: parts.tokens, capacity: parts.capacity ?? {} },
+      answers: { tokens: parts.tokens, trustBundles, capacity: parts.capacity ?? {} },
       log: parts.log,
       hasSeLinux: () => this.#hasSeLinux,
       reconciler: () => this.#work?.reconciler,
@@ -136,7 +141,7 @@ class NodeAgent implements Agent {
     });
     const records = createRecordStore(host, layout, ground);
     const kinds = createPlugins(parts, layout, drivers, ground);
-    this.#foundation = { ...parts, layout, ground, drivers, ...kinds, records, feed };
+    this.#foundation = { ...parts, trustBundles, layout, ground, drivers, ...kinds, records, feed };
   }
 
   async start(): Promise<Result<void>> {
@@ -205,7 +210,7 @@ class NodeAgent implements Agent {
 
   /** To all that changes what is seen, or what is to be done. */
   #listen(reconciler: Reconciler): void {
-    const { log, drivers, feed, tokens, attachment } = this.#foundation;
+    const { log, drivers, feed, tokens, trustBundles, attachment } = this.#foundation;
     this.#cancels.push(reconciler.onChange(() => this.#notify()));
     const cancelDrivers = drivers.onChange(({ kind, driver }) => {
       log.info(`driver ${kind}`, { driver });
@@ -216,7 +221,7 @@ class NodeAgent implements Agent {
     const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });
     this.#cancels.push(
       cancelDrivers,
-      ...[feed.source, tokens].map((one) => one.onChange(() => feed.reader.read())),
+      ...[feed.source, tokens, trustBundles].map((one) => one.onChange(() => feed.reader.read())),
       attachment?.onChange(onGrant) ?? (() => {}),
     );
   }

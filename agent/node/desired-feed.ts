@@ -27,7 +27,7 @@ import { createDesiredObjectsReader, type DesiredObjectsReader } from './desired
 import { createRepublisher } from './republisher.ts';
 
 /** What a volume of a pod may need beside what is wanted. */
-export type Answers = Pick<ResolveOptions, 'tokens' | 'capacity'>;
+export type Answers = Pick<ResolveOptions, 'tokens' | 'trustBundles' | 'capacity'>;
 
 export interface DesiredFeedParts {
   readonly host: Host;

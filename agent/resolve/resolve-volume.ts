@@ -6,6 +6,7 @@ import { type ContentVolumeSpec, podVolumeId, type VolumeSpec } from '../../plug
 import { type ContentFiles, contentFiles } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
 import type { Pod, PodVolume, PodVolumeSource } from '../../kubernetes/objects/objects.ts';
+import { projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
 import { refuse } from '../source/refuse.ts';
@@ -37,6 +38,8 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
       return ok(withContent(pod, name, source.kind, contentFiles(sources.desired, namespace, source)));
     case 'downward-api':
       return ok(withContent(pod, name, source.kind, ok(downwardFiles(source, sources.allocatable))));
+    case 'projected':
+      return ok(withContent(pod, name, source.kind, projectedFiles(sources, pod, source)));
   }
 }
 

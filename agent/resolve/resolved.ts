@@ -7,14 +7,17 @@ import type { VolumeSpec } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Bindings } from './bind-claim.ts';
 import type { TokenAnswer, TokenSource } from '../source/token-source.ts';
+import type { TrustBundleSource } from '../source/trust-bundle-source.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** What the configuration and the machine have to say about volumes. */
 export interface ResolveOptions {
   /** hostPath volumes at, below or above one of these are refused (SE-07): above it lies open as well. */
   readonly deniedHostPaths: readonly AbsolutePath[];
-  /** Who has the tokens that drivers ask for. */
-  readonly tokens: Pick<TokenSource, 'tokensFor'>;
+  /** Who has the tokens that drivers and volumes ask for. */
+  readonly tokens: Pick<TokenSource, 'tokensFor' | 'tokenFor'>;
+  /** Who has the certificates that volumes ask for. */
+  readonly trustBundles: Pick<TrustBundleSource, 'bundleFor'>;
   /** Counts up at each resync: volumes of drivers with `requiresRepublish` are published again at each new number. */
   readonly republishEpoch: number;
   /** What this machine has, where its Node object does not say what it gives to pods. */

@@ -7,6 +7,8 @@ import type { ConfigMap, ObjectKey, Secret, Stamped } from '../../kubernetes/obj
 export type Revised<T> = Stamped<T> & {
   /** Grows whenever the content of this object changes; two contents never share one. Never a hash of the content. */
   readonly revision: number;
+  /** It was immutable and says something else now, which does not count. */
+  readonly isChangeIgnored?: true;
 };
 
 export type ContentObject = Secret | ConfigMap;
@@ -14,7 +16,7 @@ export type ContentObject = Secret | ConfigMap;
 export interface ContentRevisions<T extends ContentObject> {
   /**
    * All objects that there are now, in the place of those of the last call. One with the content that its key had there
-   * keeps its revision; of one that has not changed at all the same object is answered again.
+   * keeps its revision, and one that was immutable there keeps its content, too, whatever it says now; of one that has not changed at all the same object is answered again.
    */
   revise(objects: ReadonlyMap<ObjectKey, Stamped<T>>): Sliced<ReadonlyMap<ObjectKey, Revised<T>>>;
 }
@@ -49,9 +51,18 @@ function know<T extends ContentObject>(
   next: () => number,
 ): Known<T> {
   if (before?.seen === seen) return before;
+  // As by the API server: what was immutable once stays as it was until it is deleted.
+  if (before?.revised.immutable === true) return { seen, revised: keptAs(before.revised, seen) };
   const isSame = before !== undefined && isSameContent(bytesOf(before.seen), bytesOf(seen));
   const revision = isSame ? before.revised.revision : next();
   return { seen, revised: Object.assign({}, seen, { revision }) };
+}
+
+function keptAs<T extends ContentObject>(before: Revised<T>, seen: Stamped<T>): Revised<T> {
+  const { isChangeIgnored: _, ...kept } = before;
+  const { origin, place } = seen;
+  const isSame = isSameContent(bytesOf(before), bytesOf(seen));
+  return Object.assign({}, kept, { origin, place }, isSame ? {} : { isChangeIgnored: true }) as Revised<T>;
 }
 
 function bytesOf(object: ContentObject): ReadonlyMap<string, Uint8Array> {

@@ -106,6 +106,11 @@ export function* assembleDesiredObjects(
   const { pods, byKind, rejected, unknownOrigins, frozenPods } = gathered;
   for (const { object, field, message } of yield* attachmentRemarks(byKind))
     rejected.push({ origin: object.place, subject: identityOf(object), field, message });
+  const secrets = yield* assembly.secrets.revise(byKind.Secret);
+  const configMaps = yield* assembly.configMaps.revise(byKind.ConfigMap);
+  for (const object of [...secrets.values(), ...configMaps.values()])
+    if (object.isChangeIgnored === true)
+      rejected.push({ origin: object.place, subject: identityOf(object), message: CHANGE_IGNORED });
   return {
     complete: readings.length > 0 && readings.every(({ complete }) => complete),
     pods,
@@ -114,8 +119,8 @@ export function* assembleDesiredObjects(
     drivers: byKind.CSIDriver,
     nodes: byKind.Node,
     attachments: byKind.VolumeAttachment,
-    secrets: yield* assembly.secrets.revise(byKind.Secret),
-    configMaps: yield* assembly.configMaps.revise(byKind.ConfigMap),
+    secrets,
+    configMaps,
     rejected,
     unknownOrigins,
     frozenPods,
@@ -123,6 +128,10 @@ export function* assembleDesiredObjects(
     reports: readings.flatMap(({ report }) => report ?? []),
   };
 }
+
+const CHANGE_IGNORED =
+  'it is immutable and was changed: what it said first counts for as long as it is there; give it another name, or delete ' +
+  'it and write it anew';
 
 /** The answer: how many objects there are now. */
 function* addParts(

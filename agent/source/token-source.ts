@@ -1,4 +1,4 @@
-/** Where the service account tokens come from that a driver asks for in its CSIDriver object (KEP-1855). */
+/** Where service account tokens come from: those a driver asks for in its CSIDriver object (KEP-1855), and files. */
 import type { Failure } from '../../mount/failure.ts';
 import type { Cancel } from '../../mount/host.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
@@ -11,12 +11,19 @@ export type TokenAnswer =
   | { readonly kind: 'tokens'; readonly json: Sensitive<string> }
   | { readonly kind: 'none'; readonly failure: Failure };
 
+export type SingleTokenAnswer =
+  /** `issue` names the token and tells nothing of it: another token, another issue. */
+  | { readonly kind: 'token'; readonly token: Sensitive<string>; readonly issue: string }
+  | { readonly kind: 'none'; readonly failure: Failure };
+
 export interface TokenSource {
   /**
    * The tokens of the pod's service account, bound to this pod, one for each request, as far as they are at hand now:
    * never waits. Whoever gets `none` asks again when the source has changed. `requests` is never empty.
    */
   tokensFor(pod: PodReference, requests: readonly TokenRequest[]): TokenAnswer;
+  /** As `tokensFor`, one token alone: a file in a volume. */
+  tokenFor(pod: PodReference, request: TokenRequest): SingleTokenAnswer;
   /** Called when another answer may be given for somebody. */
   onChange(listener: () => void): Cancel;
 }
@@ -44,6 +51,12 @@ export const NO_TOKENS: TokenSource = {
       `the driver asks for tokens of service account ${namespace}/${serviceAccount}, and only the API server of a ` +
       'cluster issues them: take tokenRequests out of its CSIDriver object if it works without ' +
       `(audiences: ${audiences})`;
+    return { kind: 'none', failure: refuse('token-missing', message).failure };
+  },
+  tokenFor: ({ namespace, serviceAccount }) => {
+    const message =
+      `the volume wants a token of service account ${namespace}/${serviceAccount}, and nobody issues tokens here: the ` +
+      'API server of a cluster does';
     return { kind: 'none', failure: refuse('token-missing', message).failure };
   },
   onChange: () => () => {},

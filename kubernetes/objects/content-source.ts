@@ -27,6 +27,53 @@ export interface DownwardSource {
   readonly files: readonly DownwardFile[];
 }
 
+/** Files of several sources in one volume; of two with one path that of the later source counts, as in the kubelet. */
+export interface ProjectedSource {
+  readonly kind: 'projected';
+  /** Each with the volume's defaultMode: none has its own. */
+  readonly sources: readonly Projection[];
+}
+
+export type Projection = ContentSource | DownwardSource | TokenProjection | TrustBundleProjection;
+
+/** A token of the pod's service account, bound to the pod, as a file that is refreshed before the token expires. */
+export interface TokenProjection {
+  readonly kind: 'service-account-token';
+  /** Empty: the issuer's own audience. */
+  readonly audience: string;
+  /** 600 to 2^32. */
+  readonly expirationSeconds: number;
+  readonly path: string;
+  readonly defaultMode: number;
+}
+
+/** Certificates of a ClusterTrustBundle, or of all that a signer has, as one PEM file. */
+export interface TrustBundleProjection {
+  readonly kind: 'cluster-trust-bundle';
+  readonly bundles: TrustBundles;
+  /** Without bundles an empty file. */
+  readonly optional: boolean;
+  readonly path: string;
+  readonly defaultMode: number;
+}
+
+/** Without a selector a signer's bundles are none, with an empty one all. */
+export type TrustBundles =
+  | { readonly name: string }
+  | { readonly signerName: string; readonly labels: LabelSelector | undefined };
+
+/** metav1.LabelSelector: what all of its parts select. */
+export interface LabelSelector {
+  readonly matchLabels: Readonly<Record<string, string>>;
+  readonly matchExpressions: readonly LabelRule[];
+}
+
+export interface LabelRule {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+  readonly values: readonly string[];
+}
+
 /** One field of the pod, and the file it becomes. */
 export interface DownwardFile {
   /** Relative, below the volume's root, without `.` and empty components. */

@@ -13,7 +13,7 @@ import type {
   TopologyRule,
   VolumeMode,
 } from '../../plugins/volume.ts';
-import type { ContentSource, DownwardSource } from './content-source.ts';
+import type { ContentSource, DownwardSource, ProjectedSource } from './content-source.ts';
 import type { NodeResources } from './node-resource.ts';
 
 /** Where an object was read; the source writes it, not the manifest. */
@@ -65,6 +65,7 @@ export type PodVolumeSource =
   | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
   | ContentSource
   | DownwardSource
+  | ProjectedSource
   | { readonly kind: 'unsupported'; readonly what: string };
 
 /** A CSI volume written in the pod itself (KEP-596); the secret is looked up in the pod's namespace. */
@@ -198,6 +199,8 @@ export interface Secret {
   readonly kind: 'Secret';
   readonly namespace: string;
   readonly name: string;
+  /** Its data is never another one: what is read of it later does not count. */
+  readonly immutable: boolean;
   readonly data: Sensitive<ReadonlyMap<string, Uint8Array>>;
 }
 
@@ -206,6 +209,8 @@ export interface ConfigMap {
   readonly kind: 'ConfigMap';
   readonly namespace: string;
   readonly name: string;
+  /** As a Secret's. */
+  readonly immutable: boolean;
   readonly data: ReadonlyMap<string, Uint8Array>;
 }
 

@@ -17,7 +17,7 @@ export function readSecret(reader: FieldReader): Secret {
   const { namespace, name } = readMetadata(reader);
   const data = readData(reader.key('data').hide(), fromBase64);
   for (const [key, content] of readData(reader.key('stringData').hide(), fromText)) data.set(key, content);
-  return { kind: 'Secret', namespace, name, data: new Sensitive(data) };
+  return { kind: 'Secret', namespace, name, immutable: readImmutable(reader), data: new Sensitive(data) };
 }
 
 /** A ConfigMap; a key may not be in both data and binaryData, as in Kubernetes. */
@@ -29,7 +29,11 @@ export function readConfigMap(reader: FieldReader): ConfigMap {
     if (data.has(key)) binary.key(key).refuse('this key is in data too');
     data.set(key, content);
   }
-  return { kind: 'ConfigMap', namespace, name, data };
+  return { kind: 'ConfigMap', namespace, name, immutable: readImmutable(reader), data };
+}
+
+function readImmutable(reader: FieldReader): boolean {
+  return reader.key('immutable').flag(false);
 }
 
 function readData(reader: FieldReader, decode: (value: FieldReader) => Uint8Array): Map<string, Uint8Array> {
@@ -54,18 +58,22 @@ function fromBase64(value: FieldReader): Uint8Array {
   return new Uint8Array();
 }
 
-/** The secret or configMap source of a pod's volume; `name` is the field that holds the object's name. */
+/**
+ * The secret or configMap source of a pod's volume, or of a part of one, whose `defaultMode` is the volume's; `name` is
+ * the field that holds the object's name.
+ */
 export function readContentSource(
   kind: ContentSource['kind'],
   name: FieldReader,
   source: FieldReader,
+  defaultMode: number = readDefaultMode(source),
 ): ContentSource {
   const items = source.key('items');
   return {
     kind,
     name: name.requiredText(...OBJECT_NAME),
     optional: source.key('optional').flag(false),
-    defaultMode: readDefaultMode(source),
+    defaultMode,
     items: items.present ? readItems(items) : undefined,
   };
 }

@@ -49,7 +49,7 @@ export function readDownwardSource(source: FieldReader, pod: PodFields): Downwar
 }
 
 /** Each item, in order, whether its path is another one's or not; the path of one that was refused is empty. */
-function readDownwardFiles(items: FieldReader, pod: PodFields): readonly DownwardFile[] {
+export function readDownwardFiles(items: FieldReader, pod: PodFields): readonly DownwardFile[] {
   return items.list().map((item) => ({
     path: cleanPath(readContentPath(item.key('path'))),
     mode: readMode(item.key('mode')),

@@ -10,6 +10,7 @@ import { readMetadata } from './read-metadata.ts';
 import { LABEL_NAME, OBJECT_NAME } from './object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
 import { type FieldReader, quoted } from './field-reader.ts';
+import { readProjectedSource } from './read-projected.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
 import { parseQuantityBytes } from './quantity.ts';
 
@@ -138,7 +139,6 @@ const UNSUPPORTED: readonly string[] = [
   'nfs',
   'photonPersistentDisk',
   'portworxVolume',
-  'projected',
   'quobyte',
   'rbd',
   'scaleIO',
@@ -163,6 +163,7 @@ const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) =
   secret: (source) => readContentSource('secret', source.key('secretName'), source),
   configMap: (source) => readContentSource('config-map', source.key('name'), source),
   downwardAPI: readDownwardSource,
+  projected: readProjectedSource,
 };
 
 function readSource(volume: FieldReader, pod: PodFields): PodVolumeSource {

@@ -15,6 +15,7 @@ import {
   DOWNWARD_API_TRAITS,
   EMPTY_DIR_TRAITS,
   HOST_PATH_TRAITS,
+  PROJECTED_TRAITS,
   SECRET_TRAITS,
 } from '../pod/pod-traits.ts';
 import type { VolumeTraits } from '../traits/volume-traits.ts';
@@ -53,6 +54,10 @@ const KINDS: readonly VolumeKind[] = [
   {
     traits: DOWNWARD_API_TRAITS,
     create: ({ host, layout, mounter }) => createContentPlugin('downward-api', host, layout, mounter),
+  },
+  {
+    traits: PROJECTED_TRAITS,
+    create: ({ host, layout, mounter }) => createContentPlugin('projected', host, layout, mounter),
   },
   { traits: ORPHAN_TRAITS, create: ({ host, layout, mounter }) => createOrphanPlugin(host, layout, mounter) },
 ];

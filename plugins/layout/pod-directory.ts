@@ -12,7 +12,7 @@ const PLUGINS_WITH_DIRECTORY = ['empty-dir', 'csi', 'secret', 'configmap'].map(
 );
 
 /** Few pods have these: each name is a call more, so they are looked for only where one was, or may have been. */
-const RARE_PLUGINS = ['downward-api'].map((name): PluginName => `kubernetes.io/${name}`);
+const RARE_PLUGINS = ['downward-api', 'projected'].map((name): PluginName => `kubernetes.io/${name}`);
 
 /** What rmdir says of a directory that somebody still uses. */
 const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);

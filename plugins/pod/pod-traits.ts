@@ -22,6 +22,7 @@ export const CONTENT_PLUGIN = {
   secret: 'kubernetes.io/secret',
   'config-map': 'kubernetes.io/configmap',
   'downward-api': 'kubernetes.io/downward-api',
+  projected: 'kubernetes.io/projected',
 } as const satisfies Readonly<Record<ContentVolumeSpec['kind'], PluginName>>;
 
 const FIXED = { fixed: () => true } as const;
@@ -58,6 +59,8 @@ export const SECRET_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('sec
 export const CONFIG_MAP_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('config-map');
 
 export const DOWNWARD_API_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('downward-api');
+
+export const PROJECTED_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('projected');
 
 function contentTraits(kind: ContentVolumeSpec['kind']): VolumeTraits<ContentVolumeSpec> {
   return {

@@ -301,8 +301,9 @@ const TOKENS = driver(
 );
 
 /** Has tokens for the pods of these names. */
-function tokensOf(...pods: readonly string[]): Pick<TokenSource, 'tokensFor'> {
+function tokensOf(...pods: readonly string[]): TokenSource {
   return {
+    ...NO_TOKENS,
     tokensFor: (pod, requests) => {
       if (!pods.includes(pod.name)) return NO_TOKENS.tokensFor(pod, requests);
       const token = { token: `hunter2-${pod.name}`, expirationTimestamp: '2026-01-01T00:00:00Z' };

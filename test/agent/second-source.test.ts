@@ -99,6 +99,7 @@ test('tokens that come later set up what waited for them', async () => {
   let tell = (): void => {};
   const json = tokensJson(new Map([['', { token: 't', expirationTimestamp: '2030-01-01T00:00:00Z' }]]));
   const tokens: TokenSource = {
+    ...NO_TOKENS,
     tokensFor: (pod, requests) => (isThere ? { kind: 'tokens', json } : NO_TOKENS.tokensFor(pod, requests)),
     onChange: (listener) => {
       tell = listener;

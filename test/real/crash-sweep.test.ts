@@ -54,6 +54,7 @@ spec:
         - { name: keys, mountPath: /keys }
         - { name: settings, mountPath: /settings }
         - { name: fields, mountPath: /fields }
+        - { name: all, mountPath: /all }
         - { name: scratch, mountPath: /scratch }
         - { name: memory, mountPath: /memory }
         - { name: host, mountPath: /host }
@@ -68,6 +69,14 @@ spec:
         items:
           - { path: note, fieldRef: { fieldPath: "metadata.annotations['note']" } }
           - { path: limit/cpu, resourceFieldRef: { containerName: main, resource: limits.cpu, divisor: 1m } }
+    - name: all
+      projected:
+        defaultMode: 0440
+        sources:
+          - secret: { name: keys, items: [{ key: password, path: keys/password, mode: 0400 }] }
+          - configMap: { name: settings }
+          - configMap: { name: absent, optional: true }
+          - downwardAPI: { items: [{ path: labels, fieldRef: { fieldPath: metadata.labels } }] }
     - { name: scratch, emptyDir: {} }
     - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }
     - { name: host, hostPath: { path: /etc, type: Directory } }
@@ -177,7 +186,7 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(POD);
         await settle(bench, 'a second run up');
         const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 8, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 9, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
         assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);

@@ -66,7 +66,7 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
 
 /** By file; undefined for a volume whose content is nobody's wish. */
 function contentWanted(pod: SimPod, volume: PodVolume): Readonly<Record<string, string>> | undefined {
-  if (volume.kind === 'downward-api') return fieldsShown(pod, volume);
+  if (volume.kind === 'downward-api' || volume.kind === 'projected') return fieldsShown(pod, volume);
   return volume.kind === 'secret' || volume.kind === 'config-map' ? volume.source.data : undefined;
 }
 

@@ -1,6 +1,6 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
-import { fieldsSource } from './pod-fields.ts';
+import { fieldsSource, projectedSource } from './pod-fields.ts';
 import type { SimAccessMode } from './wish-history.ts';
 
 export interface CsiVolume {
@@ -26,7 +26,13 @@ export type PodVolume =
   | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' }
   | { readonly kind: 'host-path'; readonly name: string; readonly path: string }
   | { readonly kind: 'secret' | 'config-map'; readonly name: string; readonly source: Content }
-  | { readonly kind: 'downward-api'; readonly name: string; readonly showsAll: boolean };
+  | { readonly kind: 'downward-api'; readonly name: string; readonly showsAll: boolean }
+  | {
+      readonly kind: 'projected';
+      readonly name: string;
+      readonly showsAll: boolean;
+      readonly sources: readonly Content[];
+    };
 
 export interface SimPod {
   readonly name: string;
@@ -135,6 +141,8 @@ function volumeSource(volume: PodVolume): object {
       return { configMap: { name: volume.source.name } };
     case 'downward-api':
       return { downwardAPI: fieldsSource(volume) };
+    case 'projected':
+      return { projected: projectedSource(volume) };
   }
 }
 

@@ -2,7 +2,7 @@
  * Volumes that show fields of their own pod, and annotations that change under them. Drawn from a stream of its own, and
  * off in most seeds, so that those of before keep their stories.
  */
-import type { PodVolume, SimPod } from './manifests.ts';
+import type { Content, PodVolume, SimPod } from './manifests.ts';
 import type { Random } from './random.ts';
 import type { Plan } from './swarm.ts';
 
@@ -30,13 +30,32 @@ export function withPodFields(plan: Plan, random: Random): Plan {
   };
 }
 
-type FieldsVolume = Extract<PodVolume, { kind: 'downward-api' }>;
+export type FieldsVolume = Extract<PodVolume, { kind: 'downward-api' | 'projected' }>;
 
-export function drawFieldsVolume(random: Random, name: string): FieldsVolume {
-  return { kind: 'downward-api', name, showsAll: random.chance(0.5) };
+export function drawFieldsVolume(random: Random, name: string, contents: readonly Content[]): FieldsVolume {
+  const showsAll = random.chance(0.5);
+  if (random.chance(0.4)) return { kind: 'downward-api', name, showsAll };
+  return {
+    kind: 'projected',
+    name,
+    showsAll,
+    sources: random.shuffled(contents).slice(0, random.between(0, 2)),
+  };
 }
 
-export function fieldsSource({ showsAll }: FieldsVolume): { readonly items: readonly object[] } {
+/** The source of a volume of several: of two files with one name the later one counts. */
+export function projectedSource(volume: Extract<FieldsVolume, { kind: 'projected' }>): {
+  readonly sources: readonly object[];
+} {
+  const contents = volume.sources.map(({ kind, name }) => {
+    return kind === 'Secret' ? { secret: { name } } : { configMap: { name, optional: true } };
+  });
+  return { sources: [{ downwardAPI: fieldsSource(volume) }, ...contents] };
+}
+
+export function fieldsSource({ showsAll }: Pick<FieldsVolume, 'showsAll'>): {
+  readonly items: readonly object[];
+} {
   const field = (path: string, fieldPath: string): object => ({ path, fieldRef: { fieldPath } });
   const resourceFieldRef = { containerName: 'main', resource: 'limits.cpu' };
   const all = showsAll ? [field('all', 'metadata.annotations')] : [];
@@ -51,8 +70,13 @@ export function fieldsSource({ showsAll }: FieldsVolume): { readonly items: read
 }
 
 /** What is to be in the files. */
-export function fieldsShown(pod: SimPod, { showsAll }: FieldsVolume): Readonly<Record<string, string>> {
+export function fieldsShown(pod: SimPod, volume: FieldsVolume): Readonly<Record<string, string>> {
+  const { showsAll } = volume;
   const version = pod.annotations['version'] ?? '';
   const all = showsAll ? { all: version === '' ? '' : `version="${version}"` } : {};
-  return { name: pod.name, version, cpu: CPU_SHOWN, ...all };
+  const contents = volume.kind === 'projected' ? volume.sources.map(({ data }) => data) : [];
+  return Object.assign({ name: pod.name, version, cpu: CPU_SHOWN, ...all }, ...contents) as Record<
+    string,
+    string
+  >;
 }

@@ -34,7 +34,7 @@ export class PodMaker {
   #withFields(volumes: readonly PodVolume[]): Pick<SimPod, 'volumes'> & Partial<SimPod> {
     const { fieldsRandom, plan, storage } = this.#parts;
     if (!fieldsRandom.chance(plan.podFields.share)) return { volumes };
-    const fields = drawFieldsVolume(fieldsRandom, `v${volumes.length}`);
+    const fields = drawFieldsVolume(fieldsRandom, `v${volumes.length}`, storage.contents);
     return { volumes: [...volumes, fields], annotations: { version: String(storage.nextValue()) } };
   }
 

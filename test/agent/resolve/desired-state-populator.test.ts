@@ -171,7 +171,7 @@ test('kinds that are not supported say so by their name', () => {
     unresolvedIn(desired(web, claimYaml('data'), nfs)),
     /^kind-unsupported: .*pv-data is of kind nfs/,
   );
-  for (const kind of ['projected', 'nfs', 'gitRepo', 'image', 'futureKind']) {
+  for (const kind of ['nfs', 'gitRepo', 'image', 'futureKind']) {
     const state = desired(podYaml('web', { v: `${kind}: {}` }));
     assert.match(unresolvedIn(state), new RegExp(`^kind-unsupported: volumes of kind ${kind} are`));
   }
@@ -424,7 +424,7 @@ test('the desired state does not depend on the order of files and documents', ()
     podYaml('api', { x: claimSource('data'), y: 'secret: {secretName: s}' }),
     claimYaml('data'),
     volumeYaml('pv-data'),
-    podYaml('odd', { x: 'projected: {}', y: claimSource('none') }),
+    podYaml('odd', { x: 'nfs: {}', y: claimSource('none') }),
     podYaml('z', { v: 'configMap: {name: c}' }),
   ];
   const shape = (state: DesiredState): unknown => [

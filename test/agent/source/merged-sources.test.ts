@@ -82,3 +82,34 @@ test('a Secret or ConfigMap has a new revision when what is in it is another, an
   const [otherSecret = 0, otherConfigMap = 0] = seen();
   assert.ok(otherSecret > secret && otherConfigMap > configMap, seen().join());
 });
+
+test('an immutable Secret or ConfigMap keeps what it said first until it is deleted, and the change is told', async () => {
+  const say = (word: string) => ({
+    s: `${secretYaml('s', { word })}immutable: true\n`,
+    c: `${configMapYaml('c', { word })}immutable: true\n`,
+  });
+  const source = memorySource('server', say('one'));
+  const { current } = await merged(source);
+  const seen = () => {
+    const [secret, configMap] = [current().secrets.get('default/s'), current().configMaps.get('default/c')];
+    assert.ok(secret && configMap);
+    const words = [secret.data.reveal().get('word'), configMap.data.get('word')].map(String);
+    return { words, revisions: [secret.revision, configMap.revision] };
+  };
+  const first = seen();
+  assert.deepEqual([first.words, current().rejected], [['one', 'one'], []]);
+  for (const word of ['two', 'three']) {
+    source.say(say(word));
+    assert.deepEqual(seen(), first);
+    const told = current().rejected.map(({ subject, message }) => `${subject}: ${message.slice(0, 30)}`);
+    assert.deepEqual(told, [
+      'Secret default/s: it is immutable and was change',
+      'ConfigMap default/c: it is immutable and was change',
+    ]);
+  }
+  source.say(say('one'));
+  assert.deepEqual([seen(), current().rejected], [first, []]);
+  source.say({});
+  source.say(say('four'));
+  assert.deepEqual([seen().words, current().rejected], [['four', 'four'], []]);
+});

@@ -26,6 +26,7 @@ const ALL: readonly VolumePlugin[] = [
   createContentPlugin('secret', host, layout, mounter),
   createContentPlugin('config-map', host, layout, mounter),
   createContentPlugin('downward-api', host, layout, mounter),
+  createContentPlugin('projected', host, layout, mounter),
   createOrphanPlugin(host, layout, mounter),
 ];
 

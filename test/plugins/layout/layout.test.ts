@@ -20,6 +20,7 @@ test("a pod's volumes lie where the kubelet has them", () => {
     [content('secret'), 'kubernetes.io~secret'],
     [content('config-map'), 'kubernetes.io~configmap'],
     [content('downward-api'), 'kubernetes.io~downward-api'],
+    [content('projected'), 'kubernetes.io~projected'],
   ] as const) {
     assert.equal(layout.volumeDirectory(spec, publication), `${POD_DIRECTORY}/volumes/${plugin}/settings`);
     assert.equal(layout.target(spec, publication), layout.volumeDirectory(spec, publication));
@@ -28,7 +29,7 @@ test("a pod's volumes lie where the kubelet has them", () => {
   assert.equal(layout.target(CSI, inPod), `${POD_DIRECTORY}/volumes/kubernetes.io~csi/pvc-1/mount`);
   const markers = `${POD_DIRECTORY}/plugins/kubernetes.io~empty-dir`;
   assert.equal(layout.readyDirectory(emptyDir('disk'), publication), `${markers}/settings`);
-  for (const kind of ['secret', 'config-map', 'downward-api'] as const)
+  for (const kind of ['secret', 'config-map', 'downward-api', 'projected'] as const)
     assert.equal(layout.readyDirectory(content(kind), publication), `${markers}/wrapped_settings`);
 });
 

@@ -65,6 +65,7 @@ async function published(): Promise<LocalWorld> {
 pluginContract('secret', () => world('secret'));
 pluginContract('configMap', () => world('config-map'));
 pluginContract('downwardAPI', () => world('downward-api'));
+pluginContract('projected', () => world('projected'));
 pluginContract('secret without files', () => world('secret', {}));
 
 const SEEN_OLD = await published().then((one) => one.seen());

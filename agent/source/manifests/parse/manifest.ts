@@ -9,7 +9,7 @@ import {
   PROBLEMS_MAX,
   quoted,
 } from '../../../../kubernetes/objects/field-reader.ts';
-import { resolvePlainScalar } from '../../../../kubernetes/objects/plain-scalar.ts';
+import { resolvePlainScalar } from './plain-scalar.ts';
 
 /** One object of a manifest: a document, or an item of a document of kind List. */
 export interface ManifestDocument {

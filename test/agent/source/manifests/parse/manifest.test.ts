@@ -7,7 +7,7 @@ import { parseManifest } from '../../../../../agent/source/manifests/parse/manif
 import { DEFAULT_MANIFEST_LIMITS as LIMITS } from '../../../../../agent/source/manifests/parse/manifest-limits.ts';
 import { readManifestFile } from '../../../../../agent/source/manifests/parse/manifest-reading.ts';
 import { identityOf } from '../../../../../kubernetes/objects/objects.ts';
-import { resolvePlainScalar } from '../../../../../kubernetes/objects/plain-scalar.ts';
+import { resolvePlainScalar } from '../../../../../agent/source/manifests/parse/plain-scalar.ts';
 import { failed, podYaml, secretYaml } from '../../../manifests.ts';
 
 const CORPUS = new URL('../../../../corpus/manifests/', import.meta.url);
