@@ -7,7 +7,7 @@ import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { ContentFiles } from './content-files.ts';
 
-/** Total. The generation is another one whenever a file is, and no other time: the pod may be made anew for any reason. */
+/** Total. The generation is another one whenever a file is, and at no other time: pods are made anew for any reason. */
 export function downwardFiles(
   { files, defaultMode }: Pick<DownwardSource, 'files' | 'defaultMode'>,
   allocatable: NodeResources,

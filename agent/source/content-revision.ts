@@ -16,7 +16,8 @@ export type ContentObject = Secret | ConfigMap;
 export interface ContentRevisions<T extends ContentObject> {
   /**
    * All objects that there are now, in the place of those of the last call. One with the content that its key had there
-   * keeps its revision, and one that was immutable there keeps its content, too, whatever it says now; of one that has not changed at all the same object is answered again.
+   * keeps its revision, and one that was immutable there keeps its content, too, whatever it says now; of one that has
+   * not changed at all the same object is answered again.
    */
   revise(objects: ReadonlyMap<ObjectKey, Stamped<T>>): Sliced<ReadonlyMap<ObjectKey, Revised<T>>>;
 }

@@ -130,8 +130,8 @@ export function* assembleDesiredObjects(
 }
 
 const CHANGE_IGNORED =
-  'it is immutable and was changed: what it said first counts for as long as it is there; give it another name, or delete ' +
-  'it and write it anew';
+  'it is immutable and was changed: what it said first counts for as long as it is there; give it another name, or ' +
+  'delete it and write it anew';
 
 /** The answer: how many objects there are now. */
 function* addParts(

@@ -55,8 +55,8 @@ export const NO_TOKENS: TokenSource = {
   },
   tokenFor: ({ namespace, serviceAccount }) => {
     const message =
-      `the volume wants a token of service account ${namespace}/${serviceAccount}, and nobody issues tokens here: the ` +
-      'API server of a cluster does';
+      `the volume wants a token of service account ${namespace}/${serviceAccount}, and nobody issues tokens here: ` +
+      'the API server of a cluster does';
     return { kind: 'none', failure: refuse('token-missing', message).failure };
   },
   onChange: () => () => {},

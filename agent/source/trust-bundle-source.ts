@@ -22,7 +22,7 @@ export const NO_TRUST_BUNDLES: TrustBundleSource = {
   bundleFor: (bundles) => {
     const title = 'name' in bundles ? bundles.name : `of signer ${bundles.signerName}`;
     const message =
-      `the volume wants ClusterTrustBundle ${title}, and only the API server of a cluster has ClusterTrustBundles: put the ` +
+      `the volume wants ClusterTrustBundle ${title}, and only the API server of a cluster has such bundles: put the ` +
       'certificates into a ConfigMap and make that the source, or write optional: true for an empty file';
     return { kind: 'none', failure: refuse('reference-missing', message).failure };
   },

@@ -1,6 +1,6 @@
 /**
- * Volumes that show fields of their own pod, and annotations that change under them. Drawn from a stream of its own, and
- * off in most seeds, so that those of before keep their stories.
+ * Volumes that show fields of their own pod, and annotations that change under them. Drawn from a stream of its own,
+ * and off in most seeds, so that those of before keep their stories.
  */
 import type { Content, PodVolume, SimPod } from './manifests.ts';
 import type { Random } from './random.ts';

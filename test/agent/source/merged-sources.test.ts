@@ -83,7 +83,7 @@ test('a Secret or ConfigMap has a new revision when what is in it is another, an
   assert.ok(otherSecret > secret && otherConfigMap > configMap, seen().join());
 });
 
-test('an immutable Secret or ConfigMap keeps what it said first until it is deleted, and the change is told', async () => {
+test('an immutable Secret or ConfigMap keeps what it said first until it is deleted, and that is told', async () => {
   const say = (word: string) => ({
     s: `${secretYaml('s', { word })}immutable: true\n`,
     c: `${configMapYaml('c', { word })}immutable: true\n`,
