@@ -6,7 +6,7 @@ import { VOLUME_HANDLE_BYTES_MAX } from '../../plugins/volume.ts';
 import { parseManifest } from '../source/manifests/parse/manifest.ts';
 import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/parse/manifest-limits.ts';
 import { nearest } from '../../mount/text/nearest.ts';
-import { parseQuantityBytes } from '../../kubernetes/objects/quantity.ts';
+import { parseQuantityBytes } from '../../kubernetes/fields/quantity.ts';
 import {
   type DriveOptions,
   type DriveSecrets,

@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import type { DownwardSource, DownwardValue } from '../../kubernetes/objects/content-source.ts';
 import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
-import { dividedUp } from '../../kubernetes/objects/quantity.ts';
+import { dividedUp } from '../../kubernetes/fields/quantity.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { ContentFiles } from './content-files.ts';

@@ -3,7 +3,7 @@ import type { DownwardValue } from './content-source.ts';
 import { type FieldReader, quoted } from './field-reader.ts';
 import { readAmount } from './node-resource.ts';
 import { LABEL_NAME } from './object-name.ts';
-import { dividedUp } from './quantity.ts';
+import { dividedUp } from '../fields/quantity.ts';
 
 const RESOURCE = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[0-9]{1,19}[KMGTPE]i)$/;
 const RIGHT_RESOURCE =

@@ -12,7 +12,7 @@ import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolum
 import { type FieldReader, quoted } from './field-reader.ts';
 import { readProjectedSource } from './read-projected.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
-import { parseQuantityBytes } from './quantity.ts';
+import { parseQuantityBytes } from '../fields/quantity.ts';
 
 const HOST_PATH_TYPES: readonly HostPathType[] = [
   '',

@@ -2,13 +2,13 @@
 import type { AccessMode, Bytes, VolumeMode } from '../../plugins/volume.ts';
 import { readCsiSource } from './read-csi-source.ts';
 import { annotation, readMetadata } from './read-metadata.ts';
-import { mountOptionProblem } from './mount-option.ts';
+import { mountOptionProblem } from '../fields/mount-option.ts';
 import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
 import { GROUP_ID, isGroupId } from './read-pod-security.ts';
 import { readNodeAffinity } from './read-node-affinity.ts';
 import { type FieldReader, quoted } from './field-reader.ts';
-import { parseExactBytes } from './quantity.ts';
+import { parseExactBytes } from '../fields/quantity.ts';
 const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOnce',
   'ReadOnlyMany',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SeLinuxLabel } from '../../kubernetes/objects/container.ts';
-import { parseExactBytes } from '../../kubernetes/objects/quantity.ts';
+import { parseExactBytes } from '../../kubernetes/fields/quantity.ts';
 import {
   claimSource,
   claimYaml,

@@ -13,7 +13,7 @@ export interface PodFieldsPlan {
 
 export const NO_POD_FIELDS: PodFieldsPlan = { share: 0 };
 
-/** Of the seeds. */
+/** The share of the seeds that have such volumes. */
 const SEEDS_SHARE = 0.25;
 const CHANGES_WEIGHT_MIN = 2;
 /** What the machine of the simulation gives to pods, in thousandths of a processor. */

@@ -8,8 +8,8 @@ import {
   createAssembly,
   type DesiredObjects,
 } from '../../../agent/source/desired-objects.ts';
-import { parseQuantityBytes } from '../../../kubernetes/objects/quantity.ts';
-import { mountOptionProblem } from '../../../kubernetes/objects/mount-option.ts';
+import { parseQuantityBytes } from '../../../kubernetes/fields/quantity.ts';
+import { mountOptionProblem } from '../../../kubernetes/fields/mount-option.ts';
 import {
   claimSource,
   claimYaml,
