@@ -292,12 +292,12 @@ test('files never import each other in a circle', () => {
 
 /** Exports that are there for a test alone: each is a door into something that has no file of its own yet. */
 const ONLY_TESTS_IMPORT: readonly string[] = [
+  'agent/token/signing-key.ts#parseSigningKey',
   'agent/drive/oracle/oracle-history.ts#REFUSALS',
   'agent/drive/oracle/oracle-history.ts#doubtRung',
   'agent/drive/oracle/recorded-call.ts#redactedRequest',
   'agent/drive/rig/machine.ts#attempt',
   'agent/process/mount-namespace.ts#mountHolding',
-  'agent/source/token-source.ts#tokensJson',
   'mount/mount-table.ts#createMountTable',
   'mount/process/node-start.ts#PROGRAM_FIRST_LINE',
   'mount/text/table.ts#shorten',

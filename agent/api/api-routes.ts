@@ -19,6 +19,8 @@ export interface ApiRoutesParts {
   readonly mounts: PodMounts;
   /** Prometheus text. */
   readonly metrics: () => string;
+  /** RFC 7517; by default none: no tokens are issued here. */
+  readonly publicKeys?: readonly object[];
   /** Does a broker answer? */
   readonly healthy: () => Promise<boolean>;
   readonly runtime: string;
@@ -84,6 +86,8 @@ export class ApiRoutes {
         };
       case '/metrics':
         return { status: 200, text: this.#parts.metrics(), contentType: METRICS_CONTENT_TYPE };
+      case KEYS_PATH:
+        return { status: 200, body: { keys: this.#parts.publicKeys ?? [] } };
       default: {
         const healthy = await this.#parts.healthy();
         return { status: healthy ? 200 : 503, body: { apiVersion: 'mooring/v1', kind: 'Health', healthy } };
@@ -124,6 +128,8 @@ function wholeNumber(text: string, max: number): number | string {
 }
 
 const LOOK = ['GET', 'HEAD'];
+/** Where a Kubernetes API server has them, too. */
+const KEYS_PATH = '/openid/v1/jwks';
 const METHODS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/v1/status', LOOK],
   ['/v1/explain', LOOK],
@@ -132,6 +138,7 @@ const METHODS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/v1/version', LOOK],
   ['/v1/health', LOOK],
   ['/metrics', LOOK],
+  [KEYS_PATH, LOOK],
 ]);
 const POD_MOUNTS = /^\/v1\/pods\/([^/]+)\/mounts$/;
 const PATHS = [...METHODS.keys(), '/v1/pods/<pod>/mounts'];

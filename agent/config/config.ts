@@ -47,6 +47,10 @@ export interface Config {
   /** A hostPath volume at or below one of these is refused. */
   readonly hostPathDenied: readonly AbsolutePath[];
   readonly watchdog: boolean;
+  /** Undefined: nobody issues service account tokens here. */
+  readonly tokenSigningKey: AbsolutePath | undefined;
+  /** The `iss` of the tokens, and their audience where none is asked for. */
+  readonly tokenIssuer: string;
 }
 
 export type LogFormat = 'auto' | 'json' | 'human';

@@ -7,6 +7,7 @@ import {
   DEFAULT_MANIFESTS,
   DEFAULT_ROOT,
   DEFAULT_SOCKET,
+  DEFAULT_TOKEN_ISSUER,
   NUMBERS,
   type Range,
   SETTINGS,
@@ -55,6 +56,14 @@ function listenAddress() {
   const message = 'must be off, or address:port as in 127.0.0.1:9112 or [::1]:9112';
   const isRight = (text: string): boolean => text === 'off' || parseListenAddress(text) !== undefined;
   return v.nullish(v.pipe(v.string(message), v.check(isRight, message)), 'off');
+}
+
+/** `off`, or where the key is. */
+function signingKeyPath() {
+  const message = 'must be off, or the absolute path of a private key in PEM';
+  const isRight = (text: string): text is AbsolutePath | 'off' =>
+    text === 'off' || parseAbsolutePath(text) !== undefined;
+  return v.nullish(v.pipe(v.string(message), v.guard(isRight, message)), 'off');
 }
 
 function oneOf<const T extends string>(options: readonly T[]) {
@@ -134,9 +143,18 @@ function fileSchema(hostName: string) {
     selinux: v.nullish(oneOf(['auto', 'off']), 'auto'),
     metrics_listen: listenAddress(),
     host_path_denied: list(absolutePath()),
+    token_signing_key: signingKeyPath(),
+    token_issuer: v.nullish(
+      v.pipe(v.string(ISSUER_MESSAGE), v.regex(ISSUER, ISSUER_MESSAGE)),
+      DEFAULT_TOKEN_ISSUER,
+    ),
     watchdog: flag(true),
   });
 }
+
+const ISSUER = /^[\x21-\x7e]{1,256}$/;
+const ISSUER_MESSAGE =
+  'must be 1 to 256 printable ASCII characters without spaces, such as https://node-1.example.com';
 
 const NODE_NAME_MESSAGE =
   'must be a DNS name: 1 to 253 of a-z, 0-9, "-" and ".", beginning and ending with a letter or digit';
@@ -272,6 +290,8 @@ function configOf(file: File): Config {
     seLinux: file.selinux,
     metricsListen: parseListenAddress(file.metrics_listen),
     hostPathDenied: file.host_path_denied,
+    tokenSigningKey: file.token_signing_key === 'off' ? undefined : file.token_signing_key,
+    tokenIssuer: file.token_issuer,
     watchdog: file.watchdog,
   };
 }

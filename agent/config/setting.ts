@@ -3,6 +3,8 @@
 export const DEFAULT_ROOT = '/var/lib/mooring';
 export const DEFAULT_SOCKET = '/run/mooring/agent.sock';
 export const DEFAULT_MANIFESTS = '/etc/mooring/manifests';
+/** No address: nobody is asked there. */
+export const DEFAULT_TOKEN_ISSUER = 'urn:mooring';
 export const DEFAULT_CONFIG_FILE = '/etc/mooring/config.yaml';
 
 /** sun_path of unix(7) less its NUL; Node 20 silently binds a cut path beyond it. */
@@ -107,6 +109,13 @@ export const SETTINGS: readonly Setting[] = [
     'also serve GET /metrics over TCP, without a password; it is always on the socket',
   ),
   row('host_path_denied', '[]', 'list of absolute paths', 'hostPath volumes at or below these are refused'),
+  row(
+    'token_signing_key',
+    'off',
+    'off, or absolute path',
+    'private key (PEM: EC prime256v1 or RSA) that service account tokens are issued with; GET /openid/v1/jwks',
+  ),
+  row('token_issuer', DEFAULT_TOKEN_ISSUER, '1 to 256 printable characters', 'who issues them: their iss'),
   row('watchdog', 'true', 'true, false', "answer systemd's watchdog when it asks"),
 ];
 

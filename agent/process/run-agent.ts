@@ -4,8 +4,7 @@ import type { AbsolutePath, Cancel } from '../../mount/host.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
-import { NO_TOKENS } from '../source/token-source.ts';
-import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
+import { type IssuedHere, issuedHere } from '../token/issued-here.ts';
 import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
@@ -21,7 +20,7 @@ import type { ManifestParser } from '../source/manifests/parse/manifest-parser.t
 import { BROKER_PROGRAMS } from './broker-programs.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from '../status/metrics.ts';
-import { type MachineSize, machineSize } from '../../mount/process/machine-size.ts';
+import { machineCapacity } from './machine-capacity.ts';
 import { createMetricsServer, type MetricsServer } from '../../mount/process/metrics-server.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
 import { statusOf } from '../status/status.ts';
@@ -84,8 +83,14 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   for (const warning of await directoryWarnings(host, config.manifests))
     log.warn('configuration', { warning });
   const sources = [createTrustedManifests({ host, parser, config, log })];
-  const capacity = capacityOf(machineSize(config.root));
-  const agent = createAgent({ host, sources, tokens: NO_TOKENS, capacity, config, log });
+  const issued = await issuedHere(host, config);
+  if (!issued.ok) {
+    await closeHost();
+    return refused(issued.failure, EXIT_CODES.configuration);
+  }
+  const { tokens } = issued.value;
+  const capacity = checked.ok ? machineCapacity(config.root) : {};
+  const agent = createAgent({ host, sources, tokens, capacity, config, log });
   const started = checked.ok ? await agent.start() : checked;
   if (!started.ok) {
     await closeHost();
@@ -96,16 +101,7 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
         : EXIT_CODES.failure,
     );
   }
-  return serve(launch, host, agent, closeHost);
-}
-
-/** A node that reserves nothing gives all of it to pods. */
-function capacityOf({ processors, memoryBytes, diskBytes }: MachineSize): NodeResources {
-  return {
-    cpu: BigInt(processors) * 1_000n,
-    memory: memoryBytes,
-    ...(diskBytes === undefined ? {} : { 'ephemeral-storage': diskBytes }),
-  };
+  return serve(launch, host, agent, issued.value, closeHost);
 }
 
 /** Started where it cannot work: another try changes nothing. */
@@ -176,6 +172,7 @@ async function serve(
   launch: Launch,
   host: LinuxHost,
   agent: Agent,
+  issued: IssuedHere,
   closeHost: () => Promise<void>,
 ): Promise<LaunchOutcome> {
   const { config, log } = launch;
@@ -197,6 +194,7 @@ async function serve(
     quarantine: agent.view().reconciler,
     manifests: agent.view().manifests,
     metrics,
+    publicKeys: issued.publicKeys,
     onChange: (listener) => agent.onChange(listener),
     clock: host,
     log,
@@ -230,6 +228,7 @@ async function serve(
       async stop() {
         log.info('agent stopping', { operations: agent.view().reconciler.running().length });
         cancelLine();
+        issued.stop();
         const told = Promise.race([notifier.stopping(), after(host, STOPPING_TOLD_MS)]);
         await Promise.all([told, api.close(), metricsServer?.close(), agent.stop(STOP_WAIT_MS)]);
         await closeHost();

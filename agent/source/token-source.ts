@@ -43,20 +43,20 @@ export function tokensJson(tokens: ReadonlyMap<string, ServiceAccountToken>): Se
   return new Sensitive(JSON.stringify(Object.fromEntries(written)));
 }
 
-/** Stand-alone: nobody issues tokens. By `token-missing`. */
+/** Stand-alone and without a signing key: nobody issues tokens. By `token-missing`. */
 export const NO_TOKENS: TokenSource = {
   tokensFor: ({ namespace, serviceAccount }, requests) => {
     const audiences = requests.map(({ audience }) => audience || 'the API server').join(', ');
     const message =
-      `the driver asks for tokens of service account ${namespace}/${serviceAccount}, and only the API server of a ` +
-      'cluster issues them: take tokenRequests out of its CSIDriver object if it works without ' +
+      `the driver asks for tokens of service account ${namespace}/${serviceAccount}, and nobody issues them here: ` +
+      'set token_signing_key, or take tokenRequests out of its CSIDriver object if it works without ' +
       `(audiences: ${audiences})`;
     return { kind: 'none', failure: refuse('token-missing', message).failure };
   },
   tokenFor: ({ namespace, serviceAccount }) => {
     const message =
       `the volume wants a token of service account ${namespace}/${serviceAccount}, and nobody issues tokens here: ` +
-      'the API server of a cluster does';
+      'the API server of a cluster does, or this machine with a key of its own (token_signing_key)';
     return { kind: 'none', failure: refuse('token-missing', message).failure };
   },
   onChange: () => () => {},

@@ -348,6 +348,11 @@ test('somebody who is not root is told so', (t) => {
   assert.equal(stdout.trim(), 'EACCES');
 });
 
+test('without a signing key the set of public keys is empty', async () => {
+  await listening();
+  assert.deepEqual(await raw('/openid/v1/jwks'), { status: 200, body: { keys: [] } });
+});
+
 test('the examples in docs/API.md have exactly the keys of what the agent answers', () => {
   const text = readFileSync(new URL('../../docs/API.md', import.meta.url), 'utf8');
   const examples = [...text.matchAll(/```json\n([\s\S]*?)```/g)].map(

@@ -39,6 +39,8 @@ test('an empty file is a complete configuration', () => {
     seLinux: 'auto',
     metricsListen: undefined,
     hostPathDenied: [],
+    tokenSigningKey: undefined,
+    tokenIssuer: 'urn:mooring',
     watchdog: true,
   });
 });
@@ -69,6 +71,8 @@ test('every key of the file is read', () => {
     selinux: 'off',
     metrics_listen: '[::1]:9112',
     host_path_denied: ['/etc', '/root'],
+    token_signing_key: '/etc/mooring/signing.pem',
+    token_issuer: 'https://node.example.com',
     watchdog: false,
   });
   assert.deepEqual(config, {
@@ -99,6 +103,8 @@ test('every key of the file is read', () => {
     seLinux: 'off',
     metricsListen: { address: '::1', port: 9_112 },
     hostPathDenied: ['/etc', '/root'],
+    tokenSigningKey: '/etc/mooring/signing.pem',
+    tokenIssuer: 'https://node.example.com',
     watchdog: false,
   });
 });

@@ -1,0 +1,136 @@
+/** Service account tokens that this machine issues itself, with a key of its own: for drivers and local services. */
+import type { Cancel, Host } from '../../mount/host.ts';
+import type { TokenRequest } from '../../kubernetes/objects/objects.ts';
+import { Sensitive } from '../../plugins/secret/sensitive.ts';
+import type { PodReference } from '../../plugins/volume.ts';
+import { type ServiceAccountToken, type TokenSource, tokensJson } from '../source/token-source.ts';
+import { serviceAccountToken, uuidFrom } from './service-account-claims.ts';
+import type { SigningKey } from './signing-key.ts';
+
+export interface LocalTokenParts {
+  readonly host: Pick<Host, 'wallMs' | 'timer' | 'random'>;
+  readonly key: SigningKey;
+  /** `iss`, and the audience where none is asked for. */
+  readonly issuer: string;
+  readonly nodeName: string;
+}
+
+/** As the API server: no token lives shorter. */
+const LIFE_SECONDS_MIN = 600;
+const LIFE_SECONDS_DEFAULT = 3_600;
+/** As the kubelet: a new one at 80 % of its life, or after a day, up to 10 s earlier by chance. */
+const FRESH_SHARE = 0.8;
+const FRESH_MS_MAX = 24 * 3_600_000;
+const JITTER_MS_MAX = 10_000;
+/** A timer takes no more than this; what is due later is looked at again. */
+const TIMER_MS_MAX = 3_600_000;
+const SECOND_MS = 1_000;
+
+interface Issued {
+  readonly token: Sensitive<string>;
+  readonly issue: string;
+  readonly issuedWallMs: number;
+  readonly expiresWallMs: number;
+  /** From here on another one is issued to whoever still asks. */
+  readonly freshUntilWallMs: number;
+}
+
+export interface LocalTokenSource extends TokenSource {
+  stop(): void;
+}
+
+/**
+ * Guarantees: whoever asks gets a token with at least a fifth of its life before it, the same one until then; nothing
+ * of it is kept on disk. What nobody asks for any more is forgotten when it is due. A clock set back makes anew.
+ */
+export function createLocalTokenSource(parts: LocalTokenParts): LocalTokenSource {
+  return new LocalTokens(parts);
+}
+
+class LocalTokens implements LocalTokenSource {
+  readonly #parts: LocalTokenParts;
+  readonly #issued = new Map<string, Issued>();
+  readonly #listeners = new Set<() => void>();
+  #issues = 0;
+  #cancel: Cancel | undefined;
+  #stopped = false;
+
+  constructor(parts: LocalTokenParts) {
+    this.#parts = parts;
+  }
+
+  tokenFor(pod: PodReference, request: TokenRequest): ReturnType<TokenSource['tokenFor']> {
+    const { token, issue } = this.#current(pod, request);
+    return { kind: 'token', token, issue };
+  }
+
+  tokensFor(pod: PodReference, requests: readonly TokenRequest[]): ReturnType<TokenSource['tokensFor']> {
+    const tokens = new Map<string, ServiceAccountToken>();
+    for (const request of requests) {
+      const { token, expiresWallMs } = this.#current(pod, request);
+      const expirationTimestamp = new Date(expiresWallMs).toISOString().replace('.000Z', 'Z');
+      tokens.set(request.audience, { token: token.reveal(), expirationTimestamp });
+    }
+    return { kind: 'tokens', json: tokensJson(tokens) };
+  }
+
+  onChange(listener: () => void): Cancel {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancel?.();
+  }
+
+  #current(pod: PodReference, request: TokenRequest): Issued {
+    const { audience, expirationSeconds } = request;
+    const key = JSON.stringify([pod, audience, expirationSeconds ?? LIFE_SECONDS_DEFAULT]);
+    const known = this.#issued.get(key);
+    if (known !== undefined && isFresh(known, this.#parts.host.wallMs())) return known;
+    const fresh = this.#issue(pod, request);
+    this.#issued.set(key, fresh);
+    this.#arm();
+    return fresh;
+  }
+
+  #issue(pod: PodReference, { audience, expirationSeconds }: TokenRequest): Issued {
+    const { host, key, issuer, nodeName } = this.#parts;
+    const issuedAt = Math.floor(host.wallMs() / SECOND_MS);
+    const lifeSeconds = Math.max(expirationSeconds ?? LIFE_SECONDS_DEFAULT, LIFE_SECONDS_MIN);
+    const expiresAt = issuedAt + lifeSeconds;
+    this.#issues += 1;
+    const id = uuidFrom(`${key.id}\n${issuedAt}\n${this.#issues}\n${host.random()}\n${host.random()}`);
+    const terms = { issuer, audience: audience || issuer, nodeName, issuedAt, expiresAt, id };
+    const freshMs = Math.min(lifeSeconds * SECOND_MS * FRESH_SHARE, FRESH_MS_MAX);
+    return {
+      token: new Sensitive(serviceAccountToken(key, pod, terms)),
+      issue: id,
+      issuedWallMs: issuedAt * SECOND_MS,
+      expiresWallMs: expiresAt * SECOND_MS,
+      freshUntilWallMs: issuedAt * SECOND_MS + freshMs - host.random() * JITTER_MS_MAX,
+    };
+  }
+
+  #arm(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    if (this.#stopped || this.#issued.size === 0) return;
+    const dueWallMs = Math.min(...[...this.#issued.values()].map(({ freshUntilWallMs }) => freshUntilWallMs));
+    const delayMs = Math.min(Math.max(dueWallMs - this.#parts.host.wallMs(), 0) + 1, TIMER_MS_MAX);
+    this.#cancel = this.#parts.host.timer(delayMs, () => this.#look());
+  }
+
+  #look(): void {
+    const wallMs = this.#parts.host.wallMs();
+    const due = [...this.#issued].filter(([, issued]) => !isFresh(issued, wallMs));
+    for (const [key] of due) this.#issued.delete(key);
+    this.#arm();
+    if (due.length > 0) for (const listener of this.#listeners) listener();
+  }
+}
+
+function isFresh({ issuedWallMs, freshUntilWallMs }: Issued, wallMs: number): boolean {
+  return wallMs >= issuedWallMs && wallMs < freshUntilWallMs;
+}
