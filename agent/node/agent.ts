@@ -61,7 +61,7 @@ export interface AgentParts {
 export interface AgentView {
   readonly layout: Layout;
   /** What is desired is made of it. */
-  readonly wish: DesiredObjects;
+  readonly desiredObjects: DesiredObjects;
   readonly reconciler: Pick<
     Reconciler,
     'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes' | 'quarantine' | 'endQuarantine'
@@ -262,7 +262,7 @@ function viewOf(
 ): AgentView {
   return {
     layout,
-    get wish() {
+    get desiredObjects() {
       return feed.reader.current();
     },
     reconciler,

@@ -181,8 +181,8 @@ async function serve(
     return statusOf(observe(agent.view(), observer), agent.view().layout, revision);
   };
   const mounts = (pod: PodStatus): MountsDocument | undefined => {
-    const { wish, layout } = agent.view();
-    const wanted = wish.pods.get(pod.uid as PodUid);
+    const { desiredObjects, layout } = agent.view();
+    const wanted = desiredObjects.pods.get(pod.uid as PodUid);
     if (wanted === undefined) return undefined;
     return mountsOf(observe(agent.view(), observer), layout, wanted, pod);
   };

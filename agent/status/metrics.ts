@@ -29,7 +29,7 @@ export interface MetricsFacts {
   readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
   /** Names of the drivers that are registered. */
   readonly drivers: readonly string[];
-  readonly wish: Pick<DesiredObjects, 'claims' | 'volumes'>;
+  readonly desiredObjects: Pick<DesiredObjects, 'claims' | 'volumes'>;
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   /** The host's clock. */
   readonly nowMs: number;
@@ -204,7 +204,7 @@ function healthFamilies({ actual, drivers, statistics, nowMs }: MetricsFacts): r
 }
 
 /** The kubelet's own names, so that the dashboards that are there go on working ("Kubernetes Metrics Reference"). */
-function claimFamilies({ actual, wish, statistics }: MetricsFacts): readonly Family[] {
+function claimFamilies({ actual, desiredObjects, statistics }: MetricsFacts): readonly Family[] {
   const name = (what: string): string => `kubelet_volume_stats_${what}`;
   const bytes = {
     total: family(name('capacity_bytes'), 'Capacity of the volume in bytes.'),
@@ -220,7 +220,7 @@ function claimFamilies({ actual, wish, statistics }: MetricsFacts): readonly Fam
     name('health_status_abnormal'),
     '1: the driver says that something is wrong. 0: nothing.',
   );
-  const claims = claimsByVolume(wish);
+  const claims = claimsByVolume(desiredObjects);
   for (const { spec } of actual.values()) {
     const read = statistics.of(spec.id)?.statistics;
     // An inline volume has no claim, and may have the name of a volume that has.
@@ -246,7 +246,7 @@ function sayUsage(
 }
 
 /** By name of PersistentVolume, the claim it is bound to: its own word first, then that of the claim. */
-function claimsByVolume({ claims, volumes }: MetricsFacts['wish']): ReadonlyMap<string, Labels> {
+function claimsByVolume({ claims, volumes }: MetricsFacts['desiredObjects']): ReadonlyMap<string, Labels> {
   const found = new Map<string, Labels>();
   const keep = (volume: string, { namespace, name }: NamedReference): void => {
     if (!found.has(volume)) found.set(volume, { namespace, persistentvolumeclaim: name });

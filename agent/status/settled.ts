@@ -6,11 +6,14 @@ import type { AgentView } from '../node/agent.ts';
  * Everything wanted is there, nothing else is, and nothing is on its way. Says nothing of sizes, nor of what may still
  * come of calls that were given up.
  */
-export function isSettled({ reconciler, wish }: Pick<AgentView, 'reconciler' | 'wish'>): boolean {
+export function isSettled({
+  reconciler,
+  desiredObjects,
+}: Pick<AgentView, 'reconciler' | 'desiredObjects'>): boolean {
   const desired = reconciler.desired();
   const actual = reconciler.actual();
   return (
-    wish.complete &&
+    desiredObjects.complete &&
     reconciler.idle() &&
     reconciler.obstacles().length === 0 &&
     [...actual.values()].filter(isHere).length === desired.volumes.size &&

@@ -52,16 +52,16 @@ export interface Observer {
 
 /** One moment of a running agent. */
 export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Observer): StatusFacts {
-  const { reconciler, drivers, wish, manifests } = view;
+  const { reconciler, drivers, desiredObjects, manifests } = view;
   return {
     nodeName,
     desired: reconciler.desired(),
-    pods: [...wish.pods.values()].map(({ reference }) => reference),
-    rejected: wish.rejected,
-    massRemoval: massRemovalIn(wish),
+    pods: [...desiredObjects.pods.values()].map(({ reference }) => reference),
+    rejected: desiredObjects.rejected,
+    massRemoval: massRemovalIn(desiredObjects),
     held: manifests.held(),
     replaced: manifests.replaced(),
-    persistentVolumes: wish.volumes,
+    persistentVolumes: desiredObjects.volumes,
     unresolvedSinceMs: view.unresolvedSinceMs,
     statistics: view.statistics,
     actual: reconciler.actual(),
@@ -79,14 +79,14 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
 
 /** The same moment, as the metrics need it. */
 export function observeForMetrics(view: AgentView, clock: Observer['clock']): MetricsFacts {
-  const { reconciler, drivers, wish, statistics } = view;
+  const { reconciler, drivers, desiredObjects, statistics } = view;
   return {
     desired: reconciler.desired(),
     actual: reconciler.actual(),
     running: reconciler.running(),
     obstacles: reconciler.obstacles(),
     drivers: drivers.list().map(({ name }) => name),
-    wish,
+    desiredObjects,
     statistics,
     nowMs: clock.nowMs(),
     passes: reconciler.passes(),

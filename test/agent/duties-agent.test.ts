@@ -302,7 +302,7 @@ test('A-062, A-057: what is staged keeps its capability until it is unstaged, wh
   const changed = { ...PLAIN, 'volume.yaml': volumeYaml('pv-data', { spec: 'mountOptions: [noatime]' }) };
   world.write(changed);
   await until('the change', () => {
-    const [volume] = world.agent.view().wish.volumes.values();
+    const [volume] = world.agent.view().desiredObjects.volumes.values();
     return volume?.mountOptions.length === 1;
   });
   world.write({ ...changed, 'more.yaml': podYaml('more', { data: claimSource('data') }) });

@@ -87,7 +87,7 @@ test('nothing is taken down while one of two sources was not read yet', async ()
   const world = await agentWorld(CLUSTER_FILES, {}, { vanished_hold_ms: 0 }, {}, { sources: [server] });
   await until('it is published', () => world.asked().includes('NodePublishVolume'));
   world.write({});
-  await until('it is gone', () => world.agent.view().wish.pods.size === 0);
+  await until('it is gone', () => world.agent.view().desiredObjects.pods.size === 0);
   await turn();
   assert.ok(!world.asked().includes('NodeUnpublishVolume'));
   server.say(undefined, {});

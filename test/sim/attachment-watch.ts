@@ -31,7 +31,7 @@ export class AttachmentWatch {
 
   /** After every event. */
   look(view: AgentView | undefined, nowMs: number): void {
-    const attachments = view?.wish.attachments;
+    const attachments = view?.desiredObjects.attachments;
     if (attachments === this.#wish) return;
     this.#wish = attachments;
     const now = new Map<string, Set<string>>();

@@ -380,7 +380,11 @@ function checkObstacles(
     keys.set(key, (keys.get(key) ?? 0) + 1);
   }
   for (const [key, count] of keys) if (count > 1) sim.violate('INV-34', `${count} obstacles for ${key}`);
-  const text = JSON.stringify([obstacles, view.wish.rejected, view.reconciler.desired().unresolved]);
+  const text = JSON.stringify([
+    obstacles,
+    view.desiredObjects.rejected,
+    view.reconciler.desired().unresolved,
+  ]);
   if (text.includes(CANARY)) sim.violate('INV-25', 'a secret in the obstacles');
   if (nowMs - view.startedMs < STUCK_MS) return;
   for (const volume of view.reconciler.desired().volumes.values()) {

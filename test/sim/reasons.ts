@@ -128,9 +128,9 @@ function isReplaced(view: AgentView, volume: VolumeId): boolean {
 }
 
 /** The secret that is said to be missing. */
-function isThere({ wish }: AgentView, { message, blocker }: Obstacle): boolean {
+function isThere({ desiredObjects }: AgentView, { message, blocker }: Obstacle): boolean {
   if (blocker === undefined || message !== `Secret ${blocker} does not exist`) return false;
-  return wish.secrets.has(blocker);
+  return desiredObjects.secrets.has(blocker);
 }
 
 function specOf({ reconciler }: AgentView, volume: VolumeId) {

@@ -94,7 +94,7 @@ function metrics(given: Given = {}): string {
     running: [],
     obstacles: [],
     drivers: [DRIVER],
-    wish: { claims: new Map(), volumes: new Map() },
+    desiredObjects: { claims: new Map(), volumes: new Map() },
     statistics: { of: (id) => given.readings?.get(id), ofStorage: () => undefined, owedBy: () => 2 },
     nowMs: 100_000,
     passes: 12,
@@ -127,8 +127,8 @@ test('the kubelet’s volume metrics have its names and labels, exact to the byt
   const readings = new Map([
     [one.id, read({ bytes: USAGE, inodes: { ...USAGE, total: bytesFrom(9), used: undefined }, health: [] })],
   ]);
-  const wish = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
-  const text = metrics({ here: [here(one)], readings, facts: { wish } });
+  const desiredObjects = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
+  const text = metrics({ here: [here(one)], readings, facts: { desiredObjects } });
   const labels = '{namespace="shop",persistentvolumeclaim="data"}';
   assert.deepEqual(
     text.split('\n').filter((line) => line.startsWith('kubelet_')),
@@ -151,14 +151,14 @@ test('a claim has one series whoever names it, and the volume’s own word on it
   );
   const claimRef = { namespace: 'shop', name: 'data', uid: undefined };
   const persistent = { name: 'pv-1', claimRef } as unknown as Stamped<PersistentVolume>;
-  const wish = {
+  const desiredObjects = {
     claims: new Map([claim('other', 'thief', 'pv-1')]),
     volumes: new Map([['pv-1', persistent]]),
   };
   const text = metrics({
     here: [here(one), here(twin)],
     readings,
-    facts: { wish: wish as MetricsFacts['wish'] },
+    facts: { desiredObjects: desiredObjects as MetricsFacts['desiredObjects'] },
   });
   assert.deepEqual(series(text, 'kubelet_volume_stats_used_bytes'), [
     'kubelet_volume_stats_used_bytes{namespace="shop",persistentvolumeclaim="data"} 0',
@@ -169,9 +169,9 @@ test('an inline volume and a volume without a claim have no series of claims', (
   const inline = spec('1', 'pv-1', { lifecycle: 'Ephemeral' });
   const unclaimed = spec('2', 'pv-2');
   const readings = new Map([inline, unclaimed].map(({ id }) => [id, read({ bytes: USAGE, health: [] })]));
-  const wish = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
+  const desiredObjects = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
   assert.doesNotMatch(
-    metrics({ here: [here(inline), here(unclaimed)], readings, facts: { wish } }),
+    metrics({ here: [here(inline), here(unclaimed)], readings, facts: { desiredObjects } }),
     /^kubelet_/m,
   );
 });
@@ -257,8 +257,8 @@ test('health: one series for each thing a driver says, whatever it writes, and i
   const health = [{ status: 'degraded', reason: 'Odd"\n\u0007', message: 'long story' }];
   const readings = new Map([[one.id, read({ health })]]);
   const statistics = { of: (id: VolumeId) => readings.get(id), ofStorage: () => health, owedBy: () => 0 };
-  const wish = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
-  const text = metrics({ here: [here(one)], facts: { statistics, wish } });
+  const desiredObjects = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
+  const text = metrics({ here: [here(one)], facts: { statistics, desiredObjects } });
   assert.deepEqual(series(text, 'mooring_volume_health'), [
     'mooring_volume_health{driver="a.test",volume="vol \\"1\\"\\\\\\\\u000a",' +
       'status="degraded",reason="Odd\\"\\\\u000a\\\\u0007"} 1',
