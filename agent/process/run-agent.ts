@@ -19,7 +19,7 @@ import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
 import type { ManifestParser } from '../source/manifests/parse/manifest-parser.ts';
 import { BROKER_PROGRAMS } from './broker-programs.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
-import { formatMetrics } from '../status/metrics.ts';
+import { formatMetrics } from '../metrics/metrics.ts';
 import { machineCapacity } from './machine-capacity.ts';
 import { createMetricsServer, type MetricsServer } from '../../mount/process/metrics-server.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
@@ -28,7 +28,8 @@ import type { PodStatus, StatusDocument } from '../status/status-document.ts';
 import { mountsOf } from '../mounts/container-mounts.ts';
 import type { MountsDocument } from '../mounts/mounts-document.ts';
 import type { PodUid } from '../../plugins/volume.ts';
-import { observe, observeForMetrics } from '../status/status-facts.ts';
+import { observeForMetrics } from '../metrics/metrics-facts.ts';
+import { observe } from '../status/status-facts.ts';
 import { BUILD } from '../config/version.ts';
 
 /** What only the process itself can know. */

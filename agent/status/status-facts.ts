@@ -8,7 +8,6 @@ import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { UnreadableRecord } from '../../reconciler/recovery/record.ts';
 import type { AgentView } from '../node/agent.ts';
-import type { MetricsFacts } from './metrics.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import type { HeldPods } from '../source/vanished-hold.ts';
 import { massRemovalIn, type DesiredObjects } from '../source/desired-objects.ts';
@@ -74,22 +73,5 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
     startedMs: view.startedMs,
     nowMs: clock.nowMs(),
     wallMs: clock.wallMs(),
-  };
-}
-
-/** The same moment, as the metrics need it. */
-export function observeForMetrics(view: AgentView, clock: Observer['clock']): MetricsFacts {
-  const { reconciler, drivers, desiredObjects, statistics } = view;
-  return {
-    desired: reconciler.desired(),
-    actual: reconciler.actual(),
-    running: reconciler.running(),
-    obstacles: reconciler.obstacles(),
-    drivers: drivers.list().map(({ name }) => name),
-    desiredObjects,
-    statistics,
-    nowMs: clock.nowMs(),
-    passes: reconciler.passes(),
-    startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),
   };
 }

@@ -4,40 +4,15 @@
  */
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { driverOf } from '../../plugins/kinds/volume-questions.ts';
-import type { Failure } from '../../mount/failure.ts';
 import { printable } from '../../mount/text/printable.ts';
 import type { UsageNumbers } from '../../plugins/plugin.ts';
-import type { Bytes, PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
-import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { Bytes, PublicationKey, VolumeSpec } from '../../plugins/volume.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
-import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { NamedReference } from '../../kubernetes/objects/objects.ts';
-import type { StatisticsCollector } from '../node/statistics-collector.ts';
-import { countOverdue } from './status-step.ts';
-import { sickHealth } from './status-condition.ts';
-import type { DesiredObjects } from '../source/desired-objects.ts';
-
-/** What the numbers are made of; all of it can be had from AgentView. Secrets are no part of it. */
-export interface MetricsFacts {
-  readonly desired: {
-    readonly volumes: ReadonlyMap<VolumeId, Pick<DesiredVolume, 'spec' | 'publications'>>;
-    readonly unresolved: readonly { readonly failure: Pick<Failure, 'code'> }[];
-  } & Pick<DesiredState, 'complete'>;
-  readonly actual: ActualState;
-  readonly running: readonly Pick<VolumeInFlight, 'phase'>[];
-  readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
-  /** Names of the drivers that are registered. */
-  readonly drivers: readonly string[];
-  readonly desiredObjects: Pick<DesiredObjects, 'claims' | 'volumes'>;
-  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
-  /** The host's clock. */
-  readonly nowMs: number;
-  /** Passes of the reconciler since the start. */
-  readonly passes: number;
-  /** Milliseconds since the epoch. */
-  readonly startedWallMs: number;
-}
+import { countOverdue } from '../status/status-step.ts';
+import { sickHealth } from '../status/status-condition.ts';
+import type { MetricsFacts } from './metrics-facts.ts';
 
 type Labels = Readonly<Record<string, string>>;
 

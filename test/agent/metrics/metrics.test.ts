@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatMetrics, type MetricsFacts } from '../../../agent/status/metrics.ts';
+import { formatMetrics } from '../../../agent/metrics/metrics.ts';
+import type { MetricsFacts } from '../../../agent/metrics/metrics-facts.ts';
 import {
   objectKey,
   type PersistentVolume,

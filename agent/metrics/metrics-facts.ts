@@ -1,0 +1,49 @@
+/** What the metrics are made of: one moment of a running agent, taken in one turn. */
+import type { Clock } from '../../mount/host.ts';
+import type { Failure } from '../../mount/failure.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
+import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { Obstacle } from '../../reconciler/model/obstacle.ts';
+import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
+import type { AgentView } from '../node/agent.ts';
+import type { StatisticsCollector } from '../node/statistics-collector.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
+
+/** What the numbers are made of; all of it can be had from AgentView. Secrets are no part of it. */
+export interface MetricsFacts {
+  readonly desired: {
+    readonly volumes: ReadonlyMap<VolumeId, Pick<DesiredVolume, 'spec' | 'publications'>>;
+    readonly unresolved: readonly { readonly failure: Pick<Failure, 'code'> }[];
+  } & Pick<DesiredState, 'complete'>;
+  readonly actual: ActualState;
+  readonly running: readonly Pick<VolumeInFlight, 'phase'>[];
+  readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
+  /** Names of the drivers that are registered. */
+  readonly drivers: readonly string[];
+  readonly desiredObjects: Pick<DesiredObjects, 'claims' | 'volumes'>;
+  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
+  /** The host's clock. */
+  readonly nowMs: number;
+  /** Passes of the reconciler since the start. */
+  readonly passes: number;
+  /** Milliseconds since the epoch. */
+  readonly startedWallMs: number;
+}
+
+/** One moment of a running agent. */
+export function observeForMetrics(view: AgentView, clock: Pick<Clock, 'nowMs' | 'wallMs'>): MetricsFacts {
+  const { reconciler, drivers, desiredObjects, statistics } = view;
+  return {
+    desired: reconciler.desired(),
+    actual: reconciler.actual(),
+    running: reconciler.running(),
+    obstacles: reconciler.obstacles(),
+    drivers: drivers.list().map(({ name }) => name),
+    desiredObjects,
+    statistics,
+    nowMs: clock.nowMs(),
+    passes: reconciler.passes(),
+    startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),
+  };
+}
