@@ -1,4 +1,7 @@
 /** Lets the manifests of a seed be gone for a while, and says what the agent must not take for a wish meanwhile. */
+import type { AgentView } from '../../agent/node/agent.ts';
+import { type PodUid, publicationKey, type PublicationKey } from '../../plugins/volume.ts';
+import type { Operation } from '../../reconciler/model/operation.ts';
 import { ABSENCES, LASTS_MS_MAX } from './absence.ts';
 import type { Random } from './random.ts';
 import type { Simulation } from './simulate.ts';
@@ -10,6 +13,8 @@ export class Absences {
   readonly #sim: Simulation;
   readonly #random: Random;
   #isOn = false;
+  /** For each place, all places that the agent knew when it last began to go. */
+  readonly #beside = new Map<PublicationKey, ReadonlySet<PublicationKey>>();
 
   constructor(sim: Simulation, random: Random) {
     this.#sim = sim;
@@ -78,6 +83,13 @@ export class Absences {
       this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
   }
 
+  /** What else of a pod was there, or wanted, when its emptyDir began to go: what came later cannot hold that back. */
+  noteBegin(operation: Operation, { reconciler }: AgentView): void {
+    if (operation.kind !== 'unpublish') return;
+    const places = [...reconciler.actual().values()].flatMap((one) => [...one.publications.keys()]);
+    this.#beside.set(operation.publication, new Set(places));
+  }
+
   /** What is gone for good goes last, and not while it is unknown what is wanted, as far as the agent knows. */
   #checkLast(what: string, uid: string): void {
     const reconciler = this.#sim.earlyView()?.reconciler;
@@ -93,9 +105,15 @@ export class Absences {
       // It waits itself for the emptyDir that it may be of, or is kept for what is wanted there.
       if (spec.kind === 'orphan' && [...publications.keys()].some((key) => others.has(key))) continue;
       const isLeft = [...publications].some(([key, place]) => {
-        return place.spec.pod.uid === uid && volumes.get(spec.id)?.publications.has(key) !== true;
+        const isNew = this.#besideAt(what, uid)?.has(key) === false;
+        return !isNew && place.spec.pod.uid === uid && volumes.get(spec.id)?.publications.has(key) !== true;
       });
       if (isLeft) this.#sim.violate('AP-12', `${what}, and ${spec.id} of the pod is still there`);
     }
+  }
+
+  #besideAt(what: string, uid: string): ReadonlySet<PublicationKey> | undefined {
+    const specName = /\/kubernetes\.io~empty-dir\/([^/]+)$/.exec(what)?.[1];
+    return specName === undefined ? undefined : this.#beside.get(publicationKey(uid as PodUid, specName));
   }
 }

@@ -267,12 +267,20 @@ function checkDevice(sim: Simulation, key: string, link: AbsolutePath, backing: 
     sim.violate('INV-11', `${key} shows the device of ${shown.handle}`);
 }
 
-const verified = new WeakSet<object>();
+const verified = new WeakMap<Simulation, Set<string>>();
+
+/** Said now, and not known from a record: what was its device may be another volume's by then. */
+function isSaidNow(sim: Simulation, { spec, quarantine }: ActualVolume): boolean {
+  const said = verified.get(sim) ?? new Set();
+  verified.set(sim, said);
+  const text = `${spec.id} ${JSON.stringify(quarantine)}`;
+  return !said.has(text) && said.add(text) !== undefined;
+}
 
 /** B-4: what is said to be clean is used by nobody on this machine. What a driver does late nobody can know. */
-function checkClean(sim: Simulation, { spec, quarantine }: ActualVolume): void {
-  if (spec.kind !== 'csi' || quarantine?.verified !== true || verified.has(quarantine)) return;
-  verified.add(quarantine);
+function checkClean(sim: Simulation, volume: ActualVolume): void {
+  const { spec, quarantine } = volume;
+  if (spec.kind !== 'csi' || quarantine?.verified !== true || !isSaidNow(sim, volume)) return;
   sim.tally.verified += 1;
   const backing = sim.world.storage.backingOf({ driver: spec.driver, handle: spec.volumeHandle });
   if (backing === undefined || sim.plan.drivers.some(({ locks }) => !locks)) return;
@@ -315,6 +323,7 @@ function checkBeginnings(
     if (entry.phase !== 'running' || begun.has(entry)) continue;
     begun.add(entry);
     const { operation } = entry;
+    sim.absences.noteBegin(operation, view);
     const wanted = view.reconciler.desired().volumes.get(operation.volume);
     const unwanted = !isWanted(view.reconciler.desired(), operation);
     // One that needs no call has begun, and its volume may be forgotten, within one event (seed 49711).

@@ -74,6 +74,7 @@ export class SimDriver implements Neighbour {
   #sockets: number[] = [];
   #life = 0;
   #boots = 0;
+  readonly #straggling = new Set<RungCall>();
   /** Ends with the life, and when all is healed: nobody is at work any more on what was asked before. */
   #shift = 0;
   /** Has it ever answered UNIMPLEMENTED by fault? Only a new instance makes the agent ask again. */
@@ -92,6 +93,13 @@ export class SimDriver implements Neighbour {
   /** A call is open here, whether anybody waits for it or not. */
   get isBusy(): boolean {
     return this.#locked.size + this.#hung.size + this.#late.size + this.#timers.size > 0;
+  }
+
+  /** What calls that everybody has given up are about, and may still mount. */
+  get lateTargets(): readonly AbsolutePath[] {
+    return [...this.#straggling]
+      .filter((call) => !isTeardown(call))
+      .map((call) => placeOf(call) as AbsolutePath);
   }
 
   get nature(): DriverNature {
@@ -169,6 +177,7 @@ export class SimDriver implements Neighbour {
   losePower(): void {
     this.stop();
     this.#boots += 1;
+    this.#straggling.clear();
     this.#volumes.losePower();
   }
 
@@ -250,8 +259,10 @@ export class SimDriver implements Neighbour {
     time.after(deadlineMs + 1, () => {
       if (life === this.#life) this.#locked.delete(volumeId);
     });
+    this.#straggling.add(call);
     time.after(random.between(STRAGGLER_MS_MIN, stragglerMsMax), () => {
       if (boot !== this.#boots) return;
+      this.#straggling.delete(call);
       if (call.method === 'NodeStageVolume' && isForgotten(volumeId, calledMs)) return;
       const { status, taken } = this.#volumes.straggle(call);
       trace.add(`driver ${call.method} ${volumeId} ${placeOf(call)} takes effect at last: ${status}`);

@@ -152,6 +152,7 @@ export class SimWorld {
       random: parts.strangersRandom,
       layout: this.layout,
       wantedTargets: () => this.#wantedTargets(),
+      lateTargets: () => this.storage.drivers.flatMap((driver) => driver.lateTargets),
       isBusy: () => parts.isAgentBusy() || this.storage.drivers.some((driver) => driver.isBusy),
     });
     if (plan.strangers) this.strangers.begin();

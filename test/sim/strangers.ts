@@ -19,6 +19,8 @@ export interface StrangersParts {
   readonly layout: Layout;
   /** Targets of pods that are wanted. */
   readonly wantedTargets: () => readonly AbsolutePath[];
+  /** Where a call of a driver that everybody has given up may still mount something. */
+  readonly lateTargets: () => readonly AbsolutePath[];
   /** Is an operation or a driver's call under way? */
   readonly isBusy: () => boolean;
   readonly stormy: () => boolean;
@@ -112,8 +114,9 @@ export class Strangers {
   }
 
   #mount(path: AbsolutePath): readonly Mount[] {
-    const { kernel, trace, layout } = this.#parts;
-    if (kernel.isUnderStranger(path)) return [];
+    const { kernel, trace, layout, lateTargets } = this.#parts;
+    // What a driver mounts late in a stranger's file system keeps him there, and nobody could have kept it from that.
+    if (kernel.isUnderStranger(path) || lateTargets().some((late) => isBelow(late, path))) return [];
     // Where nothing is mounted below, a stranger who came while nobody looked is not told from an administrator's disk.
     const bases: readonly AbsolutePath[] = [layout.root, layout.pods, layout.plugins];
     if (bases.includes(path) && !this.#ownBelow(path)) return [];
