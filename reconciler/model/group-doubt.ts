@@ -1,7 +1,7 @@
 /** What a walk that was cut short leaves: files of two groups, and other pods that have them. Pure. */
 import type { Failure } from '../../mount/failure.ts';
 import type { PublicationSpec } from '../../plugins/volume.ts';
-import type { ActualPublication, ActualVolume } from './actual-state.ts';
+import { type ActualPublication, type ActualVolume, isCovered } from './actual-state.ts';
 
 /**
  * A place is down that was never surely there: its walk may have ended half-way. Of the pods that have the volume with
@@ -26,9 +26,9 @@ export function doubtGroups(now: ActualVolume, gone: ActualPublication | undefin
   return { ...now, publications: new Map(now.publications).set(robbed.spec.key, doubted) };
 }
 
-/** A pod has it, though whose group the files have is in doubt. */
+/** A pod has it, though somebody mounted over it, or whose group the files have is in doubt. */
 export function isHeld({ presence }: ActualPublication): boolean {
-  if (presence.kind !== 'unsure') return presence.kind === 'present';
+  if (presence.kind !== 'unsure' || isCovered(presence)) return presence.kind !== 'absent';
   return typeof presence.because === 'object' && presence.because.code === 'group-unfinished';
 }
 
