@@ -96,6 +96,16 @@ test('the reconciler names no kind of volume', () => {
   }
 });
 
+/** In what is said of volumes, too: a kind is asked, never compared. */
+const KIND_COMPARED = /spec\??\.kind\b|'(?:csi|orphan|empty-dir|host-path|content)'/;
+
+test('what is shown of volumes is asked of their traits', () => {
+  for (const source of product.filter(({ path }) => /^agent\/(status|metrics)\//.test(path))) {
+    const named = KIND_COMPARED.exec(withoutComments(source.text));
+    assert.equal(named, null, `${source.path} names ${named?.[0]}`);
+  }
+});
+
 test('each third-party package is imported in exactly one place', () => {
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
     dependencies: object;
@@ -192,7 +202,6 @@ const FILE_LINES_MAX = 300;
 const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/drive/rig/life.ts': 352,
   'agent/main.ts': 333,
-  'agent/status/status.ts': 360,
   'reconciler/recovery/record.ts': 305,
 };
 
@@ -207,7 +216,6 @@ test('files are short enough to be read at one sitting', () => {
  */
 const FUNCTION_LINES_MAX = 60;
 const WORST_FUNCTIONS: Readonly<Record<string, number>> = {
-  'agent/status/status.ts': 154,
   'reconciler/reconciler.ts': 107,
   'reconciler/recovery/reconstruct-gate.ts': 73,
   'reconciler/recovery/record-disk.ts': 119,

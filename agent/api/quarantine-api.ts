@@ -9,7 +9,7 @@ import {
   quarantinedById,
   type QuarantinedVolume,
 } from '../status/quarantine-document.ts';
-import { shownVolumeId } from '../status/status.ts';
+import { shownVolumeId } from '../status/status-text.ts';
 import type { StatusDocument } from '../status/status-document.ts';
 import type { VolumeStatus } from '../status/volume-status.ts';
 import { findVolume } from '../status/subject.ts';

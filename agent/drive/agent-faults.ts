@@ -18,7 +18,7 @@ import { createChildParser } from '../source/manifests/parse/child-parser.ts';
 import type { Config } from '../config/config.ts';
 import { parseConfig } from '../config/parse-config.ts';
 import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts';
-import { isSettled } from '../status/settled.ts';
+import { isSettled } from '../node/settled.ts';
 import { createFaults, type FaultClass } from './fault-class.ts';
 import type { Life, TestVolume } from './rig/life.ts';
 import {

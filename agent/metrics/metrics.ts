@@ -3,7 +3,7 @@
  * it is asked for, so there is nothing to register, to count or to reset, and no package is needed for it.
  */
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { driverOf } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, handleOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import { printable } from '../../mount/text/printable.ts';
 import type { UsageNumbers } from '../../plugins/plugin.ts';
 import type { Bytes, PublicationKey, VolumeSpec } from '../../plugins/volume.ts';
@@ -122,7 +122,8 @@ function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Fa
     if (spec === undefined) continue;
     count(volumes, { driver: ownerOf(spec), state: stateOf(wanted?.publications, here) });
     if (here?.quarantine !== undefined) quarantines += 1;
-    if (spec.kind === 'csi') say(registered, 0, { driver: spec.driver });
+    const driver = driverOf(spec);
+    if (driver !== undefined) say(registered, 0, { driver });
   }
   say(quarantined, quarantines);
   return [volumes, quarantined, registered];
@@ -130,6 +131,13 @@ function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Fa
 
 function ownerOf(spec: VolumeSpec): string {
   return driverOf(spec) ?? traitsOf(spec).plugin;
+}
+
+/** The volume as its driver knows it; undefined: it has none. */
+function calledByDriver(spec: VolumeSpec): Labels | undefined {
+  const driver = driverOf(spec);
+  const volume = handleOf(spec);
+  return driver === undefined || volume === undefined ? undefined : { driver, volume };
 }
 
 function stateOf(
@@ -148,19 +156,20 @@ function healthFamilies({ actual, drivers, statistics, nowMs }: MetricsFacts): r
     '1 for each thing that a driver, or the kernel (status dead, silent), says is wrong with a volume.',
   );
   for (const { spec, sickness } of actual.values()) {
-    if (spec.kind !== 'csi') continue;
+    const named = calledByDriver(spec);
+    if (named === undefined) continue;
     const said = statistics.of(spec.id)?.statistics?.health ?? [];
     for (const { status, reason } of sickness === undefined ? said : [sickHealth(sickness), ...said])
-      say(ofVolume, 1, { driver: spec.driver, volume: spec.volumeHandle, status, reason });
+      say(ofVolume, 1, { ...named, status, reason });
   }
   const unanswered = family(
     'mooring_volume_unanswered_seconds',
     'For how long the driver has not answered how the volume is.',
   );
   for (const { spec } of actual.values()) {
-    const sinceMs = spec.kind === 'csi' ? statistics.of(spec.id)?.unansweredSinceMs : undefined;
-    if (spec.kind !== 'csi' || sinceMs === undefined) continue;
-    say(unanswered, (nowMs - sinceMs) / 1_000, { driver: spec.driver, volume: spec.volumeHandle });
+    const named = calledByDriver(spec);
+    const sinceMs = named === undefined ? undefined : statistics.of(spec.id)?.unansweredSinceMs;
+    if (sinceMs !== undefined) say(unanswered, (nowMs - sinceMs) / 1_000, named);
   }
   const owed = family(
     'mooring_driver_unanswered',
@@ -199,8 +208,8 @@ function claimFamilies({ actual, desiredObjects, statistics }: MetricsFacts): re
   for (const { spec } of actual.values()) {
     const read = statistics.of(spec.id)?.statistics;
     // An inline volume has no claim, and may have the name of a volume that has.
-    const claim =
-      spec.kind === 'csi' && spec.lifecycle === 'Persistent' ? claims.get(spec.specName) : undefined;
+    const volume = persistentVolumeOf(spec);
+    const claim = volume === undefined ? undefined : claims.get(volume);
     if (read === undefined || claim === undefined) continue;
     sayUsage(bytes, read.bytes, claim);
     sayUsage(inodes, read.inodes, claim);

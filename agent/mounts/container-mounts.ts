@@ -4,7 +4,7 @@ import type { Pod } from '../../kubernetes/objects/objects.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { driverOf, isDevice } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
-import { shownVolumeId } from '../status/status.ts';
+import { shownVolumeId } from '../status/status-text.ts';
 import { reasonSentence } from '../status/sentence.ts';
 import { standingPlace, standingSpec } from '../status/status-changed.ts';
 import type { PodStatus, PodVolumeStatus } from '../status/status-document.ts';

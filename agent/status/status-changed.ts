@@ -1,4 +1,5 @@
 /** What stands, and what of it is wanted otherwise by now: a volume is not set up anew under its pods. Pure. */
+import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { isSameValue } from '../../plugins/kinds/spec-fields.ts';
 import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { isOnTheGround } from '../../reconciler/model/actual-state.ts';
@@ -19,7 +20,7 @@ export function standingPlace({ spec, actual }: PodPlace): PublicationSpec {
 
 /** Names of fields, never their values. Empty where nobody knows how it was set up. */
 export function changedFields({ wanted, actual }: VolumePair): readonly string[] {
-  if (wanted?.spec.kind !== 'csi' || actual?.spec.kind !== 'csi') return [];
+  if (wanted === undefined || actual === undefined || !traitsOf(wanted.spec).isShared) return [];
   const ofPlaces = OF_PLACE.filter((field) =>
     [...wanted.publications].some(([key, { spec }]) => {
       const there = actual.publications.get(key);

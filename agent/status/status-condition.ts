@@ -1,7 +1,7 @@
 /** What is said of a volume beside its ladder: size, expansion, quarantine, statistics, health. Pure. */
 import type { HealthStatement, UsageNumbers } from '../../plugins/plugin.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { isOrphan } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import { RECONSTRUCTED, isMoreThan, type PodReference } from '../../plugins/volume.ts';
 import { isOnTheGround, type QuarantineReason, type Sickness } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
@@ -47,7 +47,7 @@ export function standingQuarantine(
   { spec, actual }: VolumePair,
   desired: DesiredState,
 ): QuarantineReason | undefined {
-  return spec.kind === 'csi' ? desiredQuarantine(desired, spec.id, actual) : undefined;
+  return driverOf(spec) !== undefined ? desiredQuarantine(desired, spec.id, actual) : undefined;
 }
 
 export function quarantineOf(

@@ -1,6 +1,8 @@
-/** The one word for how a volume of a pod is. Pure. */
+/** The one word for how a volume of a pod is, and the rungs of its ladder. Pure. */
+import type { Presence } from '../../reconciler/model/actual-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
-import type { RungState, VolumeState } from './volume-status.ts';
+import type { VolumePair } from './status-places.ts';
+import type { RungState, VolumeState, VolumeStatus } from './volume-status.ts';
 
 export interface PlaceFacts {
   readonly wanted: boolean;
@@ -34,4 +36,15 @@ function climbing(there: boolean, obstacle: Obstacle | undefined): VolumeState {
 
 function descending(obstacle: Obstacle | undefined): VolumeState {
   return obstacle?.kind === 'gate-closed' || obstacle?.kind === 'frozen' ? 'kept' : 'unmounting';
+}
+
+export function rung(presence: Presence | undefined): RungState {
+  return presence?.kind ?? 'absent';
+}
+
+export function rungsOf({ actual }: VolumePair): VolumeStatus['rungs'] {
+  return {
+    attached: actual?.needs.attach === false ? 'not-needed' : rung(actual?.attached),
+    staged: actual?.needs.stage === false ? 'not-needed' : rung(actual?.staged),
+  };
 }

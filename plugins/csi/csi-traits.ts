@@ -68,6 +68,10 @@ export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
     return { ...spec, ...Object.fromEntries(missing) };
   },
   shownName: ({ specName }) => specName,
+  name: ({ specName, volumeHandle }) => (specName === '' ? volumeHandle : specName),
+  handle: ({ volumeHandle }) => volumeHandle,
+  persistentVolume: ({ lifecycle, specName }) => (lifecycle === 'Persistent' ? specName : undefined),
+  accessModes: ({ accessModes }) => accessModes,
   isNameless: ({ specName }) => specName === '',
   foundTarget: (place, layout) => layout.csiTarget(place),
   fromPaper,

@@ -1,7 +1,7 @@
 /** What the floors above ask about a volume, answered by the traits of its kind. */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Layout } from '../layout/layout.ts';
-import type { VolumeSpec } from '../volume.ts';
+import type { AccessMode, VolumeSpec } from '../volume.ts';
 import { traitsOf } from './kinds.ts';
 
 /** Who is asked to set it up; undefined: it is done here, and no call can take effect late. */
@@ -37,4 +37,24 @@ export function isOrphan(spec: VolumeSpec): boolean {
 /** Where it was found, if nobody wanted it. */
 export function orphanPathOf(spec: VolumeSpec): AbsolutePath | undefined {
   return traitsOf(spec).orphanPath?.(spec);
+}
+
+/** What it is called where its id is shown beside. */
+export function nameOf(spec: VolumeSpec): string {
+  return traitsOf(spec).name(spec);
+}
+
+/** What its driver calls it; undefined: it has no driver. */
+export function handleOf(spec: VolumeSpec): string | undefined {
+  return traitsOf(spec).handle?.(spec);
+}
+
+/** The PersistentVolume it is of, by name; undefined: of none. */
+export function persistentVolumeOf(spec: VolumeSpec): string | undefined {
+  return traitsOf(spec).persistentVolume?.(spec);
+}
+
+/** How it may be used, by the wish; empty: the wish does not say. */
+export function accessModesOf(spec: VolumeSpec): readonly AccessMode[] {
+  return traitsOf(spec).accessModes?.(spec) ?? [];
 }

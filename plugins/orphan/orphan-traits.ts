@@ -16,6 +16,7 @@ export const ORPHAN_TRAITS: VolumeTraits<OrphanVolumeSpec> = {
   plugin: ORPHAN_PLUGIN,
   isShared: false,
   isInPlace: true,
+  name: ({ path }) => path,
   orphanPath: ({ path }) => path,
   fromMount: (path) => ({ kind: 'orphan', id: `${ORPHAN_PLUGIN}/${sha256Hex(path)}` as VolumeId, path }),
   fields: { path: { fixed: () => true } },

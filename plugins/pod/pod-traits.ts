@@ -26,7 +26,10 @@ export const CONTENT_PLUGIN = {
 } as const satisfies Readonly<Record<ContentVolumeSpec['kind'], PluginName>>;
 
 const FIXED = { fixed: () => true } as const;
-const OF_ONE_POD = { isShared: false } as const;
+const OF_ONE_POD = {
+  isShared: false,
+  name: ({ name }: { readonly name: string }): string => name,
+} as const;
 
 export const EMPTY_DIR_TRAITS: VolumeTraits<EmptyDirVolumeSpec> = {
   ...OF_ONE_POD,

@@ -3,7 +3,7 @@ import type { AbsolutePath } from '../../mount/host.ts';
 import type { FileSystemPlace } from '../guard/dead-file-system.ts';
 import type { Layout, PlaceInPod } from '../layout/layout.ts';
 import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
-import type { PluginName, PodUid, VolumeMode, VolumeSpec } from '../volume.ts';
+import type { AccessMode, PluginName, PodUid, VolumeMode, VolumeSpec } from '../volume.ts';
 
 /** What becomes of one field of a specification when the wish changes under a volume that stands. */
 export interface FieldRule<Spec> {
@@ -56,6 +56,14 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   fileSystem?(spec: Spec): FileSystemPlace['spec'] | undefined;
   /** What people call it; absent: they know it by its id. */
   shownName?(spec: Spec): string;
+  /** What it is called where its id is shown beside: by its object, its pod, its driver, or where it was found. */
+  name(spec: Spec): string;
+  /** What its driver calls it; absent: it has none. */
+  handle?(spec: Spec): string;
+  /** The PersistentVolume it is of, by name; absent or undefined: of none. */
+  persistentVolume?(spec: Spec): string | undefined;
+  /** How it may be used, by the wish; absent: the wish does not say. */
+  accessModes?(spec: Spec): readonly AccessMode[];
   /** One pod at a time has it. */
   isForOnePod?(spec: Spec): boolean;
   /** It is written in its pod: unpublished once, it has ended, and it is never attached. */

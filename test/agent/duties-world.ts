@@ -11,7 +11,7 @@ import { createTrustedManifests } from '../../agent/source/manifests/trusted-man
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { explain } from '../../agent/status/explain.ts';
 import { formatMetrics } from '../../agent/metrics/metrics.ts';
-import { isSettled } from '../../agent/status/settled.ts';
+import { isSettled } from '../../agent/node/settled.ts';
 import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { observeForMetrics } from '../../agent/metrics/metrics-facts.ts';

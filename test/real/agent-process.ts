@@ -11,7 +11,7 @@ import { parseConfig } from '../../agent/config/parse-config.ts';
 import { createDirectoryWatcher } from '../../agent/source/manifests/directory-watcher.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
-import { isSettled } from '../../agent/status/settled.ts';
+import { isSettled } from '../../agent/node/settled.ts';
 import { below } from '../../mount/host.ts';
 import { waitForHelpers } from '../../mount/process/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { parseConfig } from '../../agent/config/parse-config.ts';
 import { type Agent, createAgent } from '../../agent/node/agent.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
-import { isSettled } from '../../agent/status/settled.ts';
+import { isSettled } from '../../agent/node/settled.ts';
 import type { Host } from '../../mount/host.ts';
 import type { Transition, TransitionArgs } from '../../mount/transition.ts';
 import type { WalkedTarget } from '../../mount/walked-target.ts';

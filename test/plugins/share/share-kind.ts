@@ -36,6 +36,7 @@ const TRAITS: VolumeTraits<ShareSpec> = {
   kind: 'test-share',
   plugin: PLUGIN,
   isShared: true,
+  name: ({ name }) => name,
   fields: {
     name: {},
     server: { fixed: () => true, excludes: () => true },
