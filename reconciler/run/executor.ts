@@ -6,28 +6,14 @@ import type { CallReport, Step } from '../../plugins/step.ts';
 import type { BackOffLimits } from './back-off.ts';
 import type { ToldStep } from '../model/told-step.ts';
 import type { OperationTraits } from './operation-traits.ts';
-import { createSetbacks, type Setback } from './setbacks.ts';
+import { Entries, type Entry, type InFlight } from './in-flight.ts';
+import { createSetbacks, type Setback, type Setbacks } from './setbacks.ts';
 
 /** Expected refusals are answers, not errors. */
 export type Submission<Operation> =
   | { readonly kind: 'started' }
   | { readonly kind: 'busy'; readonly with: Operation; readonly setback: Setback | undefined }
   | ({ readonly kind: 'backing-off' } & Setback);
-
-export interface InFlight<Operation> {
-  readonly operation: Operation;
-  readonly lane: string;
-  readonly phase: 'queued' | 'running';
-  /** When it was planned. */
-  readonly sinceMs: number;
-  /** When its turn came; undefined: not yet. */
-  readonly begunMs: number | undefined;
-  readonly step: ToldStep;
-  /** What a long operation is doing now, for people; undefined when it has not said. */
-  readonly progress: string | undefined;
-  /** What the tries before this one ran into; undefined on the first. */
-  readonly setback: Setback | undefined;
-}
 
 /** How an operation ended that was performed; `Learnt` is what a success taught. */
 export type Outcome<Learnt> =
@@ -78,47 +64,37 @@ export interface Executor<Operation, Subject extends string> {
   close(): void;
 }
 
-interface Entry<Operation> {
-  readonly operation: Operation;
-  readonly lane: string;
-  readonly sinceMs: number;
-  phase: InFlight<Operation>['phase'];
-  begunMs: number | undefined;
-  step: ToldStep;
-  /** Its back-off was reset while it ran: what a failure proves may be about another wish or driver already. */
-  wasReset: boolean;
-  progress: string | undefined;
-  setback: Setback | undefined;
-}
+/** The queues of the lanes, each of its width and of the turns that are lent. */
+class Lanes<Operation> {
+  readonly #queues = new Map<string, PQueue>();
+  readonly #width: (lane: string) => number;
+  readonly #isStuck: (entry: Entry<Operation>) => boolean;
 
-/** What is queued or runs, in the order of the subjects' first operations. */
-class Entries<Operation, Subject extends string> {
-  readonly #bySubject = new Map<Subject, Set<Entry<Operation>>>();
-  /** As they were listed last; undefined since there are others. */
-  #all: readonly Entry<Operation>[] | undefined;
-
-  /** The same list until one is added or deleted. */
-  all(): readonly Entry<Operation>[] {
-    this.#all ??= [...this.#bySubject.values()].flatMap((entries) => [...entries]);
-    return this.#all;
+  constructor(width: (lane: string) => number, isStuck: (entry: Entry<Operation>) => boolean) {
+    this.#width = width;
+    this.#isStuck = isStuck;
   }
 
-  of(subject: Subject): Iterable<Entry<Operation>> {
-    return this.#bySubject.get(subject) ?? [];
+  queue(lane: string): PQueue {
+    const known = this.#queues.get(lane);
+    if (known !== undefined) return known;
+    const queue = new PQueue({ concurrency: this.#width(lane) });
+    this.#queues.set(lane, queue);
+    return queue;
   }
 
-  add(subject: Subject, entry: Entry<Operation>): void {
-    this.#all = undefined;
-    this.#bySubject.set(subject, (this.#bySubject.get(subject) ?? new Set()).add(entry));
+  lendAll(entries: readonly Entry<Operation>[]): void {
+    for (const lane of this.#queues.keys()) this.#lend(lane, entries);
   }
 
-  /** False when it was not there. */
-  delete(subject: Subject, entry: Entry<Operation>): boolean {
-    this.#all = undefined;
-    const entries = this.#bySubject.get(subject);
-    const isDeleted = entries?.delete(entry) === true;
-    if (entries?.size === 0) this.#bySubject.delete(subject);
-    return isDeleted;
+  /** Takes back what was lent in this lane and is not needed any more. */
+  takeBack(lane: string, entries: () => readonly Entry<Operation>[]): void {
+    if (this.queue(lane).concurrency !== this.#width(lane)) this.#lend(lane, entries());
+  }
+
+  #lend(lane: string, entries: readonly Entry<Operation>[]): void {
+    const stuck = entries.filter((entry) => entry.lane === lane && this.#isStuck(entry)).length;
+    this.queue(lane).concurrency = this.#width(lane) + stuck;
   }
 }
 
@@ -132,125 +108,150 @@ class Entries<Operation, Subject extends string> {
 export function createExecutor<Operation, Learnt, Subject extends string>(
   parts: ExecutorParts<Operation, Learnt, Subject>,
 ): Executor<Operation, Subject> {
-  const { subject: subjectOf, climbs, conflicts } = parts.traits;
-  const lanes = new Map<string, PQueue>();
-  const running = new Entries<Operation, Subject>();
-  const setbacks = createSetbacks(parts);
-  let closed = false;
+  const executor = new LaneExecutor(parts);
+  return {
+    submit: (operation) => executor.submit(operation),
+    inFlight: () => executor.inFlight(),
+    inFlightOf: (subject) => executor.inFlightOf(subject),
+    resetBackOff: (subject, extent) => executor.resetBackOff(subject, extent),
+    blame: (operation, failure, blocker) => executor.blame(operation, failure, blocker),
+    lendTurns: () => executor.lendTurns(),
+    close: () => executor.close(),
+  };
+}
 
-  function laneQueue(lane: string): PQueue {
-    const known = lanes.get(lane);
-    if (known !== undefined) return known;
-    const queue = new PQueue({ concurrency: parts.laneWidth(lane) });
-    lanes.set(lane, queue);
-    return queue;
+class LaneExecutor<Operation, Learnt, Subject extends string> implements Executor<Operation, Subject> {
+  readonly #parts: ExecutorParts<Operation, Learnt, Subject>;
+  readonly #running = new Entries<Operation, Subject>();
+  readonly #setbacks: Setbacks<Operation, Subject>;
+  readonly #lanes: Lanes<Operation>;
+  #closed = false;
+
+  constructor(parts: ExecutorParts<Operation, Learnt, Subject>) {
+    this.#parts = parts;
+    this.#setbacks = createSetbacks(parts);
+    this.#lanes = new Lanes(
+      (lane) => parts.laneWidth(lane),
+      (entry) => isStuck(entry, parts.clock.nowMs()),
+    );
   }
 
-  function release(entry: Entry<Operation>): void {
-    assert(running.delete(subjectOf(entry.operation), entry), 'an operation is released once');
+  submit(operation: Operation): Submission<Operation> {
+    const { traits, clock } = this.#parts;
+    const setback = this.#setbacks.of(operation);
+    for (const other of this.#running.of(traits.subject(operation))) {
+      if (traits.conflicts(other.operation, operation))
+        return { kind: 'busy', with: other.operation, setback };
+    }
+    if (setback !== undefined && (setback.retryAtMs === undefined || setback.retryAtMs > clock.nowMs())) {
+      return { kind: 'backing-off', ...setback };
+    }
+    this.#start(operation, setback);
+    return { kind: 'started' };
   }
 
-  function isStuck({ phase, step }: Entry<Operation>): boolean {
-    const isOurs = step.kind === 'working' || step.kind === 'verifying';
-    return phase === 'running' && isOurs && parts.clock.nowMs() - step.signMs >= STUCK_MS;
+  inFlight(): readonly InFlight<Operation>[] {
+    return this.#running.all();
   }
 
-  function lend(lane: string): void {
-    const stuck = running.all().filter((entry) => entry.lane === lane && isStuck(entry)).length;
-    laneQueue(lane).concurrency = parts.laneWidth(lane) + stuck;
+  inFlightOf(subject: Subject): readonly InFlight<Operation>[] {
+    return [...this.#running.of(subject)];
   }
 
-  async function execute(entry: Entry<Operation>): Promise<void> {
+  resetBackOff(subject: Subject, extent: 'all' | 'climbs' = 'all'): void {
+    for (const entry of this.#running.of(subject))
+      if (extent === 'all' || this.#parts.traits.climbs(entry.operation)) entry.wasReset = true;
+    this.#setbacks.reset(subject, extent);
+  }
+
+  blame(operation: Operation, failure: Failure, blocker: string): boolean {
+    const blamed = this.#setbacks.blame(operation, failure, blocker);
+    if (blamed === undefined) return false;
+    for (const entry of this.#running.of(this.#parts.traits.subject(operation)))
+      if (entry.setback?.failure === failure) entry.setback = { ...entry.setback, failure: blamed };
+    return true;
+  }
+
+  lendTurns(): void {
+    this.#lanes.lendAll(this.#running.all());
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#setbacks.close();
+  }
+
+  #start(operation: Operation, setback: Setback | undefined): void {
+    const { traits, clock, laneOf, laneWidth } = this.#parts;
+    const lane = laneOf(operation);
+    const entry: Entry<Operation> = {
+      operation,
+      lane,
+      sinceMs: clock.nowMs(),
+      phase: 'queued',
+      begunMs: undefined,
+      step: this.#told({ kind: 'queued', behind: `${laneWidth(lane)} other operations of ${lane}` }),
+      wasReset: false,
+      progress: undefined,
+      setback,
+    };
+    this.#running.add(traits.subject(operation), entry);
+    // A rejection would be a broken invariant; unhandledRejection is left fatal on purpose.
+    void this.#lanes.queue(lane).add(() => this.#execute(entry));
+  }
+
+  async #execute(entry: Entry<Operation>): Promise<void> {
     const { operation } = entry;
-    if (closed || !parts.isStillWanted(operation)) {
-      release(entry);
-      parts.onFinished({ operation, outcome: { kind: 'skipped' } });
+    const { clock, isStillWanted, perform, onFinished } = this.#parts;
+    if (this.#closed || !isStillWanted(operation)) {
+      this.#release(entry);
+      onFinished({ operation, outcome: { kind: 'skipped' } });
       return;
     }
     entry.phase = 'running';
-    entry.begunMs = parts.clock.nowMs();
-    entry.step = told({ kind: 'working' });
-    const outcome = await parts.perform(operation, {
-      step: (step) => enter(entry, step),
-      progress: (text) => {
-        // The same words again are no sign of life: a walk that hangs is told of every second.
-        if (entry.progress !== text) entry.step = { ...entry.step, signMs: parts.clock.nowMs() };
-        entry.progress = text;
-        parts.onStep();
-      },
+    entry.begunMs = clock.nowMs();
+    entry.step = this.#told({ kind: 'working' });
+    const outcome = await perform(operation, {
+      step: (step) => this.#enter(entry, step),
+      progress: (text) => this.#progress(entry, text),
     });
-    release(entry);
-    if (laneQueue(entry.lane).concurrency !== parts.laneWidth(entry.lane)) lend(entry.lane);
-    if (outcome.kind === 'done') setbacks.succeeded(operation);
-    else setbacks.failed(operation, outcome.failure, entry.wasReset);
-    parts.onFinished({ operation, outcome });
+    this.#release(entry);
+    this.#lanes.takeBack(entry.lane, () => this.#running.all());
+    if (outcome.kind === 'done') this.#setbacks.succeeded(operation);
+    else this.#setbacks.failed(operation, outcome.failure, entry.wasReset);
+    onFinished({ operation, outcome });
   }
 
-  function told(step: Step): ToldStep {
-    const nowMs = parts.clock.nowMs();
+  #release(entry: Entry<Operation>): void {
+    const isReleased = this.#running.delete(this.#parts.traits.subject(entry.operation), entry);
+    assert(isReleased, 'an operation is released once');
+  }
+
+  #told(step: Step): ToldStep {
+    const nowMs = this.#parts.clock.nowMs();
     return { sinceMs: nowMs, signMs: nowMs, ...step };
   }
 
   /** Said again it goes on; of who waits it may be another that comes first by now. */
-  function enter(entry: Entry<Operation>, step: Step): void {
+  #enter(entry: Entry<Operation>, step: Step): void {
     const { sinceMs, kind } = entry.step;
-    entry.step = kind === step.kind && kind !== 'called' ? { ...told(step), sinceMs } : told(step);
+    entry.step =
+      kind === step.kind && kind !== 'called' ? { ...this.#told(step), sinceMs } : this.#told(step);
     if (kind !== step.kind) entry.progress = undefined;
-    parts.onStep();
+    this.#parts.onStep();
   }
 
-  return {
-    submit(operation) {
-      const subject = subjectOf(operation);
-      const setback = setbacks.of(operation);
-      for (const other of running.of(subject)) {
-        if (conflicts(other.operation, operation)) return { kind: 'busy', with: other.operation, setback };
-      }
-      if (
-        setback !== undefined &&
-        (setback.retryAtMs === undefined || setback.retryAtMs > parts.clock.nowMs())
-      ) {
-        return { kind: 'backing-off', ...setback };
-      }
-      const lane = parts.laneOf(operation);
-      const entry: Entry<Operation> = {
-        operation,
-        lane,
-        sinceMs: parts.clock.nowMs(),
-        phase: 'queued',
-        begunMs: undefined,
-        step: told({ kind: 'queued', behind: `${parts.laneWidth(lane)} other operations of ${lane}` }),
-        wasReset: false,
-        progress: undefined,
-        setback,
-      };
-      running.add(subject, entry);
-      // A rejection would be a broken invariant; unhandledRejection is left fatal on purpose.
-      void laneQueue(lane).add(() => execute(entry));
-      return { kind: 'started' };
-    },
-    inFlight: () => running.all(),
-    inFlightOf: (subject) => [...running.of(subject)],
-    resetBackOff(subject, extent = 'all') {
-      for (const entry of running.of(subject))
-        if (extent === 'all' || climbs(entry.operation)) entry.wasReset = true;
-      setbacks.reset(subject, extent);
-    },
-    blame(operation, failure, blocker) {
-      const blamed = setbacks.blame(operation, failure, blocker);
-      if (blamed === undefined) return false;
-      for (const entry of running.of(subjectOf(operation)))
-        if (entry.setback?.failure === failure) entry.setback = { ...entry.setback, failure: blamed };
-      return true;
-    },
-    lendTurns: () => {
-      for (const lane of lanes.keys()) lend(lane);
-    },
-    close() {
-      closed = true;
-      setbacks.close();
-    },
-  };
+  #progress(entry: Entry<Operation>, text: string): void {
+    // The same words again are no sign of life: a walk that hangs is told of every second.
+    if (entry.progress !== text) entry.step = { ...entry.step, signMs: this.#parts.clock.nowMs() };
+    entry.progress = text;
+    this.#parts.onStep();
+  }
+}
+
+function isStuck({ phase, step }: Entry<unknown>, nowMs: number): boolean {
+  const isOurs = step.kind === 'working' || step.kind === 'verifying';
+  return phase === 'running' && isOurs && nowMs - step.signMs >= STUCK_MS;
 }
 
 /** Without a sign from a look or a walk of ours; a path call has its end in half of it, if it has one. */

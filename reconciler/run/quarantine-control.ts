@@ -48,97 +48,115 @@ export interface QuarantineControl {
 }
 
 export function createQuarantineControl(parts: QuarantineControlParts): QuarantineControl {
-  const { belief, records, log } = parts;
-  const actual = belief.volumes;
+  const gateway = new QuarantineGateway(parts);
+  return {
+    reasonFor: (volume) => gateway.reasonFor(volume),
+    visit: (volume) => gateway.visit(volume),
+    quarantine: (volume) => gateway.quarantine(volume),
+    release: (volume) => gateway.release(volume),
+  };
+}
 
-  function standing(volume: VolumeId): QuarantineReason | undefined {
-    const desired = parts.desired();
+/** The way in and the way out. */
+class QuarantineGateway implements QuarantineControl {
+  readonly #parts: QuarantineControlParts;
+
+  constructor(parts: QuarantineControlParts) {
+    this.#parts = parts;
+  }
+
+  reasonFor(volume: VolumeId): QuarantineReason | undefined {
+    const desired = this.#parts.desired();
     const wanted = desired.volumes.get(volume);
-    const known = actual.get(volume);
+    const known = this.#known(volume);
     const spec = wanted?.spec ?? known?.spec;
-    if (spec === undefined || !parts.canBeProvenClean(spec)) return undefined;
+    if (spec === undefined || !this.#parts.canBeProvenClean(spec)) return undefined;
     return desiredQuarantine(desired, volume, known);
   }
 
+  visit(id: VolumeId): void {
+    const volume = this.#known(id);
+    if (volume === undefined) return;
+    const reason = this.reasonFor(id);
+    if (volume.quarantine === undefined && reason !== undefined && !isOnTheGround(volume)) {
+      void this.#enter(volume, reason);
+    } else if (mayLeave(volume, reason) && !this.#mayStillBeSaid(volume.quarantine)) {
+      void this.#leave(volume);
+    } else {
+      this.#noteAttachment(volume);
+      return;
+    }
+    this.#parts.onChanged(id);
+  }
+
+  async quarantine(id: VolumeId): Promise<Result<void>> {
+    const { records, desired, canBeProvenClean, needsOf, onChanged } = this.#parts;
+    const wanted = desired().volumes.get(id)?.spec;
+    const known = this.#known(id);
+    const spec = known?.spec ?? wanted;
+    if (spec === undefined) return missing(`there is no volume ${id} here, and none is wanted`);
+    if (!canBeProvenClean(spec)) return missing(`${id} belongs to this node alone: nobody else can have it`);
+    // It may have begun a moment ago, or its record may have failed: the answer waits for what is on disk.
+    if (known?.quarantine !== undefined) return records.save(known);
+    const needs = needsOf(spec) ?? { attach: false, stage: false, expand: false };
+    const saved = await this.#enter(known ?? onTheGround(spec, needs), 'operator');
+    onChanged(id);
+    return saved;
+  }
+
+  async release(id: VolumeId): Promise<Result<void>> {
+    const volume = this.#known(id);
+    if (volume?.quarantine === undefined) return missing(`volume ${id} is not in quarantine`);
+    const reason = this.reasonFor(id);
+    if (reason !== undefined)
+      return missing(`volume ${id} is in quarantine by the wish (${reason}), which stands`);
+    // On disk first: what was answered as failed must still be in quarantine.
+    const saved = await this.#parts.records.save(leaveQuarantine(volume));
+    const now = this.#known(id);
+    if (!saved.ok || now?.quarantine === undefined) return saved;
+    // On the disk it has left already: a record that could not be erased is swept up later.
+    await this.#leave(now);
+    this.#parts.onChanged(id);
+    return saved;
+  }
+
+  #known(volume: VolumeId): ActualVolume | undefined {
+    return this.#parts.belief.volumes.get(volume);
+  }
+
   /** Unknown is not unwanted: after a start, whoever said so may be in a source that cannot be read now. */
-  function mayStillBeSaid(quarantine: Quarantine | undefined): boolean {
-    const { complete, unknownOrigins } = parts.desired();
+  #mayStillBeSaid(quarantine: Quarantine | undefined): boolean {
+    const { complete, unknownOrigins } = this.#parts.desired();
     return quarantine?.reason !== 'operator' && (!complete || unknownOrigins.size > 0);
   }
 
   /** Believed at once; a crash before it is written finds the same reason again, unless an operator was the reason. */
-  async function set(volume: ActualVolume): Promise<Result<void>> {
+  async #set(volume: ActualVolume): Promise<Result<void>> {
+    const { belief, records, log, isBusy, forget } = this.#parts;
     const { id } = volume.spec;
     // An operation in flight ends with a volume that is known, and forgets it then.
-    if (isForgettable(volume) && !parts.isBusy(id)) return parts.forget(id);
+    if (isForgettable(volume) && !isBusy(id)) return forget(id);
     belief.quarantine(volume);
     const saved = await records.save(volume);
     if (!saved.ok) log.warn('record not updated', { volume: id, code: saved.failure.code });
     return saved;
   }
 
-  function enter(volume: ActualVolume, reason: QuarantineReason): Promise<Result<void>> {
-    log.warn('volume in quarantine', { volume: volume.spec.id, reason });
-    return set(enterQuarantine(volume, reason, parts.host.wallMs()));
+  #enter(volume: ActualVolume, reason: QuarantineReason): Promise<Result<void>> {
+    this.#parts.log.warn('volume in quarantine', { volume: volume.spec.id, reason });
+    return this.#set(enterQuarantine(volume, reason, this.#parts.host.wallMs()));
   }
 
-  function noteAttachment(volume: ActualVolume): void {
-    const desired = parts.desired();
+  #leave(volume: ActualVolume): Promise<Result<void>> {
+    this.#parts.log.info('volume out of quarantine', { volume: volume.spec.id });
+    return this.#set(leaveQuarantine(volume));
+  }
+
+  #noteAttachment(volume: ActualVolume): void {
+    const desired = this.#parts.desired();
     if (!isAttachmentToBeNoted(desired, volume)) return;
-    void set({ ...volume, attachmentUid: attachmentUidNow(desired, volume.spec.id) });
+    void this.#set({ ...volume, attachmentUid: attachmentUidNow(desired, volume.spec.id) });
   }
-
-  function leave(volume: ActualVolume): Promise<Result<void>> {
-    log.info('volume out of quarantine', { volume: volume.spec.id });
-    return set(leaveQuarantine(volume));
-  }
-
-  return {
-    reasonFor: standing,
-    visit(id) {
-      const volume = actual.get(id);
-      if (volume === undefined) return;
-      const reason = standing(id);
-      if (volume.quarantine === undefined && reason !== undefined && !isOnTheGround(volume)) {
-        void enter(volume, reason);
-      } else if (mayLeave(volume, reason) && !mayStillBeSaid(volume.quarantine)) {
-        void leave(volume);
-      } else {
-        noteAttachment(volume);
-        return;
-      }
-      parts.onChanged(id);
-    },
-    async quarantine(id) {
-      const wanted = parts.desired().volumes.get(id)?.spec;
-      const known = actual.get(id);
-      const spec = known?.spec ?? wanted;
-      if (spec === undefined) return missing(`there is no volume ${id} here, and none is wanted`);
-      if (!parts.canBeProvenClean(spec))
-        return missing(`${id} belongs to this node alone: nobody else can have it`);
-      // It may have begun a moment ago, or its record may have failed: the answer waits for what is on disk.
-      if (known?.quarantine !== undefined) return records.save(known);
-      const needs = parts.needsOf(spec) ?? { attach: false, stage: false, expand: false };
-      const saved = await enter(known ?? onTheGround(spec, needs), 'operator');
-      parts.onChanged(id);
-      return saved;
-    },
-    async release(id) {
-      const volume = actual.get(id);
-      if (volume?.quarantine === undefined) return missing(`volume ${id} is not in quarantine`);
-      const reason = standing(id);
-      if (reason !== undefined)
-        return missing(`volume ${id} is in quarantine by the wish (${reason}), which stands`);
-      // On disk first: what was answered as failed must still be in quarantine.
-      const saved = await records.save(leaveQuarantine(volume));
-      const now = actual.get(id);
-      if (!saved.ok || now?.quarantine === undefined) return saved;
-      // On the disk it has left already: a record that could not be erased is swept up later.
-      await leave(now);
-      parts.onChanged(id);
-      return saved;
-    },
-  };
 }
 
 /** What the wish alone has against the use of a volume here; asked of those that a cluster can give to another node. */

@@ -7,9 +7,9 @@ import {
   type Executor,
   type ExecutorParts,
   type Finished,
-  type InFlight,
   type Submission,
 } from './executor.ts';
+import type { InFlight } from './in-flight.ts';
 
 type VolumeExecutorParts = Omit<ExecutorParts<Operation, Learnt, VolumeId>, 'traits'>;
 export type VolumeFinished = Finished<Operation, Learnt>;
