@@ -64,7 +64,7 @@ export function addPodCommands<Option>(
     'release <pod>',
     'until nothing is left of a pod',
     'Says what it waits for, and ends when nothing is left of a pod whose manifest is gone. ' +
-      'A pod that is still wanted keeps its volumes, and it ends at once.',
+      'A pod that is still wanted keeps its volumes, and after two seconds it ends.',
     RELEASE_NOTES,
     async () => (await import('./wait-command.ts')).releasePod,
   );

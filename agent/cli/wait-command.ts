@@ -22,22 +22,30 @@ interface Obstacle {
 /** How far it is: over, well or not, with a sentence; or what is waited for. */
 type Progress =
   | { readonly kind: 'over'; readonly done: boolean; readonly sentence: string }
-  | { readonly kind: 'waiting'; readonly obstacles: readonly Obstacle[] };
+  | {
+      readonly kind: 'waiting';
+      readonly obstacles: readonly Obstacle[];
+      /** Then it is something else, though nothing changes. */
+      readonly againMs?: number;
+    };
 
 const ANSWER_MS_MAX = 10_000;
 /** At the end of the time the agent is asked once more. */
 const LAST_ANSWER_MS = 1_000;
 const WAIT_MS = 25_000;
 const RETRY_MS = 500;
+/** A manifest that was deleted right before is noticed within this time. */
+const NOTICED_MS = 2_000;
 
 /** Until all volumes of the pod are there. An agent that does not run yet, and a pod nobody knows yet, are awaited. */
 export function waitForPod(pod: string, options: WaitOptions, screen: Screen): Promise<number> {
   return waitUntil((status) => towardsReady(pod, status), options, screen);
 }
 
-/** Until nothing is left of a pod that is not wanted any more. One that is wanted keeps what it has: no failure. */
+/** Until nothing is left of a pod that is not wanted any more. One that stays wanted keeps what it has: no failure. */
 export function releasePod(pod: string, options: WaitOptions, screen: Screen): Promise<number> {
-  return waitUntil((status) => towardsReleased(pod, status), options, screen);
+  const noticedMs = performance.now() + Math.min(NOTICED_MS, options.timeoutMs);
+  return waitUntil((status) => towardsReleased(pod, status, noticedMs), options, screen);
 }
 
 /** Says what is waited for whenever that changes. Settles with the exit code. */
@@ -49,9 +57,10 @@ async function waitUntil(
   const endMs = performance.now() + timeoutMs;
   let revision: string | undefined;
   let told: readonly Obstacle[] = [];
+  let againMs = WAIT_MS;
   for (;;) {
     const leftMs = Math.max(0, Math.round(endMs - performance.now()));
-    const waitMs = Math.min(WAIT_MS, leftMs);
+    const waitMs = Math.min(againMs, leftMs);
     const query = revision === undefined ? '' : `?after=${encodeURIComponent(revision)}&waitMs=${waitMs}`;
     const answer = await getFromAgent<StatusDocument>({
       ...{ socket, path: `/v1/status${query}`, kind: 'Status' },
@@ -69,6 +78,7 @@ async function waitUntil(
       if (!told.some((one) => one.key === key)) screen.write(`waits: ${sentence}\n`);
     }
     told = now.obstacles;
+    againMs = now.againMs ?? WAIT_MS;
     if (leftMs === 0) {
       complain(
         `not within ${spanText(timeoutMs)}: ${told.map(({ sentence }) => sentence).join('; ')}`,
@@ -101,20 +111,22 @@ function towardsReady(name: string, status: StatusDocument): Progress {
   return { kind: 'waiting', obstacles: missing.map(obstacleOf) };
 }
 
-function towardsReleased(name: string, status: StatusDocument): Progress {
+function towardsReleased(name: string, status: StatusDocument, noticedMs: number): Progress {
   const found = findPod(name, status);
   if (found.kind === 'ambiguous') return { kind: 'over', done: false, sentence: found.message };
-  if (found.kind === 'found') return releaseOf(found.pod);
+  if (found.kind === 'found') return releaseOf(found.pod, Math.ceil(noticedMs - performance.now()));
   // What is only on disk may not have been found yet.
   if (status.agent.complete)
     return { kind: 'over', done: true, sentence: `pod ${name}: nothing is left of it` };
   return { kind: 'waiting', obstacles: [noAnswer('the agent has not read everything yet')] };
 }
 
-function releaseOf(pod: PodStatus): Progress {
+function releaseOf(pod: PodStatus, againMs: number): Progress {
   if (pod.wanted) {
     const sentence = `pod ${fullName(pod)} is still wanted: its volumes stay until its manifest is deleted`;
-    return { kind: 'over', done: true, sentence };
+    return againMs <= 0
+      ? { kind: 'over', done: true, sentence }
+      : { kind: 'waiting', obstacles: [], againMs };
   }
   return { kind: 'waiting', obstacles: pod.volumes.map(obstacleOf) };
 }

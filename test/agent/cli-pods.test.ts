@@ -179,6 +179,17 @@ test('release leaves a pod that is wanted alone, and says so', async () => {
   assert.match(screen.out.join(''), /still wanted: its volumes stay/);
 });
 
+test('release does not take a pod for wanted whose manifest was deleted right before', async () => {
+  const change = await agentWith(webFacts(true));
+  const screen = listener();
+  const ended = releasePod('web', forEver(), screen);
+  change(webFacts(true, { desired: desired([]), pods: [] }));
+  await screen.said(/volume data is unmounting/);
+  change(facts({}));
+  assert.equal(await ended, 0);
+  assert.doesNotMatch(screen.out.join(''), /still wanted/);
+});
+
 test('release waits until nothing is left of a pod that is not wanted', async () => {
   const leaving = webFacts(true, { desired: desired([]), pods: [] });
   const change = await agentWith(leaving);

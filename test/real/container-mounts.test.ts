@@ -98,6 +98,8 @@ async function onWeb(tell: (node: RealNode, host: string) => Promise<void>): Pro
     assert.match(waiting.said(), /pod default\/web: all 5 volumes are there\n$/);
     await tell(node, host);
     node.remove('web');
+    // On a busy machine it is noticed late.
+    await node.until('the pod is not wanted', ({ pods }) => pods.every(({ wanted }) => !wanted));
     const releasing = begin(node, 'release', 'web', '--timeout', '5m');
     assert.equal(await releasing.ended, 0, releasing.said());
     assert.match(releasing.said(), /nothing is left of it\n$/);
