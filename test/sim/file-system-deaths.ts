@@ -114,11 +114,10 @@ export class FileSystemDeaths {
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */
   isDead(backing: Backing | undefined): boolean {
     if (backing === undefined) return false;
+    // The agent may find it so late after the death, and the last unmount heals it (seed 349588735).
+    if (backing.fileSystem.death !== undefined) this.#diedMs.set(backing.handle, this.#parts.time.nowMs());
     const diedMs = this.#diedMs.get(backing.handle);
-    return (
-      backing.fileSystem.death !== undefined ||
-      (diedMs !== undefined && this.#parts.time.nowMs() - diedMs <= DECIDED_MS_MAX)
-    );
+    return diedMs !== undefined && this.#parts.time.nowMs() - diedMs <= DECIDED_MS_MAX;
   }
 
   /**

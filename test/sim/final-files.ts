@@ -28,6 +28,8 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     if (csi?.block === true) {
       const { published, held, data } = layout.blockPublication(placeIn(pod, volume));
       for (const path of [published, held, `${data}/vol_data.json`]) keepWithParents(path);
+      // What a pod that came and went left goes with the last one, or when the next one comes (seed 349588205).
+      keepWithParents(`${data}/.vol_data.json.tmp`);
     } else if (csi !== undefined) keep.add(`${target.slice(0, target.lastIndexOf('/'))}/vol_data.json`);
     const marker = volume.kind === 'empty-dir' ? volume.name : `wrapped_${volume.name}`;
     if (csi === undefined)
@@ -37,6 +39,10 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     keepWithParents(path);
     if (!block) keep.add(`${path.slice(0, path.lastIndexOf('/'))}/vol_data.json`);
     else keep.add(`${path}/device`);
+  }
+  for (const { spec, publications } of sim.view()?.reconciler.actual().values() ?? []) {
+    const isWaiting = [...publications.keys()].some((key) => wanted.waiting.has(key));
+    if (spec.kind === 'orphan' && isWaiting) keepWithParents(spec.path);
   }
   for (const driver of sim.plan.drivers) {
     keepWithParents(`${layout.plugins}/${driver.name}/csi.sock`);
