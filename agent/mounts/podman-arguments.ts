@@ -24,9 +24,8 @@ export function podmanArguments({ mounts, devices, seLinux }: ContainerMounts): 
 }
 
 function mountArgument(mount: ContainerMount, problems: string[]): string {
-  const { containerPath, hostPath, readOnly, recursiveReadOnly, propagation } = mount;
-  if (recursiveReadOnly === 'required')
-    problems.push(`${containerPath}: podman cannot make what is mounted below read-only (recursiveReadOnly)`);
+  const { containerPath, hostPath, readOnly, propagation } = mount;
+  problems.push(...recursionProblems(mount));
   const fields = [
     'type=bind',
     `src=${hostPath}`,
@@ -35,6 +34,12 @@ function mountArgument(mount: ContainerMount, problems: string[]): string {
     `bind-propagation=${PROPAGATION[propagation]}`,
   ];
   return `--mount=${fields.map(commaSeparated).join(',')}`;
+}
+
+/** A line for people where the pod asks for more than podman has: it makes the mount read-only, and none below. */
+export function recursionProblems({ containerPath, recursiveReadOnly }: ContainerMount): readonly string[] {
+  if (recursiveReadOnly !== 'required') return [];
+  return [`${containerPath}: podman cannot make what is mounted below read-only (recursiveReadOnly)`];
 }
 
 /** A field of a comma-separated line (RFC 4180), which podman reads its mounts as. */

@@ -2,6 +2,7 @@
 import type { ContainerKind } from '../../kubernetes/objects/container.ts';
 import { CONTAINER_LISTS } from '../../kubernetes/objects/read-container.ts';
 import type { ContainerMounts, MountsDocument, PlaceInContainer } from './mounts-document.ts';
+import { recursionProblems } from './podman-arguments.ts';
 
 /** Whatever a manifest has there. */
 type Fields = Readonly<Record<string, unknown>>;
@@ -58,11 +59,9 @@ function renderContainer(
   for (const { volume, hostPath, sentence } of [...told.mounts, ...told.devices])
     if (hostPath === null) problems.push(`container ${told.name}: volume ${volume}: ${sentence}`);
   const files = mounts.map((mount, index) => renderMount(mount, told.mounts[index], hostPaths));
-  for (const { recursiveReadOnly, containerPath } of told.mounts) {
-    if (recursiveReadOnly === 'required')
-      problems.push(
-        `${containerPath}: podman cannot make what is mounted below read-only (recursiveReadOnly)`,
-      );
+  for (const mount of told.mounts) {
+    const { containerPath } = mount;
+    problems.push(...recursionProblems(mount));
     // It reads what follows as options.
     if (containerPath.includes(':'))
       problems.push(`${containerPath}: podman kube play takes no mountPath with a colon`);

@@ -20,7 +20,7 @@ import { type ApiServer, type ApiServerParts, createApiServer } from '../../agen
 import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { LAYOUT, NO_MANIFESTS, path, richFacts } from './status-fixture.ts';
-import { REAL_CLOCK } from '../real-clock.ts';
+import { CLOCK } from '../../agent/drive/rig/machine.ts';
 
 const NOBODY: ApiServerParts['quarantine'] = {
   quarantine: async () => assert.fail('nobody asked for it'),
@@ -67,7 +67,7 @@ function server(rest: Partial<ApiServerParts> = {}): ApiServer {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    clock: REAL_CLOCK,
+    clock: CLOCK,
     instance: 'abc',
     runtime: '20.0.0',
     log: { debug: write, info: write, warn: write, error: write },

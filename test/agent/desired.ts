@@ -78,3 +78,14 @@ export function blockedIn(state: DesiredState): string {
   assert.ok(blocked, 'blocked');
   return `${blocked.code}: ${blocked.message}`;
 }
+
+/** By its path, the mode and the text of each file. */
+export function filesOf({ files }: DesiredPublication): Readonly<Record<string, string>> {
+  const entries = [...(files?.reveal() ?? [])];
+  return Object.fromEntries(
+    entries.map(([path, { content, mode }]) => [
+      path,
+      `${mode.toString(8)} ${Buffer.from(content).toString()}`,
+    ]),
+  );
+}

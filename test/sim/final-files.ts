@@ -1,6 +1,6 @@
 /** Every file and directory below the agent's root has a reason, when all is healed (INV-18). */
 import type { Inode } from './file-tree.ts';
-import type { Wanted } from './final-places.ts';
+import { isOrphanWaiting, type Wanted } from './final-places.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
@@ -41,8 +41,8 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     else keep.add(`${path}/device`);
   }
   for (const { spec, publications } of sim.view()?.reconciler.actual().values() ?? []) {
-    const isWaiting = [...publications.keys()].some((key) => wanted.waiting.has(key));
-    if (spec.kind === 'orphan' && isWaiting) keepWithParents(spec.path);
+    if (spec.kind === 'orphan' && isOrphanWaiting(spec.id, publications.keys(), wanted.waiting))
+      keepWithParents(spec.path);
   }
   for (const driver of sim.plan.drivers) {
     keepWithParents(`${layout.plugins}/${driver.name}/csi.sock`);

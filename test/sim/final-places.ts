@@ -58,3 +58,12 @@ function mustWait(sim: Simulation, pod: SimPod, volume: PodVolume): boolean {
     sim.kernel.mountsAt(sim.world.mountPointOf(who, volume)).length > 0;
   return !isThere(pod) && rivals.some(isThere);
 }
+
+/** What nobody explains in the place of a pod that waits for its turn goes when that one has it (seed 349589156). */
+export function isOrphanWaiting(
+  volume: string,
+  publications: Iterable<string>,
+  waiting: Wanted['waiting'],
+): boolean {
+  return volume.startsWith('mooring/orphan/') && [...publications].some((key) => waiting.has(key));
+}

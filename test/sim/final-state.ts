@@ -10,7 +10,7 @@ import { recordIn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
 import { leftOver } from './final-files.ts';
-import { type Place, type Wanted, wantedPlaces } from './final-places.ts';
+import { isOrphanWaiting, type Place, type Wanted, wantedPlaces } from './final-places.ts';
 import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
 import { fieldsShown } from './pod-fields.ts';
@@ -183,7 +183,7 @@ function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined 
   const obstacle = reconciler.obstacles().find(({ kind, code, volume, publication = '' }) => {
     // The volume is another pod's, for as long as that one wants it.
     if (code === 'volume-in-use') return !waiting.has(publication);
-    if (isOrphanWaiting(volume, publication, waiting)) return false;
+    if (isOrphanWaiting(volume, [publication], waiting)) return false;
     const known = reconciler
       .actual()
       .get(volume as VolumeId)
@@ -198,16 +198,11 @@ function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined 
       return `${volume.spec.id}: a call may still take effect`;
     if (volume.quarantine !== undefined) return `${volume.spec.id} is in quarantine`;
     for (const [key, { presence }] of volume.publications) {
-      if (isOrphanWaiting(volume.spec.id, key, waiting)) continue;
+      if (isOrphanWaiting(volume.spec.id, [key], waiting)) continue;
       if (presence.kind !== 'present') return `${key} is ${presence.kind}`;
     }
   }
   return reconciler.idle() || isRepublishing(sim) ? undefined : 'the reconciler is not idle';
-}
-
-/** What nobody explains in the place of a pod that waits for its turn goes when that one has it (seed 349589156). */
-function isOrphanWaiting(volume: string, publication: string, waiting: Wanted['waiting']): boolean {
-  return volume.startsWith('mooring/orphan/') && waiting.has(publication);
 }
 
 /**

@@ -274,7 +274,9 @@ function isSaidNow(sim: Simulation, { spec, quarantine }: ActualVolume): boolean
   const said = verified.get(sim) ?? new Set();
   verified.set(sim, said);
   const text = `${spec.id} ${JSON.stringify(quarantine)}`;
-  return !said.has(text) && said.add(text) !== undefined;
+  if (said.has(text)) return false;
+  said.add(text);
+  return true;
 }
 
 /** B-4: what is said to be clean is used by nobody on this machine. What a driver does late nobody can know. */

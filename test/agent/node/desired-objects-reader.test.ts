@@ -17,7 +17,7 @@ import { csi } from '../../reconciler/world.ts';
 import { STAND_ALONE } from '../desired.ts';
 import { podYaml, wishOf } from '../manifests.ts';
 import { LAYOUT, NO_MANIFESTS, path, richFacts } from '../status-fixture.ts';
-import { REAL_CLOCK } from '../../real-clock.ts';
+import { CLOCK } from '../../../agent/drive/rig/machine.ts';
 
 function wishOfPods(count: number): DesiredObjects {
   const pods = Array.from({ length: count }, (_, index) => podYaml(`p${index}`, { tmp: 'emptyDir: {}' }));
@@ -40,7 +40,7 @@ function bench(wish: DesiredObjects, onTaken: () => void = () => {}): Bench {
   let newest = wish;
   const taken: Bench['taken'] = [];
   const reader = createDesiredObjectsReader({
-    slices: createSlices({ clock: REAL_CLOCK, piecesMax: 4 }),
+    slices: createSlices({ clock: CLOCK, piecesMax: 4 }),
     newest: () => newest,
     desire: (one) => desire(one, STAND_ALONE),
     take: (one, desired, found) => {
@@ -71,7 +71,7 @@ test('the status socket answers while a large wish is being read', async (t) => 
     manifests: NO_MANIFESTS,
     metrics: () => '',
     onChange: () => () => {},
-    clock: REAL_CLOCK,
+    clock: CLOCK,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     runtime: 'test',
     healthy: async () => true,

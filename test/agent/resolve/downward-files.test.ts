@@ -1,8 +1,7 @@
 /** Volumes that show fields of their own pod: as they are read, refused and written. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DesiredPublication } from '../../../reconciler/model/desired-state.ts';
-import { desired, desiredWith, only, publicationOf } from '../desired.ts';
+import { desired, desiredWith, filesOf, only, publicationOf } from '../desired.ts';
 import { onlyRejection, wishOf } from '../manifests.ts';
 
 interface PodParts {
@@ -35,16 +34,6 @@ const field = (path: string, fieldPath: string): string =>
 const resource = (what: string, divisor = '', containerName = 'main'): string =>
   `{path: r, resourceFieldRef: {containerName: ${containerName}, resource: ${what}` +
   `${divisor === '' ? '' : `, divisor: ${divisor}`}}}`;
-
-function filesOf({ files }: DesiredPublication): Readonly<Record<string, string>> {
-  const entries = [...(files?.reveal() ?? [])];
-  return Object.fromEntries(
-    entries.map(([path, { content, mode }]) => [
-      path,
-      `${mode.toString(8)} ${Buffer.from(content).toString()}`,
-    ]),
-  );
-}
 
 const shown = (yaml: string) => filesOf(publicationOf(desired(yaml)));
 const refused = (yaml: string): string => onlyRejection(wishOf({ 'one.yaml': yaml }));

@@ -7,8 +7,7 @@ import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../../../agent/source/
 import type { TrustBundles } from '../../../kubernetes/objects/content-source.ts';
 import type { TokenRequest } from '../../../kubernetes/objects/objects.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
-import type { DesiredPublication } from '../../../reconciler/model/desired-state.ts';
-import { blockedIn, desired, desiredWith, only, publicationOf, unresolvedIn } from '../desired.ts';
+import { blockedIn, desired, desiredWith, filesOf, only, publicationOf, unresolvedIn } from '../desired.ts';
 import { configMapYaml, onlyRejection, podYaml, secretYaml, withSpec, wishOf } from '../manifests.ts';
 
 const OBJECTS = [
@@ -18,16 +17,6 @@ const OBJECTS = [
 
 function pod(sources: string, more = ''): string {
   return podYaml('web', { v: `projected: {${more}sources: [${sources}]}` });
-}
-
-function filesOf({ files }: DesiredPublication): Readonly<Record<string, string>> {
-  const entries = [...(files?.reveal() ?? [])];
-  return Object.fromEntries(
-    entries.map(([path, { content, mode }]) => [
-      path,
-      `${mode.toString(8)} ${Buffer.from(content).toString()}`,
-    ]),
-  );
 }
 
 const shown = (yaml: string) => filesOf(publicationOf(desired(yaml, ...OBJECTS)));
