@@ -1,0 +1,70 @@
+/** When the layout is looked at again. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createLayoutScan } from '../../../agent/node/layout-scan.ts';
+import { NOTHING_DESIRED } from '../../../agent/source/desired-objects.ts';
+import { fail } from '../../../mount/failure.ts';
+import { createGround } from '../../../mount/ground.ts';
+import { type Host, parseAbsolutePath } from '../../../mount/host.ts';
+import { createLayout } from '../../../plugins/layout/layout.ts';
+import { createMemoryHost } from '../../plugins/memory-host.ts';
+
+const RESYNC_MS = 60_000;
+const root = parseAbsolutePath('/state');
+assert.ok(root);
+const layout = createLayout(root);
+
+/** A machine whose mount table can be read when `readable` says so, and the waits of its scan, in order. */
+function machine(readable: (scan: number) => boolean) {
+  const memory = createMemoryHost();
+  memory.plant(layout.pods, { kind: 'directory' });
+  memory.plant(layout.plugins, { kind: 'directory' });
+  const waitsMs: number[] = [];
+  let scans = 0;
+  let next: (() => void) | undefined;
+  let settled = (): void => {};
+  const host: Host = {
+    ...memory,
+    async readMountTable(about) {
+      scans += 1;
+      if (readable(scans)) return memory.readMountTable(about);
+      return fail({ code: 'input-output', message: 'no table', effect: 'none' });
+    },
+    timer(delayMs, fire) {
+      waitsMs.push(delayMs);
+      next = fire;
+      settled();
+      return () => {};
+    },
+  };
+  const scan = createLayoutScan({
+    ...{ host, layout, ground: createGround(memory, layout.root, [layout.pods, layout.plugins]) },
+    reader: { current: () => NOTHING_DESIRED, read: () => {} },
+    reconciler: { actual: () => new Map(), takeReconstructed: () => {} },
+    ...{ resyncMs: RESYNC_MS, onWhole: () => {} },
+  });
+  return {
+    waitsMs,
+    /** Until the next scan has ended and waits. */
+    async once(): Promise<void> {
+      const waiting = new Promise<void>((resolve) => {
+        settled = resolve;
+      });
+      if (next === undefined) scan.start();
+      else next();
+      await waiting;
+    },
+  };
+}
+
+test('what cannot be read is looked at again soon, then ever later, at most at the resync', async () => {
+  const { once, waitsMs } = machine(() => false);
+  for (let scan = 0; scan < 7; scan += 1) await once();
+  assert.deepEqual(waitsMs, [5_000, 10_000, 20_000, 40_000, 60_000, 60_000, 60_000]);
+});
+
+test('once all could be read, the next trouble is looked at soon again', async () => {
+  const { once, waitsMs } = machine((scan) => scan === 3);
+  for (let scan = 0; scan < 4; scan += 1) await once();
+  assert.deepEqual(waitsMs, [5_000, 10_000, RESYNC_MS, 5_000]);
+});
