@@ -24,13 +24,17 @@ export interface LayoutScan {
   stop(): void;
 }
 
-/** How soon a part of the layout that could not be read is looked at again. */
+/**
+ * How soon the layout is looked at again when a part of it could not be read, or when somebody's mount lies in it. The
+ * wait doubles up to a resync: such a mount may stay for ever, and each look is one at every pod.
+ */
 const UNREAD_RETRY_MS = 5_000;
 
 export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
   const { host, layout, ground, reader, reconciler, resyncMs } = parts;
   let cancel: Cancel = () => {};
   let stopped = false;
+  let retryMs = UNREAD_RETRY_MS;
 
   /** Leftovers never wait for a restart. */
   async function scan(extent: 'whole' | 'strangers'): Promise<void> {
@@ -44,7 +48,8 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
     };
     if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
     else join();
-    const waitMs = finds.complete ? resyncMs : Math.min(resyncMs, UNREAD_RETRY_MS);
+    const waitMs = finds.complete ? resyncMs : Math.min(resyncMs, retryMs);
+    retryMs = finds.complete ? UNREAD_RETRY_MS : waitMs * 2;
     cancel = host.timer(waitMs, () => {
       void scan(finds.complete ? 'strangers' : extent);
     });
