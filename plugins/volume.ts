@@ -122,6 +122,22 @@ export interface HostPathVolumeSpec {
   readonly type: HostPathType;
 }
 
+/** The files of an OCI image. What starts the containers has them and mounts them; nothing of it is ours. */
+export interface ImageVolumeSpec {
+  readonly kind: 'image';
+  readonly id: VolumeId;
+  readonly pod: PodUid;
+  readonly name: string;
+  readonly image: WantedImage;
+}
+
+export interface WantedImage {
+  /** As in the pod: a name with a tag or a digest. */
+  readonly reference: string;
+  /** `Always`, `IfNotPresent`, `Never`; empty: what starts the containers decides. */
+  readonly pullPolicy: string;
+}
+
 /** Files on a tmpfs that the wish brings, written by the atomic writer. The files travel in the publication. */
 export interface ContentVolumeSpec {
   readonly kind: 'secret' | 'config-map' | 'downward-api' | 'projected';

@@ -1,5 +1,5 @@
 /** `mooring mounts`: what the containers of a pod are given, for people and for what starts them. */
-import { isReady } from '../mounts/container-mounts.ts';
+import { isMountReady, isReady } from '../mounts/container-mounts.ts';
 import { type LaunchWords, shellWord } from '../mounts/launch-words.ts';
 import type { ContainerMounts, MountsDocument } from '../mounts/mounts-document.ts';
 import { podmanArguments } from '../mounts/podman-arguments.ts';
@@ -68,7 +68,10 @@ function showForLauncher(
 }
 
 function notReady({ name, mounts, devices }: ContainerMounts): string {
-  const missing = [...mounts, ...devices].filter(({ hostPath }) => hostPath === null);
+  const missing = [
+    ...mounts.filter((one) => !isMountReady(one)),
+    ...devices.filter(({ hostPath }) => hostPath === null),
+  ];
   const lines = missing.map(({ volume, sentence }) => `  ${volume}: ${sentence}`);
   return [`container ${name} cannot be started yet:`, ...new Set(lines)].join('\n');
 }

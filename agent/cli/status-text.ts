@@ -173,16 +173,15 @@ function cellsOf(
 
 function wideCellsOf(
   pod: PodStatus,
-  { rungs, readOnly, path }: PodVolumeStatus,
+  { rungs, readOnly, path, image }: PodVolumeStatus,
   volume: VolumeStatus | undefined,
 ): readonly Cell[] {
   const texts = [rungs.attached, rungs.staged, rungs.published].map((one) =>
     one === 'not-needed' ? '-' : one,
   );
   const mode = volume?.mode ?? '-';
-  return [...texts, readOnly ? 'ro' : 'rw', mode, sizeOf(volume), pod.uid, path ?? '-'].map((text) => ({
-    text,
-  }));
+  const where = path ?? (image === null ? '-' : `image ${image}`);
+  return [...texts, readOnly ? 'ro' : 'rw', mode, sizeOf(volume), pod.uid, where].map((text) => ({ text }));
 }
 
 /** What it has, and what it is to have where that is another size. */

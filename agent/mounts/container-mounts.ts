@@ -2,8 +2,9 @@
 import type { Container, SeLinuxLabel, VolumeMount } from '../../kubernetes/objects/container.ts';
 import type { Pod } from '../../kubernetes/objects/objects.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { driverOf, isDevice } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, imageOf, isDevice } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
+import type { WantedImage } from '../../plugins/volume.ts';
 import { shownVolumeId } from '../status/status-text.ts';
 import { reasonSentence } from '../status/sentence.ts';
 import { standingPlace, standingSpec } from '../status/status-changed.ts';
@@ -11,7 +12,13 @@ import type { PodStatus, PodVolumeStatus } from '../status/status-document.ts';
 import type { StatusFacts } from '../status/status-facts.ts';
 import { type PodPlace, podsOf, volumesOf } from '../status/status-places.ts';
 import type { Reason, VolumeState } from '../status/volume-status.ts';
-import type { ContainerMounts, MountsDocument, PlaceInContainer, StatedLabel } from './mounts-document.ts';
+import type {
+  ContainerMount,
+  ContainerMounts,
+  MountsDocument,
+  PlaceInContainer,
+  StatedLabel,
+} from './mounts-document.ts';
 
 /** What stands of one volume of the pod, by the pod's own name for it. */
 interface StandingVolume {
@@ -20,6 +27,8 @@ interface StandingVolume {
   readonly path: string;
   readonly readOnly: boolean;
   readonly isDevice: boolean;
+  /** Nothing of it is on this machine. */
+  readonly image: WantedImage | undefined;
   readonly driver: string | undefined;
   readonly reason: Reason | null;
 }
@@ -40,9 +49,14 @@ export function mountsOf(facts: StatusFacts, layout: Layout, pod: Pod, status: P
   };
 }
 
-/** Every place of the container can be bound. */
+/** It can be bound, or is an image that what starts the container mounts. */
+export function isMountReady({ hostPath, image }: ContainerMount): boolean {
+  return hostPath !== null || image !== null;
+}
+
+/** Every place of the container can be bound, or mounted by what starts it. */
 export function isReady({ mounts, devices }: ContainerMounts): boolean {
-  return [...mounts, ...devices].every(({ hostPath }) => hostPath !== null);
+  return mounts.every(isMountReady) && devices.every(({ hostPath }) => hostPath !== null);
 }
 
 function standingVolumes(
@@ -65,6 +79,7 @@ function standingVolumes(
         // Its files are written by us alone (CVE-2017-1002102), as for the kubelet.
         readOnly: standingPlace(place).readOnly || traitsOf(standing).hasContent === true,
         isDevice: isDevice(standing),
+        image: imageOf(standing),
         driver: driverOf(standing),
         reason: told.reason,
       });
@@ -72,10 +87,18 @@ function standingVolumes(
   }
   for (const { name, state, reason, id } of status.volumes) {
     if (id !== null || volumes.has(name)) continue;
-    volumes.set(name, { state, path: '', readOnly: false, isDevice: false, driver: undefined, reason });
+    volumes.set(name, { ...NOTHING_STANDS, state, reason });
   }
   return volumes;
 }
+
+const NOTHING_STANDS = {
+  path: '',
+  readOnly: false,
+  isDevice: false,
+  image: undefined,
+  driver: undefined,
+} as const satisfies Partial<StandingVolume>;
 
 function isSamePlace({ name, id }: PodVolumeStatus, { volume, spec }: PodPlace): boolean {
   return name === spec.specName && id === shownVolumeId(volume.spec.id);
@@ -97,6 +120,7 @@ function containerMounts(container: Container, pod: Pod, volumes: StandingVolume
     seLinux: statedLabel(container.seLinux),
     mounts: container.mounts.map((mount) => ({
       ...wholeOrNothing(place(mount.volume, mount.path, mount.readOnly, false), mount),
+      ...imageIn(volumes.get(mount.volume), mount),
       recursiveReadOnly: RECURSION[mount.recursiveReadOnly],
       propagation: mount.propagation,
       subPath: mount.part?.text ?? null,
@@ -120,6 +144,7 @@ function standingAs(volume: StandingVolume | undefined, block: boolean): Standin
     const sentence = reason === null ? WITHOUT_REASON[state] : reasonSentence(reason, driver ?? null);
     return { hostPath: null, state, sentence, reason };
   }
+  if (volume.image !== undefined) return { hostPath: null, state, sentence: null, reason };
   if (volume.isDevice !== block) {
     const sentence = block ? 'it stands as files, not as a device' : 'it stands as a device, not as files';
     return { hostPath: null, state: 'blocked', sentence, reason };
@@ -144,6 +169,18 @@ function wholeOrNothing(place: PlaceInContainer, { part }: VolumeMount): PlaceIn
     state: 'blocked',
     sentence: `${field} is not supported by this version`,
   };
+}
+
+/** Where the volume is an image: who mounts it, in words too. */
+function imageIn(
+  volume: StandingVolume | undefined,
+  { part }: VolumeMount,
+): Pick<ContainerMount, 'image'> & Partial<ContainerMount> {
+  const image = volume?.state === 'mounted' ? volume.image : undefined;
+  if (image === undefined) return { image: null };
+  if (part !== undefined)
+    return { image: null, state: 'blocked', sentence: 'a part of an image is not supported by this version' };
+  return { image, sentence: `what starts the container mounts the image ${image.reference}` };
 }
 
 /** As the kubelet takes a path that is not absolute. */

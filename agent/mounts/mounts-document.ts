@@ -10,12 +10,12 @@ export interface PlaceInContainer {
   readonly containerPath: string;
   /**
    * What is to be bound there: absolute, exact to the byte, never a path at which the volume may not be yet. Null: it
-   * is not ready, and `sentence` says why.
+   * is not ready, and `sentence` says why; or it is an image.
    */
   readonly hostPath: string | null;
   readonly readOnly: boolean;
   readonly state: VolumeState;
-  /** Null when it is ready. */
+  /** Null when it is ready to be bound. */
   readonly sentence: string | null;
   /** What is in the way of the volume; null when nothing is known to be. */
   readonly reason: Reason | null;
@@ -27,6 +27,8 @@ export interface ContainerMount extends PlaceInContainer {
   readonly propagation: MountPropagation;
   /** The part of the volume that is meant, as written: a `subPath` or `subPathExpr`. Null: all of it. */
   readonly subPath: string | null;
+  /** The image that what starts the container has to mount there, read-only: nothing of it is on this node. */
+  readonly image: { readonly reference: string; readonly pullPolicy: string } | null;
 }
 
 /** The label that the pod states for the container; null: not written. */
@@ -49,7 +51,7 @@ export interface MountsDocument {
   readonly apiVersion: 'mooring/v1';
   readonly kind: 'Mounts';
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string };
-  /** Every place of every container is ready. */
+  /** Every place of every container is ready: it is there, or what starts the container mounts it. */
   readonly ready: boolean;
   readonly containers: readonly ContainerMounts[];
 }

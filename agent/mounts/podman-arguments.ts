@@ -24,15 +24,19 @@ export function podmanArguments({ mounts, devices, seLinux }: ContainerMounts): 
 }
 
 function mountArgument(mount: ContainerMount, problems: string[]): string {
-  const { containerPath, hostPath, readOnly, propagation } = mount;
+  const { containerPath, hostPath, image, readOnly, propagation } = mount;
+  if (image !== null) return mountWord(['type=image', `src=${image.reference}`, `dst=${containerPath}`]);
   problems.push(...recursionProblems(mount));
-  const fields = [
+  return mountWord([
     'type=bind',
     `src=${hostPath}`,
     `dst=${containerPath}`,
     ...(readOnly ? ['ro=true'] : []),
     `bind-propagation=${PROPAGATION[propagation]}`,
-  ];
+  ]);
+}
+
+function mountWord(fields: readonly string[]): string {
   return `--mount=${fields.map(commaSeparated).join(',')}`;
 }
 

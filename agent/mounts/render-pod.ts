@@ -1,14 +1,15 @@
 /** The pod of a manifest with every volume replaced by what stands of it, for `podman kube play`. Pure. */
 import type { ContainerKind } from '../../kubernetes/objects/container.ts';
 import { CONTAINER_LISTS } from '../../kubernetes/objects/read-container.ts';
-import type { ContainerMounts, MountsDocument, PlaceInContainer } from './mounts-document.ts';
+import { isMountReady } from './container-mounts.ts';
+import type { ContainerMount, ContainerMounts, MountsDocument, PlaceInContainer } from './mounts-document.ts';
 import { recursionProblems } from './podman-arguments.ts';
 
 /** Whatever a manifest has there. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** A volume of the rendered pod, by its name. */
-type HostPaths = Map<string, Fields>;
+/** The source of each volume of the rendered pod, by its name. */
+type Sources = Map<string, Fields>;
 
 export type RenderedPod =
   | { readonly kind: 'pod'; readonly pod: object }
@@ -22,7 +23,7 @@ export type RenderedPod =
  */
 export function renderPod(value: unknown, document: MountsDocument): RenderedPod {
   const problems: string[] = [];
-  const hostPaths: HostPaths = new Map();
+  const sources: Sources = new Map();
   const spec = fieldsOf(fieldsOf(value)['spec']);
   const lists = CONTAINER_LISTS.flatMap(([key, kind]) => {
     const containers = listOf(spec[key]);
@@ -30,12 +31,12 @@ export function renderPod(value: unknown, document: MountsDocument): RenderedPod
     if (containers.length !== told.length) problems.push(otherPod(kind, key));
     const rendered = containers.map((one, index) => {
       const mounts = told[index];
-      return mounts === undefined ? one : renderContainer(fieldsOf(one), mounts, hostPaths, problems);
+      return mounts === undefined ? one : renderContainer(fieldsOf(one), mounts, sources, problems);
     });
     return key in spec ? [[key, rendered] as const] : [];
   });
   if (problems.length > 0) return { kind: 'impossible', problems };
-  const volumes = [...hostPaths].map(([name, hostPath]) => ({ name, hostPath }));
+  const volumes = [...sources].map(([name, source]) => ({ name, ...source }));
   return {
     kind: 'pod',
     pod: { ...fieldsOf(value), spec: { ...spec, ...Object.fromEntries(lists), volumes } },
@@ -45,7 +46,7 @@ export function renderPod(value: unknown, document: MountsDocument): RenderedPod
 function renderContainer(
   container: Fields,
   told: ContainerMounts,
-  hostPaths: HostPaths,
+  sources: Sources,
   problems: string[],
 ): Fields {
   const { volumeMounts, volumeDevices, ...rest } = container;
@@ -56,9 +57,10 @@ function renderContainer(
     isSamePlaces(mounts, 'mountPath', told.mounts) &&
     isSamePlaces(devices, 'devicePath', told.devices);
   if (!isSame) problems.push(otherPod(told.kind, told.name));
-  for (const { volume, hostPath, sentence } of [...told.mounts, ...told.devices])
+  const missing = [...told.mounts.filter((one) => !isMountReady(one)), ...told.devices];
+  for (const { volume, hostPath, sentence } of missing)
     if (hostPath === null) problems.push(`container ${told.name}: volume ${volume}: ${sentence}`);
-  const files = mounts.map((mount, index) => renderMount(mount, told.mounts[index], hostPaths));
+  const files = mounts.map((mount, index) => renderMount(mount, told.mounts[index], sources));
   for (const mount of told.mounts) {
     const { containerPath } = mount;
     problems.push(...recursionProblems(mount));
@@ -70,16 +72,23 @@ function renderContainer(
     if (readOnly) problems.push(`${containerPath}: podman kube play gives every device for writing`);
     if (`${hostPath}${containerPath}`.includes(':'))
       problems.push(`${containerPath}: podman takes no device with a colon in its path`);
-    hostPaths.set(volume, { path: hostPath, type: 'BlockDevice' });
+    sources.set(volume, { hostPath: { path: hostPath, type: 'BlockDevice' } });
     return { name: volume, mountPath: containerPath };
   });
   return files.length + raw.length === 0 ? rest : { ...rest, volumeMounts: [...files, ...raw] };
 }
 
-function renderMount(mount: Fields, told: PlaceInContainer | undefined, hostPaths: HostPaths): Fields {
+function renderMount(mount: Fields, told: ContainerMount | undefined, sources: Sources): Fields {
   if (told === undefined) return mount;
-  hostPaths.set(told.volume, { path: told.hostPath });
+  sources.set(told.volume, sourceOf(told));
   return { ...mount, mountPath: told.containerPath, ...(told.readOnly ? { readOnly: true } : {}) };
+}
+
+/** podman kube play mounts images itself (since 5.3). */
+function sourceOf({ hostPath, image }: ContainerMount): Fields {
+  if (image === null) return { hostPath: { path: hostPath } };
+  const { reference, pullPolicy } = image;
+  return { image: { reference, ...(pullPolicy === '' ? {} : { pullPolicy }) } };
 }
 
 function isSamePlaces(written: readonly Fields[], key: string, told: readonly PlaceInContainer[]): boolean {

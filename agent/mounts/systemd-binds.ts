@@ -9,7 +9,11 @@ import type { LaunchWords } from './launch-words.ts';
  */
 export function systemdBinds({ mounts, devices, seLinux }: ContainerMounts): LaunchWords {
   const problems: string[] = [];
-  for (const { containerPath, propagation } of mounts) {
+  for (const { containerPath, propagation, image } of mounts) {
+    if (image !== null)
+      problems.push(
+        `${containerPath}: systemd mounts no image; bind what podman image mount ${image.reference} prints`,
+      );
     if (propagation === 'Bidirectional')
       problems.push(`${containerPath}: systemd has no word for mountPropagation Bidirectional`);
   }

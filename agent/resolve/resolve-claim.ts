@@ -12,6 +12,7 @@ import {
   type Pod,
   type PodVolume,
 } from '../../kubernetes/objects/objects.ts';
+import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { refuse } from '../source/refuse.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 import { seLinuxContext } from './selinux-context.ts';
@@ -48,10 +49,7 @@ export function resolveClaim(
   if (wrongUse !== undefined) return refuse('spec-invalid', wrongUse);
   const { source: csi, name } = persistent;
   if (csi.kind === 'unsupported') {
-    return refuse(
-      'kind-unsupported',
-      `PersistentVolume ${name} is of kind ${csi.what}, and only csi is supported`,
-    );
+    return refuse('kind-unsupported', `PersistentVolume ${name}: ${whyUnsupported(csi.what)}`);
   }
   const terms = driverTerms(desired, csi.driver, 'Persistent');
   const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi);

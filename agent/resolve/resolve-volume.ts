@@ -1,11 +1,17 @@
 /** From a volume as a pod names it to a volume to set up, or the reason why it cannot be one. Pure. */
 import { ok, type Result } from '../../mount/failure.ts';
 import { isBelow } from '../../mount/host.ts';
-import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, HOST_PATH_PLUGIN } from '../../plugins/pod/pod-traits.ts';
+import {
+  CONTENT_PLUGIN,
+  EMPTY_DIR_PLUGIN,
+  HOST_PATH_PLUGIN,
+  IMAGE_PLUGIN,
+} from '../../plugins/pod/pod-traits.ts';
 import { type ContentVolumeSpec, podVolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import { type ContentFiles, contentFiles } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
 import type { Pod, PodVolume, PodVolumeSource } from '../../kubernetes/objects/objects.ts';
+import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
@@ -18,7 +24,7 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
   const { uid, namespace } = pod.reference;
   switch (source.kind) {
     case 'unsupported':
-      return refuse('kind-unsupported', `volumes of kind ${source.what} are not supported`);
+      return refuse('kind-unsupported', whyUnsupported(source.what));
     case 'claim':
       return resolveClaim(sources, pod, volume, source);
     case 'own-claim':
@@ -33,6 +39,12 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
     }
     case 'host-path':
       return resolveHostPath(sources.options, pod, name, source);
+    case 'image': {
+      const { reference, pullPolicy } = source;
+      const id = podVolumeId(IMAGE_PLUGIN, uid, name);
+      const spec: VolumeSpec = { kind: 'image', id, pod: uid, name, image: { reference, pullPolicy } };
+      return ok({ ...PLAIN, specName: name, readOnly: true, spec });
+    }
     case 'secret':
     case 'config-map':
       return ok(withContent(pod, name, source.kind, contentFiles(sources.desired, namespace, source)));

@@ -211,6 +211,9 @@ function notesOf(
   const isVanished = vanished !== null && pods.some(({ uid }) => vanished.pods.includes(uid));
   const origins = new Set(places.map(({ origin }) => origin));
   return [
+    ...places.flatMap(({ name, image }) => {
+      return image === null ? [] : [`volume ${name}: what starts the containers mounts the image ${image}`];
+    }),
     ...refused.map(({ name, socket, reason }) => {
       return `driver ${name ?? '(no name)'} at ${socket} was refused: ${reason ?? 'no reason given'}`;
     }),

@@ -16,6 +16,8 @@ export interface PodVolumeStatus {
   readonly readOnly: boolean;
   /** Where the pod's containers find it; of a block volume the link to the device. */
   readonly path: string | null;
+  /** The image that what starts the containers has to mount: it has no path. Null: another kind of volume. */
+  readonly image: string | null;
   /** The supplemental group that the pod must run with to use it (annotation of the PersistentVolume). */
   readonly supplementalGid: number | null;
   /** The manifest file that asked for it; null: it was found on disk. */

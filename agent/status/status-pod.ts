@@ -1,5 +1,5 @@
 /** Pods and their places as the status has them. Pure. */
-import { driverOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, imageOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import { pluginOf, RECONSTRUCTED, type VolumeSpec } from '../../plugins/volume.ts';
 import type { UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
 import { standingPlace, standingSpec } from './status-changed.ts';
@@ -28,6 +28,8 @@ export function podStatuses(pods: readonly PodPlaces[], parts: DocumentParts): r
 
 function placeStatus(one: PodPlace, { facts, layout, reasons }: DocumentParts): PodVolumeStatus {
   const { volume, spec, wanted, actual } = one;
+  const standing = actual === undefined ? volume.spec : standingSpec(volume);
+  const image = imageOf(standing);
   const published = rung(actual?.presence);
   const obstacle = reasons.obstacleOf(one);
   const isQuarantined = quarantineOf(volume, standingQuarantine(volume, facts.desired)) !== null;
@@ -41,7 +43,8 @@ function placeStatus(one: PodPlace, { facts, layout, reasons }: DocumentParts): 
     state,
     rungs: { ...rungsOf(volume), published },
     readOnly: standingPlace(one).readOnly,
-    path: shown(layout.target(actual === undefined ? volume.spec : standingSpec(volume), spec)),
+    path: image === undefined ? shown(layout.target(standing, spec)) : null,
+    image: image?.reference ?? null,
     supplementalGid: supplementalGid(volume.spec, facts),
     origin: spec.origin === RECONSTRUCTED ? null : shown(spec.origin),
     reason: state === 'mounted' && obstacle?.publication === undefined ? null : reasons.reasonOf(obstacle),
@@ -67,6 +70,7 @@ const NOTHING_RESOLVED = {
   rungs: { attached: 'absent', staged: 'absent', published: 'absent' },
   readOnly: false,
   path: null,
+  image: null,
   supplementalGid: null,
   origin: null,
 } as const satisfies Partial<PodVolumeStatus>;

@@ -1,8 +1,8 @@
 /** What a container may use and asks for, as a volume of the pod shows it (`resourceFieldRef`). */
 import type { DownwardValue } from './content-source.ts';
-import { type FieldReader, quoted } from './field-reader.ts';
+import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readAmount } from './node-resource.ts';
-import { LABEL_NAME } from './object-name.ts';
+import { LABEL_NAME } from '../fields/object-name.ts';
 import { dividedUp } from '../fields/quantity.ts';
 
 const RESOURCE = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[0-9]{1,19}[KMGTPE]i)$/;

@@ -15,6 +15,7 @@ import type {
 } from '../../plugins/volume.ts';
 import type { ContentSource, DownwardSource, ProjectedSource } from './content-source.ts';
 import type { NodeResources } from './node-resource.ts';
+import type { ImageSource } from '../sources/read-image.ts';
 
 /** Where an object was read; the source writes it, not the manifest. */
 export interface Stamp {
@@ -63,6 +64,7 @@ export type PodVolumeSource =
   | InlineSource
   | { readonly kind: 'empty-dir'; readonly medium: 'disk' | 'memory'; readonly sizeLimitBytes: number }
   | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
+  | ImageSource
   | ContentSource
   | DownwardSource
   | ProjectedSource

@@ -1,8 +1,8 @@
 /** VolumeAttachment objects: what an attach/detach controller says of one volume and one node. */
 import { readMetadata } from './read-metadata.ts';
-import { DRIVER_NAME, OBJECT_NAME } from './object-name.ts';
+import { DRIVER_NAME, OBJECT_NAME } from '../fields/object-name.ts';
 import type { ObjectKey, VolumeAttachment } from './objects.ts';
-import { FieldReader } from './field-reader.ts';
+import { FieldReader } from '../fields/field-reader.ts';
 
 /** What a VolumeAttachment is about, as far as it can be read. */
 export interface AttachmentSubject {

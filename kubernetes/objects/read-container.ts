@@ -8,8 +8,8 @@ import type {
   VolumeMount,
   VolumePart,
 } from './container.ts';
-import { type FieldReader, quoted } from './field-reader.ts';
-import { LABEL_NAME } from './object-name.ts';
+import { type FieldReader, quoted } from '../fields/field-reader.ts';
+import { LABEL_NAME } from '../fields/object-name.ts';
 import { readLabel } from './read-pod-security.ts';
 
 /** The fields of a pod's specification that list containers. */

@@ -2,10 +2,10 @@
 import { parseContentTree } from '../../plugins/pod/content-tree.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { readMetadata } from './read-metadata.ts';
-import { CONTENT_KEY, OBJECT_NAME } from './object-name.ts';
+import { CONTENT_KEY, OBJECT_NAME } from '../fields/object-name.ts';
 import type { ContentItem, ContentSource } from './content-source.ts';
 import type { ConfigMap, Secret } from './objects.ts';
-import type { FieldReader } from './field-reader.ts';
+import type { FieldReader } from '../fields/field-reader.ts';
 
 const MODE_MAX = 0o777;
 const DEFAULT_MODE = 0o644;

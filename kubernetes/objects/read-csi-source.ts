@@ -1,8 +1,8 @@
 /** CSI volumes as they are written: in a PersistentVolume, and inline in a pod. */
 import { VOLUME_HANDLE_BYTES_MAX } from '../../plugins/volume.ts';
-import { DRIVER_NAME, LABEL_NAME, OBJECT_NAME } from './object-name.ts';
+import { DRIVER_NAME, LABEL_NAME, OBJECT_NAME } from '../fields/object-name.ts';
 import type { CsiSource, InlineSource, NamedReference } from './objects.ts';
-import type { FieldReader } from './field-reader.ts';
+import type { FieldReader } from '../fields/field-reader.ts';
 
 const CONTROL = /\p{Cc}/u;
 const FS_TYPE = /^[a-z0-9][a-z0-9._-]{0,31}$/i;

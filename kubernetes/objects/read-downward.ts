@@ -3,7 +3,7 @@ import { cleanPath } from '../../plugins/pod/content-tree.ts';
 import { fieldText, parseFieldPath, type PodMetadata, RIGHT_FIELD_PATH } from '../fields/field-path.ts';
 import { readContainerResource } from './container-resource.ts';
 import type { DownwardFile, DownwardSource, DownwardValue } from './content-source.ts';
-import type { FieldReader } from './field-reader.ts';
+import type { FieldReader } from '../fields/field-reader.ts';
 import type { NamedReference } from './objects.ts';
 import { fitTogether, readContentPath, readDefaultMode, readMode } from './read-content.ts';
 

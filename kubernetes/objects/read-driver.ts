@@ -1,9 +1,9 @@
 /** CSIDriver objects: what the cluster says about a driver. */
 import type { FsGroupPolicy } from '../../plugins/volume.ts';
 import { readMetadata } from './read-metadata.ts';
-import { DRIVER_NAME } from './object-name.ts';
+import { DRIVER_NAME } from '../fields/object-name.ts';
 import type { CsiDriver, LifecycleMode, TokenRequest } from './objects.ts';
-import { type FieldReader, quoted } from './field-reader.ts';
+import { type FieldReader, quoted } from '../fields/field-reader.ts';
 
 const FS_GROUP_POLICIES: readonly FsGroupPolicy[] = ['ReadWriteOnceWithFSType', 'File', 'None'];
 const LIFECYCLE_MODES: readonly LifecycleMode[] = ['Persistent', 'Ephemeral'];

@@ -1,7 +1,7 @@
 /** The metadata of every object: who it is. */
 import { type NamedReference, objectKey, type ApiObject } from './objects.ts';
-import { DRIVER_NAME, LABEL_NAME, type NameRule, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
-import { FieldReader, type Problem } from './field-reader.ts';
+import { DRIVER_NAME, LABEL_NAME, type NameRule, OBJECT_NAME, OBJECT_UID } from '../fields/object-name.ts';
+import { FieldReader, type Problem } from '../fields/field-reader.ts';
 
 /** Metadata as read; `deleted` says that deletion has been asked for. */
 export interface Metadata extends NamedReference {

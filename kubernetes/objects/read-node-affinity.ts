@@ -1,6 +1,6 @@
 /** PersistentVolume.spec.nodeAffinity: from which nodes the volume can be reached. */
 import type { TopologyRule } from '../../plugins/volume.ts';
-import type { FieldReader } from './field-reader.ts';
+import type { FieldReader } from '../fields/field-reader.ts';
 
 const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'] as const;
 

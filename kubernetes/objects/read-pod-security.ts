@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { FsGroup } from '../../plugins/volume.ts';
 import type { Container, SeLinuxLabel } from './container.ts';
-import type { FieldReader } from './field-reader.ts';
+import type { FieldReader } from '../fields/field-reader.ts';
 
 const GROUP_ID_MAX = 2 ** 31 - 1;
 const CHANGE_POLICIES: readonly FsGroup['changePolicy'][] = ['Always', 'OnRootMismatch'];

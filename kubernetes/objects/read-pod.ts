@@ -7,11 +7,13 @@ import { readContentSource } from './read-content.ts';
 import { readInlineSource } from './read-csi-source.ts';
 import { type PodFields, podFields, readDownwardSource } from './read-downward.ts';
 import { readMetadata } from './read-metadata.ts';
-import { LABEL_NAME, OBJECT_NAME } from './object-name.ts';
+import { LABEL_NAME, OBJECT_NAME } from '../fields/object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
-import { type FieldReader, quoted } from './field-reader.ts';
+import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readProjectedSource } from './read-projected.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
+import { OTHER_KINDS } from '../sources/other-kinds.ts';
+import { readImage } from '../sources/read-image.ts';
 import { parseQuantityBytes } from '../fields/quantity.ts';
 
 const HOST_PATH_TYPES: readonly HostPathType[] = [
@@ -121,31 +123,6 @@ function readUses(containers: readonly ReadContainer[]): ReadonlyMap<string, Use
   return uses;
 }
 
-/** Every other source type of a pod's volume: known by name, so that the refusal can say it. */
-const UNSUPPORTED: readonly string[] = [
-  'awsElasticBlockStore',
-  'azureDisk',
-  'azureFile',
-  'cephfs',
-  'cinder',
-  'fc',
-  'flexVolume',
-  'flocker',
-  'gcePersistentDisk',
-  'gitRepo',
-  'glusterfs',
-  'image',
-  'iscsi',
-  'nfs',
-  'photonPersistentDisk',
-  'portworxVolume',
-  'quobyte',
-  'rbd',
-  'scaleIO',
-  'storageos',
-  'vsphereVolume',
-];
-
 const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) => PodVolumeSource>> = {
   persistentVolumeClaim: (source) => ({
     kind: 'claim',
@@ -155,6 +132,7 @@ const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) =
   csi: readInlineSource,
   emptyDir: readEmptyDir,
   ephemeral: readOwnClaim,
+  image: readImage,
   hostPath: (source) => ({
     kind: 'host-path',
     path: readHostPath(source.key('path')),
@@ -167,7 +145,7 @@ const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) =
 };
 
 function readSource(volume: FieldReader, pod: PodFields): PodVolumeSource {
-  const known = [...Object.keys(SUPPORTED), ...UNSUPPORTED].filter((one) => volume.key(one).present);
+  const known = [...Object.keys(SUPPORTED), ...OTHER_KINDS].filter((one) => volume.key(one).present);
   const [what] = known;
   if (known.length > 1) volume.refuse(`has more than one source: ${known.join(', ')}`);
   const read = what === undefined ? undefined : SUPPORTED[what];

@@ -7,8 +7,8 @@ import type {
   TrustBundleProjection,
   TrustBundles,
 } from './content-source.ts';
-import { type FieldReader, quoted } from './field-reader.ts';
-import { OBJECT_NAME } from './object-name.ts';
+import { type FieldReader, quoted } from '../fields/field-reader.ts';
+import { OBJECT_NAME } from '../fields/object-name.ts';
 import type { PodVolumeSource } from './objects.ts';
 import { fitTogether, readContentPath, readContentSource, readDefaultMode } from './read-content.ts';
 import { type PodFields, readDownwardFiles } from './read-downward.ts';

@@ -3,11 +3,12 @@ import type { AccessMode, Bytes, VolumeMode } from '../../plugins/volume.ts';
 import { readCsiSource } from './read-csi-source.ts';
 import { annotation, readMetadata } from './read-metadata.ts';
 import { mountOptionProblem } from '../fields/mount-option.ts';
-import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from './object-name.ts';
+import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from '../fields/object-name.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
 import { GROUP_ID, isGroupId } from './read-pod-security.ts';
 import { readNodeAffinity } from './read-node-affinity.ts';
-import { type FieldReader, quoted } from './field-reader.ts';
+import { type FieldReader, quoted } from '../fields/field-reader.ts';
+import { OTHER_KINDS } from '../sources/other-kinds.ts';
 import { parseExactBytes } from '../fields/quantity.ts';
 const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOnce',
@@ -22,30 +23,7 @@ const NO_NODE_EXPANSION = 'volume.kubernetes.io/node-expansion-not-required';
 const RESIZE_STATUS = /^[A-Za-z]{0,64}$/;
 
 /** Every source type of PersistentVolumeSpec; a field that is none of them is not a source. */
-const VOLUME_SOURCES: readonly string[] = [
-  'awsElasticBlockStore',
-  'azureDisk',
-  'azureFile',
-  'cephfs',
-  'cinder',
-  'csi',
-  'fc',
-  'flexVolume',
-  'flocker',
-  'gcePersistentDisk',
-  'glusterfs',
-  'hostPath',
-  'iscsi',
-  'local',
-  'nfs',
-  'photonPersistentDisk',
-  'portworxVolume',
-  'quobyte',
-  'rbd',
-  'scaleIO',
-  'storageos',
-  'vsphereVolume',
-];
+const VOLUME_SOURCES: readonly string[] = ['csi', 'hostPath', 'local', ...OTHER_KINDS];
 
 /** A PersistentVolume; what is wrong with it is left in the reader's problems. */
 export function readPersistentVolume(reader: FieldReader): PersistentVolume {

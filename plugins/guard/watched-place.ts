@@ -18,13 +18,13 @@ export interface WatchedPlace {
   readonly isPlain?: boolean;
 }
 
-/** Those of a publication, its mount point first; none of what is bound from the host. */
+/** Those of a publication, its mount point first; none of what is bound from the host or mounted by others. */
 export function placesOf(
   layout: Layout,
   { spec, facts, mount, isDoubted }: Pick<PublicationCall, 'spec' | 'facts' | 'mount' | 'isDoubted'>,
   publication: PublicationSpec,
 ): readonly WatchedPlace[] {
-  if (spec.kind === 'host-path') return [];
+  if (spec.kind === 'host-path' || spec.kind === 'image') return [];
   const common = { spec, isDoubted, staged: facts.needs.stage ? facts.stagedMount : undefined };
   const place = { ...common, path: layout.mountPoint(spec, publication), proven: mount };
   // Found on disk, its medium is a guess.

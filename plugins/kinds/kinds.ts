@@ -10,11 +10,13 @@ import type { VolumePlugin } from '../plugin.ts';
 import { createContentPlugin } from '../pod/content.ts';
 import { createEmptyDirPlugin } from '../pod/empty-dir.ts';
 import { createHostPathPlugin } from '../pod/host-path.ts';
+import { createImagePlugin } from '../pod/image.ts';
 import {
   CONFIG_MAP_TRAITS,
   DOWNWARD_API_TRAITS,
   EMPTY_DIR_TRAITS,
   HOST_PATH_TRAITS,
+  IMAGE_TRAITS,
   PROJECTED_TRAITS,
   SECRET_TRAITS,
 } from '../pod/pod-traits.ts';
@@ -43,6 +45,7 @@ const KINDS: readonly VolumeKind[] = [
     create: ({ host, layout, mounter }) => createEmptyDirPlugin(host, layout, mounter),
   },
   { traits: HOST_PATH_TRAITS, create: ({ host }) => createHostPathPlugin(host) },
+  { traits: IMAGE_TRAITS, create: createImagePlugin },
   {
     traits: SECRET_TRAITS,
     create: ({ host, layout, mounter }) => createContentPlugin('secret', host, layout, mounter),

@@ -1,7 +1,7 @@
 /** What the floors above ask about a volume, answered by the traits of its kind. */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Layout } from '../layout/layout.ts';
-import type { AccessMode, VolumeSpec } from '../volume.ts';
+import type { AccessMode, VolumeSpec, WantedImage } from '../volume.ts';
 import { traitsOf } from './kinds.ts';
 
 /** Who is asked to set it up; undefined: it is done here, and no call can take effect late. */
@@ -17,6 +17,11 @@ export function stagingPathOf(spec: VolumeSpec, layout: Layout): AbsolutePath | 
 /** Pods have a device of it and not files. */
 export function isDevice(spec: VolumeSpec): boolean {
   return traitsOf(spec).isDevice?.(spec) === true;
+}
+
+/** The image that what starts the containers mounts; undefined: it is set up here. */
+export function imageOf(spec: VolumeSpec): WantedImage | undefined {
+  return traitsOf(spec).image?.(spec);
 }
 
 /** Written in its pod: unpublished once, it has ended, and it is never attached. */

@@ -4,6 +4,7 @@ import {
   type ContentVolumeSpec,
   type EmptyDirVolumeSpec,
   type HostPathVolumeSpec,
+  type ImageVolumeSpec,
   type PluginName,
   podVolumeId,
 } from '../volume.ts';
@@ -12,12 +13,14 @@ declare module '../volume.ts' {
   interface VolumeSpecs {
     'empty-dir': EmptyDirVolumeSpec;
     'host-path': HostPathVolumeSpec;
+    image: ImageVolumeSpec;
     content: ContentVolumeSpec;
   }
 }
 
 export const EMPTY_DIR_PLUGIN = 'kubernetes.io/empty-dir';
 export const HOST_PATH_PLUGIN = 'kubernetes.io/host-path';
+export const IMAGE_PLUGIN = 'kubernetes.io/image';
 export const CONTENT_PLUGIN = {
   secret: 'kubernetes.io/secret',
   'config-map': 'kubernetes.io/configmap',
@@ -55,6 +58,15 @@ export const HOST_PATH_TRAITS: VolumeTraits<HostPathVolumeSpec> = {
   plugin: HOST_PATH_PLUGIN,
   isInPlace: true,
   fields: { pod: FIXED, name: FIXED, path: FIXED, type: FIXED },
+};
+
+export const IMAGE_TRAITS: VolumeTraits<ImageVolumeSpec> = {
+  ...OF_ONE_POD,
+  kind: 'image',
+  plugin: IMAGE_PLUGIN,
+  isInPlace: true,
+  image: ({ image }) => image,
+  fields: { pod: FIXED, name: FIXED, image: FIXED },
 };
 
 export const SECRET_TRAITS: VolumeTraits<ContentVolumeSpec> = contentTraits('secret');

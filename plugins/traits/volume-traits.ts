@@ -3,7 +3,7 @@ import type { AbsolutePath } from '../../mount/host.ts';
 import type { FileSystemPlace } from '../guard/dead-file-system.ts';
 import type { Layout, PlaceInPod } from '../layout/layout.ts';
 import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
-import type { AccessMode, PluginName, PodUid, VolumeMode, VolumeSpec } from '../volume.ts';
+import type { AccessMode, PluginName, PodUid, VolumeMode, VolumeSpec, WantedImage } from '../volume.ts';
 
 /** What becomes of one field of a specification when the wish changes under a volume that stands. */
 export interface FieldRule<Spec> {
@@ -44,6 +44,8 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   readonly hasContent?: true;
   /** The pod sees it where it is on this machine anyway: no mount is made for it. */
   readonly isInPlace?: true;
+  /** The image whose files it is: what starts the containers mounts them, and there is no path to them here. */
+  image?(spec: Spec): WantedImage;
   /** Who is asked to set it up; undefined: it is done here, and no call can take effect late. */
   driver?(spec: Spec): string | undefined;
   /** Where it is staged for all of its pods; absent: it has no such place. */

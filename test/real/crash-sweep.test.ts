@@ -58,6 +58,7 @@ spec:
         - { name: scratch, mountPath: /scratch }
         - { name: memory, mountPath: /memory }
         - { name: host, mountPath: /host }
+        - { name: files, mountPath: /files }
   volumes:
     - { name: raw, persistentVolumeClaim: { claimName: raw } }
     - { name: data, persistentVolumeClaim: { claimName: data } }
@@ -80,6 +81,7 @@ spec:
     - { name: scratch, emptyDir: {} }
     - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }
     - { name: host, hostPath: { path: /etc, type: Directory } }
+    - { name: files, image: { reference: quay.io/example/data:1 } }
 `;
 
 const GROWING_POD = `

@@ -22,7 +22,7 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
   };
   const { layout } = sim.world;
   for (const { pod, volume, target } of wanted.places) {
-    if (volume.kind === 'host-path') continue;
+    if (volume.kind === 'host-path' || volume.kind === 'image') continue;
     keepWithParents(target);
     const csi = csiOf(pod, volume);
     if (csi?.block === true) {

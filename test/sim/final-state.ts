@@ -49,6 +49,8 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
   if (csi !== undefined) return csi.block ? deviceDiffers(sim, target, csi) : diskDiffers(sim, target, csi);
   const stack = sim.kernel.mountsAt(target);
   const at = sim.kernel.walk(target as AbsolutePath);
+  if (volume.kind === 'image')
+    return at === 'ENOENT' ? undefined : 'something is where an image has no place';
   if (volume.kind === 'host-path' || (volume.kind === 'empty-dir' && volume.medium === 'disk')) {
     if (stack.length > 0) return 'something is mounted on a plain directory';
     return typeof at === 'string' || at.inode.kind !== 'directory'

@@ -25,6 +25,7 @@ export type PodVolume =
   | InlineVolume
   | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' }
   | { readonly kind: 'host-path'; readonly name: string; readonly path: string }
+  | { readonly kind: 'image'; readonly name: string }
   | { readonly kind: 'secret' | 'config-map'; readonly name: string; readonly source: Content }
   | { readonly kind: 'downward-api'; readonly name: string; readonly showsAll: boolean }
   | {
@@ -135,6 +136,8 @@ function volumeSource(volume: PodVolume): object {
       return { emptyDir: volume.medium === 'memory' ? { medium: 'Memory', sizeLimit: '16Mi' } : {} };
     case 'host-path':
       return { hostPath: { path: volume.path, type: 'DirectoryOrCreate' } };
+    case 'image':
+      return { image: { reference: 'quay.example/data:1', pullPolicy: 'IfNotPresent' } };
     case 'secret':
       return { secret: { secretName: volume.source.name } };
     case 'config-map':

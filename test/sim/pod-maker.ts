@@ -1,6 +1,7 @@
 /** What pods a user writes: which volumes they have, and the group that owns them. */
 import { below } from '../../mount/host.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
+import { drawLaterVolume } from './more-kinds.ts';
 import { drawFieldsVolume } from './pod-fields.ts';
 import type { Random } from './random.ts';
 import { HOST_DATA } from './sim-paths.ts';
@@ -12,6 +13,7 @@ export interface PodMakerParts {
   readonly random: Random;
   readonly storage: SimStorage;
   readonly fieldsRandom: Random;
+  readonly kindsRandom: Random;
 }
 
 export class PodMaker {
@@ -28,7 +30,13 @@ export class PodMaker {
     const fsGroup = isGrouped
       ? { gid: random.pick([1_000, 2_000]), changePolicy: random.pick(['Always', 'OnRootMismatch'] as const) }
       : undefined;
-    return { name, uid, fsGroup, annotations: {}, ...this.#withFields(drawn) };
+    return { name, uid, fsGroup, annotations: {}, ...this.#withFields(this.#withLaterKind(drawn)) };
+  }
+
+  #withLaterKind(volumes: PodVolume[]): readonly PodVolume[] {
+    const { kindsRandom, plan } = this.#parts;
+    if (!kindsRandom.chance(plan.moreKinds.share)) return volumes;
+    return [...volumes, drawLaterVolume(kindsRandom, `v${volumes.length}`)];
   }
 
   #withFields(volumes: readonly PodVolume[]): Pick<SimPod, 'volumes'> & Partial<SimPod> {

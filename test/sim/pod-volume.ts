@@ -1,5 +1,10 @@
 /** A volume of a pod by the names that the kubelet's layout, the agent and the driver have for it. */
-import { CONTENT_PLUGIN, EMPTY_DIR_PLUGIN, HOST_PATH_PLUGIN } from '../../plugins/pod/pod-traits.ts';
+import {
+  CONTENT_PLUGIN,
+  EMPTY_DIR_PLUGIN,
+  HOST_PATH_PLUGIN,
+  IMAGE_PLUGIN,
+} from '../../plugins/pod/pod-traits.ts';
 import {
   type PodUid,
   podVolumeId,
@@ -46,6 +51,7 @@ const PLUGIN_OF = {
   ...CONTENT_PLUGIN,
   'empty-dir': EMPTY_DIR_PLUGIN,
   'host-path': HOST_PATH_PLUGIN,
+  image: IMAGE_PLUGIN,
 } as const;
 
 /** Only what the layout needs. */

@@ -61,6 +61,7 @@ export interface SimWorldParts {
   readonly hangsRandom: Random;
   /** For volumes that show fields of their pod. */
   readonly fieldsRandom: Random;
+  readonly kindsRandom: Random;
 }
 
 const STORAGE_FILE = 'storage.json';

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { NO_ABSENCE } from './absence.ts';
 import { compileSimply } from './compiler-flags.ts';
 import { OPEN_SEEDS } from './open-seeds.ts';
+import { NO_MORE_KINDS } from './more-kinds.ts';
 import { NO_POD_FIELDS } from './pod-fields.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { ONE_SLICE } from './sim-slices.ts';
@@ -28,7 +29,7 @@ function asDrawn(plan: Plan): Plan {
 for (const { seed, sentence, plan = asDrawn, isOfAbsence } of REGRESSIONS) {
   test(`seed ${seed}: ${sentence}`, async () => {
     const absence = isOfAbsence === true ? {} : { absence: NO_ABSENCE };
-    const asFound = { ...absence, slices: ONE_SLICE, podFields: NO_POD_FIELDS };
+    const asFound = { ...absence, slices: ONE_SLICE, podFields: NO_POD_FIELDS, moreKinds: NO_MORE_KINDS };
     const { violation } = await simulate(seed, { plan: (drawn) => ({ ...plan(drawn), ...asFound }) });
     assert.equal(violation && `${violation.invariant}: ${violation.text}`, undefined);
   });

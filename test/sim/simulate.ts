@@ -21,6 +21,7 @@ import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
 import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
+import { withMoreKinds } from './more-kinds.ts';
 import { CPU_THOUSANDTHS, withPodFields } from './pod-fields.ts';
 import { createRandom, type Random } from './random.ts';
 import { SimHost } from './sim-host.ts';
@@ -95,6 +96,7 @@ const HANGS_SEED = 7_000_000_003;
 const STRANGERS_SEED = 6_000_000_023;
 const SLICES_SEED = 7_000_000_033;
 const FIELDS_SEED = 8_000_000_011;
+const KINDS_SEED = 9_000_000_011;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -144,7 +146,8 @@ export class Simulation {
     const slices = drawSlices(this.#slicesRandom.fork());
     const fieldsRandom = createRandom(seed + FIELDS_SEED);
     const plain = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot, slices };
-    const plan = withPodFields(plain, fieldsRandom);
+    const kindsRandom = createRandom(seed + KINDS_SEED);
+    const plan = withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom);
     this.plan = mutation.plan?.(plan) ?? plan;
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
@@ -170,6 +173,7 @@ export class Simulation {
       deathsRandom,
       hangsRandom: createRandom(seed + HANGS_SEED),
       fieldsRandom: fieldsRandom.fork(),
+      kindsRandom,
       agentLife: () => this.life?.number ?? 0,
     });
     this.config = configOf(this.plan);

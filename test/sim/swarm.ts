@@ -2,6 +2,7 @@
  * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
  */
 import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
+import { type MoreKindsPlan, NO_MORE_KINDS } from './more-kinds.ts';
 import { NO_POD_FIELDS, type PodFieldsPlan } from './pod-fields.ts';
 import type { FateKind, FateRates } from './driver-fates.ts';
 import { type DriverNature, PLAIN_NATURE } from './driver-nature.ts';
@@ -99,6 +100,7 @@ export interface Plan {
   readonly judgesQuestions: boolean;
   readonly absence: AbsencePlan;
   readonly podFields: PodFieldsPlan;
+  readonly moreKinds: MoreKindsPlan;
   /** Somebody mounts file systems of his own over our places. */
   readonly strangers: boolean;
   /** The root directory is bound onto itself on a shared `/`. */
@@ -176,6 +178,7 @@ function drawPlan(random: Random): Plan {
     judgesQuestions: false,
     absence: NO_ABSENCE,
     podFields: NO_POD_FIELDS,
+    moreKinds: NO_MORE_KINDS,
     strangers: false,
     doubledRoot: false,
     slices: ONE_SLICE,

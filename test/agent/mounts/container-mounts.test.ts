@@ -234,3 +234,31 @@ test('the example in docs/API.md has exactly the keys of what is told', () => {
   };
   assert.deepEqual(keysOf(JSON.parse(json ?? '{}') as MountsDocument), keysOf(real));
 });
+
+const IMAGE = '[{name: tmp, emptyDir: {}}, {name: files, image: {reference: "quay.io/example/data:1"}}]';
+
+test('an image is left to what starts the container: it is ready, has no path, and is told by its name', () => {
+  const document = mountsIn([
+    webYaml(main('{name: files, mountPath: /f}, {name: tmp, mountPath: /t}'), IMAGE),
+  ]);
+  const [files, tmp] = container(document).mounts;
+  assert.equal(document.ready, true);
+  assert.deepEqual(
+    [files?.hostPath, files?.image, files?.readOnly, files?.state, files?.sentence],
+    [
+      null,
+      { reference: 'quay.io/example/data:1', pullPolicy: '' },
+      true,
+      'mounted',
+      'what starts the container mounts the image quay.io/example/data:1',
+    ],
+  );
+  assert.deepEqual([tmp?.image, tmp?.sentence], [null, null]);
+});
+
+test('a part of an image is not ready, and says why', () => {
+  const document = mountsIn([webYaml(main('{name: files, mountPath: /f, subPath: a}'), IMAGE)]);
+  const [files] = container(document).mounts;
+  assert.deepEqual([document.ready, files?.image, files?.state], [false, null, 'blocked']);
+  assert.match(files?.sentence ?? '', /a part of an image is not supported/);
+});

@@ -32,6 +32,7 @@ function mount(hostPath: string, containerPath: string, rest: Partial<ContainerM
     recursiveReadOnly: 'no',
     propagation: 'None',
     subPath: null,
+    image: null,
     ...rest,
   };
 }
@@ -159,4 +160,18 @@ test('what a unit cannot say is said, and no line is printed', () => {
   assert.match(impossible({ devices: [place('/dev/a', '/dev/b', true)] }).join(), /device read-only/);
   const seLinux = { user: null, role: null, type: null, level: 's0' };
   assert.match(impossible({ seLinux }).join(), /SELinuxContext=/);
+});
+
+test('an image is mounted by podman itself, and not by systemd', () => {
+  const image = { reference: 'quay.io/example/data:1', pullPolicy: 'Never' };
+  const container = { ...BARE, mounts: [{ ...mount('', '/files'), hostPath: null, image }] };
+  assert.deepEqual(wordsOf(podmanArguments(container)), [
+    '--mount=type=image,src=quay.io/example/data:1,dst=/files',
+  ]);
+  const told = systemdBinds(container);
+  assert.equal(told.kind, 'impossible');
+  assert.match(
+    told.kind === 'impossible' ? told.problems.join() : '',
+    /^\/files: systemd mounts no image; bind what podman image mount quay\.io\/example\/data:1 prints$/,
+  );
 });

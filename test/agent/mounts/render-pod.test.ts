@@ -115,3 +115,13 @@ test('what podman cannot be told is said', () => {
   assert.match(problems, /^\/dev\/a:b: podman kube play gives every device for writing/m);
   assert.match(problems, /^\/dev\/a:b: podman takes no device with a colon/m);
 });
+
+test('an image stays one: podman kube play mounts it itself', () => {
+  const source = '[{name: files, image: {reference: "quay.io/example/data:1", pullPolicy: Never}}]';
+  const yaml = webYaml('containers: [{name: main, volumeMounts: [{name: files, mountPath: /f}]}]', source);
+  const told = rendered(yaml, mountsIn([yaml]));
+  assert.equal(told.kind, 'pod');
+  assert.deepEqual(told.kind === 'pod' && (told.pod as { spec: { volumes: unknown } }).spec.volumes, [
+    { name: 'files', image: { reference: 'quay.io/example/data:1', pullPolicy: 'Never' } },
+  ]);
+});

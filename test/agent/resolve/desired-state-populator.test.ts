@@ -169,14 +169,59 @@ test('kinds that are not supported say so by their name', () => {
     'spec: {accessModes: [ReadWriteMany], nfs: {server: s, path: /}}\n';
   assert.match(
     unresolvedIn(desired(web, claimYaml('data'), nfs)),
-    /^kind-unsupported: .*pv-data is of kind nfs/,
+    /^kind-unsupported: .*pv-data: volumes of kind nfs are not supported/,
   );
-  for (const kind of ['nfs', 'gitRepo', 'image', 'futureKind']) {
+  for (const kind of ['nfs', 'iscsi', 'gitRepo', 'futureKind']) {
     const state = desired(podYaml('web', { v: `${kind}: {}` }));
     assert.match(unresolvedIn(state), new RegExp(`^kind-unsupported: volumes of kind ${kind} are`));
   }
   const huge = desired(podYaml('web', { v: 'emptyDir: {medium: HugePages-2Mi}' }));
   assert.match(unresolvedIn(huge), /^kind-unsupported: .*HugePages-2Mi/);
+});
+
+test('what Kubernetes dropped is refused with what to use instead, in a pod and in a PersistentVolume', () => {
+  const dropped = {
+    awsElasticBlockStore: 'CSI driver ebs.csi.aws.com',
+    gcePersistentDisk: 'CSI driver pd.csi.storage.gke.io',
+    azureDisk: 'CSI driver disk.csi.azure.com',
+    azureFile: 'CSI driver file.csi.azure.com',
+    cinder: 'CSI driver cinder.csi.openstack.org',
+    vsphereVolume: 'CSI driver csi.vsphere.vmware.com',
+    glusterfs: 'CSI driver kadalu',
+    rbd: 'CSI driver rbd.csi.ceph.com',
+    cephfs: 'CSI driver cephfs.csi.ceph.com',
+    quobyte: 'CSI driver csi.quobyte.com',
+    scaleIO: 'CSI driver csi-vxflexos.dellemc.com',
+    portworxVolume: 'CSI driver pxd.portworx.com',
+    flocker: 'another storage',
+    storageos: 'another storage',
+    photonPersistentDisk: 'another storage',
+    gitRepo: 'an emptyDir, and an init container',
+    flexVolume: 'CSI driver of whoever made',
+  };
+  for (const [kind, instead] of Object.entries(dropped)) {
+    const said = new RegExp(`volumes of kind ${kind} are gone from Kubernetes: use .*${instead}`);
+    const state = desired(podYaml('web', { v: `${kind}: {}` }));
+    assert.match(unresolvedIn(state), said);
+    assert.deepEqual([...state.frozenPods], ['uid-web'], kind);
+    const persistent =
+      'apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv-data}\n' +
+      `spec: {accessModes: [ReadWriteOnce], ${kind}: {}}\n`;
+    assert.match(unresolvedIn(desired(web, claimYaml('data'), persistent)), said);
+  }
+});
+
+test('an image is a volume of its pod, read-only, and its reference is checked', () => {
+  const state = desired(podYaml('web', { v: 'image: {reference: "[::1]:5000/a/b:1", pullPolicy: Never}' }));
+  const volume = only(state.volumes.values());
+  assert.deepEqual(volume.spec, {
+    kind: 'image',
+    id: podVolumeId('kubernetes.io/image', podUid('uid-web'), 'v'),
+    pod: 'uid-web',
+    name: 'v',
+    image: { reference: '[::1]:5000/a/b:1', pullPolicy: 'Never' },
+  });
+  assert.equal(only(volume.publications.values()).spec.readOnly, true);
 });
 
 test('a claim used under two names of one pod is one publication, writable if either is', () => {

@@ -105,6 +105,12 @@ test('a refusal names the field, the value and what would be right', () => {
       /^spec\.volumes\[0\]\.hostPath\.path: expected an absolute path without "\.\.", found "x"/,
     ],
     ['hostPath: {path: /a/../b}', /^spec\.volumes\[0\]\.hostPath\.path: expected an absolute path/],
+    ...['""', '-x', '"a,dst=/etc"', 'a b', '"a\\nb"'].map(
+      (reference) =>
+        [`image: {reference: ${reference}}`, /^spec\.volumes\[0\]\.image\.reference: expected/] as const,
+    ),
+    ['image: {}', /^spec\.volumes\[0\]\.image\.reference: is missing/],
+    ['image: {reference: a, pullPolicy: Often}', /pullPolicy: "Often" is not one of "", Always/],
     ['emptyDir: {medium: Disk}', /^spec\.volumes\[0\]\.emptyDir\.medium: "Disk" is not one of "", Memory/],
     [
       'emptyDir: {sizeLimit: -1Gi}',

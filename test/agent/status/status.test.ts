@@ -55,6 +55,7 @@ test('a published volume is mounted, says where, and its pod is ready', () => {
           rungs: { attached: 'not-needed', staged: 'present', published: 'present' },
           readOnly: false,
           path: `/var/lib/mooring/pods/${WEB.uid}/volumes/kubernetes.io~csi/data/mount`,
+          image: null,
           supplementalGid: null,
           origin: 'web.yaml',
           reason: null,

@@ -8,7 +8,7 @@ import {
   type Problem,
   PROBLEMS_MAX,
   quoted,
-} from '../../../../kubernetes/objects/field-reader.ts';
+} from '../../../../kubernetes/fields/field-reader.ts';
 import { resolvePlainScalar } from './plain-scalar.ts';
 
 /** One object of a manifest: a document, or an item of a document of kind List. */
