@@ -5,13 +5,15 @@
  * System tools that are missing are installed first; with `--no-install` they are named, and nothing is run.
  */
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Failures } from './machine/failures.ts';
+import { BUILD_VARIABLE } from './machine/program.ts';
 import { NO_INSTALL, provideTools } from './machine/system-tools.ts';
+import { buildTests } from './machine/test-build.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const CONCURRENCY = 2;
@@ -63,13 +65,14 @@ function traces(): Set<string> {
   return found;
 }
 
-function run(files: readonly string[]): Promise<number> {
+async function run(names: readonly string[], directory: string): Promise<number> {
+  const files = await buildTests(names, directory);
+  const env = { ...process.env, [BUILD_VARIABLE]: directory };
   const node = [
     process.execPath,
-    '--import',
-    'tsx',
+    '--enable-source-maps',
     '--test',
-    `--test-concurrency=${files.some((name) => name.startsWith(ONE_BY_ONE)) ? 1 : CONCURRENCY}`,
+    `--test-concurrency=${names.some((name) => name.startsWith(ONE_BY_ONE)) ? 1 : CONCURRENCY}`,
     `--test-timeout=${FILE_MS_MAX}`,
     ...files,
   ];
@@ -82,10 +85,10 @@ function run(files: readonly string[]): Promise<number> {
   const [command = '', ...argv] = isRoot ? ['unshare', '--mount', '--propagation', 'private', ...node] : node;
   // On a terminal node's own reporter repeats what failed; in a log nobody would find it.
   if (process.stdout.isTTY) {
-    const child = spawn(command, argv, { stdio: 'inherit' });
+    const child = spawn(command, argv, { stdio: 'inherit', env });
     return new Promise((resolve) => child.on('exit', (code) => resolve(code ?? 1)));
   }
-  const child = spawn(command, argv, { stdio: ['inherit', 'pipe', 'inherit'] });
+  const child = spawn(command, argv, { stdio: ['inherit', 'pipe', 'inherit'], env });
   const failures = new Failures();
   createInterface({ input: child.stdout }).on('line', (line) => {
     process.stdout.write(`${line}\n`);
@@ -109,8 +112,11 @@ if (lacking !== undefined) {
   process.stderr.write(`${lacking}\n`);
   process.exit(1);
 }
+const build = mkdtempSync(join(tmpdir(), 'mooring-test-build-'));
+process.once('exit', () => rmSync(build, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 const before = traces();
-const code = await run(files);
+const code = await run(files, build);
 const left = [...traces()].filter((trace) => !before.has(trace));
 for (const trace of left) process.stderr.write(`LEFT BEHIND: ${trace}\n`);
 process.exit(code === 0 && left.length > 0 ? 1 : code);

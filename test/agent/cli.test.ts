@@ -8,12 +8,12 @@ import { dirname, join, normalize } from 'node:path';
 import { after, before, test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { explain } from '../../agent/status/explain.ts';
+import { programArguments } from '../machine/program.ts';
 import { SETTINGS } from '../../agent/config/setting.ts';
 import { statusOf } from '../../agent/status/status.ts';
 import { LAYOUT, richFacts } from './status-fixture.ts';
 
 const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
-const NODE_OPTIONS = ['--import', import.meta.resolve('tsx')];
 
 interface Ended {
   readonly code: number | null;
@@ -26,7 +26,12 @@ function start(
   environment: Record<string, string> = {},
   wrapper: readonly string[] = [],
 ): ChildProcess {
-  const [program = '', ...rest] = [...wrapper, process.execPath, ...NODE_OPTIONS, MAIN, ...words];
+  const [program = '', ...rest] = [
+    ...wrapper,
+    process.execPath,
+    ...programArguments('agent/main.ts'),
+    ...words,
+  ];
   const { NO_COLOR: _, MOORING_SOCKET: __, JOURNAL_STREAM: ___, ...inherited } = process.env;
   const env = { ...inherited, LC_ALL: 'C.UTF-8', ...environment };
   return spawn(program, rest, { env, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] });

@@ -2,17 +2,13 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { drive, type DriveReport } from '../../agent/drive/drive.ts';
 import { type DriveOptions, NO_DRIVE_SECRETS } from '../../agent/drive/rig/drive-options.ts';
 import { removeScratch } from '../../agent/drive/rig/machine.ts';
 import type { Verdict } from '../../agent/drive/oracle/verdict.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import { type ProgramEntry, programArguments } from '../machine/program.ts';
 
-const LOOPFILE = fileURLToPath(new URL('../../plugins/loopfile/main.ts', import.meta.url));
-const BROKEN = fileURLToPath(new URL('./broken-driver.ts', import.meta.url));
-const AGENT = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
-export const TSX = ['--import', import.meta.resolve('tsx')];
 const VOLUME_BYTES = 16n * 1024n * 1024n;
 
 export function path(text: string): AbsolutePath {
@@ -35,18 +31,22 @@ export function createDriveWorld(): DriveWorld {
   const socket = join(directory, 'csi.sock');
   const pool = join(directory, 'pool');
   const argv = ['--pool', pool, '--endpoint', `unix://${socket}`];
-  const node = [process.execPath, ...TSX];
+  const program = (entry: ProgramEntry) => [process.execPath, ...programArguments(entry)];
   return {
     directory,
     socket,
-    loopfile: [...node, LOOPFILE, ...argv, '--node-id', 'node-1'],
-    broken: (fault) => [...node, BROKEN, ...argv, ...(fault === '' ? [] : ['--fault', fault])],
+    loopfile: [...program('plugins/loopfile/main.ts'), ...argv, '--node-id', 'node-1'],
+    broken: (fault) => [
+      ...program('test/drive/broken-driver.ts'),
+      ...argv,
+      ...(fault === '' ? [] : ['--fault', fault]),
+    ],
     async run(command, options = {}) {
       const scratch = mkdtempSync(join(directory, 'd-'));
       const result = await drive({
         options: { ...DEFAULTS, endpoint: path(socket), command, ...options },
         directory: scratch,
-        brokerCommand: [process.execPath, ...TSX, AGENT, 'broker'],
+        brokerCommand: [...program('agent/main.ts'), 'broker'],
         onBegin: () => {},
         onVerdict: () => {},
         interrupted: new AbortController().signal,

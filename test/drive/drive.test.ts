@@ -4,17 +4,16 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { DUTY_NAMES } from '../../agent/drive/duties.ts';
 import { NO_DRIVE_SECRETS } from '../../agent/drive/rig/drive-options.ts';
 import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
 import { cannotRun } from '../plugins/loopfile/world.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
-import { createDriveWorld, type DriveWorld, path, troubles, TSX, verdictOf } from './drive-world.ts';
+import { programArguments } from '../machine/program.ts';
+import { createDriveWorld, type DriveWorld, path, troubles, verdictOf } from './drive-world.ts';
 import { until } from '../until.ts';
 
 const skip = inPrivateNamespace() || cannotRun('losetup', 'mkfs.ext4', 'resize2fs');
-const MAIN = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
 /** By the bundled driver as it is started here; and `propagation` needs a driver that lives elsewhere. */
 const NOT_CLAIMED = ['registration', 'propagation', 'attach', 'health'];
 const KILLS = ['restart', 'kill-stage', 'kill-publish', 'kill-unpublish', 'kill-unstage'];
@@ -111,7 +110,7 @@ async function startElsewhere(world: DriveWorld) {
 }
 
 function command(...argv: readonly string[]) {
-  return spawnSync(process.execPath, [...TSX, MAIN, 'drive', ...argv], {
+  return spawnSync(process.execPath, [...programArguments('agent/main.ts'), 'drive', ...argv], {
     encoding: 'utf8',
     timeout: 600_000,
   });

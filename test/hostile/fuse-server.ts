@@ -8,6 +8,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, read, writeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { programArguments } from '../machine/program.ts';
 import {
   attributesReply,
   directoryReply,
@@ -49,9 +50,7 @@ export async function mountFuse(target: string, source = 'fuse-of-a-test'): Prom
     '--pdeathsig',
     'KILL',
     process.execPath,
-    '--import',
-    'tsx',
-    fileURLToPath(import.meta.url),
+    ...programArguments('test/hostile/fuse-server.ts'),
     target,
     source,
   ];

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import {
@@ -17,16 +16,14 @@ import {
   unmountAll,
 } from '../demo/machine.ts';
 import type { OracleOptions } from '../../agent/drive/oracle/oracle-context.ts';
+import { programArguments } from '../machine/program.ts';
 import { type Program, startProgram } from './program.ts';
 import { createWitness, type Witness } from './witness.ts';
 
-const AGENT = fileURLToPath(new URL('../../agent/main.ts', import.meta.url));
-const LOOPFILE = fileURLToPath(new URL('../../plugins/loopfile/main.ts', import.meta.url));
-const FROM_SOURCE = [process.execPath, '--import', import.meta.resolve('tsx')] as const;
 /** The product's one program. */
-export const AGENT_COMMAND: readonly string[] = [...FROM_SOURCE, AGENT];
+export const AGENT_COMMAND: readonly string[] = [process.execPath, ...programArguments('agent/main.ts')];
 /** `create`, `list` and `delete` of the bundled driver, for node. */
-export const LOOPFILE_COMMAND: readonly string[] = [...FROM_SOURCE.slice(1), LOOPFILE];
+export const LOOPFILE_COMMAND: readonly string[] = programArguments('plugins/loopfile/main.ts');
 const DEADLINE_MS = 300_000;
 const LAST_LINES = 15;
 export const NODE = 'interop-node';
@@ -151,7 +148,7 @@ export function createWorld(config: readonly string[] = []): World {
     },
     async startLoopfile(endpoint, ...flags) {
       const argv = ['--pool', pool, '--endpoint', `unix://${endpoint}`, '--node-id', NODE, ...flags];
-      const loopfile = start('loopfile', [...FROM_SOURCE, LOOPFILE, ...argv]);
+      const loopfile = start('loopfile', [process.execPath, ...LOOPFILE_COMMAND, ...argv]);
       await loopfile.line('its start', (line) => line.includes('"event":"started"'));
       return loopfile;
     },

@@ -1,9 +1,10 @@
 /** A program of ours as one file, which starts ten times as fast as its source. */
-import { chmod } from 'node:fs/promises';
+import { chmod, copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { PROGRAM_FIRST_LINE } from '../../mount/process/node-start.ts';
+import { builtProgram, type ProgramEntry } from '../machine/program.ts';
 
 /** Bundled CommonJS dependencies call require; an ES module has none. */
 const BANNER = [
@@ -12,8 +13,16 @@ const BANNER = [
 ].join('\n');
 
 /** `entry`: from the top of the repository. Settles with the executable file, `<directory>/<name>`. */
-export async function bundle(directory: string, entry: string, name: string): Promise<string> {
+export async function bundle(directory: string, entry: ProgramEntry, name: string): Promise<string> {
   const outfile = join(directory, name);
+  const built = builtProgram(entry);
+  if (built === undefined) await bundleInto(outfile, entry);
+  else await copyFile(built, outfile);
+  return outfile;
+}
+
+/** As `bundle`, and always built. */
+export async function bundleInto(outfile: string, entry: ProgramEntry): Promise<void> {
   await build({
     entryPoints: [fileURLToPath(new URL(`../../${entry}`, import.meta.url))],
     outfile,
@@ -24,5 +33,4 @@ export async function bundle(directory: string, entry: string, name: string): Pr
     logLevel: 'error',
   });
   await chmod(outfile, 0o755);
-  return outfile;
 }

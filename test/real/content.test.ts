@@ -17,7 +17,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createMounter } from '../../mount/mounter.ts';
@@ -28,18 +27,18 @@ import { createLayout } from '../../plugins/layout/layout.ts';
 import { type HostPathType, podVolumeId } from '../../plugins/volume.ts';
 import { accept } from '../plugins/accept.ts';
 import { callOf, content, emptyDir, type Files, filesOf, POD } from '../plugins/local-world.ts';
+import { BROKER_COMMAND } from './broker-command.ts';
 import { inPrivateNamespace } from './namespace.ts';
 
 const skip = inPrivateNamespace();
 
-const BROKER = fileURLToPath(new URL('../broker-main.ts', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'mooring-content-'));
 const root = join(scratch, 'root') as AbsolutePath;
 const layout = createLayout(root);
 const host = await createLinuxHost({
   remote: async () => ({ kind: 'broken', because: 'unreachable', message: 'no driver in this test' }),
   watch: () => () => {},
-  brokerCommand: [process.execPath, '--import', import.meta.resolve('tsx'), BROKER],
+  brokerCommand: BROKER_COMMAND,
 });
 const mounter = createMounter(host, root);
 mkdirSync(join(root, 'pods'), { recursive: true, mode: 0o750 });

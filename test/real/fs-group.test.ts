@@ -5,7 +5,6 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { createLinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createMounter } from '../../mount/mounter.ts';
@@ -15,18 +14,18 @@ import { createLayout } from '../../plugins/layout/layout.ts';
 import type { PublicationCall } from '../../plugins/plugin.ts';
 import { accept } from '../plugins/accept.ts';
 import { callOf, content, emptyDir, filesOf } from '../plugins/local-world.ts';
+import { BROKER_COMMAND } from './broker-command.ts';
 import { inPrivateNamespace } from './namespace.ts';
 
 const skip = inPrivateNamespace();
 
-const BROKER = fileURLToPath(new URL('../broker-main.ts', import.meta.url));
 const GID = 2_000;
 const root = mkdtempSync(join(tmpdir(), 'mooring-fs-group-')) as AbsolutePath;
 const layout = createLayout(root);
 const host = await createLinuxHost({
   remote: async () => ({ kind: 'broken', because: 'unreachable', message: 'no driver in this test' }),
   watch: () => () => {},
-  brokerCommand: [process.execPath, '--import', import.meta.resolve('tsx'), BROKER],
+  brokerCommand: BROKER_COMMAND,
 });
 const mounter = createMounter(host, root);
 mkdirSync(join(root, 'pods'), { recursive: true, mode: 0o750 });

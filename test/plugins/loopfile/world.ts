@@ -8,7 +8,6 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
 import { parseAbsolutePath } from '../../../mount/host.ts';
 import type { RemoteMethod, RemoteReply } from '../../../mount/remote-call.ts';
@@ -25,8 +24,8 @@ import {
   VolumeUsage_Unit as Unit,
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
+import { programArguments } from '../../machine/program.ts';
 
-const MAIN = fileURLToPath(new URL('../../../plugins/loopfile/main.ts', import.meta.url));
 const DEADLINE_MS = 300_000;
 
 const CODE = {
@@ -57,8 +56,8 @@ export function skipLoudly(reason: string): string {
 
 /** `mooring-loopfile create|list|delete` and wrong starts: runs to its end. */
 export function runLoopfile(...argv: readonly string[]) {
-  const node = ['--import', import.meta.resolve('tsx'), MAIN];
-  return spawnSync(process.execPath, [...node, ...argv], { encoding: 'utf8', timeout: DEADLINE_MS });
+  const program = programArguments('plugins/loopfile/main.ts');
+  return spawnSync(process.execPath, [...program, ...argv], { encoding: 'utf8', timeout: DEADLINE_MS });
 }
 
 export interface Driver {
@@ -116,7 +115,7 @@ export async function createWorld(where: 'own' | 'here' = 'own'): Promise<World>
   const drivers = new Set<ChildProcess>();
 
   async function start(...flags: readonly string[]): Promise<Driver> {
-    const node = [process.execPath, '--import', import.meta.resolve('tsx'), MAIN];
+    const node = [process.execPath, ...programArguments('plugins/loopfile/main.ts')];
     const argv = ['--pool', pool, '--endpoint', `unix://${socket}`, '--node-id', 'node-1', ...flags];
     const inNamespace = ['-m', '-t', String(pid), '--'];
     const command = ['nsenter', ...inNamespace, ...node, ...argv];
