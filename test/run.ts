@@ -5,13 +5,13 @@
  * System tools that are missing are installed first; with `--no-install` they are named, and nothing is run.
  */
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Failures } from './machine/failures.ts';
 import { BUILD_VARIABLE } from './machine/program.ts';
+import { createRunScratch } from './machine/run-scratch.ts';
 import { NO_INSTALL, provideTools } from './machine/system-tools.ts';
 import { buildTests } from './machine/test-build.ts';
 
@@ -35,39 +35,10 @@ const APART = ['test/interop/', 'test/vm/'];
 /** A machine under emulation wants all processors, and its image is made once. */
 const ONE_BY_ONE = 'test/vm/';
 
-/** What a test may not leave behind, by name. */
-function traces(): Set<string> {
-  const found = new Set<string>();
-  for (const line of readFileSync('/proc/self/mountinfo', 'utf8').split('\n')) {
-    const target = line.split(' ')[4];
-    if (target !== undefined) found.add(`mount ${target}`);
-  }
-  for (const name of readdirSync('/sys/block')) {
-    if (!name.startsWith('loop')) continue;
-    try {
-      found.add(`${name} ${readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim()}`);
-    } catch {
-      // Not attached.
-    }
-  }
-  for (const name of readdirSync(tmpdir())) if (name.startsWith('mooring')) found.add(`scratch ${name}`);
-  for (const pid of readdirSync('/proc')) {
-    if (!/^[0-9]+$/.test(pid)) continue;
-    try {
-      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
-      const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-      if (parent === '1' && /mooring|loopfile|broker|csi/.test(command))
-        found.add(`process ${pid} ${command.slice(0, 120)}`);
-    } catch {
-      // It ended meanwhile.
-    }
-  }
-  return found;
-}
-
 async function run(names: readonly string[], directory: string): Promise<number> {
-  const files = await buildTests(names, directory);
-  const env = { ...process.env, [BUILD_VARIABLE]: directory };
+  const build = join(directory, 'build');
+  const files = await buildTests(names, build);
+  const env = { ...process.env, TMPDIR: directory, [BUILD_VARIABLE]: build };
   const node = [
     process.execPath,
     '--enable-source-maps',
@@ -112,11 +83,11 @@ if (lacking !== undefined) {
   process.stderr.write(`${lacking}\n`);
   process.exit(1);
 }
-const build = mkdtempSync(join(tmpdir(), 'mooring-test-build-'));
-process.once('exit', () => rmSync(build, { recursive: true, force: true }));
+const scratch = createRunScratch();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-const before = traces();
-const code = await run(files, build);
-const left = [...traces()].filter((trace) => !before.has(trace));
+const code = await run(files, scratch.directory);
+const left = scratch.leftBehind();
 for (const trace of left) process.stderr.write(`LEFT BEHIND: ${trace}\n`);
+if (left.length === 0) scratch.remove();
+else rmSync(join(scratch.directory, 'build'), { recursive: true });
 process.exit(code === 0 && left.length > 0 ? 1 : code);

@@ -2,7 +2,7 @@
  * The test files of a run and the programs that they start, built once: node's runner starts a process for each file,
  * and most of a short one's time was spent on translating what all of them share.
  */
-import { symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -31,13 +31,14 @@ const AT_ITS_SOURCE: Plugin = {
 };
 
 /**
- * Builds into `directory`, which is empty. `testFiles` are named from the top of the repository. Settles
+ * Builds into `directory`, which must not be there yet. `testFiles` are named from the top of the repository. Settles
  * with what node is to run, in the same order.
  */
 export async function buildTests(
   testFiles: readonly string[],
   directory: string,
 ): Promise<readonly string[]> {
+  mkdirSync(directory);
   // What is not bundled is found from there.
   symlinkSync(join(ROOT, 'node_modules'), join(directory, 'node_modules'));
   const programs = PROGRAM_ENTRIES.map((entry) => bundleInto(join(directory, builtName(entry)), entry));
