@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { createContentPlugin } from '../../../plugins/pod/content.ts';
 import { createEmptyDirPlugin } from '../../../plugins/pod/empty-dir.ts';
 import { createHostPathPlugin } from '../../../plugins/pod/host-path.ts';
+import { createImagePlugin } from '../../../plugins/pod/image.ts';
 import { createOrphanPlugin } from '../../../plugins/orphan/orphan.ts';
 import type { VolumePlugin } from '../../../plugins/plugin.ts';
 import { createPodPlugin } from '../../../plugins/pod/pod-plugin.ts';
@@ -27,6 +28,7 @@ const ALL: readonly VolumePlugin[] = [
   createContentPlugin('config-map', host, layout, mounter),
   createContentPlugin('downward-api', host, layout, mounter),
   createContentPlugin('projected', host, layout, mounter),
+  createImagePlugin(),
   createOrphanPlugin(host, layout, mounter),
 ];
 
