@@ -100,9 +100,12 @@ export type MountLookup =
       readonly death?: DeathCause;
     } & MountIdentity);
 
+/** `hugetlbfs`: of huge pages, those of one size. */
+export type MemoryFileSystem = 'tmpfs' | 'hugetlbfs';
+
 export interface MountRequest extends WalkedTarget {
-  readonly fsType: 'tmpfs' | 'bind';
-  /** The path to bind, or the label of a tmpfs. */
+  readonly fsType: MemoryFileSystem | 'bind';
+  /** The path to bind, or the label of a file system in memory. */
   readonly source: string;
   readonly target: AbsolutePath;
   /** Each one checked by the caller: no comma, no control character. */

@@ -1,12 +1,13 @@
 /** Mounting and unmounting with the kernel as judge: it is asked before, so that nothing stacks, and after. */
 import { printable } from './text/printable.ts';
 import { done, type Failure, fail, ok, type Result } from './failure.ts';
-import { type AbsolutePath, type Host, isBelow, type MountIdentity } from './host.ts';
+import { type AbsolutePath, type Host, isBelow, type MemoryFileSystem, type MountIdentity } from './host.ts';
 import type { MountEntry } from './mount-table.ts';
 import { paths } from './path-steps.ts';
 import { type Program, type Transition, transition, type TransitionArgs } from './transition.ts';
 
-export interface TmpfsRequest {
+export interface MemoryMountRequest {
+  readonly fsType: MemoryFileSystem;
   readonly target: AbsolutePath;
   /** Each without comma and control characters: `size=16777216`, `mode=0700`. */
   readonly options: readonly string[];
@@ -18,10 +19,10 @@ export interface TmpfsRequest {
  */
 export interface Mounter {
   /**
-   * mount(8) of a tmpfs of ours on an existing directory. It answers the word of the tool: the caller looks before and
-   * after, by `findOwnTmpfs`.
+   * mount(8) of a file system of ours in memory on an existing directory. It answers the word of the tool: the caller
+   * looks before and after, by `findOwnTmpfs`.
    */
-  mountTmpfs(request: TmpfsRequest): Promise<Result<void>>;
+  mountMemory(request: MemoryMountRequest): Promise<Result<void>>;
   /**
    * Until nothing is mounted at the target, at most 16 layers. `mount-busy` says where it is held (`heldAt`), not by
    * whom. Never lazy, never forced. Nothing mounted, or nothing there, is success.
@@ -41,17 +42,17 @@ export interface Mounter {
   unmountOwn(target: AbsolutePath): Promise<Result<void>>;
 }
 
-/** What our tmpfs mounts are called in the mount table. */
+/** What our file systems in memory are called in the mount table. */
 const TMPFS_LABEL = 'mooring';
 /** What the kubelet calls its own: a node that we took over from it has some. */
-const KUBELET_TMPFS_LABEL = 'tmpfs';
+const KUBELET_LABEL: Readonly<Record<MemoryFileSystem, string>> = { tmpfs: 'tmpfs', hugetlbfs: 'nodev' };
 const LAYERS_MAX = 16;
 
 export function createMounter(host: Host, root: AbsolutePath): Mounter {
   return {
-    mountTmpfs: async ({ target, options }) =>
+    mountMemory: async ({ fsType, target, options }) =>
       isBelow(target, root)
-        ? host.mount({ fsType: 'tmpfs', source: TMPFS_LABEL, target, options, isWalked: true })
+        ? host.mount({ fsType, source: TMPFS_LABEL, target, options, isWalked: true })
         : refuseOutside(target, root),
     unmount: async (target) =>
       isBelow(target, root) ? unmountAll(host, findMount, { path: target }) : refuseOutside(target, root),
@@ -124,9 +125,10 @@ function* verifyOurs(target: AbsolutePath): Program<Result<MountIdentity>> {
   });
 }
 
-/** By its label, or by that of a kubelet's; another tmpfs of that label cannot be told from it. */
+/** By its label, or by that of a kubelet's; another one of that label cannot be told from it. */
 export function isOwnTmpfs({ fsType, root, source }: MountEntry): boolean {
-  return fsType === 'tmpfs' && root === '/' && (source === TMPFS_LABEL || source === KUBELET_TMPFS_LABEL);
+  if (fsType !== 'tmpfs' && fsType !== 'hugetlbfs') return false;
+  return root === '/' && (source === TMPFS_LABEL || source === KUBELET_LABEL[fsType]);
 }
 
 async function unmountAll<Args extends TransitionArgs>(

@@ -98,9 +98,11 @@ export interface EmptyDirVolumeSpec {
   readonly id: VolumeId;
   readonly pod: PodUid;
   readonly name: string;
-  readonly medium: 'disk' | 'memory';
-  /** 0 is no limit; only memory enforces it (tmpfs size). */
+  readonly medium: 'disk' | 'memory' | 'huge-pages';
+  /** 0 is no limit; only what is in memory enforces it (the size of the file system). */
   readonly sizeLimitBytes: number;
+  /** The size of one page, where the medium is huge pages. */
+  readonly hugePageBytes?: number;
 }
 
 export type HostPathType =

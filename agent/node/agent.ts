@@ -1,7 +1,7 @@
 /** The composition root: main, the tests on the real kernel and the simulation all build the agent here. */
 import { done, type Result } from '../../mount/failure.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
-import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
+import type { NodeResources } from '../../kubernetes/fields/node-resource.ts';
 import { createGround, type Ground } from '../../mount/ground.ts';
 import { createSlices, type Slices } from '../../mount/process/slices.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';

@@ -1,5 +1,5 @@
 /** What the machine has to give to pods, where no Node object says it. */
-import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
+import type { NodeResources } from '../../kubernetes/fields/node-resource.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { machineSize } from '../../mount/process/machine-size.ts';
 

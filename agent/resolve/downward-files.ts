@@ -1,7 +1,7 @@
 /** The files of a volume that shows fields of its own pod, and the generation they belong to. Pure. */
 import { Buffer } from 'node:buffer';
 import type { DownwardSource, DownwardValue } from '../../kubernetes/objects/content-source.ts';
-import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
+import type { NodeResources } from '../../kubernetes/fields/node-resource.ts';
 import { dividedUp } from '../../kubernetes/fields/quantity.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';

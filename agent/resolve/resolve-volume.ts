@@ -32,9 +32,11 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
     case 'csi-inline':
       return ok(resolveInline(sources, pod, name, source));
     case 'empty-dir': {
-      const { medium, sizeLimitBytes } = source;
       const id = podVolumeId(EMPTY_DIR_PLUGIN, uid, name);
-      const spec: VolumeSpec = { kind: 'empty-dir', id, pod: uid, name, medium, sizeLimitBytes };
+      const { kind, medium, hugePageBytes } = source;
+      const sizeLimitBytes = sizeIn(sources, source);
+      const huge = hugePageBytes === 0 ? {} : { hugePageBytes };
+      const spec: VolumeSpec = { kind, id, pod: uid, name, medium, sizeLimitBytes, ...huge };
       return ok({ ...PLAIN, specName: name, spec });
     }
     case 'host-path':
@@ -53,6 +55,16 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
     case 'projected':
       return ok(withContent(pod, name, source.kind, projectedFiles(sources, pod, source)));
   }
+}
+
+/** Never more memory than the node has for all of its pods (kubelet: SizeMemoryBackedVolumes). */
+function sizeIn(
+  { allocatable }: Pick<Sources, 'allocatable'>,
+  { medium, sizeLimitBytes }: Extract<PodVolumeSource, { kind: 'empty-dir' }>,
+): number {
+  const ofNode = Number(allocatable.memory ?? 0n);
+  if (medium !== 'memory' || ofNode === 0) return sizeLimitBytes;
+  return sizeLimitBytes > 0 && sizeLimitBytes < ofNode ? sizeLimitBytes : ofNode;
 }
 
 function withContent(

@@ -1,7 +1,7 @@
 /** A volume of one pod, resolved: one volume with one publication. */
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
-import type { NodeResources } from '../../kubernetes/objects/node-resource.ts';
+import type { NodeResources } from '../../kubernetes/fields/node-resource.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import type { VolumeSpec } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredVolume } from '../../reconciler/model/desired-state.ts';

@@ -1,6 +1,6 @@
 /** What a node gives to its pods, as far as a container's missing limit means it (kubelet: node allocatable). */
-import type { FieldReader } from '../fields/field-reader.ts';
-import { parseThousandths, wholeUnits } from '../fields/quantity.ts';
+import type { FieldReader } from './field-reader.ts';
+import { parseThousandths, wholeUnits } from './quantity.ts';
 
 export type NodeResource = 'cpu' | 'memory' | 'ephemeral-storage';
 

@@ -1,7 +1,7 @@
 /** What a container may use and asks for, as a volume of the pod shows it (`resourceFieldRef`). */
 import type { DownwardValue } from './content-source.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
-import { readAmount } from './node-resource.ts';
+import { readAmount } from '../fields/node-resource.ts';
 import { LABEL_NAME } from '../fields/object-name.ts';
 import { dividedUp } from '../fields/quantity.ts';
 

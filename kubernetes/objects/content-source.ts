@@ -1,5 +1,5 @@
 /** What a pod's volume shows as files: the words of the manifest, read, before other objects are looked at. */
-import type { NodeResource } from './node-resource.ts';
+import type { NodeResource } from '../fields/node-resource.ts';
 
 /** A Secret or ConfigMap shown as files; modes are permission bits, 0 to 0o777. */
 export interface ContentSource {

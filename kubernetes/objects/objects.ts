@@ -14,7 +14,8 @@ import type {
   VolumeMode,
 } from '../../plugins/volume.ts';
 import type { ContentSource, DownwardSource, ProjectedSource } from './content-source.ts';
-import type { NodeResources } from './node-resource.ts';
+import type { NodeResources } from '../fields/node-resource.ts';
+import type { EmptyDirSource } from '../sources/read-empty-dir.ts';
 import type { ImageSource } from '../sources/read-image.ts';
 
 /** Where an object was read; the source writes it, not the manifest. */
@@ -62,7 +63,7 @@ export type PodVolumeSource =
   /** Generic ephemeral: the claim `<pod>-<volume>`, which must be owned by the pod (KEP-1698). */
   | { readonly kind: 'own-claim' }
   | InlineSource
-  | { readonly kind: 'empty-dir'; readonly medium: 'disk' | 'memory'; readonly sizeLimitBytes: number }
+  | EmptyDirSource
   | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
   | ImageSource
   | ContentSource

@@ -9,6 +9,7 @@ import { fitTogether, readContentPath, readDefaultMode, readMode } from './read-
 
 /** The pod around a volume. */
 export interface PodFields {
+  readonly spec: FieldReader;
   readonly metadata: PodMetadata;
   /** Those with resources of their own. */
   readonly containers: readonly FieldReader[];
@@ -29,6 +30,7 @@ export function podFields(
     );
   const spec = reader.key('spec');
   return {
+    spec,
     metadata: {
       name,
       namespace,

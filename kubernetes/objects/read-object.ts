@@ -9,7 +9,7 @@ import { identify, readMetadata } from './read-metadata.ts';
 import { readCsiDriver } from './read-driver.ts';
 import { API_VERSIONS, type Node, type ApiObject } from './objects.ts';
 import { FieldReader, type Problem } from '../fields/field-reader.ts';
-import { readNodeResources } from './node-resource.ts';
+import { readNodeResources } from '../fields/node-resource.ts';
 import { derivePodUid, readPod } from './read-pod.ts';
 import { readClaim, readPersistentVolume } from './read-volume.ts';
 

@@ -13,8 +13,8 @@ import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readProjectedSource } from './read-projected.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
+import { readEmptyDir } from '../sources/read-empty-dir.ts';
 import { readImage } from '../sources/read-image.ts';
-import { parseQuantityBytes } from '../fields/quantity.ts';
 
 const HOST_PATH_TYPES: readonly HostPathType[] = [
   '',
@@ -130,7 +130,7 @@ const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) =
     readOnly: source.key('readOnly').flag(false),
   }),
   csi: readInlineSource,
-  emptyDir: readEmptyDir,
+  emptyDir: (source, { spec }) => readEmptyDir(source, spec),
   ephemeral: readOwnClaim,
   image: readImage,
   hostPath: (source) => ({
@@ -166,22 +166,6 @@ function readOwnClaim(source: FieldReader): PodVolumeSource {
   const spec = source.key('volumeClaimTemplate').key('spec');
   if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
   return { kind: 'own-claim' };
-}
-
-function readEmptyDir(source: FieldReader): PodVolumeSource {
-  const medium = source.key('medium').text() ?? '';
-  if (medium.startsWith('HugePages'))
-    return { kind: 'unsupported', what: `emptyDir with medium ${quoted(medium)}` };
-  const limit = source.key('sizeLimit');
-  const right = 'a size that is not negative, such as 64Mi';
-  const text = limit.scalarText(right);
-  const sizeLimitBytes = text === undefined ? 0 : parseQuantityBytes(text);
-  if (sizeLimitBytes === undefined) limit.refuse(`expected ${right}, found ${limit.shown()}`);
-  return {
-    kind: 'empty-dir',
-    medium: source.key('medium').oneOf(['', 'Memory'], '') === 'Memory' ? 'memory' : 'disk',
-    sizeLimitBytes: sizeLimitBytes ?? 0,
-  };
 }
 
 /** `/data/` and `/data//x` are written often and mean what they seem to; `..` is refused, as by Kubernetes. */

@@ -1,4 +1,4 @@
-/** emptyDir: a plain directory on disk, or a tmpfs, that is born empty and dies with its pod. */
+/** emptyDir: a directory on disk, or a file system in memory, that is born empty and dies with its pod. */
 import { EMPTY_DIR_PLUGIN } from './pod-traits.ts';
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, type Host, REMOVE_TREE_DEADLINE_MS } from '../../mount/host.ts';
@@ -60,7 +60,10 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       }
       const gid = call.publication.fsGroup?.gid;
       const mode = gid === undefined ? VOLUME_MODE : VOLUME_MODE | SETGID;
-      const request = { target, mode, gid, sizeBytes: spec.sizeLimitBytes };
+      const { hugePageBytes } = spec;
+      const known = hugePageBytes === undefined ? done : await refuseUnknownPages(host, hugePageBytes);
+      if (!known.ok) return known;
+      const request = { target, mode, gid, sizeBytes: spec.sizeLimitBytes, hugePageBytes };
       const there = await memory.mount(request, markMemoryDirectory, { ready, expected: call.expected });
       return there.ok ? ok({ mount: there.value.mount }) : there;
     },
@@ -71,7 +74,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       call.step({ kind: 'working', deadlineMs: REMOVE_TREE_DEADLINE_MS });
       const above = podDirectories(layout, call.publication.pod.uid);
       const end = { path, ready, above };
-      if (spec.medium === 'memory')
+      if (spec.medium !== 'disk')
         return mounter.unmountThen(removeMemoryDirectory, end, { expected: call.expected });
       const removed = await host.perform(removeDirectory, {
         ...end,
@@ -86,6 +89,18 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       return gone.ok ? done : doubtful<never>(gone);
     },
   });
+}
+
+const BYTES_PER_KIBIBYTE = 1_024;
+
+/** The kernel lists the sizes that the machine has; mount(8) says of any other one only that something is wrong. */
+async function refuseUnknownPages(host: Host, pageBytes: number): Promise<Result<void>> {
+  const kibibytes = pageBytes / BYTES_PER_KIBIBYTE;
+  const listed = `/sys/kernel/mm/hugepages/hugepages-${kibibytes}kB` as AbsolutePath;
+  const facts = await host.inspect(listed);
+  if (!facts.ok || facts.value.kind === 'directory') return facts.ok ? done : facts;
+  const message = `this machine has no huge pages of ${kibibytes} KiB: there is no ${listed}`;
+  return fail({ code: 'kind-unsupported', message, effect: 'none', blocker: listed });
 }
 
 /** A marked directory is left exactly as it is, its mode and group too: the pod owns it by now. */

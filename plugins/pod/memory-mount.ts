@@ -17,6 +17,8 @@ export interface MemoryRequest {
   readonly gid?: number | undefined;
   /** 0: the kernel's own limit, half of the memory. */
   readonly sizeBytes: number;
+  /** It is made of huge pages, and of this size; absent: a tmpfs. */
+  readonly hugePageBytes?: number | undefined;
 }
 
 /** The place of the tmpfs, and what mount(8) has said. */
@@ -52,12 +54,17 @@ const MOUNT_POINT_MODE = 0o750;
 export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
   let knowsNoswap = true;
 
-  function mountTmpfs(request: MemoryRequest, noswap: boolean): Promise<Result<void>> {
+  function mountOnce(request: MemoryRequest, noswap: boolean): Promise<Result<void>> {
     const options = [`mode=${request.mode.toString(8).padStart(4, '0')}`];
     if (request.gid !== undefined) options.push(`gid=${request.gid}`);
     if (request.sizeBytes > 0) options.push(`size=${request.sizeBytes}`);
+    // Huge pages are never swapped.
+    if (request.hugePageBytes !== undefined) {
+      options.push(`pagesize=${request.hugePageBytes}`);
+      return mounter.mountMemory({ fsType: 'hugetlbfs', target: request.target, options });
+    }
     if (noswap) options.push('noswap');
-    return mounter.mountTmpfs({ target: request.target, options });
+    return mounter.mountMemory({ fsType: 'tmpfs', target: request.target, options });
   }
 
   return {
@@ -72,10 +79,10 @@ export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
       if (!before.ok) return before;
       if (before.value !== undefined) return ok(before.value);
       const attempt = async (noswap: boolean): Promise<Attempt<T>> => {
-        const said = await mountTmpfs(request, noswap);
+        const said = await mountOnce(request, noswap);
         return { said, after: await perform(said.ok ? 'done' : 'failed') };
       };
-      const noswap = knowsNoswap;
+      const noswap = knowsNoswap && request.hugePageBytes === undefined;
       const made = settle(request, await attempt(noswap));
       // Where it cannot be seen what is mounted, a second attempt could lie over the first.
       if (made.ok || !made.isRefused || !noswap) return doubtful(made);

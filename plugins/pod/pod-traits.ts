@@ -49,7 +49,8 @@ export const EMPTY_DIR_TRAITS: VolumeTraits<EmptyDirVolumeSpec> = {
     medium: isMounted ? 'memory' : 'disk',
     sizeLimitBytes: 0,
   }),
-  fields: { pod: FIXED, name: FIXED, medium: FIXED, sizeLimitBytes: FIXED },
+  // The size of one in memory follows the node's: nobody is told of a change that concerns only the next mount.
+  fields: { pod: FIXED, name: FIXED, medium: FIXED, sizeLimitBytes: {}, hugePageBytes: FIXED },
 };
 
 export const HOST_PATH_TRAITS: VolumeTraits<HostPathVolumeSpec> = {

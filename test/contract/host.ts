@@ -474,6 +474,22 @@ function mountSentences(sentence: Sentence): void {
     value(await host.unmount(target));
     assert.deepEqual(value(await host.readMountTable(target)).at(target), []);
   });
+  sentence('huge pages are mounted as a file system of their own', async ({ host, root }) => {
+    const target = below(root, 'm');
+    value(await host.makeDirectory(target, 0o750));
+    const options = ['size=4194304', 'mode=0770', 'pagesize=2097152'];
+    value(await host.mount({ fsType: 'hugetlbfs', source: 'contract', target, options }));
+    const { mountId, device } = await mounted(host, target);
+    assert.deepEqual(
+      value(await host.readMountTable(target))
+        .at(target)
+        .map((entry) => [entry.mountId, entry.device, entry.fsType, entry.source]),
+      [[mountId, device, 'hugetlbfs', 'contract']],
+    );
+    assert.equal(value(await host.inspect(target)).mode, 0o770);
+    value(await host.unmount(target));
+    assert.deepEqual(await names(host, target), []);
+  });
   sentence('the table about a path has what is on the way to it and below it', async ({ host, root }) => {
     const [way, end] = [below(root, 'm'), below(root, 'm', 'd', 'n')];
     await mountTmpfs(host, way);

@@ -10,7 +10,7 @@ import {
   parseAbsolutePath,
 } from '../../mount/host.ts';
 import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
-import { createMounter, type Mounter, type TmpfsRequest } from '../../mount/mounter.ts';
+import { createMounter, type Mounter, type MemoryMountRequest } from '../../mount/mounter.ts';
 import { createMemoryMount } from '../../plugins/pod/memory-mount.ts';
 import { fillNothing } from '../contract/transitions.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
@@ -38,9 +38,12 @@ async function world(t: TestContext): Promise<World> {
 /** As volumes in memory are mounted: with a look before, so that nothing stacks, and one after. */
 async function mountTmpfs(
   { host, mounter }: Pick<World, 'mounter'> & { readonly host: Host },
-  { target, options }: TmpfsRequest,
+  { target, options }: Omit<MemoryMountRequest, 'fsType'>,
 ): Promise<Result<MountIdentity>> {
-  const chosen: Mounter = { ...mounter, mountTmpfs: () => mounter.mountTmpfs({ target, options }) };
+  const chosen: Mounter = {
+    ...mounter,
+    mountMemory: () => mounter.mountMemory({ fsType: 'tmpfs', target, options }),
+  };
   const memory = createMemoryMount(host, chosen);
   const made = await memory.mount({ target, mode: 0o750, sizeBytes: 0 }, fillNothing, {
     expected: undefined,
@@ -102,7 +105,7 @@ test('nothing outside its root is mounted or unmounted', { skip }, async (t) => 
   const inner = createMounter(host, target);
   value(await mountTmpfs({ host, mounter }, { target, options: [] }));
   for (const path of [root, target, below(root, 'mm')]) {
-    refuses(await inner.mountTmpfs({ target: path, options: [] }), 'path-unsafe', 'none');
+    refuses(await inner.mountMemory({ fsType: 'tmpfs', target: path, options: [] }), 'path-unsafe', 'none');
     refuses(await inner.unmount(path), 'path-unsafe', 'none');
   }
   assert.equal(await layers(host, target), 1);
@@ -111,9 +114,21 @@ test('nothing outside its root is mounted or unmounted', { skip }, async (t) => 
 
 test('a mount that the kernel refuses has no effect', { skip }, async (t) => {
   const { host, mounter, root, target } = await world(t);
-  refuses(await mounter.mountTmpfs({ target, options: ['no-such-option=1'] }), 'mount-failed', 'unknown');
-  refuses(await mounter.mountTmpfs({ target, options: ['size=1m,mode=0777'] }), 'mount-failed', 'none');
-  refuses(await mounter.mountTmpfs({ target: below(root, 'x'), options: [] }), 'mount-failed', 'unknown');
+  refuses(
+    await mounter.mountMemory({ fsType: 'tmpfs', target, options: ['no-such-option=1'] }),
+    'mount-failed',
+    'unknown',
+  );
+  refuses(
+    await mounter.mountMemory({ fsType: 'tmpfs', target, options: ['size=1m,mode=0777'] }),
+    'mount-failed',
+    'none',
+  );
+  refuses(
+    await mounter.mountMemory({ fsType: 'tmpfs', target: below(root, 'x'), options: [] }),
+    'mount-failed',
+    'unknown',
+  );
   const memory = await mountTmpfs({ host, mounter }, { target, options: ['no-such-option=1'] });
   refuses(memory, 'mount-failed', 'unknown');
   assert.equal(await layers(host, target), 0);

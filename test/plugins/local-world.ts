@@ -12,6 +12,7 @@ import { CONTENT_PLUGIN } from '../../plugins/pod/pod-traits.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import {
   type ContentVolumeSpec,
+  type EmptyDirVolumeSpec,
   parsePodUid,
   podVolumeId,
   type PodUid,
@@ -79,6 +80,14 @@ export function emptyDir(medium: 'disk' | 'memory', sizeLimitBytes = 0): VolumeS
     name: 'cache',
     medium,
     sizeLimitBytes,
+  };
+}
+
+export function hugePages(): VolumeSpec {
+  return {
+    ...(emptyDir('memory', 4 << 20) as EmptyDirVolumeSpec),
+    medium: 'huge-pages',
+    hugePageBytes: 2 << 20,
   };
 }
 

@@ -47,6 +47,7 @@ spec:
   containers:
     - name: main
       image: none
+      resources: { limits: { hugepages-2Mi: 4Mi } }
       volumeDevices:
         - { name: raw, devicePath: /dev/raw }
       volumeMounts:
@@ -59,6 +60,7 @@ spec:
         - { name: memory, mountPath: /memory }
         - { name: host, mountPath: /host }
         - { name: files, mountPath: /files }
+        - { name: pages, mountPath: /pages }
   volumes:
     - { name: raw, persistentVolumeClaim: { claimName: raw } }
     - { name: data, persistentVolumeClaim: { claimName: data } }
@@ -81,6 +83,7 @@ spec:
     - { name: scratch, emptyDir: {} }
     - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }
     - { name: host, hostPath: { path: /etc, type: Directory } }
+    - { name: pages, emptyDir: { medium: HugePages } }
     - { name: files, image: { reference: quay.io/example/data:1 } }
 `;
 
@@ -188,7 +191,7 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(POD);
         await settle(bench, 'a second run up');
         const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 9, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 10, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
         assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);

@@ -1,6 +1,6 @@
 /** Inodes and file systems of the simulated machine; mounts are sim-kernel.ts. */
 import type { DeathCause } from '../../mount/failure.ts';
-import type { DeviceNumber, PathKind } from '../../mount/host.ts';
+import type { DeviceNumber, MemoryFileSystem, PathKind } from '../../mount/host.ts';
 
 /** What a system call says when it refuses. */
 export type Errno =
@@ -44,7 +44,7 @@ export interface Inode {
  * first, in order (as ext4 does); undefined for one that is written through or gone at power-off anyway.
  */
 export interface FileSystem {
-  readonly type: 'ext4' | 'tmpfs';
+  readonly type: 'ext4' | MemoryFileSystem;
   readonly label: string;
   /** `major:minor`; empty while nothing mounts it. */
   device: string;

@@ -59,7 +59,9 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
   }
   const only = stack.at(-1);
   if (only === undefined || stack.length > 1) return `${stack.length} layers mounted`;
-  if (only.fileSystem.type !== 'tmpfs') return `a ${only.fileSystem.type} is mounted`;
+  const isHuge = volume.kind === 'empty-dir' && volume.medium === 'huge-pages';
+  if (only.fileSystem.type !== (isHuge ? 'hugetlbfs' : 'tmpfs'))
+    return `a ${only.fileSystem.type} is mounted`;
   const wrongGroup = groupDiffers(pod.fsGroup?.gid, only.root);
   if (wrongGroup !== undefined || volume.kind === 'empty-dir') return wrongGroup;
   const data = contentWanted(pod, volume);

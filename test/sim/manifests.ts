@@ -23,7 +23,7 @@ export interface InlineVolume {
 export type PodVolume =
   | CsiVolume
   | InlineVolume
-  | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' }
+  | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' | 'huge-pages' }
   | { readonly kind: 'host-path'; readonly name: string; readonly path: string }
   | { readonly kind: 'image'; readonly name: string }
   | { readonly kind: 'secret' | 'config-map'; readonly name: string; readonly source: Content }
@@ -105,6 +105,7 @@ function podObject(pod: SimPod): object {
         {
           name: 'main',
           image: 'none',
+          ...resourcesOf(pod),
           volumeMounts: pod.volumes
             .filter((volume) => !isDevice(volume))
             .map(({ name }) => ({ name, mountPath: `/data/${name}` })),
@@ -116,6 +117,18 @@ function podObject(pod: SimPod): object {
       volumes: pod.volumes.map((volume) => ({ name: volume.name, ...volumeSource(volume) })),
     },
   };
+}
+
+const MEDIA = {
+  disk: {},
+  memory: { medium: 'Memory', sizeLimit: '16Mi' },
+  'huge-pages': { medium: 'HugePages-2Mi' },
+} as const;
+
+/** What a pod with huge pages has to say of its container. */
+function resourcesOf({ volumes }: SimPod): object {
+  const isHuge = volumes.some((one) => one.kind === 'empty-dir' && one.medium === 'huge-pages');
+  return isHuge ? { resources: { limits: { 'hugepages-2Mi': '4Mi' } } } : {};
 }
 
 function volumeSource(volume: PodVolume): object {
@@ -133,7 +146,7 @@ function volumeSource(volume: PodVolume): object {
         },
       };
     case 'empty-dir':
-      return { emptyDir: volume.medium === 'memory' ? { medium: 'Memory', sizeLimit: '16Mi' } : {} };
+      return { emptyDir: MEDIA[volume.medium] };
     case 'host-path':
       return { hostPath: { path: volume.path, type: 'DirectoryOrCreate' } };
     case 'image':

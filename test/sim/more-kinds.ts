@@ -21,8 +21,9 @@ export function withMoreKinds(plan: Plan, random: Random): Plan {
   return { ...plan, moreKinds: { share: random.pick([0.3, 0.7]) } };
 }
 
-type LaterVolume = Extract<PodVolume, { kind: 'image' }>;
+type LaterVolume = Extract<PodVolume, { kind: 'image' | 'empty-dir' }>;
 
-export function drawLaterVolume(_random: Random, name: string): LaterVolume {
+export function drawLaterVolume(random: Random, name: string): LaterVolume {
+  if (random.chance(0.5)) return { kind: 'empty-dir', name, medium: 'huge-pages' };
   return { kind: 'image', name };
 }

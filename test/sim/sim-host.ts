@@ -393,8 +393,8 @@ export class SimHost implements Host {
         this.#unreachable(target) ?? (fsType === 'bind' ? this.#unreachable(source) : undefined);
       if (unreachable !== undefined) return fail(failureOf(unreachable, target));
       const denied =
-        fsType === 'tmpfs'
-          ? kernel.mountTmpfs(source, target, options)
+        fsType !== 'bind'
+          ? kernel.mountTmpfs(source, target, options, fsType)
           : kernel.bind(source as AbsolutePath, target, options);
       return denied === undefined ? ok(undefined) : fail({ ...refusalOf('mount', target), message: denied });
     };

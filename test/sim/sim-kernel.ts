@@ -15,6 +15,7 @@ import {
   parentOf,
   type PathFacts,
   wayTo,
+  type MemoryFileSystem,
 } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 import {
@@ -163,7 +164,7 @@ export class SimKernel {
   /** Would a file of this path be in memory only? */
   isInMemory(path: AbsolutePath): boolean {
     const at = this.#place(path);
-    return typeof at !== 'string' && at.mount.fileSystem.type === 'tmpfs';
+    return typeof at !== 'string' && at.mount.fileSystem.type !== 'ext4';
   }
 
   mounts(): readonly Mount[] {
@@ -417,9 +418,14 @@ export class SimKernel {
     return this.#attach(fileSystem, fileSystem.root, fileSystem.label, target, options);
   }
 
-  mountTmpfs(label: string, target: AbsolutePath, options: readonly string[]): Errno | undefined {
-    if (options.includes('noswap') && !this.knowsNoswap) return 'EINVAL';
-    const fileSystem = this.makeFileSystem('tmpfs', label, false);
+  mountTmpfs(
+    label: string,
+    target: AbsolutePath,
+    options: readonly string[],
+    type: MemoryFileSystem = 'tmpfs',
+  ): Errno | undefined {
+    if (options.includes('noswap') && !(this.knowsNoswap && type === 'tmpfs')) return 'EINVAL';
+    const fileSystem = this.makeFileSystem(type, label, false);
     const mode = options.find((option) => option.startsWith('mode='));
     if (mode !== undefined) fileSystem.root.mode = Number.parseInt(mode.slice('mode='.length), 8);
     const gid = options.find((option) => option.startsWith('gid='));
@@ -543,7 +549,7 @@ export class SimKernel {
 
   #takeDevice(fileSystem: FileSystem): string {
     if (fileSystem.block !== undefined) return fileSystem.block;
-    const major = fileSystem.type === 'tmpfs' ? 0 : 7;
+    const major = fileSystem.type === 'ext4' ? 7 : 0;
     // Whoever has a device open keeps its number.
     const isOpen = (minor: number): boolean =>
       this.devices.usersOf(`${major}:${minor}` as DeviceNumber).length > 0;

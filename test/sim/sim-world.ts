@@ -1,5 +1,5 @@
 /** The user's side of a seed: manifests that come, change, break and go, and what pods write. */
-import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
+import { type AbsolutePath, below, type DeviceNumber, wayTo } from '../../mount/host.ts';
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
 import { type PodUid, publicationKey } from '../../plugins/volume.ts';
 import { AttachmentWatch } from './attachment-watch.ts';
@@ -536,7 +536,8 @@ export class SimWorld {
 
   #installMachine(): void {
     const { kernel } = this.#parts;
-    const own = [ROOT, HOST_DATA, this.layout.registry, this.layout.plugins];
+    const pages = '/sys/kernel/mm/hugepages/hugepages-2048kB' as AbsolutePath;
+    const own = [...wayTo(pages), ROOT, HOST_DATA, this.layout.registry, this.layout.plugins];
     for (const path of ['/etc', '/etc/mooring', '/var', '/var/lib', ...own])
       kernel.makeDirectory(path as AbsolutePath, 0o750);
     this.mountManifests();

@@ -5,7 +5,13 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { wholly } from '../../../mount/process/slices.ts';
 import { desire } from '../../../agent/resolve/desired-state-populator.ts';
-import { csiVolumeId, parsePodUid, podVolumeId, type VolumeId } from '../../../plugins/volume.ts';
+import {
+  csiVolumeId,
+  type EmptyDirVolumeSpec,
+  parsePodUid,
+  podVolumeId,
+  type VolumeId,
+} from '../../../plugins/volume.ts';
 import type { DesiredPublication, DesiredState } from '../../../reconciler/model/desired-state.ts';
 import {
   csiSpecOf,
@@ -175,8 +181,6 @@ test('kinds that are not supported say so by their name', () => {
     const state = desired(podYaml('web', { v: `${kind}: {}` }));
     assert.match(unresolvedIn(state), new RegExp(`^kind-unsupported: volumes of kind ${kind} are`));
   }
-  const huge = desired(podYaml('web', { v: 'emptyDir: {medium: HugePages-2Mi}' }));
-  assert.match(unresolvedIn(huge), /^kind-unsupported: .*HugePages-2Mi/);
 });
 
 test('what Kubernetes dropped is refused with what to use instead, in a pod and in a PersistentVolume', () => {
@@ -335,6 +339,60 @@ test('emptyDir has its medium and limit, hostPath its path and type', () => {
       },
     ],
   );
+});
+
+function emptyDirOf(emptyDir: string, containers: string, more = '', capacity = {}): object | undefined {
+  const yaml =
+    `apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: uid-web}\nspec:\n  containers: [${containers}]\n` +
+    `  volumes: [{name: v, emptyDir: ${emptyDir}}]\n  ${more}\n`;
+  const { spec } = only(desiredWith({ capacity }, yaml).volumes.values());
+  const { medium, sizeLimitBytes, hugePageBytes } = spec as EmptyDirVolumeSpec;
+  return { medium, sizeLimitBytes, ...(hugePageBytes === undefined ? {} : { hugePageBytes }) };
+}
+
+const withLimits = (limits: string, rest = ''): string =>
+  `{name: c${limits.length}, resources: {limits: ${limits}}, volumeMounts: [{name: v, mountPath: /v}]${rest}}`;
+
+test('a volume in memory is as large as the smallest of its limit, what its pod may use and what the node has', () => {
+  const node = { memory: 1_000n };
+  for (const [emptyDir, containers, more, bytes] of [
+    ['{medium: Memory}', withLimits('{}'), '', 1_000],
+    ['{medium: Memory, sizeLimit: 300}', withLimits('{}'), '', 300],
+    ['{medium: Memory, sizeLimit: 3000}', withLimits('{}'), '', 1_000],
+    ['{medium: Memory}', withLimits('{memory: 100}'), '', 100],
+    ['{medium: Memory, sizeLimit: 300}', withLimits('{memory: 100}'), '', 100],
+    ['{medium: Memory}', `${withLimits('{memory: 100}')}, ${withLimits('{memory: 50}')}`, '', 150],
+    // One container without a limit may use all of the node.
+    ['{medium: Memory}', `${withLimits('{memory: 100}')}, ${withLimits('{}')}`, '', 1_000],
+    ['{medium: Memory}', withLimits('{memory: 100}'), 'overhead: {memory: 7}', 107],
+    ['{medium: Memory}', withLimits('{memory: 100}'), 'resources: {limits: {memory: 70}}', 70],
+    ['{medium: Memory}', withLimits('{memory: 9}'), `initContainers: [${withLimits('{memory: 100}')}]`, 100],
+    [
+      '{medium: Memory}',
+      withLimits('{memory: 9}'),
+      `initContainers: [${withLimits('{memory: 100}', ', restartPolicy: Always')}, ${withLimits('{memory: 30}')}]`,
+      130,
+    ],
+    ['{}', withLimits('{memory: 100}'), '', 0],
+    ['{sizeLimit: 300}', withLimits('{memory: 100}'), '', 300],
+  ] as const) {
+    const medium = emptyDir.includes('Memory') ? 'memory' : 'disk';
+    const told = emptyDirOf(emptyDir, containers, more, node);
+    assert.deepEqual(told, { medium, sizeLimitBytes: bytes }, `${emptyDir} ${containers} ${more}`);
+  }
+});
+
+test('a volume of huge pages has the size of page and the room that the containers have', () => {
+  const two = 2 * 1_024 * 1_024;
+  const limits = withLimits('{hugepages-2Mi: 8Mi}');
+  const huge = { medium: 'huge-pages', hugePageBytes: two };
+  for (const [emptyDir, containers, bytes] of [
+    ['{medium: HugePages}', limits, 4 * two],
+    ['{medium: HugePages-2Mi}', limits, 4 * two],
+    ['{medium: HugePages-2Mi, sizeLimit: 5Mi}', limits, 2 * two],
+    ['{medium: HugePages-2Mi}', withLimits('{hugepages-2Mi: 8Mi, hugepages-1Gi: 1Gi}'), 4 * two],
+  ] as const)
+    assert.deepEqual(emptyDirOf(emptyDir, containers), { ...huge, sizeLimitBytes: bytes }, emptyDir);
 });
 
 test('a hostPath at, below or above what is denied is refused', () => {

@@ -111,7 +111,12 @@ test('a refusal names the field, the value and what would be right', () => {
     ),
     ['image: {}', /^spec\.volumes\[0\]\.image\.reference: is missing/],
     ['image: {reference: a, pullPolicy: Often}', /pullPolicy: "Often" is not one of "", Always/],
-    ['emptyDir: {medium: Disk}', /^spec\.volumes\[0\]\.emptyDir\.medium: "Disk" is not one of "", Memory/],
+    ['emptyDir: {medium: Disk}', /^spec\.volumes\[0\]\.emptyDir\.medium: expected "", Memory, HugePages or/],
+    ['emptyDir: {medium: HugePages}', /emptyDir\.medium: no container has hugepages-<size> in its resources/],
+    [
+      'emptyDir: {medium: HugePages-2Mi}',
+      /emptyDir\.medium: no container has hugepages-2Mi in its resources/,
+    ],
     [
       'emptyDir: {sizeLimit: -1Gi}',
       /sizeLimit: expected a size that is not negative, such as 64Mi, found "-1Gi"/,

@@ -8,6 +8,7 @@ import {
   callOf,
   emptyDir,
   freshHost,
+  hugePages,
   inodeOf,
   layout,
   type LocalWorld,
@@ -30,6 +31,39 @@ function world(medium: 'disk' | 'memory', sizeLimitBytes = 0, host: MemoryHost =
 
 pluginContract('emptyDir on disk', () => world('disk'));
 pluginContract('emptyDir in memory', () => world('memory'));
+pluginContract('emptyDir of huge pages', hugeWorld);
+
+function hugeWorld(): LocalWorld {
+  const host = freshHost();
+  host.plant('/sys/kernel/mm/hugepages/hugepages-2048kB', { kind: 'directory' });
+  return worldOf(
+    callOf(hugePages()),
+    (on) => createEmptyDirPlugin(on, layout, mounterOf(on)),
+    (on, target) => on.describe(target),
+    host,
+  );
+}
+
+test('huge pages are mounted with their size and room, open to all users', async () => {
+  const { host, target, plugin, call } = hugeWorld();
+  accept(await plugin().publish(call));
+  const table = await host.readMountTable(target);
+  const entries = table.ok ? table.value.at(target) : [];
+  assert.deepEqual(
+    entries.map(({ fsType, superOptions }) => [fsType, superOptions]),
+    [['hugetlbfs', ['rw', 'mode=0777', 'size=4194304', 'pagesize=2097152']]],
+  );
+});
+
+test('huge pages of a size that the machine has not are refused, and nothing is made', async () => {
+  const host = freshHost();
+  const before = host.describe('/' as AbsolutePath);
+  const plugin = createEmptyDirPlugin(host, layout, mounterOf(host));
+  const result = await plugin.publish(callOf(hugePages()));
+  assert.deepEqual(!result.ok && [result.failure.code, result.failure.effect], ['kind-unsupported', 'none']);
+  assert.match(result.ok ? '' : result.failure.message, /no huge pages of 2048 KiB/);
+  assert.deepEqual(host.describe('/' as AbsolutePath), before);
+});
 
 test('an emptyDir on disk lies where the kubelet has it, open to all users, below closed parents', async () => {
   const { host, target, plugin, call, describe } = world('disk');
