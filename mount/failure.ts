@@ -76,6 +76,7 @@ export const FAILURE_RETRY = {
   'source-unreadable': 'on-change',
   'manifest-vanished': 'later',
   'removed-last': 'later',
+  'volume-held': 'later',
   'no-longer-wanted': 'later',
   // Our own papers.
   'record-unreadable': 'later',

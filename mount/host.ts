@@ -8,6 +8,7 @@
 import type { AbsolutePath } from './absolute-path.ts';
 import type { Brand } from './brand.ts';
 import type { DeathCause, Result } from './failure.ts';
+import type { PlaceHolders } from './holder/place-holder.ts';
 import type { MountTable } from './mount-table.ts';
 import type { OwnershipReport, OwnershipRequest } from './ownership.ts';
 import type { RemoteCall, RemoteReply } from './remote-call.ts';
@@ -250,6 +251,8 @@ export interface Host extends Clock {
    * Never asks the mounted file system. No answer may wait for it: reading about a stuck process may itself hang.
    */
   findHolders(target: AbsolutePath): Promise<Result<readonly string[]>>;
+  /** One pass over all processes; `within`: the pods' directory. Complete, or a failure. See `PlaceHolder`. */
+  findPlaceHolders(places: readonly AbsolutePath[], within: AbsolutePath): Promise<Result<PlaceHolders>>;
 
   // Block devices.
   /** The number of the block device node at `path`; undefined when there is none, or something else. lstat only. */

@@ -8,6 +8,7 @@ const SPACE = 0x20;
 const SLASH = 0x2f;
 /** Mount id, parent, device and root come before the target (proc(5)). */
 const FIELDS_BEFORE_TARGET = 4;
+const FIELDS_BEFORE_DEVICE = 2;
 
 const ALL: LineFilter = () => true;
 /** The kernel writes others of them in octal, and which ones depends on its version. */
@@ -49,6 +50,18 @@ export function withId(mountId: number): LineFilter {
   return (buffer, start, end) =>
     end - start > wanted.length &&
     buffer.compare(wanted, 0, wanted.length, start, start + wanted.length) === 0;
+}
+
+/** Mounts of these file systems, by `major:minor`. */
+export function ofDevices(devices: ReadonlySet<string>): LineFilter {
+  return (buffer, start, end) => {
+    let from = start;
+    for (let field = 0; field < FIELDS_BEFORE_DEVICE; field += 1) {
+      from = buffer.indexOf(SPACE, from) + 1;
+      if (from === 0 || from > end) return false;
+    }
+    return devices.has(buffer.toString('latin1', from, Math.min(end, buffer.indexOf(SPACE, from))));
+  };
 }
 
 function targetIn(buffer: Buffer, start: number, end: number): readonly [from: number, to: number] {

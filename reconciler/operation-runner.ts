@@ -13,7 +13,7 @@ import { withOpenCall } from './model/tombstone.ts';
 import type { Policy, ReconcilerParts } from './reconciler-parts.ts';
 import { createRecordDuty } from './recovery/record-duty.ts';
 import type { RecordWriter } from './recovery/record-writer.ts';
-import { createContentLook, type Surroundings } from './run/content-look.ts';
+import { createContentLook, NO_LONGER_WANTED, type Surroundings } from './run/content-look.ts';
 import { performVerb } from './run/perform.ts';
 import { startingPoint } from './run/starting-point.ts';
 import type { VolumeWatch } from './volume-watch.ts';
@@ -24,7 +24,7 @@ export interface OperationRunnerParts {
   readonly belief: Belief;
   readonly desired: () => DesiredState;
   readonly recordWriter: RecordWriter;
-  readonly watch: Pick<VolumeWatch, 'lookout' | 'forget'>;
+  readonly watch: Pick<VolumeWatch, 'lookout' | 'forget' | 'holders'>;
   /** False, too, when nothing is to be done any more. */
   readonly isStillWanted: (operation: Operation) => boolean;
   /** What the growth of the volume waited for has come to pass, and it goes before the next pod. */
@@ -47,6 +47,10 @@ export function createOperationRunner(runner: OperationRunnerParts): OperationRu
       stillWanted: () => runner.isStillWanted(operation),
       ...report,
     };
+    const holders = watch.holders.look(operation);
+    const held = holders && (await holders);
+    if (held !== undefined) return { kind: 'failed', failure: held };
+    if (holders !== undefined && !surroundings.stillWanted()) return NO_LONGER_WANTED;
     const looking = lookAtContent(operation, surroundings);
     const looked = looking && (await looking);
     if (looked !== undefined) return looked;

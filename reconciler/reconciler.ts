@@ -1,7 +1,7 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
 import type { Result } from '../mount/failure.ts';
 import type { Cancel } from '../mount/host.ts';
-import type { VolumeId } from '../plugins/volume.ts';
+import type { PodUid, VolumeId } from '../plugins/volume.ts';
 import type { ActualState } from './model/actual-state.ts';
 import { createBelief } from './model/belief.ts';
 import { createDesiredChanges } from './model/desired-change.ts';
@@ -34,6 +34,10 @@ export interface Reconciler {
   desired(): DesiredState;
   running(): readonly VolumeInFlight[];
   obstacles(): readonly Obstacle[];
+  /** The word of who runs the pod that its containers have ended: what it still has is looked at again, at once. */
+  released(pod: PodUid): void;
+  /** An operator's word: what is left of a pod that is not wanted goes, whoever has something of it. */
+  forceRelease(pod: PodUid): void;
   /**
    * An operator's word: the volume is taken down, wanted or not, and set up again only when it was proven clean.
    * Durable when it settles `ok`. `reference-missing`: there is no such volume here, and none is wanted.
@@ -144,7 +148,6 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
 
   watch.resync.start();
   for (const volume of actual.keys()) touch(volume);
-
   return {
     setDesired(next) {
       const previous = desiredState;
@@ -157,9 +160,10 @@ export function createReconciler(parts: ReconcilerParts): Reconciler {
     desired,
     running: () => executor.inFlight(),
     obstacles: () => obstacles.list(executor.inFlight()),
+    ...watch.releases,
     quarantine: watch.quarantineControl.quarantine,
     endQuarantine: watch.quarantineControl.release,
-    onChange(listener) {
+    onChange: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

@@ -7,6 +7,7 @@ import type { Belief } from './model/belief.ts';
 import type { DesiredState } from './model/desired-state.ts';
 import type { Policy, ReconcilerParts } from './reconciler-parts.ts';
 import { createReconstructGate, type ReconstructGate } from './recovery/reconstruct-gate.ts';
+import { createHolderWatch, type HolderWatch } from './run/holder-watch.ts';
 import { createLookout, LATE_EFFECT_MS, type Lookout } from './run/lookout.ts';
 import { createQuarantineControl, type QuarantineControl } from './run/quarantine-control.ts';
 import { createResync, type Resync } from './run/resync.ts';
@@ -27,6 +28,9 @@ export interface VolumeWatch {
   readonly resync: Pick<Resync, 'start' | 'changed'>;
   readonly lookout: Pick<Lookout, 'ended'>;
   readonly quarantineControl: QuarantineControl;
+  readonly holders: Pick<HolderWatch, 'look'>;
+  /** What is said about who has what is left of a pod. */
+  readonly releases: Pick<HolderWatch, 'released' | 'forceRelease'>;
   readonly reconstructGate: Pick<ReconstructGate, 'take' | 'gateOf' | 'ended'>;
   /** Each of them looks at the volume, before it is planned. */
   visit(volume: VolumeId): void;
@@ -58,6 +62,8 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
     forget,
     onChanged: tryAgain,
   });
+  const holders = createHolderWatch({ ...common, onChanged: tryAgain });
+  const { released, forceRelease } = holders;
   const reconstructGate = createReconstructGate({ ...common, forget: (volume) => void forget(volume) });
 
   async function forget(id: VolumeId): Promise<Result<void>> {
@@ -72,6 +78,8 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
     resync,
     lookout,
     quarantineControl,
+    holders,
+    releases: { released, forceRelease },
     reconstructGate,
     visit(volume) {
       reconstructGate.visit(volume);
@@ -85,6 +93,7 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
     stop() {
       resync.stop();
       lookout.stop();
+      holders.stop();
     },
   };
 }

@@ -293,7 +293,6 @@ const ONLY_TESTS_IMPORT: readonly string[] = [
   'agent/drive/oracle/recorded-call.ts#redactedRequest',
   'agent/drive/rig/machine.ts#attempt',
   'agent/process/mount-namespace.ts#mountHolding',
-  'mount/mount-table.ts#createMountTable',
   'mount/process/node-start.ts#PROGRAM_FIRST_LINE',
   'mount/text/table.ts#shorten',
   'plugins/csi/call/fs-group.ts#isFsGroupOurs',

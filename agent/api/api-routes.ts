@@ -4,7 +4,8 @@ import { METRICS_CONTENT_TYPE } from '../../mount/process/metrics-server.ts';
 import { type ApiAnswer, JSON_CONTENT_TYPE, jsonText, refusal } from './api-answer.ts';
 import { type Changes, WATCHERS_MAX } from './api-changes.ts';
 import { createManifestApi, type ManifestApi } from './manifest-api.ts';
-import { answerMounts, type PodMounts } from './mounts-api.ts';
+import { answerMounts, decoded, type PodMounts } from './mounts-api.ts';
+import { answerRelease, type PodReleases } from './release-api.ts';
 import { createQuarantineApi, type QuarantineApi, type QuarantineKeeper } from './quarantine-api.ts';
 import { BUILD } from '../config/version.ts';
 import type { ManifestKeeper } from '../source/manifest-keeper.ts';
@@ -17,6 +18,7 @@ export interface ApiRoutesParts {
   readonly quarantine: QuarantineKeeper;
   readonly manifests: ManifestKeeper;
   readonly mounts: PodMounts;
+  readonly releases: PodReleases;
   /** Prometheus text. */
   readonly metrics: () => string;
   /** RFC 7517; by default none: no tokens are issued here. */
@@ -50,8 +52,8 @@ export class ApiRoutes {
       return refusal(414, 'bad-request', `URL above ${URL_BYTES_MAX} bytes`);
     if (!URL.canParse(text, 'http://mooring')) return refusal(400, 'bad-request', 'not a URL');
     const url = new URL(text, 'http://mooring');
-    const subject = POD_MOUNTS.exec(url.pathname)?.[1];
-    const methods = subject === undefined ? METHODS.get(url.pathname) : LOOK;
+    const [, subject, about] = POD_PATH.exec(url.pathname) ?? [];
+    const methods = METHODS.get(subject === undefined ? url.pathname : `/v1/pods/<pod>/${about}`);
     if (methods === undefined)
       return refusal(404, 'not-found', `no such path; there are ${PATHS.join(', ')}`);
     const method = request.method ?? '';
@@ -59,14 +61,23 @@ export class ApiRoutes {
       const message = `${method}: ${url.pathname} has only ${methods.join(', ')}`;
       return { ...refusal(405, 'method-not-allowed', message), allow: methods.join(', ') };
     }
-    if (subject !== undefined)
-      return answerMounts(subject, this.#parts.status(this.#changes.revision()), this.#parts.mounts);
+    if (subject !== undefined) return this.#answerPod(subject, method, request);
     if (method === 'GET' || method === 'HEAD') return this.#look(url, response);
     if (method === 'DELETE') return this.#quarantine.clear(url.searchParams.get('volume') ?? '');
     return answerJson(
       request,
       url.pathname === '/v1/manifests' ? this.#manifests.change : this.#quarantine.add,
     );
+  }
+
+  #answerPod(subject: string, method: string, request: IncomingMessage): Promise<ApiAnswer> | ApiAnswer {
+    const name = decoded(subject);
+    if (name === undefined)
+      return refusal(400, 'bad-request', 'the name of the pod is not percent-encoded UTF-8');
+    const { status, mounts, releases } = this.#parts;
+    const now = (): StatusDocument => status(this.#changes.revision());
+    if (method !== 'POST') return answerMounts(name, now(), mounts);
+    return answerJson(request, async (body) => answerRelease(name, body, now(), releases));
   }
 
   async #look(url: URL, response: ServerResponse): Promise<ApiAnswer> {
@@ -135,13 +146,15 @@ const METHODS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/v1/explain', LOOK],
   ['/v1/quarantine', [...LOOK, 'POST', 'DELETE']],
   ['/v1/manifests', [...LOOK, 'POST']],
+  ['/v1/pods/<pod>/mounts', LOOK],
+  ['/v1/pods/<pod>/release', ['POST']],
   ['/v1/version', LOOK],
   ['/v1/health', LOOK],
   ['/metrics', LOOK],
   [KEYS_PATH, LOOK],
 ]);
-const POD_MOUNTS = /^\/v1\/pods\/([^/]+)\/mounts$/;
-const PATHS = [...METHODS.keys(), '/v1/pods/<pod>/mounts'];
+const POD_PATH = /^\/v1\/pods\/([^/]+)\/(mounts|release)$/;
+const PATHS = [...METHODS.keys()];
 
 async function answerJson(
   request: IncomingMessage,

@@ -7,11 +7,8 @@ import { type ApiAnswer, refusal } from './api-answer.ts';
 /** Undefined: it is not in the wish any more, and nobody knows its containers. */
 export type PodMounts = (pod: PodStatus) => MountsDocument | undefined;
 
-/** `subject`: what a person calls the pod, percent-encoded. */
-export function answerMounts(subject: string, status: StatusDocument, mountsOf: PodMounts): ApiAnswer {
-  const name = decoded(subject);
-  if (name === undefined)
-    return refusal(400, 'bad-request', 'the name of the pod is not percent-encoded UTF-8');
+/** `name`: what a person calls the pod. */
+export function answerMounts(name: string, status: StatusDocument, mountsOf: PodMounts): ApiAnswer {
   const found = findPod(name, status);
   if (found.kind === 'unknown') return refusal(404, 'subject-unknown', found.message);
   if (found.kind === 'ambiguous') return refusal(409, 'subject-ambiguous', found.message);
@@ -21,7 +18,8 @@ export function answerMounts(subject: string, status: StatusDocument, mountsOf: 
   return refusal(404, 'subject-unwanted', message);
 }
 
-function decoded(text: string): string | undefined {
+/** Undefined when it is not percent-encoded UTF-8. */
+export function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -52,6 +52,9 @@ Examples:
   ExecStartPre=+/usr/local/bin/mooring wait web --timeout 80s`;
 
 export const RELEASE_NOTES = `
+What a process or a container still has of the pod stays until it has ended, and
+who that is is said. With --force it is taken down all the same.
+
 Examples:
   mooring release default/web
   ExecStopPost=/usr/local/bin/mooring release web --timeout 80s`;

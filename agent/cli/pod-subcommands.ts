@@ -5,7 +5,7 @@ import { MOUNTS_NOTES, RELEASE_NOTES, RENDER_NOTES, WAIT_NOTES } from './help.ts
 import type { MountsOptions } from './mounts-command.ts';
 import type { Screen } from './show.ts';
 import type { CommandLike, Subcommands } from './subcommands.ts';
-import type { WaitOptions } from './wait-command.ts';
+import type { ReleaseOptions } from './wait-command.ts';
 
 export function addPodCommands<Option>(
   program: CommandLike<Option>,
@@ -41,7 +41,7 @@ export function addPodCommands<Option>(
       const { renderFile } = await import('./render-command.ts');
       ended(await renderFile(file, path, screen()));
     });
-  const addWait = (usage: string, summary: string, description: string, notes: string, run: Run): void => {
+  const addWait = (usage: string, summary: string, description: string, notes: string, run: Run) =>
     program
       .command(usage)
       .summary(summary)
@@ -52,7 +52,6 @@ export function addPodCommands<Option>(
       .action(async (pod: string, options: GivenWait) =>
         parts.exited(await runWait(pod, options, screen(), run)),
       );
-  };
   addWait(
     'wait <pod>',
     'until the volumes of a pod are there',
@@ -67,19 +66,20 @@ export function addPodCommands<Option>(
       'A pod that is still wanted keeps its volumes, and after two seconds it ends.',
     RELEASE_NOTES,
     async () => (await import('./wait-command.ts')).releasePod,
-  );
+  ).option('--force', 'whoever has something of it still: what he has is taken down');
 }
 
 interface GivenWait {
   readonly socket: string;
   readonly timeout?: string;
+  readonly force?: boolean;
 }
 
-type Run = () => Promise<(pod: string, options: WaitOptions, screen: Screen) => Promise<number>>;
+type Run = () => Promise<(pod: string, options: ReleaseOptions, screen: Screen) => Promise<number>>;
 
 async function runWait(
   pod: string,
-  { socket, timeout }: GivenWait,
+  { socket, timeout, force }: GivenWait,
   screen: Screen,
   run: Run,
 ): Promise<number> {
@@ -88,5 +88,5 @@ async function runWait(
     screen.complain(`mooring: --timeout "${timeout}": expected a time such as 90s, 5m or 1h30m\n`);
     return EXIT_CODES.usage;
   }
-  return (await run())(pod, { socket, timeoutMs }, screen);
+  return (await run())(pod, { socket, timeoutMs, ...(force === undefined ? {} : { force }) }, screen);
 }

@@ -4,7 +4,7 @@ import { EXIT_CODES } from '../config/exit-code.ts';
 import { reasonSentence } from '../status/sentence.ts';
 import type { PodStatus, PodVolumeStatus, StatusDocument } from '../status/status-document.ts';
 import { findPod, fullName } from '../status/subject.ts';
-import { getFromAgent } from './api-client.ts';
+import { changeAtAgent, getFromAgent } from './api-client.ts';
 import { complain, type Screen } from './show.ts';
 
 export interface WaitOptions {
@@ -42,10 +42,36 @@ export function waitForPod(pod: string, options: WaitOptions, screen: Screen): P
   return waitUntil((status) => towardsReady(pod, status), options, screen);
 }
 
-/** Until nothing is left of a pod that is not wanted any more. One that stays wanted keeps what it has: no failure. */
-export function releasePod(pod: string, options: WaitOptions, screen: Screen): Promise<number> {
+export interface ReleaseOptions extends WaitOptions {
+  /** What is left of the pod goes, whoever has something of it. */
+  readonly force?: boolean;
+}
+
+/**
+ * Until nothing is left of a pod that is not wanted any more. One that stays wanted keeps what it has: no failure. Once
+ * it is not wanted the agent is told that its containers have ended, so that it looks again at once.
+ */
+export function releasePod(pod: string, options: ReleaseOptions, screen: Screen): Promise<number> {
   const noticedMs = performance.now() + Math.min(NOTICED_MS, options.timeoutMs);
-  return waitUntil((status) => towardsReleased(pod, status, noticedMs), options, screen);
+  let isSaid = false;
+  const look = (status: StatusDocument): Progress => {
+    const found = findPod(pod, status);
+    if (!isSaid && found.kind === 'found' && !found.pod.wanted) {
+      isSaid = true;
+      void sayReleased(found.pod, options, screen);
+    }
+    return towardsReleased(pod, status, noticedMs);
+  };
+  return waitUntil(look, options, screen);
+}
+
+/** Without force it is a hint, and nothing is lost with it. */
+async function sayReleased({ uid }: PodStatus, options: ReleaseOptions, screen: Screen): Promise<void> {
+  const { socket, force = false } = options;
+  const path = `/v1/pods/${encodeURIComponent(uid)}/release`;
+  const asked = { socket, path, timeoutMs: ANSWER_MS_MAX, kind: 'Release' };
+  const answer = await changeAtAgent({ ...asked, method: 'POST', body: { force } });
+  if (force && answer.kind !== 'ok') complain(answer.message, screen);
 }
 
 /** Says what is waited for whenever that changes. Settles with the exit code. */

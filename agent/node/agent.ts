@@ -64,7 +64,16 @@ export interface AgentView {
   readonly desiredObjects: DesiredObjects;
   readonly reconciler: Pick<
     Reconciler,
-    'actual' | 'desired' | 'obstacles' | 'running' | 'idle' | 'passes' | 'quarantine' | 'endQuarantine'
+    | 'actual'
+    | 'desired'
+    | 'obstacles'
+    | 'running'
+    | 'idle'
+    | 'passes'
+    | 'quarantine'
+    | 'endQuarantine'
+    | 'released'
+    | 'forceRelease'
   >;
   readonly manifests: ManifestKeeper;
   readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;

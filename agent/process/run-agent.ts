@@ -193,6 +193,7 @@ async function serve(
     status,
     mounts,
     quarantine: agent.view().reconciler,
+    releases: agent.view().reconciler,
     manifests: agent.view().manifests,
     metrics,
     publicKeys: issued.publicKeys,

@@ -20,6 +20,8 @@ export function reasonSentence(reason: Reason, driver: string | null): string {
     case 'running':
       return `${verb} has been running${since}${stepClause(reason)}${triesBefore(reason)}`;
     case 'waiting-retry': {
+      // Nothing was tried: it is looked again and again.
+      if (reason.code === 'volume-held') return `${verb} is held back${since}: ${reason.message}${blocker}`;
       const failed = `${verb} failed ${times(reason.attempts)} (${reason.code})`;
       return `${failed}${since}: ${reason.message}${blocker}; ${nextTry(reason)}`;
     }

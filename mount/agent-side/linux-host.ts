@@ -94,6 +94,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
       deadlineMs: 2 * deadlines.probe,
     }),
     findHolders: (target) => ask('findHolders', { target }),
+    findPlaceHolders: (places, within) => ask('findPlaceHolders', { places, within, except: brokers.pids() }),
     ...createDeviceCalls(tools, ask, deadlines),
     changeOwnership: createOwnership({
       clock: CLOCK,

@@ -28,5 +28,6 @@ function aboutOf(args: PathCall['args']): string {
   if ('path' in args) return args.path;
   if ('target' in args) return args.target;
   if ('device' in args) return args.device;
+  if ('places' in args) return `${args.places.length} places`;
   return 'from' in args ? args.from : `inode ${args.inode} of ${args.fileSystem}`;
 }

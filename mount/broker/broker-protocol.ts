@@ -13,6 +13,8 @@ import type {
   PathFacts,
   WriteOptions,
 } from '../host.ts';
+import type { PlaceHolders } from '../holder/place-holder.ts';
+import type { PlacesAsked } from './holder/place-holders.ts';
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
@@ -58,6 +60,7 @@ export interface PathCalls {
   lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
   probeFileSystem: { args: { path: AbsolutePath }; result: Result<FileSystemProbe> };
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
+  findPlaceHolders: { args: PlacesAsked; result: Result<PlaceHolders> };
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
   findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
   findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
@@ -101,6 +104,7 @@ const CHANGES_THE_WORLD = {
   lookUpMount: false,
   probeFileSystem: false,
   findHolders: false,
+  findPlaceHolders: false,
   deviceNodeOf: false,
   findLoopsOf: false,
   findDeviceByNode: false,

@@ -12,6 +12,7 @@ import { makeLink, readLink, removeFile, rename } from './file/file-effects.ts';
 import { readFile } from './file/file-reading.ts';
 import { writeFile } from './file/file-writing.ts';
 import { overwriteFile } from './file/file-overwrite.ts';
+import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
@@ -80,6 +81,8 @@ function dispatch({ kind, args }: PlainCall, sign: (seen: number) => void): Resu
       return probeFileSystem(args.path);
     case 'findHolders':
       return findHolders(args.target);
+    case 'findPlaceHolders':
+      return findPlaceHolders(args);
     case 'deviceNodeOf':
       return deviceNodeOf(args.path);
     case 'findLoopsOf':

@@ -49,7 +49,8 @@ export function createContentLook({ plugins, belief, desired, ...policy }: Conte
   };
 }
 
-const NO_LONGER_WANTED: VolumeOutcome = {
+/** Nothing was done. */
+export const NO_LONGER_WANTED: VolumeOutcome = {
   kind: 'failed',
   failure: {
     code: 'no-longer-wanted',

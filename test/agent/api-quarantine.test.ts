@@ -78,6 +78,7 @@ beforeEach(async () => {
     status: (revision) => statusOf(facts({ ...given, actual: volumes }), LAYOUT, revision),
     quarantine: keeper,
     mounts: () => undefined,
+    releases: { released: () => {}, forceRelease: () => {} },
     manifests: NO_MANIFESTS,
     metrics: () => '',
     healthy: async () => true,

@@ -60,6 +60,7 @@ function server(rest: Partial<ApiServerParts> = {}): ApiServer {
     status: (revision) => statusOf(richFacts(), LAYOUT, revision),
     quarantine: NOBODY,
     mounts: () => undefined,
+    releases: { released: () => {}, forceRelease: () => {} },
     manifests: NO_MANIFESTS,
     metrics: () => 'mooring_volumes 1\n',
     healthy: async () => true,
@@ -90,6 +91,7 @@ interface Raw {
 function raw(
   url: string,
   options: { readonly method?: string; readonly headers?: Record<string, string> } = {},
+  body?: string,
 ): Promise<Raw> {
   return new Promise((resolve, reject) => {
     const asked = request({ socketPath: socket, path: url, ...options }, (response) => {
@@ -103,7 +105,7 @@ function raw(
       );
     });
     asked.once('error', reject);
-    asked.end();
+    asked.end(body);
   });
 }
 
@@ -426,4 +428,29 @@ test('mounts are told of a pod by name, namespace/name or uid, and of one that i
   const changed = await raw('/v1/pods/web/mounts', { method: 'POST' });
   assert.deepEqual([changed.status, codeOf(changed)], [405, 'method-not-allowed']);
   assert.equal((await raw('/v1/pods/a/b/mounts')).status, 404);
+});
+
+test('a word of release is taken of a pod that is not wanted any more, and of no other', async () => {
+  const told: string[] = [];
+  await listening({
+    releases: {
+      released: (uid) => told.push(`released ${uid}`),
+      forceRelease: (uid) => told.push(`force ${uid}`),
+    },
+  });
+  const headers = { 'content-type': 'application/json' };
+  const say = (pod: string, body: unknown) =>
+    raw(`/v1/pods/${pod}/release`, { method: 'POST', headers }, JSON.stringify(body));
+  const said = await say('old', {});
+  assert.equal(said.status, 200);
+  const { kind, force, pod } = said.body as { kind: string; force: boolean; pod: { uid: string } };
+  assert.deepEqual([kind, force], ['Release', false]);
+  assert.equal((await say('old', { force: true })).status, 200);
+  assert.deepEqual(told, [`released ${pod.uid}`, `force ${pod.uid}`]);
+  const wanted = await say('web', { force: true });
+  assert.deepEqual([wanted.status, codeOf(wanted)], [409, 'subject-wanted']);
+  assert.deepEqual([(await say('wob', {})).status, (await say('old', { force: 'yes' })).status], [404, 400]);
+  assert.equal((await say('old', [])).status, 400);
+  assert.equal((await raw('/v1/pods/old/release')).status, 405);
+  assert.equal(told.length, 2);
 });

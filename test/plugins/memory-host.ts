@@ -547,6 +547,7 @@ export function createMemoryHost(): MemoryHost {
       }),
     findHolders: (target) =>
       asked('findHolders', () => ok(mountAt(target) === undefined ? [] : ['pid 7 (test)'])),
+    findPlaceHolders: (places) => asked('findPlaceHolders', () => ok(places.map(() => []))),
     deviceOf: (path) =>
       asked('deviceOf', () => {
         const node = walk(path);

@@ -125,6 +125,7 @@ export function createBenchHost(): BenchHost {
     holdDevice: async () => done,
     releaseDevice: async () => done,
     findHolders: async () => ok([]),
+    findPlaceHolders: async (places: readonly AbsolutePath[]) => ok(places.map(() => [])),
     findDeviceUsers: async () => ok([]),
     changeOwnership: async () => ok({ seen: 1, changed: 0, refused: 0 }),
   };

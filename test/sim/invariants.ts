@@ -88,6 +88,9 @@ function checkWalk(sim: Simulation, path: string): void {
 export function checkTeardown(sim: Simulation, what: string, path: string, handle?: string): void {
   const life = sim.life;
   if (life === undefined || isInQuarantine(sim, path, handle)) return;
+  const [holder] = sim.world.runtimes.holdersAt(path as AbsolutePath);
+  if (holder !== undefined)
+    sim.violate('held', `${what}, and pid ${holder.pid} has it still (${holder.how})`);
   if (!life.listings.some(() => true)) sim.violate('INV-15', `${what} before the manifests were listed`);
   if (handle !== undefined && sim.world.oracle.hasEnded(handle, path)) return;
   if (handle !== undefined && sim.world.deaths.isDead(sim.world.backingOfHandle(handle))) return;

@@ -4,6 +4,7 @@ import { planVolume } from '../../reconciler/model/plan.ts';
 import type { AbsencePlan } from './absence.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
+import { aboutRuntimes } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 const OFTEN: AbsencePlan = { holdMs: 30_000, everyMs: 5_000, whileDown: 0.7, accepted: 0 };
@@ -48,6 +49,12 @@ const deletesEmptyDirsFirst: Mutation = {
   },
 };
 
+/** Takes down what a container has. */
+const looksForNobody: Mutation = {
+  ...withHost(() => ({ findPlaceHolders: async (places) => ({ ok: true, value: places.map(() => []) }) })),
+  plan: aboutRuntimes,
+};
+
 export const GUARD_MUTANTS: readonly Mutant[] = [
   {
     name: 'forgets across a restart whose manifests it has seen',
@@ -63,5 +70,10 @@ export const GUARD_MUTANTS: readonly Mutant[] = [
     name: 'deletes an emptyDir before the rest of its pod is down',
     caughtBy: ['AP-12'],
     make: () => deletesEmptyDirsFirst,
+  },
+  {
+    name: 'looks for nobody who has what it takes down',
+    caughtBy: ['held'],
+    make: () => looksForNobody,
   },
 ];

@@ -181,6 +181,8 @@ function isAbout(
   { kind, path }: OpenEffect,
 ): boolean {
   if (kind === 'findHolders') return false;
+  // One look is for all places that are to come down.
+  if (kind === 'findPlaceHolders') return true;
   // On a doubt whose mount it is that one sees at a place.
   if (kind === 'readMountTable') return true;
   const { layout } = world;

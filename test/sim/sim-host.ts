@@ -5,6 +5,7 @@
  * Guarantees of a dead life: no promise of it ever settles, no timer of it ever fires; an effect that was under way
  * has landed, or half landed, or not, by the seed. A driver call that reached the driver goes on without us.
  */
+import type { PlaceHolder, PlaceHolders } from '../../mount/holder/place-holder.ts';
 import type { CallCompany } from '../../mount/agent-side/broker-pool.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
@@ -68,6 +69,8 @@ export interface SimHostParts {
   readonly isQuiet: (kind: EffectKind, path: string) => boolean;
   /** Somebody mounts over our places. */
   readonly strangers?: boolean;
+  /** Who has something of a place; undefined: nobody ever has, and asking takes no time. */
+  readonly holdersAt?: ((path: AbsolutePath) => readonly PlaceHolder[]) | undefined;
   /** The root is bound onto itself: the table has a second line for everything. */
   readonly doubledRoot?: boolean;
 }
@@ -425,6 +428,19 @@ export class SimHost implements Host {
       return ok(top?.held === true ? ['pid 4242 (tail)'] : []);
     };
     return this.#act({ kind: 'findHolders', what: target, readOnly: true, passesBy: true, apply });
+  }
+
+  findPlaceHolders(places: readonly AbsolutePath[]): Promise<Result<PlaceHolders>> {
+    const { holdersAt } = this.#parts;
+    if (holdersAt === undefined) return Promise.resolve(ok(places.map(() => [])));
+    const apply = () => ok(places.map((path) => holdersAt(path)));
+    return this.#act({
+      kind: 'findPlaceHolders',
+      what: `${places.length} places`,
+      readOnly: true,
+      passesBy: true,
+      apply,
+    });
   }
 
   deviceOf(path: AbsolutePath): Promise<Result<DeviceNumber | undefined>> {

@@ -26,7 +26,7 @@ import {
 } from './manifests.ts';
 import type { Neighbours } from './neighbours.ts';
 import { PodMaker } from './pod-maker.ts';
-import { keyOf, placeIn, specOf } from './pod-volume.ts';
+import { csiOf, keyOf, placeIn, specOf } from './pod-volume.ts';
 import { QuarantineWatch } from './quarantine-watch.ts';
 import type { Random } from './random.ts';
 import type { SimKernel } from './sim-kernel.ts';
@@ -36,6 +36,7 @@ import { SimStorage } from './sim-storage.ts';
 import { SimTrouble } from './sim-trouble.ts';
 import type { Plan } from './swarm.ts';
 import { ToldPlaces } from './told-places.ts';
+import { Runtimes } from './runtimes.ts';
 import { Strangers } from './strangers.ts';
 import type { Trace } from './trace.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -58,6 +59,11 @@ export interface SimWorldParts {
   /** False once all faults are healed. */
   readonly stormy: () => boolean;
   readonly deathsRandom: Random;
+  readonly runtimesRandom: Random;
+  /** Published, and wanted by the agent as well as by the user. */
+  readonly isWantedThere: (key: string) => boolean;
+  /** A runtime says that the containers of the pod have ended. */
+  readonly released: (uid: string) => void;
   readonly hangsRandom: Random;
   /** For volumes that show fields of their pod. */
   readonly fieldsRandom: Random;
@@ -76,6 +82,7 @@ export class SimWorld {
   readonly storage: SimStorage;
   readonly trouble: SimTrouble;
   readonly strangers: Strangers;
+  readonly runtimes: Runtimes;
   readonly quarantine: QuarantineWatch;
   readonly deaths: FileSystemDeaths;
   readonly hung: HungFileSystems;
@@ -154,9 +161,16 @@ export class SimWorld {
       layout: this.layout,
       wantedTargets: () => this.#wantedTargets(),
       lateTargets: () => this.storage.drivers.flatMap((driver) => driver.lateTargets),
-      isBusy: () => parts.isAgentBusy() || this.storage.drivers.some((driver) => driver.isBusy),
+      isBusy: () => this.#isBusy(),
     });
     if (plan.strangers) this.strangers.begin();
+    this.runtimes = new Runtimes({
+      ...parts,
+      random: parts.runtimesRandom,
+      everyMs: plan.runtimesEveryMs,
+      places: () => (this.#isBusy() ? [] : this.#placesHad()),
+      say: parts.released,
+    });
     this.#maker = new PodMaker({ ...parts, storage: this.storage });
     this.#installMachine();
     for (const kind of ['Secret', 'ConfigMap', 'Secret'] as const) {
@@ -463,11 +477,29 @@ export class SimWorld {
     this.#directory.losePower();
     this.#coverIsGone = wasCovered;
     this.strangers.losePower();
+    this.runtimes.leave();
+  }
+
+  #isBusy(): boolean {
+    return this.#parts.isAgentBusy() || this.storage.drivers.some((driver) => driver.isBusy);
+  }
+
+  /** What pods have on this machine that is no device and no directory of the machine's own. */
+  #placesHad(): readonly { readonly path: AbsolutePath; readonly uid: string }[] {
+    return [...this.pods.values()].flatMap((pod) =>
+      pod.volumes.flatMap((volume) => {
+        const path = this.targetOf(pod, volume);
+        const isFiles = csiOf(pod, volume)?.block !== true && path?.startsWith(this.layout.pods) === true;
+        const isThere = isFiles && this.#parts.isWantedThere(keyOf(pod, volume));
+        return isThere ? [{ path: path as AbsolutePath, uid: pod.uid }] : [];
+      }),
+    );
   }
 
   /** Everything is put right; what is wished stays as it is now. */
   heal(): void {
     this.strangers.leave();
+    this.runtimes.leave();
     this.#nodeIsMarked = false;
     this.#attachments = [];
     this.attached.heal();

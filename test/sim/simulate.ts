@@ -12,6 +12,8 @@ import type { Config } from '../../agent/config/config.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
+import type { PodUid } from '../../plugins/volume.ts';
+import type { Reconciler } from '../../reconciler/reconciler.ts';
 import { REMEMBERING_PARSER } from '../agent/in-process-parser.ts';
 import { DesiredWithin } from './desired-within.ts';
 import { differenceFromWish } from './final-state.ts';
@@ -24,6 +26,7 @@ import { Neighbours } from './neighbours.ts';
 import { withMoreKinds } from './more-kinds.ts';
 import { CPU_THOUSANDTHS, withPodFields } from './pod-fields.ts';
 import { createRandom, type Random } from './random.ts';
+import { withLooks } from './runtimes.ts';
 import { SimHost } from './sim-host.ts';
 import { createSimSlices, drawSlices } from './sim-slices.ts';
 import { createSimParser, drawParser, type ParserNature } from './sim-parser.ts';
@@ -94,12 +97,15 @@ const DEATHS_SEED = 4_000_000_007;
 const ABSENCE_SEED = 5_000_000_029;
 const HANGS_SEED = 7_000_000_003;
 const STRANGERS_SEED = 6_000_000_023;
+const RUNTIMES_SEED = 10_000_000_019;
 const SLICES_SEED = 7_000_000_033;
 const FIELDS_SEED = 8_000_000_011;
 const KINDS_SEED = 9_000_000_011;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
+const RUNTIMES_SHARE = 0.2;
+const RUNTIMES_EVERY_MS = 8_000;
 
 export function simulate(seed: number, mutation: Mutation = {}): Promise<Report> {
   return new Simulation(seed, mutation).run();
@@ -145,10 +151,13 @@ export class Simulation {
     this.#slicesRandom = createRandom(seed + SLICES_SEED);
     const slices = drawSlices(this.#slicesRandom.fork());
     const fieldsRandom = createRandom(seed + FIELDS_SEED);
-    const plain = { ...timed, absence: drawAbsence(absence.fork()), strangers, doubledRoot, slices };
+    const runtimesRandom = createRandom(seed + RUNTIMES_SEED);
+    const runtimesEveryMs = runtimesRandom.chance(RUNTIMES_SHARE) ? RUNTIMES_EVERY_MS : 0;
+    const rest = { strangers, doubledRoot, slices, runtimesEveryMs };
+    const plain = { ...timed, absence: drawAbsence(absence.fork()), ...rest };
     const kindsRandom = createRandom(seed + KINDS_SEED);
     const plan = withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom);
-    this.plan = mutation.plan?.(plan) ?? plan;
+    this.plan = withLooks(mutation.plan?.(plan) ?? plan);
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
     this.#parser = drawParser(this.#parserRandom);
@@ -168,6 +177,9 @@ export class Simulation {
       violate: (invariant, text) => this.violate(invariant, text),
       onTeardown: (what, path, handle) => checkTeardown(this, what, path, handle),
       strangersRandom: createRandom(seed + STRANGERS_SEED),
+      runtimesRandom: runtimesRandom.fork(),
+      isWantedThere: (key) => this.#isWantedThere(key),
+      released: (uid) => this.#released(uid),
       isAgentBusy: () => this.#isAgentBusy(),
       stormy: () => this.stormy,
       deathsRandom,
@@ -249,6 +261,21 @@ export class Simulation {
     return !life.started || life.host.pendingCount > 0 || (this.view()?.reconciler.running().length ?? 0) > 0;
   }
 
+  /** Published, and wanted by the agent as well as by the user. */
+  #isWantedThere(key: string): boolean {
+    const desired = this.view()?.reconciler.desired();
+    const isWanted = [...(desired?.volumes.values() ?? [])].some(({ publications }) =>
+      [...publications.keys()].some((one) => one === key),
+    );
+    return isWanted && this.isPublished(key);
+  }
+
+  #released(uid: string): void {
+    this.trace.add(`the runtime of ${uid} says that it has ended`);
+    const reconciler = this.view()?.reconciler as Reconciler | undefined;
+    reconciler?.released(uid as PodUid);
+  }
+
   #wholeTally(): Tally {
     const { expansions, questions, republished } = this.world.oracle;
     return { ...this.tally, expansions, questions, republished };
@@ -323,6 +350,7 @@ export class Simulation {
       neighbours: this.#neighbours,
       trace: this.trace,
       strangers: this.plan.strangers,
+      holdersAt: this.plan.runtimesEveryMs > 0 ? (path) => this.world.runtimes.holdersAt(path) : undefined,
       doubledRoot: this.plan.doubledRoot,
       weather: () => (this.stormy ? this.plan.weather : this.#calm),
       boundary: (kind, moment) => this.#diesAt(kind, moment),

@@ -265,6 +265,12 @@ export function aboutStrangers(plan: Plan): Plan {
   return { ...plan, strangers: true };
 }
 
+/** Containers hold what their pods have had, in every seed. */
+export function aboutRuntimes(plan: Plan): Plan {
+  const { events } = plan;
+  return { ...plan, runtimesEveryMs: 3_000, events: { ...events, podGoes: Math.max(events.podGoes, 4) } };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
@@ -281,6 +287,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   stragglers: aboutStragglers,
   questions: aboutQuestions,
   strangers: aboutStrangers,
+  runtimes: aboutRuntimes,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
   'lost-records': aboutLostRecords,

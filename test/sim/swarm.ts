@@ -103,6 +103,8 @@ export interface Plan {
   readonly moreKinds: MoreKindsPlan;
   /** Somebody mounts file systems of his own over our places. */
   readonly strangers: boolean;
+  /** Mean time between two holders of a place that a pod has; 0: nobody holds any. */
+  readonly runtimesEveryMs: number;
   /** The root directory is bound onto itself on a shared `/`. */
   readonly doubledRoot: boolean;
   readonly slices: SlicePlan;
@@ -180,6 +182,7 @@ function drawPlan(random: Random): Plan {
     podFields: NO_POD_FIELDS,
     moreKinds: NO_MORE_KINDS,
     strangers: false,
+    runtimesEveryMs: 0,
     doubledRoot: false,
     slices: ONE_SLICE,
   };
@@ -187,6 +190,7 @@ function drawPlan(random: Random): Plan {
 
 /** They came later: drawn here, they would make other stories of the old seeds. */
 const UNDRAWN_EFFECTS: ReadonlySet<EffectKind> = new Set([
+  'findPlaceHolders',
   'overwriteFile',
   'probeFileSystem',
   'identifyDirectory',

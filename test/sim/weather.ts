@@ -22,6 +22,7 @@ export const EFFECTS = [
   'mount',
   'unmount',
   'findHolders',
+  'findPlaceHolders',
   'deviceOf',
   'holdDevice',
   'releaseDevice',

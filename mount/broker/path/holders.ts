@@ -94,8 +94,10 @@ function copyIn(pid: string, ours: Chain | undefined): Copy {
   return stays ? { kind: 'stays' } : { kind: 'follows', targets: found.map(({ target }) => target) };
 }
 
+type Peer = Pick<MountEntry, 'propagation'>;
+
 /** What is unmounted on our mount is unmounted on theirs: a peer or a slave of it. */
-function isFollowing(theirs: MountEntry | undefined, ours: MountEntry | undefined): boolean {
+export function isFollowing(theirs: Peer | undefined, ours: Peer | undefined): boolean {
   const group = ours?.propagation.find((one) => one.startsWith('shared:'));
   if (group === undefined || theirs === undefined) return false;
   return theirs.propagation.some((one) => one === group || one === group.replace('shared', 'master'));

@@ -68,6 +68,7 @@ test('the status socket answers while a large wish is being read', async (t) => 
       desired: () => desired,
     },
     mounts: () => undefined,
+    releases: { released: () => {}, forceRelease: () => {} },
     manifests: NO_MANIFESTS,
     metrics: () => '',
     onChange: () => () => {},

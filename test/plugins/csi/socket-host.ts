@@ -144,6 +144,7 @@ export function createSocketHost(): SocketHost {
       return ok({ kind: 'alive', readOnly: false, device: mount.device });
     },
     findHolders: async (target) => ok(mounts.has(target) ? ['pid 7 (test)'] : []),
+    findPlaceHolders: async (places) => ok(places.map(() => [])),
     call<Request, Reply>(call: RemoteCall<Request, Reply>) {
       const method = methodName(call.method.path);
       called.push(method);

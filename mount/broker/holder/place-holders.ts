@@ -1,0 +1,205 @@
+/** Who has something of our places, in whatever mount namespace: one pass over all processes. Path brokers only. */
+import { readdirSync, readlinkSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+import { errnoOf } from '../../errno.ts';
+import { fail, ok, type Result } from '../../failure.ts';
+import type { PlaceHolder, PlaceHolders } from '../../holder/place-holder.ts';
+import {
+  type ForeignHold,
+  type ForeignMount,
+  type IndexedPlace,
+  joined,
+  PlaceIndex,
+} from '../../holder/place-index.ts';
+import { type AbsolutePath, isBelow, parentOf } from '../../host.ts';
+import { readMountInfo } from '../../mount-info.ts';
+import { aboutPath, ofDevices } from '../../mount-lines.ts';
+import { createMountTable, type MountEntry, type MountTable, parseMountTable } from '../../mount-table.ts';
+import { printable } from '../../text/printable.ts';
+import { namesIn } from '../device/kernel-text.ts';
+import { Unseen } from '../device/device-scan.ts';
+import { aboutTask, isAlive, type Task } from '../device/task.ts';
+import { isFollowing, nameOf } from '../path/holders.ts';
+import { readMountTable } from '../path/mount-lookup.ts';
+
+export interface PlacesAsked {
+  readonly places: readonly AbsolutePath[];
+  /** Where the pods have their volumes. */
+  readonly within: AbsolutePath;
+  /** Processes that are not looked at. */
+  readonly except: readonly number[];
+}
+
+const HOLDERS_MAX = 8;
+const SCAN_MS_MAX = 10_000;
+const PATH_BYTES_MAX = 256;
+const OWN_NAMESPACE = '/proc/self/ns/mnt';
+const HIDDEN = 'hidden';
+const DENIED: ReadonlySet<string> = new Set(['EACCES', 'EPERM']);
+
+/** Another mount namespace, as far as it has anything of the file systems that are asked about. */
+interface Namespace {
+  readonly holds: readonly ForeignHold[];
+  readonly mounts: ReadonlyMap<string, ForeignMount>;
+}
+
+/**
+ * In the order of the places, at most 8 of each. Complete or a failure: what cannot be looked at may be somebody. Asks
+ * /proc alone, whose answers come from the kernel's own memory, so a file system that hangs holds nothing up.
+ */
+export function findPlaceHolders(asked: PlacesAsked): Result<PlaceHolders> {
+  // Volumes are staged beside the pods' directory.
+  const table = readMountTable(aboutPath(parentOf(asked.within)));
+  if (!table.ok) return table;
+  try {
+    const found = new Search(asked, table.value).run();
+    return ok(asked.places.map((path) => found.get(path) ?? []));
+  } catch (error) {
+    if (!(error instanceof Unseen)) throw error;
+    return fail({ code: error.code, message: error.message, effect: 'none' });
+  }
+}
+
+class Search {
+  readonly #found = new Map<string, PlaceHolder[]>();
+  readonly #namespaces = new Map<string, Namespace>();
+  readonly #except: ReadonlySet<number>;
+  readonly #devices: ReadonlySet<string>;
+  readonly #index: PlaceIndex;
+  readonly #own: MountTable;
+  readonly #untilMs = performance.now() + SCAN_MS_MAX;
+
+  constructor({ places, within, except }: PlacesAsked, table: MountTable) {
+    const indexed = places.map((path) => placeAt(path, within, table, new Set(places)));
+    this.#own = table;
+    this.#except = new Set([...except, process.pid]);
+    this.#index = new PlaceIndex(indexed);
+    // With those of the mounts that they lie on, which tell what follows ours.
+    this.#devices = new Set(
+      places.flatMap((path) =>
+        table
+          .way(path)
+          .slice(-2)
+          .map(({ device }) => device),
+      ),
+    );
+  }
+
+  run(): ReadonlyMap<string, readonly PlaceHolder[]> {
+    const own = readlinkSync(OWN_NAMESPACE);
+    const pids = namesIn('/proc').filter((name) => /^[1-9][0-9]*$/.test(name));
+    for (const pid of pids.map(Number).sort((a, b) => a - b)) {
+      if (performance.now() > this.#untilMs)
+        throw new Unseen('deadline-passed', `more than ${SCAN_MS_MAX} ms for all processes`);
+      if (!this.#except.has(pid)) this.#look(pid, own);
+    }
+    return this.#found;
+  }
+
+  #look(pid: number, own: string): void {
+    const task: Task = { pid: String(pid), directory: `/proc/${pid}`, isLeader: true };
+    const name = linkOf(task, 'ns/mnt');
+    if (name === undefined) return;
+    if (name === own || (name === HIDDEN && this.#isOurs(task))) {
+      for (const path of usedPaths(task)) this.#note(pid, this.#index.ownPlaceOf(path), path, 'uses');
+      return;
+    }
+    const known = name === HIDDEN ? undefined : this.#namespaces.get(name);
+    const namespace = known ?? this.#namespaceOf(task);
+    if (name !== HIDDEN) this.#namespaces.set(name, namespace);
+    if (namespace.mounts.size === 0) return;
+    for (const path of usedPaths(task))
+      for (const place of this.#index.foreignPlacesOf(path, namespace.mounts))
+        this.#note(pid, place, path, 'uses');
+    if (known === undefined)
+      for (const { place, target, how } of namespace.holds) this.#note(pid, place, target, how);
+  }
+
+  /** The number of a mount is one on the machine: who has one of ours is in our namespace. */
+  #isOurs(task: Task): boolean {
+    const table = this.#tableOf(task);
+    return table.entries.some(({ mountId }) => this.#own.byId(mountId) !== undefined);
+  }
+
+  #tableOf({ pid, directory }: Task): MountTable {
+    const text = readMountInfo(`${directory}/mountinfo`, ofDevices(this.#devices));
+    const table = text.ok ? parseMountTable(text.value) : text;
+    if (table.ok) return table.value;
+    // It has just ended, or left its namespace: whoever is in there still is met, too.
+    if (!isAlive(directory)) return createMountTable([]);
+    throw new Unseen(table.failure.code, `the mounts of pid ${pid} cannot be seen: ${table.failure.message}`);
+  }
+
+  #namespaceOf(task: Task): Namespace {
+    const table = this.#tableOf(task);
+    const mounts = table.entries.map((entry) => foreignMount(entry, table));
+    return {
+      holds: this.#index.holdsOf(mounts),
+      mounts: new Map(mounts.map((mount) => [mount.target, mount])),
+    };
+  }
+
+  #note(pid: number, place: IndexedPlace | undefined, path: string, how: PlaceHolder['how']): void {
+    if (place === undefined) return;
+    const holders = this.#found.get(place.path) ?? [];
+    if (holders.length >= HOLDERS_MAX || holders.some((one) => one.pid === pid)) return;
+    const command = nameOf(String(pid));
+    this.#found.set(place.path, [...holders, { pid, command, path: printable(path, PATH_BYTES_MAX), how }]);
+  }
+}
+
+/** Where a process works, what it runs, and what it has open, as far as these have a path and are shown to us. */
+function usedPaths(task: Task): readonly string[] {
+  const files = unlessHidden(task, () => readdirSync(`${task.directory}/fd`));
+  const names = Array.isArray(files) ? files.map((name) => `fd/${name}`) : [];
+  return ['cwd', 'root', 'exe', ...names].flatMap((name) => {
+    const path = linkOf(task, name);
+    return path?.startsWith('/') === true ? [path] : [];
+  });
+}
+
+/** Undefined when the process has ended. */
+function linkOf(task: Task, name: string): string | undefined {
+  return unlessHidden(task, () => readlinkSync(`${task.directory}/${name}`));
+}
+
+/** Some are shown to nobody of our rights (a security module, a container's pid 1); their mounts are. */
+function unlessHidden<T>(task: Task, read: () => T): T | typeof HIDDEN | undefined {
+  return aboutTask(task, () => {
+    try {
+      return read();
+    } catch (error) {
+      if (DENIED.has(errnoOf(error))) return HIDDEN;
+      throw error;
+    }
+  });
+}
+
+function foreignMount({ device, root, target, parentId }: MountEntry, table: MountTable): ForeignMount {
+  return { device, root, target, parentPropagation: table.byId(parentId)?.propagation };
+}
+
+function placeAt(
+  path: AbsolutePath,
+  within: AbsolutePath,
+  table: MountTable,
+  asked: ReadonlySet<string>,
+): IndexedPlace {
+  const way = table.way(path);
+  const mount = way.at(-1);
+  const isMountPoint = mount?.target === path;
+  const parent = isMountPoint ? way.at(-2) : undefined;
+  const above = mount === undefined || mount.target === '/' ? '' : mount.target;
+  const device = mount?.device ?? '';
+  const root = mount === undefined ? path : joined(mount.root, path.slice(above.length));
+  const elsewhere = table.entries
+    .filter((one) => one.device === device && one.root === root && one.target !== path)
+    .map(({ target }) => target);
+  const isShared = elsewhere.some((other) => isBelow(other, within) && !asked.has(other));
+  const follows = (theirs: readonly string[]): boolean =>
+    isFollowing(
+      { propagation: theirs },
+      parent === undefined ? undefined : { propagation: parent.propagation },
+    );
+  return { path, device, root, isShared, elsewhere, follows };
+}

@@ -1,0 +1,140 @@
+/** What somebody still has is not taken down, and goes as soon as it is seen that he has ended. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fail, ok, type Result } from '../../../mount/failure.ts';
+import type { PlaceHolder } from '../../../mount/holder/place-holder.ts';
+import { type AbsolutePath, parseAbsolutePath } from '../../../mount/host.ts';
+import { createLayout } from '../../../plugins/layout/layout.ts';
+import type { PodUid } from '../../../plugins/volume.ts';
+import { createReconciler } from '../../../reconciler/reconciler.ts';
+import { createRecordStore } from '../../../reconciler/recovery/record.ts';
+import { createBenchHost, settled } from '../bench-host.ts';
+import { createBenchPlugin } from '../bench-plugin.ts';
+import { READ_WHOLE } from '../bench.ts';
+import { wanted, wish } from '../world.ts';
+
+const root = parseAbsolutePath('/state') ?? assert.fail();
+const COPY_HOLD_MS = 600_000;
+const RUNS: PlaceHolder = { pid: 7, command: 'sh', path: '/data', how: 'bound' };
+
+/** Volumes of one pod each that stand, and that nobody wants any more when the test says so. */
+async function standing(...handles: readonly string[]) {
+  const host = createBenchHost();
+  const looks: (readonly AbsolutePath[])[] = [];
+  let answer: Result<readonly PlaceHolder[]> = ok([]);
+  host.findPlaceHolders = async (places) => {
+    looks.push(places);
+    return answer.ok ? ok(places.map(() => (answer.ok ? answer.value : []))) : answer;
+  };
+  const plugins = createBenchPlugin();
+  const layout = createLayout(root);
+  const silent = (): void => {};
+  const reconciler = createReconciler({
+    host,
+    layout,
+    plugins,
+    records: createRecordStore(host, layout),
+    recovered: new Map(),
+    log: { debug: silent, info: silent, warn: silent, error: silent },
+    backOff: { firstMs: 60_000, maxMs: 60_000 },
+    laneWidth: () => 4,
+    resyncMs: 3_600_000,
+  });
+  reconciler.takeReconstructed(READ_WHOLE);
+  const wishAll = async (): Promise<void> => {
+    reconciler.setDesired(wish(handles.map((handle) => wanted(handle, ['web']))));
+    await settled();
+  };
+  await wishAll();
+  return {
+    ...{ host, reconciler, looks, wishAll },
+    say(next: Result<readonly PlaceHolder[]>) {
+      answer = next;
+    },
+    async drop() {
+      reconciler.setDesired(wish([]));
+      await settled();
+    },
+    unpublished: () => plugins.calls.filter((call) => call.startsWith('unpublish')).length,
+    reason: () => reconciler.obstacles().find(({ publication }) => publication !== undefined),
+  };
+}
+
+test('who still has a volume keeps it, is told, and it goes within seconds of his end', async () => {
+  const { host, say, drop, unpublished, reason } = await standing('data');
+  say(ok([RUNS]));
+  await drop();
+  assert.deepEqual([reason()?.kind, reason()?.code], ['waiting-retry', 'volume-held']);
+  assert.equal(reason()?.blocker, 'pid 7 (sh) has it at /data in its own mount namespace');
+  assert.match(reason()?.message ?? '', /mooring release \S+ --force/);
+  await host.advance(300_000);
+  assert.equal(unpublished(), 0);
+  say(ok([]));
+  await host.advance(2_000);
+  assert.equal(unpublished(), 1);
+});
+
+test('who comes in his place is told', async () => {
+  const { host, say, drop, reason } = await standing('data');
+  say(ok([RUNS]));
+  await drop();
+  say(ok([{ ...RUNS, pid: 8, how: 'uses' }]));
+  await host.advance(2_000);
+  assert.equal(reason()?.blocker, 'pid 8 (sh) uses /data');
+});
+
+test('a look that fails says nothing, so the volume stays', async () => {
+  const { host, say, drop, unpublished, reason } = await standing('data');
+  say(fail({ code: 'deadline-passed', message: 'too many processes', effect: 'none' }));
+  await drop();
+  assert.deepEqual([unpublished(), reason()?.code], [0, 'deadline-passed']);
+  assert.match(reason()?.message ?? '', /cannot be seen, so it stays: too many processes/);
+  say(ok([]));
+  await host.advance(2_000);
+  assert.equal(unpublished(), 1);
+});
+
+test('a copy that nobody uses keeps the volume for ten minutes, and no longer', async () => {
+  const { host, say, drop, unpublished, reason } = await standing('data');
+  say(ok([{ ...RUNS, how: 'copy' }]));
+  await drop();
+  assert.match(reason()?.message ?? '', /at most 10 minutes/);
+  await host.advance(COPY_HOLD_MS - 5_000);
+  assert.equal(unpublished(), 0);
+  await host.advance(10_000);
+  assert.equal(unpublished(), 1);
+});
+
+test("a runtime's word does not take away what somebody has, and an operator's does", async () => {
+  const { say, drop, reconciler, unpublished, looks } = await standing('data');
+  const web = 'web' as PodUid;
+  say(ok([RUNS]));
+  await drop();
+  const before = looks.length;
+  reconciler.released(web);
+  await settled();
+  assert.deepEqual([unpublished(), looks.length], [0, before + 1], 'it was looked at once');
+  reconciler.forceRelease(web);
+  await settled();
+  assert.equal(unpublished(), 1);
+});
+
+test('a pod that is wanted again keeps what it has, whatever is found', async () => {
+  const { host, say, drop, wishAll, unpublished, reason } = await standing('data');
+  say(ok([RUNS]));
+  await drop();
+  await wishAll();
+  say(ok([]));
+  await host.advance(60_000);
+  assert.deepEqual([unpublished(), reason()], [0, undefined]);
+});
+
+test('one look is for all that come down at once, and when nobody has anything there is no other', async () => {
+  const handles = Array.from({ length: 440 }, (_, index) => `data-${index}`);
+  const { host, drop, unpublished, looks } = await standing(...handles);
+  await drop();
+  await host.advance(10_000);
+  assert.equal(unpublished(), 440);
+  assert.equal(looks.length, 1);
+  assert.equal(looks[0]?.length, 440);
+});
