@@ -1,12 +1,12 @@
 /** A pod is removed while somebody still has its volumes: a namespace that was given them, and a process in one. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { PodVolumeStatus, StatusDocument } from '../../agent/status/status-document.ts';
 import { mountsBelow } from '../demo/machine.ts';
 import { end, holder } from '../mount/holding-process.ts';
+import { mooring } from './mooring-command.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, type RealNode, targetOf } from './real-node.ts';
 
@@ -36,11 +36,7 @@ function isHeldBy(status: StatusDocument, name: string, pid: number | undefined)
 }
 
 function release(node: RealNode, ...more: readonly string[]) {
-  const words = ['release', 'web', '--socket', join(node.scratch, 'agent.sock'), ...more];
-  const { status, stdout } = spawnSync(process.execPath, [join(node.scratch, 'mooring.mjs'), ...words], {
-    encoding: 'utf8',
-  });
-  return { status, stdout };
+  return mooring(node, 'release', 'web', ...more);
 }
 
 test(
@@ -77,7 +73,7 @@ test(
       node.remove('web');
       // An emptyDir is the last of its pod to go, and waits for the rest first.
       await node.until('both to be named', (status) => isHeldBy(status, 'data', container.pid));
-      const told = release(node, '--timeout', '3s');
+      const told = await release(node, '--timeout', '3s');
       assert.equal(told.status, 124, told.stdout);
       assert.match(
         told.stdout,
@@ -99,7 +95,7 @@ test(
       );
       assert.equal(readFileSync(join(cache, 'file'), 'utf8'), 'precious');
       await end(worker);
-      assert.equal(release(node, '--timeout', '5m').status, 0);
+      assert.equal((await release(node, '--timeout', '5m')).status, 0);
       await node.untilEmpty();
       assert.ok(!existsSync(cache));
     }),
@@ -119,14 +115,17 @@ test("an operator's word takes away what somebody has, of a pod that is not want
     const stay = 'echo && exec sleep 3600';
     const copy = await holder(t, 'unshare', '-m', '--propagation', 'private', 'sh', '-c', stay);
     const worker = await holder(t, 'sh', '-c', `cd ${cache} && ${stay}`);
-    assert.match(release(node, '--force', '--timeout', '20s').stdout, /still wanted: its volumes stay/);
+    assert.match(
+      (await release(node, '--force', '--timeout', '20s')).stdout,
+      /still wanted: its volumes stay/,
+    );
     await node.untilMounted(2);
     node.remove('web');
     await node.until('both to be named', (status) => {
       return isHeldBy(status, 'tmp', copy.pid) && isHeldBy(status, 'cache', worker.pid);
     });
     assert.ok(existsSync(cache));
-    const word = release(node, '--force', '--timeout', '5m');
+    const word = await release(node, '--force', '--timeout', '5m');
     assert.equal(word.status, 0, word.stdout);
     await node.untilEmpty();
     assert.ok(!existsSync(cache));
