@@ -13,7 +13,7 @@ import { leftOver } from './final-files.ts';
 import { isOrphanWaiting, type Place, type Wanted, wantedPlaces } from './final-places.ts';
 import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
-import { fieldsShown } from './pod-fields.ts';
+import { fieldsShown, hasToken, TOKEN_FILE } from './pod-fields.ts';
 import type { Simulation } from './simulate.ts';
 import type { Mount } from './sim-kernel.ts';
 import { ROOT } from './sim-paths.ts';
@@ -64,13 +64,20 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
     return `a ${only.fileSystem.type} is mounted`;
   const wrongGroup = groupDiffers(pod.fsGroup?.gid, only.root);
   if (wrongGroup !== undefined || volume.kind === 'empty-dir') return wrongGroup;
-  const data = contentWanted(pod, volume);
+  const data = contentWanted(sim, pod, volume);
   return data === undefined ? undefined : contentDiffers(only.root, data);
 }
 
 /** By file; undefined for a volume whose content is nobody's wish. */
-function contentWanted(pod: SimPod, volume: PodVolume): Readonly<Record<string, string>> | undefined {
-  if (volume.kind === 'downward-api' || volume.kind === 'projected') return fieldsShown(pod, volume);
+function contentWanted(
+  { tokens }: Simulation,
+  pod: SimPod,
+  volume: PodVolume,
+): Readonly<Record<string, string>> | undefined {
+  if (volume.kind === 'downward-api' || volume.kind === 'projected') {
+    const token = hasToken(volume) ? { [TOKEN_FILE]: tokens.textFor(pod.uid) } : {};
+    return { ...token, ...fieldsShown(pod, volume) };
+  }
   return volume.kind === 'secret' || volume.kind === 'config-map' ? volume.source.data : undefined;
 }
 

@@ -43,6 +43,14 @@ export function drawFieldsVolume(random: Random, name: string, contents: readonl
   };
 }
 
+/** Where its pod's token is, of a volume that has one. */
+export const TOKEN_FILE = 'token';
+
+/** Half of those of several sources have a token of their pod. */
+export function hasToken(volume: FieldsVolume): boolean {
+  return volume.kind === 'projected' && volume.showsAll;
+}
+
 /** The source of a volume of several: of two files with one name the later one counts. */
 export function projectedSource(volume: Extract<FieldsVolume, { kind: 'projected' }>): {
   readonly sources: readonly object[];
@@ -50,7 +58,9 @@ export function projectedSource(volume: Extract<FieldsVolume, { kind: 'projected
   const contents = volume.sources.map(({ kind, name }) => {
     return kind === 'Secret' ? { secret: { name } } : { configMap: { name, optional: true } };
   });
-  return { sources: [{ downwardAPI: fieldsSource(volume) }, ...contents] };
+  const token = { serviceAccountToken: { path: TOKEN_FILE, audience: 'sim' } };
+  const fields = { downwardAPI: fieldsSource(volume) };
+  return { sources: [fields, ...(hasToken(volume) ? [token] : []), ...contents] };
 }
 
 export function fieldsSource({ showsAll }: Pick<FieldsVolume, 'showsAll'>): {

@@ -10,7 +10,6 @@ import { Absences } from './absences.ts';
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/node/agent.ts';
 import type { Config } from '../../agent/config/config.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
-import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
@@ -33,6 +32,7 @@ import { createSimParser, drawParser, type ParserNature } from './sim-parser.ts'
 import { SimKernel } from './sim-kernel.ts';
 import { configOf } from './sim-config.ts';
 import { MANIFESTS } from './sim-paths.ts';
+import { SimTokens } from './sim-tokens.ts';
 import { SimWorld } from './sim-world.ts';
 import { type EventWeights, type Plan, swarm } from './swarm.ts';
 import { withWalkTimes } from './walk-times.ts';
@@ -97,6 +97,7 @@ const DEATHS_SEED = 4_000_000_007;
 const ABSENCE_SEED = 5_000_000_029;
 const HANGS_SEED = 7_000_000_003;
 const STRANGERS_SEED = 6_000_000_023;
+const TOKENS_SEED = 11_000_000_027;
 const RUNTIMES_SEED = 10_000_000_019;
 const SLICES_SEED = 7_000_000_033;
 const FIELDS_SEED = 8_000_000_011;
@@ -120,6 +121,7 @@ export class Simulation {
   readonly world: SimWorld;
   readonly config: Config;
   readonly absences: Absences;
+  readonly tokens: SimTokens;
   readonly desiredWithin = new DesiredWithin();
   stormy = true;
   life: Life | undefined;
@@ -189,6 +191,12 @@ export class Simulation {
       agentLife: () => this.life?.number ?? 0,
     });
     this.config = configOf(this.plan);
+    this.tokens = new SimTokens({
+      random: createRandom(seed + TOKENS_SEED),
+      time: this.time,
+      rotates: this.plan.podFields.share > 0,
+      stormy: () => this.stormy,
+    });
     this.absences = new Absences(this, absence.fork());
   }
 
@@ -371,6 +379,7 @@ export class Simulation {
         if (path === MANIFESTS) listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
       },
     });
+    this.tokens.beginLife();
     this.trace.add(`agent life ${number} begins`);
     const { policy, wrapHost } = this.#mutation;
     const agentHost = wrapHost?.(host) ?? host;
@@ -393,7 +402,7 @@ export class Simulation {
     const agent = createAgent({
       host: agentHost,
       sources: [manifests],
-      tokens: NO_TOKENS,
+      tokens: this.tokens,
       capacity: { cpu: CPU_THOUSANDTHS },
       config: this.config,
       log,
