@@ -1,0 +1,72 @@
+/** The administrator of a test's cluster: node's own HTTPS client, so that the product's is not judged by itself. */
+import { readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { join } from 'node:path';
+
+export interface AdminAnswer {
+  /** 0: no answer. */
+  readonly status: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface AdminClient {
+  /** MERGE and STRATEGIC are PATCH. Throws with the server's words unless the status is 2xx. */
+  request(method: AdminMethod, path: string, body?: unknown): Promise<Readonly<Record<string, unknown>>>;
+  tryRequest(method: AdminMethod, path: string, body?: unknown): Promise<AdminAnswer>;
+}
+
+export type AdminMethod = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'MERGE' | 'STRATEGIC';
+
+const TIMEOUT_MS = 60_000;
+const PATCH_TYPES: Readonly<Record<string, string>> = {
+  MERGE: 'application/merge-patch+json',
+  STRATEGIC: 'application/strategic-merge-patch+json',
+};
+
+/** With the certificates that `directory` holds. */
+export function createAdminClient(server: string, directory: string): AdminClient {
+  const read = (name: string): Buffer => readFileSync(join(directory, name));
+  const identity = { ca: read('authority.crt'), cert: read('admin.crt'), key: read('admin.key') };
+
+  const tryRequest: AdminClient['tryRequest'] = (method, path, body) =>
+    new Promise((resolve) => {
+      const patch = PATCH_TYPES[method];
+      const text = body === undefined ? '' : JSON.stringify(body);
+      const options = {
+        ...identity,
+        method: patch === undefined ? method : 'PATCH',
+        // Node.js sends no length with DELETE by itself, and then the body counts for nothing.
+        headers: { 'content-type': patch ?? 'application/json', 'content-length': Buffer.byteLength(text) },
+        timeout: TIMEOUT_MS,
+      };
+      const asked = request(`${server}${path}`, options, (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+        answer.on('error', () => resolve({ status: 0, body: {} }));
+        answer.on('end', () =>
+          resolve({ status: answer.statusCode ?? 0, body: parsed(Buffer.concat(chunks).toString('utf8')) }),
+        );
+      });
+      asked.on('error', () => resolve({ status: 0, body: {} }));
+      asked.on('timeout', () => asked.destroy());
+      asked.end(text);
+    });
+
+  return {
+    tryRequest,
+    async request(method, path, body) {
+      const answer = await tryRequest(method, path, body);
+      if (answer.status >= 200 && answer.status < 300) return answer.body;
+      throw new Error(`${method} ${path}: ${answer.status} ${String(answer.body['message'] ?? '')}`);
+    },
+  };
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
