@@ -38,7 +38,7 @@ async function runCommandLine(): Promise<number> {
   const exit = { code: EXIT_CODES.ok as number };
   const program = new commander.Command('mooring')
     .description('The volume manager of a Linux node: mounts what pods want, and nothing else.')
-    .version(versionLine(), '-V, --version', 'print the version')
+    .version(VERSION_LINE, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show this, or the help of a command')
     .helpCommand('help [command]', 'show the help of a command')
     .showHelpAfterError('(--help shows how it is used)')
@@ -136,6 +136,7 @@ function addAgentCommand(program: Command, ended: (code: number) => void): void 
     .option('--socket <path>', meaningOf('socket'))
     .option('--manifests <path>', meaningOf('manifests'))
     .option('--node-name <name>', meaningOf('node_name'))
+    .option('--kubeconfig <file>', meaningOf('kubeconfig'))
     .option('--log-format <format>', meaningOf('log.format'))
     .option('--log-level <level>', meaningOf('log.level'))
     .option('--allow-private-mount-namespace', meaningOf('allow_private_mount_namespace'))
@@ -145,9 +146,7 @@ function addAgentCommand(program: Command, ended: (code: number) => void): void 
     });
 }
 
-function versionLine(): string {
-  return `mooring ${BUILD.version} (commit ${BUILD.commit}, Node.js ${process.versions.node})`;
-}
+const VERSION_LINE = `mooring ${BUILD.version} (commit ${BUILD.commit}, Node.js ${process.versions.node})`;
 
 /** Settles with the exit code when the agent did not start or has stopped. */
 async function runAgentCommand(configFile: string | undefined, flags: ConfigFlags): Promise<number> {

@@ -1,7 +1,7 @@
 /**
  * `npm test`: every test file under node's own runner, inside a private mount namespace when we are root, and a look
  * at the machine afterwards: the tests must leave no mount, loop device, process or scratch directory behind.
- * `npm test -- test/reconciler` runs the files below a folder; `test/interop` and `test/vm` only when they are named.
+ * `npm test -- test/reconciler` runs the files below a folder; `test/interop`, `test/vm`, `test/k8s` only when named.
  * System tools that are missing are installed first; with `--no-install` they are named, and nothing is run.
  */
 import { spawn } from 'node:child_process';
@@ -30,8 +30,8 @@ function testFiles(wanted: readonly string[]): string[] {
     : all.filter((name) => wanted.some((one) => name.startsWith(one.replace(/^\.\//, ''))));
 }
 
-/** One builds Go programs, the other machines, for minutes: suites of their own. */
-const APART = ['test/interop/', 'test/vm/'];
+/** They build Go programs, machines, and a whole control plane, for minutes: suites of their own. */
+const APART = ['test/interop/', 'test/vm/', 'test/k8s/'];
 /** A machine under emulation wants all processors, and its image is made once. */
 const ONE_BY_ONE = 'test/vm/';
 

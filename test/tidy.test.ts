@@ -127,9 +127,9 @@ test('each third-party package is imported in exactly one place', () => {
 
 /** Effects outside the port: only these files may reach for them (INV-26, INV-29, INV-36). */
 const EFFECT_MODULES =
-  /^node:(fs|fs\/promises|child_process|net|http|https|dgram|timers.*|worker_threads|cluster|process)$/;
+  /^node:(fs|fs\/promises|child_process|net|tls|http|http2|https|dgram|timers.*|worker_threads|cluster|process)$/;
 const EFFECT_FILES =
-  /^(mount\/(tool|path-tool|mount-info|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|agent\/(main|api\/api-(server|socket|routes)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
+  /^(mount\/(tool|path-tool|mount-info|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|kubernetes\/api\/wire\/.*|agent\/(main|api\/api-(server|socket|routes)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 
@@ -201,7 +201,7 @@ function ratchet(
 const FILE_LINES_MAX = 300;
 const WORST_FILES: Readonly<Record<string, number>> = {
   'agent/drive/rig/life.ts': 352,
-  'agent/main.ts': 333,
+  'agent/main.ts': 332,
   'reconciler/recovery/record.ts': 305,
 };
 

@@ -7,7 +7,7 @@ import {
   vanishedSentence,
   massRemovalSentence,
 } from '../status/sentence.ts';
-import type { StatusDocument } from '../status/status-document.ts';
+import type { ClusterStatus, StatusDocument } from '../status/status-document.ts';
 import type { Reason, VolumeStatus } from '../status/volume-status.ts';
 import { type Colour, type Look, paint, wrap } from '../../mount/text/table.ts';
 
@@ -27,7 +27,8 @@ export function remarksOf(status: StatusDocument, look: Look): readonly string[]
     const text = 'Not everything that is wanted has been read yet; nothing is taken down before.';
     remarks.push({ text, colour: 'yellow' });
   }
-  const { replaced, vanished } = sources;
+  const { cluster, replaced, vanished } = sources;
+  if (cluster !== null && cluster.state !== 'following') remarks.push(clusterRemark(cluster));
   if (replaced !== null) remarks.push({ text: capital(replacedSentence(replaced)), colour: 'red' });
   if (vanished !== null) remarks.push({ text: capital(vanishedSentence(vanished)), colour: 'red' });
   // The first of these remarks has said it of the directory.
@@ -63,6 +64,14 @@ export function remarksOf(status: StatusDocument, look: Look): readonly string[]
     const lines = look.widthMax === undefined ? [text] : wrap(text, look.widthMax);
     return lines.map((line, index) => `${index === 0 ? '' : '  '}${paint(line, colour, look)}`);
   });
+}
+
+function clusterRemark({ server, state, since, message }: ClusterStatus): Remark {
+  const why = message ?? '';
+  if (state === 'connecting')
+    return { text: `The cluster at ${server} has not been read yet: ${why}`, colour: 'yellow' };
+  const text = `The cluster cannot be followed since ${since}, what it said last counts: ${why}`;
+  return { text, colour: 'red' };
 }
 
 function capital(sentence: string): string {

@@ -51,6 +51,8 @@ export interface Config {
   readonly tokenSigningKey: AbsolutePath | undefined;
   /** The `iss` of the tokens, and their audience where none is asked for. */
   readonly tokenIssuer: string;
+  /** How the API server of a cluster is reached; undefined: this machine is no node of a cluster. */
+  readonly kubeconfig: AbsolutePath | undefined;
 }
 
 export type LogFormat = 'auto' | 'json' | 'human';
@@ -61,6 +63,7 @@ export interface ConfigFlags {
   readonly socket?: string | undefined;
   readonly manifests?: string | undefined;
   readonly nodeName?: string | undefined;
+  readonly kubeconfig?: string | undefined;
   readonly logFormat?: string | undefined;
   readonly logLevel?: string | undefined;
   readonly allowPrivateMountNamespace?: boolean | undefined;

@@ -9,6 +9,8 @@ interface Settings {
   readonly root: AbsolutePath;
   readonly socket: AbsolutePath;
   readonly manifests: AbsolutePath;
+  readonly token_signing_key: string;
+  readonly kubeconfig: string;
   readonly back_off: { readonly first_ms: number; readonly max_ms: number };
   readonly static_drivers: readonly { readonly socket: AbsolutePath }[];
 }
@@ -21,6 +23,10 @@ export function contradictions(file: Settings): readonly ConfigProblem[] {
   if (file.back_off.first_ms > file.back_off.max_ms) {
     const message = `must not be above back_off.max_ms (${file.back_off.max_ms})`;
     problems.push({ key: 'back_off.first_ms', value: shown(file.back_off.first_ms), message });
+  }
+  if (file.kubeconfig !== 'off' && file.token_signing_key !== 'off') {
+    const message = 'must be off in a cluster, whose API server issues the tokens (kubeconfig)';
+    problems.push({ key: 'token_signing_key', value: shown(file.token_signing_key), message });
   }
   for (const key of ['socket', 'manifests'] as const) {
     for (const taken of takenBelow(file.root)) {

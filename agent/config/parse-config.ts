@@ -58,9 +58,9 @@ function listenAddress() {
   return v.nullish(v.pipe(v.string(message), v.check(isRight, message)), 'off');
 }
 
-/** `off`, or where the key is. */
-function signingKeyPath() {
-  const message = 'must be off, or the absolute path of a private key in PEM';
+/** `off`, or where the file is. */
+function pathOrOff(what: string) {
+  const message = `must be off, or the absolute path of ${what}`;
   const isRight = (text: string): text is AbsolutePath | 'off' =>
     text === 'off' || parseAbsolutePath(text) !== undefined;
   return v.nullish(v.pipe(v.string(message), v.guard(isRight, message)), 'off');
@@ -143,11 +143,12 @@ function fileSchema(hostName: string) {
     selinux: v.nullish(oneOf(['auto', 'off']), 'auto'),
     metrics_listen: listenAddress(),
     host_path_denied: list(absolutePath()),
-    token_signing_key: signingKeyPath(),
+    token_signing_key: pathOrOff('a private key in PEM'),
     token_issuer: v.nullish(
       v.pipe(v.string(ISSUER_MESSAGE), v.regex(ISSUER, ISSUER_MESSAGE)),
       DEFAULT_TOKEN_ISSUER,
     ),
+    kubeconfig: pathOrOff('a kubeconfig'),
     watchdog: flag(true),
   });
 }
@@ -189,6 +190,7 @@ const FLAG_KEYS = {
   socket: 'socket',
   manifests: 'manifests',
   nodeName: 'node_name',
+  kubeconfig: 'kubeconfig',
   logFormat: 'log.format',
   logLevel: 'log.level',
   allowPrivateMountNamespace: 'allow_private_mount_namespace',
@@ -292,6 +294,7 @@ function configOf(file: File): Config {
     hostPathDenied: file.host_path_denied,
     tokenSigningKey: file.token_signing_key === 'off' ? undefined : file.token_signing_key,
     tokenIssuer: file.token_issuer,
+    kubeconfig: file.kubeconfig === 'off' ? undefined : file.kubeconfig,
     watchdog: file.watchdog,
   };
 }

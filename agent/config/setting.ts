@@ -116,6 +116,13 @@ export const SETTINGS: readonly Setting[] = [
     'private key (PEM: EC prime256v1 or RSA) that service account tokens are issued with; GET /openid/v1/jwks',
   ),
   row('token_issuer', DEFAULT_TOKEN_ISSUER, '1 to 256 printable characters', 'who issues them: their iss'),
+  row(
+    'kubeconfig',
+    'off',
+    'off, or absolute path',
+    'how to reach the API server of a cluster: pods that are bound to this node are set up, too',
+    '--kubeconfig',
+  ),
   row('watchdog', 'true', 'true, false', "answer systemd's watchdog when it asks"),
 ];
 

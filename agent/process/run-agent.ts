@@ -18,10 +18,11 @@ import { EXIT_CODES } from '../config/exit-code.ts';
 import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
 import type { ManifestParser } from '../source/manifests/parse/manifest-parser.ts';
 import { BROKER_PROGRAMS } from './broker-programs.ts';
+import { type Cluster, connectCluster } from './cluster.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from '../metrics/metrics.ts';
+import { listenForMetrics } from './listen-for-metrics.ts';
 import { machineCapacity } from './machine-capacity.ts';
-import { createMetricsServer, type MetricsServer } from '../../mount/process/metrics-server.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
 import { statusOf } from '../status/status.ts';
 import type { PodStatus, StatusDocument } from '../status/status-document.ts';
@@ -83,13 +84,20 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const checked = await checkHost(launch, host);
   for (const warning of await directoryWarnings(host, config.manifests))
     log.warn('configuration', { warning });
-  const sources = [createTrustedManifests({ host, parser, config, log })];
+  const cluster = await connectCluster(host, config);
+  if (!cluster.ok) {
+    await closeHost();
+    return refused(cluster.failure, EXIT_CODES.configuration);
+  }
+  const manifests = createTrustedManifests({ host, parser, config, log });
+  // What is written on the machine itself comes first, as with static pods.
+  const sources = cluster.value === undefined ? [manifests] : [manifests, cluster.value.source];
   const issued = await issuedHere(host, config);
   if (!issued.ok) {
     await closeHost();
     return refused(issued.failure, EXIT_CODES.configuration);
   }
-  const { tokens } = issued.value;
+  const tokens = cluster.value?.tokens ?? issued.value.tokens;
   const capacity = checked.ok ? machineCapacity(config.root) : {};
   const agent = createAgent({ host, sources, tokens, capacity, config, log });
   const started = checked.ok ? await agent.start() : checked;
@@ -102,7 +110,7 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
         : EXIT_CODES.failure,
     );
   }
-  return serve(launch, host, agent, issued.value, closeHost);
+  return serve(launch, host, agent, { ...issued.value, cluster: cluster.value }, closeHost);
 }
 
 /** Started where it cannot work: another try changes nothing. */
@@ -173,7 +181,7 @@ async function serve(
   launch: Launch,
   host: LinuxHost,
   agent: Agent,
-  issued: IssuedHere,
+  issued: IssuedHere & { readonly cluster: Cluster | undefined },
   closeHost: () => Promise<void>,
 ): Promise<LaunchOutcome> {
   const { config, log } = launch;
@@ -231,26 +239,13 @@ async function serve(
         log.info('agent stopping', { operations: agent.view().reconciler.running().length });
         cancelLine();
         issued.stop();
+        issued.cluster?.stop();
         const told = Promise.race([notifier.stopping(), after(host, STOPPING_TOLD_MS)]);
         await Promise.all([told, api.close(), metricsServer?.close(), agent.stop(STOP_WAIT_MS)]);
         await closeHost();
       },
     },
   };
-}
-
-/** A port that is taken costs the metrics, never the volumes. */
-async function listenForMetrics(
-  { metricsListen }: Config,
-  metrics: () => string,
-  log: Log,
-): Promise<MetricsServer | undefined> {
-  if (metricsListen === undefined) return undefined;
-  const server = createMetricsServer({ listen: metricsListen, metrics, log });
-  const listening = await server.listen();
-  if (listening.ok) return server;
-  log.error('metrics not served over TCP', { message: listening.failure.message });
-  return undefined;
 }
 
 function after(clock: Pick<LinuxHost, 'timer'>, delayMs: number): Promise<void> {

@@ -173,7 +173,7 @@ const OBJECTS_MAX = 50_000;
 
 /** Undefined when no source keeps pods because too many went at once. */
 export function massRemovalIn({ reports }: Pick<DesiredObjects, 'reports'>): MassRemoval | undefined {
-  const all = reports.map(({ massRemoval }) => massRemoval);
+  const all = reports.flatMap(({ massRemoval }) => massRemoval ?? []);
   if (all.length <= 1) return all[0];
   return {
     pods: new Set(all.flatMap(({ pods }) => [...pods])),

@@ -3,6 +3,7 @@ import type { Failure, Result } from '../../mount/failure.ts';
 import type { Cancel } from '../../mount/host.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Stamped, ApiObject } from '../../kubernetes/objects/objects.ts';
+import type { ClusterReport } from './cluster-report.ts';
 import type { AttachmentSubject } from '../../kubernetes/objects/read-attachment.ts';
 
 /** Something in a source that is not taken, and why. For people; holds no secret. */
@@ -41,7 +42,8 @@ export interface MassRemoval {
 
 /** What a source has to tell people beside its objects; nothing is decided by it. */
 export interface SourceReport {
-  readonly massRemoval: MassRemoval;
+  readonly massRemoval?: MassRemoval;
+  readonly cluster?: ClusterReport;
 }
 
 /** All that one source says at one moment. */

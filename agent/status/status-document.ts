@@ -64,6 +64,20 @@ export interface DriverStatus {
 }
 
 /** Pods that are kept for some seconds although their manifests are gone, because it may be a mistake. */
+/** How far this node follows the cluster that it belongs to. */
+export interface ClusterStatus {
+  /** `https://10.0.0.1:6443`. */
+  readonly server: string;
+  /** As `ClusterReport.state`. */
+  readonly state: 'connecting' | 'following' | 'broken';
+  /** Since when it is so. */
+  readonly since: string;
+  /** Why it is not followed; null when it is. */
+  readonly message: string | null;
+  /** That are bound to this node, by the server's word. */
+  readonly pods: number;
+}
+
 export interface MassRemovalStatus {
   /** Uids. */
   readonly pods: readonly string[];
@@ -157,6 +171,8 @@ export interface StatusDocument {
     readonly vanishing: MassRemovalStatus | null;
     /** The pods whose manifests went while no agent ran, or when the directory was another one; null without any. */
     readonly vanished: VanishedStatus | null;
+    /** Null: this machine is no node of a cluster. */
+    readonly cluster: ClusterStatus | null;
     /** Null: the manifests are read from the directory that they were always read from. */
     readonly replaced: ReplacedStatus | null;
   };

@@ -10,6 +10,7 @@ import type { UnreadableRecord } from '../../reconciler/recovery/record.ts';
 import type { AgentView } from '../node/agent.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import type { HeldPods } from '../source/vanished-hold.ts';
+import type { ClusterReport } from '../source/cluster-report.ts';
 import { massRemovalIn, type DesiredObjects } from '../source/desired-objects.ts';
 import type { Rejection, ReplacedDirectory, MassRemoval } from '../source/objects-source.ts';
 
@@ -21,6 +22,8 @@ export interface StatusFacts {
   readonly pods: readonly PodReference[];
   readonly rejected: readonly Rejection[];
   readonly massRemoval: MassRemoval | undefined;
+  /** Undefined when this machine is no node of a cluster. */
+  readonly cluster: ClusterReport | undefined;
   readonly held: HeldPods;
   readonly replaced: ReplacedDirectory | undefined;
   /** For what only the PersistentVolume knows. */
@@ -58,6 +61,7 @@ export function observe(view: AgentView, { nodeName, clock, abandonedCalls }: Ob
     pods: [...desiredObjects.pods.values()].map(({ reference }) => reference),
     rejected: desiredObjects.rejected,
     massRemoval: massRemovalIn(desiredObjects),
+    cluster: desiredObjects.reports.find(({ cluster }) => cluster !== undefined)?.cluster,
     held: manifests.held(),
     replaced: manifests.replaced(),
     persistentVolumes: desiredObjects.volumes,

@@ -1,9 +1,18 @@
 /** What is wrong with the sources of the wish, as the status has it. Pure. */
 import { printable } from '../../mount/text/printable.ts';
-import type { ReplacedStatus, StatusDocument, VanishedStatus, MassRemovalStatus } from './status-document.ts';
+import type {
+  ClusterStatus,
+  ReplacedStatus,
+  StatusDocument,
+  VanishedStatus,
+  MassRemovalStatus,
+} from './status-document.ts';
 import type { StatusFacts } from './status-facts.ts';
 
-type SourceFacts = Pick<StatusFacts, 'rejected' | 'desired' | 'massRemoval' | 'held' | 'replaced' | 'nowMs'>;
+type SourceFacts = Pick<
+  StatusFacts,
+  'rejected' | 'desired' | 'cluster' | 'massRemoval' | 'held' | 'replaced' | 'nowMs'
+>;
 
 const TEXT_BYTES_MAX = 1_024;
 
@@ -23,8 +32,16 @@ export function sourcesOf(
     unknown: [...facts.desired.unknownOrigins].map(shown).sort(),
     vanishing: massRemovalStatus(facts, when),
     vanished: vanishedOf(facts, when),
+    cluster: clusterOf(facts, when),
     replaced: replacedOf(facts, when),
   };
+}
+
+function clusterOf({ cluster }: SourceFacts, when: (monotonicMs: number) => string): ClusterStatus | null {
+  if (cluster === undefined) return null;
+  const { server, state, sinceMs, message, pods } = cluster;
+  const why = message === '' ? null : shown(message);
+  return { server: shown(server), state, since: when(sinceMs), message: why, pods };
 }
 
 function vanishedOf(

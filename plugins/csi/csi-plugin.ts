@@ -3,6 +3,7 @@ import type { Host } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import type { Attachment } from './attach/attachment.ts';
 import { createCalledAttachment } from './attach/called-attachment.ts';
+import { holdAttachments } from './attach/held-attachment.ts';
 import { createBlockPublication } from './block/block-publication.ts';
 import { verifyClean } from './block/clean-device.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
@@ -37,6 +38,8 @@ export interface CsiPluginParts {
   readonly forceFields?: (driver: string) => boolean;
   /** Who makes and ends attachments; by default this node calls the driver's controller service. */
   readonly attachment?: Attachment | undefined;
+  /** Attaching is the business of a cluster with which this node does not speak: no volume is attached. */
+  readonly holdsAttachments?: boolean | undefined;
 }
 
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
@@ -54,7 +57,8 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const inTurn = createVolumeRpc({ host, drivers, lanes, deadlineMs, memory });
   const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory });
   const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
-  const attachment = parts.attachment ?? createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
+  const called = createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
+  const attachment = parts.attachment ?? (parts.holdsAttachments === true ? holdAttachments(called) : called);
   const csi: CsiSurroundings = {
     ...{ host, layout, nodeName, drivers, inTurn, parallelPublish, mayForce },
     places: createCsiPlaces(host, layout, nodeName),

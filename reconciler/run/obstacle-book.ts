@@ -203,7 +203,7 @@ function waitMessage(kind: Wait['kind']): string {
     case 'gate-closed':
       return 'nothing is taken down before every source of the wish, and the state root, have been read whole once';
     case 'frozen':
-      return 'what is wanted for this pod cannot be read now, so nothing of it is taken down';
+      return 'what is wanted for this pod cannot be read now, or it is being deleted and may still run: it is kept';
     case 'blocked':
       return 'the wish is incomplete';
     case 'quarantined':

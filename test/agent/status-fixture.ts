@@ -180,6 +180,7 @@ export function facts(rest: Partial<StatusFacts>): StatusFacts {
     pods: [],
     rejected: [],
     massRemoval: undefined,
+    cluster: undefined,
     held: new Map(),
     replaced: undefined,
     persistentVolumes: new Map(),

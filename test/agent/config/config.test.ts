@@ -41,6 +41,7 @@ test('an empty file is a complete configuration', () => {
     hostPathDenied: [],
     tokenSigningKey: undefined,
     tokenIssuer: 'urn:mooring',
+    kubeconfig: undefined,
     watchdog: true,
   });
 });
@@ -105,6 +106,7 @@ test('every key of the file is read', () => {
     hostPathDenied: ['/etc', '/root'],
     tokenSigningKey: '/etc/mooring/signing.pem',
     tokenIssuer: 'https://node.example.com',
+    kubeconfig: undefined,
     watchdog: false,
   });
 });
@@ -117,6 +119,18 @@ test('a flag wins over the file, and is named when it is wrong', () => {
   assert.equal(config.allowPrivateMountNamespace, true);
   assert.deepEqual(problems(file, { root: 'relative' }), [
     '--root: "relative": must be an absolute path without "." or "..", without double or trailing slash',
+  ]);
+});
+
+test('a node of a cluster has its tokens from there, not from a key of its own', () => {
+  const kubeconfig = '/etc/kubernetes/kubelet.conf';
+  assert.equal(read({ kubeconfig }).kubeconfig, kubeconfig);
+  assert.equal(read({}, { kubeconfig }).kubeconfig, kubeconfig);
+  assert.deepEqual(problems({ kubeconfig, token_signing_key: '/key.pem' }), [
+    'token_signing_key: "/key.pem": must be off in a cluster, whose API server issues the tokens (kubeconfig)',
+  ]);
+  assert.deepEqual(problems({}, { kubeconfig: 'node.conf' }), [
+    '--kubeconfig: "node.conf": must be off, or the absolute path of a kubeconfig',
   ]);
 });
 

@@ -1,0 +1,42 @@
+/** The cluster that this machine is a node of, if it is one: its source of objects, and its tokens. */
+import { ok, type Result } from '../../mount/failure.ts';
+import type { Host } from '../../mount/host.ts';
+import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.ts';
+import type { Config } from '../config/config.ts';
+import { BUILD } from '../config/version.ts';
+import { createClusterSource } from '../source/cluster/cluster-source.ts';
+import { readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
+import type { ObjectsSource } from '../source/objects-source.ts';
+import type { TokenSource } from '../source/token-source.ts';
+import { createClusterTokenSource } from '../token/cluster-token-source.ts';
+
+export interface Cluster {
+  readonly source: ObjectsSource;
+  readonly tokens: TokenSource;
+  /** Ends all connections. */
+  stop(): void;
+}
+
+/** Undefined without a kubeconfig. The kubeconfig is read once, the files that it names again and again. */
+export async function connectCluster(
+  host: Pick<Host, 'readFile' | 'nowMs' | 'wallMs' | 'timer' | 'random'>,
+  { kubeconfig, nodeName }: Pick<Config, 'kubeconfig' | 'nodeName'>,
+): Promise<Result<Cluster | undefined>> {
+  if (kubeconfig === undefined) return ok(undefined);
+  const access = await readKubeconfigFile(host, kubeconfig);
+  if (!access.ok) return access;
+  const transport = createHttp2Transport({
+    access: access.value,
+    clock: host,
+    userAgent: ['mooring', BUILD.version].join('/'),
+  });
+  const tokens = createClusterTokenSource({ host, transport });
+  return ok({
+    source: createClusterSource({ host, transport, nodeName }),
+    tokens,
+    stop() {
+      tokens.stop();
+      transport.close();
+    },
+  });
+}

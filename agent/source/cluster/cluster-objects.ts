@@ -1,0 +1,208 @@
+/** From what an API server has sent to the objects of the wish: which pods are shown, and what keeps the others. */
+import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
+import {
+  type ApiObject,
+  identityOf,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Pod,
+  type Stamped,
+} from '../../../kubernetes/objects/objects.ts';
+import { readObject, type ShapeReading } from '../../../kubernetes/objects/read-object.ts';
+import type { PodUid } from '../../../plugins/volume.ts';
+import type { Rejection, SourcePart } from '../objects-source.ts';
+import { podLife } from './pod-life.ts';
+import { isBound, type ReferenceBook } from './reference-book.ts';
+import { claimReferences, podReferences, type Reference, referenceKey, volumeSecrets } from './references.ts';
+
+/** What was heard of the selections that a node follows as a whole. */
+export interface HeardObjects {
+  readonly pods: Iterable<ApiObjectEnvelope>;
+  readonly others: Iterable<ApiObjectEnvelope>;
+}
+
+export interface ClusterObjects {
+  /** `nowMs`: host clock. All that pods lead to is followed from here on. */
+  part(heard: HeardObjects, nowMs: number): SourcePart;
+}
+
+export interface ClusterObjectsParts {
+  /** The part has this name, and all that is read this origin. */
+  readonly origin: string;
+  readonly book: ReferenceBook;
+}
+
+/**
+ * Guarantees: a pod is shown when the server has answered for each object that it names, present or absent, and for
+ * each claim after the pod was seen; until then it is frozen. Once shown it stays so: what was heard of an object last
+ * counts until another answer.
+ */
+export function createClusterObjects({ origin, book }: ClusterObjectsParts): ClusterObjects {
+  return new ObjectsOfCluster(origin, book);
+}
+
+interface Growing {
+  readonly objects: Map<string, Stamped<ApiObject>>;
+  readonly rejected: Rejection[];
+  readonly frozenPods: Set<PodUid>;
+  readonly led: Set<string>;
+}
+
+class ObjectsOfCluster implements ClusterObjects {
+  readonly #origin: string;
+  readonly #book: ReferenceBook;
+  readonly #shapes = new WeakMap<ApiObjectEnvelope, ShapeReading>();
+  /** Host clock: when each pod was seen first. */
+  #seenMs = new Map<string, number>();
+  #shown = new Set<string>();
+
+  constructor(origin: string, book: ReferenceBook) {
+    this.#origin = origin;
+    this.#book = book;
+  }
+
+  part({ pods, others }: HeardObjects, nowMs: number): SourcePart {
+    const growing: Growing = { objects: new Map(), rejected: [], frozenPods: new Set(), led: new Set() };
+    const seenMs = new Map<string, number>();
+    const shown = new Set<string>();
+    for (const one of others) this.#read(growing, one);
+    for (const one of pods) {
+      seenMs.set(one.uid, this.#seenMs.get(one.uid) ?? nowMs);
+      if (this.#addPod(growing, one, seenMs.get(one.uid) ?? nowMs)) shown.add(one.uid);
+    }
+    this.#seenMs = seenMs;
+    this.#shown = shown;
+    this.#book.keep(growing.led);
+    return {
+      name: this.#origin,
+      objects: [...growing.objects.values()],
+      rejected: growing.rejected,
+      unknown: false,
+      frozenPods: growing.frozenPods,
+    };
+  }
+
+  /** The answer: whether it is shown. */
+  #addPod(growing: Growing, envelope: ApiObjectEnvelope, seenMs: number): boolean {
+    const life = podLife(envelope.value);
+    if (life === 'over' || life === 'mirror') return false;
+    if (life === 'ending') {
+      growing.frozenPods.add(envelope.uid as PodUid);
+      // What it leads to may be needed until it has gone.
+      const shape = this.#shape(envelope);
+      if (shape.kind === 'object' && shape.object.kind === 'Pod')
+        this.#lead(growing, podReferences(shape.object));
+      return false;
+    }
+    const pod = this.#read(growing, envelope);
+    if (pod === undefined || pod.kind !== 'Pod') {
+      growing.frozenPods.add(envelope.uid as PodUid);
+      return false;
+    }
+    const lacking = this.#lacking(
+      growing,
+      pod,
+      this.#shown.has(envelope.uid) ? Number.NEGATIVE_INFINITY : seenMs,
+    );
+    if (lacking === undefined) return true;
+    growing.objects.delete(identityOf(pod));
+    growing.frozenPods.add(pod.reference.uid);
+    growing.rejected.push({ origin: this.#origin, subject: identityOf(pod), message: lacking });
+    return false;
+  }
+
+  /** Adds all that the pod leads to. The answer: what the server has not told of it yet. */
+  #lacking(growing: Growing, pod: Pod, claimsAfterMs: number): string | undefined {
+    let lacking: string | undefined;
+    for (const reference of podReferences(pod)) {
+      const isClaim = reference.kind === 'PersistentVolumeClaim';
+      const message = this.#addReferred(
+        growing,
+        reference,
+        isClaim ? claimsAfterMs : Number.NEGATIVE_INFINITY,
+      );
+      if (message !== undefined) lacking ??= `it waits for ${referenceKey(reference)}: ${message}`;
+    }
+    return lacking;
+  }
+
+  /** The answer: why the server's word on it is not known. */
+  #addReferred(growing: Growing, reference: Reference, afterMs: number): string | undefined {
+    this.#lead(growing, [reference]);
+    const { answer, askedMs } = this.#book.follow(reference);
+    if (answer.kind === 'unknown') {
+      const subject = referenceKey(reference);
+      const message = `the API server does not tell: ${answer.message}`;
+      if (!growing.rejected.some((one) => one.subject === subject))
+        growing.rejected.push({ origin: this.#origin, subject, message });
+      return answer.message;
+    }
+    if (askedMs < afterMs) {
+      this.#book.read(reference);
+      return 'it is being read again';
+    }
+    if (answer.kind === 'present') this.#addPresent(growing, answer.object);
+    return undefined;
+  }
+
+  #addPresent(growing: Growing, envelope: ApiObjectEnvelope): void {
+    const object = this.#read(growing, envelope);
+    if (object === undefined) return;
+    if (object.kind === 'PersistentVolumeClaim') this.#addVolumeOf(growing, object, envelope);
+    else if (object.kind === 'PersistentVolume')
+      for (const secret of volumeSecrets(object))
+        this.#addReferred(growing, secret, Number.NEGATIVE_INFINITY);
+  }
+
+  /**
+   * A binding counts when both sides have it: until then the claim is shown as bound to nothing, and its volume not at
+   * all.
+   */
+  #addVolumeOf(growing: Growing, claim: Stamped<PersistentVolumeClaim>, envelope: ApiObjectEnvelope): void {
+    const unbound = (): void => {
+      growing.objects.set(identityOf(claim), { ...claim, volumeName: undefined });
+    };
+    if (!isBound(envelope.value)) return unbound();
+    for (const reference of claimReferences(claim)) {
+      this.#addReferred(growing, reference, Number.NEGATIVE_INFINITY);
+      const volume = growing.objects.get(referenceKey(reference)) as Stamped<PersistentVolume> | undefined;
+      if (volume !== undefined && volume.claimRef?.uid === undefined) {
+        growing.objects.delete(identityOf(volume));
+        unbound();
+      }
+    }
+  }
+
+  #lead(growing: Growing, references: readonly Reference[]): void {
+    for (const reference of references) growing.led.add(referenceKey(reference));
+  }
+
+  /** Undefined when it is refused, which is told. */
+  #read(growing: Growing, envelope: ApiObjectEnvelope): Stamped<ApiObject> | undefined {
+    const shape = this.#shape(envelope);
+    if (shape.kind === 'object') {
+      const place = `${this.#origin} ${identityOf(shape.object)}`;
+      const object = { ...shape.object, origin: this.#origin, place };
+      growing.objects.set(identityOf(object), object);
+      return object;
+    }
+    const subject = shape.kind === 'refused' ? shape.subject : undefined;
+    const problems = shape.kind === 'refused' ? shape.problems : [{ field: '', message: shape.message }];
+    for (const { field, message } of problems)
+      growing.rejected.push({
+        origin: this.#origin,
+        ...(subject === undefined ? {} : { subject: subject.identity }),
+        field,
+        message,
+      });
+    return undefined;
+  }
+
+  #shape(envelope: ApiObjectEnvelope): ShapeReading {
+    const known = this.#shapes.get(envelope);
+    if (known !== undefined) return known;
+    const shape = readObject(envelope.value, this.#origin);
+    this.#shapes.set(envelope, shape);
+    return shape;
+  }
+}

@@ -1,0 +1,32 @@
+/** Where a pod of the API server is in its life, as far as it decides about volumes. Pure. */
+import { FieldReader } from '../../../kubernetes/fields/field-reader.ts';
+
+/**
+ * `wanted`: its volumes are to be set up. `ending`: it is being deleted, and its containers may still run: what stands
+ * stays, and nothing is begun. `over`: its containers have stopped. `mirror`: the shadow of a manifest of this node.
+ */
+export type PodLife = 'wanted' | 'ending' | 'over' | 'mirror';
+
+const MIRROR = 'kubernetes.io/config.mirror';
+const STATUS_LISTS = ['containerStatuses', 'initContainerStatuses', 'ephemeralContainerStatuses'] as const;
+
+/** Total. What cannot be read of a pod counts as what keeps its volumes. */
+export function podLife(value: unknown): PodLife {
+  const pod = new FieldReader(value, '', []);
+  const metadata = pod.key('metadata');
+  if (metadata.key('annotations').key(MIRROR).present) return 'mirror';
+  const status = pod.key('status');
+  const phase = status.key('phase').text();
+  if (phase === 'Succeeded' || phase === 'Failed') return 'over';
+  if (!metadata.key('deletionTimestamp').present) return 'wanted';
+  return haveStopped(pod.key('spec'), status) ? 'over' : 'ending';
+}
+
+/** Every container has been seen to end. One that waits may have been started by now, so it says nothing. */
+function haveStopped(spec: FieldReader, status: FieldReader): boolean {
+  const [main] = STATUS_LISTS;
+  const wanted = spec.key('containers').list().length;
+  const told = status.key(main).list().length;
+  const all = STATUS_LISTS.flatMap((list) => status.key(list).list());
+  return wanted > 0 && told >= wanted && all.every((one) => one.key('state').key('terminated').present);
+}

@@ -1,0 +1,35 @@
+/** From the path of a kubeconfig to the server and who we are there. */
+import { fail, ok, type Result } from '../../../mount/failure.ts';
+import { type AbsolutePath, type Host, parentOf } from '../../../mount/host.ts';
+import { type ApiAccess, readKubeconfig } from '../../../kubernetes/api/kubeconfig.ts';
+import { parseManifest } from '../manifests/parse/manifest.ts';
+
+const FILE_BYTES_MAX = 1_024 * 1_024;
+const LIMITS = { fileBytesMax: FILE_BYTES_MAX, linesMax: 20_000, depthMax: 16, documentsMax: 1 };
+
+/** By `spec-invalid`, with the field and what would be right, or as the file's reading has failed. */
+export async function readKubeconfigFile(
+  host: Pick<Host, 'readFile'>,
+  path: AbsolutePath,
+): Promise<Result<ApiAccess>> {
+  const content = await host.readFile(path, FILE_BYTES_MAX);
+  if (!content.ok) return unusable(path, [content.failure.message]);
+  const documents = parseManifest(Buffer.from(content.value).toString('utf8'), LIMITS);
+  if (!documents.ok) return unusable(path, [documents.failure.message]);
+  const [document] = documents.value;
+  const problems = document?.problems ?? [];
+  const reading =
+    problems.length > 0
+      ? { ok: false as const, problems }
+      : readKubeconfig(document?.value, parentOf(path) ?? ('/' as AbsolutePath));
+  if (reading.ok) return ok(reading.access);
+  return unusable(
+    path,
+    reading.problems.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`)),
+  );
+}
+
+function unusable(path: AbsolutePath, problems: readonly string[]): ReturnType<typeof fail> {
+  const message = `kubeconfig ${path} cannot be used: ${problems.join('; ')}`;
+  return fail({ code: 'spec-invalid', message, effect: 'none', blocker: path });
+}

@@ -1,0 +1,68 @@
+/** Which objects the pods of this node lead to, by name: nothing else is read of a cluster. Pure. */
+import type { ContentSource } from '../../../kubernetes/objects/content-source.ts';
+import {
+  type NamedReference,
+  objectKey,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Pod,
+  type PodVolume,
+} from '../../../kubernetes/objects/objects.ts';
+
+export type ContentReference = { readonly kind: 'Secret' | 'ConfigMap' } & NamedReference;
+export type StorageReference =
+  | ({ readonly kind: 'PersistentVolumeClaim' } & NamedReference)
+  | { readonly kind: 'PersistentVolume'; readonly name: string };
+export type Reference = ContentReference | StorageReference;
+
+/** As `identityOf` says it of the object. */
+export function referenceKey(reference: Reference): string {
+  return `${reference.kind} ${'namespace' in reference ? objectKey(reference) : reference.name}`;
+}
+
+/** What the pod itself names. */
+export function podReferences({ reference, volumes }: Pod): readonly Reference[] {
+  return volumes.flatMap((volume) => volumeReferences(volume, reference));
+}
+
+function volumeReferences({ name, source }: PodVolume, pod: NamedReference): readonly Reference[] {
+  const { namespace } = pod;
+  switch (source.kind) {
+    case 'claim':
+      return [{ kind: 'PersistentVolumeClaim', namespace, name: source.claimName }];
+    case 'own-claim':
+      return [{ kind: 'PersistentVolumeClaim', namespace, name: `${pod.name}-${name}` }];
+    case 'csi-inline':
+      return source.publishSecretName === undefined
+        ? []
+        : [{ kind: 'Secret', namespace, name: source.publishSecretName }];
+    case 'secret':
+    case 'config-map':
+      return [contentReference(source, namespace)];
+    case 'projected':
+      return source.sources.flatMap((one) =>
+        one.kind === 'secret' || one.kind === 'config-map' ? [contentReference(one, namespace)] : [],
+      );
+    case 'empty-dir':
+    case 'host-path':
+    case 'downward-api':
+    case 'image':
+    case 'unsupported':
+      return [];
+  }
+}
+
+function contentReference({ kind, name }: ContentSource, namespace: string): Reference {
+  return { kind: kind === 'secret' ? 'Secret' : 'ConfigMap', namespace, name };
+}
+
+export function claimReferences({ volumeName }: PersistentVolumeClaim): readonly Reference[] {
+  return volumeName === undefined ? [] : [{ kind: 'PersistentVolume', name: volumeName }];
+}
+
+/** Those that a node may read: the secret of ControllerPublish is not among them. */
+export function volumeSecrets({ source }: PersistentVolume): readonly Reference[] {
+  if (source.kind !== 'csi') return [];
+  const named = [source.stageSecret, source.publishSecret, source.expandSecret];
+  return named.flatMap((one) => (one === undefined ? [] : [{ kind: 'Secret' as const, ...one }]));
+}

@@ -1,0 +1,285 @@
+/**
+ * All objects of one selection, kept as the API server has them: a consistent list, then a watch with bookmarks, and a
+ * list again when the watch cannot go on. What is seen never goes back in time, and what cannot be read is not absent.
+ */
+import type { Cancel, Clock } from '../../mount/host.ts';
+import { type ApiObjectEnvelope, readWatchEvent, type WatchEvent } from './api-object.ts';
+import type { ApiFailure } from './api-failure.ts';
+import type { ApiTransport } from './api-transport.ts';
+import { type Listed, MALFORMED, OBJECTS_MAX, readList, selected, TOO_MANY, whole } from './read-list.ts';
+import type { ResourceSelection } from './resource-path.ts';
+import { compareResourceVersions } from './resource-version.ts';
+
+export interface ReflectorParts {
+  readonly transport: ApiTransport;
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly selection: ResourceSelection;
+  /** Something of `current()` is another one now. Calls of one turn are one. */
+  readonly onChange: () => void;
+}
+
+/** What a reflector knows at one moment; host clock. */
+export interface Reflection {
+  /** By uid; undefined before the first list. */
+  readonly objects: ReadonlyMap<string, ApiObjectEnvelope> | undefined;
+  /** When the last list that counted was asked for. */
+  readonly listedMs: number | undefined;
+  /** Uids that the last list that counted no longer had, and no event had taken away before. */
+  readonly droppedByList: ReadonlySet<string>;
+  /** Why nothing is heard now, and since when. Undefined while a watch is open. */
+  readonly trouble: { readonly failure: ApiFailure; readonly sinceMs: number } | undefined;
+}
+
+export interface Reflector {
+  start(): void;
+  stop(): void;
+  current(): Reflection;
+  /** Asks for one more consistent list, soon; what is known stays until then. */
+  relist(): void;
+}
+
+const LINE_BYTES_MAX = 4 * 1_024 * 1_024;
+const WATCH_SECONDS_MIN = 300;
+const WATCH_SECONDS_MORE = 300;
+const WATCH_END_MS = 30_000;
+/** A bookmark comes once a minute; a stream without any for this long is opened anew. */
+const SILENCE_MS_MAX = 150_000;
+const RETRY_FIRST_MS = 800;
+const RETRY_MS_MAX = 30_000;
+const HEALTHY_MS = 120_000;
+const REOPEN_MS_MIN = 1_000;
+/** Lists that agree on an earlier state at this distance: the server's data was set back, and stays so. */
+const WENT_BACK_MS = 60_000;
+
+const WENT_BACK: ApiFailure = {
+  code: 'failed',
+  message:
+    'the API server answers with an older state than it has shown before, as after a restored backup; ' +
+    'what was seen counts',
+  effect: 'none',
+};
+const HTTP_GONE = 410;
+
+export function createReflector(parts: ReflectorParts): Reflector {
+  return new ListingReflector(parts);
+}
+
+class ListingReflector implements Reflector {
+  readonly #parts: ReflectorParts;
+  #objects: Map<string, ApiObjectEnvelope> | undefined;
+  #listedMs: number | undefined;
+  #droppedByList: ReadonlySet<string> = new Set();
+  #trouble: Reflection['trouble'];
+  /** The newest version seen of this selection. */
+  #version: string | undefined;
+  /** The first list that was older than what had been seen. */
+  #older: Listed | undefined;
+  #cancel: Cancel = () => {};
+  #cancelSilence: Cancel = () => {};
+  #cancelHealth: Cancel = () => {};
+  #retryMs = RETRY_FIRST_MS;
+  #openedMs = Number.NEGATIVE_INFINITY;
+  /** Grows with each attempt: what an earlier one still says is not heard. */
+  #attempt = 0;
+  #isToTell = false;
+  #isStopped = false;
+
+  constructor(parts: ReflectorParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    void this.#list();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#begin();
+  }
+
+  current(): Reflection {
+    return {
+      objects: this.#objects,
+      listedMs: this.#listedMs,
+      droppedByList: this.#droppedByList,
+      trouble: this.#trouble,
+    };
+  }
+
+  relist(): void {
+    if (!this.#isStopped) void this.#list();
+  }
+
+  /** Ends what the last attempt has open. */
+  #begin(): number {
+    this.#cancel();
+    this.#cancelSilence();
+    this.#cancelHealth();
+    this.#cancel = () => {};
+    this.#attempt += 1;
+    return this.#attempt;
+  }
+
+  async #list(): Promise<void> {
+    const attempt = this.#begin();
+    const listed = await readList(this.#parts);
+    if (this.#isStopped || attempt !== this.#attempt) return;
+    if (!listed.ok) return this.#retry(listed.failure, () => void this.#list());
+    if (!this.#isNews(listed.value)) return this.#retry(WENT_BACK, () => void this.#list());
+    this.#take(listed.value);
+    this.#watch();
+  }
+
+  /** False for a list from before what was seen, until the server insists on it. */
+  #isNews(listed: Listed): boolean {
+    if (this.#version === undefined || compareResourceVersions(listed.resourceVersion, this.#version) >= 0) {
+      this.#older = undefined;
+      return true;
+    }
+    const older = this.#older;
+    if (older === undefined || !hasSameUids(older, listed)) {
+      this.#older = listed;
+      return false;
+    }
+    const isInsisted = listed.askedMs - older.askedMs >= WENT_BACK_MS;
+    if (isInsisted) this.#older = undefined;
+    return isInsisted;
+  }
+
+  #take({ objects, resourceVersion, askedMs }: Listed): void {
+    const before = this.#objects ?? new Map<string, ApiObjectEnvelope>();
+    this.#droppedByList = new Set([...before.keys()].filter((uid) => !objects.has(uid)));
+    this.#objects = new Map(objects);
+    this.#listedMs = askedMs;
+    this.#version = resourceVersion;
+    this.#tell();
+  }
+
+  #watch(): void {
+    const { transport, clock, random, selection } = this.#parts;
+    const attempt = this.#begin();
+    const seconds = WATCH_SECONDS_MIN + Math.floor(random() * WATCH_SECONDS_MORE);
+    const query = new URLSearchParams({
+      ...selected(selection),
+      watch: '1',
+      allowWatchBookmarks: 'true',
+      resourceVersion: this.#version ?? '',
+      timeoutSeconds: `${seconds}`,
+    });
+    this.#openedMs = clock.nowMs();
+    const isMine = (): boolean => !this.#isStopped && attempt === this.#attempt;
+    this.#cancel = transport.watch(
+      {
+        path: `${selection.path}?${query}`,
+        lineBytesMax: LINE_BYTES_MAX,
+        deadlineMs: seconds * 1_000 + WATCH_END_MS,
+      },
+      {
+        opened: () => {
+          if (isMine()) this.#heard();
+        },
+        line: (value) => {
+          if (isMine()) this.#hear(readWatchEvent(value));
+        },
+        ended: (failure) => {
+          if (!isMine()) return;
+          if (failure === undefined) this.#reopen();
+          else if (failure.code === 'expired') this.#listSoon();
+          else this.#retry(failure, () => this.#watch());
+        },
+      },
+    );
+    this.#listen();
+  }
+
+  #heard(): void {
+    this.#healthy();
+    if (this.#trouble === undefined) return;
+    this.#trouble = undefined;
+    this.#tell();
+  }
+
+  /** The next silence that is too long ends the stream. */
+  #listen(): void {
+    this.#cancelSilence();
+    this.#cancelSilence = this.#parts.clock.timer(SILENCE_MS_MAX, () => this.#reopen());
+  }
+
+  #healthy(): void {
+    this.#cancelHealth();
+    this.#cancelHealth = this.#parts.clock.timer(HEALTHY_MS, () => {
+      this.#retryMs = RETRY_FIRST_MS;
+    });
+  }
+
+  #hear(event: WatchEvent | undefined): void {
+    if (event === undefined) return this.#retry(MALFORMED, () => void this.#list());
+    this.#listen();
+    if (event.kind === 'error') {
+      if (event.status === HTTP_GONE) return this.#listSoon();
+      const { status, message } = event;
+      const failure: ApiFailure = { code: 'failed', message: `${message} (${status})`, effect: 'none' };
+      return this.#retry(failure, () => this.#watch());
+    }
+    const version = event.kind === 'bookmark' ? event.resourceVersion : event.object.resourceVersion;
+    if (this.#version !== undefined && compareResourceVersions(version, this.#version) < 0) return;
+    this.#version = version;
+    if (event.kind !== 'bookmark') this.#apply(event.kind, event.object);
+  }
+
+  #apply(kind: 'changed' | 'deleted', seen: ApiObjectEnvelope): void {
+    const objects = this.#objects;
+    const held = objects?.get(seen.uid);
+    if (objects === undefined) return;
+    if (kind === 'deleted') {
+      if (held === undefined) return;
+      objects.delete(seen.uid);
+      return this.#tell();
+    }
+    if (held !== undefined && compareResourceVersions(seen.resourceVersion, held.resourceVersion) <= 0)
+      return;
+    if (held === undefined && objects.size >= OBJECTS_MAX)
+      return this.#retry(TOO_MANY, () => void this.#list());
+    objects.set(seen.uid, whole(seen, this.#parts.selection));
+    this.#tell();
+  }
+
+  /** A stream that ended in order, or has nothing to say, is opened again at the version it had come to. */
+  #reopen(): void {
+    this.#begin();
+    const waitMs = Math.max(0, this.#openedMs + REOPEN_MS_MIN - this.#parts.clock.nowMs());
+    this.#cancel = this.#parts.clock.timer(waitMs, () => this.#watch());
+  }
+
+  /** What was missed meanwhile is not known; that is no trouble, if it does not happen all the time. */
+  #listSoon(): void {
+    this.#begin();
+    const waitMs = Math.max(0, (this.#listedMs ?? 0) + REOPEN_MS_MIN - this.#parts.clock.nowMs());
+    this.#cancel = this.#parts.clock.timer(waitMs, () => void this.#list());
+  }
+
+  #retry(failure: ApiFailure, again: () => void): void {
+    this.#begin();
+    const { clock, random } = this.#parts;
+    this.#trouble = { failure, sinceMs: this.#trouble?.sinceMs ?? clock.nowMs() };
+    this.#tell();
+    const waitMs = Math.max(random() * this.#retryMs, failure.retryAfterMs ?? 0);
+    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+    this.#cancel = clock.timer(waitMs, again);
+  }
+
+  #tell(): void {
+    if (this.#isToTell) return;
+    this.#isToTell = true;
+    queueMicrotask(() => {
+      this.#isToTell = false;
+      if (!this.#isStopped) this.#parts.onChange();
+    });
+  }
+}
+
+function hasSameUids(a: Listed, b: Listed): boolean {
+  return a.objects.size === b.objects.size && [...a.objects.keys()].every((uid) => b.objects.has(uid));
+}

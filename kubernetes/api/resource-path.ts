@@ -1,0 +1,67 @@
+/** Paths of the resources that a node reads, and of the one that it makes. Names are escaped: others wrote them. */
+import type { NamedReference } from '../objects/objects.ts';
+
+/** The part of a resource that is followed. */
+export interface ResourceSelection {
+  /** `/api/v1/pods`. */
+  readonly path: string;
+  /** `spec.nodeName=node-1`; empty: all of them. */
+  readonly fieldSelector: string;
+  /** kind and apiVersion, which the server leaves out in lists. */
+  readonly kind: string;
+  readonly apiVersion: string;
+}
+
+const CORE = '/api/v1';
+const STORAGE = '/apis/storage.k8s.io/v1';
+
+export function podsOfNode(nodeName: string): ResourceSelection {
+  return { path: `${CORE}/pods`, fieldSelector: `spec.nodeName=${nodeName}`, kind: 'Pod', apiVersion: 'v1' };
+}
+
+export function oneNode(nodeName: string): ResourceSelection {
+  return {
+    path: `${CORE}/nodes`,
+    fieldSelector: `metadata.name=${nodeName}`,
+    kind: 'Node',
+    apiVersion: 'v1',
+  };
+}
+
+export function allCsiDrivers(): ResourceSelection {
+  return {
+    path: `${STORAGE}/csidrivers`,
+    fieldSelector: '',
+    kind: 'CSIDriver',
+    apiVersion: 'storage.k8s.io/v1',
+  };
+}
+
+/** One Secret or ConfigMap, as a node may watch it. */
+export function oneContent(
+  kind: 'Secret' | 'ConfigMap',
+  { namespace, name }: NamedReference,
+): ResourceSelection {
+  const resource = kind === 'Secret' ? 'secrets' : 'configmaps';
+  return {
+    path: `${CORE}/namespaces/${encodeURIComponent(namespace)}/${resource}`,
+    fieldSelector: `metadata.name=${name}`,
+    kind,
+    apiVersion: 'v1',
+  };
+}
+
+export function claimPath({ namespace, name }: NamedReference): string {
+  const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];
+  return `${CORE}/namespaces/${inNamespace}/persistentvolumeclaims/${called}`;
+}
+
+export function volumePath(name: string): string {
+  return `${CORE}/persistentvolumes/${encodeURIComponent(name)}`;
+}
+
+/** Where tokens of a service account are asked for. */
+export function tokenPath({ namespace, name }: NamedReference): string {
+  const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];
+  return `${CORE}/namespaces/${inNamespace}/serviceaccounts/${called}/token`;
+}

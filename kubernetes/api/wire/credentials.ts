@@ -1,0 +1,102 @@
+/** The bytes of what proves who we are, read from its files again and again: they are exchanged while we run. */
+import { open } from 'node:fs/promises';
+import type { Clock } from '../../../mount/host.ts';
+import { Sensitive } from '../../../plugins/secret/sensitive.ts';
+import { apiFail, type ApiResult } from '../api-failure.ts';
+import type { ApiAccess, Material } from '../kubeconfig.ts';
+
+/** What one connection is opened with. */
+export interface Credentials {
+  readonly authority: Buffer | undefined;
+  readonly certificate: Sensitive<{ readonly certificate: Buffer; readonly key: Buffer }> | undefined;
+  readonly token: Sensitive<string> | undefined;
+  /** Differs when a connection of the other credentials is another connection; a token is sent with each request. */
+  readonly connection: string;
+}
+
+export interface CredentialReader {
+  /** At most so old as `FRESH_MS`, unless `again`. `unauthenticated` when they cannot be read. */
+  read(again?: boolean): Promise<ApiResult<Credentials>>;
+}
+
+const FRESH_MS = 60_000;
+const FILE_BYTES_MAX = 1_024 * 1_024;
+
+/**
+ * The files are an operator's or a kubelet's, often behind symbolic links that are exchanged; so links are followed,
+ * which nothing below the state root ever is.
+ */
+export function createCredentialReader(access: ApiAccess, clock: Pick<Clock, 'nowMs'>): CredentialReader {
+  let known: { readonly credentials: Credentials; readonly readMs: number } | undefined;
+  let connections = 0;
+
+  async function readNow(): Promise<ApiResult<Credentials>> {
+    const { authority, identity } = access;
+    const files: Material[] = [];
+    if (authority !== undefined) files.push(authority);
+    if (identity.kind === 'certificate') files.push(identity.certificate, identity.key);
+    else files.push(identity.token);
+    const contents: Buffer[] = [];
+    for (const one of files) {
+      const content = await readMaterial(one);
+      if (!content.ok) return content;
+      contents.push(content.value);
+    }
+    const own = contents.slice(authority === undefined ? 0 : 1);
+    const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = own;
+    const isCertificate = identity.kind === 'certificate';
+    const fresh = {
+      authority: authority === undefined ? undefined : contents[0],
+      certificate: isCertificate ? new Sensitive({ certificate: first, key: second }) : undefined,
+      token: isCertificate ? undefined : new Sensitive(first.toString('latin1').trim()),
+    };
+    const isSame = known !== undefined && isSameConnection(known.credentials, fresh);
+    if (!isSame) connections += 1;
+    return { ok: true, value: { ...fresh, connection: `${connections}` } };
+  }
+
+  return {
+    async read(again = false) {
+      const nowMs = clock.nowMs();
+      if (!again && known !== undefined && nowMs - known.readMs < FRESH_MS)
+        return { ok: true, value: known.credentials };
+      const read = await readNow();
+      if (read.ok) known = { credentials: read.value, readMs: nowMs };
+      return read;
+    },
+  };
+}
+
+function isSameConnection(a: Omit<Credentials, 'connection'>, b: Omit<Credentials, 'connection'>): boolean {
+  const bytes = ({ authority, certificate }: Omit<Credentials, 'connection'>): readonly Buffer[] => {
+    const { certificate: own = Buffer.alloc(0), key = Buffer.alloc(0) } = certificate?.reveal() ?? {};
+    return [authority ?? Buffer.alloc(0), own, key];
+  };
+  const others = bytes(b);
+  return bytes(a).every((one, index) => one.equals(others[index] ?? Buffer.alloc(0)));
+}
+
+async function readMaterial(material: Material): Promise<ApiResult<Buffer>> {
+  if (material.kind === 'bytes') return { ok: true, value: Buffer.from(material.bytes.reveal()) };
+  const { path } = material;
+  try {
+    const file = await open(path, 'r');
+    try {
+      const { buffer, bytesRead } = await file.read(
+        Buffer.alloc(FILE_BYTES_MAX + 1),
+        0,
+        FILE_BYTES_MAX + 1,
+        0,
+      );
+      if (bytesRead > FILE_BYTES_MAX)
+        return apiFail('unauthenticated', `${path} is longer than ${FILE_BYTES_MAX} bytes`);
+      return { ok: true, value: Buffer.from(buffer.subarray(0, bytesRead)) };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    const code =
+      typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'unknown';
+    return apiFail('unauthenticated', `${path} cannot be read: ${code}`);
+  }
+}

@@ -1,0 +1,189 @@
+/** The port to an API server over HTTP/2: requests on one kind of session, streams of changes on another. */
+import { type ClientHttp2Stream, constants } from 'node:http2';
+import type { Cancel, Clock } from '../../../mount/host.ts';
+import { apiFail, type ApiFailure, type ApiResult } from '../api-failure.ts';
+import type { ApiRequest, ApiTransport, WatchListener, WatchRequest } from '../api-transport.ts';
+import type { ApiAccess } from '../kubeconfig.ts';
+import { createCredentialReader, type CredentialReader } from './credentials.ts';
+import { type LineTaker, readAnswer, readLines } from './http2-answer.ts';
+import { type ApiSession, openSession } from './http2-session.ts';
+
+export interface Http2TransportParts {
+  readonly access: ApiAccess;
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  /** Product and version, as in `curl/8.5`. */
+  readonly userAgent: string;
+}
+
+const CONNECT_MS_MAX = 10_000;
+const SESSIONS_MAX = 8;
+const { NGHTTP2_CANCEL } = constants;
+
+/**
+ * Guarantees: a request is repeated only when the server has not begun it; a stream of changes delays no request,
+ * because they use different sessions. Nothing of a body is in any failure but the server's own message.
+ */
+export function createHttp2Transport(parts: Http2TransportParts): ApiTransport {
+  return new Http2Transport(parts);
+}
+
+type Purpose = 'requests' | 'streams';
+
+class Http2Transport implements ApiTransport {
+  readonly server: string;
+  readonly #parts: Http2TransportParts;
+  readonly #credentials: CredentialReader;
+  readonly #sessions: Readonly<Record<Purpose, ApiSession[]>> = { requests: [], streams: [] };
+  readonly #opening: Record<Purpose, Promise<ApiResult<ApiSession>> | undefined> = {
+    requests: undefined,
+    streams: undefined,
+  };
+  #isClosed = false;
+
+  constructor(parts: Http2TransportParts) {
+    this.server = parts.access.server;
+    this.#parts = parts;
+    this.#credentials = createCredentialReader(parts.access, parts.clock);
+  }
+
+  async request(request: ApiRequest): Promise<ApiResult<unknown>> {
+    const answered = await this.#ask(request, false);
+    if (answered.ok || answered.failure.code !== 'unauthenticated' || this.#isClosed) return answered;
+    // The credentials may have been exchanged a moment ago.
+    return this.#ask(request, true);
+  }
+
+  watch(request: WatchRequest, listener: WatchListener): Cancel {
+    let isOver = false;
+    let stream: ClientHttp2Stream | undefined;
+    const end = (failure: ApiFailure | undefined): void => {
+      if (isOver) return;
+      isOver = true;
+      cancelDeadline();
+      stream?.close(NGHTTP2_CANCEL);
+      listener.ended(failure);
+    };
+    const cancelDeadline = this.#parts.clock.timer(request.deadlineMs, () =>
+      end({
+        code: 'unreachable',
+        message: `no end of the stream in ${request.deadlineMs} ms`,
+        effect: 'none',
+      }),
+    );
+    void this.#openStream('streams', 'GET', request.path, undefined, false).then(async (opened) => {
+      if (!opened.ok) return end(opened.failure);
+      stream = opened.value;
+      if (isOver) return stream.close(NGHTTP2_CANCEL);
+      const taker: LineTaker = {
+        lineBytesMax: request.lineBytesMax,
+        opened: () => {
+          if (!isOver) listener.opened();
+        },
+        take: (line) => {
+          if (!isOver) listener.line(line);
+          return !isOver;
+        },
+      };
+      end(await readLines(stream, taker));
+    });
+    return () => {
+      isOver = true;
+      cancelDeadline();
+      stream?.close(NGHTTP2_CANCEL);
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const sessions of Object.values(this.#sessions)) for (const one of sessions.splice(0)) one.destroy();
+  }
+
+  async #ask(request: ApiRequest, readCredentials: boolean): Promise<ApiResult<unknown>> {
+    const { method, path, body, deadlineMs } = request;
+    const isWrite = method !== 'GET';
+    let stream: ClientHttp2Stream | undefined;
+    let isLate = false;
+    const cancelDeadline = this.#parts.clock.timer(deadlineMs, () => {
+      isLate = true;
+      stream?.close(NGHTTP2_CANCEL);
+    });
+    try {
+      const text = body === undefined ? undefined : JSON.stringify(body);
+      const opened = await this.#openStream('requests', method, path, text, readCredentials);
+      if (!opened.ok) return opened;
+      stream = opened.value;
+      if (isLate) stream.close(NGHTTP2_CANCEL);
+      const answered = await readAnswer(stream, request.answerBytesMax, isWrite);
+      const late = apiFail('unreachable', `no answer in ${deadlineMs} ms`, isWrite ? 'unknown' : 'none');
+      return isLate && !answered.ok ? late : answered;
+    } finally {
+      cancelDeadline();
+    }
+  }
+
+  async #openStream(
+    purpose: Purpose,
+    method: string,
+    path: string,
+    body: string | undefined,
+    again: boolean,
+  ): Promise<ApiResult<ClientHttp2Stream>> {
+    const credentials = await this.#credentials.read(again);
+    if (!credentials.ok) return credentials;
+    const { token, connection } = credentials.value;
+    const session = await this.#session(purpose, connection);
+    if (!session.ok) return session;
+    const headers = {
+      ':method': method,
+      ':path': path,
+      accept: 'application/json',
+      'user-agent': this.#parts.userAgent,
+      ...(token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+    const stream = session.value.open(headers, body);
+    return stream === undefined
+      ? apiFail('unreachable', `${this.server}: the connection was closed`)
+      : { ok: true, value: stream };
+  }
+
+  /** One with room; opened when there is none, one at a time. */
+  async #session(purpose: Purpose, connection: string): Promise<ApiResult<ApiSession>> {
+    const sessions = this.#sessions[purpose];
+    for (const one of sessions) if (one.connection !== connection) one.drain();
+    const live = sessions.filter((one) => !one.isOver());
+    sessions.splice(0, sessions.length, ...live);
+    const free = live.find((one) => one.hasRoom());
+    if (free !== undefined) return { ok: true, value: free };
+    if (this.#isClosed) return apiFail('unreachable', `${this.server}: closed`);
+    if (live.length >= SESSIONS_MAX)
+      return apiFail('busy', `${this.server}: all ${SESSIONS_MAX} sessions are full`);
+    const opening = this.#opening[purpose] ?? this.#openSession(purpose);
+    const opened = await opening;
+    return opened.ok ? this.#session(purpose, opened.value.connection) : opened;
+  }
+
+  #openSession(purpose: Purpose): Promise<ApiResult<ApiSession>> {
+    const opening = this.#connect().then((opened) => {
+      this.#opening[purpose] = undefined;
+      if (opened.ok && this.#isClosed) opened.value.destroy();
+      else if (opened.ok) this.#sessions[purpose].push(opened.value);
+      return opened;
+    });
+    this.#opening[purpose] = opening;
+    return opening;
+  }
+
+  async #connect(): Promise<ApiResult<ApiSession>> {
+    const credentials = await this.#credentials.read();
+    if (!credentials.ok) return credentials;
+    const { access, clock } = this.#parts;
+    return openSession({
+      server: access.server,
+      serverName: access.serverName,
+      credentials: credentials.value,
+      clock,
+      connectMsMax: CONNECT_MS_MAX,
+    });
+  }
+}

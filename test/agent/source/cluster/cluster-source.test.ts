@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createClusterSource } from '../../../../agent/source/cluster/cluster-source.ts';
+import { identityOf } from '../../../../kubernetes/objects/objects.ts';
+import { ApiStore, type Json } from '../../../kubernetes/api/api-store.ts';
+import { handClock } from '../../../kubernetes/api/hand-clock.ts';
+import { storeTransport } from '../../../kubernetes/api/store-transport.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
+const SECRETS = '/api/v1/namespaces/default/secrets';
+const VOLUMES = '/api/v1/persistentvolumes';
+const CSI = {
+  driver: 'd.example.com',
+  volumeHandle: 'h',
+  nodeStageSecretRef: { namespace: 'default', name: 'key' },
+};
+const MINUTE_MS = 60_000;
+
+function pod(name: string, source: Json = { emptyDir: {} }, more: Json = {}): Json {
+  return {
+    metadata: { name, namespace: 'default', ...more },
+    spec: {
+      nodeName: 'n1',
+      containers: [{ name: 'c', volumeMounts: [{ name: 'v', mountPath: '/v' }] }],
+      volumes: [{ name: 'v', ...source }],
+    },
+  };
+}
+
+const claim = (more: Json = {}): Json => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: {
+    name: 'data',
+    namespace: 'default',
+    annotations: { 'pv.kubernetes.io/bind-completed': 'yes' },
+    ...more,
+  },
+  spec: { volumeName: 'pv', accessModes: ['ReadWriteOnce'] },
+});
+
+const volume = (claimUid: unknown): Json => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name: 'pv' },
+  spec: {
+    accessModes: ['ReadWriteOnce'],
+    csi: CSI,
+    ...(claimUid === undefined ? {} : { claimRef: { namespace: 'default', name: 'data', uid: claimUid } }),
+  },
+});
+
+const uidOf = (object: Json): string => (object['metadata'] as { uid: string }).uid;
+
+function world({ withNode = true, atStake = false } = {}) {
+  const clock = handClock();
+  const store = new ApiStore();
+  if (withNode) store.put('/api/v1/nodes', { metadata: { name: 'n1' } });
+  const transport = storeTransport(store, clock);
+  const source = createClusterSource({ host: clock, transport, nodeName: 'n1' });
+  const sight = { isAnythingAtStake: () => atStake, missing: () => 0 };
+  return {
+    clock,
+    store,
+    transport,
+    source,
+    /** Settles when it has read, as far as it can. */
+    async start() {
+      const started = source.start(sight);
+      await clock.go(2_000);
+      await started;
+    },
+    shown: () =>
+      source
+        .current()
+        .parts.flatMap(({ objects }) => objects.map(identityOf))
+        .sort(),
+    frozen: () => source.current().parts.flatMap(({ frozenPods }) => [...frozenPods]),
+    said: () => source.current().parts.flatMap(({ rejected }) => rejected.map(({ message }) => message)),
+  };
+}
+
+test('the pods of this node and what they lead to, and nothing else', async () => {
+  const { store, start, source, shown } = world();
+  store.put(PODS, { ...pod('other'), spec: { ...(pod('other')['spec'] as Json), nodeName: 'n2' } });
+  const { metadata } = store.put(CLAIMS, claim());
+  store.put(VOLUMES, volume((metadata as { uid: string }).uid));
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' }, data: { a: 'Yg==' } });
+  store.put(SECRETS, { metadata: { name: 'unused', namespace: 'default' } });
+  store.put(PODS, pod('web', { persistentVolumeClaim: { claimName: 'data' } }));
+  await start();
+  assert.equal(source.current().complete, true);
+  assert.deepEqual(shown(), [
+    'Node n1',
+    'PersistentVolume pv',
+    'PersistentVolumeClaim default/data',
+    'Pod default/web',
+    'Secret default/key',
+  ]);
+  assert.ok(
+    !store.asked.some((one) => one.includes('unused') || /(secrets|persistentvolumes)\?limit/.test(one)),
+  );
+});
+
+test('a pod is shown when each object that it names was answered, and frozen until then', async () => {
+  const { clock, store, start, shown, frozen, said } = world();
+  store.denied.add(SECRETS);
+  const web = store.put(PODS, pod('web', { secret: { secretName: 'key', optional: true } }));
+  await start();
+  await clock.go(MINUTE_MS);
+  assert.deepEqual(shown(), ['Node n1']);
+  assert.deepEqual(frozen(), [uidOf(web)]);
+  assert.match(said().join('\n'), /it waits for Secret default\/key: .* is forbidden \(403\)/);
+  // That there is none is an answer, too.
+  store.denied.delete(SECRETS);
+  await clock.go(MINUTE_MS);
+  assert.deepEqual(shown(), ['Node n1', 'Pod default/web']);
+  assert.deepEqual(frozen(), []);
+});
+
+test('a pod whose objects it may read no more keeps what was read of them', async () => {
+  const { clock, store, start, shown } = world();
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' } });
+  store.put(PODS, pod('web', { secret: { secretName: 'key' } }));
+  await start();
+  store.denied.add(SECRETS);
+  store.endWatches();
+  await clock.go(10 * MINUTE_MS);
+  assert.deepEqual(shown(), ['Node n1', 'Pod default/web', 'Secret default/key']);
+});
+
+test('a claim is read once more for a pod that is new to it', async () => {
+  const { clock, store, start, shown } = world();
+  const { metadata } = store.put(CLAIMS, claim());
+  store.put(VOLUMES, volume((metadata as { uid: string }).uid));
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' } });
+  store.put(PODS, pod('first', { persistentVolumeClaim: { claimName: 'data' } }));
+  await start();
+  const reads = (): number => store.asked.filter((one) => one === `GET ${CLAIMS}/data`).length;
+  assert.equal(reads(), 1);
+  store.put(PODS, pod('second', { persistentVolumeClaim: { claimName: 'data' } }));
+  await clock.go(2_000);
+  assert.equal(reads(), 2);
+  assert.ok(shown().includes('Pod default/second'));
+  // And of one that cannot be read now nothing new is begun.
+  store.denied.add(CLAIMS);
+  store.put(PODS, pod('third', { persistentVolumeClaim: { claimName: 'data' } }));
+  await clock.go(MINUTE_MS);
+  assert.deepEqual(
+    shown().filter((one) => one.startsWith('Pod')),
+    ['Pod default/first', 'Pod default/second'],
+  );
+});
+
+test('a binding counts when the binder has written both sides', async () => {
+  const { clock, store, start, source } = world();
+  const claimed = store.put(CLAIMS, claim({ annotations: {} }));
+  store.put(VOLUMES, volume(undefined));
+  store.put(PODS, pod('web', { persistentVolumeClaim: { claimName: 'data' } }));
+  const volumeName = (): unknown =>
+    source
+      .current()
+      .parts.flatMap(({ objects }) => objects)
+      .flatMap((one) => (one.kind === 'PersistentVolumeClaim' ? [one.volumeName] : []))[0];
+  await start();
+  assert.equal(volumeName(), undefined);
+  store.put(CLAIMS, claim());
+  await clock.go(MINUTE_MS);
+  assert.equal(volumeName(), undefined);
+  store.put(VOLUMES, volume(uidOf(claimed)));
+  await clock.go(2 * MINUTE_MS);
+  assert.equal(volumeName(), 'pv');
+});
+
+test('while nothing comes through all that was wanted stays wanted, and it says so', async () => {
+  const { clock, store, transport, start, source, shown } = world();
+  store.put(PODS, pod('web'));
+  await start();
+  transport.cut(true);
+  store.remove(PODS, 'web');
+  await clock.go(9_000);
+  assert.equal(source.current().doubt, undefined);
+  await clock.go(60 * MINUTE_MS);
+  assert.deepEqual(shown(), ['Node n1', 'Pod default/web']);
+  assert.equal(source.current().doubt?.code, 'source-unreadable');
+  assert.equal(source.current().report?.cluster?.state, 'broken');
+  assert.deepEqual(
+    source.current().parts.map(({ unknown }) => unknown),
+    [true],
+  );
+  transport.cut(false);
+  await clock.go(MINUTE_MS);
+  assert.deepEqual(shown(), ['Node n1']);
+  assert.equal(source.current().report?.cluster?.state, 'following');
+});
+
+test('a start does not wait for a server that does not answer, and is not complete', async () => {
+  const { transport, start, source } = world();
+  transport.cut(true);
+  await start();
+  assert.equal(source.current().complete, false);
+  assert.match(source.current().doubt?.message ?? '', /the connection was lost/);
+});
+
+test('without its Node object nothing is set up, and what is missing is named', async () => {
+  const { clock, store, start, source, shown, frozen } = world({ withNode: false });
+  const web = store.put(PODS, pod('web'));
+  await start();
+  assert.deepEqual([source.current().complete, shown(), frozen()], [false, [], [uidOf(web)]]);
+  assert.match(source.current().doubt?.message ?? '', /has no Node n1/);
+  store.put('/api/v1/nodes', { metadata: { name: 'n1' } });
+  await clock.go(1_000);
+  assert.deepEqual([source.current().complete, shown()], [true, ['Node n1', 'Pod default/web']]);
+});
+
+test('that there are no pods is believed when it was said twice, where something stands', async () => {
+  const { clock, start, source } = world({ atStake: true });
+  await start();
+  assert.equal(source.current().complete, false);
+  await clock.go(20_000);
+  assert.equal(source.current().complete, true);
+});
+
+test('most pods gone at once stay until a second list says so', async () => {
+  const { clock, store, start, source, shown } = world();
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  for (const name of names) store.put(PODS, pod(name));
+  await start();
+  for (const name of names) store.remove(PODS, name);
+  await clock.go(9_000);
+  assert.equal(shown().length, 6);
+  assert.equal(source.current().report?.massRemoval?.pods.size, 5);
+  await clock.go(10_000);
+  assert.deepEqual(shown(), ['Node n1']);
+  assert.equal(source.current().report?.massRemoval, undefined);
+});
+
+test('a pod that is being deleted keeps what it has, until its containers have stopped', async () => {
+  const { clock, store, start, shown, frozen } = world();
+  const deleted = { uid: 'uid-web', deletionTimestamp: '2026-01-01T00:00:00Z' };
+  store.put(PODS, pod('web', { emptyDir: {} }, deleted));
+  await start();
+  assert.deepEqual([shown(), frozen()], [['Node n1'], ['uid-web']]);
+  const status = { containerStatuses: [{ state: { terminated: {} } }] };
+  store.put(PODS, { ...pod('web', { emptyDir: {} }, deleted), status });
+  await clock.go(1_000);
+  assert.deepEqual([shown(), frozen()], [['Node n1'], []]);
+});
+
+test('what nobody leads to any more is followed for a minute, and then no longer', async () => {
+  const { clock, store, start } = world();
+  store.put(SECRETS, { metadata: { name: 'key', namespace: 'default' } });
+  store.put(PODS, pod('web', { secret: { secretName: 'key' } }));
+  await start();
+  assert.equal(store.watches(), 4);
+  store.remove(PODS, 'web');
+  await clock.go(30_000);
+  assert.equal(store.watches(), 4);
+  await clock.go(45_000);
+  assert.equal(store.watches(), 3);
+});

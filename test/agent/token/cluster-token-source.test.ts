@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { inspect } from 'node:util';
+import { createClusterTokenSource } from '../../../agent/token/cluster-token-source.ts';
+import type { TokenRequest } from '../../../kubernetes/objects/objects.ts';
+import type { PodReference } from '../../../plugins/volume.ts';
+import { ApiStore, refusal } from '../../kubernetes/api/api-store.ts';
+import { handClock } from '../../kubernetes/api/hand-clock.ts';
+import { storeTransport } from '../../kubernetes/api/store-transport.ts';
+import { podUid } from '../manifests.ts';
+
+const WEB: PodReference = { uid: podUid('uid-web'), name: 'web', namespace: 'shop', serviceAccount: 'cart' };
+const VAULT: TokenRequest = { audience: 'vault', expirationSeconds: 3_600 };
+const MINUTE_MS = 60_000;
+
+function world() {
+  const clock = handClock();
+  const store = new ApiStore();
+  const source = createClusterTokenSource({ host: clock, transport: storeTransport(store, clock) });
+  let changes = 0;
+  source.onChange(() => (changes += 1));
+  const tokenOf = (): string | undefined => {
+    const answer = source.tokenFor(WEB, VAULT);
+    return answer.kind === 'token' ? answer.token.reveal() : undefined;
+  };
+  return { clock, store, source, tokenOf, asked: () => store.asked.length, changes: () => changes };
+}
+
+test('a token is asked for once, told of, and then at hand', async () => {
+  const { clock, source, store, tokenOf, asked, changes } = world();
+  const first = source.tokenFor(WEB, VAULT);
+  assert.equal(first.kind === 'none' && first.failure.code, 'token-missing');
+  tokenOf();
+  await clock.settle();
+  assert.match(tokenOf() ?? '', /^head\./);
+  assert.deepEqual([asked(), changes()], [1, 1]);
+  assert.deepEqual(store.asked, ['POST /api/v1/namespaces/shop/serviceaccounts/cart/token']);
+});
+
+test('another one at 80 % of its life, while somebody wants it', async () => {
+  const { clock, tokenOf, asked } = world();
+  tokenOf();
+  await clock.settle();
+  const first = tokenOf();
+  await clock.go(47 * MINUTE_MS);
+  assert.deepEqual([tokenOf(), asked()], [first, 1]);
+  await clock.go(2 * MINUTE_MS);
+  assert.equal(asked(), 2);
+});
+
+test('a pod that is gone costs no more requests', async () => {
+  const { clock, tokenOf, asked } = world();
+  tokenOf();
+  await clock.go(240 * MINUTE_MS);
+  assert.equal(asked(), 1);
+});
+
+test('while no newer one can be had the old one is answered until it expires, and then none', async () => {
+  const { clock, store, source, tokenOf, asked } = world();
+  tokenOf();
+  await clock.settle();
+  const first = tokenOf();
+  store.instead = () => refusal(403, 'tokens are forbidden');
+  await clock.go(55 * MINUTE_MS);
+  assert.equal(tokenOf(), first);
+  assert.ok(asked() > 2 && asked() < 30, `${asked()} requests`);
+  await clock.go(6 * MINUTE_MS);
+  const answer = source.tokenFor(WEB, VAULT);
+  assert.match(
+    answer.kind === 'none' ? answer.failure.message : '',
+    /shop\/cart .* tokens are forbidden \(403\)/,
+  );
+});
+
+test('no token is shown by what holds it', async () => {
+  const { clock, source, tokenOf } = world();
+  tokenOf();
+  await clock.settle();
+  const token = tokenOf() ?? assert.fail();
+  assert.ok(!inspect(source, { depth: 9, showHidden: true }).includes(token));
+  assert.ok(!JSON.stringify(source.tokensFor(WEB, [VAULT])).includes(token));
+});

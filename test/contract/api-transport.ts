@@ -1,0 +1,157 @@
+/** The contract of the port to an API server: what is so of each one that can be spoken with. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
+import { readWatchEvent, type WatchEvent } from '../../kubernetes/api/api-object.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import { until } from '../until.ts';
+
+export interface TransportUnderTest {
+  readonly transport: ApiTransport;
+  /** Into namespace default; made, or replaced. */
+  putConfigMap(name: string, data: Readonly<Record<string, string>>): Promise<void>;
+  removeConfigMap(name: string): Promise<void>;
+  /** A path that is not allowed. */
+  readonly denied: string;
+  close(): Promise<void>;
+}
+
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const named = (name: string): string =>
+  `${MAPS}?fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
+const GET = { method: 'GET', answerBytesMax: 1_000_000, deadlineMs: 60_000 } as const;
+const LINE_BYTES_MAX = 100_000;
+
+interface Heard {
+  readonly events: WatchEvent[];
+  failure: ApiFailure | undefined | 'open';
+  isOpened: boolean;
+}
+
+/** `what`: of whom it is. */
+export function apiTransportContract(
+  what: string,
+  open: () => Promise<TransportUnderTest>,
+  options: { readonly skip: string | false } = { skip: false },
+): void {
+  const check = (sentence: string, body: (under: TransportUnderTest) => Promise<void>): void => {
+    test(`${what}: ${sentence}`, options, async () => {
+      const under = await open();
+      try {
+        await body(under);
+      } finally {
+        under.transport.close();
+        await under.close();
+      }
+    });
+  };
+
+  function listen({ transport }: TransportUnderTest, path: string, lineBytesMax = LINE_BYTES_MAX) {
+    const heard: Heard = { events: [], failure: 'open', isOpened: false };
+    const cancel = transport.watch(
+      { path, lineBytesMax, deadlineMs: 300_000 },
+      {
+        opened: () => {
+          assert.deepEqual(heard.events, []);
+          heard.isOpened = true;
+        },
+        line: (value) => {
+          const event = readWatchEvent(value);
+          assert.ok(event !== undefined, JSON.stringify(value));
+          if (event.kind !== 'bookmark') heard.events.push(event);
+        },
+        ended: (failure) => {
+          assert.equal(heard.failure, 'open');
+          heard.failure = failure;
+        },
+      },
+    );
+    return { heard, cancel };
+  }
+
+  async function versionOf({ transport }: TransportUnderTest): Promise<string> {
+    const listed = await transport.request({ ...GET, path: named('nobody') });
+    assert.ok(listed.ok);
+    return (listed.value as { metadata: { resourceVersion: string } }).metadata.resourceVersion;
+  }
+
+  check(
+    'an object is answered, one that is not there is absent, and one that is not to be seen is denied',
+    async (under) => {
+      await under.putConfigMap('one', { key: 'value' });
+      const one = await under.transport.request({ ...GET, path: `${MAPS}/one` });
+      assert.ok(one.ok);
+      assert.deepEqual((one.value as { data: unknown }).data, { key: 'value' });
+      const none = await under.transport.request({ ...GET, path: `${MAPS}/none` });
+      assert.deepEqual(!none.ok && [none.failure.code, none.failure.effect], ['absent', 'none']);
+      const denied = await under.transport.request({ ...GET, path: under.denied });
+      assert.deepEqual(!denied.ok && [denied.failure.code, denied.failure.effect], ['denied', 'none']);
+      await under.removeConfigMap('one');
+    },
+  );
+
+  check('an answer above its bound is too large', async (under) => {
+    await under.putConfigMap('large', { key: 'x'.repeat(5_000) });
+    const answered = await under.transport.request({ ...GET, path: `${MAPS}/large`, answerBytesMax: 4_000 });
+    assert.equal(!answered.ok && answered.failure.code, 'too-large');
+    await under.removeConfigMap('large');
+  });
+
+  check(
+    'a watch tells what came after its version, in order, and of what is selected alone',
+    async (under) => {
+      const version = await versionOf(under);
+      await under.putConfigMap('two', { key: '1' });
+      const { heard, cancel } = listen(under, `${named('two')}&watch=1&resourceVersion=${version}`);
+      await until('the first', () => heard.events.length === 1);
+      assert.equal(heard.isOpened, true);
+      await under.putConfigMap('other', { key: '1' });
+      await under.putConfigMap('two', { key: '2' });
+      await under.removeConfigMap('two');
+      await until('all three', () => heard.events.length >= 3);
+      assert.deepEqual(
+        heard.events.map(({ kind }) => kind),
+        ['changed', 'changed', 'deleted'],
+      );
+      assert.equal(heard.failure, 'open');
+      cancel();
+      await under.removeConfigMap('other');
+    },
+  );
+
+  check('a watch of what is not to be seen is denied', async (under) => {
+    const { heard } = listen(under, `${under.denied}?watch=1&resourceVersion=1`);
+    await until('its end', () => heard.failure !== 'open');
+    assert.equal((heard.failure as ApiFailure | undefined)?.code, 'denied');
+    assert.equal(heard.isOpened, false);
+  });
+
+  check('a line above its bound ends the watch', async (under) => {
+    const version = await versionOf(under);
+    const { heard } = listen(under, `${named('long')}&watch=1&resourceVersion=${version}`, 3_000);
+    await until('it is open', () => heard.isOpened);
+    await under.putConfigMap('long', { key: 'x'.repeat(9_000) });
+    await until('its end', () => heard.failure !== 'open');
+    assert.equal((heard.failure as ApiFailure | undefined)?.code, 'too-large');
+    await under.removeConfigMap('long');
+  });
+
+  check(
+    'nothing is heard of a watch that was cancelled, and one that is closed is told so',
+    async (under) => {
+      const version = await versionOf(under);
+      const path = `${named('three')}&watch=1&resourceVersion=${version}`;
+      const cancelled = listen(under, path);
+      const kept = listen(under, path);
+      await until('both are open', () => cancelled.heard.isOpened && kept.heard.isOpened);
+      cancelled.cancel();
+      await under.putConfigMap('three', { key: '1' });
+      await until('the other one hears', () => kept.heard.events.length === 1);
+      assert.deepEqual([cancelled.heard.events.length, cancelled.heard.failure], [0, 'open']);
+      await under.removeConfigMap('three');
+      under.transport.close();
+      await until('it is told', () => kept.heard.failure !== 'open');
+      assert.equal((kept.heard.failure as ApiFailure | undefined)?.code, 'unreachable');
+    },
+  );
+}

@@ -1,0 +1,183 @@
+/** A real control plane for the tests of one file, and what they put into it. Its processes end with the file. */
+import { readFileSync, writeFileSync, mkdtempSync, realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after } from 'node:test';
+import type { AdminClient } from '../cluster/admin-client.ts';
+import {
+  type ControlPlane,
+  prepareControlPlane,
+  removeControlPlane,
+  signalControlPlane,
+  startControlPlane,
+} from '../cluster/control-plane.ts';
+import { NODE } from '../interop/world.ts';
+import { inPrivateNamespace } from '../real/namespace.ts';
+import { until } from '../until.ts';
+
+export interface Cluster {
+  readonly plane: ControlPlane;
+  readonly admin: AdminClient;
+  /** The API server answers nobody any more; its connections stay. */
+  silence(isSilent: boolean): void;
+  /** What the node was refused: `get /api/v1/…`. */
+  refusals(): readonly string[];
+}
+
+/** Call it first in a test file. The reason why its tests are skipped, said loudly, or false. */
+export function clusterObstacle(): string | false {
+  const obstacle = inPrivateNamespace();
+  if (obstacle !== false) return obstacle;
+  const lacking = prepareControlPlane();
+  if (lacking === undefined) return false;
+  process.stderr.write(`\n*** SKIPPED: ${lacking} ***\n\n`);
+  return `SKIPPED: ${lacking}`;
+}
+
+/** One control plane for the file, ended after its last test. */
+export function sharedCluster(): () => Promise<Cluster> {
+  let started: Promise<Cluster> | undefined;
+  const directory: string[] = [];
+  after(async () => {
+    await started?.catch(() => undefined);
+    for (const one of directory) await removeControlPlane(one);
+  });
+  return () => {
+    started ??= start(directory);
+    return started;
+  };
+}
+
+async function start(directories: string[]): Promise<Cluster> {
+  const directory = mkdtempSync(join(realpathSync(tmpdir()), 'mooring-k8s-'));
+  directories.push(directory);
+  const plane = await startControlPlane({ directory, nodeName: NODE, isBound: true });
+  const { admin } = plane;
+  // The controllers make it, and a pod that names it is refused before.
+  await until('the service account', async () => {
+    return (
+      (await admin.tryRequest('GET', '/api/v1/namespaces/default/serviceaccounts/default')).status === 200
+    );
+  });
+  return {
+    plane,
+    admin,
+    silence: (isSilent) => signalControlPlane(directory, 'kube-apiserver', isSilent ? 'SIGSTOP' : 'SIGCONT'),
+    refusals: () =>
+      readFileSync(plane.auditLog, 'utf8')
+        .split('\n')
+        .filter((line) => line.includes(`"system:node:${NODE}"`))
+        .map(
+          (line) =>
+            JSON.parse(line) as { verb: string; requestURI: string; responseStatus?: { code?: number } },
+        )
+        .filter(({ responseStatus }) => responseStatus?.code === 403)
+        .map(({ verb, requestURI }) => `${verb} ${requestURI}`),
+  };
+}
+
+const CORE = '/api/v1/namespaces/default';
+
+/** A pod that is bound to the node; its volumes by name, each mounted. */
+export async function makePod(
+  admin: AdminClient,
+  name: string,
+  volumes: Readonly<Record<string, object>>,
+): Promise<void> {
+  const names = Object.keys(volumes);
+  const volumeMounts = names.map((one) => ({ name: one, mountPath: `/${one}` }));
+  await admin.request('POST', `${CORE}/pods`, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: {
+      nodeName: NODE,
+      serviceAccountName: 'default',
+      containers: [{ name: 'c', image: 'none', volumeMounts }],
+      volumes: names.map((one) => ({ name: one, ...volumes[one] })),
+    },
+  });
+}
+
+/** As whoever runs its containers, once they have stopped. */
+export async function deletePod(admin: AdminClient, name: string): Promise<void> {
+  await admin.request('DELETE', `${CORE}/pods/${name}`, { gracePeriodSeconds: 0 });
+}
+
+export async function makeContent(
+  admin: AdminClient,
+  kind: 'Secret' | 'ConfigMap',
+  name: string,
+  text: string,
+): Promise<void> {
+  const path = `${CORE}/${kind === 'Secret' ? 'secrets' : 'configmaps'}`;
+  const field = kind === 'Secret' ? 'stringData' : 'data';
+  const object = { apiVersion: 'v1', kind, metadata: { name }, [field]: { word: text } };
+  const there = await admin.tryRequest('GET', `${path}/${name}`);
+  if (there.status === 200) await admin.request('PUT', `${path}/${name}`, object);
+  else await admin.request('POST', path, object);
+}
+
+/** A volume with a claim of the same name, bound by the real binder. */
+export async function makeVolume(
+  admin: AdminClient,
+  name: string,
+  driver: string,
+  handle: string,
+): Promise<void> {
+  const spec = { capacity: { storage: '64Mi' }, accessModes: ['ReadWriteOnce'], storageClassName: '' };
+  await admin.request('POST', '/api/v1/persistentvolumes', {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name },
+    spec: {
+      ...spec,
+      csi: { driver, volumeHandle: handle, fsType: 'ext4' },
+      claimRef: { namespace: 'default', name },
+    },
+  });
+  await admin.request('POST', `${CORE}/persistentvolumeclaims`, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: '',
+      volumeName: name,
+      resources: { requests: { storage: '64Mi' } },
+    },
+  });
+}
+
+export async function makeCsiDriver(
+  admin: AdminClient,
+  name: string,
+  attachRequired: boolean,
+): Promise<void> {
+  await admin.request('POST', '/apis/storage.k8s.io/v1/csidrivers', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSIDriver',
+    metadata: { name },
+    spec: { attachRequired },
+  });
+}
+
+/** A service account may see the config maps of its namespace and nothing else; its token is in this file. */
+export async function makeTokenKubeconfigIn(directory: string, { admin }: Cluster): Promise<string> {
+  const rbac = 'rbac.authorization.k8s.io';
+  const names = `/apis/${rbac}/v1/namespaces/default`;
+  const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }];
+  await admin.tryRequest('POST', `${names}/roles`, { metadata: { name: 'maps' }, rules });
+  await admin.tryRequest('POST', `${names}/rolebindings`, {
+    metadata: { name: 'maps' },
+    roleRef: { apiGroup: rbac, kind: 'Role', name: 'maps' },
+    subjects: [{ kind: 'ServiceAccount', name: 'default', namespace: 'default' }],
+  });
+  const path = `${CORE}/serviceaccounts/default/token`;
+  const answer = (await admin.request('POST', path, { spec: {} })) as {
+    readonly status: { readonly token: string };
+  };
+  const file = join(directory, 'token');
+  writeFileSync(file, answer.status.token, { mode: 0o600 });
+  return file;
+}

@@ -1,0 +1,169 @@
+/** The agent as a node of a real cluster: a plain node identity, Node authorizer and NodeRestriction, no kubelet. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
+import { runCommand } from '../demo/child-process.ts';
+import { mountsBelow } from '../demo/machine.ts';
+import { inWorld, LOOPFILE_COMMAND, type World } from '../interop/world.ts';
+import { until } from '../until.ts';
+import {
+  type Cluster,
+  clusterObstacle,
+  deletePod,
+  makeContent,
+  makeCsiDriver,
+  makePod,
+  makeVolume,
+  sharedCluster,
+} from './cluster-world.ts';
+
+const skip = clusterObstacle();
+const cluster = sharedCluster();
+const LOOPFILE = 'loopfile.mooring.dev';
+const CANARY = 'canary-7f3a';
+
+/** One after the other: they share a control plane, and a node's name. */
+function inCluster(sentence: string, tell: (world: World, shared: Cluster) => Promise<void>): void {
+  test(sentence, { skip }, async () => {
+    const shared = await cluster();
+    await inWorld((world) => tell(world, shared), `kubeconfig: ${shared.plane.nodeKubeconfig}`);
+  });
+}
+
+function placeOf(status: StatusDocument, pod: string, volume: string): string {
+  const found = status.pods.find(({ name }) => name === pod)?.volumes.find(({ name }) => name === volume);
+  return found?.path ?? assert.fail(`${pod} has no volume ${volume}`);
+}
+
+const read = (status: StatusDocument, pod: string, volume: string, file: string): string =>
+  readFileSync(join(placeOf(status, pod, volume), file), 'utf8');
+
+/** The answer: its handle. */
+async function makeImage(world: World, name: string): Promise<string> {
+  const own = ['create', '--pool', world.pool, '--name', name, '--size', '64Mi', '--yaml'];
+  const made = await runCommand([...LOOPFILE_COMMAND, ...own]);
+  assert.equal(made.code, 0, made.output);
+  return /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
+}
+
+inCluster(
+  'a pod that is bound here gets its volumes, by the rights of a node alone',
+  async (world, { admin, refusals }) => {
+    const site = join(world.scratch, 'site');
+    mkdirSync(site);
+    writeFileSync(join(site, 'index.html'), 'hello');
+    await makeContent(admin, 'Secret', 'key', CANARY);
+    await makeContent(admin, 'ConfigMap', 'settings', 'blue');
+    await world.startAgent();
+    const rootCertificate = { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] };
+    const sources = [
+      { serviceAccountToken: { path: 'token', expirationSeconds: 3_600 } },
+      { configMap: rootCertificate },
+    ];
+    await makePod(admin, 'web', {
+      scratch: { emptyDir: {} },
+      memory: { emptyDir: { medium: 'Memory' } },
+      site: { hostPath: { path: site, type: 'Directory' } },
+      key: { secret: { secretName: 'key' } },
+      settings: { configMap: { name: 'settings' } },
+      access: { projected: { sources } },
+    });
+    const status = await world.untilReady('web');
+    assert.equal(read(status, 'web', 'site', 'index.html'), 'hello');
+    assert.equal(read(status, 'web', 'key', 'word'), CANARY);
+    assert.equal(read(status, 'web', 'settings', 'word'), 'blue');
+    assert.match(read(status, 'web', 'access', 'token'), /^[\w-]+\.[\w-]+\.[\w-]+$/);
+    assert.match(read(status, 'web', 'access', 'ca.crt'), /BEGIN CERTIFICATE/);
+    const { cluster: report } = status.sources;
+    assert.deepEqual([report?.state, report?.pods, report?.message], ['following', 1, null]);
+
+    await makeContent(admin, 'Secret', 'key', 'another');
+    await until('the file is another one', () => read(status, 'web', 'key', 'word') === 'another');
+
+    await deletePod(admin, 'web');
+    await world.untilEmpty();
+    assert.equal(existsSync(placeOf(status, 'web', 'scratch')), false);
+    assert.deepEqual(mountsBelow(world.root), []);
+    assert.equal(readFileSync(join(site, 'index.html'), 'utf8'), 'hello');
+    assert.doesNotMatch(readFileSync(world.logOf('agent'), 'utf8'), new RegExp(CANARY));
+    // The authorizer learns of a pod a moment after the node does.
+    assert.deepEqual(
+      [...new Set(refusals())].filter((one) => !/(secrets|configmaps|token)/.test(one)),
+      [],
+    );
+  },
+);
+
+inCluster(
+  'a claim that the real binder has bound is staged, published, and taken down; its data stay',
+  async (world, { admin }) => {
+    await makeCsiDriver(admin, LOOPFILE, false);
+    await makeVolume(admin, 'data', LOOPFILE, await makeImage(world, 'disk'));
+    await world.startLoopfile(world.socketOf(LOOPFILE), '--registry', world.registry);
+    await world.startAgent();
+    await world.untilRegistered(LOOPFILE);
+    const volumes = { data: { persistentVolumeClaim: { claimName: 'data' } } };
+    await makePod(admin, 'first', volumes);
+    const first = await world.untilReady('first');
+    writeFileSync(join(placeOf(first, 'first', 'data'), 'word'), 'kept');
+    await deletePod(admin, 'first');
+    await world.untilEmpty();
+    assert.deepEqual(mountsBelow(world.root), []);
+    await makePod(admin, 'second', volumes);
+    const second = await world.untilReady('second');
+    assert.equal(read(second, 'second', 'data', 'word'), 'kept');
+    await deletePod(admin, 'second');
+    await world.untilEmpty();
+  },
+);
+
+inCluster(
+  'a volume that the controller would have to attach is held, with the reason',
+  async (world, { admin }) => {
+    const driver = 'attached.example.com';
+    await makeCsiDriver(admin, driver, true);
+    await makeVolume(admin, 'attached', driver, 'a-1');
+    const flags = ['--name', driver, '--registry', world.registry];
+    await world.startLoopfile(world.socketOf(driver), ...flags);
+    await world.startAgent();
+    await world.untilRegistered(driver);
+    await makePod(admin, 'attacher', { data: { persistentVolumeClaim: { claimName: 'attached' } } });
+    const held = await world.until('it is held', ({ pods }) =>
+      pods.some(({ volumes }) => volumes.some(({ reason }) => reason?.code === 'not-attached')),
+    );
+    assert.match(JSON.stringify(held.pods), /attached by the controller of the cluster, which this version/);
+    assert.deepEqual(mountsBelow(world.root), []);
+    await deletePod(admin, 'attacher');
+    await world.untilEmpty();
+  },
+);
+
+inCluster(
+  'while the API server is silent nothing is taken down, not by another agent either',
+  async (world, shared) => {
+    const { admin, silence } = shared;
+    const agent = await world.startAgent();
+    await makePod(admin, 'stays', { memory: { emptyDir: { medium: 'Memory' } } });
+    const status = await world.untilReady('stays');
+    writeFileSync(join(placeOf(status, 'stays', 'memory'), 'word'), 'kept');
+    silence(true);
+    try {
+      await world.until('it is told', ({ sources }) => sources.cluster?.state === 'broken');
+      await agent.end('SIGKILL');
+      await world.startAgent();
+      const blind = await world.until('it has looked', ({ volumes, summary }) => {
+        return volumes.length === 1 && summary.operationsRunning + summary.operationsQueued === 0;
+      });
+      assert.equal(blind.agent.complete, false);
+      assert.equal(readFileSync(join(placeOf(status, 'stays', 'memory'), 'word'), 'utf8'), 'kept');
+    } finally {
+      silence(false);
+    }
+    const again = await world.untilReady('stays');
+    assert.equal(read(again, 'stays', 'memory', 'word'), 'kept');
+    await deletePod(admin, 'stays');
+    await world.untilEmpty();
+  },
+);

@@ -1,0 +1,205 @@
+/**
+ * What an API server does with objects, in memory: one line of versions, lists and watches by field selector, rights
+ * that are taken away, a history that is cut off. Whoever serves it says how an answer travels.
+ */
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export interface StoredAnswer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly retryAfter?: string;
+}
+
+export interface Watching {
+  readonly line: (event: unknown) => void;
+  readonly ended: () => void;
+}
+
+interface Change {
+  readonly version: number;
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly collection: string;
+  readonly object: Json;
+}
+
+const NODE_NAMES: Readonly<Record<string, (object: Json) => string>> = {
+  'metadata.name': (object) => metadataOf(object)['name'] as string,
+  'spec.nodeName': (object) => ((object['spec'] ?? {}) as Json)['nodeName'] as string,
+};
+
+export class ApiStore {
+  /** Paths beginning so are 403. */
+  readonly denied = new Set<string>();
+  /** Asked before each answer: another one in its place. */
+  instead: (method: string, path: string) => StoredAnswer | undefined = () => undefined;
+  /** All that was asked: `GET /api/v1/pods?…`. */
+  readonly asked: string[] = [];
+  pageObjectsMax = 1_000;
+  #version = 100;
+  #oldest = 0;
+  #uids = 0;
+  readonly #objects = new Map<string, Json>();
+  readonly #history: Change[] = [];
+  readonly #watches = new Set<{ readonly collection: string; readonly query: URLSearchParams } & Watching>();
+
+  /** `path`: of the collection, as `/api/v1/namespaces/default/pods`. The answer: the object as it is stored. */
+  put(path: string, object: Json): Json {
+    const metadata = metadataOf(object);
+    const key = `${path}/${String(metadata['name'])}`;
+    const before = this.#objects.get(key);
+    this.#version += 1;
+    this.#uids += 1;
+    const uid = (before && metadataOf(before)['uid']) ?? metadata['uid'] ?? `uid-${this.#uids}`;
+    const stored = { ...object, metadata: { ...metadata, uid, resourceVersion: `${this.#version}` } };
+    this.#objects.set(key, stored);
+    this.#tell({
+      version: this.#version,
+      type: before === undefined ? 'ADDED' : 'MODIFIED',
+      collection: path,
+      object: stored,
+    });
+    return stored;
+  }
+
+  remove(path: string, name: string): void {
+    const key = `${path}/${name}`;
+    const before = this.#objects.get(key);
+    if (before === undefined) return;
+    this.#objects.delete(key);
+    this.#version += 1;
+    const object = { ...before, metadata: { ...metadataOf(before), resourceVersion: `${this.#version}` } };
+    this.#tell({ version: this.#version, type: 'DELETED', collection: path, object });
+  }
+
+  /** What was before is known no more: watches that would need it are `expired`. Open ones are told so. */
+  compact(): void {
+    this.#oldest = this.#version;
+    this.#history.splice(0);
+    for (const watch of [...this.#watches]) {
+      watch.line({
+        type: 'ERROR',
+        object: { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' },
+      });
+      this.#end(watch);
+    }
+  }
+
+  /** The state and the versions of a backup: `forget` says which objects are lost. */
+  restore(version: number, forget: (name: string) => boolean): void {
+    this.#version = version;
+    this.#history.splice(0);
+    for (const [key, object] of this.#objects)
+      if (forget(String(metadataOf(object)['name']))) this.#objects.delete(key);
+  }
+
+  version(): number {
+    return this.#version;
+  }
+
+  /** A minute has passed. */
+  bookmark(): void {
+    for (const { line } of this.#watches)
+      line({ type: 'BOOKMARK', object: { metadata: { resourceVersion: `${this.#version}` } } });
+  }
+
+  endWatches(): void {
+    for (const watch of [...this.#watches]) this.#end(watch);
+  }
+
+  watches(): number {
+    return this.#watches.size;
+  }
+
+  answer(method: string, target: string): StoredAnswer {
+    this.asked.push(`${method} ${target}`);
+    const { pathname, searchParams } = new URL(target, 'https://server');
+    const other = this.instead(method, target);
+    if (other !== undefined) return other;
+    if ([...this.denied].some((one) => pathname.startsWith(one)))
+      return refusal(403, `${pathname} is forbidden`);
+    if (method === 'POST') return { status: 201, body: this.#token(pathname) };
+    const object = this.#objects.get(decodeURIComponent(pathname));
+    if (object !== undefined) return { status: 200, body: object };
+    if (!COLLECTION.test(pathname)) return refusal(404, `${pathname} not found`);
+    const all = this.#matching(pathname, searchParams);
+    const from = Number(searchParams.get('continue') ?? 0);
+    const size = Math.min(Number(searchParams.get('limit') ?? this.pageObjectsMax), this.pageObjectsMax);
+    const rest = from + size < all.length ? { continue: `${from + size}` } : {};
+    const items = all.slice(from, from + size).map(({ kind: _, apiVersion: __, ...one }) => one);
+    return {
+      status: 200,
+      body: { kind: 'List', metadata: { resourceVersion: `${this.#version}`, ...rest }, items },
+    };
+  }
+
+  /** The answer: why it is refused, or how to end it. */
+  watch(target: string, watching: Watching): StoredAnswer | (() => void) {
+    this.asked.push(`WATCH ${target}`);
+    const { pathname, searchParams } = new URL(target, 'https://server');
+    const other = this.instead('WATCH', target);
+    if (other !== undefined) return other;
+    if ([...this.denied].some((one) => pathname.startsWith(one)))
+      return refusal(403, `${pathname} is forbidden`);
+    const from = Number(searchParams.get('resourceVersion'));
+    if (from < this.#oldest) return refusal(410, 'too old resource version');
+    const watch = { collection: pathname, query: searchParams, ...watching };
+    this.#watches.add(watch);
+    for (const change of this.#history.filter(({ version }) => version > from)) this.#tellOne(watch, change);
+    return () => this.#watches.delete(watch);
+  }
+
+  #token(pathname: string): Json {
+    const expirationTimestamp = new Date(Date.UTC(2026, 0, 1) + 3_600_000)
+      .toISOString()
+      .replace('.000Z', 'Z');
+    this.#version += 1;
+    const body = Buffer.from(`${pathname} ${this.#version}`).toString('base64url');
+    return { kind: 'TokenRequest', status: { token: `head.${body}.sign`, expirationTimestamp } };
+  }
+
+  #matching(collection: string, query: URLSearchParams): Json[] {
+    return [...this.#objects]
+      .filter(
+        ([key, object]) => isIn(key.slice(0, key.lastIndexOf('/')), collection) && isSelected(object, query),
+      )
+      .map(([, object]) => object);
+  }
+
+  #tell(change: Change): void {
+    this.#history.push(change);
+    for (const watch of [...this.#watches]) this.#tellOne(watch, change);
+  }
+
+  #tellOne(
+    { collection, query, line }: Watching & { readonly collection: string; readonly query: URLSearchParams },
+    { type, collection: where, object }: Change,
+  ): void {
+    if (isIn(where, collection) && isSelected(object, query)) line({ type, object });
+  }
+
+  #end(watch: Watching & { readonly collection: string; readonly query: URLSearchParams }): void {
+    this.#watches.delete(watch);
+    watch.ended();
+  }
+}
+
+const COLLECTION = /\/(?:pods|nodes|csidrivers|secrets|configmaps)$/;
+
+/** `/api/v1/pods` is of all namespaces. */
+function isIn(where: string, collection: string): boolean {
+  return where === collection || where.replace(/\/namespaces\/[^/]+/, '') === collection;
+}
+
+function isSelected(object: Json, query: URLSearchParams): boolean {
+  const [field = '', value] = (query.get('fieldSelector') ?? '').split('=');
+  return field === '' || NODE_NAMES[field]?.(object) === value;
+}
+
+function metadataOf(object: Json): Json {
+  return (object['metadata'] ?? {}) as Json;
+}
+
+export function refusal(status: number, message: string): StoredAnswer {
+  return { status, body: { kind: 'Status', status: 'Failure', code: status, message } };
+}

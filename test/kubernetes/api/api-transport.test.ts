@@ -1,0 +1,174 @@
+/** The port to an API server: the one in memory and the one over HTTP/2 keep the same contract. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
+import { createHttp2Transport } from '../../../kubernetes/api/wire/http2-transport.ts';
+import type { AbsolutePath } from '../../../mount/host.ts';
+import { apiTransportContract, type TransportUnderTest } from '../../contract/api-transport.ts';
+import { until } from '../../until.ts';
+import { ApiStore } from './api-store.ts';
+import { serveStore, type StoreServer } from './store-server.ts';
+import { storeTransport } from './store-transport.ts';
+
+const MAPS = '/api/v1/namespaces/default/configmaps';
+const GET = { method: 'GET', answerBytesMax: 1_000_000, deadlineMs: 60_000 } as const;
+const CLOCK = {
+  nowMs: () => performance.now(),
+  timer(delayMs: number, fire: () => void) {
+    const timer = setTimeout(fire, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+function under(store: ApiStore, transport: ApiTransport, close: () => Promise<void>): TransportUnderTest {
+  store.denied.add('/api/v1/namespaces/secret');
+  return {
+    transport,
+    denied: '/api/v1/namespaces/secret/configmaps',
+    putConfigMap: async (name, data) =>
+      void store.put(MAPS, { metadata: { name, namespace: 'default' }, data }),
+    removeConfigMap: async (name) => store.remove(MAPS, name),
+    close,
+  };
+}
+
+interface Wire {
+  readonly store: ApiStore;
+  readonly server: StoreServer;
+  readonly transport: ApiTransport;
+  readonly tokenFile: AbsolutePath;
+  close(): Promise<void>;
+}
+
+async function wire(settings: { readonly streamsMax?: number } = {}): Promise<Wire> {
+  const store = new ApiStore();
+  const server = await serveStore(store, settings);
+  const directory = mkdtempSync(join(realpathSync(tmpdir()), 'mooring-test-'));
+  const tokenFile = join(directory, 'token') as AbsolutePath;
+  writeFileSync(tokenFile, 'first\n');
+  const transport = createHttp2Transport({
+    access: server.access(tokenFile),
+    clock: CLOCK,
+    userAgent: 'test',
+  });
+  return {
+    ...{ store, server, transport, tokenFile },
+    async close() {
+      transport.close();
+      await server.close();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+async function opened(t: TestContext, settings: { readonly streamsMax?: number } = {}): Promise<Wire> {
+  const one = await wire(settings);
+  t.after(() => one.close());
+  return one;
+}
+
+apiTransportContract('in memory', async () => {
+  const store = new ApiStore();
+  return under(store, storeTransport(store, CLOCK), async () => {});
+});
+
+apiTransportContract('over HTTP/2', async () => {
+  const { store, transport, close } = await wire();
+  return under(store, transport, close);
+});
+
+test('a request that gets no answer ends at its deadline, and a write may have been done', async (t) => {
+  const { server, transport } = await opened(t);
+  server.hang(true);
+  const read = await transport.request({ ...GET, path: MAPS, deadlineMs: 200 });
+  assert.deepEqual(!read.ok && [read.failure.code, read.failure.effect], ['unreachable', 'none']);
+  const path = '/api/v1/namespaces/default/serviceaccounts/a/token';
+  const write = await transport.request({ ...GET, method: 'POST', path, body: {}, deadlineMs: 200 });
+  assert.deepEqual(!write.ok && [write.failure.code, write.failure.effect], ['unreachable', 'unknown']);
+});
+
+test('after a lost connection the next request has another one', async (t) => {
+  const { store, server, transport } = await opened(t);
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
+  let end: unknown = 'open';
+  transport.watch(
+    { path: `${MAPS}?watch=1&resourceVersion=1`, lineBytesMax: 1_000, deadlineMs: 300_000 },
+    { opened: () => server.cut(), line: () => {}, ended: (failure) => (end = failure?.code) },
+  );
+  await until('the watch has ended', () => end !== 'open');
+  assert.equal(end, 'unreachable');
+  await until('the connections are gone', () => server.sessions() === 0);
+  assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
+});
+
+test('a server that tells its connections to go loses no request', async (t) => {
+  const { store, server, transport } = await opened(t);
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  for (let turn = 0; turn < 5; turn += 1) {
+    assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
+    server.goAway();
+    await until('the connection is gone', () => server.sessions() === 0);
+  }
+});
+
+test('a server that allows few streams gets more connections, and requests are not delayed by watches', async (t) => {
+  const { store, server, transport } = await opened(t, { streamsMax: 3 });
+  let open = 0;
+  for (let count = 0; count < 9; count += 1) {
+    transport.watch(
+      { path: `${MAPS}?watch=1&resourceVersion=1`, lineBytesMax: 1_000, deadlineMs: 300_000 },
+      { opened: () => (open += 1), line: () => {}, ended: () => {} },
+    );
+    await until('it is open', () => open === count + 1);
+  }
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
+  assert.equal(server.sessions(), 4);
+});
+
+test('a token file is read again when its token is not taken any more', async (t) => {
+  const { store, server, transport, tokenFile } = await opened(t);
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  await transport.request({ ...GET, path: `${MAPS}/one` });
+  writeFileSync(tokenFile, 'second\n');
+  store.instead = () =>
+    server.authorizations.at(-1) === 'Bearer second'
+      ? undefined
+      : { status: 401, body: { message: 'Unauthorized' } };
+  assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
+  assert.deepEqual(server.authorizations, ['Bearer first', 'Bearer first', 'Bearer second']);
+});
+
+test('a token file that cannot be read is named, and its token is in no failure', async (t) => {
+  const { store, transport, tokenFile } = await opened(t);
+  writeFileSync(tokenFile, 'canary');
+  store.instead = () => ({ status: 401, body: { message: 'Unauthorized' } });
+  const refused = await transport.request({ ...GET, path: MAPS });
+  assert.ok(!refused.ok && refused.failure.code === 'unauthenticated');
+  assert.doesNotMatch(JSON.stringify(refused), /canary/);
+  rmSync(tokenFile);
+  store.instead = () => ({ status: 401, body: {} });
+  const missing = await transport.request({ ...GET, path: MAPS });
+  assert.ok(!missing.ok);
+  assert.match(missing.failure.message, /token cannot be read: ENOENT/);
+  writeFileSync(tokenFile, '');
+});
+
+test('a server with a certificate of somebody else is not spoken with', async (t) => {
+  const { server, tokenFile } = await opened(t);
+  const other = await opened(t);
+  const { authority } = other.server.access(tokenFile);
+  const transport = createHttp2Transport({
+    access: { ...server.access(tokenFile), authority },
+    clock: CLOCK,
+    userAgent: 'test',
+  });
+  t.after(() => transport.close());
+  const answered = await transport.request({ ...GET, path: MAPS });
+  assert.deepEqual(!answered.ok && answered.failure.code, 'unreachable');
+  assert.deepEqual(server.authorizations, []);
+});

@@ -1,0 +1,48 @@
+/** A clock that goes when it is told to, and gives every promise a turn between two timers. */
+import type { Cancel, Clock } from '../../../mount/host.ts';
+
+export interface HandClock extends Clock {
+  random(): number;
+  /** All timers of that span fire, in order, and what they begin has had its turns. */
+  go(spanMs: number): Promise<void>;
+  /** Lets what has begun go on until it waits for a timer. */
+  settle(): Promise<void>;
+}
+
+const BEGIN_MS = 1_000_000;
+const BEGIN_WALL_MS = Date.UTC(2026, 0, 1);
+const TURNS = 12;
+
+export function handClock(random: () => number = () => 0.5): HandClock {
+  let nowMs = BEGIN_MS;
+  const timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
+
+  async function settle(): Promise<void> {
+    for (let turn = 0; turn < TURNS; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  return {
+    nowMs: () => nowMs,
+    wallMs: () => BEGIN_WALL_MS + nowMs - BEGIN_MS,
+    random,
+    timer(delayMs, fire): Cancel {
+      const timer = { atMs: nowMs + delayMs, fire };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
+    settle,
+    async go(spanMs) {
+      const endMs = nowMs + spanMs;
+      await settle();
+      for (;;) {
+        const [next] = [...timers].filter(({ atMs }) => atMs <= endMs).sort((a, b) => a.atMs - b.atMs);
+        if (next === undefined) break;
+        timers.delete(next);
+        nowMs = Math.max(nowMs, next.atMs);
+        next.fire();
+        await settle();
+      }
+      nowMs = endMs;
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createReflector } from '../../../kubernetes/api/reflector.ts';
+import { podsOfNode } from '../../../kubernetes/api/resource-path.ts';
+import { ApiStore, refusal } from './api-store.ts';
+import { handClock } from './hand-clock.ts';
+import { storeTransport } from './store-transport.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const pod = (name: string, nodeName = 'n1') => ({
+  metadata: { name, namespace: 'default' },
+  spec: { nodeName },
+});
+
+function world() {
+  const clock = handClock();
+  const store = new ApiStore();
+  const transport = storeTransport(store, clock);
+  let changes = 0;
+  const reflector = createReflector({
+    transport,
+    clock,
+    random: clock.random,
+    selection: podsOfNode('n1'),
+    onChange: () => (changes += 1),
+  });
+  const names = () =>
+    [...(reflector.current().objects?.values() ?? [])]
+      .map(({ value }) => (value['metadata'] as { name: string }).name)
+      .sort();
+  return { clock, store, transport, reflector, names, changes: () => changes };
+}
+
+const lists = ({ asked }: ApiStore): number => asked.filter((one) => one.startsWith('GET')).length;
+const watches = ({ asked }: ApiStore): number => asked.filter((one) => one.startsWith('WATCH')).length;
+
+test('it lists what is selected and then hears changes, with the kind that lists leave out', async () => {
+  const { clock, store, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  store.put(PODS, pod('other', 'n2'));
+  reflector.start();
+  assert.equal(reflector.current().objects, undefined);
+  await clock.settle();
+  assert.deepEqual(names(), ['a']);
+  store.put(PODS, pod('b'));
+  store.remove(PODS, 'a');
+  await clock.settle();
+  assert.deepEqual(names(), ['b']);
+  assert.deepEqual(
+    [...(reflector.current().objects?.values() ?? [])].map(({ value }) => value['kind']),
+    ['Pod'],
+  );
+  assert.deepEqual([lists(store), watches(store)], [1, 1]);
+});
+
+test('a list is consistent, and read in pages', async () => {
+  const { clock, store, reflector, names } = world();
+  store.pageObjectsMax = 2;
+  for (const name of ['a', 'b', 'c', 'd', 'e']) store.put(PODS, pod(name));
+  reflector.start();
+  await clock.settle();
+  assert.deepEqual(names(), ['a', 'b', 'c', 'd', 'e']);
+  assert.equal(lists(store), 3);
+  assert.ok(store.asked.every((one) => !one.startsWith('GET') || !one.includes('resourceVersion')));
+});
+
+test('after 410 it lists again, tells what is gone, and the gap itself removes nothing', async () => {
+  const { clock, store, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  store.put(PODS, pod('b'));
+  reflector.start();
+  await clock.settle();
+  store.endWatches();
+  store.remove(PODS, 'a');
+  store.compact();
+  await clock.settle();
+  assert.deepEqual(names(), ['a', 'b']);
+  await clock.go(3_000);
+  assert.deepEqual(names(), ['b']);
+  assert.equal(reflector.current().droppedByList.size, 1);
+  assert.equal(reflector.current().trouble, undefined);
+});
+
+test('a storm of 410 costs one list a second', async () => {
+  const { clock, store, reflector } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  await clock.settle();
+  for (let turn = 0; turn < 50; turn += 1) {
+    store.compact();
+    await clock.go(100);
+  }
+  assert.ok(lists(store) <= 7, `${lists(store)} lists in 5 s`);
+});
+
+test('what it knows stays while nothing comes through, and the trouble ends with the next watch', async () => {
+  const { clock, store, transport, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  await clock.settle();
+  transport.cut(true);
+  store.remove(PODS, 'a');
+  await clock.go(60_000);
+  assert.deepEqual(names(), ['a']);
+  assert.equal(reflector.current().trouble?.failure.code, 'unreachable');
+  transport.cut(false);
+  await clock.go(31_000);
+  assert.equal(reflector.current().trouble, undefined);
+  assert.deepEqual(names(), []);
+});
+
+test('what is denied is not absent', async () => {
+  const { clock, store, reflector } = world();
+  store.denied.add('/api/v1/pods');
+  reflector.start();
+  await clock.go(5_000);
+  assert.equal(reflector.current().objects, undefined);
+  assert.equal(reflector.current().trouble?.failure.code, 'denied');
+});
+
+test('a list from before what was seen is not believed, until two of them at a minute agree', async () => {
+  const { clock, store, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  store.put(PODS, pod('b'));
+  reflector.start();
+  await clock.settle();
+  store.restore(50, (name) => name === 'a');
+  reflector.relist();
+  await clock.go(40_000);
+  assert.deepEqual(names(), ['a', 'b']);
+  assert.match(reflector.current().trouble?.failure.message ?? '', /older state/);
+  await clock.go(90_000);
+  assert.deepEqual(names(), ['b']);
+});
+
+test('an event that is older than what is held changes nothing', async () => {
+  const { clock, store, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  await clock.settle();
+  const later = store.put(PODS, pod('b'));
+  await clock.settle();
+  store.restore(10, () => false);
+  store.remove(PODS, String((later['metadata'] as { name: string }).name));
+  await clock.settle();
+  assert.deepEqual(names(), ['a', 'b']);
+});
+
+test('the word of the server on when to ask again is kept', async () => {
+  const { clock, store, reflector } = world();
+  store.instead = () => ({ ...refusal(429, 'slow down'), retryAfter: '20' });
+  reflector.start();
+  await clock.go(19_000);
+  assert.equal(lists(store), 1);
+  store.instead = () => undefined;
+  await clock.go(2_000);
+  assert.equal(lists(store), 2);
+  assert.notEqual(reflector.current().objects, undefined);
+});
+
+test('a server whose cache lags is asked again for the same, without a list', async () => {
+  const { clock, store, reflector, names } = world();
+  store.put(PODS, pod('a'));
+  reflector.start();
+  await clock.settle();
+  store.instead = (method) => (method === 'WATCH' ? refusal(504, 'Too large resource version') : undefined);
+  store.endWatches();
+  await clock.go(10_000);
+  store.instead = () => undefined;
+  await clock.go(31_000);
+  assert.equal(lists(store), 1);
+  assert.deepEqual(names(), ['a']);
+  assert.equal(reflector.current().trouble, undefined);
+});
+
+test('a stream without a sign for longer than bookmarks take is opened anew', async () => {
+  const { clock, store, reflector } = world();
+  reflector.start();
+  await clock.go(100_000);
+  store.bookmark();
+  await clock.go(100_000);
+  assert.equal(watches(store), 1);
+  await clock.go(60_000);
+  assert.equal(watches(store), 2);
+  reflector.stop();
+  await clock.go(600_000);
+  assert.equal(watches(store), 2);
+});

@@ -1,0 +1,86 @@
+/** The port to an API server without a wire: the store answers in a later turn. */
+import type { ApiFailure } from '../../../kubernetes/api/api-failure.ts';
+import { apiFail, failureOfStatus } from '../../../kubernetes/api/api-failure.ts';
+import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
+import type { Clock } from '../../../mount/host.ts';
+import type { ApiStore, StoredAnswer } from './api-store.ts';
+
+export interface StoreTransport extends ApiTransport {
+  /** While true nothing comes through, and open streams are lost. */
+  cut(isCut: boolean): void;
+}
+
+export function storeTransport(store: ApiStore, clock: Pick<Clock, 'timer'>): StoreTransport {
+  const streams = new Set<(failure: ApiFailure) => void>();
+  let isCut = false;
+  const LOST: ApiFailure = { code: 'unreachable', message: 'the connection was lost', effect: 'none' };
+  const later = (act: () => void): void => void setImmediate(act);
+
+  return {
+    server: 'https://store.test:6443',
+    async request({ method, path, answerBytesMax }) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (isCut) return { ok: false, failure: { ...LOST, effect: method === 'GET' ? 'none' : 'unknown' } };
+      const answer = store.answer(method, path);
+      if (answer.status >= 300) return { ok: false, failure: failureOf(answer, method !== 'GET') };
+      const text = JSON.stringify(answer.body);
+      if (text.length > answerBytesMax)
+        return apiFail('too-large', `the answer has more than ${answerBytesMax} bytes`);
+      return { ok: true, value: JSON.parse(text) };
+    },
+    watch({ path, lineBytesMax, deadlineMs }, listener) {
+      let isOver = false;
+      let stop = (): void => {};
+      const end = (failure: ApiFailure | undefined): void => {
+        if (isOver) return;
+        isOver = true;
+        stop();
+        streams.delete(end);
+        cancelDeadline();
+        listener.ended(failure);
+      };
+      const cancelDeadline = clock.timer(deadlineMs, () => end(LOST));
+      streams.add(end);
+      later(() => {
+        if (isOver) return;
+        if (isCut) return end(LOST);
+        const opened = store.watch(path, {
+          line: (event) =>
+            later(() => {
+              if (isOver) return;
+              const text = JSON.stringify(event);
+              if (text.length > lineBytesMax)
+                return end({
+                  code: 'too-large',
+                  message: `a line has more than ${lineBytesMax} bytes`,
+                  effect: 'none',
+                });
+              listener.line(JSON.parse(text));
+            }),
+          ended: () => later(() => later(() => end(undefined))),
+        });
+        if (typeof opened !== 'function') return end(failureOf(opened, false));
+        stop = opened;
+        listener.opened();
+      });
+      return () => {
+        isOver = true;
+        stop();
+        streams.delete(end);
+        cancelDeadline();
+      };
+    },
+    close() {
+      for (const end of [...streams]) end(LOST);
+    },
+    cut(next) {
+      isCut = next;
+      if (next) for (const end of [...streams]) end(LOST);
+    },
+  };
+}
+
+function failureOf({ status, body, retryAfter }: StoredAnswer, isWrite: boolean): ApiFailure {
+  const { message } = body as { readonly message?: string };
+  return failureOfStatus({ status, message: message ?? '', retryAfter, isWrite });
+}
