@@ -23,6 +23,7 @@ import {
   removeMemoryDirectory,
 } from '../pod/empty-dir.ts';
 import { checkHostPath } from '../pod/host-path.ts';
+import { placeSubpaths, removeSubpaths } from '../subpath/subpath-binds.ts';
 
 export const TRANSITIONS: readonly AnyTransition[] = [
   checkHostPath,
@@ -33,11 +34,13 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   markMemoryDirectory,
   markReady,
   placeEmptyDirectory,
+  placeSubpaths,
   proveOwnTmpfs,
   publishContent,
   removeContent,
   removeDirectory,
   removeMemoryDirectory,
+  removeSubpaths,
   showGeneration,
   placeDirectory,
   placeVolumeData,
