@@ -45,7 +45,7 @@ export interface VmNode extends VirtualMachine {
 
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 const UNPACKED = '/srv/mooring';
-const STATUS_MS_MAX = 300_000;
+const STATUS_MS_MAX = 600_000;
 /**
  * The status as soon as it is another one than that which was seen, asked over the socket. The command would start
  * Node.js each time, under emulation for seconds, beside the agent that is waited for.
