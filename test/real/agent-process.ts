@@ -1,11 +1,14 @@
 /**
  * The real agent in its own process, as main composes it, over a Host that kills it at a chosen effect.
  * Says on standard output, one JSON line each: `{"effect":n,"name":"…"}` before an effect, and `{"settled":true}`
- * every time when everything wanted is there, nothing unwanted is left, and nothing runs.
+ * every time when everything wanted is there, nothing unwanted is left, and nothing runs. On standard input it can be
+ * given another crash point, one JSON line `{"point":"…","effect":n}`: effects are counted anew from then on, and
+ * `{"armed":true}` is said.
  *
  * argv: root manifests-directory crash-point crash-effect broker-bundle
  */
 import { mkdirSync, writeSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { createAgent } from '../../agent/node/agent.ts';
 import { parseConfig } from '../../agent/config/parse-config.ts';
 import { createDirectoryWatcher } from '../../agent/source/manifests/directory-watcher.ts';
@@ -19,7 +22,7 @@ import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { IN_PROCESS_PARSER } from '../agent/in-process-parser.ts';
 import { isMoreThan } from '../../plugins/volume.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
-import { type CrashPoint, crashingHost } from './crashing-host.ts';
+import { type CrashPlan, type CrashPoint, crashingHost } from './crashing-host.ts';
 
 const [root = '', manifests = '', point = 'before', effect = '0', broker = ''] = process.argv.slice(2);
 const say = (line: object): void => {
@@ -53,8 +56,10 @@ const real: LinuxHost = await createLinuxHost({
   brokerCommand: [process.execPath, broker],
   helpersDescriptor: helpers.value.descriptor,
 });
-const plan = { point: point as CrashPoint, effect: Number(effect) };
-const host = crashingHost(real, plan, (count, name) => say({ effect: count, name }));
+const crash = crashingHost(real, { point: point as CrashPoint, effect: Number(effect) }, (count, name) =>
+  say({ effect: count, name }),
+);
+const { host } = crash;
 const line = (level: string) => (event: string, fields?: LogFields) => {
   if (process.env['SWEEP_LOG'] === '1')
     process.stderr.write(`${level} ${event} ${JSON.stringify(fields ?? {})}\n`);
@@ -77,8 +82,12 @@ function look(): void {
       const known = actual.get(spec.id)?.sizeBytes;
       return size === undefined || known === undefined || !isMoreThan(size.bytes, known);
     });
-  if (settled && !announced) say({ settled: true, volumes: actual.size });
+  if (settled && !announced) say({ settled: true, empty: actual.size === 0 });
   announced = settled;
 }
 agent.onChange(() => setImmediate(look));
 setImmediate(look);
+createInterface(process.stdin).on('line', (text) => {
+  crash.plan(JSON.parse(text) as CrashPlan);
+  say({ armed: true });
+});

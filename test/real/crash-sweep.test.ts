@@ -24,6 +24,8 @@ import { inPrivateNamespace } from './namespace.ts';
 import { createSweepBench, type SweepBench } from './sweep-bench.ts';
 import { snapshot } from './world-snapshot.ts';
 
+/** An agent that starts does fewer by itself. */
+const STARTING_EFFECTS = 6;
 const STRIDE = Number(process.env['SWEEP_STRIDE'] ?? '9');
 const POINTS: readonly CrashPoint[] = ['before', 'during', 'after'];
 const skip = inPrivateNamespace();
@@ -166,6 +168,7 @@ async function inBench(
   const bench = await createSweepBench(label, steadyWish);
   try {
     await tell(bench);
+    await bench.stop();
     bench.wish(undefined);
     await settle(bench, 'at the end');
     assert.deepEqual(
@@ -175,6 +178,7 @@ async function inBench(
     );
     bench.driver.assertJudged();
   } finally {
+    await bench.stop();
     bench.wish(undefined);
     await bench.run('before', 0).finally(() => bench.close());
   }
@@ -250,7 +254,21 @@ function deviceBytes({ root }: SweepBench): number {
   return Number(sectors) * SECTOR_BYTES;
 }
 
-/** Down and up in turns, each time killed at effect n, until a run on either way is over before its n-th effect. */
+async function runTo(bench: SweepBench, manifest: string | undefined, point: CrashPoint, effect: number) {
+  if (effect > STARTING_EFFECTS) return bench.change(manifest, point, effect);
+  await bench.stop();
+  bench.wish(manifest);
+  const run = await bench.run(point, effect);
+  // The change after this one needs an agent that goes on.
+  if (run.ended === 'settled') await bench.startAndGoOn();
+  return run;
+}
+
+/**
+ * Down and up in turns, each time killed at effect n, until a run on either way is over before its n-th effect. The
+ * agent that is killed at the first effects has just started, and the wish changed before; later ones have brought
+ * about the world of the kill before, and the wish changes under them.
+ */
 async function sweep(
   bench: SweepBench,
   point: CrashPoint,
@@ -260,13 +278,13 @@ async function sweep(
   const over = new Set<string>();
   for (let effect = 1; over.size < 2; effect += STRIDE) {
     for (const way of ['down', 'up'] as const) {
-      bench.wish(way === 'up' ? POD : undefined);
-      const run = await bench.run(point, effect);
+      const manifest = way === 'up' ? POD : undefined;
+      const run = await runTo(bench, manifest, point, effect);
       const what = `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`;
       if (run.ended === 'settled') over.add(way);
       else {
         kills += 1;
-        await settle(bench, what);
+        await bench.startAndGoOn();
       }
       assert.deepEqual(difference(see(bench), world[way]), [], what);
       if (way === 'up') takeFromGroup(bench);

@@ -28,6 +28,12 @@ export interface CrashPlan {
   readonly effect: number;
 }
 
+export interface CrashingHost<H extends Host> {
+  readonly host: H;
+  /** Another crash point; effects are counted from 1 again. */
+  plan(next: CrashPlan): void;
+}
+
 /**
  * Guarantees: effects are counted in the order in which they begin, and the kill is SIGKILL: no handler, no flush. What
  * finds that there is nothing to do is no effect: a crash beside it is one beside its neighbours.
@@ -36,15 +42,16 @@ export interface CrashPlan {
  */
 export function crashingHost<H extends Host>(
   host: H,
-  plan: CrashPlan,
+  first: CrashPlan,
   report: (count: number, name: string) => void,
-): H {
+): CrashingHost<H> {
+  let plan = first;
   let count = 0;
   const die = (): Promise<never> => {
     process.kill(process.pid, 'SIGKILL');
     return new Promise(() => {});
   };
-  return new Proxy(host, {
+  const crashing = new Proxy(host, {
     get(target, name, receiver) {
       if (name === 'perform') return stepwise(receiver);
       const value: unknown = Reflect.get(target, name, receiver);
@@ -64,6 +71,13 @@ export function crashingHost<H extends Host>(
       };
     },
   });
+  return {
+    host: crashing,
+    plan(next) {
+      plan = next;
+      count = 0;
+    },
+  };
 }
 
 function stepwise(host: Host): Host['perform'] {
