@@ -82,7 +82,7 @@ function look(): void {
       const known = actual.get(spec.id)?.sizeBytes;
       return size === undefined || known === undefined || !isMoreThan(size.bytes, known);
     });
-  if (settled && !announced) say({ settled: true, empty: actual.size === 0 });
+  if (settled && !announced) say({ settled: true, empty: reconciler.desired().volumes.size === 0 });
   announced = settled;
 }
 agent.onChange(() => setImmediate(look));

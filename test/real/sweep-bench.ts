@@ -24,7 +24,7 @@ export interface AgentRun {
 interface Said {
   readonly name?: string;
   readonly settled?: boolean;
-  /** Of one that settled: it knows no volume. */
+  /** An agent that settled had no volume to bring about. */
   readonly empty?: boolean;
   readonly armed?: boolean;
 }
