@@ -18,7 +18,7 @@ import { buildTests } from './machine/test-build.ts';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 /** Some files wait for most of their time, so there is one more than the processors of a small machine. */
 const CONCURRENCY = 3;
-/** How long one file may take; a test that hangs must not hang the gate. The full crash sweep needs a good part of it. */
+/** How long one file may take; a test that hangs must not hang the gate. The whole sweep needs a good part of it. */
 const FILE_MS_MAX = 3_000_000;
 
 function testFiles(wanted: readonly string[]): string[] {
