@@ -33,7 +33,7 @@ const CHECKS: Readonly<Record<Exclude<HostPathType, ''>, Check>> = {
  * Guarantees: the check follows symbolic links as the kubelet's stat does; type '' checks nothing; nothing that exists
  * is changed; unpublish does nothing, because the host owns the place.
  */
-export function createHostPathPlugin(host: Host): VolumePlugin {
+export function createHostPathPlugin(host: Host, _denied: readonly AbsolutePath[] = []): VolumePlugin {
   return createPodPlugin({
     name: HOST_PATH_PLUGIN,
     async publish({ spec }) {

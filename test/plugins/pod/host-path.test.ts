@@ -228,3 +228,48 @@ test('unpublish leaves the place to the host', async () => {
   accept(await createHostPathPlugin(host).unpublish(callOf(hostPath('/srv/made', 'DirectoryOrCreate'))));
   assert.deepEqual(host.describe('/srv' as AbsolutePath), before);
 });
+
+test('SE-06: a link that leads to what is denied is refused, for every type, and nothing is created there', async () => {
+  const denied = ['/var/lib/mooring', '/var/run/keys'] as AbsolutePath[];
+  for (const type of ['', 'Directory', 'DirectoryOrCreate'] as const) {
+    for (const path of [
+      '/srv/in',
+      '/srv/at/records',
+      '/srv/above',
+      '/srv/in/made',
+      '/run/keys',
+      '/srv/run',
+    ]) {
+      const host = freshHost();
+      host.plant('/var/lib/mooring/records', { kind: 'directory' });
+      host.plant('/srv/in', { kind: 'symlink', text: '../var/lib/mooring/records' });
+      host.plant('/srv/at', { kind: 'symlink', text: '/var/lib/mooring' });
+      host.plant('/srv/above', { kind: 'symlink', text: '/var' });
+      host.plant('/run/keys', { kind: 'directory' });
+      host.plant('/var/run', { kind: 'symlink', text: '/run' });
+      host.plant('/srv/run', { kind: 'symlink', text: '/run/keys' });
+      const result = await createHostPathPlugin(host, denied).publish(callOf(hostPath(path, type)));
+      assert.deepEqual(
+        !result.ok && [result.failure.code, result.failure.effect, result.failure.blocker],
+        ['host-path-check', 'none', path],
+        `${type} ${path}`,
+      );
+      assert.match(
+        result.ok ? '' : result.failure.message,
+        / is denied, because of \/var\/(lib\/mooring|run\/keys)$/,
+      );
+      assert.equal(host.effects(), 0);
+    }
+  }
+});
+
+test('what is beside what is denied is not refused, whether it exists or not', async () => {
+  for (const path of ['/srv/data', '/srv/none', '/srv/link', '/var/lib/mooring2']) {
+    const host = freshHost();
+    host.plant('/srv/data', { kind: 'directory' });
+    host.plant('/srv/link', { kind: 'symlink', text: 'data' });
+    const plugin = createHostPathPlugin(host, ['/var/lib/mooring' as AbsolutePath]);
+    accept(await plugin.publish(callOf(hostPath(path, ''))));
+    assert.equal(host.effects(), 0);
+  }
+});
