@@ -47,8 +47,9 @@ export function createPlugins(
       );
     },
   });
+  const deniedHostPaths = [layout.root, ...config.hostPathDenied];
   const plugins = volumeKinds().map(({ create, traits }) => {
-    const plugin = create({ host, layout, mounter, csi });
+    const plugin = create({ host, layout, mounter, csi, deniedHostPaths });
     return guardMounts(
       { host, layout, ground },
       bindSubpaths({ host, layout, ground, mounter, traits }, plugin),

@@ -1,6 +1,6 @@
 /** The one list of the kinds of volume: a new kind is a folder below plugins/ and a line here. */
 import { assert } from '../../mount/failure.ts';
-import type { Host } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { CSI_TRAITS } from '../csi/csi-traits.ts';
 import type { Layout } from '../layout/layout.ts';
@@ -28,6 +28,8 @@ export interface KindParts {
   readonly host: Host;
   readonly layout: Layout;
   readonly mounter: Mounter;
+  /** hostPath volumes at, below or above one of these are refused, wherever links lead. */
+  readonly deniedHostPaths: readonly AbsolutePath[];
   /** The one that calls drivers: it needs more than the others, and others need more of it. */
   readonly csi: VolumePlugin;
 }
@@ -44,7 +46,10 @@ const KINDS: readonly VolumeKind[] = [
     traits: EMPTY_DIR_TRAITS,
     create: ({ host, layout, mounter }) => createEmptyDirPlugin(host, layout, mounter),
   },
-  { traits: HOST_PATH_TRAITS, create: ({ host }) => createHostPathPlugin(host) },
+  {
+    traits: HOST_PATH_TRAITS,
+    create: ({ host, deniedHostPaths }) => createHostPathPlugin(host, deniedHostPaths),
+  },
   { traits: IMAGE_TRAITS, create: createImagePlugin },
   {
     traits: SECRET_TRAITS,

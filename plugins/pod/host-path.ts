@@ -1,7 +1,7 @@
 /** hostPath: a place of the host itself; it is checked, at most created, and never mounted or removed. */
 import { HOST_PATH_PLUGIN } from './pod-traits.ts';
 import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host, type PathKind } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host, isBelow, parentOf, type PathKind } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition } from '../../mount/transition.ts';
 import type { VolumePlugin } from '../plugin.ts';
@@ -30,10 +30,12 @@ const CHECKS: Readonly<Record<Exclude<HostPathType, ''>, Check>> = {
 };
 
 /**
- * Guarantees: the check follows symbolic links as the kubelet's stat does; type '' checks nothing; nothing that exists
- * is changed; unpublish does nothing, because the host owns the place.
+ * Guarantees: the check follows symbolic links as the kubelet's stat does; type '' asks only where the path leads;
+ * nothing that exists is changed; unpublish does nothing, because the host owns the place. A path that leads to one of
+ * `denied`, below it or above it, is refused, links on either side included (SE-06); a link that is changed later is
+ * not seen.
  */
-export function createHostPathPlugin(host: Host, _denied: readonly AbsolutePath[] = []): VolumePlugin {
+export function createHostPathPlugin(host: Host, denied: readonly AbsolutePath[] = []): VolumePlugin {
   return createPodPlugin({
     name: HOST_PATH_PLUGIN,
     async publish({ spec }) {
@@ -41,7 +43,8 @@ export function createHostPathPlugin(host: Host, _denied: readonly AbsolutePath[
         return fail({ code: 'spec-invalid', message: `not a hostPath: ${spec.kind}`, effect: 'none' });
       }
       const { path, type } = spec;
-      const checked = type === '' ? done : await host.perform(checkHostPath, { path, type });
+      const isFree = type === '' && denied.length === 0;
+      const checked = isFree ? done : await host.perform(checkHostPath, { path, type, denied });
       return checked.ok ? ok({ mount: undefined }) : checked;
     },
     unpublish: async () => done,
@@ -50,29 +53,59 @@ export function createHostPathPlugin(host: Host, _denied: readonly AbsolutePath[
 
 interface HostPathCheck {
   readonly path: AbsolutePath;
-  readonly type: Exclude<HostPathType, ''>;
+  readonly type: HostPathType;
+  readonly denied: readonly AbsolutePath[];
 }
 
-export const checkHostPath = transition<HostPathCheck, void>('check-host-path', ({ path, type }) =>
-  check(path, type),
-);
+export const checkHostPath = transition<HostPathCheck, void>('check-host-path', (args) => check(args));
 
-function* check(path: AbsolutePath, type: Exclude<HostPathType, ''>): Program<Result<void>> {
+function* check({ path, type, denied }: HostPathCheck): Program<Result<void>> {
   const found = yield* resolveRealPath(path);
   if (!found.ok) {
     return found.failure.code === 'path-unsafe' ? refuse(path, type, found.failure.message) : found;
   }
+  const allowed = yield* refuseDenied(path, found.value, denied);
+  return allowed.ok && type !== '' ? yield* checkKind(path, type, found.value) : allowed;
+}
+
+/** What is denied may be written by a link as well: where both lead counts. */
+function* refuseDenied(
+  path: AbsolutePath,
+  found: RealPath,
+  denied: readonly AbsolutePath[],
+): Program<Result<void>> {
+  const real = endOf(found);
+  for (const one of denied) {
+    const place = yield* resolveRealPath(one);
+    if (!place.ok && place.failure.code !== 'path-unsafe') return place;
+    const end = place.ok ? endOf(place.value) : one;
+    if (real !== end && !isBelow(real, end) && !isBelow(end, real)) continue;
+    const message = `hostPath ${path.slice(0, 512)} leads to ${real.slice(0, 512)}, which is denied, because of ${one}`;
+    return fail({ code: 'host-path-check', message, effect: 'none', blocker: path });
+  }
+  return done;
+}
+
+/** With what does not exist of it, as if all of that were directories. */
+function endOf({ path, missing }: RealPath): AbsolutePath {
+  return missing.reduce<AbsolutePath>((end, one) => (one === '..' ? parentOf(end) : below(end, one)), path);
+}
+
+function* checkKind(
+  path: AbsolutePath,
+  type: Exclude<HostPathType, ''>,
+  found: RealPath,
+): Program<Result<void>> {
   const { kind, create } = CHECKS[type];
-  if (found.value.missing.length === 0) {
-    return found.value.kind === kind ? done : refuse(path, type, `it is of kind ${found.value.kind}`);
+  if (found.missing.length === 0) {
+    return found.kind === kind ? done : refuse(path, type, `it is of kind ${found.kind}`);
   }
   if (create === undefined) return refuse(path, type, 'it does not exist');
-  if (found.value.kind !== 'directory') {
-    return refuse(path, type, `it does not exist, and ${found.value.path} is of kind ${found.value.kind}`);
+  if (found.kind !== 'directory') {
+    return refuse(path, type, `it does not exist, and ${found.path} is of kind ${found.kind}`);
   }
-  if (found.value.missing.includes('..'))
-    return refuse(path, type, 'a symbolic link on the way leads nowhere');
-  const created = yield* create(found.value);
+  if (found.missing.includes('..')) return refuse(path, type, 'a symbolic link on the way leads nowhere');
+  const created = yield* create(found);
   return created.ok ? done : judgeCreation(path, type, created.failure);
 }
 

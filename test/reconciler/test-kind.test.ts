@@ -54,7 +54,9 @@ async function startOn(machine: MemoryHost) {
     publish: async () => ok({ mount: undefined }),
     unpublish: async () => done,
   });
-  const plugins = createRegistry(volumeKinds().map(({ create }) => create({ host, layout, mounter, csi })));
+  const plugins = createRegistry(
+    volumeKinds().map(({ create }) => create({ host, layout, mounter, csi, deniedHostPaths: [] })),
+  );
   const records = createRecordStore(host, layout);
   const loaded = await records.load();
   const table = await host.readMountTable(layout.root);
