@@ -48,9 +48,10 @@ const AGAIN_MS_MAX = 30_000;
 const SHARE_OF_COST = 20;
 /**
  * A copy of all mounts that does not follow ours and that nobody uses is no container of the pod. It may be of a
- * container that is just being made; and of a service that has had it for months, which must not keep a volume here.
+ * container that is just being made, which takes seconds; and of a service that has had it for months, or of whoever
+ * tries something with `unshare -m`, who must not keep each volume of a drain here.
  */
-const COPY_HOLD_MS = 600_000;
+const COPY_HOLD_MS = 60_000;
 const BLOCKER_LENGTH_MAX = 512;
 
 interface Place {
@@ -187,7 +188,7 @@ class Watch implements HolderWatch {
     if (isCopied) this.#copiedSinceMs.set(path, sinceMs);
     if (isCopied && nowMs - sinceMs >= COPY_HOLD_MS) return undefined;
     const name = pod.name === '' ? pod.uid : `${pod.namespace}/${pod.name}`;
-    const bound = isCopied ? `, at most ${COPY_HOLD_MS / 60_000} minutes` : '';
+    const bound = isCopied ? `, at most ${COPY_HOLD_MS / 1_000} s` : '';
     const message =
       `the pod is not wanted any more, and somebody still has the volume: it stays until he has ended${bound}, ` +
       `or for "mooring release ${name} --force"`;

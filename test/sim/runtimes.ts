@@ -24,8 +24,9 @@ export interface RuntimesParts {
   readonly stormy: () => boolean;
 }
 
-/** Shorter than an agent waits for a copy that nobody uses. */
 const STAY_MS_MAX = 200_000;
+/** Shorter than an agent waits for a copy that nobody uses. */
+const COPY_STAY_MS_MAX = 50_000;
 const FIRST_PID = 7_000;
 const LOOK_FAULTS: EffectFaults = { refused: 0.1, doubtful: 0, slow: 0.1, hung: 0 };
 
@@ -74,7 +75,7 @@ export class Runtimes {
     const holder: PlaceHolder = { pid: this.#pids, command: 'sim', path: '/data', how };
     this.#holders.set(path, [...this.holdersAt(path), holder]);
     trace.add(`pid ${holder.pid} has ${path} (${how})`);
-    time.after(random.between(500, STAY_MS_MAX), () => {
+    time.after(random.between(500, how === 'copy' ? COPY_STAY_MS_MAX : STAY_MS_MAX), () => {
       const left = this.holdersAt(path).filter((one) => one !== holder);
       if (left.length === this.holdersAt(path).length) return;
       trace.add(`pid ${holder.pid} ends`);
