@@ -390,6 +390,7 @@ test('the examples in docs/API.md have exactly the keys of what the agent answer
       'Mounts',
       'Quarantine',
       'QuarantineChange',
+      'Release',
       'Manifests',
       'ManifestsChange',
       'Version',
