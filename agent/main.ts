@@ -186,6 +186,7 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     watchdogMs: watchdogMs(),
     mountNamespace,
     makeStateDirectory,
+    loadParse: async () => (await import('./source/manifests/parse/manifest.ts')).parseManifest,
     runtime: process.versions.node,
   });
   const outcome = await Promise.race([starting, stopAsked.then(() => pause(START_END_MS, undefined))]);
@@ -238,9 +239,7 @@ async function readConfig(file: string | undefined, flags: ConfigFlags): Promise
   const [document] = documents.value;
   const refused = document?.problems ?? [];
   if (refused.length > 0) {
-    const problems = refused.map(({ field, message }) => {
-      return { key: field === '' ? name : field, value: undefined, message };
-    });
+    const problems = refused.map(({ field, message }) => ({ key: field || name, value: undefined, message }));
     return { ok: false, problems };
   }
   return parseConfig(document?.value, flags, hostname());

@@ -5,7 +5,7 @@ import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.
 import type { Config } from '../config/config.ts';
 import { BUILD } from '../config/version.ts';
 import { createClusterSource } from '../source/cluster/cluster-source.ts';
-import { readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
+import { type LoadParse, readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { createClusterTokenSource } from '../token/cluster-token-source.ts';
@@ -21,9 +21,10 @@ export interface Cluster {
 export async function connectCluster(
   host: Pick<Host, 'readFile' | 'nowMs' | 'wallMs' | 'timer' | 'random'>,
   { kubeconfig, nodeName }: Pick<Config, 'kubeconfig' | 'nodeName'>,
+  loadParse: LoadParse,
 ): Promise<Result<Cluster | undefined>> {
   if (kubeconfig === undefined) return ok(undefined);
-  const access = await readKubeconfigFile(host, kubeconfig);
+  const access = await readKubeconfigFile(host, kubeconfig, loadParse);
   if (!access.ok) return access;
   const transport = createHttp2Transport({
     access: access.value,

@@ -13,6 +13,7 @@ import { type Agent, type AgentView, createAgent } from '../node/agent.ts';
 import { createApiServer } from '../api/api-server.ts';
 import { createChildParser } from '../source/manifests/parse/child-parser.ts';
 import type { Config } from '../config/config.ts';
+import type { LoadParse } from '../source/cluster/read-kubeconfig-file.ts';
 import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts';
 import { EXIT_CODES } from '../config/exit-code.ts';
 import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
@@ -46,6 +47,8 @@ export interface Launch {
   readonly mountNamespace: (process: 'self' | '1') => Result<string>;
   /** Makes the directory with its parents, 0750, and refuses a symbolic link on the way. */
   readonly makeStateDirectory: (path: AbsolutePath) => Result<void>;
+  /** For a kubeconfig: the parser of manifests, which runs in a process of its own for these. */
+  readonly loadParse: LoadParse;
   /** Version of Node.js. */
   readonly runtime: string;
 }
@@ -84,7 +87,7 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const checked = await checkHost(launch, host);
   for (const warning of await directoryWarnings(host, config.manifests))
     log.warn('configuration', { warning });
-  const cluster = await connectCluster(host, config);
+  const cluster = await connectCluster(host, config, launch.loadParse);
   if (!cluster.ok) {
     await closeHost();
     return refused(cluster.failure, EXIT_CODES.configuration);

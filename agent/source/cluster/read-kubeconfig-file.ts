@@ -2,19 +2,24 @@
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, type Host, parentOf } from '../../../mount/host.ts';
 import { type ApiAccess, readKubeconfig } from '../../../kubernetes/api/kubeconfig.ts';
-import { parseManifest } from '../manifests/parse/manifest.ts';
+import type { parseManifest } from '../manifests/parse/manifest.ts';
 
 const FILE_BYTES_MAX = 1_024 * 1_024;
 const LIMITS = { fileBytesMax: FILE_BYTES_MAX, linesMax: 20_000, depthMax: 16, documentsMax: 1 };
+
+/** Brings the parser of YAML, which an agent without a kubeconfig never has in memory. */
+export type LoadParse = () => Promise<typeof parseManifest>;
 
 /** By `spec-invalid`, with the field and what would be right, or as the file's reading has failed. */
 export async function readKubeconfigFile(
   host: Pick<Host, 'readFile'>,
   path: AbsolutePath,
+  loadParse: LoadParse,
 ): Promise<Result<ApiAccess>> {
   const content = await host.readFile(path, FILE_BYTES_MAX);
   if (!content.ok) return unusable(path, [content.failure.message]);
-  const documents = parseManifest(Buffer.from(content.value).toString('utf8'), LIMITS);
+  const parse = await loadParse();
+  const documents = parse(Buffer.from(content.value).toString('utf8'), LIMITS);
   if (!documents.ok) return unusable(path, [documents.failure.message]);
   const [document] = documents.value;
   const problems = document?.problems ?? [];
