@@ -718,7 +718,7 @@ export class SimHost implements Host {
     const { mount, inode } = at;
     if (inode.kind !== 'directory') return inode.kind === 'symlink' ? 'ELOOP' : 'ENOTDIR';
     const { device, type } = mount.fileSystem;
-    const bornNs = type === 'tmpfs' ? undefined : `1${inode.number}`;
+    const bornNs = type === 'ext4' ? `1${inode.number}` : undefined;
     return { mountId: mount.id, device, inode: String(inode.number), bornNs };
   }
 

@@ -431,7 +431,7 @@ export class SimWorld {
           const directory = kernel.walk(target);
           if (kernel.isUnderStranger(target)) continue;
           if (typeof directory === 'string') continue;
-          if (volume.medium === 'memory' && directory.inode !== directory.mount.root) continue;
+          if (volume.medium !== 'disk' && directory.inode !== directory.mount.root) continue;
           plant(directory.inode, 'keepsake', pod.uid);
           this.keepsakes.set(`${pod.uid}/${volume.name}`, below(target, 'keepsake'));
         }
