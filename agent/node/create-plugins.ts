@@ -9,7 +9,6 @@ import { guardMounts } from '../../plugins/guard/mount-guard.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PluginRegistry } from '../../plugins/plugin.ts';
 import { volumeKinds } from '../../plugins/kinds/kinds.ts';
-import { bindSubpaths } from '../../plugins/subpath/subpath-plugin.ts';
 import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
 import type { Config } from '../config/config.ts';
 
@@ -48,12 +47,8 @@ export function createPlugins(
     },
   });
   const deniedHostPaths = [layout.root, ...config.hostPathDenied];
-  const plugins = volumeKinds().map(({ create, traits }) => {
-    const plugin = create({ host, layout, mounter, csi, deniedHostPaths });
-    return guardMounts(
-      { host, layout, ground },
-      bindSubpaths({ host, layout, ground, mounter, traits }, plugin),
-    );
+  const plugins = volumeKinds().map(({ create }) => {
+    return guardMounts({ host, layout, ground }, create({ host, layout, mounter, csi, deniedHostPaths }));
   });
   return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
 }

@@ -50,10 +50,9 @@ export function readPod(reader: FieldReader, origin: string): Pod {
   const serviceAccount = spec
     .key(account)
     .text((text) => text === '' || OBJECT_NAME[0](text), OBJECT_NAME[1]);
-  const podUid = uid === undefined ? derivePodUid(origin, { namespace, name }) : parsePodUid(uid);
-  const fields = podFields(reader, { name, namespace, uid: podUid ?? '' });
-  const containers = readContainers(spec, fields.metadata);
+  const containers = readContainers(spec);
   const all = containers.map(({ container }) => container);
+  const podUid = uid === undefined ? derivePodUid(origin, { namespace, name }) : parsePodUid(uid);
   return {
     kind: 'Pod',
     // A uid that does not parse has left its problem behind, and then this object is not used.
@@ -63,7 +62,7 @@ export function readPod(reader: FieldReader, origin: string): Pod {
       namespace,
       serviceAccount: serviceAccount || 'default',
     },
-    volumes: readVolumes(spec, containers, fields),
+    volumes: readVolumes(spec, containers, podFields(reader, { name, namespace, uid: podUid ?? '' })),
     containers: all,
     fsGroup: readFsGroup(spec),
     seLinux: readPodSeLinux(spec, all),

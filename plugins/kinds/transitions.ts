@@ -23,7 +23,6 @@ import {
   removeMemoryDirectory,
 } from '../pod/empty-dir.ts';
 import { checkHostPath } from '../pod/host-path.ts';
-import { placeSubpaths, removeSubpaths } from '../subpath/subpath-binds.ts';
 
 export const TRANSITIONS: readonly AnyTransition[] = [
   checkHostPath,
@@ -34,13 +33,11 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   markMemoryDirectory,
   markReady,
   placeEmptyDirectory,
-  placeSubpaths,
   proveOwnTmpfs,
   publishContent,
   removeContent,
   removeDirectory,
   removeMemoryDirectory,
-  removeSubpaths,
   showGeneration,
   placeDirectory,
   placeVolumeData,

@@ -2,12 +2,7 @@
 import { assert, type Failure, type FailureCode } from '../../mount/failure.ts';
 import type { MountIdentity } from '../../mount/host.ts';
 import { isInline } from '../../plugins/kinds/volume-questions.ts';
-import {
-  isMoreThan,
-  type PublicationKey,
-  type PublicationSpec,
-  RECONSTRUCTED,
-} from '../../plugins/volume.ts';
+import { isMoreThan, type PublicationKey, type PublicationSpec } from '../../plugins/volume.ts';
 import {
   ABSENT,
   type ActualPublication,
@@ -57,10 +52,7 @@ export function begin(
       const entry: ActualPublication =
         there === undefined
           ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined, untold: true }
-          : {
-              ...there,
-              spec: withSubpathsKnown(there.spec, placeToClimbBy(volume.spec, there, publication)),
-            };
+          : { ...there, spec: placeToClimbBy(volume.spec, there, publication) };
       return withPublication(volume, entry);
     }
     case 'unstage':
@@ -74,12 +66,6 @@ export function begin(
       return withPublication(volume, { ...there, presence: BEGUN });
     }
   }
-}
-
-/** That it had some, or may have, is remembered until it is down: some of them may still be there. */
-function withSubpathsKnown(before: PublicationSpec, now: PublicationSpec): PublicationSpec {
-  const mayHave = before.subpaths !== undefined || before.origin === RECONSTRUCTED;
-  return mayHave && now.subpaths === undefined ? { ...now, subpaths: [] } : now;
 }
 
 /**

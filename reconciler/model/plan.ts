@@ -8,7 +8,6 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { Needs } from '../../plugins/plugin.ts';
 import {
-  isSameSubpaths,
   RECONSTRUCTED,
   type PublicationKey,
   type PublicationSpec,
@@ -237,11 +236,7 @@ function publishOf(volume: VolumeId, places: readonly DesiredPublication[]): rea
 }
 
 function isThere(wanted: DesiredPublication, actual: ActualPublication | undefined): boolean {
-  return (
-    actual?.presence.kind === 'present' &&
-    actual.generation === wanted.generation &&
-    isSameSubpaths(actual.spec, wanted.spec)
-  );
+  return actual?.presence.kind === 'present' && actual.generation === wanted.generation;
 }
 
 function waitingFor(

@@ -63,9 +63,6 @@ spec:
         - { name: host, mountPath: /host }
         - { name: files, mountPath: /files }
         - { name: pages, mountPath: /pages }
-        - { name: settings, mountPath: /color, subPath: a/color }
-        - { name: scratch, mountPath: /part, subPathExpr: $(POD)/deeper }
-      env: [{ name: POD, valueFrom: { fieldRef: { fieldPath: metadata.name } } }]
   volumes:
     - { name: raw, persistentVolumeClaim: { claimName: raw } }
     - { name: data, persistentVolumeClaim: { claimName: data } }

@@ -1,7 +1,6 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
 import { fieldsSource, projectedSource } from './pod-fields.ts';
-import { mountsOf, type Subpaths } from './subpaths.ts';
 import type { SimAccessMode } from './wish-history.ts';
 
 export interface CsiVolume {
@@ -42,7 +41,6 @@ export interface SimPod {
   readonly volumes: readonly PodVolume[];
   readonly fsGroup: FsGroup | undefined;
   readonly annotations: Readonly<Record<string, string>>;
-  readonly subpaths: Subpaths;
 }
 
 /** A PersistentVolume with its claim. */
@@ -108,10 +106,9 @@ function podObject(pod: SimPod): object {
           name: 'main',
           image: 'none',
           ...resourcesOf(pod),
-          volumeMounts: mountsOf(
-            pod,
-            pod.volumes.filter((volume) => !isDevice(volume)),
-          ),
+          volumeMounts: pod.volumes
+            .filter((volume) => !isDevice(volume))
+            .map(({ name }) => ({ name, mountPath: `/data/${name}` })),
           volumeDevices: pod.volumes
             .filter(isDevice)
             .map(({ name }) => ({ name, devicePath: `/dev/x${name}` })),

@@ -24,7 +24,7 @@ export function bindPart(kernel: SimKernel, request: PartBind): Result<BoundPart
   return denied === undefined ? ok('bound') : fail({ ...failureOf(denied, target), effect: 'unknown' });
 }
 
-/** What comes before mount(8): the part, and a mount point of its kind. Answers the part when nothing is mounted. */
+/** What comes before mount(8): the part, and a mount point of its kind. Answers the part, when nothing is mounted there. */
 export function preparePart(kernel: SimKernel, request: PartBind): Result<AbsolutePath | 'mounted'> {
   const found = findInKernel(kernel, request);
   if (!found.ok) return found;

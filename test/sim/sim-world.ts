@@ -68,7 +68,6 @@ export interface SimWorldParts {
   /** For volumes that show fields of their pod. */
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
-  readonly subpathsRandom: Random;
 }
 
 const STORAGE_FILE = 'storage.json';
