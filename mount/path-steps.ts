@@ -18,7 +18,6 @@ export type PathStepKind =
   | 'mountIdOf'
   | 'mountPlaceOf'
   | 'lookUpMount'
-  | 'bindPart'
   | 'readMountTable'
   | 'wallMs'
   | 'random';
@@ -60,7 +59,6 @@ export const paths: {
   mountIdOf: stepOf('mountIdOf'),
   mountPlaceOf: stepOf('mountPlaceOf'),
   lookUpMount: stepOf('lookUpMount'),
-  bindPart: stepOf('bindPart'),
   readMountTable: stepOf('readMountTable'),
   wallMs: stepOf('wallMs'),
   random: stepOf('random'),

@@ -16,7 +16,6 @@ import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
-import { bindPart } from './part/part-bind.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf } from './path/mount-lookup.ts';
 import { performTransition, type Transitions } from './perform-transition.ts';
 import { probeFileSystem } from './path/path-probe.ts';
@@ -78,8 +77,6 @@ function dispatch({ kind, args }: PlainCall, sign: (seen: number) => void): Resu
       return mountPlaceOf(args.path);
     case 'lookUpMount':
       return lookUpMount(args.path);
-    case 'bindPart':
-      return bindPart(args);
     case 'probeFileSystem':
       return probeFileSystem(args.path);
     case 'findHolders':

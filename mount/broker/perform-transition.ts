@@ -8,7 +8,6 @@ import { makeDirectory, removeEmptyDirectory } from './file/directory-effects.ts
 import { makeLink, readLink, removeFile, rename } from './file/file-effects.ts';
 import { readFile } from './file/file-reading.ts';
 import { writeFile } from './file/file-writing.ts';
-import { bindPart } from './part/part-bind.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf, readMountTable } from './path/mount-lookup.ts';
 import { aboutPath } from '../mount-lines.ts';
 import type { PathStepKind, StepTable } from '../path-steps.ts';
@@ -36,7 +35,6 @@ const STEPS: StepTable = {
   mountIdOf: mountIdOfPath,
   mountPlaceOf,
   lookUpMount,
-  bindPart,
   readMountTable: (about) => readMountTable(aboutPath(about)),
   wallMs: () => Date.now(),
   random: () => Math.random(),
@@ -51,7 +49,6 @@ const CHANGING: ReadonlySet<string> = new Set([
   'removeFile',
   'rename',
   'makeLink',
-  'bindPart',
 ] satisfies readonly PathStepKind[]);
 
 /** Each step is a sign of life: what is slow is not what hangs. A transition that is not known is a broken promise. */

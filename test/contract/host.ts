@@ -12,7 +12,6 @@ import {
 } from '../../mount/host.ts';
 import { value } from '../value.ts';
 import { ownershipContract } from './ownership.ts';
-import { partContract } from './part.ts';
 import { transitionContract } from './transition.ts';
 
 export interface HostWorld {
@@ -70,7 +69,6 @@ export function hostContract(name: string, make: MakeHostWorld): void {
   boundarySentences(sentence);
   timeSentences(sentence);
   ownershipContract(name, make);
-  partContract(name, make);
   transitionContract(name, make);
 }
 

@@ -24,10 +24,8 @@ import {
   type PathKind,
   type WriteOptions,
 } from '../../mount/host.ts';
-import type { BoundPart, PartBind } from '../../mount/part-bind.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
-import { findPart } from '../part-of-tree.ts';
 import { performStepwise } from '../perform-stepwise.ts';
 import { SimDevices } from '../sim/sim-devices.ts';
 import { isOwned, modeAfterChown, ownedMode } from '../sim/tree-ownership.ts';
@@ -410,35 +408,6 @@ export function createMemoryHost(): MemoryHost {
     return node;
   }
 
-  function bindPart(request: PartBind): Result<BoundPart> {
-    const kindAt = (path: AbsolutePath): PathKind => {
-      const node = walk(path);
-      return node.ok ? (node.value?.kind ?? 'absent') : 'absent';
-    };
-    const linkAt = (path: AbsolutePath): string => {
-      const node = walk(path);
-      return node.ok ? (node.value?.text ?? '') : '';
-    };
-    const mode = factsOf(valueOrNothing(walk(request.root))).mode;
-    const make = (path: AbsolutePath): boolean => makeDirectory(path, mode).ok;
-    const found = findPart({ kindAt, linkAt, makeDirectory: make }, request);
-    if (!found.ok) return found;
-    const { target } = request;
-    const part = valueOrNothing(walk(found.value));
-    if (mountAt(target) !== undefined) return ok(mountAt(target)?.root === part ? 'bound' : 'other');
-    const isDirectory = part?.kind === 'directory';
-    const made = makeDirectory(parentOf(target), 0o750);
-    if (!made.ok) return made;
-    const there = kindAt(target);
-    if (there !== 'absent' && (there === 'directory') !== isDirectory) removeChild(target);
-    if (kindAt(target) === 'absent') {
-      if (isDirectory) makeDirectory(target, 0o750);
-      else addNode(target, makeNode('file', 0o640));
-    }
-    const bound = mount({ fsType: 'bind', source: found.value, target, options: [] });
-    return bound.ok ? ok('bound') : bound;
-  }
-
   const host: MemoryHost = {
     knowsNoswap: true,
     wall: Date.UTC(2026, 0, 31, 15, 4, 5),
@@ -567,7 +536,6 @@ export function createMemoryHost(): MemoryHost {
         return ok({ kind: 'alive', readOnly: false, device: found.device });
       }),
     mount: (request) => asked('mount', () => mount(request)),
-    bindPart: (request) => asked('bindPart', () => bindPart(request)),
     unmount: (target) =>
       asked('unmount', () => {
         const index = mounts.findLastIndex(({ entry }) => entry.target === target);
@@ -676,8 +644,4 @@ function text(node: Node): string {
 
 function problem(code: FailureCode, message: string): { readonly ok: false; readonly failure: Failure } {
   return fail({ code, message, effect: 'none' });
-}
-
-function valueOrNothing<T>(result: Result<T | undefined>): T | undefined {
-  return result.ok ? result.value : undefined;
 }

@@ -176,7 +176,6 @@ export function createSocketHost(): SocketHost {
     readLink: never,
     readMountTable: never,
     mount: never,
-    bindPart: never,
     unmount: never,
     deviceOf: async () => ok(undefined),
     holdDevice: async () => done,
