@@ -30,8 +30,7 @@ export interface VirtualMachine {
 
 /** Forty times what they take on a machine that has nothing else to do. */
 const BOOT_MS_MAX = 600_000;
-/** Longer than a call that was given up may still take effect (`late_effect_ms` after its deadline). */
-const COMMAND_MS_MAX = 900_000;
+const COMMAND_MS_MAX = 600_000;
 const REBOOT_MS_MAX = 600_000;
 const PROBE_MS_MAX = 10_000;
 const POLL_MS = 200;

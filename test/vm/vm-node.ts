@@ -45,7 +45,8 @@ export interface VmNode extends VirtualMachine {
 
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 const UNPACKED = '/srv/mooring';
-const STATUS_MS_MAX = 600_000;
+/** Longer than a call that was given up may still take effect: `late_effect_ms` after its deadline. */
+const STATUS_MS_MAX = 900_000;
 /**
  * The status as soon as it is another one than that which was seen, asked over the socket. The command would start
  * Node.js each time, under emulation for seconds, beside the agent that is waited for.
