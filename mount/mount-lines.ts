@@ -10,6 +10,8 @@ const SLASH = 0x2f;
 const FIELDS_BEFORE_TARGET = 4;
 const FIELDS_BEFORE_DEVICE = 2;
 
+type Range = readonly [from: number, to: number];
+
 const ALL: LineFilter = () => true;
 /** The kernel writes others of them in octal, and which ones depends on its version. */
 const PLAIN = /^[^\s\\#\x00-\x20\x7f]*$/;
@@ -55,18 +57,19 @@ export function withId(mountId: number): LineFilter {
 /** Mounts of these file systems, by `major:minor`. */
 export function ofDevices(devices: ReadonlySet<string>): LineFilter {
   return (buffer, start, end) => {
-    let from = start;
-    for (let field = 0; field < FIELDS_BEFORE_DEVICE; field += 1) {
-      from = buffer.indexOf(SPACE, from) + 1;
-      if (from === 0 || from > end) return false;
-    }
-    return devices.has(buffer.toString('latin1', from, Math.min(end, buffer.indexOf(SPACE, from))));
+    const [from, to] = fieldIn(buffer, start, end, FIELDS_BEFORE_DEVICE);
+    return devices.has(buffer.toString('latin1', from, to));
   };
 }
 
-function targetIn(buffer: Buffer, start: number, end: number): readonly [from: number, to: number] {
+function targetIn(buffer: Buffer, start: number, end: number): Range {
+  return fieldIn(buffer, start, end, FIELDS_BEFORE_TARGET);
+}
+
+/** Empty when the line has no more than `before` fields. */
+function fieldIn(buffer: Buffer, start: number, end: number, before: number): Range {
   let from = start;
-  for (let field = 0; field < FIELDS_BEFORE_TARGET; field += 1) {
+  for (let field = 0; field < before; field += 1) {
     from = buffer.indexOf(SPACE, from) + 1;
     if (from === 0 || from > end) return [end, end];
   }

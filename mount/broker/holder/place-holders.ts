@@ -70,19 +70,13 @@ class Search {
   readonly #untilMs = performance.now() + SCAN_MS_MAX;
 
   constructor({ places, within, except }: PlacesAsked, table: MountTable) {
-    const indexed = places.map((path) => placeAt(path, within, table, new Set(places)));
+    const ours: OwnMounts = { within, asked: new Set(places), targetsOf: targetsByRoot(table) };
+    const ways = places.map((path) => [path, table.way(path)] as const);
     this.#own = table;
     this.#except = new Set([...except, process.pid]);
-    this.#index = new PlaceIndex(indexed);
+    this.#index = new PlaceIndex(ways.map(([path, way]) => placeAt(path, way, ours)));
     // With those of the mounts that they lie on, which tell what follows ours.
-    this.#devices = new Set(
-      places.flatMap((path) =>
-        table
-          .way(path)
-          .slice(-2)
-          .map(({ device }) => device),
-      ),
-    );
+    this.#devices = new Set(ways.flatMap(([, way]) => way.slice(-2).map(({ device }) => device)));
   }
 
   run(): ReadonlyMap<string, readonly PlaceHolder[]> {
@@ -179,22 +173,40 @@ function foreignMount({ device, root, target, parentId }: MountEntry, table: Mou
   return { device, root, target, parentPropagation: table.byId(parentId)?.propagation };
 }
 
+/** What all places have in common. */
+interface OwnMounts {
+  readonly within: AbsolutePath;
+  readonly asked: ReadonlySet<string>;
+  /** Where each part of a file system is mounted, by `rootKey`. */
+  readonly targetsOf: ReadonlyMap<string, readonly AbsolutePath[]>;
+}
+
+const rootKey = (device: string, root: string): string => `${device} ${root}`;
+
+function targetsByRoot(table: MountTable): ReadonlyMap<string, readonly AbsolutePath[]> {
+  const targets = new Map<string, AbsolutePath[]>();
+  for (const { device, root, target } of table.entries) {
+    const key = rootKey(device, root);
+    const known = targets.get(key);
+    if (known === undefined) targets.set(key, [target]);
+    else known.push(target);
+  }
+  return targets;
+}
+
+/** `way`: the mounts on the way to the path, as the table tells them. */
 function placeAt(
   path: AbsolutePath,
-  within: AbsolutePath,
-  table: MountTable,
-  asked: ReadonlySet<string>,
+  way: readonly MountEntry[],
+  { within, asked, targetsOf }: OwnMounts,
 ): IndexedPlace {
-  const way = table.way(path);
   const mount = way.at(-1);
   const isMountPoint = mount?.target === path;
   const parent = isMountPoint ? way.at(-2) : undefined;
   const above = mount === undefined || mount.target === '/' ? '' : mount.target;
   const device = mount?.device ?? '';
   const root = mount === undefined ? path : joined(mount.root, path.slice(above.length));
-  const elsewhere = table.entries
-    .filter((one) => one.device === device && one.root === root && one.target !== path)
-    .map(({ target }) => target);
+  const elsewhere = (targetsOf.get(rootKey(device, root)) ?? []).filter((target) => target !== path);
   const isShared = elsewhere.some((other) => isBelow(other, within) && !asked.has(other));
   const follows = (theirs: readonly string[]): boolean =>
     isFollowing(
