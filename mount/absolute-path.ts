@@ -47,3 +47,8 @@ export function wayTo(path: AbsolutePath): readonly AbsolutePath[] {
 export function isBelow(path: AbsolutePath, ancestor: AbsolutePath): boolean {
   return ancestor === '/' || path.startsWith(`${ancestor}/`);
 }
+
+/** They are the same, or one lies below the other. */
+export function overlap(one: AbsolutePath, other: AbsolutePath): boolean {
+  return one === other || isBelow(one, other) || isBelow(other, one);
+}

@@ -21,6 +21,7 @@ export {
   below,
   isBelow,
   nameIn,
+  overlap,
   parentOf,
   parseAbsolutePath,
   wayTo,

@@ -132,6 +132,7 @@ class NodeAgent implements Agent {
     const { host, config, slices = createSlices({ clock: parts.host }) } = parts;
     const { trustBundles = NO_TRUST_BUNDLES } = parts;
     const layout = createLayout(config.root);
+    const deniedHostPaths = [layout.root, ...config.hostPathDenied];
     const drivers = createDriverRegistry({
       host,
       layout,
@@ -140,7 +141,7 @@ class NodeAgent implements Agent {
     });
     const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
     const feed = createDesiredFeed({
-      ...{ host, config, slices, layout },
+      ...{ host, config, slices, deniedHostPaths },
       sources: parts.sources,
       answers: { tokens: parts.tokens, trustBundles, capacity: parts.capacity ?? {} },
       log: parts.log,
@@ -149,7 +150,7 @@ class NodeAgent implements Agent {
       onTaken: () => this.#notify(),
     });
     const records = createRecordStore(host, layout, ground);
-    const kinds = createPlugins(parts, layout, drivers, ground);
+    const kinds = createPlugins({ ...parts, deniedHostPaths }, layout, drivers, ground);
     this.#foundation = { ...parts, trustBundles, layout, ground, drivers, ...kinds, records, feed };
   }
 

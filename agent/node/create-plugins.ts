@@ -1,6 +1,6 @@
 /** The kinds of volume that this agent has. */
 import type { Ground } from '../../mount/ground.ts';
-import type { Host } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import type { Attachment } from '../../plugins/csi/attach/attachment.ts';
 import { createCsiPlugin, type CsiPlugin } from '../../plugins/csi/csi-plugin.ts';
@@ -16,11 +16,13 @@ export interface PluginsParts {
   readonly host: Host;
   readonly config: Config;
   readonly attachment?: Attachment | undefined;
+  /** hostPath volumes at, below or above one of these are refused, wherever links lead. */
+  readonly deniedHostPaths: readonly AbsolutePath[];
 }
 
 /** Every kind of volume, each behind the guard of its mounts. */
 export function createPlugins(
-  { host, config, attachment }: PluginsParts,
+  { host, config, attachment, deniedHostPaths }: PluginsParts,
   layout: Layout,
   drivers: RunningDriverRegistry,
   ground: Ground,
@@ -46,7 +48,6 @@ export function createPlugins(
       );
     },
   });
-  const deniedHostPaths = [layout.root, ...config.hostPathDenied];
   const plugins = volumeKinds().map(({ create }) => {
     return guardMounts({ host, layout, ground }, create({ host, layout, mounter, csi, deniedHostPaths }));
   });

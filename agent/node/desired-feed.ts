@@ -1,9 +1,8 @@
 /** The way of what is desired: from the sources, through who is kept in case it is a mistake, to the reconciler. */
 import { assert } from '../../mount/failure.ts';
-import type { Host } from '../../mount/host.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Slices } from '../../mount/process/slices.ts';
-import type { Layout } from '../../plugins/layout/layout.ts';
 import { type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
@@ -36,7 +35,8 @@ export interface DesiredFeedParts {
   readonly config: Config;
   readonly log: Log;
   readonly slices: Slices;
-  readonly layout: Layout;
+  /** hostPath volumes at, below or above one of these are refused. */
+  readonly deniedHostPaths: readonly AbsolutePath[];
   readonly hasSeLinux: () => boolean;
   /** Undefined before it has begun. */
   readonly reconciler: () => Pick<Reconciler, 'actual' | 'setDesired'> | undefined;
@@ -56,7 +56,7 @@ export interface DesiredFeed {
 }
 
 export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
-  const { host, config, log, slices, layout } = parts;
+  const { host, config, log, slices } = parts;
   let stopped = false;
   const hold = createVanishedHold({
     clock: host,
@@ -76,7 +76,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
     newest: source.current,
     desire: (objects) =>
       desire(objects, {
-        deniedHostPaths: [layout.root, ...config.hostPathDenied],
+        deniedHostPaths: parts.deniedHostPaths,
         nodeName: config.nodeName,
         ...parts.answers,
         seLinux: parts.hasSeLinux(),

@@ -1,7 +1,7 @@
 /** hostPath: a place of the host itself; it is checked, at most created, and never mounted or removed. */
 import { HOST_PATH_PLUGIN } from './pod-traits.ts';
 import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host, isBelow, parentOf, type PathKind } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host, overlap, parentOf, type PathKind } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition } from '../../mount/transition.ts';
 import type { VolumePlugin } from '../plugin.ts';
@@ -79,7 +79,7 @@ function* refuseDenied(
     const place = yield* resolveRealPath(one);
     if (!place.ok && place.failure.code !== 'path-unsafe') return place;
     const end = place.ok ? endOf(place.value) : one;
-    if (real !== end && !isBelow(real, end) && !isBelow(end, real)) continue;
+    if (!overlap(real, end)) continue;
     const message = `hostPath ${path.slice(0, 512)} leads to ${real.slice(0, 512)}, which is denied, because of ${one}`;
     return fail({ code: 'host-path-check', message, effect: 'none', blocker: path });
   }

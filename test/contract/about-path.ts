@@ -1,8 +1,8 @@
 /** For hosts without a machine: which mounts a table about a path has, and not one more. */
-import { type AbsolutePath, isBelow } from '../../mount/host.ts';
+import { type AbsolutePath, overlap } from '../../mount/host.ts';
 import type { MountEntry } from '../../mount/mount-table.ts';
 
 /** At the path, below it, and on the way to it. */
 export function aboutPath(entries: readonly MountEntry[], about: AbsolutePath): readonly MountEntry[] {
-  return entries.filter(({ target }) => target === about || isBelow(target, about) || isBelow(about, target));
+  return entries.filter(({ target }) => overlap(target, about));
 }
