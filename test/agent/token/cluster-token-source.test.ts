@@ -72,6 +72,33 @@ test('while no newer one can be had the old one is answered until it expires, an
   );
 });
 
+test('the clock of the machine set back: whoever wants a token has another one at once', async () => {
+  const { clock, tokenOf, asked } = world();
+  tokenOf();
+  await clock.settle();
+  const first = tokenOf();
+  clock.setWall(-2 * MINUTE_MS);
+  tokenOf();
+  await clock.settle();
+  assert.equal(asked(), 2);
+  assert.ok(![undefined, first].includes(tokenOf()));
+});
+
+test('the clock of the machine is ahead by more than a life: asked at once, and said to be so', async () => {
+  const { clock, source, tokenOf, asked } = world();
+  tokenOf();
+  await clock.settle();
+  clock.setWall(120 * MINUTE_MS);
+  tokenOf();
+  await clock.settle();
+  assert.equal(asked(), 2);
+  const answer = source.tokenFor(WEB, VAULT);
+  assert.match(
+    answer.kind === 'none' ? answer.failure.message : '',
+    /expired .* by the clock of this machine/,
+  );
+});
+
 test('no token is shown by what holds it', async () => {
   const { clock, source, tokenOf } = world();
   tokenOf();

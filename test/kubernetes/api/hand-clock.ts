@@ -7,6 +7,8 @@ export interface HandClock extends Clock {
   go(spanMs: number): Promise<void>;
   /** Lets what has begun go on until it waits for a timer. */
   settle(): Promise<void>;
+  /** Somebody sets the clock of the wall, by so much; timers do not notice. */
+  setWall(byMs: number): void;
 }
 
 const BEGIN_MS = 1_000_000;
@@ -15,6 +17,7 @@ const TURNS = 12;
 
 export function handClock(random: () => number = () => 0.5): HandClock {
   let nowMs = BEGIN_MS;
+  let setByMs = 0;
   const timers = new Set<{ readonly atMs: number; readonly fire: () => void }>();
 
   async function settle(): Promise<void> {
@@ -23,7 +26,7 @@ export function handClock(random: () => number = () => 0.5): HandClock {
 
   return {
     nowMs: () => nowMs,
-    wallMs: () => BEGIN_WALL_MS + nowMs - BEGIN_MS,
+    wallMs: () => BEGIN_WALL_MS + setByMs + nowMs - BEGIN_MS,
     random,
     timer(delayMs, fire): Cancel {
       const timer = { atMs: nowMs + delayMs, fire };
@@ -31,6 +34,9 @@ export function handClock(random: () => number = () => 0.5): HandClock {
       return () => timers.delete(timer);
     },
     settle,
+    setWall(byMs) {
+      setByMs += byMs;
+    },
     async go(spanMs) {
       const endMs = nowMs + spanMs;
       await settle();
