@@ -1,4 +1,5 @@
 /** Service account tokens that an API server issues: asked for when somebody wants one, and again before it is old. */
+import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { tokenPath } from '../../kubernetes/api/resource-path.ts';
 import type { TokenRequest } from '../../kubernetes/objects/objects.ts';
@@ -7,6 +8,15 @@ import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { PodReference } from '../../plugins/volume.ts';
 import { refuse } from '../source/refuse.ts';
 import { type ServiceAccountToken, type TokenSource, tokensJson } from '../source/token-source.ts';
+import {
+  dueInMs,
+  isFresh,
+  isValid,
+  LIFE_SECONDS_DEFAULT,
+  requestKey,
+  type TokenLife,
+  tokenLife,
+} from './token-life.ts';
 
 export interface ClusterTokenParts {
   readonly host: Pick<Host, 'wallMs' | 'timer' | 'random'>;
@@ -17,29 +27,28 @@ export interface ClusterTokenSource extends TokenSource {
   stop(): void;
 }
 
-/** As the kubelet: a new one at 80 % of its life, or after a day, up to 10 s earlier by chance. */
-const FRESH_SHARE = 0.8;
-const FRESH_MS_MAX = 24 * 3_600_000;
-const JITTER_MS_MAX = 10_000;
-const TIMER_MS_MAX = 3_600_000;
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MS_MAX = 60_000;
-const LIFE_SECONDS_DEFAULT = 3_600;
 const ANSWER_BYTES_MAX = 256 * 1_024;
 const ANSWER_MS_MAX = 10_000;
 /** A JWT: three parts of base64url. */
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
-interface Issued {
+interface Issued extends TokenLife {
   readonly token: Sensitive<string>;
   readonly expirationTimestamp: string;
   readonly issue: string;
-  readonly issuedWallMs: number;
-  readonly expiresWallMs: number;
-  readonly freshUntilWallMs: number;
 }
 
+type Refusal = Pick<ApiFailure, 'message' | 'retryAfterMs'>;
+type Answer =
+  | { readonly ok: true; readonly value: Issued }
+  | { readonly ok: false; readonly failure: Refusal };
+
 interface Entry {
+  readonly key: string;
+  readonly pod: PodReference;
+  readonly request: TokenRequest;
   issued: Issued | undefined;
   /** Why there is none, or no newer one. */
   message: string;
@@ -52,7 +61,7 @@ interface Entry {
 
 /**
  * Guarantees: one request at a time for each pod, audience and life; the token that is there is answered until it
- * expires, also while no newer one can be had; a clock set back asks anew. Tokens are in memory alone, and sealed.
+ * expires, also while no newer one can be had; a clock that is set asks anew. Tokens are in memory alone, and sealed.
  */
 export function createClusterTokenSource(parts: ClusterTokenParts): ClusterTokenSource {
   return new ClusterTokens(parts);
@@ -99,33 +108,32 @@ class ClusterTokens implements ClusterTokenSource {
     this.#listeners.clear();
   }
 
-  /** What is at hand; asked for when it is missing or old. */
+  /** What is at hand; asked for when there is none, or none that is good by the clock any more. */
   #current(pod: PodReference, request: TokenRequest): Entry {
-    const key = JSON.stringify([pod, request.audience, request.expirationSeconds ?? LIFE_SECONDS_DEFAULT]);
+    const key = requestKey(pod, request);
     const known = this.#entries.get(key);
     const entry = known ?? {
-      issued: undefined,
+      ...{ key, pod, request, issued: undefined, isAsking: false, isWanted: true },
       message: 'it is being asked for',
-      isAsking: false,
       retryMs: RETRY_FIRST_MS,
-      isWanted: true,
       cancel: () => {},
     };
     if (known === undefined) this.#entries.set(key, entry);
     entry.isWanted = true;
-    const wallMs = this.#parts.host.wallMs();
-    const { issued } = entry;
-    if (issued !== undefined && (wallMs >= issued.expiresWallMs || wallMs < issued.issuedWallMs))
-      entry.issued = undefined;
-    if (known === undefined) void this.#ask(key, entry, pod, request);
+    const isDropped = entry.issued !== undefined && !isValid(entry.issued, this.#parts.host.wallMs());
+    if (isDropped) entry.issued = undefined;
+    if (known === undefined || isDropped) {
+      entry.cancel();
+      void this.#ask(entry);
+    }
     return entry;
   }
 
-  async #ask(key: string, entry: Entry, pod: PodReference, request: TokenRequest): Promise<void> {
+  async #ask(entry: Entry): Promise<void> {
     if (this.#isStopped || entry.isAsking) return;
     entry.isAsking = true;
-    const { transport, host } = this.#parts;
-    const answered = await transport.request({
+    const { pod, request } = entry;
+    const answered = await this.#parts.transport.request({
       method: 'POST',
       path: tokenPath({ namespace: pod.namespace, name: pod.serviceAccount }),
       body: requestBody(pod, request),
@@ -134,58 +142,60 @@ class ClusterTokens implements ClusterTokenSource {
     });
     entry.isAsking = false;
     if (this.#isStopped) return;
-    const issued = answered.ok ? this.#read(answered.value) : undefined;
-    const again = (): void => {
-      // Whoever wanted it has not come back since: the pod is gone.
-      if (!entry.isWanted) this.#entries.delete(key);
-      else void this.#ask(key, entry, pod, request);
-    };
-    if (issued === undefined) {
-      entry.message = answered.ok ? 'the API server answered something else' : answered.failure.message;
-      const waitMs = Math.max(
-        entry.retryMs * (0.5 + host.random() / 2),
-        answered.ok ? 0 : (answered.failure.retryAfterMs ?? 0),
-      );
-      entry.retryMs = Math.min(entry.retryMs * 2, RETRY_MS_MAX);
-      entry.cancel = host.timer(waitMs, again);
-    } else {
-      entry.issued = issued;
-      entry.retryMs = RETRY_FIRST_MS;
-      entry.isWanted = false;
-      const waitMs = Math.max(issued.freshUntilWallMs - host.wallMs(), RETRY_FIRST_MS);
-      entry.cancel = host.timer(Math.min(waitMs, TIMER_MS_MAX), () => this.#due(issued, entry, again));
-    }
+    const issued = answered.ok ? this.#read(answered.value) : answered;
+    if (issued.ok) this.#take(entry, issued.value);
+    else this.#retry(entry, issued.failure);
     for (const listener of this.#listeners) listener();
   }
 
-  /** A timer is no longer than an hour, and the clock of the wall may have been set meanwhile. */
-  #due(issued: Issued, entry: Entry, again: () => void): void {
-    const wallMs = this.#parts.host.wallMs();
-    if (wallMs >= issued.freshUntilWallMs || wallMs < issued.issuedWallMs) return again();
-    const waitMs = Math.min(issued.freshUntilWallMs - wallMs, TIMER_MS_MAX);
-    entry.cancel = this.#parts.host.timer(waitMs, () => this.#due(issued, entry, again));
+  #take(entry: Entry, issued: Issued): void {
+    entry.issued = issued;
+    entry.retryMs = RETRY_FIRST_MS;
+    entry.isWanted = false;
+    this.#look(entry, issued);
   }
 
-  #read(value: unknown): Issued | undefined {
+  #retry(entry: Entry, { message, retryAfterMs = 0 }: Refusal): void {
+    const { host } = this.#parts;
+    entry.message = message;
+    const waitMs = Math.max(entry.retryMs * (0.5 + host.random() / 2), retryAfterMs);
+    entry.retryMs = Math.min(entry.retryMs * 2, RETRY_MS_MAX);
+    entry.cancel = host.timer(waitMs, () => this.#again(entry));
+  }
+
+  /** A timer is no longer than an hour, and the clock of the wall may have been set meanwhile. */
+  #look(entry: Entry, issued: Issued): void {
+    const { host } = this.#parts;
+    entry.cancel = host.timer(Math.max(dueInMs(issued, host.wallMs()), RETRY_FIRST_MS), () => {
+      if (isFresh(issued, host.wallMs())) this.#look(entry, issued);
+      else this.#again(entry);
+    });
+  }
+
+  #again(entry: Entry): void {
+    // Whoever wanted it has not come back since: the pod is gone.
+    if (!entry.isWanted) this.#entries.delete(entry.key);
+    else void this.#ask(entry);
+  }
+
+  #read(value: unknown): Answer {
     const { status } = (value ?? {}) as { status?: { token?: unknown; expirationTimestamp?: unknown } };
     const { token, expirationTimestamp } = status ?? {};
     if (typeof token !== 'string' || !TOKEN.test(token) || typeof expirationTimestamp !== 'string')
-      return undefined;
-    const expiresWallMs = Date.parse(expirationTimestamp);
+      return none('the API server answered something else');
     const { host } = this.#parts;
     const issuedWallMs = host.wallMs();
-    if (!(expiresWallMs > issuedWallMs)) return undefined;
+    const life = tokenLife(issuedWallMs, Date.parse(expirationTimestamp), host.random());
+    // A date that is none is no time after now either.
+    if (!isValid(life, issuedWallMs)) return none('what it issued has expired by the clock of this machine');
     this.#issues += 1;
-    const freshMs = Math.min((expiresWallMs - issuedWallMs) * FRESH_SHARE, FRESH_MS_MAX);
-    return {
-      token: new Sensitive(token),
-      expirationTimestamp,
-      issue: `${issuedWallMs}-${this.#issues}`,
-      issuedWallMs,
-      expiresWallMs,
-      freshUntilWallMs: issuedWallMs + freshMs - host.random() * Math.min(JITTER_MS_MAX, freshMs / 2),
-    };
+    const issue = `${issuedWallMs}-${this.#issues}`;
+    return { ok: true, value: { ...life, token: new Sensitive(token), expirationTimestamp, issue } };
   }
+}
+
+function none(message: string): Answer {
+  return { ok: false, failure: { message } };
 }
 
 function requestBody({ name, uid }: PodReference, { audience, expirationSeconds }: TokenRequest): unknown {

@@ -6,6 +6,14 @@ import type { PodReference } from '../../plugins/volume.ts';
 import { type ServiceAccountToken, type TokenSource, tokensJson } from '../source/token-source.ts';
 import { serviceAccountToken, uuidFrom } from './service-account-claims.ts';
 import type { SigningKey } from './signing-key.ts';
+import {
+  dueInMs,
+  isFresh,
+  LIFE_SECONDS_DEFAULT,
+  requestKey,
+  type TokenLife,
+  tokenLife,
+} from './token-life.ts';
 
 export interface LocalTokenParts {
   readonly host: Pick<Host, 'wallMs' | 'timer' | 'random'>;
@@ -17,22 +25,11 @@ export interface LocalTokenParts {
 
 /** As the API server: no token lives shorter. */
 const LIFE_SECONDS_MIN = 600;
-const LIFE_SECONDS_DEFAULT = 3_600;
-/** As the kubelet: a new one at 80 % of its life, or after a day, up to 10 s earlier by chance. */
-const FRESH_SHARE = 0.8;
-const FRESH_MS_MAX = 24 * 3_600_000;
-const JITTER_MS_MAX = 10_000;
-/** A timer takes no more than this; what is due later is looked at again. */
-const TIMER_MS_MAX = 3_600_000;
 const SECOND_MS = 1_000;
 
-interface Issued {
+interface Issued extends TokenLife {
   readonly token: Sensitive<string>;
   readonly issue: string;
-  readonly issuedWallMs: number;
-  readonly expiresWallMs: number;
-  /** From here on another one is issued to whoever still asks. */
-  readonly freshUntilWallMs: number;
 }
 
 export interface LocalTokenSource extends TokenSource {
@@ -85,8 +82,7 @@ class LocalTokens implements LocalTokenSource {
   }
 
   #current(pod: PodReference, request: TokenRequest): Issued {
-    const { audience, expirationSeconds } = request;
-    const key = JSON.stringify([pod, audience, expirationSeconds ?? LIFE_SECONDS_DEFAULT]);
+    const key = requestKey(pod, request);
     const known = this.#issued.get(key);
     if (known !== undefined && isFresh(known, this.#parts.host.wallMs())) return known;
     const fresh = this.#issue(pod, request);
@@ -103,13 +99,10 @@ class LocalTokens implements LocalTokenSource {
     this.#issues += 1;
     const id = uuidFrom(`${key.id}\n${issuedAt}\n${this.#issues}\n${host.random()}\n${host.random()}`);
     const terms = { issuer, audience: audience || issuer, nodeName, issuedAt, expiresAt, id };
-    const freshMs = Math.min(lifeSeconds * SECOND_MS * FRESH_SHARE, FRESH_MS_MAX);
     return {
       token: new Sensitive(serviceAccountToken(key, pod, terms)),
       issue: id,
-      issuedWallMs: issuedAt * SECOND_MS,
-      expiresWallMs: expiresAt * SECOND_MS,
-      freshUntilWallMs: issuedAt * SECOND_MS + freshMs - host.random() * JITTER_MS_MAX,
+      ...tokenLife(issuedAt * SECOND_MS, expiresAt * SECOND_MS, host.random()),
     };
   }
 
@@ -117,9 +110,9 @@ class LocalTokens implements LocalTokenSource {
     this.#cancel?.();
     this.#cancel = undefined;
     if (this.#stopped || this.#issued.size === 0) return;
-    const dueWallMs = Math.min(...[...this.#issued.values()].map(({ freshUntilWallMs }) => freshUntilWallMs));
-    const delayMs = Math.min(Math.max(dueWallMs - this.#parts.host.wallMs(), 0) + 1, TIMER_MS_MAX);
-    this.#cancel = this.#parts.host.timer(delayMs, () => this.#look());
+    const wallMs = this.#parts.host.wallMs();
+    const delaysMs = [...this.#issued.values()].map((issued) => dueInMs(issued, wallMs));
+    this.#cancel = this.#parts.host.timer(Math.min(...delaysMs), () => this.#look());
   }
 
   #look(): void {
@@ -129,8 +122,4 @@ class LocalTokens implements LocalTokenSource {
     this.#arm();
     if (due.length > 0) for (const listener of this.#listeners) listener();
   }
-}
-
-function isFresh({ issuedWallMs, freshUntilWallMs }: Issued, wallMs: number): boolean {
-  return wallMs >= issuedWallMs && wallMs < freshUntilWallMs;
 }
