@@ -21,7 +21,6 @@ export {
   below,
   isBelow,
   nameIn,
-  overlap,
   parentOf,
   parseAbsolutePath,
   wayTo,

@@ -1,6 +1,6 @@
 /** From a volume as a pod names it to a volume to set up, or the reason why it cannot be one. Pure. */
 import { ok, type Result } from '../../mount/failure.ts';
-import { overlap } from '../../mount/host.ts';
+import { overlap } from '../../mount/absolute-path.ts';
 import {
   CONTENT_PLUGIN,
   EMPTY_DIR_PLUGIN,

@@ -1,7 +1,8 @@
 /** hostPath: a place of the host itself; it is checked, at most created, and never mounted or removed. */
 import { HOST_PATH_PLUGIN } from './pod-traits.ts';
 import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host, overlap, parentOf, type PathKind } from '../../mount/host.ts';
+import { overlap } from '../../mount/absolute-path.ts';
+import { type AbsolutePath, below, type Host, parentOf, type PathKind } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition } from '../../mount/transition.ts';
 import type { VolumePlugin } from '../plugin.ts';
