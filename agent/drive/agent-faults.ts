@@ -20,7 +20,8 @@ import { parseConfig } from '../config/parse-config.ts';
 import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts';
 import { isSettled } from '../node/settled.ts';
 import { createFaults, type FaultClass } from './fault-class.ts';
-import type { Life, TestVolume } from './rig/life.ts';
+import type { Life } from './rig/life.ts';
+import type { TestVolume } from './rig/test-volume.ts';
 import {
   CLOCK,
   kindOf,

@@ -1,7 +1,8 @@
 /** A volume as a raw block device: a device node at the target, and the same bytes the next time. */
 import { codeOf } from '../rig/driver-client.ts';
 import { type Duty, expectOk } from './duty.ts';
-import type { Life, TestVolume } from '../rig/life.ts';
+import type { Life } from '../rig/life.ts';
+import type { TestVolume } from '../rig/test-volume.ts';
 import { deviceBytes, deviceOf, kindOf, mountsAt, readBlock, writeBlock } from '../rig/machine.ts';
 import { capabilityOf, createsOf, stagesOf } from '../rig/rig.ts';
 import { Notes } from '../oracle/verdict.ts';

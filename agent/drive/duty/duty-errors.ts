@@ -12,7 +12,8 @@ import {
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { type Answer, type CodeName, codeOf } from '../rig/driver-client.ts';
 import { type Duty, expectCode } from './duty.ts';
-import type { Life, TestVolume } from '../rig/life.ts';
+import type { Life } from '../rig/life.ts';
+import type { TestVolume } from '../rig/test-volume.ts';
 import { capabilityOf, createsOf, stagesOf } from '../rig/rig.ts';
 import type { Notes } from '../oracle/verdict.ts';
 

@@ -10,7 +10,8 @@ import {
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { answerText, codeOf } from '../rig/driver-client.ts';
 import { type Duty, expectOk } from './duty.ts';
-import type { Life, TestVolume } from '../rig/life.ts';
+import type { Life } from '../rig/life.ts';
+import type { TestVolume } from '../rig/test-volume.ts';
 import { fileSystemBytes } from '../rig/machine.ts';
 import { attachesOf } from '../rig/rig.ts';
 import type { Notes } from '../oracle/verdict.ts';

@@ -8,7 +8,8 @@ import {
   VolumeUsage_Unit as Unit,
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { type Duty, expectCode, expectOk } from './duty.ts';
-import type { Life, TestVolume } from '../rig/life.ts';
+import type { Life } from '../rig/life.ts';
+import type { TestVolume } from '../rig/test-volume.ts';
 import type { Notes } from '../oracle/verdict.ts';
 
 async function stats(life: Life, notes: Notes): Promise<void> {

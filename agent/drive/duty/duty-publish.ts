@@ -9,7 +9,8 @@ import {
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { answerText, codeOf } from '../rig/driver-client.ts';
 import { type Duty, expectCode, expectMounted, expectNotMounted, expectOk } from './duty.ts';
-import type { Life, TestVolume } from '../rig/life.ts';
+import type { Life } from '../rig/life.ts';
+import type { TestVolume } from '../rig/test-volume.ts';
 import { kindOf, mountsAt, readProbe, writeProbe } from '../rig/machine.ts';
 import { stableJson } from '../oracle/oracle-history.ts';
 import { createsOf, defaultMode } from '../rig/rig.ts';

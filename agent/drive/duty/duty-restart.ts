@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { type Answer, answerText } from '../rig/driver-client.ts';
 import { type Duty, expectMounted, expectNotMounted, expectOk } from './duty.ts';
-import { type Life, patiently, type TestVolume } from '../rig/life.ts';
+import { type Life, patiently } from '../rig/life.ts';
+import type { TestVolume } from '../rig/test-volume.ts';
 import { CLOCK, kindOf, mountsAt, pause, readProbe, writeProbe } from '../rig/machine.ts';
 import { type Rig, stagesOf } from '../rig/rig.ts';
 import type { Notes } from '../oracle/verdict.ts';

@@ -3,26 +3,15 @@
  * call that may have had an effect is remembered, answered or not.
  */
 import { dirname, join } from 'node:path';
-import {
-  ControllerPublishVolumeRequest,
-  ControllerService,
-  ControllerUnpublishVolumeRequest,
-  CreateVolumeRequest,
-  type CreateVolumeResponse,
-  DeleteVolumeRequest,
-  NodePublishVolumeRequest,
-  type NodePublishVolumeResponse,
-  NodeService,
-  NodeStageVolumeRequest,
-  type NodeStageVolumeResponse,
-  NodeUnpublishVolumeRequest,
-  type NodeUnpublishVolumeResponse,
-  NodeUnstageVolumeRequest,
-  type NodeUnstageVolumeResponse,
-  type VolumeCapability,
-  type VolumeCapability_AccessMode_Mode as Mode,
+import type {
+  CreateVolumeResponse,
+  NodePublishVolumeResponse,
+  NodeStageVolumeResponse,
+  NodeUnpublishVolumeResponse,
+  NodeUnstageVolumeResponse,
+  VolumeCapability,
+  VolumeCapability_AccessMode_Mode as Mode,
 } from '../../../plugins/csi/wire/generated/csi.ts';
-import type { StringMap } from './drive-options.ts';
 import { type Answer, answerText } from './driver-client.ts';
 import {
   backingFileOf,
@@ -35,28 +24,8 @@ import {
 } from './machine.ts';
 import { type AccessKind, attachesOf, capabilityOf, createsOf, isDoubt, type Rig, stagesOf } from './rig.ts';
 import type { Notes } from '../oracle/verdict.ts';
-
-export interface TestVolume {
-  readonly id: string;
-  /** The name it was created under; undefined for a given handle. */
-  readonly name: string | undefined;
-  readonly context: StringMap;
-  /** 0 when it is not known. */
-  readonly capacityBytes: bigint;
-  readonly kind: AccessKind;
-  readonly capability: VolumeCapability;
-  publishContext: StringMap;
-  /** Empty when the driver does not stage. */
-  readonly staging: string;
-}
-
-export interface Publication {
-  readonly target: string;
-  readonly readOnly?: boolean;
-  readonly capability?: VolumeCapability;
-  readonly staging?: string;
-  readonly secrets?: StringMap;
-}
+import type { Publication, TestVolume } from './test-volume.ts';
+import { type OtherStage, VolumeCalls } from './volume-calls.ts';
 
 const STAGING = 'staging';
 const POD_PREFIX = 'pod-';
@@ -67,6 +36,7 @@ export class Life {
   readonly rig: Rig;
   /** The directory that this duty has to itself. */
   readonly directory: string;
+  readonly #calls: VolumeCalls;
   readonly #volumes = new Set<TestVolume>();
   readonly #attached = new Set<TestVolume>();
   readonly #staged = new Map<string, { volume: TestVolume; path: string }>();
@@ -75,6 +45,7 @@ export class Life {
 
   constructor(rig: Rig, directory: string) {
     this.rig = rig;
+    this.#calls = new VolumeCalls(rig);
     this.directory = directory;
   }
 
@@ -137,119 +108,51 @@ export class Life {
   }
 
   create(name: string, capability: VolumeCapability): Promise<Answer<CreateVolumeResponse>> {
-    const { options, facts, client } = this.rig;
-    const topology = facts.topology === undefined ? [] : [{ segments: { ...facts.topology } }];
-    return client.call(
-      ControllerService.createVolume,
-      CreateVolumeRequest.fromPartial({
-        name,
-        capacityRange: { requiredBytes: options.sizeBytes, limitBytes: 0n },
-        volumeCapabilities: [capability],
-        parameters: options.parameters,
-        secrets: options.secrets.create,
-        ...(topology.length === 0
-          ? {}
-          : { accessibilityRequirements: { requisite: topology, preferred: topology } }),
-      }),
-    );
+    return this.#calls.create(name, capability);
   }
 
   /** Deletes a volume that was made on the way and is used for nothing. */
   async forget(volumeId: string): Promise<void> {
-    const answer = await patiently(() => this.#delete(volumeId));
+    const answer = await patiently(() => this.#calls.delete(volumeId));
     if (!answer.ok) this.rig.leftovers.push(`volume ${volumeId}: ${answerText(answer)}`);
   }
 
-  #delete(volumeId: string): Promise<Answer<unknown>> {
-    const request = DeleteVolumeRequest.fromPartial({ volumeId, secrets: this.rig.options.secrets.create });
-    return this.rig.client.call(ControllerService.deleteVolume, request);
-  }
-
   async attach(volume: TestVolume): Promise<Answer<unknown>> {
-    const { client, facts, options } = this.rig;
     this.#attached.add(volume);
-    const answer = await client.call(
-      ControllerService.controllerPublishVolume,
-      ControllerPublishVolumeRequest.fromPartial({
-        volumeId: volume.id,
-        nodeId: facts.nodeId,
-        volumeCapability: volume.capability,
-        volumeContext: volume.context,
-        secrets: options.secrets.controllerPublish,
-      }),
-    );
+    const answer = await this.#calls.attach(volume);
     if (answer.ok) volume.publishContext = answer.reply.publishContext;
     return answer;
   }
 
   async detach(volume: TestVolume): Promise<Answer<unknown>> {
-    const { client, facts, options } = this.rig;
-    const answer = await client.call(
-      ControllerService.controllerUnpublishVolume,
-      ControllerUnpublishVolumeRequest.fromPartial({
-        volumeId: volume.id,
-        nodeId: facts.nodeId,
-        secrets: options.secrets.controllerPublish,
-      }),
-    );
+    const answer = await this.#calls.detach(volume);
     if (answer.ok) this.#attached.delete(volume);
     return answer;
   }
 
-  async stage(
-    volume: TestVolume,
-    other: {
-      readonly capability?: VolumeCapability;
-      readonly path?: string;
-      readonly secrets?: StringMap;
-    } = {},
-  ): Promise<Answer<NodeStageVolumeResponse>> {
+  async stage(volume: TestVolume, other: OtherStage = {}): Promise<Answer<NodeStageVolumeResponse>> {
     const path = other.path ?? volume.staging;
     this.#staged.set(path, { volume, path });
-    const answer = await this.rig.client.call(
-      NodeService.nodeStageVolume,
-      NodeStageVolumeRequest.fromPartial({
-        volumeId: volume.id,
-        publishContext: volume.publishContext,
-        stagingTargetPath: path,
-        volumeCapability: other.capability ?? volume.capability,
-        secrets: other.secrets ?? this.rig.options.secrets.stage,
-        volumeContext: volume.context,
-      }),
-    );
+    const answer = await this.#calls.stage(volume, { ...other, path });
     if (answer.ok) await this.#noteDevices();
     return answer;
   }
 
   async unstage(volume: TestVolume, path = volume.staging): Promise<Answer<NodeUnstageVolumeResponse>> {
-    const request = NodeUnstageVolumeRequest.fromPartial({ volumeId: volume.id, stagingTargetPath: path });
-    const answer = await this.rig.client.call(NodeService.nodeUnstageVolume, request);
+    const answer = await this.#calls.unstage(volume, path);
     if (answer.ok) this.#staged.delete(path);
     return answer;
   }
 
   async publish(volume: TestVolume, to: Publication): Promise<Answer<NodePublishVolumeResponse>> {
     this.#published.set(to.target, { volume, target: to.target });
-    const answer = await this.rig.client.call(
-      NodeService.nodePublishVolume,
-      NodePublishVolumeRequest.fromPartial({
-        volumeId: volume.id,
-        publishContext: volume.publishContext,
-        stagingTargetPath: to.staging ?? volume.staging,
-        targetPath: to.target,
-        volumeCapability: to.capability ?? volume.capability,
-        readonly: to.readOnly ?? false,
-        secrets: to.secrets ?? this.rig.options.secrets.publish,
-        volumeContext: volume.context,
-      }),
-    );
+    const answer = await this.#calls.publish(volume, to);
     if (answer.ok) await this.#noteDevices(to.target);
     return answer;
   }
 
   async unpublish(volume: TestVolume, target: string): Promise<Answer<NodeUnpublishVolumeResponse>> {
-    const request = NodeUnpublishVolumeRequest.fromPartial({ volumeId: volume.id, targetPath: target });
-    const answer = await this.rig.client.call(NodeService.nodeUnpublishVolume, request);
+    const answer = await this.#calls.unpublish(volume, target);
     if (answer.ok) this.#published.delete(target);
     return answer;
   }
@@ -311,7 +214,7 @@ export class Life {
     await forceUnmount(mounts);
     for (const volume of this.#volumes) {
       if (volume.name === undefined) continue;
-      await tear('DeleteVolume', () => this.#delete(volume.id));
+      await tear('DeleteVolume', () => this.#calls.delete(volume.id));
     }
     this.rig.leftovers.push(...refused.map((one) => `${duty}: ${one}`));
     await this.#noteFiles(duty);

@@ -1,7 +1,7 @@
 /** What a user would have written for one volume of a driver and a pod that uses it. Pure. */
 import { VolumeCapability_AccessMode_Mode as Mode } from '../../../plugins/csi/wire/generated/csi.ts';
 import type { DriveOptions, StringMap } from './drive-options.ts';
-import type { TestVolume } from './life.ts';
+import type { TestVolume } from './test-volume.ts';
 
 export const POD_UID = 'd1e00000-0000-4000-8000-000000000001';
 export const PV = 'driven';
