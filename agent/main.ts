@@ -10,7 +10,7 @@ import { withoutDebugger } from '../mount/process/node-start.ts';
 import { keepYoungGenerationSmall } from '../mount/process/young-generation.ts';
 import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-seal.ts';
 import type { Log } from '../mount/process/log.ts';
-import type { Config, ConfigFlags, ConfigReading } from './config/config.ts';
+import type { Config, ConfigFlags } from './config/config.ts';
 import { EXIT_CODES } from './config/exit-code.ts';
 import { AGENT_NOTES, EXPLAIN_NOTES, meaningOf, PROGRAM_NOTES, STATUS_NOTES } from './cli/help.ts';
 import { createScreen } from './cli/process-screen.ts';
@@ -21,8 +21,6 @@ import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './config/setting.ts';
 import type { OutputFormat } from './cli/show.ts';
 import { BUILD } from './config/version.ts';
 
-const CONFIG_BYTES_MAX = 1024 * 1024;
-const CONFIG_LINES_MAX = 10_000;
 /** The whole exit takes less than 5 s (INV-39), whatever hangs. */
 const EXIT_MS_MAX = 4_500;
 /** A start that is stopped may still come to its end, so that the stop is an orderly one. */
@@ -159,7 +157,9 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
   }
   const warnings = forbidCores();
   const { describeProblem } = await import('./config/parse-config.ts');
-  const reading = await readConfig(configFile, flags);
+  const { readConfig } = await import('./config/config-file.ts');
+  const file = { name: configFile ?? DEFAULT_CONFIG_FILE, text: readConfigText(configFile) };
+  const reading = await readConfig(file, flags, hostname());
   if (!reading.ok) {
     const lines = reading.problems.map((problem) => `  ${describeProblem(problem)}\n`);
     process.stderr.write(`mooring: the configuration cannot be used:\n${lines.join('')}`);
@@ -169,10 +169,8 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
   // Left fatal on purpose: the next start rebuilds the state from records and kernel.
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
-      log.error('agent dies', {
-        because: event,
-        error: error instanceof Error ? error.stack : String(error),
-      });
+      const text = error instanceof Error ? error.stack : String(error);
+      log.error('agent dies', { because: event, error: text });
       process.exit(EXIT_CODES.failure);
     });
   }
@@ -220,33 +218,6 @@ function nextStopSignal(): Promise<string> {
       });
     }
   });
-}
-
-async function readConfig(file: string | undefined, flags: ConfigFlags): Promise<ConfigReading> {
-  const { parseConfig } = await import('./config/parse-config.ts');
-  const text = readConfigText(file);
-  const name = file ?? DEFAULT_CONFIG_FILE;
-  if (!text.ok) return badFile(name, text.failure.message);
-  if (text.value === undefined) return parseConfig(undefined, flags, hostname());
-  const { parseManifest } = await import('./source/manifests/parse/manifest.ts');
-  const documents = parseManifest(text.value, {
-    fileBytesMax: CONFIG_BYTES_MAX,
-    linesMax: CONFIG_LINES_MAX,
-    depthMax: 16,
-    documentsMax: 1,
-  });
-  if (!documents.ok) return badFile(name, documents.failure.message);
-  const [document] = documents.value;
-  const refused = document?.problems ?? [];
-  if (refused.length > 0) {
-    const problems = refused.map(({ field, message }) => ({ key: field || name, value: undefined, message }));
-    return { ok: false, problems };
-  }
-  return parseConfig(document?.value, flags, hostname());
-}
-
-function badFile(name: string, message: string): ConfigReading {
-  return { ok: false, problems: [{ key: name, value: undefined, message }] };
 }
 
 /** Undefined when no file was named and the usual one is not there. */
@@ -308,11 +279,8 @@ function makeStateDirectory(directory: AbsolutePath): Result<void> {
     }
     return done;
   } catch (error) {
-    return fail({
-      code: 'path-wrong-kind',
-      message: `directory ${directory}: ${errorCode(error)}`,
-      effect: 'none',
-    });
+    const message = `directory ${directory}: ${errorCode(error)}`;
+    return fail({ code: 'path-wrong-kind', message, effect: 'none' });
   }
 }
 

@@ -200,7 +200,6 @@ function ratchet(
 
 const FILE_LINES_MAX = 300;
 const WORST_FILES: Readonly<Record<string, number>> = {
-  'agent/main.ts': 331,
   'reconciler/recovery/record.ts': 305,
 };
 
