@@ -158,6 +158,42 @@ test('a token file that cannot be read is named, and its token is in no failure'
   writeFileSync(tokenFile, '');
 });
 
+for (const [what, bytes] of Object.entries({
+  'a line end in it': 'two\nlines',
+  'a null byte': 'a\0b',
+  'letters of no header': 'caf\u00e9',
+  nothing: '\n',
+}))
+  test(`a token file with ${what} is refused by its path, and every request is answered`, async (t) => {
+    const { store, transport, tokenFile, server } = await opened(t);
+    store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+    writeFileSync(tokenFile, bytes);
+    const refused = await transport.request({ ...GET, path: `${MAPS}/one` });
+    assert.deepEqual(!refused.ok && refused.failure.code, 'unauthenticated');
+    assert.match((!refused.ok && refused.failure.message) || '', /token holds no token/);
+    let end: string | undefined;
+    transport.watch(
+      { path: `${MAPS}?watch=1&resourceVersion=1`, lineBytesMax: 1_000, deadlineMs: 300_000 },
+      { opened: () => {}, line: () => {}, ended: (failure) => (end = failure?.code) },
+    );
+    await until('the watch has ended', () => end !== undefined);
+    assert.equal(end, 'unauthenticated');
+    assert.deepEqual(server.authorizations, []);
+    writeFileSync(tokenFile, 'good\n');
+    assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
+  });
+
+test('a server that turns every connection away is asked once for each request', async (t) => {
+  const { store, server, transport } = await opened(t);
+  store.put(MAPS, { metadata: { name: 'one', namespace: 'default' } });
+  server.turnAway(true);
+  const refused = await transport.request({ ...GET, path: `${MAPS}/one`, deadlineMs: 2_000 });
+  assert.deepEqual(!refused.ok && refused.failure.code, 'unreachable');
+  assert.ok(server.met() <= 2, `${server.met()} connections`);
+  server.turnAway(false);
+  assert.ok((await transport.request({ ...GET, path: `${MAPS}/one` })).ok);
+});
+
 test('a server with a certificate of somebody else is not spoken with', async (t) => {
   const { server, tokenFile } = await opened(t);
   const other = await opened(t);

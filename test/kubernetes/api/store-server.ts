@@ -18,6 +18,10 @@ export interface StoreServer {
   readonly authorizations: string[];
   /** Connections that are open. */
   sessions(): number;
+  /** Connections so far. */
+  met(): number;
+  /** Each new connection is told to go before it has asked for anything. */
+  turnAway(isTurning: boolean): void;
   /** Requests are taken and never answered. */
   hang(isHanging: boolean): void;
   /** Every connection is told to go, and may end what it has begun. */
@@ -35,6 +39,8 @@ export async function serveStore(
   const open = new Set<ServerHttp2Session>();
   const authorizations: string[] = [];
   let isHanging = false;
+  let isTurningAway = false;
+  let met = 0;
 
   function answer(request: Http2ServerRequest, response: Http2ServerResponse): void {
     request.on('error', () => undefined);
@@ -81,6 +87,8 @@ export async function serveStore(
   );
   server.on('session', (session) => {
     open.add(session);
+    met += 1;
+    if (isTurningAway) session.goaway();
     session.on('error', () => undefined);
     session.on('close', () => open.delete(session));
   });
@@ -96,6 +104,10 @@ export async function serveStore(
     }),
     authorizations,
     sessions: () => open.size,
+    met: () => met,
+    turnAway(next) {
+      isTurningAway = next;
+    },
     hang(next) {
       isHanging = next;
     },
