@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import type { Clock } from '../../../mount/host.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
 import { apiFail, type ApiResult } from '../api-failure.ts';
-import type { ApiAccess, Material } from '../kubeconfig.ts';
+import type { ApiAccess, ApiIdentity, Material } from '../kubeconfig.ts';
 
 /** What one connection is opened with. */
 export interface Credentials {
@@ -21,6 +21,8 @@ export interface CredentialReader {
 
 const FRESH_MS = 60_000;
 const FILE_BYTES_MAX = 1_024 * 1_024;
+/** What a header can carry, in one piece. */
+const BEARER_TOKEN = /^[\x21-\x7e]+$/;
 
 /**
  * The files are an operator's or a kubelet's, often behind symbolic links that are exchanged; so links are followed,
@@ -45,10 +47,12 @@ export function createCredentialReader(access: ApiAccess, clock: Pick<Clock, 'no
     const own = contents.slice(authority === undefined ? 0 : 1);
     const [first = Buffer.alloc(0), second = Buffer.alloc(0)] = own;
     const isCertificate = identity.kind === 'certificate';
+    const token = isCertificate ? undefined : first.toString('latin1').trim();
+    if (token !== undefined && !BEARER_TOKEN.test(token)) return noToken(identity);
     const fresh = {
       authority: authority === undefined ? undefined : contents[0],
       certificate: isCertificate ? new Sensitive({ certificate: first, key: second }) : undefined,
-      token: isCertificate ? undefined : new Sensitive(first.toString('latin1').trim()),
+      token: token === undefined ? undefined : new Sensitive(token),
     };
     const isSame = known !== undefined && isSameConnection(known.credentials, fresh);
     if (!isSame) connections += 1;
@@ -65,6 +69,11 @@ export function createCredentialReader(access: ApiAccess, clock: Pick<Clock, 'no
       return read;
     },
   };
+}
+
+function noToken(identity: ApiIdentity): ApiResult<never> {
+  const path = identity.kind === 'token' && identity.token.kind === 'file' ? identity.token.path : 'it';
+  return apiFail('unauthenticated', `${path} holds no token: expected one line of printable ASCII`);
 }
 
 function isSameConnection(a: Omit<Credentials, 'connection'>, b: Omit<Credentials, 'connection'>): boolean {
