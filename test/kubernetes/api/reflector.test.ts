@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createReflector } from '../../../kubernetes/api/reflector.ts';
+import { readList } from '../../../kubernetes/api/read-list.ts';
 import { podsOfNode } from '../../../kubernetes/api/resource-path.ts';
 import { ApiStore, refusal } from './api-store.ts';
 import { handClock } from './hand-clock.ts';
@@ -62,6 +63,18 @@ test('a list is consistent, and read in pages', async () => {
   assert.deepEqual(names(), ['a', 'b', 'c', 'd', 'e']);
   assert.equal(lists(store), 3);
   assert.ok(store.asked.every((one) => !one.startsWith('GET') || !one.includes('resourceVersion')));
+});
+
+test('a list that never comes to its end is given up, and told', async () => {
+  const { clock, store, transport } = world();
+  const bound = 5_000;
+  store.instead = () =>
+    lists(store) > bound
+      ? refusal(500, 'asked for ever')
+      : { status: 200, body: { metadata: { resourceVersion: '7', continue: 'more' }, items: [] } };
+  const listed = await readList({ transport, clock, selection: podsOfNode('n1') });
+  assert.deepEqual(!listed.ok && listed.failure.code, 'too-large');
+  assert.ok(lists(store) < bound, `${lists(store)} requests`);
 });
 
 test('after 410 it lists again, tells what is gone, and the gap itself removes nothing', async () => {
