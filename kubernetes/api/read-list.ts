@@ -21,6 +21,8 @@ export interface ListParts {
 }
 
 const PAGE_OBJECTS = 500;
+/** A server may answer pages with fewer objects than asked for, or none. */
+const PAGES_MAX = 1_000;
 const PAGE_BYTES_MAX = 16 * 1_024 * 1_024;
 const PAGE_MS_MAX = 60_000;
 /** What one selection of one node may have; more is a selector that was not obeyed. */
@@ -29,6 +31,11 @@ export const OBJECTS_MAX = 20_000;
 export const TOO_MANY: ApiFailure = {
   code: 'too-large',
   message: `there are more than ${OBJECTS_MAX} objects`,
+  effect: 'none',
+};
+const ENDLESS: ApiFailure = {
+  code: 'too-large',
+  message: `the list has more than ${PAGES_MAX} pages`,
   effect: 'none',
 };
 export const MALFORMED: ApiFailure = {
@@ -42,7 +49,7 @@ export async function readList({ transport, clock, selection }: ListParts): Prom
   const askedMs = clock.nowMs();
   const objects = new Map<string, ApiObjectEnvelope>();
   let continueToken = '';
-  for (;;) {
+  for (let page = 0; page < PAGES_MAX; page += 1) {
     const query = new URLSearchParams({ ...selected(selection), limit: `${PAGE_OBJECTS}` });
     if (continueToken !== '') query.set('continue', continueToken);
     const answered = await transport.request({
@@ -52,14 +59,15 @@ export async function readList({ transport, clock, selection }: ListParts): Prom
       deadlineMs: PAGE_MS_MAX,
     });
     if (!answered.ok) return answered;
-    const page = readListPage(answered.value);
-    if (page === undefined) return { ok: false, failure: MALFORMED };
-    for (const one of page.objects) objects.set(one.uid, whole(one, selection));
+    const read = readListPage(answered.value);
+    if (read === undefined) return { ok: false, failure: MALFORMED };
+    for (const one of read.objects) objects.set(one.uid, whole(one, selection));
     if (objects.size > OBJECTS_MAX) return { ok: false, failure: TOO_MANY };
-    continueToken = page.continueToken;
+    continueToken = read.continueToken;
     if (continueToken === '')
-      return { ok: true, value: { objects, resourceVersion: page.resourceVersion, askedMs } };
+      return { ok: true, value: { objects, resourceVersion: read.resourceVersion, askedMs } };
   }
+  return { ok: false, failure: ENDLESS };
 }
 
 /** The selector as a query has it. */
