@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import type { PlaceHolder } from '../../mount/holder/place-holder.ts';
 import { type AbsolutePath, below } from '../../mount/host.ts';
+import { placeHoldersContract } from '../contract/place-holders.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { value } from '../value.ts';
 import { end, holder } from './holding-process.ts';
@@ -12,6 +13,16 @@ import { realHost, scratchDirectory } from './scratch.ts';
 
 const skip = inPrivateNamespace();
 const STAY = 'echo && exec sleep 600';
+
+if (skip === false)
+  placeHoldersContract('LinuxHost', async (t) => ({
+    host: await realHost(t),
+    root: scratchDirectory(t),
+    occupy: async (path) => {
+      const inside = await holder(t, 'sh', '-c', `cd ${path} && ${STAY}`);
+      return () => end(inside);
+    },
+  }));
 
 /** A tmpfs and a plain directory, as two volumes of pods have them. */
 async function world(t: TestContext) {

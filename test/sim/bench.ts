@@ -1,5 +1,6 @@
 /** A simulated machine without an agent, for tests of the pieces: calm weather, and time that moves by itself. */
 import type { TestContext } from 'node:test';
+import type { PlaceHolder } from '../../mount/holder/place-holder.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { Neighbours } from './neighbours.ts';
 import { createRandom, type Random } from './random.ts';
@@ -17,6 +18,8 @@ export interface Bench {
   readonly neighbours: Neighbours;
   /** Exists; empty. */
   readonly root: AbsolutePath;
+  /** Who has something of a place. */
+  readonly holders: Map<AbsolutePath, readonly PlaceHolder[]>;
   newHost(weather?: Weather, diesAt?: (kind: string, moment: string) => boolean): SimHost;
 }
 
@@ -28,6 +31,7 @@ export function createBench(t: TestContext, seed = 1, wire = false): Bench {
   const neighbours = new Neighbours(kernel, wire);
   const root = '/bench' as AbsolutePath;
   kernel.makeDirectory(root, 0o755);
+  const holders: Bench['holders'] = new Map();
   letTimePass(t, time);
   return {
     random,
@@ -36,6 +40,7 @@ export function createBench(t: TestContext, seed = 1, wire = false): Bench {
     kernel,
     neighbours,
     root,
+    holders,
     newHost: (weather = FAIR, diesAt = () => false) =>
       new SimHost({
         kernel,
@@ -49,6 +54,7 @@ export function createBench(t: TestContext, seed = 1, wire = false): Bench {
         onWrite: () => {},
         onListing: () => {},
         isQuiet: () => false,
+        holdersAt: (path) => holders.get(path) ?? [],
       }),
   };
 }

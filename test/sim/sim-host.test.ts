@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { below, type DeviceNumber } from '../../mount/host.ts';
 import { deviceContract } from '../contract/device.ts';
 import { hostContract } from '../contract/host.ts';
+import { placeHoldersContract } from '../contract/place-holders.ts';
 import { ownershipRequest } from '../contract/ownership.ts';
 import { createBench } from './bench.ts';
 import { FAIR } from './weather.ts';
@@ -10,6 +11,26 @@ import { FAIR } from './weather.ts';
 hostContract('SimHost', async (t) => {
   const { root, newHost } = createBench(t);
   return { host: newHost(), root };
+});
+
+placeHoldersContract('SimHost', async (t) => {
+  const { root, holders, newHost } = createBench(t);
+  let pid = 7;
+  return {
+    host: newHost(),
+    root,
+    occupy: async (path) => {
+      const before = holders.get(path) ?? [];
+      pid += 1;
+      const mine = { pid, command: 'sim', path, how: 'uses' } as const;
+      holders.set(path, [...before, mine]);
+      return async () =>
+        void holders.set(
+          path,
+          (holders.get(path) ?? []).filter((one) => one !== mine),
+        );
+    },
+  };
 });
 
 deviceContract('SimHost', async (t) => {

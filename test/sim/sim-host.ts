@@ -80,6 +80,7 @@ const SLOW_MS_MAX = 60_000;
 const TWO_STEP_ANSWER = 0.2;
 const HUNG_LOOK_MS = 1_000;
 const DEVICE_USERS_MAX = 32;
+const PLACE_HOLDERS_MAX = 8;
 
 /** An effect under way: what it does at once, and what it does when the process is killed in the middle. */
 interface Pending {
@@ -433,7 +434,7 @@ export class SimHost implements Host {
   findPlaceHolders(places: readonly AbsolutePath[]): Promise<Result<PlaceHolders>> {
     const { holdersAt } = this.#parts;
     if (holdersAt === undefined) return Promise.resolve(ok(places.map(() => [])));
-    const apply = () => ok(places.map((path) => holdersAt(path)));
+    const apply = () => ok(places.map((path) => holdersAt(path).slice(0, PLACE_HOLDERS_MAX)));
     return this.#act({
       kind: 'findPlaceHolders',
       what: `${places.length} places`,
