@@ -1,6 +1,6 @@
 /** Who has something of a place, on the real kernel: in whatever mount namespace, and however he came to it. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import type { PlaceHolder } from '../../mount/holder/place-holder.ts';
@@ -117,6 +117,22 @@ test('a private copy of all mounts is a copy until somebody in there uses it', {
   await end(busy);
   await end(idle);
   assert.deepEqual(await holdersOf(memory), [[]]);
+});
+
+test('a crowd of private copies hides nobody who uses the place', { skip }, async (t) => {
+  const { memory, holdersOf } = await world(t);
+  const copies: ChildProcess[] = [];
+  for (let count = 0; count < 9; count += 1)
+    copies.push(await holder(t, 'unshare', '-m', '--propagation', 'private', 'sh', '-c', STAY));
+  // Met last: the kernel shows the processes in the order of their pids.
+  const busy = await holder(t, 'sh', '-c', `exec 7>${memory}/file && ${STAY}`);
+  const [found = []] = await holdersOf(memory);
+  for (const one of [busy, ...copies]) await end(one);
+  assert.equal(found.length, 8);
+  assert.ok(
+    found.some(({ pid, how }) => pid === busy.pid && how === 'uses'),
+    JSON.stringify(found),
+  );
 });
 
 test('a namespace that follows ours has nothing of it; who uses it there does', { skip }, async (t) => {
