@@ -19,7 +19,7 @@ export interface PlaceHolder {
   readonly how: 'uses' | 'bound' | 'copy';
 }
 
-/** Those of several places, in their order; each place has at most 8. */
+/** Those of several places, in their order; each place has at most 8, and copies only where there is room for them. */
 export type PlaceHolders = readonly (readonly PlaceHolder[])[];
 
 /** For people: who, what he is called, and where he has it. */

@@ -434,7 +434,7 @@ export class SimHost implements Host {
   findPlaceHolders(places: readonly AbsolutePath[]): Promise<Result<PlaceHolders>> {
     const { holdersAt } = this.#parts;
     if (holdersAt === undefined) return Promise.resolve(ok(places.map(() => [])));
-    const apply = () => ok(places.map((path) => holdersAt(path).slice(0, PLACE_HOLDERS_MAX)));
+    const apply = () => ok(places.map((path) => mostTelling(holdersAt(path))));
     return this.#act({
       kind: 'findPlaceHolders',
       what: `${places.length} places`,
@@ -753,6 +753,12 @@ function contentOf(inode: Inode, path: string, bytesMax: number): Result<Uint8Ar
   if (inode.kind !== 'file') return fail(failureOf(inode.kind === 'symlink' ? 'ELOOP' : 'EISDIR', path));
   if ((inode.mode & 0o400) === 0) return fail({ code: 'input-output', message: path, effect: 'none' });
   return inode.content.length > bytesMax ? tooLarge(path) : ok(inode.content);
+}
+
+function mostTelling(holders: readonly PlaceHolder[]): readonly PlaceHolder[] {
+  const isCopy = ({ how }: PlaceHolder): boolean => how === 'copy';
+  const others = holders.filter((one) => !isCopy(one));
+  return [...others, ...holders.filter(isCopy)].slice(0, PLACE_HOLDERS_MAX);
 }
 
 const contents = new WeakMap<Uint8Array, number>();

@@ -136,10 +136,18 @@ class Search {
   #note(pid: number, place: IndexedPlace | undefined, path: string, how: PlaceHolder['how']): void {
     if (place === undefined) return;
     const holders = this.#found.get(place.path) ?? [];
-    if (holders.length >= HOLDERS_MAX || holders.some((one) => one.pid === pid)) return;
+    if (holders.some((one) => one.pid === pid)) return;
+    const kept = holders.length < HOLDERS_MAX ? holders : withRoomFor(how, holders);
+    if (kept === undefined) return;
     const command = nameOf(String(pid));
-    this.#found.set(place.path, [...holders, { pid, command, path: printable(path, PATH_BYTES_MAX), how }]);
+    this.#found.set(place.path, [...kept, { pid, command, path: printable(path, PATH_BYTES_MAX), how }]);
   }
+}
+
+/** Copies alone do not keep a volume for long: they make room for who has it in another way. */
+function withRoomFor(how: PlaceHolder['how'], holders: readonly PlaceHolder[]): PlaceHolder[] | undefined {
+  const copy = how === 'copy' ? -1 : holders.findLastIndex((one) => one.how === 'copy');
+  return copy < 0 ? undefined : holders.filter((_, index) => index !== copy);
 }
 
 /** Where a process works, what it runs, and what it has open, as far as these have a path and are shown to us. */
