@@ -6,10 +6,10 @@ import type { Cancel } from '../../mount/host.ts';
 import type { ApiFailure, ApiResult } from './api-failure.ts';
 
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Path and query, as they go over the wire. */
   readonly path: string;
-  /** Sent as JSON; only with POST. */
+  /** Sent as JSON; with PATCH as a merge patch (RFC 7386). Never with GET. */
   readonly body?: unknown;
   /** An answer with more bytes is `too-large`. */
   readonly answerBytesMax: number;

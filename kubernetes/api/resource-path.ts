@@ -60,6 +60,28 @@ export function volumePath(name: string): string {
   return `${CORE}/persistentvolumes/${encodeURIComponent(name)}`;
 }
 
+/** By its name alone: a node may get it, and watch it where an administrator has added that right. */
+export function oneAttachment(name: string): ResourceSelection {
+  return {
+    path: `${STORAGE}/volumeattachments`,
+    fieldSelector: `metadata.name=${name}`,
+    kind: 'VolumeAttachment',
+    apiVersion: 'storage.k8s.io/v1',
+  };
+}
+
+export function attachmentPath(name: string): string {
+  return `${STORAGE}/volumeattachments/${encodeURIComponent(name)}`;
+}
+
+export function nodePath(name: string): string {
+  return `${CORE}/nodes/${encodeURIComponent(name)}`;
+}
+
+export function nodeStatusPath(name: string): string {
+  return `${nodePath(name)}/status`;
+}
+
 /** Where tokens of a service account are asked for. */
 export function tokenPath({ namespace, name }: NamedReference): string {
   const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import { readWatchEvent, type WatchEvent } from '../../kubernetes/api/api-object.ts';
+import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { until } from '../until.ts';
 
@@ -89,6 +90,29 @@ export function apiTransportContract(
       await under.removeConfigMap('one');
     },
   );
+
+  check('a patch counts for the version it was made for, and is refused for any other', async (under) => {
+    const { transport } = under;
+    await under.putConfigMap('patched', { key: 'value', other: 'stays' });
+    const path = `${MAPS}/patched`;
+    const read = await readOne(transport, path);
+    assert.ok(read.ok);
+    const before = read.value;
+    const changed = await patchObject(transport, { path, before, change: { data: { key: 'new' } } });
+    assert.ok(changed.ok, JSON.stringify(changed));
+    assert.deepEqual(changed.value.value['data'], { key: 'new', other: 'stays' });
+    for (const other of [before, { ...changed.value, uid: 'f0f0f0f0-0000-4000-8000-000000000000' }]) {
+      const again = await patchObject(transport, {
+        path,
+        before: other,
+        change: { data: { key: 'late' } },
+      });
+      assert.deepEqual(!again.ok && [again.failure.code, again.failure.effect], ['conflict', 'none']);
+    }
+    const now = await readOne(transport, path);
+    assert.deepEqual(now.ok && now.value.value['data'], { key: 'new', other: 'stays' });
+    await under.removeConfigMap('patched');
+  });
 
   check('an answer above its bound is too large', async (under) => {
     await under.putConfigMap('large', { key: 'x'.repeat(5_000) });

@@ -162,11 +162,11 @@ export async function makeCsiDriver(
   });
 }
 
-/** A service account may see the config maps of its namespace and nothing else; its token is in this file. */
+/** A service account that may see and change the config maps of its namespace alone; its token is in this file. */
 export async function makeTokenKubeconfigIn(directory: string, { admin }: Cluster): Promise<string> {
   const rbac = 'rbac.authorization.k8s.io';
   const names = `/apis/${rbac}/v1/namespaces/default`;
-  const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch'] }];
+  const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list', 'watch', 'patch'] }];
   await admin.tryRequest('POST', `${names}/roles`, { metadata: { name: 'maps' }, rules });
   await admin.tryRequest('POST', `${names}/rolebindings`, {
     metadata: { name: 'maps' },
@@ -180,4 +180,19 @@ export async function makeTokenKubeconfigIn(directory: string, { admin }: Cluste
   const file = join(directory, 'token');
   writeFileSync(file, answer.status.token, { mode: 0o600 });
   return file;
+}
+
+/** Beside the rights of a node: attachments may be watched, as docs/KUBERNETES.md offers it. */
+export async function allowWatchOfAttachments({ admin, plane }: Cluster): Promise<void> {
+  const rbac = 'rbac.authorization.k8s.io';
+  const rules = [
+    { apiGroups: ['storage.k8s.io'], resources: ['volumeattachments'], verbs: ['get', 'list', 'watch'] },
+  ];
+  const metadata = { name: 'mooring-node-watch' };
+  await admin.request('POST', `/apis/${rbac}/v1/clusterroles`, { metadata, rules });
+  await admin.request('POST', `/apis/${rbac}/v1/clusterrolebindings`, {
+    metadata,
+    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: metadata.name },
+    subjects: [{ apiGroup: rbac, kind: 'User', name: `system:node:${plane.nodeName}` }],
+  });
 }

@@ -17,6 +17,7 @@ export interface Http2TransportParts {
 
 const CONNECT_MS_MAX = 10_000;
 const SESSIONS_MAX = 8;
+const MERGE_PATCH = 'application/merge-patch+json';
 const { NGHTTP2_CANCEL } = constants;
 
 /**
@@ -139,7 +140,9 @@ class Http2Transport implements ApiTransport {
       accept: 'application/json',
       'user-agent': this.#parts.userAgent,
       ...(token === undefined ? {} : { authorization: `Bearer ${token.reveal()}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(body === undefined
+        ? {}
+        : { 'content-type': method === 'PATCH' ? MERGE_PATCH : 'application/json' }),
     };
     const stream = session.value.open(headers, body);
     return stream === undefined

@@ -111,14 +111,17 @@ export class ApiStore {
     return this.#watches.size;
   }
 
-  answer(method: string, target: string): StoredAnswer {
+  answer(method: string, target: string, body: Json = {}): StoredAnswer {
     this.asked.push(`${method} ${target}`);
     const { pathname, searchParams } = new URL(target, 'https://server');
     const other = this.instead(method, target);
     if (other !== undefined) return other;
     if ([...this.denied].some((one) => pathname.startsWith(one)))
       return refusal(403, `${pathname} is forbidden`);
-    if (method === 'POST') return { status: 201, body: this.#token(pathname) };
+    if (method === 'PATCH') return this.#patch(pathname, body);
+    if (method === 'POST' && pathname.endsWith('/token')) return { status: 201, body: this.#token(pathname) };
+    if (method === 'POST') return this.#create(pathname, body);
+    if (method === 'DELETE') return this.#delete(pathname, body);
     const object = this.#objects.get(decodeURIComponent(pathname));
     if (object !== undefined) return { status: 200, body: object };
     if (!COLLECTION.test(pathname)) return refusal(404, `${pathname} not found`);
@@ -147,6 +150,42 @@ export class ApiStore {
     this.#watches.add(watch);
     for (const change of this.#history.filter(({ version }) => version > from)) this.#tellOne(watch, change);
     return () => this.#watches.delete(watch);
+  }
+
+  get(path: string, name: string): Json | undefined {
+    return this.#objects.get(`${path}/${name}`);
+  }
+
+  #patch(pathname: string, patch: Json): StoredAnswer {
+    const key = decodeURIComponent(pathname).replace(/\/status$/, '');
+    const before = this.#objects.get(key);
+    if (before === undefined) return refusal(404, `${pathname} not found`);
+    const { uid, resourceVersion } = metadataOf(patch);
+    const now = metadataOf(before);
+    if (uid !== undefined && uid !== now['uid']) return refusal(409, 'the uid is another one');
+    if (resourceVersion !== undefined && resourceVersion !== now['resourceVersion'])
+      return refusal(409, 'the object has been modified');
+    const merged = mergePatch(before, patch) as Json;
+    // What changes nothing makes no version and no event.
+    if (JSON.stringify(merged) === JSON.stringify(before)) return { status: 200, body: before };
+    return { status: 200, body: this.put(key.slice(0, key.lastIndexOf('/')), merged) };
+  }
+
+  #create(pathname: string, object: Json): StoredAnswer {
+    const key = `${pathname}/${String(metadataOf(object)['name'])}`;
+    if (this.#objects.has(key)) return refusal(409, `${key} already exists`);
+    return { status: 201, body: this.put(pathname, object) };
+  }
+
+  #delete(pathname: string, options: Json): StoredAnswer {
+    const key = decodeURIComponent(pathname);
+    const before = this.#objects.get(key);
+    if (before === undefined) return refusal(404, `${pathname} not found`);
+    const { uid } = (options['preconditions'] ?? {}) as Json;
+    if (uid !== undefined && uid !== metadataOf(before)['uid']) return refusal(409, 'the uid is another one');
+    const at = key.lastIndexOf('/');
+    this.remove(key.slice(0, at), key.slice(at + 1));
+    return { status: 200, body: { kind: 'Status' } };
   }
 
   #token(pathname: string): Json {
@@ -184,7 +223,7 @@ export class ApiStore {
   }
 }
 
-const COLLECTION = /\/(?:pods|nodes|csidrivers|secrets|configmaps)$/;
+const COLLECTION = /\/(?:pods|nodes|csidrivers|secrets|configmaps|volumeattachments)$/;
 
 /** `/api/v1/pods` is of all namespaces. */
 function isIn(where: string, collection: string): boolean {
@@ -194,6 +233,20 @@ function isIn(where: string, collection: string): boolean {
 function isSelected(object: Json, query: URLSearchParams): boolean {
   const [field = '', value] = (query.get('fieldSelector') ?? '').split('=');
   return field === '' || NODE_NAMES[field]?.(object) === value;
+}
+
+/** RFC 7386. */
+function mergePatch(before: unknown, patch: unknown): unknown {
+  if (!isMapping(patch)) return patch;
+  const merged = new Map(Object.entries(isMapping(before) ? before : {}));
+  for (const [key, value] of Object.entries(patch))
+    if (value === null) merged.delete(key);
+    else merged.set(key, mergePatch(merged.get(key), value));
+  return Object.fromEntries(merged);
+}
+
+function isMapping(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function metadataOf(object: Json): Json {

@@ -8,7 +8,7 @@ import {
 import type { AbsolutePath } from '../../../mount/host.ts';
 import type { ApiAccess } from '../../../kubernetes/api/kubeconfig.ts';
 import { Sensitive } from '../../../plugins/secret/sensitive.ts';
-import type { ApiStore } from './api-store.ts';
+import type { ApiStore, Json } from './api-store.ts';
 import { selfSigned } from './certificate.ts';
 
 export interface StoreServer {
@@ -45,12 +45,21 @@ export async function serveStore(
   function answer(request: Http2ServerRequest, response: Http2ServerResponse): void {
     request.on('error', () => undefined);
     response.stream.on('error', () => undefined);
-    request.resume();
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => serve(request, response, Buffer.concat(chunks).toString('utf8')));
+  }
+
+  function serve(request: Http2ServerRequest, response: Http2ServerResponse, text: string): void {
     authorizations.push(request.headers.authorization ?? '');
     if (isHanging) return;
     const target = request.url;
     if (!new URL(target, 'https://server').searchParams.has('watch')) {
-      const { status, body, retryAfter } = store.answer(request.method, target);
+      const { status, body, retryAfter } = store.answer(
+        request.method,
+        target,
+        text === '' ? undefined : (JSON.parse(text) as Json),
+      );
       response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': retryAfter });
       response.end(JSON.stringify(body));
       return;

@@ -3,25 +3,29 @@ import type { ApiFailure } from '../../../kubernetes/api/api-failure.ts';
 import { apiFail, failureOfStatus } from '../../../kubernetes/api/api-failure.ts';
 import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
 import type { Clock } from '../../../mount/host.ts';
-import type { ApiStore, StoredAnswer } from './api-store.ts';
+import type { ApiStore, Json, StoredAnswer } from './api-store.ts';
 
 export interface StoreTransport extends ApiTransport {
   /** While true nothing comes through, and open streams are lost. */
   cut(isCut: boolean): void;
+  /** While true what is written is done, and its answer is lost. */
+  loseAnswers(isDeaf: boolean): void;
 }
 
 export function storeTransport(store: ApiStore, clock: Pick<Clock, 'timer'>): StoreTransport {
   const streams = new Set<(failure: ApiFailure) => void>();
   let isCut = false;
+  let isDeaf = false;
   const LOST: ApiFailure = { code: 'unreachable', message: 'the connection was lost', effect: 'none' };
   const later = (act: () => void): void => void setImmediate(act);
 
   return {
     server: 'https://store.test:6443',
-    async request({ method, path, answerBytesMax }) {
+    async request({ method, path, body, answerBytesMax }) {
       await new Promise((resolve) => setImmediate(resolve));
       if (isCut) return { ok: false, failure: { ...LOST, effect: method === 'GET' ? 'none' : 'unknown' } };
-      const answer = store.answer(method, path);
+      const answer = store.answer(method, path, body as Json | undefined);
+      if (isDeaf && method !== 'GET') return { ok: false, failure: { ...LOST, effect: 'unknown' } };
       if (answer.status >= 300) return { ok: false, failure: failureOf(answer, method !== 'GET') };
       const text = JSON.stringify(answer.body);
       if (text.length > answerBytesMax)
@@ -72,6 +76,9 @@ export function storeTransport(store: ApiStore, clock: Pick<Clock, 'timer'>): St
     },
     close() {
       for (const end of [...streams]) end(LOST);
+    },
+    loseAnswers(next) {
+      isDeaf = next;
     },
     cut(next) {
       isCut = next;

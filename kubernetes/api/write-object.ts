@@ -1,0 +1,66 @@
+/** Changes of one object, each bound to the very version that it was decided on. */
+import type { ApiFailure, ApiResult } from './api-failure.ts';
+import { type ApiObjectEnvelope, readEnvelope } from './api-object.ts';
+import type { ApiTransport } from './api-transport.ts';
+
+/** A merge patch, and the object that it was made for. */
+export interface ObjectPatch {
+  readonly path: string;
+  readonly before: Pick<ApiObjectEnvelope, 'uid' | 'resourceVersion'>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Beside the metadata. */
+  readonly change: Readonly<Record<string, unknown>>;
+}
+
+const OBJECT_BYTES_MAX = 4 * 1_024 * 1_024;
+const REQUEST_MS_MAX = 10_000;
+const MALFORMED: ApiFailure = {
+  code: 'malformed',
+  message: 'it is not what an API server answers',
+  effect: 'unknown',
+};
+
+/**
+ * The answer is the object as it is afterwards. `conflict`: it is another version, or another object of that name, and
+ * nothing was done. A failure with effect `unknown` may take effect later still, but no more once the object is seen in
+ * a version above `before`: that is what the precondition is for.
+ */
+export async function patchObject(
+  transport: ApiTransport,
+  { path, before, annotations, labels, change }: ObjectPatch,
+): Promise<ApiResult<ApiObjectEnvelope>> {
+  const { uid, resourceVersion } = before;
+  const metadata = {
+    uid,
+    resourceVersion,
+    ...(annotations === undefined ? {} : { annotations }),
+    ...(labels === undefined ? {} : { labels }),
+  };
+  const answered = await transport.request({
+    method: 'PATCH',
+    path,
+    body: { ...change, metadata },
+    answerBytesMax: OBJECT_BYTES_MAX,
+    deadlineMs: REQUEST_MS_MAX,
+  });
+  return answered.ok ? whole(answered.value) : answered;
+}
+
+/** Consistent, never out of a cache that lags: no resourceVersion is asked for. */
+export async function readOne(transport: ApiTransport, path: string): Promise<ApiResult<ApiObjectEnvelope>> {
+  const answered = await transport.request({
+    method: 'GET',
+    path,
+    answerBytesMax: OBJECT_BYTES_MAX,
+    deadlineMs: REQUEST_MS_MAX,
+  });
+  if (!answered.ok) return answered;
+  const read = whole(answered.value);
+  return read.ok ? read : { ok: false, failure: { ...read.failure, effect: 'none' } };
+}
+
+function whole(value: unknown): ApiResult<ApiObjectEnvelope> {
+  const envelope = readEnvelope(value);
+  return envelope === undefined ? { ok: false, failure: MALFORMED } : { ok: true, value: envelope };
+}

@@ -1,0 +1,17 @@
+/** The names that whoever attaches and whoever uses a volume both make by themselves. Pure. */
+import { createHash } from 'node:crypto';
+
+interface Handle {
+  readonly driver: string;
+  readonly volumeHandle: string;
+}
+
+/** The VolumeAttachment of a volume and a node has this name, on which all have agreed (pkg/volume/csi). */
+export function attachmentNameOf({ driver, volumeHandle }: Handle, nodeName: string): string {
+  return `csi-${createHash('sha256').update(`${volumeHandle}${driver}${nodeName}`).digest('hex')}`;
+}
+
+/** What the lists of a Node's status call a volume. */
+export function uniqueVolumeName({ driver, volumeHandle }: Handle): string {
+  return `kubernetes.io/csi/${driver}^${volumeHandle}`;
+}
