@@ -67,6 +67,8 @@ export const FAILURE_RETRY = {
   'reference-missing': 'on-change',
   'claim-not-bound': 'on-change',
   'not-attached': 'on-change',
+  'in-use-unreported': 'on-change',
+  'in-use-contested': 'later',
   'claim-mismatch': 'on-change',
   'host-path-check': 'later',
   'volume-in-use': 'later',

@@ -20,8 +20,10 @@ export type PublishContext = Readonly<Record<string, string>>;
 /** What attaching taught. */
 export interface Attached {
   readonly publishContext: PublishContext | undefined;
-  /** What the driver calls this node; undefined where nothing is attached. */
+  /** What the driver calls this node; undefined where nothing is attached, or somebody else has done it. */
   readonly node?: string | undefined;
+  /** Which attachment it is, where each has an identity of its own. */
+  readonly attachmentUid?: string | undefined;
 }
 
 /** What was learnt while climbing and must survive a restart. */
@@ -30,6 +32,8 @@ export interface VolumeFacts {
   readonly publishContext: PublishContext | undefined;
   /** The node id it was attached under: a driver may come back with another (A-050). */
   readonly attachedNode?: string | undefined;
+  /** The attachment under which something of it stands; undefined where nothing stands, or nobody said. */
+  readonly standsUnder?: string | undefined;
   readonly stagedMount: MountIdentity | undefined;
   /** As `PublicationCall.isDoubted`, of the staged mount. */
   readonly isStageDoubted?: true;

@@ -42,6 +42,18 @@ test('imports only go down the stairs', () => {
   }
 });
 
+/** Only agent/ and kubernetes/ know where a wish comes from. Comments may name what a rule was made for. */
+const CLUSTER_WORDS =
+  /\b(?:resourceVersion|finalizers?|volumesInUse|volumesAttached|kubeconfig|apiserver|StorageClass|CSINode)\b/;
+
+test('nothing below agent/ knows of an API server', () => {
+  for (const { path, text } of product) {
+    if (!/^(?:reconciler|plugins|mount)\//.test(path)) continue;
+    const code = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+    assert.equal(CLUSTER_WORDS.exec(code)?.[0], undefined, `${path} speaks of a cluster`);
+  }
+});
+
 const roomOf = (path: string): string => dirname(path);
 
 /** The entry connects everything. */

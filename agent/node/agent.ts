@@ -33,6 +33,7 @@ import { createLayoutScan, type LayoutScan } from './layout-scan.ts';
 import { rebuildState, type RebuiltState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
+import type { StandingWatch } from '../attachment/standing-watch.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../source/trust-bundle-source.ts';
 import type { UnresolvedBook } from '../resolve/unresolved-book.ts';
@@ -49,6 +50,8 @@ export interface AgentParts {
   readonly capacity?: NodeResources;
   /** Who lets CSI volumes be here; by default this node calls their drivers itself. */
   readonly attachment?: GrantedAttachment | undefined;
+  /** Who is told what stands of CSI volumes, and says whether it may; by default nobody. */
+  readonly standing?: StandingWatch | undefined;
   readonly config: Config;
   readonly log: Log;
   /** For tests that plant a bug; the product never passes it. */
@@ -130,7 +133,7 @@ class NodeAgent implements Agent {
 
   constructor(parts: AgentParts) {
     const { host, config, slices = createSlices({ clock: parts.host }) } = parts;
-    const { trustBundles = NO_TRUST_BUNDLES } = parts;
+    const { trustBundles = NO_TRUST_BUNDLES, tokens, capacity = {}, standing } = parts;
     const layout = createLayout(config.root);
     const deniedHostPaths = [layout.root, ...config.hostPathDenied];
     const drivers = createDriverRegistry({
@@ -143,7 +146,7 @@ class NodeAgent implements Agent {
     const feed = createDesiredFeed({
       ...{ host, config, slices, deniedHostPaths },
       sources: parts.sources,
-      answers: { tokens: parts.tokens, trustBundles, capacity: parts.capacity ?? {} },
+      answers: { tokens, trustBundles, capacity, attachmentOf: (volume) => standing?.wordOf(volume) },
       log: parts.log,
       hasSeLinux: () => this.#hasSeLinux,
       reconciler: () => this.#work?.reconciler,
@@ -161,6 +164,7 @@ class NodeAgent implements Agent {
     const { recovered, unreadable } = rebuilt.value;
     this.#hasSeLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
     const { reconciler } = this.#begin(rebuilt.value);
+    this.#foundation.standing?.begin(reconciler.actual);
     log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: unreadable.length });
     this.#listen(reconciler);
     void this.#foundation.drivers.start();
@@ -179,6 +183,8 @@ class NodeAgent implements Agent {
       resyncMs: config.resyncMs,
       onWhole: () => {
         this.#isDiskRead = true;
+        // A record that cannot be read may be of something that stands.
+        if (unreadable.length === 0) this.#foundation.standing?.diskRead();
       },
     });
     this.#scan.start();
@@ -220,8 +226,13 @@ class NodeAgent implements Agent {
 
   /** To all that changes what is seen, or what is to be done. */
   #listen(reconciler: Reconciler): void {
-    const { log, drivers, feed, tokens, trustBundles, attachment } = this.#foundation;
-    this.#cancels.push(reconciler.onChange(() => this.#notify()));
+    const { log, drivers, feed, tokens, trustBundles, attachment, standing } = this.#foundation;
+    this.#cancels.push(
+      reconciler.onChange(() => {
+        standing?.look();
+        this.#notify();
+      }),
+    );
     const cancelDrivers = drivers.onChange(({ kind, driver }) => {
       log.info(`driver ${kind}`, { driver });
       if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
@@ -233,6 +244,7 @@ class NodeAgent implements Agent {
       cancelDrivers,
       ...[feed.source, tokens, trustBundles].map((one) => one.onChange(() => feed.reader.read())),
       attachment?.onChange(onGrant) ?? (() => {}),
+      standing?.onWord(() => feed.reader.read()) ?? (() => {}),
     );
   }
 }

@@ -38,7 +38,6 @@ export function createPlugins(
     nodeName: config.nodeName,
     deadlineMs: config.csiDeadlineMs,
     attachment,
-    holdsAttachments: config.kubeconfig !== undefined,
     forceFields: (driver) => config.drivers.get(driver)?.forceFields ?? false,
     parallelPublish: (driver) => {
       const endpoint = drivers.get(driver)?.endpoint.path;

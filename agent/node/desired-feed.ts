@@ -7,7 +7,7 @@ import { type ActualVolume, podsOf } from '../../reconciler/model/actual-state.t
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Config } from '../config/config.ts';
-import { desire } from '../resolve/desired-state-populator.ts';
+import { desire, type DesireOptions } from '../resolve/desired-state-populator.ts';
 import type { ResolveOptions } from '../resolve/resolved.ts';
 import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
@@ -26,7 +26,8 @@ import { createDesiredObjectsReader, type DesiredObjectsReader } from './desired
 import { createRepublisher } from './republisher.ts';
 
 /** What a volume of a pod may need beside what is wanted. */
-export type Answers = Pick<ResolveOptions, 'tokens' | 'trustBundles' | 'capacity'>;
+export type Answers = Pick<ResolveOptions, 'tokens' | 'trustBundles' | 'capacity'> &
+  Pick<DesireOptions, 'attachmentOf'>;
 
 export interface DesiredFeedParts {
   readonly host: Host;

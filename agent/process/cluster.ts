@@ -5,14 +5,20 @@ import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.
 import type { Config } from '../config/config.ts';
 import { BUILD } from '../config/version.ts';
 import { createClusterSource } from '../source/cluster/cluster-source.ts';
+import { type ClusterAttachment, createClusterAttachment } from '../attachment/granted-attachment.ts';
+import { createNodeObject } from '../source/cluster/node-object.ts';
 import { type LoadParse, readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { createClusterTokenSource } from '../token/cluster-token-source.ts';
 
+/** The server names a writer of an object by the first word of its user agent. */
+const WRITER = 'mooring';
+
 export interface Cluster {
   readonly source: ObjectsSource;
   readonly tokens: TokenSource;
+  readonly attachment: ClusterAttachment;
   /** Ends all connections. */
   stop(): void;
 }
@@ -29,14 +35,19 @@ export async function connectCluster(
   const transport = createHttp2Transport({
     access: access.value,
     clock: host,
-    userAgent: ['mooring', BUILD.version].join('/'),
+    userAgent: [WRITER, BUILD.version].join('/'),
   });
   const tokens = createClusterTokenSource({ host, transport });
+  const shared = { transport, clock: host, random: () => host.random(), nodeName };
+  const node = createNodeObject(shared);
+  const attachment = createClusterAttachment({ ...shared, node, writer: WRITER });
   return ok({
-    source: createClusterSource({ host, transport, nodeName }),
+    source: createClusterSource({ host, transport, nodeName, node }),
     tokens,
+    attachment,
     stop() {
       tokens.stop();
+      attachment.stop();
       transport.close();
     },
   });

@@ -102,7 +102,12 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   }
   const tokens = cluster.value?.tokens ?? issued.value.tokens;
   const capacity = checked.ok ? machineCapacity(config.root) : {};
-  const agent = createAgent({ host, sources, tokens, capacity, config, log });
+  const attachment = cluster.value?.attachment;
+  const agent = createAgent({
+    ...{ host, sources, tokens, capacity, config, log },
+    attachment,
+    standing: attachment,
+  });
   const started = checked.ok ? await agent.start() : checked;
   if (!started.ok) {
     await closeHost();

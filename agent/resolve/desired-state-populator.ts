@@ -18,6 +18,7 @@ import type {
   UnresolvedVolume,
 } from '../../reconciler/model/desired-state.ts';
 import { attachmentUids, type AttachmentWord, attachmentWords } from './attachment.ts';
+import type { StandingWord } from './standing-word.ts';
 import { createBindings } from './bind-claim.ts';
 import type { Pod, Stamped } from '../../kubernetes/objects/objects.ts';
 import type { Resolved, ResolveOptions } from './resolved.ts';
@@ -32,6 +33,8 @@ export interface DesireOptions extends ResolveOptions {
   readonly nodeName: string;
   /** The pods that have the volume on this machine, or may have it; by default none. */
   readonly holdersOf?: (volume: VolumeId) => ReadonlySet<PodUid>;
+  /** What whoever attaches for this machine says of what stands here; by default nothing. */
+  readonly attachmentOf?: (volume: VolumeId) => StandingWord | undefined;
 }
 
 /** One volume of one pod, and what it came to. */
@@ -70,8 +73,13 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
     if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
   }
   const volumes = new Map<VolumeId, DesiredVolume>();
-  const attachments = yield* attachmentWords(desired, options.nodeName);
+  const attachments = new Map<VolumeId, AttachmentWord>(yield* attachmentWords(desired, options.nodeName));
+  const uids = new Map(yield* attachmentUids(desired, options.nodeName));
   for (const [id, volume] of growing) {
+    const standing = options.attachmentOf?.(id);
+    if (standing?.word !== undefined && attachments.get(id)?.lost !== true)
+      attachments.set(id, standing.word);
+    if (standing?.uid !== undefined) uids.set(id, [standing.uid]);
     volumes.set(id, finish(volume, attachments.get(id), unresolved));
     yield;
   }
@@ -84,7 +92,7 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
     unresolved,
     outOfService: desired.nodes.get(options.nodeName)?.outOfService ?? false,
     lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),
-    attachmentUids: yield* attachmentUids(desired, options.nodeName),
+    attachmentUids: uids,
   };
 }
 

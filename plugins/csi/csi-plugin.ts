@@ -3,7 +3,7 @@ import type { Host } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
 import type { Attachment } from './attach/attachment.ts';
 import { createCalledAttachment } from './attach/called-attachment.ts';
-import { holdAttachments } from './attach/held-attachment.ts';
+import { afterCalled } from './attach/after-called.ts';
 import { createBlockPublication } from './block/block-publication.ts';
 import { verifyClean } from './block/clean-device.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
@@ -38,8 +38,6 @@ export interface CsiPluginParts {
   readonly forceFields?: (driver: string) => boolean;
   /** Who makes and ends attachments; by default this node calls the driver's controller service. */
   readonly attachment?: Attachment | undefined;
-  /** Attaching is the business of a cluster with which this node does not speak: no volume is attached. */
-  readonly holdsAttachments?: boolean | undefined;
 }
 
 /** All CSI volumes, and what a driver says of the storage behind it, which is no volume. */
@@ -58,7 +56,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
   const { statistics, storageHealth } = createStatistics({ host, layout, drivers, lanes, memory });
   const mayForce = (driver: string): boolean => parts.forceFields?.(driver) ?? false;
   const called = createCalledAttachment({ drivers, inTurn, mayFence: mayForce });
-  const attachment = parts.attachment ?? (parts.holdsAttachments === true ? holdAttachments(called) : called);
+  const attachment = parts.attachment === undefined ? called : afterCalled(parts.attachment, called);
   const csi: CsiSurroundings = {
     ...{ host, layout, nodeName, drivers, inTurn, parallelPublish, mayForce },
     places: createCsiPlaces(host, layout, nodeName),

@@ -129,6 +129,7 @@ export type ActualState = ReadonlyMap<VolumeId, ActualVolume>;
 export interface Learnt {
   readonly publishContext?: PublishContext | undefined;
   readonly attachedNode?: string | undefined;
+  readonly attachmentUid?: string | undefined;
   readonly mount?: MountIdentity | undefined;
   readonly generation?: string | undefined;
   readonly sizeBytes?: Bytes | undefined;
@@ -158,6 +159,11 @@ export function onTheGround(spec: VolumeSpec, needs: Needs): ActualVolume {
 
 export function isOnTheGround({ attached, staged, publications }: ActualVolume): boolean {
   return attached.kind === 'absent' && staged.kind === 'absent' && publications.size === 0;
+}
+
+/** Something stands that was set up from what was attached, or may stand. */
+export function isSetUp({ staged, publications }: ActualVolume): boolean {
+  return staged.kind !== 'absent' || publications.size > 0;
 }
 
 /** Nothing of it stands, and nothing of it has to be remembered. */

@@ -8,6 +8,7 @@ import {
   type ActualPublication,
   type ActualVolume,
   BEGUN,
+  isSetUp,
   type Presence,
   PRESENT,
   RESTARTED,
@@ -101,6 +102,10 @@ export function learn(
         attached: reached,
         publishContext: learnt.publishContext ?? now.publishContext,
         attachedNode: learnt.attachedNode ?? now.attachedNode,
+        // What stands was set up under the attachment of then, whatever there is now.
+        attachmentUid: isSetUp(now)
+          ? (now.attachmentUid ?? learnt.attachmentUid)
+          : (learnt.attachmentUid ?? now.attachmentUid),
       };
     case 'detach':
       return {

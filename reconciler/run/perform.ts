@@ -14,6 +14,7 @@ import {
   type ActualState,
   type ActualVolume,
   isBegun,
+  isSetUp,
   type Learnt,
   type Presence,
   type VolumeOutcome,
@@ -45,9 +46,10 @@ export async function performVerb(
   const call = volumeCall(context);
   switch (operation.kind) {
     case 'attach':
-      return outcomeOf(await plugin.attach(call), ({ publishContext, node }) => ({
+      return outcomeOf(await plugin.attach(call), ({ publishContext, node, attachmentUid }) => ({
         publishContext,
         attachedNode: node,
+        attachmentUid,
       }));
     case 'detach':
       return outcomeOf(await plugin.detach(call), () => ({}));
@@ -124,6 +126,7 @@ function volumeCall(context: PerformContext): VolumeCall {
       needs,
       publishContext: volume.publishContext,
       attachedNode: volume.attachedNode,
+      standsUnder: isSetUp(volume) ? volume.attachmentUid : undefined,
       stagedMount: volume.stagedMount,
       ...(isDoubted(volume.staged) ? { isStageDoubted: true } : {}),
     },

@@ -45,8 +45,8 @@ export interface AgentWorld {
   seen(): string;
   /** What the driver was asked since the agent knows it. */
   asked(): readonly string[];
-  /** Stops this agent and starts another on the same root, with these settings changed. */
-  restart(settings?: Readonly<Record<string, unknown>>): Promise<AgentWorld>;
+  /** Stops this agent and starts another on the same root, with these settings changed, and beside other parts. */
+  restart(settings?: Readonly<Record<string, unknown>>, beside?: Beside): Promise<AgentWorld>;
   /** Another life of the driver, on another inode of its socket. */
   replaceDriver(changes: Partial<Script>): Promise<void>;
 }
@@ -170,10 +170,10 @@ async function startAgent(parts: AgentWorldParts): Promise<AgentWorld> {
       return [...lines, JSON.stringify(document), JSON.stringify(explanations), metrics()].join('\n');
     },
     asked: () => host.called.filter((method) => !HANDSHAKE.has(method)),
-    async restart(more = {}) {
+    async restart(more = {}, others = beside) {
       running.splice(running.indexOf(life), 1);
       await agent.stop(1_000);
-      return startAgent({ ...parts, settings: { ...settings, ...more } });
+      return startAgent({ ...parts, settings: { ...settings, ...more }, beside: others });
     },
     async replaceDriver(changes) {
       Object.assign(plan, changes);

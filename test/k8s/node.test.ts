@@ -120,27 +120,6 @@ inCluster(
 );
 
 inCluster(
-  'a volume that the controller would have to attach is held, with the reason',
-  async (world, { admin }) => {
-    const driver = 'attached.example.com';
-    await makeCsiDriver(admin, driver, true);
-    await makeVolume(admin, 'attached', driver, 'a-1');
-    const flags = ['--name', driver, '--registry', world.registry];
-    await world.startLoopfile(world.socketOf(driver), ...flags);
-    await world.startAgent();
-    await world.untilRegistered(driver);
-    await makePod(admin, 'attacher', { data: { persistentVolumeClaim: { claimName: 'attached' } } });
-    const held = await world.until('it is held', ({ pods }) =>
-      pods.some(({ volumes }) => volumes.some(({ reason }) => reason?.code === 'not-attached')),
-    );
-    assert.match(JSON.stringify(held.pods), /attached by the controller of the cluster, which this version/);
-    assert.deepEqual(mountsBelow(world.root), []);
-    await deletePod(admin, 'attacher');
-    await world.untilEmpty();
-  },
-);
-
-inCluster(
   'while the API server is silent nothing is taken down, not by another agent either',
   async (world, shared) => {
     const { admin, silence } = shared;

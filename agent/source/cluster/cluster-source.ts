@@ -2,13 +2,14 @@
 import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
 import { createReflector, type Reflection, type Reflector } from '../../../kubernetes/api/reflector.ts';
-import { allCsiDrivers, oneNode, podsOfNode } from '../../../kubernetes/api/resource-path.ts';
+import { allCsiDrivers, podsOfNode } from '../../../kubernetes/api/resource-path.ts';
 import type { Failure } from '../../../mount/failure.ts';
 import type { Cancel, Host } from '../../../mount/host.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { NodeSight, ObjectsSource, SourcePart, SourceReading } from '../objects-source.ts';
 import { type ClusterObjects, createClusterObjects } from './cluster-objects.ts';
 import type { ClusterReport } from '../cluster-report.ts';
+import type { NodeObject } from './node-object.ts';
 import { createPodShrinkGuard, type PodBelief } from './pod-shrink-guard.ts';
 import { createReferenceBook, type ReferenceBook } from './reference-book.ts';
 
@@ -16,6 +17,8 @@ export interface ClusterSourceParts {
   readonly host: Pick<Host, 'nowMs' | 'timer' | 'random'>;
   readonly transport: ApiTransport;
   readonly nodeName: string;
+  /** Started and stopped with the source. */
+  readonly node: NodeObject;
 }
 
 /** A watch that is lost and opened again within this is nothing to tell. */
@@ -42,7 +45,7 @@ class ClusterSource implements ObjectsSource {
   readonly name: string;
   readonly #parts: ClusterSourceParts;
   readonly #pods: Reflector;
-  readonly #node: Reflector;
+  readonly #node: NodeObject;
   readonly #drivers: Reflector;
   readonly #book: ReferenceBook;
   readonly #objects: ClusterObjects;
@@ -69,7 +72,8 @@ class ClusterSource implements ObjectsSource {
     const random = (): number => host.random();
     const shared = { transport, clock: host, random, onChange: () => this.#look() };
     this.#pods = createReflector({ ...shared, selection: podsOfNode(nodeName) });
-    this.#node = createReflector({ ...shared, selection: oneNode(nodeName) });
+    this.#node = parts.node;
+    this.#node.onChange(() => this.#look());
     this.#drivers = createReflector({ ...shared, selection: allCsiDrivers() });
     this.#book = createReferenceBook(shared);
     this.#objects = createClusterObjects({ origin: `${this.name} node ${nodeName}`, book: this.#book });
@@ -84,7 +88,7 @@ class ClusterSource implements ObjectsSource {
         resolve();
       };
     });
-    for (const one of this.#reflectors()) one.start();
+    for (const one of this.#followed()) one.start();
     await first;
     this.#look();
   }
@@ -92,7 +96,7 @@ class ClusterSource implements ObjectsSource {
   stop(): void {
     this.#isStopped = true;
     this.#cancelAgain();
-    for (const one of this.#reflectors()) one.stop();
+    for (const one of this.#followed()) one.stop();
     this.#book.stop();
     this.#listeners.clear();
   }
@@ -106,8 +110,16 @@ class ClusterSource implements ObjectsSource {
     return () => this.#listeners.delete(listener);
   }
 
-  #reflectors(): readonly Reflector[] {
+  #followed(): readonly Pick<Reflector, 'start' | 'stop'>[] {
     return [this.#pods, this.#node, this.#drivers];
+  }
+
+  #reflections(): readonly Reflection[] {
+    return [this.#pods.current(), this.#node.reflection(), this.#drivers.current()];
+  }
+
+  #nodes(): Reflection['objects'] {
+    return this.#node.reflection().objects;
   }
 
   #look(): void {
@@ -116,8 +128,8 @@ class ClusterSource implements ObjectsSource {
     const nowMs = host.nowMs();
     this.#cancelAgain();
     const belief = this.#believe(nowMs);
-    this.#hasNodeBeenSeen ||= (this.#node.current().objects?.size ?? 0) > 0;
-    const isHeard = this.#reflectors().every((one) => one.current().objects !== undefined);
+    this.#hasNodeBeenSeen ||= (this.#nodes()?.size ?? 0) > 0;
+    const isHeard = this.#reflections().every(({ objects }) => objects !== undefined);
     const isReady = isHeard && this.#hasNodeBeenSeen;
     const isEmptyBelieved = this.#isEmptyBelieved(nowMs);
     this.#isComplete ||= isReady && isEmptyBelieved;
@@ -164,7 +176,7 @@ class ClusterSource implements ObjectsSource {
   }
 
   #heardPart(nowMs: number): SourcePart {
-    const node = this.#node.current().objects?.values() ?? [];
+    const node = this.#nodes()?.values() ?? [];
     const drivers = this.#drivers.current().objects?.values() ?? [];
     return this.#objects.part({ pods: this.#known.values(), others: [...node, ...drivers] }, nowMs);
   }
@@ -182,11 +194,11 @@ class ClusterSource implements ObjectsSource {
 
   #doubt(nowMs: number, isHeard: boolean): Failure | undefined {
     const { nodeName } = this.#parts;
-    const troubles = this.#reflectors().flatMap((one) => this.#troubleOf(one.current(), nowMs, isHeard));
+    const troubles = this.#reflections().flatMap((one) => this.#troubleOf(one, nowMs, isHeard));
     const [trouble] = troubles;
     if (trouble !== undefined)
       return { code: 'source-unreadable', message: `${this.name}: ${trouble}`, effect: 'none' };
-    if (!isHeard || (this.#node.current().objects?.size ?? 0) > 0) return undefined;
+    if (!isHeard || (this.#nodes()?.size ?? 0) > 0) return undefined;
     const message = `${this.name} has no Node ${nodeName}: make it, or let node_name be the name of one that is there`;
     return { code: 'source-unreadable', message, effect: 'none', blocker: `Node ${nodeName}` };
   }
@@ -206,11 +218,9 @@ class ClusterSource implements ObjectsSource {
 
   #planLook(belief: PodBelief | undefined, nowMs: number): void {
     const times: number[] = belief?.againMs === undefined ? [] : [belief.againMs];
-    for (const one of this.#reflectors()) {
-      const { trouble } = one.current();
+    for (const { trouble } of this.#reflections())
       if (trouble !== undefined && nowMs - trouble.sinceMs < TROUBLE_MS)
         times.push(trouble.sinceMs + TROUBLE_MS);
-    }
     const emptyMs = this.#isComplete ? undefined : this.#emptySinceMs;
     if (emptyMs !== undefined)
       times.push(nowMs < emptyMs + EMPTY_AGAIN_MS ? emptyMs + EMPTY_AGAIN_MS + 1 : nowMs + LIST_AGAIN_MS);

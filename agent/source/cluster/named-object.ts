@@ -9,7 +9,7 @@ import type { Cancel, Clock } from '../../../mount/host.ts';
 export type NamedAnswer =
   | { readonly kind: 'present'; readonly object: ApiObjectEnvelope }
   | { readonly kind: 'absent' }
-  | { readonly kind: 'unknown'; readonly message: string };
+  | { readonly kind: 'unknown'; readonly message: string; readonly isDenied?: boolean };
 
 export interface NamedObject {
   answer(): NamedAnswer;
@@ -17,7 +17,16 @@ export interface NamedObject {
   askedMs(): number;
   /** Reads it now, or once more after the read that is under way. */
   read(): void;
+  /** What the server says now, whatever it said before; what it says is known afterwards. */
+  readNow(): Promise<NamedAnswer>;
   stop(): void;
+}
+
+export interface ReadPace {
+  /** The pace of one that is waited for: it grows from the first to the largest. */
+  readonly waitingFirstMs: number;
+  readonly waitingMaxMs: number;
+  readonly standingMs: number;
 }
 
 export interface NamedObjectParts {
@@ -28,17 +37,22 @@ export interface NamedObjectParts {
   readonly path: string;
   /** Somebody waits for it to become another one. */
   readonly isWaitedFor: (answer: NamedAnswer) => boolean;
+  /** Between two reads. By default as the kubelet looks at a claim. */
+  readonly pace?: ReadPace;
   readonly onChange: () => void;
 }
 
 const OBJECT_BYTES_MAX = 4 * 1_024 * 1_024;
 const READ_MS_MAX = 10_000;
-const WAITING_FIRST_MS = 500;
 const WAITING_GROWTH = 1.6;
-const WAITING_MS_MAX = 30_000;
 /** As the kubelet looks at a claim that may have grown. */
-const STANDING_MS = 90_000;
+const CLAIM_PACE: ReadPace = { waitingFirstMs: 500, waitingMaxMs: 30_000, standingMs: 90_000 };
 const JITTER = 0.2;
+const SOMETHING_ELSE: NamedAnswer = { kind: 'unknown', message: 'the API server answered something else' };
+const WENT_BACK: NamedAnswer = {
+  kind: 'unknown',
+  message: 'the API server answered with an older state than it has shown before',
+};
 const BEING_READ = { kind: 'unknown', message: 'it is being read from the API server' } as NamedAnswer;
 
 export function createNamedObject(parts: NamedObjectParts): NamedObject {
@@ -54,11 +68,14 @@ class PolledObject implements NamedObject {
   #isStopped = false;
   /** Somebody asked for this read: he is told of its end, whatever it says. */
   #isAsked = true;
-  #waitingMs = WAITING_FIRST_MS;
+  readonly #pace: ReadPace;
+  #waitingMs: number;
   #cancel: Cancel = () => {};
 
   constructor(parts: NamedObjectParts) {
     this.#parts = parts;
+    this.#pace = parts.pace ?? CLAIM_PACE;
+    this.#waitingMs = this.#pace.waitingFirstMs;
     void this.#read();
   }
 
@@ -86,39 +103,62 @@ class PolledObject implements NamedObject {
       this.#isAgain = true;
       return;
     }
-    const { transport, clock, path } = this.#parts;
+    const { clock } = this.#parts;
     this.#isReading = true;
     this.#cancel();
     const startMs = clock.nowMs();
+    const { answer, retryAfterMs } = await this.#ask();
+    this.#isReading = false;
+    if (this.#isStopped) return;
+    this.#hear(answer, startMs);
+    this.#plan(retryAfterMs);
+  }
+
+  async readNow(): Promise<NamedAnswer> {
+    const startMs = this.#parts.clock.nowMs();
+    const { answer } = await this.#ask();
+    if (wentBack(answer, this.#answer)) return WENT_BACK;
+    if (!this.#isStopped) this.#hear(answer, startMs);
+    return answer;
+  }
+
+  async #ask(): Promise<{ readonly answer: NamedAnswer; readonly retryAfterMs: number }> {
+    const { transport, path } = this.#parts;
     const answered = await transport.request({
       method: 'GET',
       path,
       answerBytesMax: OBJECT_BYTES_MAX,
       deadlineMs: READ_MS_MAX,
     });
-    this.#isReading = false;
-    if (this.#isStopped) return;
-    const envelope = answered.ok ? readEnvelope(answered.value) : undefined;
-    if (envelope !== undefined) this.#learn({ kind: 'present', object: envelope }, startMs);
-    else if (!answered.ok && answered.failure.code === 'absent') this.#learn({ kind: 'absent' }, startMs);
-    else this.#doubt(answered.ok ? 'the API server answered something else' : answered.failure.message);
-    this.#plan(answered.ok ? 0 : (answered.failure.retryAfterMs ?? 0));
+    if (answered.ok) {
+      const object = readEnvelope(answered.value);
+      return { answer: object === undefined ? SOMETHING_ELSE : { kind: 'present', object }, retryAfterMs: 0 };
+    }
+    const { code, message, retryAfterMs = 0 } = answered.failure;
+    if (code === 'absent') return { answer: { kind: 'absent' }, retryAfterMs };
+    return { answer: { kind: 'unknown', message, isDenied: code === 'denied' }, retryAfterMs };
+  }
+
+  #hear(answer: NamedAnswer, startMs: number): void {
+    if (answer.kind === 'unknown') this.#doubt(answer);
+    else this.#learn(answer, startMs);
   }
 
   #learn(next: NamedAnswer, startMs: number): void {
-    if (isOlder(next, this.#answer)) return;
+    // Two reads may overlap: the one that was asked for later counts.
+    if (isOlder(next, this.#answer) || startMs < this.#askedMs) return;
     this.#askedMs = startMs;
     const isNews = !isSame(next, this.#answer);
     this.#answer = next;
-    if (isNews) this.#waitingMs = WAITING_FIRST_MS;
+    if (isNews) this.#waitingMs = this.#pace.waitingFirstMs;
     if (isNews || this.#isAsked) this.#parts.onChange();
     this.#isAsked = this.#isAgain;
   }
 
   /** What it said last counts; only who has never heard of it is told why. */
-  #doubt(message: string): void {
-    if (this.#answer.kind !== 'unknown' || this.#answer.message === message) return;
-    this.#answer = { kind: 'unknown', message };
+  #doubt(answer: NamedAnswer & { readonly kind: 'unknown' }): void {
+    if (this.#answer.kind !== 'unknown' || this.#answer.message === answer.message) return;
+    this.#answer = answer;
     this.#parts.onChange();
   }
 
@@ -128,8 +168,9 @@ class PolledObject implements NamedObject {
     this.#isAgain = false;
     if (isNow) return void this.#read();
     const isWaited = this.#isAsked || isWaitedFor(this.#answer);
-    const paceMs = isWaited ? this.#waitingMs : STANDING_MS;
-    if (isWaited) this.#waitingMs = Math.min(this.#waitingMs * WAITING_GROWTH, WAITING_MS_MAX);
+    const { standingMs, waitingMaxMs } = this.#pace;
+    const paceMs = isWaited ? this.#waitingMs : standingMs;
+    if (isWaited) this.#waitingMs = Math.min(this.#waitingMs * WAITING_GROWTH, waitingMaxMs);
     const jitteredMs = paceMs * (1 + JITTER * (2 * random() - 1));
     this.#cancel = clock.timer(Math.max(jitteredMs, leastMs), () => void this.#read());
   }
@@ -140,6 +181,12 @@ function isOlder(next: NamedAnswer, known: NamedAnswer): boolean {
   if (next.kind !== 'present' || known.kind !== 'present') return false;
   const [a, b] = [next.object, known.object];
   return a.uid === b.uid && compareResourceVersions(a.resourceVersion, b.resourceVersion) < 0;
+}
+
+/** As `isOlder`, and another object of that name that was there before this one. */
+function wentBack(next: NamedAnswer, known: NamedAnswer): boolean {
+  if (next.kind !== 'present' || known.kind !== 'present') return false;
+  return compareResourceVersions(next.object.resourceVersion, known.object.resourceVersion) < 0;
 }
 
 function isSame(a: NamedAnswer, b: NamedAnswer): boolean {

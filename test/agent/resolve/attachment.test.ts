@@ -253,3 +253,19 @@ test('what is said to be not attached is not attached by us, and is in no quaran
   await untilSettled(world);
   assert.deepEqual(world.asked(), ['ControllerPublishVolume', 'NodeStageVolume', 'NodePublishVolume']);
 });
+
+test('what whoever attaches says of a volume that stands counts like an object, and of one that is lost more', () => {
+  const blocked: Failure = { code: 'not-attached', message: 'it is gone', effect: 'none' };
+  const said = (lost: boolean, files: Readonly<Record<string, string>> = {}) =>
+    wholly(
+      desire(wishOf({ ...BASE, ...files }), {
+        ...STAND_ALONE,
+        attachmentOf: (id) => (id === DATA ? { word: { lost, blocked }, uid: 'a-2' } : undefined),
+      }),
+    );
+  const lost = said(true);
+  assert.deepEqual([lost.lostAttachments.has(DATA), blockedIn(lost)], [true, 'not-attached: it is gone']);
+  assert.deepEqual(lost.attachmentUids.get(DATA), ['a-2']);
+  assert.equal(said(false).lostAttachments.has(DATA), false);
+  assert.equal(said(false, { 'a.yaml': LOST }).lostAttachments.has(DATA), true);
+});

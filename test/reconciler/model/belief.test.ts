@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type PodUid, publicationKey } from '../../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, RESTARTED } from '../../../reconciler/model/actual-state.ts';
+import { learn } from '../../../reconciler/model/belief-change.ts';
 import { createBelief } from '../../../reconciler/model/belief.ts';
 import { createRandom } from '../../sim/random.ts';
 import { csiSpec } from '../../plugins/csi-spec.ts';
@@ -50,4 +51,17 @@ test('a look speaks of what is known, and does not change what a volume needs', 
   assert.throws(() => belief.observe({ ...one, needs: { ...NO_NEEDS, stage: true } }), /needs/);
   assert.throws(() => belief.learn({ ...one, publications: new Map() }), /forgotten/);
   assert.equal(belief.volumes.get(one.spec.id), one);
+});
+
+test('what stands keeps the attachment that it was set up under; what does not takes that of the grant', () => {
+  const down = onTheGround(csiSpec('driver.example', 'a', 'a'), { ...NO_NEEDS, attach: true });
+  const operation = { kind: 'attach', volume: down.spec.id } as const;
+  const granted = { kind: 'done', learnt: { attachmentUid: 'two' } } as const;
+  for (const [volume, uid] of [
+    [down, 'two'],
+    [{ ...down, attachmentUid: 'one' }, 'two'],
+    [{ ...down, attachmentUid: 'one', staged: RESTARTED }, 'one'],
+    [{ ...down, staged: RESTARTED }, 'two'],
+  ] as const)
+    assert.equal(learn(volume, volume, operation, granted).attachmentUid, uid);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createClusterSource } from '../../../../agent/source/cluster/cluster-source.ts';
+import { createNodeObject } from '../../../../agent/source/cluster/node-object.ts';
 import { identityOf } from '../../../../kubernetes/objects/objects.ts';
 import { ApiStore, type Json } from '../../../kubernetes/api/api-store.ts';
 import { handClock } from '../../../kubernetes/api/hand-clock.ts';
@@ -58,7 +59,8 @@ function world({ withNode = true, atStake = false } = {}) {
   const store = new ApiStore();
   if (withNode) store.put('/api/v1/nodes', { metadata: { name: 'n1' } });
   const transport = storeTransport(store, clock);
-  const source = createClusterSource({ host: clock, transport, nodeName: 'n1' });
+  const node = createNodeObject({ transport, clock, random: () => clock.random(), nodeName: 'n1' });
+  const source = createClusterSource({ host: clock, transport, nodeName: 'n1', node });
   const sight = { isAnythingAtStake: () => atStake, missing: () => 0 };
   return {
     clock,

@@ -1,0 +1,193 @@
+/** The VolumeAttachments of the volumes that are here or wait to be, each followed by its own name and no other. */
+import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import { createReflector, type Reflector } from '../../kubernetes/api/reflector.ts';
+import { attachmentPath, oneAttachment } from '../../kubernetes/api/resource-path.ts';
+import { attachmentSight } from '../../kubernetes/objects/attachment-sight.ts';
+import type { Cancel, Clock } from '../../mount/host.ts';
+import {
+  createNamedObject,
+  type NamedAnswer,
+  type NamedObject,
+  type ReadPace,
+} from '../source/cluster/named-object.ts';
+import type { AttachmentAnswer } from './attachment-verdict.ts';
+
+export interface AttachmentBookParts {
+  readonly transport: ApiTransport;
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  /** Something else is known of the attachment of that name. */
+  readonly onChange: (name: string) => void;
+}
+
+export interface AttachmentBook {
+  /** What is known; followed from here on. `isWaitedFor`: it is asked for often until it is attached. */
+  answer(name: string, isWaitedFor: boolean): AttachmentAnswer;
+  /** What the server says now, asked for after the call. */
+  readNow(name: string): Promise<AttachmentAnswer>;
+  /** A reason to believe that it is another one. */
+  hint(name: string): void;
+  /** All others are followed no more. */
+  keep(names: ReadonlySet<string>): void;
+  stop(): void;
+}
+
+const PACE: ReadPace = { waitingFirstMs: 300, waitingMaxMs: 10_000, standingMs: 600_000 };
+/** A second read this much later, before what is gone is believed to be gone. */
+const CONFIRM_MS = 2_000;
+/** A right that is missing is tried again: an administrator may have added it. */
+const DENIED_MS = 600_000;
+
+export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook {
+  const followers = new Map<string, Follower>();
+  const rights: WatchRight = { deniedUntilMs: Number.NEGATIVE_INFINITY };
+
+  function open(name: string): Follower {
+    const known = followers.get(name);
+    if (known !== undefined) return known;
+    const follower = new Follower(parts, name, rights);
+    followers.set(name, follower);
+    return follower;
+  }
+
+  return {
+    answer: (name, isWaitedFor) => open(name).answer(isWaitedFor),
+    readNow: (name) => open(name).readNow(),
+    hint: (name) => followers.get(name)?.hint(),
+    keep(names) {
+      for (const [name, follower] of followers) {
+        if (names.has(name)) continue;
+        followers.delete(name);
+        follower.stop();
+      }
+    },
+    stop() {
+      for (const follower of followers.values()) follower.stop();
+      followers.clear();
+    },
+  };
+}
+
+interface WatchRight {
+  /** Host clock: until then nobody tries to watch. */
+  deniedUntilMs: number;
+}
+
+/** Read by name, and beside that watched where this is allowed: then a change is a reason to read. */
+class Follower {
+  readonly #parts: AttachmentBookParts;
+  readonly #name: string;
+  readonly #rights: WatchRight;
+  readonly #named: NamedObject;
+  #watch: Reflector | undefined;
+  #watched: string | undefined;
+  #isWaitedFor = true;
+  /** Host clock: when the first of the reads was asked for that found nothing. */
+  #absentMs: number | undefined;
+  #cancelConfirm: Cancel = () => {};
+
+  constructor(parts: AttachmentBookParts, name: string, rights: WatchRight) {
+    const { transport, clock, random } = parts;
+    this.#parts = parts;
+    this.#name = name;
+    this.#rights = rights;
+    this.#named = createNamedObject({
+      transport,
+      clock,
+      random,
+      path: attachmentPath(name),
+      isWaitedFor: (answer) => this.#isWaitedFor && !this.#isWatched() && !isAttached(answer),
+      pace: PACE,
+      onChange: () => this.#changed(),
+    });
+    if (clock.nowMs() >= rights.deniedUntilMs) this.#startWatch();
+  }
+
+  answer(isWaitedFor: boolean): AttachmentAnswer {
+    if (isWaitedFor && !this.#isWaitedFor) this.#named.read();
+    this.#isWaitedFor = isWaitedFor;
+    return this.#judged(this.#named.answer());
+  }
+
+  async readNow(): Promise<AttachmentAnswer> {
+    return this.#judged(await this.#named.readNow());
+  }
+
+  hint(): void {
+    this.#named.read();
+  }
+
+  stop(): void {
+    this.#cancelConfirm();
+    this.#named.stop();
+    this.#watch?.stop();
+  }
+
+  #judged(answer: NamedAnswer): AttachmentAnswer {
+    if (answer.kind === 'absent') return { kind: 'absent', isConfirmed: this.#isAbsenceConfirmed() };
+    if (answer.kind === 'unknown')
+      return { kind: 'unknown', isDenied: answer.isDenied === true, message: answer.message };
+    const sight = attachmentSight(answer.object.uid, answer.object.value);
+    if (sight !== undefined) return { kind: 'present', sight };
+    return { kind: 'unknown', isDenied: false, message: 'it cannot be understood' };
+  }
+
+  #isAbsenceConfirmed(): boolean {
+    return this.#absentMs !== undefined && this.#named.askedMs() >= this.#absentMs + CONFIRM_MS;
+  }
+
+  #changed(): void {
+    if (this.#named.answer().kind === 'absent') this.#confirm();
+    else this.#absentMs = undefined;
+    this.#parts.onChange(this.#name);
+  }
+
+  #confirm(): void {
+    this.#absentMs ??= this.#named.askedMs();
+    if (this.#isAbsenceConfirmed()) return;
+    this.#cancelConfirm();
+    this.#cancelConfirm = this.#parts.clock.timer(CONFIRM_MS + 1, () => this.#named.read());
+  }
+
+  #isWatched(): boolean {
+    const { objects, trouble } = this.#watch?.current() ?? {};
+    return objects !== undefined && trouble === undefined;
+  }
+
+  #startWatch(): void {
+    const { transport, clock, random } = this.#parts;
+    this.#watch = createReflector({
+      transport,
+      clock,
+      random,
+      selection: oneAttachment(this.#name),
+      onChange: () => this.#heardOfWatch(),
+    });
+    this.#watch.start();
+  }
+
+  #heardOfWatch(): void {
+    const { objects, trouble } = this.#watch?.current() ?? {};
+    if (objects === undefined && trouble?.failure.code === 'denied') {
+      this.#rights.deniedUntilMs = this.#parts.clock.nowMs() + DENIED_MS;
+      this.#watch?.stop();
+      this.#watch = undefined;
+      return;
+    }
+    const [seen] = objects?.values() ?? [];
+    if (versionOf(seen) === this.#watched) return;
+    this.#watched = versionOf(seen);
+    this.#named.read();
+  }
+}
+
+function versionOf(seen: ApiObjectEnvelope | undefined): string | undefined {
+  return seen === undefined ? undefined : `${seen.uid} ${seen.resourceVersion}`;
+}
+
+function isAttached(answer: NamedAnswer): boolean {
+  if (answer.kind !== 'present') return false;
+  return attachmentSight(answer.object.uid, answer.object.value)?.attached === true;
+}

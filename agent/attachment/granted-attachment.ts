@@ -1,0 +1,258 @@
+/** The rung `attach` in a cluster: it and this node agree that a volume may be here, and both have said so. */
+import type { Cancel, Clock } from '../../mount/host.ts';
+import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import { attachmentNameOf, uniqueVolumeName } from '../../kubernetes/objects/attachment-name.ts';
+import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
+import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
+import { noLongerWanted } from '../../plugins/csi/call/volume-rpc.ts';
+import type { Attached, VolumeCall } from '../../plugins/plugin.ts';
+import type { CsiVolumeSpec, VolumeId } from '../../plugins/volume.ts';
+import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
+import type { StandingWord } from '../resolve/standing-word.ts';
+import type { NodeObject } from '../source/cluster/node-object.ts';
+import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
+import { type AttachmentFacts, attachmentVerdict, type AttachmentVerdict } from './attachment-verdict.ts';
+import { createInUseReport, type InUseReport } from './in-use-report.ts';
+import type { StandingWatch } from './standing-watch.ts';
+
+export interface ClusterAttachmentParts {
+  readonly transport: ApiTransport;
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly node: NodeObject;
+  readonly nodeName: string;
+  /** As the server names us among the writers of an object. */
+  readonly writer: string;
+}
+
+export interface ClusterAttachment extends GrantedAttachment, StandingWatch {
+  stop(): void;
+}
+
+/**
+ * Guarantees: a volume is on the Node's list of volumes in use, acknowledged by the server, before it is granted, and
+ * until its rungs are down; a grant is read from the server after that acknowledgement; no answer is never absence.
+ */
+export function createClusterAttachment(parts: ClusterAttachmentParts): ClusterAttachment {
+  return new AttachmentByCluster(parts);
+}
+
+/** What changes within this is looked at once: each change of each volume is one. */
+const LOOK_MS = 20;
+
+/** A volume whose attachment matters here. */
+interface Followed {
+  readonly spec: CsiVolumeSpec;
+  readonly name: string;
+  readonly volume: ActualVolume;
+}
+
+class AttachmentByCluster implements ClusterAttachment {
+  readonly #parts: ClusterAttachmentParts;
+  readonly #report: InUseReport;
+  readonly #book: AttachmentBook;
+  readonly #grantListeners = new Set<(volume: VolumeId) => void>();
+  readonly #wordListeners = new Set<() => void>();
+  #actual: () => ActualState = () => new Map();
+  #followed = new Map<string, Followed>();
+  /** Granted in this life: while the server is silent its last word counts. */
+  readonly #granted = new Set<VolumeId>();
+  #listed: ReadonlySet<string> = new Set();
+  readonly #names = new WeakMap<CsiVolumeSpec, string>();
+  #cancelLook: Cancel | undefined;
+  #cancelNode: Cancel = () => {};
+
+  constructor(parts: ClusterAttachmentParts) {
+    this.#parts = parts;
+    this.#book = createAttachmentBook({ ...parts, onChange: (name) => this.#attachmentChanged(name) });
+    this.#report = createInUseReport({
+      ...parts,
+      standing: () => this.#inUse(),
+      onSettled: () => this.#tellWaiting(),
+    });
+  }
+
+  begin(actual: () => ActualState): void {
+    this.#actual = actual;
+    this.#cancelNode = this.#parts.node.onChange(() => this.#nodeChanged());
+    this.#report.begin();
+    this.#follow();
+  }
+
+  look(): void {
+    this.#cancelLook ??= this.#parts.clock.timer(LOOK_MS, () => {
+      this.#cancelLook = undefined;
+      this.#follow();
+    });
+  }
+
+  #follow(): void {
+    const followed = new Map<string, Followed>();
+    for (const volume of this.#actual().values()) {
+      const { spec } = volume;
+      if (spec.kind !== 'csi' || !isReported(volume)) continue;
+      const name = this.#nameOf(spec);
+      followed.set(name, { spec, name, volume });
+    }
+    for (const { volume } of this.#followed.values())
+      if (!this.#actual().has(volume.spec.id)) this.#granted.delete(volume.spec.id);
+    this.#followed = followed;
+    this.#book.keep(new Set(followed.keys()));
+    for (const { name, volume } of followed.values()) this.#book.answer(name, isAwaited(volume));
+    this.#report.look();
+  }
+
+  diskRead(): void {
+    this.#report.diskRead();
+  }
+
+  stop(): void {
+    this.#cancelLook?.();
+    this.#cancelNode();
+    this.#report.stop();
+    this.#book.stop();
+    this.#grantListeners.clear();
+    this.#wordListeners.clear();
+  }
+
+  isNeeded({ attachRequired }: CsiVolumeSpec): boolean {
+    return attachRequired !== false;
+  }
+
+  async attach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<Attached>> {
+    if (!call.stillWanted()) return noLongerWanted();
+    const reported = await this.#report.use(uniqueVolumeName(spec));
+    if (!reported.ok) return reported;
+    const name = this.#nameOf(spec);
+    // After the acknowledgement: what was read before may be an attachment that was taken back since.
+    const answer = await this.#book.readNow(name);
+    const { standsUnder } = call.facts;
+    const standing = { stands: standsUnder !== undefined, uid: standsUnder };
+    const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
+    if (verdict.kind !== 'granted') return fail(notAttached(spec, verdict, 'unknown'));
+    this.#granted.add(spec.id);
+    return ok({ publishContext: verdict.publishContext, attachmentUid: verdict.uid });
+  }
+
+  async detach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<void>> {
+    if (!call.stillWanted()) return noLongerWanted();
+    const released = await this.#report.release(uniqueVolumeName(spec));
+    if (released.ok) this.#granted.delete(spec.id);
+    return released;
+  }
+
+  onChange(listener: (volume: VolumeId) => void): Cancel {
+    this.#grantListeners.add(listener);
+    return () => this.#grantListeners.delete(listener);
+  }
+
+  wordOf(id: VolumeId): StandingWord | undefined {
+    const volume = this.#actual().get(id);
+    if (volume?.spec.kind !== 'csi' || !isReported(volume) || !mayBeLost(volume)) return undefined;
+    const { spec } = volume;
+    const name = this.#nameOf(spec);
+    const answer = this.#book.answer(name, isAwaited(volume));
+    // What was granted goes on while the server is silent. After a restart it has to say so once more.
+    if (answer.kind === 'unknown' && this.#granted.has(id)) return undefined;
+    const uid = answer.kind === 'present' ? answer.sight.uid : undefined;
+    const standing = { stands: true, uid: volume.attachmentUid };
+    const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
+    if (verdict.kind === 'granted') return { word: undefined, uid };
+    const blocked = notAttached(spec, verdict, 'none');
+    return { word: { lost: verdict.kind === 'lost', blocked }, uid };
+  }
+
+  onWord(listener: () => void): Cancel {
+    this.#wordListeners.add(listener);
+    return () => this.#wordListeners.delete(listener);
+  }
+
+  /** A hash, and asked for again and again. */
+  #nameOf(spec: CsiVolumeSpec): string {
+    const known = this.#names.get(spec);
+    if (known !== undefined) return known;
+    const name = attachmentNameOf(spec, this.#parts.nodeName);
+    this.#names.set(spec, name);
+    return name;
+  }
+
+  #inUse(): ReadonlySet<string> {
+    const names = new Set<string>();
+    for (const volume of this.#actual().values())
+      if (volume.spec.kind === 'csi' && isReported(volume)) names.add(uniqueVolumeName(volume.spec));
+    return names;
+  }
+
+  #facts(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer']): AttachmentFacts {
+    const node = this.#parts.node.current();
+    const attached = node === undefined ? undefined : nodeVolumes(node.value).attached;
+    return {
+      isListed: attached?.has(uniqueVolumeName(spec)) ?? false,
+      answer,
+      name,
+      driver: spec.driver,
+      nodeName: this.#parts.nodeName,
+    };
+  }
+
+  /** What the controller lists is another: whose volume it is may be another, too. */
+  #nodeChanged(): void {
+    const node = this.#parts.node.current();
+    const listed = node === undefined ? new Set<string>() : nodeVolumes(node.value).attached;
+    const before = this.#listed;
+    this.#listed = listed;
+    for (const { spec, name } of this.#followed.values()) {
+      const unique = uniqueVolumeName(spec);
+      if (listed.has(unique) === before.has(unique)) continue;
+      this.#book.hint(name);
+      this.#attachmentChanged(name);
+    }
+  }
+
+  #attachmentChanged(name: string): void {
+    const followed = this.#followed.get(name);
+    if (followed === undefined) return;
+    if (isAwaited(followed.volume)) this.#tellGrant(followed.spec.id);
+    if (mayBeLost(followed.volume)) this.#tellWord();
+  }
+
+  #tellWaiting(): void {
+    for (const { spec, volume } of this.#followed.values()) if (isAwaited(volume)) this.#tellGrant(spec.id);
+  }
+
+  #tellGrant(volume: VolumeId): void {
+    for (const listener of [...this.#grantListeners]) listener(volume);
+  }
+
+  #tellWord(): void {
+    for (const listener of [...this.#wordListeners]) listener();
+  }
+}
+
+/** Whatever may keep the device busy here: what is found on the disk without a record, too. */
+function isReported(volume: ActualVolume): boolean {
+  const { spec, attached, needs, reconstructed } = volume;
+  if (spec.kind !== 'csi' || spec.lifecycle === 'Ephemeral') return false;
+  if (attached.kind !== 'absent') return true;
+  return (needs.attach || reconstructed === true) && isSetUp(volume);
+}
+
+/** Its rung is being climbed, or in doubt. */
+function isAwaited({ attached }: ActualVolume): boolean {
+  return attached.kind === 'unsure';
+}
+
+/** It is here, or something of it stands: not one that only waits to come here. */
+function mayBeLost(volume: ActualVolume): boolean {
+  return volume.attached.kind === 'present' || isSetUp(volume);
+}
+
+function notAttached(
+  { driver }: CsiVolumeSpec,
+  verdict: Exclude<AttachmentVerdict, { readonly kind: 'granted' }>,
+  effect: Failure['effect'],
+): Failure {
+  return { code: 'not-attached', message: verdict.message, effect, blocker: driver };
+}

@@ -1,0 +1,298 @@
+/**
+ * The list of volumes in use of this Node: by it the attach/detach controller knows what it must not take away. A name
+ * is on it, acknowledged by the server, before the first stage and as long as anything of the volume may be here.
+ */
+import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
+import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import { nodePath, nodeStatusPath } from '../../kubernetes/api/resource-path.ts';
+import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
+import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
+import { nodeVolumes, otherWriterOf } from '../../kubernetes/objects/attachment-sight.ts';
+import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
+import type { Cancel, Clock } from '../../mount/host.ts';
+import type { NodeObject } from '../source/cluster/node-object.ts';
+import { createContest } from './in-use-contest.ts';
+import { inUseList, isSameList } from './in-use-list.ts';
+
+export interface InUseReportParts {
+  readonly transport: ApiTransport;
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  readonly node: NodeObject;
+  readonly nodeName: string;
+  /** As the server names us among the writers of an object. */
+  readonly writer: string;
+  /** What stands here or is being set up, by unique names. Asked when the list is put together. */
+  readonly standing: () => ReadonlySet<string>;
+  /** The server has acknowledged the list, or something of that is worth another try. */
+  readonly onSettled: () => void;
+}
+
+export interface InUseReport {
+  /** Nothing is written before. */
+  begin(): void;
+  stop(): void;
+  /** Something may stand or be gone: the list is looked at soon. */
+  look(): void;
+  /** All that stands on the disk is in `standing` now: what else the server listed at the start is not here. */
+  diskRead(): void;
+  /** Settles when the server has acknowledged that it is on the list, or a try has failed: `in-use-unreported`. */
+  use(name: string): Promise<Result<void>>;
+  /** Nothing of it is here: settles when the server has acknowledged that it is off the list, or could not. */
+  release(name: string): Promise<Result<void>>;
+}
+
+/** Between two writes: what changes meanwhile is written as one. */
+const PACE_MS = 50;
+const RETRY_FIRST_MS = 500;
+const RETRY_MS_MAX = 10_000;
+/** The attach/detach controller gives up an attach in doubt when the Node changes next: it has to change. */
+const UNCHANGED_MS_MAX = 270_000;
+/** Bounded by the size of an object. */
+const NAMES_MAX = 4_000;
+const MANAGED_BY_CONTROLLER = 'volumes.kubernetes.io/controller-managed-attach-detach';
+const TOUCHED = 'mooring.dev/touched';
+
+export function createInUseReport(parts: InUseReportParts): InUseReport {
+  return new NodeInUseReport(parts);
+}
+
+interface Waiter {
+  readonly name: string;
+  readonly isUsed: boolean;
+  readonly settle: (result: Result<void>) => void;
+}
+
+class NodeInUseReport implements InUseReport {
+  readonly #parts: InUseReportParts;
+  readonly #contest;
+  readonly #leaving = new Set<string>();
+  #unexplained: ReadonlySet<string> | undefined;
+  #isDiskRead = false;
+  /** The last list that the server was seen to have as we want it. */
+  #written: ReadonlySet<string> = new Set();
+  #waiters: Waiter[] = [];
+  /** Somebody waits for the list to be acknowledged. */
+  #hasFailed = false;
+  #isBegun = false;
+  #isStopped = false;
+  #isWriting = false;
+  /** The Node's version that a write with a lost answer was made for: it may take effect until a later one is seen. */
+  #doubtedVersion: string | undefined;
+  #touches = 0;
+  #endedMs = Number.NEGATIVE_INFINITY;
+  #retryMs = RETRY_FIRST_MS;
+  #cancelLook: Cancel | undefined;
+  #cancelTouch: Cancel = () => {};
+  #cancelNode: Cancel = () => {};
+
+  constructor(parts: InUseReportParts) {
+    this.#parts = parts;
+    this.#contest = createContest(parts.clock);
+  }
+
+  begin(): void {
+    this.#isBegun = true;
+    this.#cancelNode = this.#parts.node.onChange(() => {
+      this.#planTouch();
+      this.#plan(0);
+    });
+    this.#planTouch();
+    this.look();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelLook?.();
+    this.#cancelTouch();
+    this.#cancelNode();
+    this.#fail(unreported('the agent stops'));
+  }
+
+  look(): void {
+    if (this.#cancelLook === undefined) this.#plan(0);
+  }
+
+  diskRead(): void {
+    this.#isDiskRead = true;
+    this.look();
+  }
+
+  use(name: string): Promise<Result<void>> {
+    this.#leaving.delete(name);
+    const contested = this.#contest.failure();
+    if (contested !== undefined) return Promise.resolve(fail(contested));
+    return this.#wait(name, true);
+  }
+
+  release(name: string): Promise<Result<void>> {
+    this.#leaving.add(name);
+    return this.#wait(name, false);
+  }
+
+  #wait(name: string, isUsed: boolean): Promise<Result<void>> {
+    if (this.#isStopped) return Promise.resolve(fail(unreported('the agent stops')));
+    return new Promise((settle) => {
+      this.#waiters.push({ name, isUsed, settle });
+      this.look();
+    });
+  }
+
+  #plan(leastMs: number): void {
+    if (!this.#isBegun || this.#isStopped || this.#isWriting) return;
+    this.#cancelLook?.();
+    this.#cancelLook = this.#parts.clock.timer(Math.max(leastMs, this.#untilPaceMs()), () => {
+      this.#cancelLook = undefined;
+      this.#reconcile();
+    });
+  }
+
+  #untilPaceMs(): number {
+    const paceMs = this.#contest.isContested() ? this.#contest.paceMs : PACE_MS;
+    return Math.max(0, this.#endedMs + paceMs - this.#parts.clock.nowMs());
+  }
+
+  /** `failure`: of the write before; then the next one waits for its back-off. */
+  #reconcile(failure?: ApiFailure): void {
+    const { node, nodeName } = this.#parts;
+    const seen = node.current();
+    if (this.#isStopped || this.#isWriting) return;
+    if (seen === undefined)
+      return this.#fail(unreported(`Node ${nodeName} is not there, or was not read yet`));
+    this.#noteSeen(seen);
+    const names = this.#namesFor(seen);
+    if (names.length > NAMES_MAX)
+      return this.#fail(unreported(`there are ${names.length} names, more than ${NAMES_MAX} in one object`));
+    this.#noteTaken(seen, names);
+    if (this.#isAsWanted(seen, names)) return this.#acknowledge(seen, names);
+    if (failure !== undefined) return this.#retry(failure);
+    if (this.#untilPaceMs() > 0) return this.#plan(0);
+    void this.#write(seen, names);
+  }
+
+  /** What the server lists when this life first looks may be here until the disk was read. */
+  #noteSeen(seen: ApiObjectEnvelope): void {
+    const { inUse } = nodeVolumes(seen.value);
+    this.#unexplained ??= new Set(inUse);
+    if (this.#isDiskRead) this.#unexplained = new Set();
+    const doubted = this.#doubtedVersion;
+    if (doubted !== undefined && compareResourceVersions(seen.resourceVersion, doubted) > 0)
+      this.#doubtedVersion = undefined;
+  }
+
+  /** What this life has written and still wants is on the list no more. Each time counts once. */
+  #noteTaken(seen: ApiObjectEnvelope, names: readonly string[]): void {
+    const listed = new Set(nodeVolumes(seen.value).inUse);
+    const isTaken = names.some((name) => this.#written.has(name) && !listed.has(name));
+    if (isTaken) this.#contest.note(otherWriterOf(seen.value, this.#parts.writer));
+    this.#written = new Set([...this.#written].filter((name) => listed.has(name)));
+  }
+
+  #namesFor(seen: ApiObjectEnvelope): readonly string[] {
+    const standing = new Set(this.#parts.standing());
+    for (const { name, isUsed } of this.#waiters) if (isUsed) standing.add(name);
+    const waitedFor = new Set(this.#waiters.filter(({ isUsed }) => !isUsed).map(({ name }) => name));
+    // Once it stands no more, there is nothing that it would have to be kept off the list for.
+    for (const name of this.#leaving)
+      if (!standing.has(name) && !waitedFor.has(name)) this.#leaving.delete(name);
+    return inUseList({
+      standing,
+      leaving: this.#leaving,
+      unexplained: this.#unexplained ?? new Set(),
+      listed: nodeVolumes(seen.value).inUse,
+      written: this.#written,
+    });
+  }
+
+  #isAsWanted(seen: ApiObjectEnvelope, names: readonly string[]): boolean {
+    const isManaged = Object.hasOwn(annotationsOf(seen), MANAGED_BY_CONTROLLER);
+    return (
+      isManaged && this.#doubtedVersion === undefined && isSameList(nodeVolumes(seen.value).inUse, names)
+    );
+  }
+
+  async #write(seen: ApiObjectEnvelope, names: readonly string[]): Promise<void> {
+    const { transport, clock, node, nodeName } = this.#parts;
+    this.#isWriting = true;
+    const answered = await patchObject(transport, {
+      path: nodeStatusPath(nodeName),
+      before: seen,
+      annotations: this.#annotations(),
+      change: { status: { volumesInUse: names } },
+    });
+    const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
+    this.#isWriting = false;
+    this.#endedMs = clock.nowMs();
+    if (this.#isStopped) return;
+    if (answered.ok) this.#written = new Set(names);
+    if (!read.ok) return this.#retry(read.failure);
+    node.learn(read.value);
+    if (answered.ok) this.#retryMs = RETRY_FIRST_MS;
+    this.#reconcile(answered.ok || answered.failure.code === 'conflict' ? undefined : answered.failure);
+  }
+
+  /** Not what was asked for: whatever it did, the server's word on the Node decides what comes next. */
+  async #readAfter(seen: ApiObjectEnvelope, failure: ApiFailure): ReturnType<typeof readOne> {
+    if (failure.effect === 'unknown') this.#doubtedVersion = seen.resourceVersion;
+    if (failure.effect !== 'unknown' && failure.code !== 'conflict') return { ok: false, failure };
+    return readOne(this.#parts.transport, nodePath(this.#parts.nodeName));
+  }
+
+  #annotations(): Readonly<Record<string, string>> {
+    // A write that changes nothing makes no version, and only a later version ends the doubt in an earlier write.
+    if (this.#doubtedVersion === undefined) return { [MANAGED_BY_CONTROLLER]: 'true' };
+    this.#touches += 1;
+    return { [MANAGED_BY_CONTROLLER]: 'true', [TOUCHED]: `${this.#doubtedVersion}.${this.#touches}` };
+  }
+
+  #acknowledge(seen: ApiObjectEnvelope, names: readonly string[]): void {
+    this.#written = new Set(names);
+    const listed = new Set(nodeVolumes(seen.value).inUse);
+    for (const { name, isUsed, settle } of this.#waiters.splice(0))
+      settle(listed.has(name) === isUsed ? done : fail(unreported('it was asked for and given up at once')));
+    if (this.#hasFailed) this.#parts.onSettled();
+    this.#hasFailed = false;
+  }
+
+  #retry(failure: ApiFailure): void {
+    const waitMs = Math.max(this.#retryMs, failure.retryAfterMs ?? 0);
+    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+    this.#fail(unreported(failure.message));
+    this.#plan(waitMs);
+  }
+
+  #fail(failure: Failure): void {
+    this.#hasFailed = true;
+    for (const { settle } of this.#waiters.splice(0)) settle(fail(failure));
+  }
+
+  #planTouch(): void {
+    this.#cancelTouch();
+    this.#cancelTouch = this.#parts.clock.timer(UNCHANGED_MS_MAX, () => void this.#touch());
+  }
+
+  async #touch(): Promise<void> {
+    const { node, transport, nodeName, clock } = this.#parts;
+    const seen = node.current();
+    this.#planTouch();
+    if (seen === undefined || this.#isStopped || this.#isWriting) return;
+    const annotations = { [TOUCHED]: `${seen.resourceVersion}.${Math.floor(clock.nowMs())}` };
+    const touched = await patchObject(transport, {
+      path: nodePath(nodeName),
+      before: seen,
+      annotations,
+      change: {},
+    });
+    if (touched.ok && !this.#isStopped) node.learn(touched.value);
+  }
+}
+
+function annotationsOf({ value }: ApiObjectEnvelope): object {
+  const { annotations } = (value['metadata'] ?? {}) as { readonly annotations?: unknown };
+  return typeof annotations === 'object' && annotations !== null ? annotations : {};
+}
+
+function unreported(why: string): Failure {
+  const message = `in-use report not acknowledged: ${why}`;
+  return { code: 'in-use-unreported', message, effect: 'unknown', blocker: 'the API server' };
+}

@@ -1,0 +1,18 @@
+/** The port of whoever attaches for this node and wants to know what stands here. */
+import type { Cancel } from '../../mount/host.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
+import type { ActualState } from '../../reconciler/model/actual-state.ts';
+import type { StandingWord } from '../resolve/standing-word.ts';
+
+export interface StandingWatch {
+  /** What stands was rebuilt from records and mount table; asked again and again from now on. */
+  begin(actual: () => ActualState): void;
+  /** Something of it may be another. */
+  look(): void;
+  /** All that is on the disk is in what stands. */
+  diskRead(): void;
+  /** What is said of a volume that stands; undefined of any other, and where it is none of his. */
+  wordOf(volume: VolumeId): StandingWord | undefined;
+  /** Called when a word may be another. */
+  onWord(listener: () => void): Cancel;
+}

@@ -1,0 +1,77 @@
+/** The Node object of this machine: followed once, for all who read it or write to it. */
+import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
+import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
+import { createReflector, type Reflection } from '../../../kubernetes/api/reflector.ts';
+import { oneNode } from '../../../kubernetes/api/resource-path.ts';
+import { compareResourceVersions } from '../../../kubernetes/api/resource-version.ts';
+import type { Cancel, Clock } from '../../../mount/host.ts';
+
+export interface NodeObjectParts {
+  readonly transport: ApiTransport;
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+  readonly nodeName: string;
+}
+
+export interface NodeObject {
+  start(): void;
+  stop(): void;
+  /** What the watch says. */
+  reflection(): Reflection;
+  /** The newest that anybody has read, by watch or answer; undefined when it is not there, or was not read yet. */
+  current(): ApiObjectEnvelope | undefined;
+  /** The server has answered with it. An older one than is known changes nothing. */
+  learn(node: ApiObjectEnvelope): void;
+  onChange(listener: () => void): Cancel;
+}
+
+export function createNodeObject({ transport, clock, random, nodeName }: NodeObjectParts): NodeObject {
+  const listeners = new Set<() => void>();
+  let newest: ApiObjectEnvelope | undefined;
+  let wasThere = false;
+
+  function take(node: ApiObjectEnvelope): boolean {
+    if (newest !== undefined && compareResourceVersions(node.resourceVersion, newest.resourceVersion) <= 0)
+      return false;
+    newest = node;
+    return true;
+  }
+
+  function tell(): void {
+    for (const listener of [...listeners]) listener();
+  }
+
+  function look(): void {
+    const { objects } = reflector.current();
+    const [seen] = objects?.values() ?? [];
+    if (seen !== undefined) take(seen);
+    else if (wasThere && objects !== undefined) newest = undefined;
+    wasThere = seen !== undefined;
+    tell();
+  }
+
+  const reflector = createReflector({
+    transport,
+    clock,
+    random,
+    selection: oneNode(nodeName),
+    onChange: look,
+  });
+  return {
+    start: () => reflector.start(),
+    stop() {
+      reflector.stop();
+      listeners.clear();
+    },
+    reflection: () => reflector.current(),
+    current: () => newest,
+    learn(node) {
+      if (take(node)) tell();
+    },
+    onChange(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

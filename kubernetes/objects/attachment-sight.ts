@@ -1,0 +1,81 @@
+/** What a cluster says of attached volumes: VolumeAttachments, and the lists of a Node. Pure and total. */
+import { isMapping, textsIn } from '../fields/plain-value.ts';
+
+/** A VolumeAttachment as it is judged. */
+export interface AttachmentSight {
+  readonly uid: string;
+  readonly nodeName: string;
+  /** The driver. */
+  readonly attacher: string;
+  /** Deletion was asked for: it is being detached. */
+  readonly deleted: boolean;
+  readonly attached: boolean;
+  /** What is handed to the driver when the volume is staged and published. */
+  readonly publishContext: Readonly<Record<string, string>>;
+  /** Why the last try to attach has failed; undefined when none has. For people. */
+  readonly attachError: string | undefined;
+  readonly detachError: string | undefined;
+}
+
+/** What a Node's status says of volumes, by their unique names. */
+export interface NodeVolumes {
+  /** By this node. */
+  readonly inUse: readonly string[];
+  /** By whoever attaches. */
+  readonly attached: ReadonlySet<string>;
+}
+
+/** Undefined when it cannot be understood: what it says is then not known. */
+export function attachmentSight(
+  uid: string,
+  value: Readonly<Record<string, unknown>>,
+): AttachmentSight | undefined {
+  const { metadata, spec, status = {} } = value;
+  if (!isMapping(metadata) || !isMapping(spec) || !isMapping(status)) return undefined;
+  const { nodeName, attacher } = spec;
+  const { attached = false, attachmentMetadata = {}, attachError, detachError } = status;
+  if (typeof nodeName !== 'string' || typeof attacher !== 'string' || typeof attached !== 'boolean')
+    return undefined;
+  if (!isMapping(attachmentMetadata)) return undefined;
+  const entries = Object.entries(attachmentMetadata);
+  if (!entries.every((entry): entry is [string, string] => typeof entry[1] === 'string')) return undefined;
+  return {
+    uid,
+    nodeName,
+    attacher,
+    deleted: metadata['deletionTimestamp'] !== undefined,
+    attached,
+    publishContext: Object.fromEntries(entries),
+    attachError: errorIn(attachError),
+    detachError: errorIn(detachError),
+  };
+}
+
+/** An entry that is no text is none. */
+export function nodeVolumes(node: Readonly<Record<string, unknown>>): NodeVolumes {
+  const status = isMapping(node['status']) ? node['status'] : {};
+  const attached = Array.isArray(status['volumesAttached']) ? status['volumesAttached'] : [];
+  const names = attached.map((one) => (isMapping(one) ? one['name'] : undefined));
+  return { inUse: textsIn(status['volumesInUse']), attached: new Set(textsIn(names)) };
+}
+
+/** Who has written the list of volumes in use, but those of this name; undefined when nobody is said to have. */
+export function otherWriterOf(node: Readonly<Record<string, unknown>>, own: string): string | undefined {
+  const metadata = isMapping(node['metadata']) ? node['metadata'] : {};
+  const managers: readonly unknown[] = Array.isArray(metadata['managedFields'])
+    ? metadata['managedFields']
+    : [];
+  for (const one of managers) {
+    if (!isMapping(one) || !isMapping(one['fieldsV1'])) continue;
+    const status = one['fieldsV1']['f:status'];
+    const { manager } = one;
+    const has = isMapping(status) && Object.hasOwn(status, 'f:volumesInUse');
+    if (has && typeof manager === 'string' && manager !== own) return manager;
+  }
+  return undefined;
+}
+
+function errorIn(error: unknown): string | undefined {
+  if (!isMapping(error)) return undefined;
+  return typeof error['message'] === 'string' ? error['message'] : 'no message';
+}

@@ -1,0 +1,98 @@
+/** A store with a Node, and the agent's side of the attachment contract over it; the test plays the cluster's side. */
+import { createClusterAttachment } from '../../../agent/attachment/granted-attachment.ts';
+import { createNodeObject } from '../../../agent/source/cluster/node-object.ts';
+import { attachmentNameOf, uniqueVolumeName } from '../../../kubernetes/objects/attachment-name.ts';
+import { nodeVolumes } from '../../../kubernetes/objects/attachment-sight.ts';
+import type { VolumeCall } from '../../../plugins/plugin.ts';
+import type { CsiVolumeSpec, VolumeId } from '../../../plugins/volume.ts';
+import { type ActualVolume, onTheGround, PRESENT } from '../../../reconciler/model/actual-state.ts';
+import { ApiStore, type Json } from '../../kubernetes/api/api-store.ts';
+import { handClock } from '../../kubernetes/api/hand-clock.ts';
+import { storeTransport } from '../../kubernetes/api/store-transport.ts';
+import { call, SPEC } from '../../plugins/csi/csi-world.ts';
+
+export const NODE = 'n1';
+export const NODES = '/api/v1/nodes';
+export const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments';
+const NEEDS = { attach: true, stage: true, expand: false };
+
+export function specOf(handle: string): CsiVolumeSpec {
+  return { ...SPEC, volumeHandle: handle, id: `csi/${SPEC.driver}^${handle}` as VolumeId };
+}
+
+export function callOf(spec: CsiVolumeSpec, more: Partial<VolumeCall> = {}): VolumeCall {
+  return { ...call(), spec, ...more };
+}
+
+export function attachmentWorld({ listed = [] }: { readonly listed?: readonly string[] } = {}) {
+  const clock = handClock();
+  const store = new ApiStore();
+  store.put(NODES, { metadata: { name: NODE }, status: { volumesInUse: listed } });
+  const transport = storeTransport(store, clock);
+  const shared = { transport, clock, random: () => clock.random(), nodeName: NODE };
+  const actual = new Map<VolumeId, ActualVolume>();
+
+  /** Another life of the agent: what stands is what it finds. */
+  function begin() {
+    const node = createNodeObject(shared);
+    const attachment = createClusterAttachment({ ...shared, node, writer: 'mooring' });
+    const woken: VolumeId[] = [];
+    let words = 0;
+    attachment.onChange((volume) => woken.push(volume));
+    attachment.onWord(() => {
+      words += 1;
+    });
+    node.start();
+    attachment.begin(() => actual);
+    return {
+      attachment,
+      woken,
+      words: () => words,
+      end() {
+        attachment.stop();
+        node.stop();
+      },
+    };
+  }
+
+  function patchNode(status: Json): void {
+    const node = store.get(NODES, NODE) ?? {};
+    store.put(NODES, { ...node, status: { ...(node['status'] as Json), ...status } });
+  }
+
+  return {
+    clock,
+    store,
+    transport,
+    actual,
+    begin,
+    patchNode,
+    inUse: () => nodeVolumes(store.get(NODES, NODE) ?? {}).inUse,
+    /** What of it is here, as the reconciler would believe. */
+    stand(spec: CsiVolumeSpec, more: Partial<ActualVolume> = {}) {
+      actual.set(spec.id, { ...onTheGround(spec, NEEDS), attached: PRESENT, ...more });
+    },
+    attachmentOf: (spec: CsiVolumeSpec) => store.get(ATTACHMENTS, attachmentNameOf(spec, NODE)),
+    /** As the attach/detach controller and csi-attacher: the object, and the list in the Node. */
+    attach(spec: CsiVolumeSpec, status: Json = { attached: true }, metadata: Json = {}) {
+      store.put(ATTACHMENTS, {
+        apiVersion: 'storage.k8s.io/v1',
+        kind: 'VolumeAttachment',
+        metadata: { name: attachmentNameOf(spec, NODE), ...metadata },
+        spec: { attacher: spec.driver, nodeName: NODE, source: { persistentVolumeName: spec.specName } },
+        status,
+      });
+      const node = (store.get(NODES, NODE)?.['status'] ?? {}) as Json;
+      const others = ((node['volumesAttached'] ?? []) as Json[]).filter(
+        ({ name }) => name !== uniqueVolumeName(spec),
+      );
+      patchNode({ volumesAttached: [...others, { name: uniqueVolumeName(spec), devicePath: '' }] });
+    },
+    detach(spec: CsiVolumeSpec) {
+      store.remove(ATTACHMENTS, attachmentNameOf(spec, NODE));
+      patchNode({ volumesAttached: [] });
+    },
+  };
+}
+
+export type AttachmentTestWorld = ReturnType<typeof attachmentWorld>;

@@ -1,0 +1,271 @@
+/** The agent's side of the attachment contract, against a store as an API server has it: INV-4, INV-5. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { uniqueVolumeName } from '../../../kubernetes/objects/attachment-name.ts';
+import type { Result } from '../../../mount/failure.ts';
+import { PRESENT } from '../../../reconciler/model/actual-state.ts';
+import { type Json, refusal } from '../../kubernetes/api/api-store.ts';
+import { attachmentContract } from '../../contract/attachment.ts';
+import { ATTACHMENTS, attachmentWorld, callOf, NODE, NODES, specOf } from './attachment-world.ts';
+
+const ONE = specOf('one');
+const TWO = specOf('two');
+const NAME = uniqueVolumeName(ONE);
+const SECOND_MS = 1_000;
+
+const codeOf = (result: Result<unknown> | undefined): string | undefined =>
+  result === undefined || result.ok ? undefined : result.failure.code;
+const messageOf = (result: Result<unknown> | undefined): string =>
+  result === undefined || result.ok ? '' : result.failure.message;
+
+const metadataOf = (object: Json | undefined): { readonly uid: string; readonly resourceVersion: string } =>
+  object?.['metadata'] as never;
+
+/** What a promise came to while the clock went on. */
+async function within<T>(
+  { clock }: ReturnType<typeof attachmentWorld>,
+  promise: Promise<T>,
+  spanMs = 100,
+): Promise<T | undefined> {
+  let value: T | undefined;
+  void promise.then((settled) => {
+    value = settled;
+  });
+  await clock.go(spanMs);
+  return value;
+}
+
+attachmentContract('granted by an API server', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  const settled = async <T>(promise: Promise<T>): Promise<T> => (await within(world, promise)) as T;
+  return {
+    attachment: {
+      isNeeded: (spec) => attachment.isNeeded(spec),
+      attach: (spec, call) => settled(attachment.attach(spec, call)),
+      detach: (spec, call) => settled(attachment.detach(spec, call)),
+    },
+    spec: ONE,
+    call: callOf(ONE),
+    admit: (context) => world.attach(ONE, { attached: true, attachmentMetadata: context }),
+    refuse: () => world.detach(ONE),
+  };
+});
+
+test('in use is reported and acknowledged before the attachment is asked for', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE, { attached: true, attachmentMetadata: { lun: '7' } });
+  world.stand(ONE);
+  await world.clock.go(SECOND_MS);
+  world.store.asked.splice(0);
+  world.actual.clear();
+  const attached = await within(world, attachment.attach(ONE, callOf(ONE)));
+  assert.ok(attached?.ok);
+  assert.deepEqual([attached.value.publishContext, world.inUse()], [{ lun: '7' }, [NAME]]);
+  assert.equal(typeof attached.value.attachmentUid, 'string');
+});
+
+test('an attachment that was read before the report was acknowledged grants nothing', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE);
+  await world.clock.go(SECOND_MS);
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  // While our report is on its way the controller takes the volume back.
+  world.store.instead = (method) => {
+    if (method !== 'PATCH') return undefined;
+    world.store.instead = () => undefined;
+    world.detach(ONE);
+    return undefined;
+  };
+  const attached = await within(world, attachment.attach(ONE, callOf(ONE)), SECOND_MS);
+  assert.equal(codeOf(attached), 'not-attached');
+  assert.deepEqual(world.inUse(), [NAME]);
+});
+
+test('a hundred volumes at once are a few writes, and so are they when they go', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  const specs = Array.from({ length: 100 }, (_, index) => specOf(`v${index}`));
+  for (const spec of specs) world.stand(spec);
+  const writes = (): number => world.store.asked.filter((one) => one.startsWith('PATCH')).length;
+  const before = writes();
+  void Promise.all(specs.map((spec) => attachment.attach(spec, callOf(spec))));
+  await world.clock.go(SECOND_MS);
+  assert.equal(world.inUse().length, 100);
+  assert.ok(writes() - before <= 3, `${writes() - before} writes`);
+  const detached = await within(
+    world,
+    Promise.all(specs.map((spec) => attachment.detach(spec, callOf(spec)))),
+    SECOND_MS,
+  );
+  assert.ok(detached?.every(({ ok }) => ok));
+  assert.deepEqual(world.inUse(), []);
+  assert.ok(writes() - before <= 6, `${writes() - before} writes`);
+});
+
+test('while the server is silent nothing new is attached and nothing leaves the list, with the reason', async () => {
+  const world = attachmentWorld();
+  world.stand(TWO);
+  const { attachment, woken } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.transport.cut(true);
+  const attached = await within(world, attachment.attach(ONE, callOf(ONE)), 20 * SECOND_MS);
+  assert.equal(codeOf(attached), 'in-use-unreported');
+  assert.match(messageOf(attached), /in-use report not acknowledged: the connection was lost/);
+  assert.equal(
+    codeOf(await within(world, attachment.detach(TWO, callOf(TWO)), 20 * SECOND_MS)),
+    'in-use-unreported',
+  );
+  assert.deepEqual(world.inUse(), [uniqueVolumeName(TWO)]);
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  world.transport.cut(false);
+  await world.clock.go(60 * SECOND_MS);
+  assert.ok(woken.includes(ONE.id), 'it is tried again when the server is back');
+  assert.deepEqual(world.inUse(), [NAME]);
+});
+
+test('a lost answer is read back', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE);
+  world.transport.loseAnswers(true);
+  const attached = await within(world, attachment.attach(ONE, callOf(ONE)));
+  assert.ok(attached?.ok, messageOf(attached));
+});
+
+test('a write whose answer was lost cannot undo a later one, however late it comes', async () => {
+  const world = attachmentWorld();
+  world.stand(TWO);
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  // The removal is on its way for long: nobody knows whether it comes.
+  const versionThen = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
+  world.store.instead = (method) => (method === 'PATCH' ? refusal(500, 'no quorum') : undefined);
+  assert.equal(codeOf(await within(world, attachment.detach(TWO, callOf(TWO)))), 'in-use-unreported');
+  world.store.instead = () => undefined;
+  world.attach(TWO);
+  const attached = await within(world, attachment.attach(TWO, callOf(TWO)), 20 * SECOND_MS);
+  assert.ok(attached?.ok, messageOf(attached));
+  const versionNow = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
+  assert.notEqual(versionNow, versionThen);
+  const late = world.store.answer('PATCH', `${NODES}/${NODE}/status`, {
+    metadata: { resourceVersion: versionThen },
+    status: { volumesInUse: [] },
+  });
+  assert.deepEqual([late.status, world.inUse()], [409, [uniqueVolumeName(TWO)]]);
+});
+
+test('another life takes nothing off the list before the disk was read', async () => {
+  const world = attachmentWorld({ listed: ['kubernetes.io/csi/d^left', NAME] });
+  world.stand(ONE);
+  const { attachment, end } = world.begin();
+  await world.clock.go(5 * SECOND_MS);
+  assert.deepEqual(world.inUse(), ['kubernetes.io/csi/d^left', NAME]);
+  attachment.diskRead();
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(world.inUse(), [NAME]);
+  end();
+});
+
+test('what another one writes is kept, and who takes ours away again and again is told', async () => {
+  const world = attachmentWorld();
+  world.stand(ONE);
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.patchNode({ volumesInUse: [...world.inUse(), 'kubernetes.io/csi/d^theirs'] });
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual([...world.inUse()].sort(), ['kubernetes.io/csi/d^theirs', NAME].sort());
+  for (let time = 0; time < 3; time += 1) {
+    world.patchNode({ volumesInUse: [] });
+    await world.clock.go(2 * SECOND_MS);
+    assert.deepEqual(world.inUse(), [NAME]);
+  }
+  assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'in-use-contested');
+  await world.clock.go(61 * SECOND_MS);
+  assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'not-attached');
+});
+
+test('a volume that waits is tried again when it is attached, and when the Node lists it', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  assert.match(
+    messageOf(await within(world, attachment.attach(ONE, callOf(ONE)))),
+    /the attach\/detach controller of the cluster has to make it/,
+  );
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  woken.splice(0);
+  world.attach(ONE, { attached: false, attachError: { message: 'no free slot' } });
+  await world.clock.go(SECOND_MS);
+  assert.ok(woken.length > 0);
+  assert.match(
+    messageOf(await within(world, attachment.attach(ONE, callOf(ONE)))),
+    /csi-attacher.*no free slot/,
+  );
+  woken.splice(0);
+  world.attach(ONE);
+  await world.clock.go(SECOND_MS);
+  assert.ok(woken.length > 0);
+  assert.ok((await within(world, attachment.attach(ONE, callOf(ONE))))?.ok);
+});
+
+for (const mayWatch of [true, false]) {
+  const how = mayWatch ? 'watched by its name' : 'read by its name, where nothing else is allowed';
+  test(`an attachment ${how}: lost when it is gone twice, replaced by another uid`, async () => {
+    const world = attachmentWorld();
+    if (!mayWatch)
+      world.store.instead = (_, path) =>
+        path.startsWith(`${ATTACHMENTS}?`) ? refusal(403, 'can only read by name') : undefined;
+    world.attach(ONE);
+    const uid = metadataOf(world.attachmentOf(ONE)).uid;
+    world.stand(ONE, { staged: PRESENT, attachmentUid: uid });
+    const { attachment, words } = world.begin();
+    await world.clock.go(SECOND_MS);
+    assert.deepEqual(attachment.wordOf(ONE.id), { word: undefined, uid });
+    const before = words();
+    world.detach(ONE);
+    await world.clock.go(SECOND_MS);
+    assert.ok(words() > before);
+    assert.equal(attachment.wordOf(ONE.id)?.word?.lost, false, 'one look is none');
+    await world.clock.go(3 * SECOND_MS);
+    assert.equal(attachment.wordOf(ONE.id)?.word?.lost, true);
+    world.attach(ONE);
+    await world.clock.go(SECOND_MS);
+    const now = attachment.wordOf(ONE.id);
+    assert.equal(now?.word?.lost, false);
+    assert.ok(now?.uid !== undefined && now.uid !== uid);
+  });
+}
+
+test('what cannot be read is not gone: nothing new, and nothing lost', async () => {
+  const world = attachmentWorld();
+  world.attach(ONE);
+  world.stand(ONE, { staged: PRESENT });
+  world.store.denied.add(ATTACHMENTS);
+  const { attachment } = world.begin();
+  await world.clock.go(30 * SECOND_MS);
+  const word = attachment.wordOf(ONE.id)?.word;
+  assert.deepEqual([word?.lost, word?.blocked.code], [false, 'not-attached']);
+  assert.match(word?.blocked.message ?? '', /system:node:n1 to get volumeattachments/);
+});
+
+test('a Node that stays as it is for minutes is touched, and the controller hears of it', async () => {
+  const world = attachmentWorld();
+  world.begin();
+  await world.clock.go(SECOND_MS);
+  const version = world.store.version();
+  await world.clock.go(200 * SECOND_MS);
+  assert.equal(world.store.version(), version);
+  await world.clock.go(100 * SECOND_MS);
+  assert.ok(world.store.version() > version);
+});

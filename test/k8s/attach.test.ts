@@ -1,0 +1,240 @@
+/**
+ * Volumes that are to be attached: the agent with a plain node identity, the real attach/detach controller, and the
+ * loop-file driver, which stages only what is attached and detaches nothing that is staged. INV-4 and INV-5.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
+import type { AdminClient } from '../cluster/admin-client.ts';
+import { runCommand } from '../demo/child-process.ts';
+import { mountsBelow } from '../demo/machine.ts';
+import { AGENT_COMMAND, inWorld, LOOPFILE_COMMAND, NODE, type World } from '../interop/world.ts';
+import { until } from '../until.ts';
+import {
+  allowWatchOfAttachments,
+  clusterObstacle,
+  type Cluster,
+  deletePod,
+  makeCsiDriver,
+  makePod,
+  makeVolume,
+  sharedCluster,
+} from './cluster-world.ts';
+import {
+  type Attachment,
+  ATTACHMENTS,
+  attachmentsIn,
+  startAttacher,
+  type TestAttacher,
+} from './test-attacher.ts';
+
+const skip = clusterObstacle();
+const cluster = sharedCluster();
+const MINUTES = { waitMsMax: 300_000, lookEveryMs: 20 };
+
+interface Attached {
+  readonly world: World;
+  readonly shared: Cluster;
+  readonly admin: AdminClient;
+  readonly attacher: TestAttacher;
+  readonly driver: string;
+  /** A volume of that name with a bound claim. The answer: its name in the lists of the Node. */
+  makeDisk(name: string): Promise<string>;
+}
+
+/** Each with a driver of its own: they share a control plane, and a node's name. */
+function withAttacher(sentence: string, driver: string, tell: (attached: Attached) => Promise<void>): void {
+  test(sentence, { skip }, async () => {
+    const shared = await cluster();
+    const { admin, plane } = shared;
+    await makeCsiDriver(admin, driver, true);
+    await inWorld(async (world) => {
+      const flags = ['--name', driver, '--registry', world.registry, '--attach'];
+      await world.startLoopfile(world.socketOf(driver), ...flags);
+      const attacher = startAttacher(admin, driver, world.socketOf(driver));
+      try {
+        await tell({
+          ...{ world, shared, admin, attacher, driver },
+          async makeDisk(name) {
+            const handle = await makeImage(world, name);
+            await makeVolume(admin, name, driver, handle);
+            return `kubernetes.io/csi/${driver}^${handle}`;
+          },
+        });
+        assert.deepEqual(
+          attacher.refused,
+          [],
+          'nothing was asked of the driver that was too early or too late',
+        );
+      } finally {
+        await attacher.stop();
+      }
+    }, `kubeconfig: ${plane.nodeKubeconfig}`);
+  });
+}
+
+async function makeImage(world: World, name: string): Promise<string> {
+  const own = ['create', '--pool', world.pool, '--name', name, '--size', '64Mi', '--yaml'];
+  const made = await runCommand([...LOOPFILE_COMMAND, ...own]);
+  assert.equal(made.code, 0, made.output);
+  return /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
+}
+
+const claim = (claimName: string) => ({ data: { persistentVolumeClaim: { claimName } } });
+
+function placeOf(status: StatusDocument, pod: string): string {
+  const found = status.pods.find(({ name }) => name === pod)?.volumes[0];
+  return found?.path ?? assert.fail(`${pod} has no volume`);
+}
+
+/** Where pid 1 may not be looked at nothing can be proven clean, and an operator has to say so. */
+async function isFree(world: World, volume: string): Promise<boolean> {
+  const command = [...AGENT_COMMAND, 'quarantine', 'clear', volume, '--yes', '--socket', world.socket];
+  const { code, output } = await runCommand(command.slice(1));
+  return code === 0 || /is not in quarantine/.test(output);
+}
+
+async function nodeStatus(admin: AdminClient) {
+  const node = await admin.request('GET', `/api/v1/nodes/${NODE}`);
+  return (node as { status: { volumesInUse?: string[]; volumesAttached?: { name: string }[] } }).status;
+}
+
+async function inUse(admin: AdminClient): Promise<readonly string[]> {
+  return (await nodeStatus(admin)).volumesInUse ?? [];
+}
+
+async function attachmentOf(admin: AdminClient, driver: string): Promise<Attachment | undefined> {
+  return (await attachmentsIn(admin)).find(({ spec }) => spec.attacher === driver);
+}
+
+withAttacher(
+  'in use is reported, the controller attaches, the volume is set up; drained, it is taken off the list and detached',
+  'whole.example.com',
+  async ({ world, shared, admin, attacher, driver, makeDisk }) => {
+    attacher.wait(true);
+    const name = await makeDisk('whole');
+    await world.startAgent();
+    await world.untilRegistered(driver);
+    await makePod(admin, 'whole', claim('whole'));
+    await until('it is reported in use', async () => (await inUse(admin)).includes(name), MINUTES);
+    const waiting = await world.until('it waits for the attacher', ({ pods }) =>
+      pods.some(({ volumes }) =>
+        volumes.some(({ reason }) => /csi-attacher of driver/.test(reason?.message ?? '')),
+      ),
+    );
+    assert.match(JSON.stringify(waiting.pods), /"code":"not-attached"/);
+    assert.deepEqual(mountsBelow(world.root), []);
+    attacher.wait(false);
+    const ready = await world.untilReady('whole');
+    writeFileSync(join(placeOf(ready, 'whole'), 'word'), 'kept');
+    assert.deepEqual(await inUse(admin), [name]);
+
+    await deletePod(admin, 'whole');
+    await world.untilEmpty();
+    assert.deepEqual(mountsBelow(world.root), []);
+    await until('it is off the list', async () => (await inUse(admin)).length === 0, MINUTES);
+    await until('it is detached', async () => (await attachmentOf(admin, driver)) === undefined, MINUTES);
+
+    await makePod(admin, 'again', claim('whole'));
+    const again = await world.untilReady('again');
+    assert.equal(readFileSync(join(placeOf(again, 'again'), 'word'), 'utf8'), 'kept');
+    await deletePod(admin, 'again');
+    await world.untilEmpty();
+    await until(
+      'it is detached again',
+      async () => (await attachmentOf(admin, driver)) === undefined,
+      MINUTES,
+    );
+    // Where no right to watch is given, one try tells it; and the right to read goes with the pod.
+    const others = shared.refusals().filter((one) => !one.includes(ATTACHMENTS));
+    assert.deepEqual(
+      [...new Set(others)].filter((one) => !/(secrets|configmaps|token)/.test(one)),
+      [],
+    );
+  },
+);
+
+withAttacher(
+  'killed at any time and with a silent server nothing is taken off the list, and nothing is taken down',
+  'killed.example.com',
+  async ({ world, shared, admin, attacher, driver, makeDisk }) => {
+    attacher.wait(true);
+    const name = await makeDisk('killed');
+    const first = await world.startAgent();
+    await world.untilRegistered(driver);
+    await makePod(admin, 'killed', claim('killed'));
+    await until('it is reported in use', async () => (await inUse(admin)).includes(name), MINUTES);
+    await first.end('SIGKILL');
+    assert.deepEqual(await inUse(admin), [name]);
+    attacher.wait(false);
+    await until(
+      'it is attached while no agent lives',
+      async () => (await attachmentOf(admin, driver))?.status?.attached === true,
+      MINUTES,
+    );
+    const second = await world.startAgent();
+    const ready = await world.untilReady('killed');
+    writeFileSync(join(placeOf(ready, 'killed'), 'word'), 'kept');
+    const mounts = mountsBelow(world.root).map(({ target }) => target);
+
+    shared.silence(true);
+    try {
+      await second.end('SIGKILL');
+      await world.startAgent();
+      await world.until('it has looked', ({ volumes, summary }) => {
+        return volumes.length === 1 && summary.operationsRunning + summary.operationsQueued === 0;
+      });
+      assert.deepEqual(
+        mountsBelow(world.root).map(({ target }) => target),
+        mounts,
+      );
+    } finally {
+      shared.silence(false);
+    }
+    assert.deepEqual(await inUse(admin), [name]);
+    const again = await world.untilSettled('killed');
+    assert.equal(readFileSync(join(placeOf(again, 'killed'), 'word'), 'utf8'), 'kept');
+    assert.deepEqual(await inUse(admin), [name]);
+    await deletePod(admin, 'killed');
+    await world.untilEmpty();
+    await until('it is off the list', async () => (await inUse(admin)).length === 0, MINUTES);
+    await until('it is detached', async () => (await attachmentOf(admin, driver)) === undefined, MINUTES);
+  },
+);
+
+withAttacher(
+  'an attachment that somebody deletes under a pod: quarantine, and the data under the next one',
+  'taken.example.com',
+  async ({ world, shared, admin, driver, makeDisk }) => {
+    await allowWatchOfAttachments(shared);
+    const volume = await makeDisk('taken');
+    await world.startAgent();
+    await world.untilRegistered(driver);
+    await makePod(admin, 'taken', claim('taken'));
+    const ready = await world.untilReady('taken');
+    writeFileSync(join(placeOf(ready, 'taken'), 'word'), 'kept');
+    const before = (await attachmentOf(admin, driver)) ?? assert.fail('there is an attachment');
+    const path = `${ATTACHMENTS}/${before.metadata.name}`;
+    await admin.request('MERGE', path, { metadata: { finalizers: null } });
+    await admin.request('DELETE', path, { preconditions: { uid: before.metadata.uid } });
+    await world.until('it is in quarantine', ({ volumes }) =>
+      volumes.some(({ quarantine }) => /^attachment-/.test(quarantine?.reason ?? '')),
+    );
+    await until(
+      'the controller has made another one',
+      async () => {
+        const uid = (await attachmentOf(admin, driver))?.metadata.uid;
+        return uid !== undefined && uid !== before.metadata.uid;
+      },
+      MINUTES,
+    );
+    await until('it is out of quarantine', () => isFree(world, volume), MINUTES);
+    const again = await world.untilReady('taken');
+    assert.equal(readFileSync(join(placeOf(again, 'taken'), 'word'), 'utf8'), 'kept');
+    await deletePod(admin, 'taken');
+    await world.untilEmpty();
+    await until('it is detached', async () => (await attachmentOf(admin, driver)) === undefined, MINUTES);
+  },
+);

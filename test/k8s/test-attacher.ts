@@ -1,0 +1,126 @@
+/**
+ * Who attaches in a test: it does to VolumeAttachments and to the driver what csi-attacher does, finalizer, status and
+ * calls in its order, and can be told to wait. It looks again and again, because it is a test's and not a product's.
+ */
+import { statSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseAbsolutePath } from '../../mount/host.ts';
+import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
+import {
+  ControllerPublishVolumeRequest,
+  ControllerService,
+  ControllerUnpublishVolumeRequest,
+  VolumeCapability_AccessMode_Mode as Mode,
+} from '../../plugins/csi/wire/generated/csi.ts';
+import type { AdminClient } from '../cluster/admin-client.ts';
+
+export interface TestAttacher {
+  /** While it waits it does nothing. */
+  wait(isWaiting: boolean): void;
+  /** What the driver has answered to calls that it did not do. */
+  readonly refused: readonly string[];
+  stop(): Promise<void>;
+}
+
+export interface Attachment {
+  readonly metadata: {
+    readonly name: string;
+    readonly uid: string;
+    readonly deletionTimestamp?: string;
+    readonly finalizers?: readonly string[];
+  };
+  readonly spec: {
+    readonly attacher: string;
+    readonly nodeName: string;
+    readonly source: { readonly persistentVolumeName: string };
+  };
+  readonly status?: { readonly attached?: boolean };
+}
+
+export const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments';
+const LOOK_MS = 50;
+const CALL_MS = 120_000;
+
+export async function attachmentsIn(admin: AdminClient): Promise<readonly Attachment[]> {
+  const { body } = await admin.tryRequest('GET', ATTACHMENTS);
+  return (body['items'] ?? []) as Attachment[];
+}
+
+export function startAttacher(admin: AdminClient, driver: string, socketPath: string): TestAttacher {
+  const remote = createGrpcRemote();
+  const finalizer = `external-attacher/${driver.replaceAll(/[^A-Za-z0-9-]/g, '-')}`;
+  const refused: string[] = [];
+  let isWaiting = false;
+  let isStopped = false;
+
+  async function ask(request: object, isPublish: boolean): Promise<boolean> {
+    const path = parseAbsolutePath(socketPath);
+    if (path === undefined) return false;
+    const socket = { path, inode: statSync(socketPath).ino };
+    const call = { socket, deadlineMs: CALL_MS };
+    const answer = isPublish
+      ? await remote.call({
+          ...call,
+          method: ControllerService.controllerPublishVolume,
+          request: ControllerPublishVolumeRequest.fromPartial(request),
+        })
+      : await remote.call({
+          ...call,
+          method: ControllerService.controllerUnpublishVolume,
+          request: ControllerUnpublishVolumeRequest.fromPartial(request),
+        });
+    if (answer.kind === 'ok') return true;
+    refused.push(JSON.stringify(answer));
+    return false;
+  }
+
+  async function handleOf({ spec }: Attachment): Promise<string> {
+    const volume = await admin.request(
+      'GET',
+      `/api/v1/persistentvolumes/${spec.source.persistentVolumeName}`,
+    );
+    return (volume as { spec: { csi: { volumeHandle: string } } }).spec.csi.volumeHandle;
+  }
+
+  async function attend(one: Attachment): Promise<void> {
+    const { name, uid, deletionTimestamp, finalizers = [] } = one.metadata;
+    const path = `${ATTACHMENTS}/${name}`;
+    const volumeId = await handleOf(one);
+    if (deletionTimestamp === undefined) {
+      if (one.status?.attached === true) return;
+      await admin.request('MERGE', path, { metadata: { uid, finalizers: [finalizer] } });
+      const accessMode = { mode: Mode.SINGLE_NODE_WRITER };
+      const mount = { fsType: 'ext4', mountFlags: [], volumeMountGroup: '' };
+      const volumeCapability = { accessMode, accessType: { $case: 'mount', value: mount } };
+      if (!(await ask({ volumeId, nodeId: one.spec.nodeName, volumeCapability }, true))) return;
+      const status = { attached: true, attachmentMetadata: { lun: '7' } };
+      await admin.request('MERGE', `${path}/status`, { metadata: { uid }, status });
+    } else if (finalizers.includes(finalizer)) {
+      if (!(await ask({ volumeId, nodeId: one.spec.nodeName }, false))) return;
+      await admin.request('MERGE', `${path}/status`, { metadata: { uid }, status: { attached: false } });
+      await admin.request('MERGE', path, { metadata: { uid, finalizers: null } });
+    }
+  }
+
+  const over = (async () => {
+    while (!isStopped) {
+      const all = isWaiting ? [] : await attachmentsIn(admin);
+      // What changed meanwhile is seen the next time.
+      for (const one of all.filter(({ spec }) => spec.attacher === driver))
+        await attend(one).catch(() => undefined);
+      await pause(LOOK_MS);
+    }
+  })();
+
+  return {
+    refused,
+    wait(next) {
+      isWaiting = next;
+    },
+    async stop() {
+      isStopped = true;
+      await over;
+      remote.close();
+    },
+  };
+}
