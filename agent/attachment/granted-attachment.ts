@@ -5,6 +5,8 @@ import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
+import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
+import type { Log } from '../../mount/process/log.ts';
 import { noLongerWanted } from '../../plugins/csi/call/volume-rpc.ts';
 import type { Attached, VolumeCall } from '../../plugins/plugin.ts';
 import type { CsiVolumeSpec, VolumeId } from '../../plugins/volume.ts';
@@ -13,6 +15,7 @@ import type { StandingWord } from '../resolve/standing-word.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
 import { type AttachmentFacts, attachmentVerdict, type AttachmentVerdict } from './attachment-verdict.ts';
+import { createDriverReport, type DriverReport } from './driver-report.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
 import type { StandingWatch } from './standing-watch.ts';
 
@@ -25,6 +28,7 @@ export interface ClusterAttachmentParts {
   readonly nodeName: string;
   /** As the server names us among the writers of an object. */
   readonly writer: string;
+  readonly log: Pick<Log, 'info' | 'warn'>;
 }
 
 export interface ClusterAttachment extends GrantedAttachment, StandingWatch {
@@ -53,6 +57,7 @@ class AttachmentByCluster implements ClusterAttachment {
   readonly #parts: ClusterAttachmentParts;
   readonly #report: InUseReport;
   readonly #book: AttachmentBook;
+  readonly #drivers: DriverReport;
   readonly #grantListeners = new Set<(volume: VolumeId) => void>();
   readonly #wordListeners = new Set<() => void>();
   #actual: () => ActualState = () => new Map();
@@ -72,10 +77,12 @@ class AttachmentByCluster implements ClusterAttachment {
       standing: () => this.#inUse(),
       onSettled: () => this.#tellWaiting(),
     });
+    this.#drivers = createDriverReport({ ...parts, usedDrivers: () => this.#usedDrivers() });
   }
 
-  begin(actual: () => ActualState): void {
+  begin(actual: () => ActualState, drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void {
     this.#actual = actual;
+    this.#drivers.begin(drivers);
     this.#cancelNode = this.#parts.node.onChange(() => this.#nodeChanged());
     this.#report.begin();
     this.#follow();
@@ -112,6 +119,7 @@ class AttachmentByCluster implements ClusterAttachment {
     this.#cancelLook?.();
     this.#cancelNode();
     this.#report.stop();
+    this.#drivers.stop();
     this.#book.stop();
     this.#grantListeners.clear();
     this.#wordListeners.clear();
@@ -183,6 +191,11 @@ class AttachmentByCluster implements ClusterAttachment {
     for (const volume of this.#actual().values())
       if (volume.spec.kind === 'csi' && isReported(volume)) names.add(uniqueVolumeName(volume.spec));
     return names;
+  }
+
+  #usedDrivers(): ReadonlySet<string> {
+    const all = [...this.#actual().values()].map(({ spec }) => spec);
+    return new Set(all.flatMap((spec) => (spec.kind === 'csi' ? [spec.driver] : [])));
   }
 
   #facts(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer']): AttachmentFacts {

@@ -1,12 +1,13 @@
 /** The port of whoever attaches for this node and wants to know what stands here. */
 import type { Cancel } from '../../mount/host.ts';
+import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 
 export interface StandingWatch {
-  /** What stands was rebuilt from records and mount table; asked again and again from now on. */
-  begin(actual: () => ActualState): void;
+  /** What stands was rebuilt from records and mount table; both are asked again and again from now on. */
+  begin(actual: () => ActualState, drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void;
   /** Something of it may be another. */
   look(): void;
   /** All that is on the disk is in what stands. */

@@ -2,6 +2,7 @@
 import { ok, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
 import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.ts';
+import type { Log } from '../../mount/process/log.ts';
 import type { Config } from '../config/config.ts';
 import { BUILD } from '../config/version.ts';
 import { createClusterSource } from '../source/cluster/cluster-source.ts';
@@ -23,11 +24,16 @@ export interface Cluster {
   stop(): void;
 }
 
+export interface ClusterSurroundings {
+  readonly loadParse: LoadParse;
+  readonly log: Log;
+}
+
 /** Undefined without a kubeconfig. The kubeconfig is read once, the files that it names again and again. */
 export async function connectCluster(
   host: Pick<Host, 'readFile' | 'nowMs' | 'wallMs' | 'timer' | 'random'>,
   { kubeconfig, nodeName }: Pick<Config, 'kubeconfig' | 'nodeName'>,
-  loadParse: LoadParse,
+  { loadParse, log }: ClusterSurroundings,
 ): Promise<Result<Cluster | undefined>> {
   if (kubeconfig === undefined) return ok(undefined);
   const access = await readKubeconfigFile(host, kubeconfig, loadParse);
@@ -40,7 +46,7 @@ export async function connectCluster(
   const tokens = createClusterTokenSource({ host, transport });
   const shared = { transport, clock: host, random: () => host.random(), nodeName };
   const node = createNodeObject(shared);
-  const attachment = createClusterAttachment({ ...shared, node, writer: WRITER });
+  const attachment = createClusterAttachment({ ...shared, node, writer: WRITER, log });
   return ok({
     source: createClusterSource({ host, transport, nodeName, node }),
     tokens,

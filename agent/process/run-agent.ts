@@ -87,7 +87,7 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const checked = await checkHost(launch, host);
   for (const warning of await directoryWarnings(host, config.manifests))
     log.warn('configuration', { warning });
-  const cluster = await connectCluster(host, config, launch.loadParse);
+  const cluster = await connectCluster(host, config, launch);
   if (!cluster.ok) {
     await closeHost();
     return refused(cluster.failure, EXIT_CODES.configuration);

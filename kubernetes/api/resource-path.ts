@@ -74,6 +74,15 @@ export function attachmentPath(name: string): string {
   return `${STORAGE}/volumeattachments/${encodeURIComponent(name)}`;
 }
 
+/** The collection of the objects that say which drivers a node has. */
+export function csiNodesPath(): string {
+  return `${STORAGE}/csinodes`;
+}
+
+export function csiNodePath(nodeName: string): string {
+  return `${csiNodesPath()}/${encodeURIComponent(nodeName)}`;
+}
+
 export function nodePath(name: string): string {
   return `${CORE}/nodes/${encodeURIComponent(name)}`;
 }

@@ -47,6 +47,27 @@ export async function patchObject(
   return answered.ok ? whole(answered.value) : answered;
 }
 
+/** `conflict`: there is one of that name already. */
+export async function createObject(
+  transport: ApiTransport,
+  path: string,
+  body: object,
+): Promise<ApiResult<ApiObjectEnvelope>> {
+  const bounds = { answerBytesMax: OBJECT_BYTES_MAX, deadlineMs: REQUEST_MS_MAX };
+  const answered = await transport.request({ method: 'POST', path, body, ...bounds });
+  return answered.ok ? whole(answered.value) : answered;
+}
+
+/** Only the object with that uid: one that was made anew under its name stays (`conflict`). */
+export async function deleteObject(
+  transport: ApiTransport,
+  path: string,
+  uid: string,
+): Promise<ApiResult<unknown>> {
+  const bounds = { answerBytesMax: OBJECT_BYTES_MAX, deadlineMs: REQUEST_MS_MAX };
+  return transport.request({ method: 'DELETE', path, body: { preconditions: { uid } }, ...bounds });
+}
+
 /** Consistent, never out of a cache that lags: no resourceVersion is asked for. */
 export async function readOne(transport: ApiTransport, path: string): Promise<ApiResult<ApiObjectEnvelope>> {
   const answered = await transport.request({

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { runCommand } from '../demo/child-process.ts';
 import { mountsBelow } from '../demo/machine.ts';
-import { inWorld, LOOPFILE_COMMAND, type World } from '../interop/world.ts';
+import { inWorld, LOOPFILE_COMMAND, NODE, type World } from '../interop/world.ts';
 import { until } from '../until.ts';
 import {
   type Cluster,
@@ -144,5 +144,31 @@ inCluster(
     assert.equal(read(again, 'stays', 'memory', 'word'), 'kept');
     await deletePod(admin, 'stays');
     await world.untilEmpty();
+  },
+);
+
+inCluster(
+  'the scheduler is told of a driver, and of another id that it comes back with',
+  async (world, { admin }) => {
+    const name = 'told.example.com';
+    const path = `/apis/storage.k8s.io/v1/csinodes/${NODE}`;
+    const entry = async () => {
+      const { spec } = (await admin.tryRequest('GET', path)).body as {
+        readonly spec?: { readonly drivers?: readonly { readonly name: string; readonly nodeID: string }[] };
+      };
+      return spec?.drivers?.find((one) => one.name === name);
+    };
+    const flags = ['--name', name, '--registry', world.registry];
+    const driver = await world.startLoopfile(world.socketOf(name), ...flags);
+    await world.startAgent();
+    await until('it is announced', async () => (await entry())?.nodeID === NODE);
+    const node = (await admin.request('GET', `/api/v1/nodes/${NODE}`)) as {
+      readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
+    };
+    const ids = node.metadata.annotations['csi.volume.kubernetes.io/nodeid'] ?? '{}';
+    assert.equal((JSON.parse(ids) as Record<string, string>)[name], NODE);
+    await driver.end('SIGTERM');
+    await world.startLoopfile(world.socketOf(name), ...flags, '--node-id', 'another');
+    await until('it is announced by its other id', async () => (await entry())?.nodeID === 'another');
   },
 );

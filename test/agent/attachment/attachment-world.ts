@@ -3,12 +3,14 @@ import { createClusterAttachment } from '../../../agent/attachment/granted-attac
 import { createNodeObject } from '../../../agent/source/cluster/node-object.ts';
 import { attachmentNameOf, uniqueVolumeName } from '../../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../../kubernetes/objects/attachment-sight.ts';
+import type { Log } from '../../../mount/process/log.ts';
 import type { VolumeCall } from '../../../plugins/plugin.ts';
 import type { CsiVolumeSpec, VolumeId } from '../../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, PRESENT } from '../../../reconciler/model/actual-state.ts';
 import { ApiStore, type Json } from '../../kubernetes/api/api-store.ts';
 import { handClock } from '../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../kubernetes/api/store-transport.ts';
+import { createTestDrivers } from './test-drivers.ts';
 import { call, SPEC } from '../../plugins/csi/csi-world.ts';
 
 export const NODE = 'n1';
@@ -30,12 +32,18 @@ export function attachmentWorld({ listed = [] }: { readonly listed?: readonly st
   store.put(NODES, { metadata: { name: NODE }, status: { volumesInUse: listed } });
   const transport = storeTransport(store, clock);
   const shared = { transport, clock, random: () => clock.random(), nodeName: NODE };
+  const drivers = createTestDrivers();
+  const warned: string[] = [];
+  const log: Pick<Log, 'info' | 'warn'> = {
+    info: () => {},
+    warn: (event, fields) => void warned.push(`${event} ${JSON.stringify(fields)}`),
+  };
   const actual = new Map<VolumeId, ActualVolume>();
 
   /** Another life of the agent: what stands is what it finds. */
   function begin() {
     const node = createNodeObject(shared);
-    const attachment = createClusterAttachment({ ...shared, node, writer: 'mooring' });
+    const attachment = createClusterAttachment({ ...shared, node, writer: 'mooring', log });
     const woken: VolumeId[] = [];
     let words = 0;
     attachment.onChange((volume) => woken.push(volume));
@@ -43,7 +51,7 @@ export function attachmentWorld({ listed = [] }: { readonly listed?: readonly st
       words += 1;
     });
     node.start();
-    attachment.begin(() => actual);
+    attachment.begin(() => actual, drivers);
     return {
       attachment,
       woken,
@@ -64,6 +72,9 @@ export function attachmentWorld({ listed = [] }: { readonly listed?: readonly st
     clock,
     store,
     transport,
+    drivers,
+    /** Each line, with its fields. */
+    warned: () => warned,
     actual,
     begin,
     patchNode,

@@ -144,6 +144,7 @@ test('a lost answer is read back', async () => {
 test('a write whose answer was lost cannot undo a later one, however late it comes', async () => {
   const world = attachmentWorld();
   world.stand(TWO);
+  world.attach(TWO);
   const { attachment } = world.begin();
   await world.clock.go(SECOND_MS);
   // The removal is on its way for long: nobody knows whether it comes.
@@ -151,7 +152,6 @@ test('a write whose answer was lost cannot undo a later one, however late it com
   world.store.instead = (method) => (method === 'PATCH' ? refusal(500, 'no quorum') : undefined);
   assert.equal(codeOf(await within(world, attachment.detach(TWO, callOf(TWO)))), 'in-use-unreported');
   world.store.instead = () => undefined;
-  world.attach(TWO);
   const attached = await within(world, attachment.attach(TWO, callOf(TWO)), 20 * SECOND_MS);
   assert.ok(attached?.ok, messageOf(attached));
   const versionNow = metadataOf(world.store.get(NODES, NODE)).resourceVersion;

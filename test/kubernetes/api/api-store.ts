@@ -223,7 +223,7 @@ export class ApiStore {
   }
 }
 
-const COLLECTION = /\/(?:pods|nodes|csidrivers|secrets|configmaps|volumeattachments)$/;
+const COLLECTION = /\/(?:pods|nodes|csidrivers|secrets|configmaps|volumeattachments|csinodes)$/;
 
 /** `/api/v1/pods` is of all namespaces. */
 function isIn(where: string, collection: string): boolean {

@@ -1,0 +1,187 @@
+/** The CSINode object of this node, and marks on its Node: by them the scheduler knows which drivers are here. */
+import type { ApiFailure, ApiResult } from '../../kubernetes/api/api-failure.ts';
+import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import { csiNodePath, csiNodesPath, nodePath } from '../../kubernetes/api/resource-path.ts';
+import { createObject, deleteObject, patchObject, readOne } from '../../kubernetes/api/write-object.ts';
+import type { Cancel, Clock } from '../../mount/host.ts';
+import type { Log } from '../../mount/process/log.ts';
+import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
+import type { NodeObject } from '../source/cluster/node-object.ts';
+import { driverEntries, entriesIn, NODE_IDS, nodeMarks, ownerUidOf } from './driver-announcement.ts';
+
+export interface DriverReportParts {
+  readonly transport: ApiTransport;
+  readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
+  readonly node: NodeObject;
+  readonly nodeName: string;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+  /** Drivers of which something stands here. */
+  readonly usedDrivers: () => ReadonlySet<string>;
+}
+
+export interface DriverReport {
+  begin(drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void;
+  stop(): void;
+}
+
+/** A driver that starts again must not be forgotten by the scheduler meanwhile. */
+const GONE_MS = 60_000;
+/** Others may have written it: nobody tells, because a node may not watch it. */
+const AGAIN_MS = 300_000;
+const RETRY_FIRST_MS = 1_000;
+const RETRY_MS_MAX = 60_000;
+
+export function createDriverReport(parts: DriverReportParts): DriverReport {
+  return new ReportOfDrivers(parts);
+}
+
+class ReportOfDrivers implements DriverReport {
+  readonly #parts: DriverReportParts;
+  #drivers: Pick<DriverRegistry, 'list' | 'onChange'> | undefined;
+  /** Host clock: since when a driver that was registered in this life is not. */
+  readonly #goneMs = new Map<string, number>();
+  #isWriting = false;
+  #isAgain = false;
+  #isStopped = false;
+  #nodeUid: string | undefined;
+  #retryMs = RETRY_FIRST_MS;
+  #told = '';
+  #cancel: Cancel = () => {};
+  readonly #cancels: Cancel[] = [];
+
+  constructor(parts: DriverReportParts) {
+    this.#parts = parts;
+  }
+
+  begin(drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void {
+    const { clock, node } = this.#parts;
+    this.#drivers = drivers;
+    this.#cancels.push(
+      drivers.onChange(({ kind, driver }) => {
+        if (kind === 'gone') this.#goneMs.set(driver, clock.nowMs());
+        else this.#goneMs.delete(driver);
+        void this.#write();
+      }),
+      node.onChange(() => {
+        const uid = node.current()?.uid;
+        if (uid === this.#nodeUid) return;
+        this.#nodeUid = uid;
+        void this.#write();
+      }),
+    );
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel();
+    for (const cancel of this.#cancels) cancel();
+  }
+
+  async #write(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#isAgain = this.#isWriting;
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    this.#cancel();
+    const failure = await this.#reconcile();
+    this.#isWriting = false;
+    if (this.#isStopped) return;
+    if (failure !== undefined && failure.code !== 'conflict')
+      this.#tell(`the API server says: ${failure.message}`);
+    if (this.#isAgain) return void this.#write();
+    const isRepeated = failure?.code === 'conflict';
+    const waitMs =
+      failure === undefined ? this.#untilNextMs() : Math.max(this.#retryMs, failure.retryAfterMs ?? 0);
+    this.#retryMs =
+      failure === undefined || isRepeated ? RETRY_FIRST_MS : Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+    this.#cancel = this.#parts.clock.timer(waitMs, () => void this.#write());
+  }
+
+  #untilNextMs(): number {
+    const { clock } = this.#parts;
+    const waits = [...this.#goneMs.values()].map((sinceMs) => sinceMs + GONE_MS - clock.nowMs());
+    // One that is past its time is kept because something of it stands.
+    return Math.min(AGAIN_MS, ...waits.map((waitMs) => (waitMs > 0 ? waitMs : GONE_MS)));
+  }
+
+  /** Those that have been gone for long, and of which nothing stands. */
+  #gone(): ReadonlySet<string> {
+    const { clock, usedDrivers } = this.#parts;
+    const used = usedDrivers();
+    const isGone = ([name, sinceMs]: [string, number]): boolean =>
+      clock.nowMs() - sinceMs >= GONE_MS && !used.has(name);
+    return new Set([...this.#goneMs].filter(isGone).map(([name]) => name));
+  }
+
+  /** The answer: what went wrong. */
+  async #reconcile(): Promise<ApiFailure | undefined> {
+    const { node } = this.#parts;
+    const seen = node.current();
+    const here = this.#drivers?.list() ?? [];
+    // Without a Node there is nobody to own it; its coming is a reason to look again.
+    if (seen === undefined || (here.length === 0 && this.#goneMs.size === 0)) return undefined;
+    const csiNode = await this.#writeCsiNode(seen);
+    if (!csiNode.ok) return csiNode.failure;
+    return this.#writeNode(seen);
+  }
+
+  async #writeCsiNode(node: ApiObjectEnvelope): Promise<ApiResult<unknown>> {
+    const { transport, nodeName } = this.#parts;
+    const here = this.#drivers?.list() ?? [];
+    const path = csiNodePath(nodeName);
+    const read = await readOne(transport, path);
+    if (!read.ok && read.failure.code !== 'absent') return read;
+    if (read.ok && ownerUidOf(read.value.value) !== node.uid) {
+      this.#tell(`CSINode ${nodeName} belongs to another Node than the one of today, and is made anew`);
+      const deleted = await deleteObject(transport, path, read.value.uid);
+      if (!deleted.ok && deleted.failure.code !== 'absent') return deleted;
+    } else if (read.ok) {
+      const drivers = driverEntries(entriesIn(read.value.value), here, this.#gone());
+      if (drivers === undefined) return read;
+      const patched = await patchObject(transport, {
+        path,
+        before: read.value,
+        change: { spec: { drivers } },
+      });
+      // One that is to be another under its old name comes by the next look.
+      return patched.ok ? this.#writeCsiNode(node) : patched;
+    }
+    return createObject(transport, csiNodesPath(), {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSINode',
+      metadata: {
+        name: nodeName,
+        ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid: node.uid }],
+      },
+      spec: { drivers: driverEntries([], here, new Set()) ?? [] },
+    });
+  }
+
+  async #writeNode(seen: ApiObjectEnvelope): Promise<ApiFailure | undefined> {
+    const { transport, node, nodeName } = this.#parts;
+    const gone = this.#gone();
+    const before = node.current() ?? seen;
+    const { nodeIds, labels, collisions } = nodeMarks(before.value, this.#drivers?.list() ?? [], gone);
+    for (const name of gone) this.#goneMs.delete(name);
+    if (collisions.length > 0) this.#tell(`topology value collision: ${collisions.join('; ')}`);
+    if (nodeIds === undefined && Object.keys(labels).length === 0) return undefined;
+    const patched = await patchObject(transport, {
+      path: nodePath(nodeName),
+      before,
+      labels,
+      ...(nodeIds === undefined ? {} : { annotations: { [NODE_IDS]: nodeIds } }),
+      change: {},
+    });
+    if (!patched.ok) return patched.failure;
+    node.learn(patched.value);
+    return undefined;
+  }
+
+  /** Each text once, until another one comes. */
+  #tell(message: string): void {
+    if (message === this.#told) return;
+    this.#told = message;
+    this.#parts.log.warn('drivers not announced', { message });
+  }
+}

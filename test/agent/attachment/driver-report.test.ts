@@ -1,0 +1,119 @@
+/** What the cluster is told of this node's drivers. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Json } from '../../kubernetes/api/api-store.ts';
+import { refusal } from '../../kubernetes/api/api-store.ts';
+import { attachmentWorld, NODE, NODES, specOf } from './attachment-world.ts';
+
+const CSI_NODES = '/apis/storage.k8s.io/v1/csinodes';
+const ZONE = 'topology.example.com/zone';
+const ONE = { name: 'one.example.com', nodeId: 'node-one', topology: { [ZONE]: 'a' }, volumesMax: 7 };
+const TWO = { name: 'two.example.com', nodeId: 'node-two', topology: {}, volumesMax: 0 };
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+type World = ReturnType<typeof attachmentWorld>;
+
+const driversIn = ({ store }: World): readonly Json[] =>
+  ((store.get(CSI_NODES, NODE)?.['spec'] as Json | undefined)?.['drivers'] ?? []) as Json[];
+const namesIn = (world: World): readonly unknown[] => driversIn(world).map(({ name }) => name);
+const metadataOf = (object: Json | undefined) => (object?.['metadata'] ?? {}) as Json;
+const nodeMetadata = ({ store }: World) => metadataOf(store.get(NODES, NODE)) as Record<string, Json>;
+const nodeIdsIn = (world: World) =>
+  JSON.parse((nodeMetadata(world)['annotations']?.['csi.volume.kubernetes.io/nodeid'] ?? '{}') as string);
+
+async function begun(prepare: (world: World) => void = () => {}): Promise<World> {
+  const world = attachmentWorld();
+  prepare(world);
+  world.begin();
+  await world.clock.go(SECOND_MS);
+  return world;
+}
+
+test('a driver is announced with its id, topology and count, and the Node has its id and labels', async () => {
+  const world = await begun();
+  world.drivers.register(ONE);
+  world.drivers.register(TWO);
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(driversIn(world), [
+    { name: ONE.name, nodeID: 'node-one', topologyKeys: [ZONE], allocatable: { count: 7 } },
+    { name: TWO.name, nodeID: 'node-two' },
+  ]);
+  const [owner] = metadataOf(world.store.get(CSI_NODES, NODE))['ownerReferences'] as Json[];
+  assert.deepEqual([owner?.['kind'], owner?.['uid']], ['Node', nodeMetadata(world)['uid']]);
+  assert.deepEqual(nodeIdsIn(world), { [ONE.name]: 'node-one', [TWO.name]: 'node-two' });
+  assert.deepEqual(nodeMetadata(world)['labels'], { [ZONE]: 'a' });
+});
+
+test('a driver that starts again is not forgotten meanwhile; one that goes is, when nothing of it stands', async () => {
+  const world = await begun();
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  world.drivers.remove(ONE.name);
+  await world.clock.go(30 * SECOND_MS);
+  assert.deepEqual(namesIn(world), [ONE.name]);
+  world.drivers.register(ONE);
+  await world.clock.go(2 * MINUTE_MS);
+  assert.deepEqual(namesIn(world), [ONE.name]);
+  const spec = { ...specOf('held'), driver: ONE.name };
+  world.stand(spec);
+  world.drivers.remove(ONE.name);
+  await world.clock.go(5 * MINUTE_MS);
+  assert.deepEqual(namesIn(world), [ONE.name]);
+  world.actual.clear();
+  await world.clock.go(2 * MINUTE_MS);
+  assert.deepEqual([namesIn(world), nodeIdsIn(world)], [[], {}]);
+});
+
+test('what is another one under its old name is announced anew, a count alone in place', async () => {
+  const world = await begun();
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  world.drivers.register({ ...ONE, nodeId: 'another' });
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(driversIn(world)[0]?.['nodeID'], 'another');
+  world.drivers.register({ ...ONE, nodeId: 'another', volumesMax: 3 });
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(driversIn(world)[0]?.['allocatable'], { count: 3 });
+});
+
+test('what others have written stays: entries, ids, and a label with another value, which is told', async () => {
+  const theirs = { name: 'theirs.example.com', nodeID: 'x' };
+  const world = await begun(({ store }) => {
+    const node = store.put(NODES, {
+      metadata: {
+        name: NODE,
+        labels: { [ZONE]: 'b' },
+        annotations: { 'csi.volume.kubernetes.io/nodeid': '{"theirs.example.com":"x"}' },
+      },
+    });
+    store.put(CSI_NODES, {
+      metadata: { name: NODE, ownerReferences: [{ kind: 'Node', uid: metadataOf(node)['uid'] }] },
+      spec: { drivers: [theirs] },
+    });
+  });
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(namesIn(world), [theirs.name, ONE.name]);
+  assert.deepEqual(nodeMetadata(world)['labels'], { [ZONE]: 'b' });
+  assert.deepEqual(nodeIdsIn(world), { [theirs.name]: 'x', [ONE.name]: 'node-one' });
+  assert.match(world.warned().join(), /topology value collision: .*says .*zone=a, and the Node has .*zone=b/);
+});
+
+test('an object of an earlier Node is made anew, and what the server refuses is tried again and told', async () => {
+  const world = await begun(
+    ({ store }) =>
+      void store.put(CSI_NODES, {
+        metadata: { name: NODE, ownerReferences: [{ kind: 'Node', uid: 'of-before' }] },
+        spec: { drivers: [{ name: 'old.example.com', nodeID: 'x' }] },
+      }),
+  );
+  world.store.instead = (method) => (method === 'DELETE' ? refusal(403, 'not allowed') : undefined);
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(namesIn(world), ['old.example.com']);
+  assert.match(world.warned().join(), /not allowed/);
+  world.store.instead = () => undefined;
+  await world.clock.go(10 * SECOND_MS);
+  assert.deepEqual(namesIn(world), [ONE.name]);
+});
