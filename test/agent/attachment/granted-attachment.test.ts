@@ -269,3 +269,22 @@ test('a Node that stays as it is for minutes is touched, and the controller hear
   await world.clock.go(100 * SECOND_MS);
   assert.ok(world.store.version() > version);
 });
+
+test('when what stands is another, the word on it is told anew: nothing waits for a word of before', async () => {
+  const world = attachmentWorld();
+  world.attach(ONE);
+  world.stand(ONE, { staged: PRESENT, attachmentUid: 'of-before' });
+  const { attachment, words } = world.begin();
+  await world.clock.go(SECOND_MS);
+  assert.match(attachment.wordOf(ONE.id)?.word?.blocked.message ?? '', /made anew/);
+  const before = words();
+  // Out of quarantine: it is down, and asked for once more.
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'restart' } });
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  assert.equal(attachment.wordOf(ONE.id), undefined);
+  assert.equal(words(), before + 1);
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  assert.equal(words(), before + 1, 'and once is enough');
+});
