@@ -64,6 +64,8 @@ class AttachmentByCluster implements ClusterAttachment {
   #followed = new Map<string, Followed>();
   /** Granted in this life: while the server is silent its last word counts. */
   readonly #granted = new Set<VolumeId>();
+  /** The words of the last look. */
+  #said: ReadonlyMap<VolumeId, string> = new Map();
   #listed: ReadonlySet<string> = new Set();
   readonly #names = new WeakMap<CsiVolumeSpec, string>();
   #cancelLook: Cancel | undefined;
@@ -109,6 +111,20 @@ class AttachmentByCluster implements ClusterAttachment {
     this.#book.keep(new Set(followed.keys()));
     for (const { name, volume } of followed.values()) this.#book.answer(name, isAwaited(volume));
     this.#report.look();
+    this.#noteWords();
+  }
+
+  /** A word is about what stands, so it may be another because of what was done here. */
+  #noteWords(): void {
+    const said = new Map<VolumeId, string>();
+    for (const { spec } of this.#followed.values()) {
+      const word = this.wordOf(spec.id);
+      if (word !== undefined) said.set(spec.id, JSON.stringify(word));
+    }
+    const isSame =
+      said.size === this.#said.size && [...said].every(([id, word]) => this.#said.get(id) === word);
+    this.#said = said;
+    if (!isSame) this.#tellWord();
   }
 
   diskRead(): void {
