@@ -234,7 +234,8 @@ class NodeInUseReport implements InUseReport {
   /** Not what was asked for: whatever it did, the server's word on the Node decides what comes next. */
   async #readAfter(seen: ApiObjectEnvelope, failure: ApiFailure): ReturnType<typeof readOne> {
     if (failure.effect === 'unknown') this.#doubtedVersion = seen.resourceVersion;
-    if (failure.effect !== 'unknown' && failure.code !== 'conflict') return { ok: false, failure };
+    const isOther = failure.code === 'conflict' || failure.code === 'invalid';
+    if (failure.effect !== 'unknown' && !isOther) return { ok: false, failure };
     return readOne(this.#parts.transport, nodePath(this.#parts.nodeName));
   }
 

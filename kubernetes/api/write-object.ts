@@ -22,9 +22,9 @@ const MALFORMED: ApiFailure = {
 };
 
 /**
- * The answer is the object as it is afterwards. `conflict`: it is another version, or another object of that name, and
- * nothing was done. A failure with effect `unknown` may take effect later still, but no more once the object is seen in
- * a version above `before`: that is what the precondition is for.
+ * The answer is the object as it is afterwards. `conflict`: it is another version, and nothing was done. Another object
+ * of that name is `conflict` or `invalid`. A failure with effect `unknown` may take effect later still, but no more
+ * once the object is seen in a version above `before`: that is what the precondition is for.
  */
 export async function patchObject(
   transport: ApiTransport,

@@ -107,7 +107,10 @@ export function apiTransportContract(
         before: other,
         change: { data: { key: 'late' } },
       });
-      assert.deepEqual(!again.ok && [again.failure.code, again.failure.effect], ['conflict', 'none']);
+      // A real server finds that a uid cannot change (422) before it compares versions, if the version is right.
+      const codes = other === before ? ['conflict'] : ['conflict', 'invalid'];
+      assert.ok(!again.ok && codes.includes(again.failure.code), JSON.stringify(again));
+      assert.equal(again.failure.effect, 'none');
     }
     const now = await readOne(transport, path);
     assert.deepEqual(now.ok && now.value.value['data'], { key: 'new', other: 'stays' });
