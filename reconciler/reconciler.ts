@@ -1,25 +1,27 @@
 /** Keeps what is moving towards what should be: event-driven, level-triggered, one volume at a time. */
-import type { Result } from '../mount/failure.ts';
+import type { Failure, Result } from '../mount/failure.ts';
 import type { Cancel } from '../mount/host.ts';
 import type { PodUid, VolumeId } from '../plugins/volume.ts';
 import type { ActualState } from './model/actual-state.ts';
-import { createBelief } from './model/belief.ts';
+import { type Belief, createBelief } from './model/belief.ts';
 import { createDesiredChanges } from './model/desired-change.ts';
 import { type DesiredState, NOTHING_KNOWN } from './model/desired-state.ts';
 import { waitingFor } from './model/last-to-go.ts';
 import type { Obstacle } from './model/obstacle.ts';
+import type { Operation } from './model/operation.ts';
 import { createOperationRunner } from './operation-runner.ts';
-import { createPassQueue } from './pass-queue.ts';
+import { createPassQueue, type PassQueue } from './pass-queue.ts';
 import { POLICY, type Policy, type ReconcilerParts, type WakeCause } from './reconciler-parts.ts';
 import type { Reconstruction } from './recovery/reconstruct.ts';
-import { createRecordWriter } from './recovery/record-writer.ts';
-import { createHolderSearch } from './run/holder-search.ts';
-import { type Blockade, createObstacleBook } from './run/obstacle-book.ts';
+import { createRecordWriter, type RecordWriter } from './recovery/record-writer.ts';
+import { createHolderSearch, type HolderSearch } from './run/holder-search.ts';
+import { type Blockade, createObstacleBook, type ObstacleBook } from './run/obstacle-book.ts';
 import { logHeld, logOutcome } from './run/operation-log.ts';
+import type { Executor } from './run/executor.ts';
 import { createVolumeExecutor, type VolumeFinished, type VolumeInFlight } from './run/volume-operation.ts';
-import { createVolumePlanner } from './volume-planner.ts';
-import { createVolumeWatch } from './volume-watch.ts';
-import { createWakeUp } from './wake-up.ts';
+import { createVolumePlanner, type VolumePlanner } from './volume-planner.ts';
+import { createVolumeWatch, type VolumeWatch } from './volume-watch.ts';
+import { createWakeUp, type WakeUp } from './wake-up.ts';
 
 export interface Reconciler {
   /** Replaces the wish; volumes whose wish changed lose their back-off. */
@@ -58,129 +60,204 @@ export interface Reconciler {
 const EFFECT_DEADLINE_MS = 30_000;
 
 export function createReconciler(parts: ReconcilerParts): Reconciler {
-  const { host, plugins, records, log } = parts;
-  const policy: Policy = { ...POLICY, ...parts.policy };
-  const belief = createBelief(parts.recovered);
-  const actual = belief.volumes;
-  const desiredChanges = createDesiredChanges();
-  const listeners = new Set<() => void>();
-  let desiredState = NOTHING_KNOWN;
-  let whenEnded = (): void => {};
-  const desired = (): DesiredState => desiredState;
-  const queue = createPassQueue(visit, notify);
-  const { touch } = queue;
-  const obstacles = createObstacleBook(host, (one) =>
-    policy.tellInFlight(one, host.nowMs(), parts.effectDeadlineMs ?? EFFECT_DEADLINE_MS),
-  );
-  const executor = createVolumeExecutor({
-    clock: host,
-    backOff: parts.backOff,
-    laneWidth: parts.laneWidth,
-    laneOf: (operation) => planner.laneOf(operation),
-    isStillWanted: (operation) => planner.isStillWanted(operation),
-    perform: (operation, report) => run(operation, report),
-    onFinished,
-    onRetry: touch,
-    onStep: notify,
-  });
-  const { resetBackOff } = executor;
-  const wakeUp = createWakeUp({ host, actual, desired, resetBackOff, touch });
-  const { tryAgain } = wakeUp;
-  const watch = createVolumeWatch({
-    ...{ parts, policy, belief, desired, touch, tryAgain },
-    isBusy: (volume) => executor.inFlightOf(volume).length > 0,
-    onResync() {
-      executor.lendTurns();
-      records.sweep();
-      for (const volume of [...actual.keys(), ...desiredState.volumes.keys()]) touch(volume);
-    },
-  });
-  const planner = createVolumePlanner({
-    ...{ plan: policy.planVolume, plugins, belief, desired },
-    gateOf: watch.reconstructGate.gateOf,
-    quarantineOf: watch.quarantineControl.reasonFor,
-  });
-  const recordWriter = createRecordWriter({
-    ...{ host, records, log },
-    believed: (volume) => actual.get(volume),
-    isRunning: (volume) => executor.inFlightOf(volume).some(({ phase }) => phase === 'running'),
-    onNoted: notify,
-  });
-  const run = createOperationRunner({
-    ...{ parts, policy, belief, desired, recordWriter, watch },
-    isStillWanted: (operation) => !queue.isClosed() && planner.isStillWanted(operation),
-    onGrowthDue: (volume) => resetBackOff(volume, 'climbs'),
-  });
-  const holders = createHolderSearch({
-    host,
-    onFound(operation, failure, blocker) {
-      if (!executor.blame(operation, failure, blocker)) return;
-      if (obstacles.isNewHolder(operation, blocker)) logHeld(log, operation, blocker);
-      touch(operation.volume);
-    },
-  });
+  const reconciler = new VolumeReconciler(parts);
+  reconciler.begin();
+  return reconciler;
+}
 
-  function visit(volume: VolumeId): void {
-    if (desiredChanges.isNews(volume, desiredState.volumes.get(volume))) resetBackOff(volume, 'climbs');
-    watch.visit(volume);
-    const { operations, waits } = planner.planOf(volume);
+class VolumeReconciler implements Reconciler {
+  readonly #parts: ReconcilerParts;
+  readonly #belief: Belief;
+  readonly #desiredChanges = createDesiredChanges();
+  readonly #listeners = new Set<() => void>();
+  readonly #queue: PassQueue;
+  readonly #obstacles: ObstacleBook;
+  readonly #executor: Executor<Operation, VolumeId>;
+  readonly #wakeUp: WakeUp;
+  readonly #watch: VolumeWatch;
+  readonly #planner: VolumePlanner;
+  readonly #recordWriter: RecordWriter;
+  readonly #holders: HolderSearch;
+  #desired = NOTHING_KNOWN;
+  #whenEnded = (): void => {};
+
+  constructor(parts: ReconcilerParts) {
+    const { host, plugins, records, log } = parts;
+    const policy: Policy = { ...POLICY, ...parts.policy };
+    const effectDeadlineMs = parts.effectDeadlineMs ?? EFFECT_DEADLINE_MS;
+    const belief = createBelief(parts.recovered);
+    const desired = (): DesiredState => this.#desired;
+    const notify = (): void => this.#notify();
+    this.#parts = parts;
+    this.#belief = belief;
+    this.#queue = createPassQueue((volume) => this.#visit(volume), notify);
+    const { touch } = this.#queue;
+    this.#obstacles = createObstacleBook(host, (one) =>
+      policy.tellInFlight(one, host.nowMs(), effectDeadlineMs),
+    );
+    this.#executor = createVolumeExecutor({
+      clock: host,
+      backOff: parts.backOff,
+      laneWidth: parts.laneWidth,
+      laneOf: (operation) => this.#planner.laneOf(operation),
+      isStillWanted: (operation) => this.#planner.isStillWanted(operation),
+      perform: (operation, report) => run(operation, report),
+      onFinished: (finished) => this.#finished(finished),
+      onRetry: touch,
+      onStep: notify,
+    });
+    const { resetBackOff, inFlightOf } = this.#executor;
+    this.#wakeUp = createWakeUp({ host, actual: belief.volumes, desired, resetBackOff, touch });
+    const { tryAgain } = this.#wakeUp;
+    const watch = createVolumeWatch({
+      ...{ parts, policy, belief, desired, touch, tryAgain },
+      isBusy: (volume) => inFlightOf(volume).length > 0,
+      onResync: () => this.#resynced(),
+    });
+    this.#watch = watch;
+    this.#planner = createVolumePlanner({
+      ...{ plan: policy.planVolume, plugins, belief, desired },
+      gateOf: watch.reconstructGate.gateOf,
+      quarantineOf: watch.quarantineControl.reasonFor,
+    });
+    const recordWriter = createRecordWriter({
+      ...{ host, records, log },
+      believed: (volume) => belief.volumes.get(volume),
+      isRunning: (volume) => inFlightOf(volume).some(({ phase }) => phase === 'running'),
+      onNoted: notify,
+    });
+    this.#recordWriter = recordWriter;
+    const run = createOperationRunner({
+      ...{ parts, policy, belief, desired, recordWriter, watch },
+      isStillWanted: (operation) => !this.#queue.isClosed() && this.#planner.isStillWanted(operation),
+      onGrowthDue: (volume) => resetBackOff(volume, 'climbs'),
+    });
+    this.#holders = createHolderSearch({
+      host,
+      onFound: (operation, failure, holders) => this.#holderFound(operation, failure, holders),
+    });
+  }
+
+  /** What is known already is looked at once. */
+  begin(): void {
+    this.#watch.resync.start();
+    for (const volume of this.#belief.volumes.keys()) this.#queue.touch(volume);
+  }
+
+  setDesired(next: DesiredState): void {
+    const previous = this.#desired;
+    this.#desired = next;
+    for (const ids of [previous.volumes, next.volumes, this.#belief.volumes])
+      for (const id of ids.keys()) this.#queue.touch(id);
+  }
+
+  wake(cause: WakeCause): void {
+    this.#wakeUp.wake(cause);
+  }
+
+  takeReconstructed(found: Reconstruction): void {
+    this.#watch.reconstructGate.take(found);
+  }
+
+  actual(): ActualState {
+    return this.#belief.volumes;
+  }
+
+  desired(): DesiredState {
+    return this.#desired;
+  }
+
+  running(): readonly VolumeInFlight[] {
+    return this.#executor.inFlight();
+  }
+
+  obstacles(): readonly Obstacle[] {
+    return this.#obstacles.list(this.#executor.inFlight());
+  }
+
+  released(pod: PodUid): void {
+    this.#watch.releases.released(pod);
+  }
+
+  forceRelease(pod: PodUid): void {
+    this.#watch.releases.forceRelease(pod);
+  }
+
+  quarantine(volume: VolumeId): Promise<Result<void>> {
+    return this.#watch.quarantineControl.quarantine(volume);
+  }
+
+  endQuarantine(volume: VolumeId): Promise<Result<void>> {
+    return this.#watch.quarantineControl.release(volume);
+  }
+
+  onChange(listener: () => void): Cancel {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  idle(): boolean {
+    return this.#queue.idle() && this.#recordWriter.idle() && this.#executor.inFlight().length === 0;
+  }
+
+  passes(): number {
+    return this.#queue.passes();
+  }
+
+  stop(waitMs: number): Promise<void> {
+    const { host } = this.#parts;
+    for (const one of [this.#queue, this.#recordWriter, this.#wakeUp, this.#executor]) one.close();
+    for (const one of [this.#watch, this.#holders]) one.stop();
+    return new Promise((resolve) => {
+      const cancel = host.timer(waitMs, resolve);
+      this.#whenEnded = () => {
+        if (this.running().some(({ phase }) => phase === 'running')) return;
+        cancel();
+        resolve();
+      };
+      this.#whenEnded();
+    });
+  }
+
+  #visit(volume: VolumeId): void {
+    const wanted = this.#desired.volumes;
+    const { resetBackOff } = this.#executor;
+    if (this.#desiredChanges.isNews(volume, wanted.get(volume))) resetBackOff(volume, 'climbs');
+    this.#watch.visit(volume);
+    const { operations, waits } = this.#planner.planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
     for (const operation of operations) {
-      const submission = executor.submit(operation);
+      const submission = this.#executor.submit(operation);
       if (submission.kind !== 'started') blockades.push({ from: 'executor', operation, submission });
     }
-    obstacles.replace(volume, blockades);
-    if (!actual.has(volume) && !desiredState.volumes.has(volume)) resetBackOff(volume);
+    this.#obstacles.replace(volume, blockades);
+    if (!this.#belief.volumes.has(volume) && !wanted.has(volume)) resetBackOff(volume);
   }
 
-  function onFinished({ operation, outcome }: VolumeFinished): void {
-    logOutcome(log, operation, outcome, (failure) => obstacles.isNews(operation, failure));
-    if (outcome.kind === 'failed') holders.begin(operation, outcome.failure);
-    watch.resync.changed(operation.volume);
-    for (const id of [operation.volume, ...waitingFor(operation, belief)]) touch(id);
-    watch.reconstructGate.ended();
-    whenEnded();
+  #finished({ operation, outcome }: VolumeFinished): void {
+    const { log } = this.#parts;
+    logOutcome(log, operation, outcome, (failure) => this.#obstacles.isNews(operation, failure));
+    if (outcome.kind === 'failed') this.#holders.begin(operation, outcome.failure);
+    this.#watch.resync.changed(operation.volume);
+    for (const id of [operation.volume, ...waitingFor(operation, this.#belief)]) this.#queue.touch(id);
+    this.#watch.reconstructGate.ended();
+    this.#whenEnded();
   }
 
-  function notify(): void {
-    for (const listener of listeners) listener();
+  #resynced(): void {
+    this.#executor.lendTurns();
+    this.#parts.records.sweep();
+    for (const ids of [this.#belief.volumes, this.#desired.volumes])
+      for (const volume of ids.keys()) this.#queue.touch(volume);
   }
 
-  watch.resync.start();
-  for (const volume of actual.keys()) touch(volume);
-  return {
-    setDesired(next) {
-      const previous = desiredState;
-      desiredState = next;
-      for (const ids of [previous.volumes, next.volumes, actual]) for (const id of ids.keys()) touch(id);
-    },
-    wake: wakeUp.wake,
-    takeReconstructed: watch.reconstructGate.take,
-    actual: () => actual,
-    desired,
-    running: () => executor.inFlight(),
-    obstacles: () => obstacles.list(executor.inFlight()),
-    ...watch.releases,
-    quarantine: watch.quarantineControl.quarantine,
-    endQuarantine: watch.quarantineControl.release,
-    onChange: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    idle: () => queue.idle() && recordWriter.idle() && executor.inFlight().length === 0,
-    passes: queue.passes,
-    stop(waitMs) {
-      for (const one of [queue, recordWriter, wakeUp, executor]) one.close();
-      for (const one of [watch, holders]) one.stop();
-      return new Promise((resolve) => {
-        const cancel = host.timer(waitMs, resolve);
-        whenEnded = () => {
-          if (executor.inFlight().some(({ phase }) => phase === 'running')) return;
-          cancel();
-          resolve();
-        };
-        whenEnded();
-      });
-    },
-  };
+  #holderFound(operation: Operation, failure: Failure, holders: string): void {
+    if (!this.#executor.blame(operation, failure, holders)) return;
+    if (this.#obstacles.isNewHolder(operation, holders)) logHeld(this.#parts.log, operation, holders);
+    this.#queue.touch(operation.volume);
+  }
+
+  #notify(): void {
+    for (const listener of this.#listeners) listener();
+  }
 }

@@ -267,7 +267,7 @@ function statisticsFor(foundation: Foundation, reconciler: Reconciler): Statisti
   const { host, plugins, config, drivers, storageHealth, log, feed } = foundation;
   return createStatisticsCollector({
     clock: host,
-    actual: reconciler.actual,
+    actual: () => reconciler.actual(),
     plugins,
     secretsOf: ({ spec }) =>
       reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(feed.source.current(), spec),
