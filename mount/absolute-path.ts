@@ -1,6 +1,10 @@
 /** Absolute paths: the one way to make them from text, and what is done with them. */
-import type { Brand } from './brand.ts';
 import { hasAtMostBytes } from './text/byte-bound.ts';
+
+declare const brand: unique symbol;
+
+/** A string that went through its parser. */
+export type Brand<T, Name extends string> = T & { readonly [brand]: Name };
 
 /** Absolute, no `.` or `..` component, no NUL, no trailing or double slash, at most 4,095 bytes. */
 export type AbsolutePath = Brand<string, 'AbsolutePath'>;

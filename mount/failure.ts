@@ -26,6 +26,8 @@ export const FAILURE_RETRY = {
   'path-missing': 'later',
   'path-unsafe': 'later',
   'path-wrong-kind': 'later',
+  'subpath-missing': 'later',
+  'subpath-unsafe': 'later',
   'directory-not-empty': 'later',
   'directory-replaced': 'later',
   'permission-denied': 'later',

@@ -2,15 +2,14 @@
  * The one port to everything outside the process: files, mounts, drivers, time and chance.
  *
  * Everything above the `mount` floor acts through a `Host`, so the simulator drives the same code and a test can stop
- * the process before or after any effect (INV-36). `createLinuxHost` is the real one; test/sim has the other; both pass
- * test/contract/host.ts.
+ * the process before or after any effect (INV-36). `createLinuxHost` and that of test/sim pass test/contract/host.ts.
  */
-import type { AbsolutePath } from './absolute-path.ts';
-import type { Brand } from './brand.ts';
+import type { AbsolutePath, Brand } from './absolute-path.ts';
 import type { DeathCause, Result } from './failure.ts';
 import type { PlaceHolders } from './holder/place-holder.ts';
 import type { MountTable } from './mount-table.ts';
 import type { OwnershipReport, OwnershipRequest } from './ownership.ts';
+import type { BoundPart, PartBind } from './part-bind.ts';
 import type { RemoteCall, RemoteReply } from './remote-call.ts';
 import type { Transition, TransitionArgs } from './transition.ts';
 import type { UnmountTarget, WalkedTarget } from './walked-target.ts';
@@ -195,10 +194,9 @@ export interface Host extends Clock {
   /** Replaces the file by temporary file and rename; with `durable`, fsync of file and directory before it settles. */
   writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Promise<Result<void>>;
   /**
-   * Writes over bytes that the file has already, and settles when they are on the disk. In place: where the file system
-   * writes in place (ext4, XFS, tmpfs) it takes no block and no inode, so it does not fail because the disk is full, if
-   * the bytes were written before (not a hole). Not atomic: one that failed or was cut short leaves any part of it, but
-   * nothing outside of it is changed. Beyond the end is `too-large`.
+   * Writes over bytes that the file has already; they are on the disk when it settles. Where the file system writes in
+   * place (ext4, XFS, tmpfs) it takes no block and no inode, so no full disk fails it, if the bytes were written before
+   * (no hole). Not atomic: one cut short leaves any part of it, and nothing outside changed. Beyond it: `too-large`.
    */
   overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Promise<Result<void>>;
   /** unlink of a file, link or socket; never a directory. Absent is success. */
@@ -243,6 +241,8 @@ export interface Host extends Clock {
   probeFileSystem(path: AbsolutePath): Promise<Result<FileSystemProbe>>;
   /** mount(8). Failure is judged by the caller against the kernel, never by text. */
   mount(request: MountRequest): Promise<Result<void>>;
+  /** A part of a volume is bound where only that is to be seen. Never through a link that leads out of the volume. */
+  bindPart(request: PartBind): Promise<Result<BoundPart>>;
   /** umount(8) of one layer; plain: neither lazy nor forced. */
   unmount(target: AbsolutePath, walked?: UnmountTarget): Promise<Result<void>>;
   /**

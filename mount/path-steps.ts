@@ -18,6 +18,7 @@ export type PathStepKind =
   | 'mountIdOf'
   | 'mountPlaceOf'
   | 'lookUpMount'
+  | 'bindPart'
   | 'readMountTable'
   | 'wallMs'
   | 'random';
@@ -59,6 +60,7 @@ export const paths: {
   mountIdOf: stepOf('mountIdOf'),
   mountPlaceOf: stepOf('mountPlaceOf'),
   lookUpMount: stepOf('lookUpMount'),
+  bindPart: stepOf('bindPart'),
   readMountTable: stepOf('readMountTable'),
   wallMs: stepOf('wallMs'),
   random: stepOf('random'),

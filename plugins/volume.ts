@@ -1,7 +1,7 @@
 /** Volumes, pods and publications: the identities and specifications that every floor above `mount` speaks of. */
 import { createHash } from 'node:crypto';
 import type { AbsolutePath } from '../mount/host.ts';
-import type { Brand } from '../mount/brand.ts';
+import type { Brand } from '../mount/absolute-path.ts';
 
 /**
  * The kubelet's unique volume name: `kubernetes.io/csi/<driver>^<volumeHandle>` for CSI,
@@ -176,6 +176,29 @@ export interface PublicationSpec {
   readonly fsGroup?: FsGroup;
   /** The manifest file (or other source) that asked for it; a source that cannot be read freezes its pods. */
   readonly origin: string;
+  /** What is bound of it for single containers. Absent: nothing is, and nothing was. */
+  readonly subpaths?: readonly Subpath[];
+}
+
+/** A part of a volume that a container of the pod gets instead of all of it. */
+export interface Subpath {
+  /** The container's name. */
+  readonly container: string;
+  /** Which of the mounts of the container it is, counted from 0. */
+  readonly index: number;
+  /** Below the root of the volume: relative, without `..`. */
+  readonly path: string;
+}
+
+/** The two places bind the same parts of the volume for the same containers. */
+export function isSameSubpaths(a: PublicationSpec, b: PublicationSpec): boolean {
+  const [left, right] = [a.subpaths ?? [], b.subpaths ?? []];
+  return (
+    left.length === right.length &&
+    left.every(({ container, index, path }) =>
+      right.some((one) => one.container === container && one.index === index && one.path === path),
+    )
+  );
 }
 
 /** `<domain>/<name>`, as the kubelet calls its plugins: the ids of the volumes of a kind begin with it. */

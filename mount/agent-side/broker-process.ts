@@ -71,7 +71,7 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
       // A parser that runs out of memory says what it was doing: with a secret, it may be.
       kind === 'parser' ? 'ignore' : 'inherit',
       'ipc',
-      kind === 'tool' ? 'pipe' : 'ignore',
+      kind === 'parser' ? 'ignore' : 'pipe',
       start.helpersDescriptor ?? 'ignore',
     ],
     serialization: 'advanced',

@@ -87,6 +87,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     mountIdOf: (path) => ask('mountIdOf', { path }),
     mountPlaceOf: (path) => ask('mountPlaceOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
+    bindPart: (request) => inTurn(request.target, () => ask('bindPart', request)),
     probeFileSystem: createFileSystemQuestion({
       clock: CLOCK,
       ask: (path) => probes.call('probeFileSystem', { path }),

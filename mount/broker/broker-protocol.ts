@@ -17,6 +17,7 @@ import type { PlaceHolders } from '../holder/place-holder.ts';
 import type { PlacesAsked } from './holder/place-holders.ts';
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
+import type { BoundPart, PartBind } from '../part-bind.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';
 
@@ -58,6 +59,7 @@ export interface PathCalls {
   mountIdOf: { args: { path: AbsolutePath }; result: Result<number | undefined> };
   mountPlaceOf: { args: { path: AbsolutePath }; result: Result<MountPlace> };
   lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
+  bindPart: { args: PartBind; result: Result<BoundPart> };
   probeFileSystem: { args: { path: AbsolutePath }; result: Result<FileSystemProbe> };
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
   findPlaceHolders: { args: PlacesAsked; result: Result<PlaceHolders> };
@@ -102,6 +104,7 @@ const CHANGES_THE_WORLD = {
   mountIdOf: false,
   mountPlaceOf: false,
   lookUpMount: false,
+  bindPart: true,
   probeFileSystem: false,
   findHolders: false,
   findPlaceHolders: false,

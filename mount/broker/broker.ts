@@ -11,10 +11,13 @@ import {
 } from './broker-protocol.ts';
 import { assert } from '../failure.ts';
 import { performPathCall } from './dispatch.ts';
+import { holdForTools } from './part/part-bind.ts';
 import { sealProcess } from './process-seal.ts';
 import type { runTool } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';
 
+/** What every tool has a copy of. */
+const INHERITED = [BROKER_DESCRIPTOR.lifeline, BROKER_DESCRIPTOR.helpersLock];
 const SIGN_MS = 250;
 /** What is missing or in use is an answer here, and comes as an exception: each frame of its stack costs its time. */
 const STACK_FRAMES_MAX = 3;
@@ -63,6 +66,7 @@ function servePaths(known: readonly AnyTransition[] | undefined): void {
   assert(known !== undefined, 'this program knows the transitions');
   Error.stackTraceLimit = STACK_FRAMES_MAX;
   const transitions = new Map(known.map((one) => [one.name, one]));
+  holdForTools(INHERITED);
   process.on('disconnect', () => process.exit(0));
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'path', 'a path broker gets path calls');
@@ -83,7 +87,6 @@ function signsOf(id: number): (seen: number) => void {
 
 function serveTools(run: typeof runTool | undefined): void {
   assert(run !== undefined, 'this program can run tools');
-  const inherited = [BROKER_DESCRIPTOR.lifeline, BROKER_DESCRIPTOR.helpersLock];
   let running = 0;
   process.on('disconnect', () => {
     if (running === 0) process.exit(0);
@@ -91,7 +94,7 @@ function serveTools(run: typeof runTool | undefined): void {
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'tool', 'a tool broker gets tool calls');
     running += 1;
-    void run({ ...message.request, inheritedDescriptors: inherited }).then((result) => {
+    void run({ ...message.request, inheritedDescriptors: INHERITED }).then((result) => {
       running -= 1;
       say({ kind: 'settled', id: message.id, result });
       if (running === 0 && !process.connected) process.exit(0);

@@ -16,6 +16,7 @@ import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
+import { bindPart } from './part/part-bind.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf } from './path/mount-lookup.ts';
 import { performTransition, type Transitions } from './perform-transition.ts';
 import { probeFileSystem } from './path/path-probe.ts';
@@ -77,6 +78,8 @@ function dispatch({ kind, args }: PlainCall, sign: (seen: number) => void): Resu
       return mountPlaceOf(args.path);
     case 'lookUpMount':
       return lookUpMount(args.path);
+    case 'bindPart':
+      return bindPart(args);
     case 'probeFileSystem':
       return probeFileSystem(args.path);
     case 'findHolders':

@@ -8,6 +8,7 @@ import { makeDirectory, removeEmptyDirectory } from './file/directory-effects.ts
 import { makeLink, readLink, removeFile, rename } from './file/file-effects.ts';
 import { readFile } from './file/file-reading.ts';
 import { writeFile } from './file/file-writing.ts';
+import { bindPart } from './part/part-bind.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf, readMountTable } from './path/mount-lookup.ts';
 import { aboutPath } from '../mount-lines.ts';
 import type { PathStepKind, StepTable } from '../path-steps.ts';
@@ -35,6 +36,7 @@ const STEPS: StepTable = {
   mountIdOf: mountIdOfPath,
   mountPlaceOf,
   lookUpMount,
+  bindPart,
   readMountTable: (about) => readMountTable(aboutPath(about)),
   wallMs: () => Date.now(),
   random: () => Math.random(),
@@ -49,6 +51,7 @@ const CHANGING: ReadonlySet<string> = new Set([
   'removeFile',
   'rename',
   'makeLink',
+  'bindPart',
 ] satisfies readonly PathStepKind[]);
 
 /** Each step is a sign of life: what is slow is not what hangs. A transition that is not known is a broken promise. */

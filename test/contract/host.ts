@@ -12,6 +12,7 @@ import {
 } from '../../mount/host.ts';
 import { value } from '../value.ts';
 import { ownershipContract } from './ownership.ts';
+import { partContract } from './part.ts';
 import { transitionContract } from './transition.ts';
 
 export interface HostWorld {
@@ -69,6 +70,7 @@ export function hostContract(name: string, make: MakeHostWorld): void {
   boundarySentences(sentence);
   timeSentences(sentence);
   ownershipContract(name, make);
+  partContract(name, make);
   transitionContract(name, make);
 }
 

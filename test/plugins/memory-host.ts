@@ -22,10 +22,13 @@ import {
   parentOf,
   type PathFacts,
   type PathKind,
+  wayTo,
   type WriteOptions,
 } from '../../mount/host.ts';
+import { type BoundPart, failRootLost, type PartBind } from '../../mount/part-bind.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
+import { findPart } from '../part-of-tree.ts';
 import { performStepwise } from '../perform-stepwise.ts';
 import { SimDevices } from '../sim/sim-devices.ts';
 import { isOwned, modeAfterChown, ownedMode } from '../sim/tree-ownership.ts';
@@ -120,6 +123,15 @@ export function createMemoryHost(): MemoryHost {
   const top = makeNode('directory', 0o755);
   const mounts: Mount[] = [];
   let mountIds = 100;
+  /** The file system that the path is in, and where in it. */
+  function sourceOf(path: AbsolutePath): Pick<MountEntry, 'device' | 'root'> {
+    const way = wayTo(path).toReversed();
+    const within = way.map(mountAt).find((one) => one !== undefined)?.entry;
+    if (within === undefined) return { device: '8:1', root: path };
+    const root = `${within.root === '/' ? '' : within.root}${path.slice(within.target.length)}`;
+    return { device: within.device, root: root === '' ? '/' : root };
+  }
+
   let effects = 0;
   let calls = 0;
   let crashAtEffect: number | undefined;
@@ -337,12 +349,10 @@ export function createMemoryHost(): MemoryHost {
     const mode = options.find((one) => one.startsWith('mode='))?.slice('mode='.length) ?? '1777';
     const root = bound ?? makeNode('directory', Number.parseInt(mode, 8));
     mountIds += 1;
-    const device = `0:${mountIds}`;
     const entry: MountEntry = {
       mountId: mountIds,
       parentId: 1,
-      device,
-      root: '/',
+      ...(bound === undefined ? { device: `0:${mountIds}`, root: '/' } : sourceOf(source as AbsolutePath)),
       target,
       options: ['rw', 'relatime'],
       propagation: [],
@@ -406,6 +416,37 @@ export function createMemoryHost(): MemoryHost {
       node = atTop(at, child);
     }
     return node;
+  }
+
+  function bindPart(request: PartBind): Result<BoundPart> {
+    const { root, rootMountId } = request;
+    if (rootMountId !== undefined && mountAt(root)?.entry.mountId !== rootMountId) return failRootLost(root);
+    const kindAt = (path: AbsolutePath): PathKind => {
+      const node = walk(path);
+      return node.ok ? (node.value?.kind ?? 'absent') : 'absent';
+    };
+    const linkAt = (path: AbsolutePath): string => {
+      const node = walk(path);
+      return node.ok ? (node.value?.text ?? '') : '';
+    };
+    const mode = factsOf(valueOrNothing(walk(request.root))).mode;
+    const make = (path: AbsolutePath): boolean => makeDirectory(path, mode).ok;
+    const found = findPart({ kindAt, linkAt, makeDirectory: make }, request);
+    if (!found.ok) return found;
+    const { target } = request;
+    const part = valueOrNothing(walk(found.value));
+    if (mountAt(target) !== undefined) return ok(mountAt(target)?.root === part ? 'bound' : 'other');
+    const isDirectory = part?.kind === 'directory';
+    const made = makeDirectory(parentOf(target), 0o750);
+    if (!made.ok) return made;
+    const there = kindAt(target);
+    if (there !== 'absent' && (there === 'directory') !== isDirectory) removeChild(target);
+    if (kindAt(target) === 'absent') {
+      if (isDirectory) makeDirectory(target, 0o750);
+      else addNode(target, makeNode('file', 0o640));
+    }
+    const bound = mount({ fsType: 'bind', source: found.value, target, options: [] });
+    return bound.ok ? ok('bound') : bound;
   }
 
   const host: MemoryHost = {
@@ -536,6 +577,7 @@ export function createMemoryHost(): MemoryHost {
         return ok({ kind: 'alive', readOnly: false, device: found.device });
       }),
     mount: (request) => asked('mount', () => mount(request)),
+    bindPart: (request) => asked('bindPart', () => bindPart(request)),
     unmount: (target) =>
       asked('unmount', () => {
         const index = mounts.findLastIndex(({ entry }) => entry.target === target);
@@ -644,4 +686,8 @@ function text(node: Node): string {
 
 function problem(code: FailureCode, message: string): { readonly ok: false; readonly failure: Failure } {
   return fail({ code, message, effect: 'none' });
+}
+
+function valueOrNothing<T>(result: Result<T | undefined>): T | undefined {
+  return result.ok ? result.value : undefined;
 }

@@ -29,6 +29,7 @@ import {
   type WriteOptions,
   wayTo,
 } from '../../mount/host.ts';
+import type { BoundPart, PartBind } from '../../mount/part-bind.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import type { Transition, TransitionArgs } from '../../mount/transition.ts';
@@ -42,6 +43,7 @@ import type { Errno, FileSystem, Inode } from './file-tree.ts';
 import { doubtAbout, failureOf, refusalOf } from './host-failures.ts';
 import type { Neighbours } from './neighbours.ts';
 import { OpenWork } from './open-work.ts';
+import { bindPart, preparePart } from './part-effects.ts';
 import type { Random } from './random.ts';
 import { factsOf, type SimKernel } from './sim-kernel.ts';
 import type { Trace } from './trace.ts';
@@ -408,6 +410,17 @@ export class SimHost implements Host {
       path: target,
       passesBy: true,
       apply,
+    });
+  }
+
+  bindPart(request: PartBind): Promise<Result<BoundPart>> {
+    const { target, root, part } = request;
+    return this.#act({
+      kind: 'mount',
+      what: `part ${part} of ${root} ${target}`,
+      path: root,
+      apply: () => bindPart(this.#parts.kernel, request),
+      applyHalf: () => void preparePart(this.#parts.kernel, request),
     });
   }
 

@@ -1,6 +1,6 @@
 /** volume.json: what the kernel cannot remember about a volume. */
 import { fail, ok, type Result } from '../../../mount/failure.ts';
-import type { Brand } from '../../../mount/brand.ts';
+import type { Brand } from '../../../mount/absolute-path.ts';
 import { ACCESS_MODES, type Access, type AccessMode } from '../device/capability.ts';
 import { FS_TYPES, type FsType } from '../device/file-system.ts';
 

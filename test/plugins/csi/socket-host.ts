@@ -176,6 +176,7 @@ export function createSocketHost(): SocketHost {
     readLink: never,
     readMountTable: never,
     mount: never,
+    bindPart: never,
     unmount: never,
     deviceOf: async () => ok(undefined),
     holdDevice: async () => done,

@@ -1,0 +1,138 @@
+/** The bind of a part of a volume, from one descriptor to another. Path brokers only. */
+import { spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  rmdirSync,
+  unlinkSync,
+} from 'node:fs';
+import { failErrno } from '../../errno.ts';
+import { type Effect, fail, ok, type Result } from '../../failure.ts';
+import { parentOf } from '../../host.ts';
+import { type BoundPart, failRootLost, type PartBind } from '../../part-bind.ts';
+import { findTool } from '../../path-tool.ts';
+import { printable } from '../../text/printable.ts';
+import { makeDirectory } from '../file/directory-effects.ts';
+import { mountIdAt } from '../path/mount-lookup.ts';
+import {
+  type ChildPath,
+  mountIdOf,
+  openPath,
+  type OpenPath,
+  withChild,
+  withDirectory,
+} from '../path/path-walk.ts';
+import { openPart } from './part-walk.ts';
+
+const DIRECTORY_MODE = 0o750;
+const FILE_MODE = 0o640;
+/** mount(8) of a bind asks no file system anything; the broker's own deadline is longer. */
+const MOUNT_MS_MAX = 20_000;
+const WORDS_BYTES_MAX = 256;
+/** Where mount(8) finds the two: it has nothing else open but its standard descriptors. */
+const SOURCE = '/proc/self/fd/3';
+const TARGET = '/proc/self/fd/4';
+
+let held: readonly number[] = [];
+
+/** Descriptors that tools are to keep open, so that whoever waits for the broker waits for its tool as well. */
+export function holdForTools(descriptors: readonly number[]): void {
+  held = descriptors;
+}
+
+/**
+ * See `PartBind`. What is bound is what was walked to: mount(8) gets its descriptor, and the descriptor of the mount
+ * point, so no name is looked up again. Then the mount point is looked at: it has to show the same inode of the same
+ * device, through a mount of its own.
+ */
+export function bindPart({ root, rootMountId, part, target, makesMissing }: PartBind): Result<BoundPart> {
+  return withDirectory(root, (volume) => {
+    if (rootMountId !== undefined && mountIdOf(volume) !== rootMountId) return failRootLost(root);
+    const opened = openPart(volume, part, makesMissing);
+    if (!opened.ok) return opened;
+    const { place, effect } = opened.value;
+    try {
+      const isDirectory = fstatSync(place.descriptor).isDirectory();
+      const prepared = makeDirectory(parentOf(target), DIRECTORY_MODE);
+      if (!prepared.ok) return prepared;
+      return withChild(target, (child) => bindAt(place, child, isDirectory, effect));
+    } finally {
+      closeSync(place.descriptor);
+    }
+  });
+}
+
+function bindAt(place: OpenPath, child: ChildPath, isDirectory: boolean, before: Effect): Result<BoundPart> {
+  const mounted = mountIdAt(child);
+  if (!mounted.ok) return mounted;
+  if (mounted.value !== undefined) return ok(shows(child, place) ? 'bound' : 'other');
+  const placed = placeMountPoint(child, isDirectory, before);
+  if (!placed.ok) return placed;
+  const said = bindDescriptors(place, placed.value);
+  if (shows(child, place)) return ok('bound');
+  if (!said.ok) return said;
+  const message = `mount said done, but what was walked to is not seen at ${child.name}`;
+  return fail({ code: 'mount-failed', message, effect: 'unknown' });
+}
+
+/** Whether one sees at the mount point, through a mount that is there, what the descriptor is of. */
+function shows(child: ChildPath, place: OpenPath): boolean {
+  const seen = openPath(child);
+  try {
+    const there = fstatSync(seen.descriptor, { bigint: true });
+    const meant = fstatSync(place.descriptor, { bigint: true });
+    const isSame = there.dev === meant.dev && there.ino === meant.ino;
+    return isSame && mountIdOf(seen) !== mountIdOf(child.parent);
+  } finally {
+    closeSync(seen.descriptor);
+  }
+}
+
+/** Opens it. One of the other kind, which is empty as all are that we make, gives way. */
+function placeMountPoint(child: ChildPath, isDirectory: boolean, before: Effect): Result<OpenPath> {
+  try {
+    const there = lstatSync(child.path, { throwIfNoEntry: false });
+    const isRight = isDirectory ? there?.isDirectory() : there?.isFile();
+    if (there !== undefined && isRight !== true) {
+      if (there.isDirectory()) rmdirSync(child.path);
+      else if (there.size === 0) unlinkSync(child.path);
+      else return fail({ code: 'path-wrong-kind', message: `not empty: ${child.name}`, effect: before });
+    }
+    if (isRight !== true) make(child, isDirectory);
+    return ok(openPath(child));
+  } catch (error) {
+    return failErrno(error, `make the mount point ${child.name}`, 'unknown');
+  }
+}
+
+function make(child: ChildPath, isDirectory: boolean): void {
+  if (isDirectory) mkdirSync(child.path, DIRECTORY_MODE);
+  else closeSync(openSync(child.path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, FILE_MODE));
+}
+
+/** Closes the second one. The tool's word is a hint: the caller looks. */
+function bindDescriptors(place: OpenPath, mountPoint: OpenPath): Result<void> {
+  try {
+    const tool = findTool('mount');
+    if (tool === undefined)
+      return fail({ code: 'tool-missing', message: 'mount is missing', effect: 'none' });
+    const { status, signal, stderr, error } = spawnSync(tool, ['-c', '--bind', '--', SOURCE, TARGET], {
+      cwd: '/',
+      env: { LC_ALL: 'C' },
+      stdio: ['ignore', 'ignore', 'pipe', place.descriptor, mountPoint.descriptor, ...held],
+      timeout: MOUNT_MS_MAX,
+      killSignal: 'SIGKILL',
+    });
+    if (error !== undefined) return failErrno(error, 'start mount', 'unknown');
+    if (status === 0) return ok(undefined);
+    const words = printable(String(stderr).replace(/\s+/g, ' ').trim(), WORDS_BYTES_MAX);
+    const message = `mount ${signal ?? `exit ${status}`}: ${words}`;
+    return fail({ code: signal === null ? 'mount-failed' : 'deadline-passed', message, effect: 'unknown' });
+  } finally {
+    closeSync(mountPoint.descriptor);
+  }
+}
