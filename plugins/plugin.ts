@@ -74,6 +74,15 @@ export interface VolumeCall extends CallReport {
   readonly force: boolean;
 }
 
+/**
+ * Another volume of the same name in the same pod, as it was set up: the kind of a volume was changed under its name,
+ * or the volume of a claim is called like one of the pod. What the layout has by name alone may be either's.
+ */
+export interface Namesake {
+  readonly spec: VolumeSpec;
+  readonly publication: PublicationSpec;
+}
+
 /** A call about one place of the volume in one pod. */
 export interface PublicationCall extends VolumeCall {
   readonly publication: PublicationSpec;
@@ -84,6 +93,8 @@ export interface PublicationCall extends VolumeCall {
    * kernel gives that of one that is gone to the next.
    */
   readonly isDoubted?: true;
+  /** Those that there are by now; absent: none. */
+  readonly namesakes?: () => readonly Namesake[];
   /** By a verb of a plugin that `looksItself`: what is to be there before it does anything. */
   readonly expected?: ExpectedPlace;
   /** Present when the wish has files for it; teardown never needs them. */

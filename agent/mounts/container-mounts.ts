@@ -4,7 +4,7 @@ import type { Pod } from '../../kubernetes/objects/objects.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import { driverOf, imageOf, isDevice } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
-import type { WantedImage } from '../../plugins/volume.ts';
+import { isSameSubpaths, type WantedImage } from '../../plugins/volume.ts';
 import { shownVolumeId } from '../status/status-text.ts';
 import { reasonSentence } from '../status/sentence.ts';
 import { standingPlace, standingSpec } from '../status/status-changed.ts';
@@ -31,6 +31,8 @@ interface StandingVolume {
   readonly image: WantedImage | undefined;
   readonly driver: string | undefined;
   readonly reason: Reason | null;
+  /** Where a part of it is bound for a container, by the index of its mount; undefined: not yet as it is wanted. */
+  subpath(container: string, index: number): string | undefined;
 }
 
 type StandingVolumes = ReadonlyMap<string, StandingVolume>;
@@ -72,6 +74,10 @@ function standingVolumes(
     const told = status.volumes.find((one) => isSamePlace(one, place));
     if (wanted === undefined || told === undefined) continue;
     const standing = standingSpec(place.volume);
+    const subpath = (container: string, index: number): string | undefined => {
+      const isBound = place.actual !== undefined && isSameSubpaths(place.actual.spec, wanted.spec);
+      return isBound ? layout.subpath(spec, { container, index }) : undefined;
+    };
     for (const name of wanted.volumeNames ?? [spec.specName]) {
       volumes.set(name, {
         state: told.state,
@@ -82,6 +88,7 @@ function standingVolumes(
         image: imageOf(standing),
         driver: driverOf(standing),
         reason: told.reason,
+        subpath,
       });
     }
   }
@@ -98,6 +105,7 @@ const NOTHING_STANDS = {
   isDevice: false,
   image: undefined,
   driver: undefined,
+  subpath: () => undefined,
 } as const satisfies Partial<StandingVolume>;
 
 function isSamePlace({ name, id }: PodVolumeStatus, { volume, spec }: PodPlace): boolean {
@@ -118,8 +126,12 @@ function containerMounts(container: Container, pod: Pod, volumes: StandingVolume
     name: container.name,
     kind: container.kind,
     seLinux: statedLabel(container.seLinux),
-    mounts: container.mounts.map((mount) => ({
-      ...wholeOrNothing(place(mount.volume, mount.path, mount.readOnly, false), mount),
+    mounts: container.mounts.map((mount, index) => ({
+      ...partOf(
+        place(mount.volume, mount.path, mount.readOnly, false),
+        mount,
+        volumes.get(mount.volume)?.subpath(container.name, index),
+      ),
       ...imageIn(volumes.get(mount.volume), mount),
       recursiveReadOnly: RECURSION[mount.recursiveReadOnly],
       propagation: mount.propagation,
@@ -160,15 +172,12 @@ const WITHOUT_REASON: Readonly<Record<Exclude<VolumeState, 'mounted'>, string>> 
   kept: 'it is not wanted any more as far as is known',
 };
 
-function wholeOrNothing(place: PlaceInContainer, { part }: VolumeMount): PlaceInContainer {
+/** The bind of the part, in place of the volume that it is of. */
+function partOf(place: PlaceInContainer, { part }: VolumeMount, path: string | undefined): PlaceInContainer {
   if (part === undefined || place.hostPath === null) return place;
-  const field = part.kind === 'path' ? 'subPath' : 'subPathExpr';
-  return {
-    ...place,
-    hostPath: null,
-    state: 'blocked',
-    sentence: `${field} is not supported by this version`,
-  };
+  if (path !== undefined) return { ...place, hostPath: path };
+  const sentence = 'the volume stands, and this part of it is not bound yet';
+  return { ...place, hostPath: null, state: 'mounting', sentence };
 }
 
 /** Where the volume is an image: who mounts it, in words too. */

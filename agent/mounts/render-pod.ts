@@ -1,6 +1,7 @@
 /** The pod of a manifest with every volume replaced by what stands of it, for `podman kube play`. Pure. */
 import type { ContainerKind } from '../../kubernetes/objects/container.ts';
 import { CONTAINER_LISTS } from '../../kubernetes/objects/read-container.ts';
+import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { isMountReady } from './container-mounts.ts';
 import type { ContainerMount, ContainerMounts, MountsDocument, PlaceInContainer } from './mounts-document.ts';
 import { recursionProblems } from './podman-arguments.ts';
@@ -80,8 +81,15 @@ function renderContainer(
 
 function renderMount(mount: Fields, told: ContainerMount | undefined, sources: Sources): Fields {
   if (told === undefined) return mount;
-  sources.set(told.volume, sourceOf(told));
-  return { ...mount, mountPath: told.containerPath, ...(told.readOnly ? { readOnly: true } : {}) };
+  const { subPath: _, subPathExpr: __, ...rest } = mount;
+  const name = told.subPath === null ? told.volume : nameOfPart(told.hostPath ?? '');
+  sources.set(name, sourceOf(told));
+  return { ...rest, name, mountPath: told.containerPath, ...(told.readOnly ? { readOnly: true } : {}) };
+}
+
+/** The bind of a part is a volume of its own, beside the one that it is of. */
+function nameOfPart(path: string): string {
+  return `part-${sha256Hex(path).slice(0, 16)}`;
 }
 
 /** podman kube play mounts images itself (since 5.3). */

@@ -9,6 +9,7 @@ import { guardMounts } from '../../plugins/guard/mount-guard.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PluginRegistry } from '../../plugins/plugin.ts';
 import { volumeKinds } from '../../plugins/kinds/kinds.ts';
+import { bindSubpaths } from '../../plugins/subpath/subpath-plugin.ts';
 import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
 import type { Config } from '../config/config.ts';
 
@@ -47,8 +48,12 @@ export function createPlugins(
       );
     },
   });
-  const plugins = volumeKinds().map(({ create }) => {
-    return guardMounts({ host, layout, ground }, create({ host, layout, mounter, csi, deniedHostPaths }));
+  const plugins = volumeKinds().map(({ create, traits }) => {
+    const plugin = create({ host, layout, mounter, csi, deniedHostPaths });
+    return guardMounts(
+      { host, layout, ground },
+      bindSubpaths({ host, layout, ground, mounter, traits }, plugin),
+    );
   });
   return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
 }

@@ -2,12 +2,13 @@
 import { type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type Sliced, sorted } from '../../mount/process/slices.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { isDevice } from '../../plugins/kinds/volume-questions.ts';
+import { imageOf, isDevice } from '../../plugins/kinds/volume-questions.ts';
 import {
   type PodUid,
   type PublicationKey,
   publicationKey,
   type PublicationSpec,
+  type Subpath,
   type VolumeId,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
@@ -23,6 +24,7 @@ import { createBindings } from './bind-claim.ts';
 import type { Pod, Stamped } from '../../kubernetes/objects/objects.ts';
 import type { Resolved, ResolveOptions } from './resolved.ts';
 import { resolveVolume } from './resolve-volume.ts';
+import { subpathsOf } from './subpaths.ts';
 import { conflictOf, type Wanted } from './volume-conflict.ts';
 import { HELD_READ_ONLY } from './wanted-size.ts';
 import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
@@ -42,6 +44,7 @@ interface Item {
   readonly pod: Stamped<Pod>;
   readonly volumeName: string;
   readonly resolved: Result<Resolved>;
+  readonly subpaths: readonly Subpath[];
 }
 
 /** A publication while the volumes are gathered. */
@@ -67,9 +70,10 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
   const unresolved: UnresolvedVolume[] = [];
   const items = yield* resolveAll(desired, options);
   const owners = yield* ownersOf(items, options.holdersOf ?? (() => new Set()));
-  for (const { pod, volumeName, resolved } of items) {
+  for (const item of items) {
     yield;
-    const added = resolved.ok ? add(growing, owners, pod, volumeName, resolved.value) : resolved;
+    const { pod, volumeName, resolved } = item;
+    const added = resolved.ok ? add(growing, owners, item, resolved.value) : resolved;
     if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
   }
   const volumes = new Map<VolumeId, DesiredVolume>();
@@ -104,7 +108,9 @@ function* resolveAll(desired: DesiredObjects, options: DesireOptions): Sliced<re
   const pods = yield* sorted(desired.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
   for (const pod of pods) {
     for (const volume of pod.volumes) {
-      items.push({ pod, volumeName: volume.name, resolved: resolveVolume(sources, pod, volume) });
+      const subpaths = subpathsOf(desired, pod, volume.name);
+      const resolved = subpaths.ok ? resolveVolume(sources, pod, volume) : subpaths;
+      items.push({ pod, volumeName: volume.name, resolved, subpaths: subpaths.ok ? subpaths.value : [] });
       yield;
     }
   }
@@ -138,8 +144,7 @@ function* ownersOf(
 function add(
   growing: Map<VolumeId, Growing>,
   owners: ReadonlyMap<VolumeId, Wanted>,
-  pod: Stamped<Pod>,
-  volumeName: string,
+  { pod, volumeName, subpaths: parts }: Item,
   resolved: Resolved,
 ): Result<void> {
   const { spec, secrets, blocked, size, specName, generation, files, tokens } = resolved;
@@ -159,10 +164,14 @@ function add(
   const key = publicationKey(pod.reference.uid, specName);
   const twin = volume.places.get(key)?.publication;
   const readOnly = resolved.readOnly && (twin?.spec.readOnly ?? true);
+  const subpaths = hasParts(spec) ? [...(twin?.spec.subpaths ?? []), ...parts] : [];
   volume.places.set(key, {
     publication: {
       ...namesOf(specName, volumeName, twin),
-      spec: { key, pod: pod.reference, specName, readOnly, ...fsGroupOf(pod, spec), origin: pod.origin },
+      spec: {
+        ...{ key, pod: pod.reference, specName, readOnly, ...fsGroupOf(pod, spec), origin: pod.origin },
+        ...(subpaths.length === 0 ? {} : { subpaths }),
+      },
       generation,
       files,
       tokens: tokens?.kind === 'tokens' ? tokens.json : undefined,
@@ -172,6 +181,11 @@ function add(
   });
   growing.set(spec.id, volume);
   return ok(undefined);
+}
+
+/** A device has none, and what is not mounted here has none here. */
+function hasParts(spec: VolumeSpec): boolean {
+  return !isDevice(spec) && imageOf(spec) === undefined;
 }
 
 /** Nothing for the many volumes that are called alike on both sides. */

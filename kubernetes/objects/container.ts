@@ -8,6 +8,8 @@ export interface Container {
   readonly kind: ContainerKind;
   readonly mounts: readonly VolumeMount[];
   readonly devices: readonly VolumeDevice[];
+  /** Those of `env` that its mounts need, in the order in which they are written; a later one of a name counts. */
+  readonly variables: readonly Variable[];
   /** Its own label, or the pod's; undefined when neither is written. */
   readonly seLinux: SeLinuxLabel | undefined;
 }
@@ -51,3 +53,17 @@ export interface VolumeDevice {
   /** As written. */
   readonly path: string;
 }
+
+/** A variable of a container that a `subPathExpr` names, or that one of those names. */
+export interface Variable {
+  readonly name: string;
+  readonly value: VariableValue;
+}
+
+export type VariableValue =
+  /** `$(NAME)` in it stands for a variable that is written before. */
+  | { readonly kind: 'expression'; readonly text: string }
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'config-map'; readonly name: string; readonly key: string }
+  /** A path cannot be made of it; `why` is for people. */
+  | { readonly kind: 'refused'; readonly why: string };

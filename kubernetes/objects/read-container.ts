@@ -4,12 +4,16 @@ import type {
   ContainerKind,
   MountPropagation,
   RecursiveReadOnly,
+  Variable,
+  VariableValue,
   VolumeDevice,
   VolumeMount,
   VolumePart,
 } from './container.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
+import { fieldText, parseFieldPath, type PodMetadata } from '../fields/field-path.ts';
 import { LABEL_NAME } from '../fields/object-name.ts';
+import { namesInExpression } from '../fields/variable-expression.ts';
 import { readLabel } from './read-pod-security.ts';
 
 /** The fields of a pod's specification that list containers. */
@@ -33,7 +37,7 @@ export interface ReadContainer {
 }
 
 /** Each with its place in the document; one container at least is a must. */
-export function readContainers(spec: FieldReader): readonly ReadContainer[] {
+export function readContainers(spec: FieldReader, pod: PodMetadata): readonly ReadContainer[] {
   if (spec.key('containers').list().length === 0)
     spec.key('containers').refuse('is missing or empty; expected at least one container');
   const label = readLabel(spec.key('securityContext').key('seLinuxOptions'));
@@ -43,13 +47,15 @@ export function readContainers(spec: FieldReader): readonly ReadContainer[] {
       .list()
       .map((reader) => {
         const taken = new Set<string>();
+        const mounts = reader
+          .key('volumeMounts')
+          .list()
+          .map((one) => readMount(one, taken));
         const container: Container = {
           name: reader.key('name').requiredText(...LABEL_NAME),
           kind,
-          mounts: reader
-            .key('volumeMounts')
-            .list()
-            .map((one) => readMount(one, taken)),
+          mounts,
+          variables: readVariables(reader, mounts, pod),
           devices: reader
             .key('volumeDevices')
             .list()
@@ -104,4 +110,47 @@ function readPart(reader: FieldReader): VolumePart | undefined {
     reader.key('subPathExpr').refuse('and subPath exclude each other');
   if (path !== undefined) return { kind: 'path', text: path };
   return expression === undefined ? undefined : { kind: 'expression', text: expression };
+}
+
+/**
+ * The variables that the expressions of the mounts need, and no others: what is written for the container alone is no
+ * business of ours. What is wrong with one of these is told when a path is made of it.
+ */
+function readVariables(
+  container: FieldReader,
+  mounts: readonly VolumeMount[],
+  pod: PodMetadata,
+): readonly Variable[] {
+  const expressions = mounts.flatMap(({ part }) => (part?.kind === 'expression' ? [part.text] : []));
+  if (expressions.length === 0) return [];
+  const all = container
+    .key('env')
+    .list()
+    .map((one) => ({ name: one.key('name').text() ?? '', value: readVariable(one, pod) }));
+  const needed = new Set(expressions.flatMap(namesInExpression));
+  // A variable may name those before it.
+  for (const { name, value } of [...all].reverse())
+    if (needed.has(name) && value.kind === 'expression')
+      for (const one of namesInExpression(value.text)) needed.add(one);
+  return all.filter(({ name }) => needed.has(name));
+}
+
+const PATHS_SHOW = 'a path shows what it is made of, and it is not made of a secret';
+const RIGHT_VARIABLES =
+  'expected value, configMapKeyRef, or a fieldRef of metadata.name, metadata.namespace, metadata.uid, ' +
+  "metadata.labels['<key>'] or metadata.annotations['<key>']";
+
+function readVariable(variable: FieldReader, pod: PodMetadata): VariableValue {
+  const from = variable.key('valueFrom');
+  if (!from.present) return { kind: 'expression', text: variable.key('value').text() ?? '' };
+  const configMap = from.key('configMapKeyRef');
+  if (configMap.present) {
+    const [name, key] = [configMap.key('name').text() ?? '', configMap.key('key').text() ?? ''];
+    return { kind: 'config-map', name, key };
+  }
+  if (from.key('secretKeyRef').present) return { kind: 'refused', why: PATHS_SHOW };
+  const path = parseFieldPath(from.key('fieldRef').key('fieldPath').text() ?? '');
+  const isWhole = path !== undefined && 'key' in path && path.key === undefined;
+  if (path === undefined || isWhole) return { kind: 'refused', why: RIGHT_VARIABLES };
+  return { kind: 'text', text: fieldText(path, pod) };
 }

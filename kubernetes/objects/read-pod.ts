@@ -50,9 +50,10 @@ export function readPod(reader: FieldReader, origin: string): Pod {
   const serviceAccount = spec
     .key(account)
     .text((text) => text === '' || OBJECT_NAME[0](text), OBJECT_NAME[1]);
-  const containers = readContainers(spec);
-  const all = containers.map(({ container }) => container);
   const podUid = uid === undefined ? derivePodUid(origin, { namespace, name }) : parsePodUid(uid);
+  const fields = podFields(reader, { name, namespace, uid: podUid ?? '' });
+  const containers = readContainers(spec, fields.metadata);
+  const all = containers.map(({ container }) => container);
   return {
     kind: 'Pod',
     // A uid that does not parse has left its problem behind, and then this object is not used.
@@ -62,7 +63,7 @@ export function readPod(reader: FieldReader, origin: string): Pod {
       namespace,
       serviceAccount: serviceAccount || 'default',
     },
-    volumes: readVolumes(spec, containers, podFields(reader, { name, namespace, uid: podUid ?? '' })),
+    volumes: readVolumes(spec, containers, fields),
     containers: all,
     fsGroup: readFsGroup(spec),
     seLinux: readPodSeLinux(spec, all),

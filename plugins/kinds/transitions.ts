@@ -23,6 +23,7 @@ import {
   removeMemoryDirectory,
 } from '../pod/empty-dir.ts';
 import { checkHostPath } from '../pod/host-path.ts';
+import { placeSubpaths, removeLeftBinds, removeSubpaths } from '../subpath/subpath-binds.ts';
 
 export const TRANSITIONS: readonly AnyTransition[] = [
   checkHostPath,
@@ -33,11 +34,14 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   markMemoryDirectory,
   markReady,
   placeEmptyDirectory,
+  placeSubpaths,
   proveOwnTmpfs,
   publishContent,
   removeContent,
   removeDirectory,
   removeMemoryDirectory,
+  removeLeftBinds,
+  removeSubpaths,
   showGeneration,
   placeDirectory,
   placeVolumeData,

@@ -22,6 +22,7 @@ import {
   RECORDS,
   REGISTRY,
   STAGES,
+  SUBPATHS,
   VOLUMES,
   WRAPPED,
 } from './component.ts';
@@ -34,6 +35,7 @@ import {
   type PluginName,
   type PodUid,
   type PublicationSpec,
+  type Subpath,
   type VolumeSpec,
 } from '../volume.ts';
 
@@ -76,6 +78,10 @@ export interface Layout {
   csiTarget(publication: PlaceInPod): AbsolutePath;
   /** The target_path the driver of a CSI volume is given: `target`, and for a block volume `published`. */
   driverTarget(spec: CsiVolumeSpec, publication: PlaceInPod): AbsolutePath;
+  /** `pods/<uid>/volume-subpaths/<specName>`: the binds of parts of the volume. */
+  subpathDirectory(publication: PlaceInPod): AbsolutePath;
+  /** `pods/<uid>/volume-subpaths/<specName>/<container>/<index>`: where a part of it is bound. */
+  subpath(publication: PlaceInPod, subpath: Pick<Subpath, 'container' | 'index'>): AbsolutePath;
   /** Where the kernel has a mount when it is published: `target`, and for a block volume the `held` file. */
   mountPoint(spec: VolumeSpec, publication: PlaceInPod): AbsolutePath;
   /** `plugins/kubernetes.io/csi`: a directory for each driver that stages, and `blockDevices`. */
@@ -115,6 +121,8 @@ export interface PodFolders {
   readonly devices: AbsolutePath;
   /** `volumeDevices/kubernetes.io~csi`: the links to the pod's block devices. */
   readonly links: AbsolutePath;
+  /** `volume-subpaths` */
+  readonly subpaths: AbsolutePath;
   /** `plugins` */
   readonly plugins: AbsolutePath;
   /** `plugins/kubernetes.io~empty-dir`: the directories of the readiness markers. */
@@ -201,6 +209,9 @@ export function createLayout(root: AbsolutePath): Layout {
     stages,
     driverDirectory: (driver) => below(stages, driver),
     deviceDirectory: (driver, volumeHandle) => below(stages, driver, sha256Hex(volumeHandle)),
+    subpathDirectory: ({ pod, specName }) => below(pods, pod.uid, SUBPATHS, specName),
+    subpath: (publication, { container, index }) =>
+      below(layout.subpathDirectory(publication), container, String(index)),
     mountPoint: (spec, publication) =>
       isBlock(spec) ? layout.blockPublication(publication).held : layout.target(spec, publication),
     stagingPath: (spec) => {
@@ -256,6 +267,7 @@ function podFoldersIn(directory: AbsolutePath): PodFolders {
     volumesOf: (plugin) => below(volumes, escapePlugin(plugin)),
     devices,
     links: below(devices, DRIVER_VOLUMES),
+    subpaths: below(directory, SUBPATHS),
     plugins,
     markers: below(plugins, MARKERS),
   };

@@ -63,7 +63,8 @@ export function* removePodDirectories(
 /** As `removeEmptyPodDirectories`, of a pod of which nothing is known: any kind of volume may have been its last. */
 export function removeStrangePodDirectories(host: Host, layout: Layout, pod: PodUid): Promise<Result<void>> {
   const { kinds, others } = podDirectories(layout, pod);
-  const rare = RARE_PLUGINS.map(layout.podFolders(pod).volumesOf);
+  const { subpaths, volumesOf } = layout.podFolders(pod);
+  const rare = [...RARE_PLUGINS.map(volumesOf), subpaths];
   return host.perform(removeUnused, {
     path: layout.podDirectory(pod),
     directories: [...kinds, ...rare, ...others],

@@ -1,8 +1,15 @@
 /** The one door through which belief changes: as an operation begins, and as it ends. Pure. */
 import { assert, type Failure, type FailureCode } from '../../mount/failure.ts';
 import type { MountIdentity } from '../../mount/host.ts';
-import { isInline } from '../../plugins/kinds/volume-questions.ts';
-import { isMoreThan, type PublicationKey, type PublicationSpec } from '../../plugins/volume.ts';
+import { isDevice, isInline } from '../../plugins/kinds/volume-questions.ts';
+import {
+  isMoreThan,
+  isSameSubpaths,
+  type PublicationKey,
+  type PublicationSpec,
+  RECONSTRUCTED,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
 import {
   ABSENT,
   type ActualPublication,
@@ -50,11 +57,7 @@ export function begin(
     case 'publish': {
       assert(publication !== undefined, 'a publish operation names its publication');
       const there = volume.publications.get(operation.publication);
-      const entry: ActualPublication =
-        there === undefined
-          ? { spec: publication, presence: BEGUN, generation: undefined, mount: undefined, untold: true }
-          : { ...there, spec: placeToClimbBy(volume.spec, there, publication) };
-      return withPublication(volume, entry);
+      return withPublication(volume, beginPublish(volume.spec, there, publication));
     }
     case 'unstage':
       return volume.staged.kind === 'present' ? { ...volume, staged: BEGUN } : volume;
@@ -67,6 +70,33 @@ export function begin(
       return withPublication(volume, { ...there, presence: BEGUN });
     }
   }
+}
+
+function beginPublish(
+  volume: VolumeSpec,
+  there: ActualPublication | undefined,
+  wanted: PublicationSpec,
+): ActualPublication {
+  if (there === undefined) {
+    const spec = withoutPartsOfDevice(volume, wanted);
+    return { spec, presence: BEGUN, generation: undefined, mount: undefined, untold: true };
+  }
+  const climbing = withSubpathsKnown(there.spec, placeToClimbBy(volume, there, wanted));
+  const spec = withoutPartsOfDevice(volume, climbing);
+  // Which of them are bound as they are wished now is not known from here on, nor after a crash.
+  const isBinding = there.presence.kind === 'present' && !isSameSubpaths(there.spec, spec);
+  return { ...there, spec, presence: isBinding ? BEGUN : there.presence };
+}
+
+/** That it had some, or may have, is remembered until it is down: some of them may still be there. */
+function withSubpathsKnown(before: PublicationSpec, now: PublicationSpec): PublicationSpec {
+  const mayHave = before.subpaths !== undefined || before.origin === RECONSTRUCTED;
+  return mayHave && now.subpaths === undefined ? { ...now, subpaths: [] } : now;
+}
+
+/** Nothing of a device can be bound, and files that are wished by now are not there before it is down. */
+function withoutPartsOfDevice(volume: VolumeSpec, place: PublicationSpec): PublicationSpec {
+  return isDevice(volume) && place.subpaths !== undefined ? { ...place, subpaths: [] } : place;
 }
 
 /**
@@ -127,8 +157,11 @@ export function learn(
         staged: reached,
         stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
       });
-    case 'publish':
-      return sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
+    case 'publish': {
+      const published = learnPublication(now, operation.publication, reached, outcome);
+      const isAsBefore = outcome.kind === 'failed' && outcome.failure.effect === 'none';
+      return sizeForgotten(isAsBefore ? withPartsOf(before, operation.publication, published) : published);
+    }
     case 'unpublish': {
       if (isBeside(operation))
         return outcome.kind === 'done' ? withGivenBack(believed, before, operation.publication) : believed;
@@ -213,6 +246,15 @@ function learnPublication(
   }
   const isEnded = isInline(now.spec) && outcome.failure.ended === true;
   return withPublication(now, { ...known, presence: reached, ...(isEnded ? { ended: true } : {}) });
+}
+
+/** A publish that left all as it was has left the binds, too. */
+function withPartsOf(before: ActualVolume, key: PublicationKey, learnt: ActualVolume): ActualVolume {
+  const [was, now] = [before.publications.get(key), learnt.publications.get(key)];
+  if (was === undefined || now === undefined || isSameSubpaths(was.spec, now.spec)) return learnt;
+  const { subpaths: _, ...spec } = now.spec;
+  const { subpaths } = was.spec;
+  return withPublication(learnt, { ...now, spec: subpaths === undefined ? spec : { ...spec, subpaths } });
 }
 
 /** All that is known of the mount that was known, if what was found is the same one. */

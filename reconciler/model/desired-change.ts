@@ -1,7 +1,7 @@
 /** Did the wish for a volume change in a way that makes another try worth while? */
 import { isSameSpec } from '../../plugins/kinds/spec-fields.ts';
 import { isSameSecret } from '../../plugins/secret/sensitive.ts';
-import type { VolumeId } from '../../plugins/volume.ts';
+import { isSameSubpaths, type VolumeId } from '../../plugins/volume.ts';
 import type { DesiredVolume } from './desired-state.ts';
 
 /** By which wish each volume was planned last. */
@@ -32,7 +32,8 @@ function isSameDesire(before: DesiredVolume | undefined, after: DesiredVolume): 
   if (before.size?.bytes !== after.size?.bytes) return false;
   if (before.publications.size !== after.publications.size) return false;
   for (const [key, wanted] of after.publications) {
-    if (before.publications.get(key)?.generation !== wanted.generation) return false;
+    const known = before.publications.get(key);
+    if (known?.generation !== wanted.generation || !isSameSubpaths(known.spec, wanted.spec)) return false;
   }
   return isSameSpec(before.spec, after.spec);
 }

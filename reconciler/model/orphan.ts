@@ -8,6 +8,7 @@ import type { DesiredState } from './desired-state.ts';
 /**
  * The places of this orphan that another volume decides about, each with the reason for people: it may be what a volume
  * that is wanted there, or not yet down there, has mounted. One in quarantine is not set up again before all is down.
+ * Two orphans of one place, as a mount and the bind of a part of it, do not wait for each other.
  */
 export function claimsOn(
   orphan: VolumeId,
@@ -16,7 +17,7 @@ export function claimsOn(
 ): ReadonlyMap<PublicationKey, Failure> {
   const others = [
     ...[...desired.volumes.values()].filter(({ spec }) => !isInQuarantine(spec, actual, desired)),
-    ...[...actual.values()].filter(({ spec }) => spec.id !== orphan),
+    ...[...actual.values()].filter(({ spec }) => !isOrphan(spec)),
   ];
   const claims = new Map<PublicationKey, Failure>();
   for (const key of actual.get(orphan)?.publications.keys() ?? []) {

@@ -6,20 +6,16 @@
  * set up anew and never over what was left there.
  */
 import type { Failure } from '../../mount/failure.ts';
+import { isDevice } from '../../plugins/kinds/volume-questions.ts';
 import type { Needs } from '../../plugins/plugin.ts';
 import {
+  isSameSubpaths,
   RECONSTRUCTED,
   type PublicationKey,
   type PublicationSpec,
   type VolumeId,
 } from '../../plugins/volume.ts';
-import {
-  type ActualPublication,
-  type ActualVolume,
-  isOnTheGround,
-  type Presence,
-  type QuarantineReason,
-} from './actual-state.ts';
+import { type ActualVolume, isOnTheGround, type Presence, type QuarantineReason } from './actual-state.ts';
 import { whyAttachmentUnknown } from './attachment-identity.ts';
 import type { DesiredPublication, DesiredState, DesiredVolume } from './desired-state.ts';
 import type { ObstacleKind } from './obstacle.ts';
@@ -198,7 +194,7 @@ function nextClimb(
   const missing = [...desired.publications.values()].filter((wanted) => {
     const { key } = wanted.spec;
     const isGivenBack = actual !== undefined && isToBeGivenBack(desired, actual, key);
-    return !isThere(wanted, actual?.publications.get(key)) && !isGivenBack;
+    return !isThere(wanted, actual) && !isGivenBack;
   });
   const cannotBeServed = placesThatCannotBeServed(desired, actual);
   const comesLater = podsThatMustWait(desired, actual, gate.placesRead);
@@ -235,8 +231,12 @@ function publishOf(volume: VolumeId, places: readonly DesiredPublication[]): rea
   return places.map(({ spec }) => ({ kind: 'publish', volume, publication: spec.key }));
 }
 
-function isThere(wanted: DesiredPublication, actual: ActualPublication | undefined): boolean {
-  return actual?.presence.kind === 'present' && actual.generation === wanted.generation;
+/** A device has no parts, whatever is wished while it stands. */
+function isThere(wanted: DesiredPublication, volume: ActualVolume | undefined): boolean {
+  const actual = volume?.publications.get(wanted.spec.key);
+  if (volume === undefined || actual?.presence.kind !== 'present') return false;
+  const isWhole = isDevice(volume.spec) || isSameSubpaths(actual.spec, wanted.spec);
+  return actual.generation === wanted.generation && isWhole;
 }
 
 function waitingFor(

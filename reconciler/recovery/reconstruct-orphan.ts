@@ -8,7 +8,7 @@ import { hasPapers, orphanAt } from '../../plugins/kinds/found-volume.ts';
 import { isDevice, orphanPathOf, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
 import type { PodVolumeOwner } from '../../plugins/layout/path-owner.ts';
-import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
+import { type PublicationSpec, RECONSTRUCTED, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
 import { reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 import { latePlaces } from '../model/tombstone.ts';
@@ -31,14 +31,20 @@ export function findOrphans({ layout, known, disk, table, reconstructed, covered
     if (by !== undefined || [first, ...more].some((one) => one !== undefined && hiding.has(one))) continue;
     // Its papers may tell whose it is as soon as they can be read.
     if (unread.some(({ path }) => isBelow(target, path))) continue;
-    const place = volumeAt(target, layout);
+    const place = placeAt(target, layout);
     if (place !== undefined) {
       reconstructed.place(orphanAt(target), false, reconstructedPublication(place.pod, place.specName));
     }
   }
 }
 
-/** The volume of a pod whose directory, or the place in it where a driver mounts, is at the path. */
+/** The volume of a pod that has its directory, the mount of its driver, or the bind of a part of it at the path. */
+function placeAt(path: AbsolutePath, layout: Layout): Pick<PodVolumeOwner, 'pod' | 'specName'> | undefined {
+  const owner = layout.ownerOf(path);
+  return owner?.kind === 'subpath' ? owner : volumeAt(path, layout);
+}
+
+/** The same without the binds of parts, which no driver makes. */
 function volumeAt(path: AbsolutePath, layout: Layout): PodVolumeOwner | undefined {
   const owner = layout.ownerOf(path);
   const isPlace = owner?.kind === 'volume' && (owner.part === 'directory' || owner.part === 'mount');
@@ -54,6 +60,9 @@ function unexplained(
   const explained = new Set<AbsolutePath>();
   const explain = (spec: VolumeSpec, place: PublicationSpec): void => {
     explained.add(layout.mountPoint(spec, place));
+    // What is bound there and is not wanted goes when the volume is published, or with it.
+    if (place.subpaths !== undefined || place.origin === RECONSTRUCTED)
+      explained.add(layout.subpathDirectory(place));
     if (isDevice(spec)) explained.add(layout.blockPublication(place).published);
   };
   for (const volume of volumes) {
@@ -131,7 +140,8 @@ export async function unknownPlaces(
     const path = orphanPathOf(spec);
     if (path === undefined) continue;
     if (isBelow(path, layout.pods)) {
-      if (isPlace(path)) mounts.push(...mountsAt(table, ({ target }) => target === path));
+      if (isPlace(path) || layout.ownerOf(path)?.kind === 'subpath')
+        mounts.push(...mountsAt(table, ({ target }) => target === path));
       continue;
     }
     const [place] = publications.values();

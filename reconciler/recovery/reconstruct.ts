@@ -6,7 +6,7 @@
  * which the kubelet does not (k/k#121937, k/k#101791).
  */
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
-import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host, isBelow } from '../../mount/host.ts';
 import { orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import { traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
 import { driverOf, isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
@@ -16,6 +16,7 @@ import { markedBy } from '../../plugins/layout/owner.ts';
 import { isStagingDriver } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyDeviceDirectory } from '../../plugins/layout/device-directory.ts';
 import { removeStrangePodDirectories } from '../../plugins/layout/pod-directory.ts';
+import { removeLeftBinds } from '../../plugins/subpath/subpath-binds.ts';
 import {
   isObjectName,
   parsePodUid,
@@ -105,7 +106,7 @@ export async function findUnrecorded(
     if (uid === undefined) continue;
     const isStranger = isStrange(uid);
     if (extent === 'whole' || isStranger) await scanPod(reading, uid);
-    if (isStranger && !reconstructed.isKnownPod(uid)) await removeStrangePodDirectories(host, layout, uid);
+    if (isStranger && !reconstructed.isKnownPod(uid)) await removeLeftovers(reading, uid);
   }
   const blockPlaces = await listBlockPlaces(reading, podNames);
   await addBlockPlaces(reading, blockPlaces, (place) => {
@@ -149,6 +150,14 @@ export async function findUnrecorded(
     unreadPlaces: unreadPlaces(disk, covered),
     unknown: { ...places, unread },
   };
+}
+
+/** The directories of a pod of which nothing is known. What is below somebody's mount is his. */
+async function removeLeftovers({ host, layout, table }: LayoutReading, pod: PodUid): Promise<void> {
+  const { subpaths } = layout.podFolders(pod);
+  const isMounted = table.entries.some(({ target }) => target === subpaths || isBelow(target, subpaths));
+  if (!isMounted) await host.perform(removeLeftBinds, { path: subpaths });
+  await removeStrangePodDirectories(host, layout, pod);
 }
 
 const NOTHING_FOUND: Reconstruction = {

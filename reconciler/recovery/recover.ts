@@ -25,6 +25,7 @@ import {
 } from '../model/actual-state.ts';
 import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
 import type { ShownDevices } from './pod-device.ts';
+import { areSubpathsBound, type BoundSubpaths, boundSubpaths } from './subpath-sight.ts';
 import { withArrivedRaised, withBootEnded } from '../model/tombstone.ts';
 
 export interface RecoveryInput {
@@ -39,8 +40,10 @@ export interface RecoveryInput {
 
 export function recover(input: RecoveryInput): ActualState {
   const state = new Map<VolumeId, ActualVolume>();
+  const { table, layout } = input;
+  const bound: BoundSubpaths = table === undefined ? new Map() : boundSubpaths(table, layout);
   for (const record of input.records) {
-    const volume = recoverVolume(record, input);
+    const volume = recoverVolume(record, input, bound);
     state.set(record.spec.id, arrivedRaised(volume, input));
   }
   return state;
@@ -51,7 +54,7 @@ function arrivedRaised(volume: ActualVolume, { table, layout }: RecoveryInput): 
   return table === undefined ? volume : withArrivedRaised(volume, table, layout);
 }
 
-function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume {
+function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundSubpaths): ActualVolume {
   const { spec } = record;
   const sameBoot = record.bootId === input.bootId;
   const proven = (
@@ -68,7 +71,9 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput): ActualVolume
   for (const entry of record.publications) {
     const { spec: publication, presence, mount, ended } = entry;
     const held = proven(presence, input.layout.mountPoint(spec, publication), mount);
-    const now = held.kind === 'present' && !isShown(input, record, publication, mount) ? RESTARTED : held;
+    const isWhole =
+      areSubpathsBound(bound, publication, input.layout) && isShown(input, record, publication, mount);
+    const now = held.kind === 'present' && !isWhole ? RESTARTED : held;
     if (now.kind === 'absent') continue;
     // What is in files that the wish brings is in no record: it is looked at before they are written again.
     const generation = traitsOf(spec).hasContent === true ? undefined : '';

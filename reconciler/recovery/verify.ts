@@ -17,6 +17,7 @@ import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
 import { sightOf } from '../../mount/mount-sight.ts';
 import type { ShownDevices } from './pod-device.ts';
+import { lostSubpath } from './subpath-sight.ts';
 
 const LOST: Failure = {
   code: 'mount-lost',
@@ -80,13 +81,18 @@ export function verifyMounts(
   }
   const publications = new Map<PublicationKey, ActualPublication>(volume.publications);
   for (const [key, publication] of volume.publications) {
-    if (traitsOf(spec).isInPlace === true) continue;
+    const subpathLost = (): Failure | undefined => lostSubpath(table, publication.spec, layout);
     const mountPoint = layout.mountPoint(spec, publication.spec);
-    const now = judge(publication.presence, mountPoint, publication.mount, () => {
-      return (
-        deviceCovered(spec, publication, table, layout, ground) ?? deviceLost(publication, shown, layout)
-      );
-    });
+    const now =
+      traitsOf(spec).isInPlace === true
+        ? { ...publication, presence: unless(publication.presence, subpathLost()) }
+        : judge(publication.presence, mountPoint, publication.mount, () => {
+            return (
+              deviceCovered(spec, publication, table, layout, ground) ??
+              deviceLost(publication, shown, layout) ??
+              subpathLost()
+            );
+          });
     if (now.presence === publication.presence && now.mount === publication.mount) continue;
     publications.set(key, { ...publication, presence: now.presence, mount: now.mount });
     doubted = { ...doubted, publications };
@@ -94,6 +100,11 @@ export function verifyMounts(
       losses.push({ publication: key, failure: becauseOf(now.presence) });
   }
   return { volume: doubted, losses, regained };
+}
+
+/** What is there for certain, unless something of it is lost. */
+function unless(presence: Presence, lost: Failure | undefined): Presence {
+  return presence.kind === 'present' && lost !== undefined ? { kind: 'unsure', because: lost } : presence;
 }
 
 function lookAt(

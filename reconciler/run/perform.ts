@@ -2,6 +2,7 @@
 import { assert, type Result } from '../../mount/failure.ts';
 import type { DeviceNumber } from '../../mount/host.ts';
 import type {
+  Namesake,
   Needs,
   PublicationCall,
   VolumeCall,
@@ -68,7 +69,9 @@ export async function performVerb(
       return outcomeOf(await plugin.unstage(call), () => ({}));
     case 'publish': {
       const generation = context.wanted?.publications.get(operation.publication)?.generation;
-      const published = await plugin.publish(publicationCall(call, context, operation.publication));
+      const place = publicationCall(call, context, operation.publication);
+      const namesakes = (): readonly Namesake[] => namesakesOf(context, operation.publication);
+      const published = await plugin.publish({ ...place, namesakes });
       return outcomeOf(published, ({ mount }) => ({
         mount,
         generation,
@@ -79,9 +82,17 @@ export async function performVerb(
       const place = isBeside(operation)
         ? callBeside(call, context, operation.publication)
         : publicationCall(call, context, operation.publication);
-      return outcomeOf(await plugin.unpublish(place), () => ({}));
+      const namesakes = (): readonly Namesake[] => namesakesOf(context, operation.publication);
+      return outcomeOf(await plugin.unpublish({ ...place, namesakes }), () => ({}));
     }
   }
+}
+
+function namesakesOf({ volume, actual }: PerformContext, key: PublicationKey): readonly Namesake[] {
+  return [...actual.values()].flatMap(({ spec, publications }): readonly Namesake[] => {
+    const place = spec.id === volume.spec.id ? undefined : publications.get(key);
+    return place === undefined ? [] : [{ spec, publication: place.spec }];
+  });
 }
 
 async function expand(

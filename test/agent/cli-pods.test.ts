@@ -224,8 +224,8 @@ const TWO = (): MountsDocument =>
   mountsIn([
     webYaml(
       `containers: [{name: main, volumeMounts: [{name: tmp, mountPath: /a b, readOnly: true}]}]
-  initContainers: [{name: first, volumeMounts: [{name: tmp, mountPath: /i, subPath: x}]}]`,
-      '[{name: tmp, emptyDir: {}}]',
+  initContainers: [{name: first, volumeMounts: [{name: gone, mountPath: /i}]}]`,
+      '[{name: tmp, emptyDir: {}}, {name: gone, persistentVolumeClaim: {claimName: none}}]',
     ),
   ]);
 const TMP = `${LAYOUT.root}/pods/uid-web/volumes/kubernetes.io~empty-dir/tmp`;
@@ -236,7 +236,7 @@ test('mounts are a table, with the reason below what is not there', async () => 
   assert.equal(asked, '/v1/pods/default%2Fweb/mounts');
   assert.match(out, /^CONTAINER +VOLUME +IN THE CONTAINER +ACCESS +ON THE HOST\n/);
   assert.match(out, new RegExp(`\\nmain +tmp +/a b +ro +${TMP}\\n`));
-  assert.match(out, /\nfirst +tmp +\/i +rw +—\n {2}subPath is not supported/);
+  assert.match(out, /\nfirst +gone +\/i +rw +—\n {2}.*PersistentVolumeClaim default\/none/);
 });
 
 test('mounts are printed for podman and for a unit, of one container and only when all is there', async () => {
@@ -246,7 +246,7 @@ test('mounts are printed for podman and for a unit, of one container and only wh
   assert.equal(unit.out, `BindReadOnlyPaths=${TMP}:"/a b"\n`);
   for (const [options, why] of [
     [{ output: 'podman' }, /say with --container which of main, first/],
-    [{ output: 'podman', container: 'first' }, /container first cannot be started yet:\n {2}tmp: subPath/],
+    [{ output: 'podman', container: 'first' }, /container first cannot be started yet:\n {2}gone: /],
     [{ output: 'systemd', container: 'no' }, /no container no, but main, first/],
   ] as const) {
     const refused = await mountsShown(TWO(), options);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ContainerMounts, MountsDocument } from '../../agent/mounts/mounts-document.ts';
@@ -31,6 +31,16 @@ spec:
         - { name: tmp, mountPath: /tmp }
         - { name: host, mountPath: ${JSON.stringify(`/host/${ODD.replace(':', '')}`)} }
       volumeDevices: [{ name: raw, devicePath: /dev/raw }]
+    - name: parts
+      image: none
+      env:
+        - { name: POD, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
+        - { name: WHERE, value: logs/$(POD) }
+      volumeMounts:
+        - { name: data, mountPath: /logs, subPathExpr: $(WHERE) }
+        - { name: keys, mountPath: /key, subPath: key }
+        - { name: tmp, mountPath: /tmp, subPath: tmp }
+        - { name: host, mountPath: /file, subPath: file }
   volumes:
     - { name: data, persistentVolumeClaim: { claimName: files } }
     - { name: raw, persistentVolumeClaim: { claimName: raw } }
@@ -120,13 +130,74 @@ test('every path that is told is what stands there, and a device is one', { skip
       else assert.ok(mounted.has(hostPath), `${hostPath} is mounted`);
     }
     assert.ok(statSync(devices[0]?.hostPath ?? '').isBlockDevice());
+    const parts = containerIn(node, 'parts').mounts.map(({ hostPath }) => hostPath ?? assert.fail('no path'));
+    for (const part of parts) assert.ok(mounted.has(part), `${part} is mounted`);
+    const [logs = '', key = '', tmp = '', file = ''] = parts;
+    assert.deepEqual([readFileSync(key, 'utf8'), readFileSync(file, 'utf8')], ['opens', 'of the host']);
+    const whole = (name: string): string => mounts.find(({ volume }) => volume === name)?.hostPath ?? '';
+    for (const [part, path] of [
+      [logs, join(whole('data'), 'logs/web')],
+      [tmp, join(whole('tmp'), 'tmp')],
+    ] as const) {
+      writeFileSync(join(part, 'written'), 'through the bind');
+      assert.equal(readFileSync(join(path, 'written'), 'utf8'), 'through the bind');
+    }
+    const ids = mountIdsOf(parts);
     // A volume that is there but not proven to be is no path: nobody starts a container on what may be empty.
     await node.killAgent();
     await node.startAgent();
     await node.untilMounted(5);
     assert.deepEqual(containerIn(node, 'main').mounts, mounts);
+    assert.deepEqual(mountIdsOf(parts), ids);
   }),
 );
+
+/** That they are the same proves that nothing was bound again. */
+function mountIdsOf(targets: readonly string[]): readonly (string | undefined)[] {
+  const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+  return targets.map((target) => lines.find((line) => line.split(' ')[4] === target)?.split(' ')[0]);
+}
+
+const oneYaml = (source: string): string => `apiVersion: v1
+kind: Pod
+metadata: { name: web, namespace: default, uid: web-1 }
+spec:
+  containers: [{ name: main, image: none, volumeMounts: [{ name: data, mountPath: /data, subPath: part }] }]
+  volumes: [{ name: data, ${source} }]
+`;
+
+const CHANGED = 'a volume of another kind under its name is bound in the place of the one before, which goes';
+
+test(CHANGED, { skip }, () =>
+  onRealNode(async (node) => {
+    const host = join(node.scratch, 'host');
+    mkdirSync(host);
+    const bind = () => containerIn(node, 'main').mounts[0]?.hostPath ?? assert.fail('no path');
+    const sources = ['emptyDir: { medium: Memory }', `hostPath: { path: ${host} }`, 'emptyDir: {}'];
+    await node.startAgent();
+    for (const [turn, source] of sources.entries()) {
+      node.put('web', oneYaml(source));
+      // An agent that is killed in the middle of it has to find whose the bind is.
+      if (turn > 0) await node.killAgent();
+      if (turn > 0) await node.startAgent();
+      const [kind = ''] = source.split(':');
+      await node.until(`the ${kind} alone`, ({ volumes }) => {
+        return volumes.length === 1 && volumes[0]?.id.includes(PLUGIN[kind] ?? '') === true;
+      });
+      await node.untilMounted(1);
+      writeFileSync(join(bind(), `turn-${turn}`), kind);
+      assert.equal(mountsBelow(node.root).filter(({ target }) => target === bind()).length, 1);
+    }
+    assert.deepEqual(readdirSync(join(host, 'part')), ['turn-1']);
+    node.remove('web');
+    await node.untilEmpty();
+    assert.deepEqual(mountsBelow(node.root), []);
+    assert.equal(readFileSync(join(host, 'part/turn-1'), 'utf8'), 'hostPath', 'what is in a volume stays');
+    rmSync(host, { recursive: true });
+  }),
+);
+
+const PLUGIN: Readonly<Record<string, string>> = { emptyDir: 'empty-dir', hostPath: 'host-path' };
 
 test('podman binds what is printed for it, as it is wished', { skip: skip || noPodman() }, () =>
   onWeb(async (node) => {
@@ -176,13 +247,18 @@ test(PLAY, { skip: skip || noPodman('catatonit') }, () =>
       const runs = { image: podman.image, command: ['/bin/sh', '-c', inside] };
       Object.assign(spec, { hostNetwork: true, restartPolicy: 'Never', initContainers: [] });
       Object.assign(spec.containers[0] ?? {}, runs);
+      const inParts = 'cat /key /file; echo logged > /logs/line; ls /logs /tmp';
+      Object.assign(spec.containers[1] ?? {}, { ...runs, command: ['/bin/sh', '-c', inParts] });
       const file = join(node.scratch, 'rendered.json');
       writeFileSync(file, JSON.stringify(rendered));
       podman.run('play', 'kube', file);
       podman.run('wait', 'web-main');
       assert.match(podman.run('logs', 'web-main'), /opens[\s\S]*brw[\s\S]*read-only/);
+      podman.run('wait', 'web-parts');
+      assert.match(podman.run('logs', 'web-parts'), /^opensof the host/);
       const place = containerIn(node, 'main').mounts[0]?.hostPath ?? '';
       assert.equal(readFileSync(join(place, 'file'), 'utf8'), 'played\n');
+      assert.equal(readFileSync(join(place, 'logs/web/line'), 'utf8'), 'logged\n');
     } finally {
       podman.close();
     }

@@ -63,6 +63,9 @@ spec:
         - { name: host, mountPath: /host }
         - { name: files, mountPath: /files }
         - { name: pages, mountPath: /pages }
+        - { name: settings, mountPath: /color, subPath: a/color }
+        - { name: scratch, mountPath: /part, subPathExpr: $(POD)/deeper }
+      env: [{ name: POD, valueFrom: { fieldRef: { fieldPath: metadata.name } } }]
   volumes:
     - { name: raw, persistentVolumeClaim: { claimName: raw } }
     - { name: data, persistentVolumeClaim: { claimName: data } }
@@ -195,7 +198,7 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(POD);
         await settle(bench, 'a second run up');
         const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 10, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 12, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
         assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);

@@ -4,6 +4,7 @@ import { isOrphanWaiting, type Wanted } from './final-places.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
+import { bindOf } from './subpaths.ts';
 
 export function leftOver(sim: Simulation, wanted: Wanted): string | undefined {
   const root = sim.kernel.walk(ROOT);
@@ -22,6 +23,8 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
   };
   const { layout } = sim.world;
   for (const { pod, volume, target } of wanted.places) {
+    const bind = bindOf(sim, pod, volume);
+    if (bind !== undefined) keepWithParents(bind.target);
     if (volume.kind === 'host-path' || volume.kind === 'image') continue;
     keepWithParents(target);
     const csi = csiOf(pod, volume);

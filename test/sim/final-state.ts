@@ -15,6 +15,7 @@ import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
 import { fieldsShown, hasToken, TOKEN_FILE } from './pod-fields.ts';
 import type { Simulation } from './simulate.ts';
+import { bindDiffers, bindOf } from './subpaths.ts';
 import type { Mount } from './sim-kernel.ts';
 import { ROOT } from './sim-paths.ts';
 import { TREE } from './volume-service.ts';
@@ -40,6 +41,9 @@ function placesDiffer(sim: Simulation, { places }: Wanted): string | undefined {
   for (const place of places) {
     const wrong = placeDiffers(sim, place);
     if (wrong !== undefined) return `${place.target}: ${wrong}`;
+    const bind = bindOf(sim, place.pod, place.volume);
+    const other = bind === undefined ? undefined : bindDiffers(sim, bind);
+    if (other !== undefined) return other;
   }
   return undefined;
 }
@@ -158,6 +162,8 @@ function mayStack(sim: Simulation, { driver }: { readonly driver: string }): boo
 function strangeMount(sim: Simulation, { places, stages }: Wanted): string | undefined {
   const targets = new Set(places.map(({ target }) => target));
   for (const { pod, volume } of places) {
+    const bind = bindOf(sim, pod, volume);
+    if (bind !== undefined) targets.add(bind.target);
     targets.add(sim.world.mountPointOf(pod, volume));
     const { published } = sim.world.layout.blockPublication(placeIn(pod, volume));
     if (csiOf(pod, volume)?.block === true) targets.add(published);

@@ -19,6 +19,7 @@ import { checkLayers } from './layers.ts';
 import { checkReasons } from './reasons.ts';
 import { HOST_DATA, ROOT } from './sim-paths.ts';
 import { csiOf } from './pod-volume.ts';
+import { checkBindsGone, isStaleBind, volumeOfBind } from './subpaths.ts';
 import { CANARY } from './trace.ts';
 import type { EffectKind } from './weather.ts';
 
@@ -57,10 +58,15 @@ export function checkEffect(sim: Simulation, kind: EffectKind, path: string): vo
   if (kind === 'changeOwnership') checkWalk(sim, path);
   if (kind === 'holdDevice') sim.tally.holds += 1;
   const inside =
-    path.startsWith(`${ROOT}/`) || (kind === 'makeDirectory' && path.startsWith(`${HOST_DATA}/`));
+    path.startsWith(`${ROOT}/`) ||
+    ((kind === 'makeDirectory' || kind === 'mount') && path.startsWith(`${HOST_DATA}/`));
   if (!inside) sim.violate('outside', `${kind} of ${path}, which is not ours`);
   const isVolume = kind === 'unmount' || (kind === 'removeTree' && VOLUME_ROOT.test(path));
-  if (isVolume) checkTeardown(sim, `${kind} ${path}`, path);
+  if (!isVolume || isStaleBind(sim, path)) return;
+  // A bind of a part may go when its volume may.
+  const volume = volumeOfBind(sim, path);
+  if (volume === undefined) checkTeardown(sim, `${kind} ${path}`, path);
+  else judgeTeardown(sim, `${kind} ${path}`, volume.path, volume.handle);
 }
 
 /** A-022: what a driver with VOLUME_MOUNT_GROUP was told, nobody does once more; nor is a read-only volume walked. */
@@ -86,6 +92,11 @@ function checkWalk(sim: Simulation, path: string): void {
  * what was set up otherwise than it is wanted and no pod was told of.
  */
 export function checkTeardown(sim: Simulation, what: string, path: string, handle?: string): void {
+  checkBindsGone(sim, what, path);
+  judgeTeardown(sim, what, path, handle);
+}
+
+function judgeTeardown(sim: Simulation, what: string, path: string, handle?: string): void {
   const life = sim.life;
   if (life === undefined || isInQuarantine(sim, path, handle)) return;
   const [holder] = sim.world.runtimes.holdersAt(path as AbsolutePath);

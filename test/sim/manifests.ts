@@ -1,6 +1,7 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
 import { fieldsSource, projectedSource } from './pod-fields.ts';
+import { mountsOf, type Subpaths } from './subpaths.ts';
 import type { SimAccessMode } from './wish-history.ts';
 
 export interface CsiVolume {
@@ -41,6 +42,7 @@ export interface SimPod {
   readonly volumes: readonly PodVolume[];
   readonly fsGroup: FsGroup | undefined;
   readonly annotations: Readonly<Record<string, string>>;
+  readonly subpaths: Subpaths;
 }
 
 /** A PersistentVolume with its claim. */
@@ -106,9 +108,10 @@ function podObject(pod: SimPod): object {
           name: 'main',
           image: 'none',
           ...resourcesOf(pod),
-          volumeMounts: pod.volumes
-            .filter((volume) => !isDevice(volume))
-            .map(({ name }) => ({ name, mountPath: `/data/${name}` })),
+          volumeMounts: mountsOf(
+            pod,
+            pod.volumes.filter((volume) => !isDevice(volume)),
+          ),
           volumeDevices: pod.volumes
             .filter(isDevice)
             .map(({ name }) => ({ name, devicePath: `/dev/x${name}` })),

@@ -10,6 +10,7 @@ import { MOUNT_MUTANTS } from './mutants-mounts.ts';
 import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import { WALK_MUTANTS } from './mutants-walk.ts';
 import { REASON_MUTANTS } from './mutants-reasons.ts';
+import { SUBPATH_MUTANTS } from './mutants-subpaths.ts';
 import { GUARD_MUTANTS } from './mutants-guard.ts';
 import type { Mutation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
@@ -157,4 +158,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...REASON_MUTANTS,
   ...GUARD_MUTANTS,
   ...MOUNT_MUTANTS,
+  ...SUBPATH_MUTANTS,
 ];

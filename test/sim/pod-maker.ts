@@ -6,6 +6,7 @@ import { drawFieldsVolume } from './pod-fields.ts';
 import type { Random } from './random.ts';
 import { HOST_DATA } from './sim-paths.ts';
 import type { SimStorage } from './sim-storage.ts';
+import { drawSubpaths } from './subpaths.ts';
 import type { Plan } from './swarm.ts';
 
 export interface PodMakerParts {
@@ -14,6 +15,7 @@ export interface PodMakerParts {
   readonly storage: SimStorage;
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
+  readonly subpathsRandom: Random;
 }
 
 export class PodMaker {
@@ -24,13 +26,15 @@ export class PodMaker {
   }
 
   draw(name: string, uid: string): SimPod {
-    const { random, plan } = this.#parts;
+    const { random, plan, subpathsRandom } = this.#parts;
     const drawn = this.#drawVolumes({ name, uid });
     const isGrouped = random.chance(plan.features.fsGroupShare);
     const fsGroup = isGrouped
       ? { gid: random.pick([1_000, 2_000]), changePolicy: random.pick(['Always', 'OnRootMismatch'] as const) }
       : undefined;
-    return { name, uid, fsGroup, annotations: {}, ...this.#withFields(this.#withLaterKind(drawn)) };
+    const withAll = this.#withFields(this.#withLaterKind(drawn));
+    const subpaths = drawSubpaths(subpathsRandom, plan.subpathShare, withAll.volumes);
+    return { name, uid, fsGroup, annotations: {}, subpaths, ...withAll };
   }
 
   #withLaterKind(volumes: PodVolume[]): readonly PodVolume[] {

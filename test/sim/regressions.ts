@@ -271,4 +271,53 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 721,
     sentence: 'the next pod of a block volume does not wait while the directories of the last one go',
   },
+  {
+    seed: 1018,
+    sentence: 'what somebody mounted over the directory of binds is seen before one is made below it',
+    isOfAbsence: true,
+  },
+  {
+    seed: 343,
+    sentence: 'of binds of a pod that nobody knows no empty directory is left',
+    isOfAbsence: true,
+  },
+  {
+    seed: 836190850,
+    sentence: 'a volume that was found on disk takes down no bind of another one of its name',
+    isOfAbsence: true,
+  },
+  {
+    seed: 1283,
+    sentence: 'DL-04: a mount that nobody explains keeps no bind of the volume that goes',
+    isOfAbsence: true,
+  },
+  {
+    seed: 2157,
+    sentence: 'DL-15: a part is not made on the disk of the node when its volume is not mounted any more',
+    isOfAbsence: true,
+  },
+  {
+    seed: 1,
+    sentence: 'of a volume that still stands as a device no part is bound',
+    plan: aboutChangedDisks,
+    isOfAbsence: true,
+  },
+  {
+    seed: 71,
+    sentence: 'where no part is wanted any more no directory of binds is left',
+    plan: aboutChangedDisks,
+    isOfAbsence: true,
+  },
+  {
+    seed: 111,
+    sentence: 'a publish that failed before it bound the parts anew is repeated',
+    plan: aboutChangedDisks,
+    isOfAbsence: true,
+  },
+  {
+    seed: 128,
+    sentence: 'a mount and the bind of a part of it, which nobody explains, do not wait for each other',
+    plan: aboutLostRecords,
+    isOfAbsence: true,
+  },
 ];

@@ -68,6 +68,7 @@ export interface SimWorldParts {
   /** For volumes that show fields of their pod. */
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
+  readonly subpathsRandom: Random;
 }
 
 const STORAGE_FILE = 'storage.json';

@@ -24,6 +24,7 @@ import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { withMoreKinds } from './more-kinds.ts';
 import { CPU_THOUSANDTHS, withPodFields } from './pod-fields.ts';
+import { drawSubpathShare } from './subpaths.ts';
 import { createRandom, type Random } from './random.ts';
 import { withLooks } from './runtimes.ts';
 import { SimHost } from './sim-host.ts';
@@ -102,6 +103,7 @@ const RUNTIMES_SEED = 10_000_000_019;
 const SLICES_SEED = 7_000_000_033;
 const FIELDS_SEED = 8_000_000_011;
 const KINDS_SEED = 9_000_000_011;
+const SUBPATHS_SEED = 9_000_000_041;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -158,7 +160,9 @@ export class Simulation {
     const rest = { strangers, doubledRoot, slices, runtimesEveryMs };
     const plain = { ...timed, absence: drawAbsence(absence.fork()), ...rest };
     const kindsRandom = createRandom(seed + KINDS_SEED);
-    const plan = withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom);
+    const subpathsRandom = createRandom(seed + SUBPATHS_SEED);
+    const kinds = withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom);
+    const plan = { ...kinds, subpathShare: drawSubpathShare(subpathsRandom) };
     this.plan = withLooks(mutation.plan?.(plan) ?? plan);
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
@@ -188,6 +192,7 @@ export class Simulation {
       hangsRandom: createRandom(seed + HANGS_SEED),
       fieldsRandom: fieldsRandom.fork(),
       kindsRandom,
+      subpathsRandom: subpathsRandom.fork(),
       agentLife: () => this.life?.number ?? 0,
     });
     this.config = configOf(this.plan);

@@ -271,6 +271,22 @@ export function aboutRuntimes(plan: Plan): Plan {
   return { ...plan, runtimesEveryMs: 3_000, events: { ...events, podGoes: Math.max(events.podGoes, 4) } };
 }
 
+/** Parts of most volumes are bound; volumes lose their mounts, and agents their lives and their records. */
+export function aboutSubpaths(plan: Plan): Plan {
+  const { events } = plan;
+  return {
+    ...plan,
+    subpathShare: 0.8,
+    events: {
+      ...events,
+      podComes: Math.max(events.podComes, 4),
+      agentCrashes: Math.max(events.agentCrashes, 2),
+      mountTaken: Math.max(events.mountTaken, 2),
+      recordDamaged: Math.max(events.recordDamaged, 1),
+    },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
@@ -287,6 +303,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   stragglers: aboutStragglers,
   questions: aboutQuestions,
   strangers: aboutStrangers,
+  'sub-paths': aboutSubpaths,
   runtimes: aboutRuntimes,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,

@@ -101,6 +101,8 @@ export interface Plan {
   readonly absence: AbsencePlan;
   readonly podFields: PodFieldsPlan;
   readonly moreKinds: MoreKindsPlan;
+  /** Probability that a part of a volume is bound for its pod. */
+  readonly subpathShare: number;
   /** Somebody mounts file systems of his own over our places. */
   readonly strangers: boolean;
   /** Mean time between two holders of a place that a pod has; 0: nobody holds any. */
@@ -181,6 +183,7 @@ function drawPlan(random: Random): Plan {
     absence: NO_ABSENCE,
     podFields: NO_POD_FIELDS,
     moreKinds: NO_MORE_KINDS,
+    subpathShare: 0,
     strangers: false,
     runtimesEveryMs: 0,
     doubledRoot: false,

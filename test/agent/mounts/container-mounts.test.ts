@@ -166,18 +166,41 @@ test('a doubt about a mount takes its path back', () => {
   assert.equal(container(document).mounts[0]?.hostPath, null);
 });
 
-test('a part of a volume is no path yet, never the whole volume', () => {
+test('a part of a volume is told where it is bound, and never as the whole volume', () => {
   const pod = webYaml(
-    main('{name: tmp, mountPath: /a, subPath: x}, {name: tmp, mountPath: /b, subPathExpr: $(Y)}'),
+    `containers: [{name: main, volumeMounts: [{name: tmp, mountPath: /all}, {name: tmp, mountPath: /a, subPath: x}]}]
+  initContainers: [{name: first, volumeMounts: [{name: tmp, mountPath: /b, subPathExpr: $(Y)/z}],
+    env: [{name: Y, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]
+  ephemeralContainers: [{name: debug, volumeMounts: [{name: tmp, mountPath: /c, subPath: x/y}]}]`,
     TMP,
   );
-  const { mounts } = container(mountsIn([pod]));
-  assert.deepEqual(
-    mounts.map(({ hostPath, subPath }) => [hostPath, subPath]),
-    [
-      [null, 'x'],
-      [null, '$(Y)'],
-    ],
+  const told = ({ containers }: MountsDocument) =>
+    containers.flatMap(({ mounts }) => mounts.map(({ hostPath, subPath }) => [hostPath, subPath]));
+  const parts = `${POD}/volume-subpaths/tmp`;
+  assert.deepEqual(told(mountsIn([pod])), [
+    [`${POD}/volumes/kubernetes.io~empty-dir/tmp`, null],
+    [`${parts}/main/1`, 'x'],
+    [`${parts}/first/0`, '$(Y)/z'],
+    [`${parts}/debug/0`, 'x/y'],
+  ]);
+  // What stands was published before these parts were wished.
+  const before = mountsIn([pod], (facts) => ({
+    ...facts,
+    actual: new Map(
+      [...facts.actual].map(([id, volume]) => {
+        const places = [...volume.publications].map(([key, place]) => {
+          return [key, { ...place, spec: { ...place.spec, subpaths: [] } }] as const;
+        });
+        return [id, { ...volume, publications: new Map(places) }];
+      }),
+    ),
+  }));
+  assert.equal(before.ready, false);
+  const paths = told(before).map(([hostPath]) => hostPath);
+  assert.deepEqual(paths, [`${POD}/volumes/kubernetes.io~empty-dir/tmp`, null, null, null]);
+  assert.equal(
+    before.containers[1]?.mounts[0]?.sentence,
+    'the volume stands, and this part of it is not bound yet',
   );
 });
 

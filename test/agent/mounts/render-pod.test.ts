@@ -125,3 +125,27 @@ test('an image stays one: podman kube play mounts it itself', () => {
     { name: 'files', image: { reference: 'quay.io/example/data:1', pullPolicy: 'Never' } },
   ]);
 });
+
+test('a part of a volume is a volume of its own, and nothing is looked for below it again', () => {
+  const parts = webYaml(
+    `containers: [{name: main, image: i, volumeMounts: [
+    {name: tmp, mountPath: /all}, {name: tmp, mountPath: /a, subPath: x},
+    {name: tmp, mountPath: /b, subPathExpr: y}]}]`,
+    '[{name: tmp, emptyDir: {}}]',
+  );
+  const pod = rendered(parts, mountsIn([parts]));
+  assert.equal(pod.kind, 'pod');
+  const { spec } = (pod as { pod: { spec: Record<string, unknown> } }).pod;
+  const [main] = spec['containers'] as readonly { volumeMounts: readonly { name: string }[] }[];
+  const names = main?.volumeMounts.map(({ name }) => name) ?? [];
+  assert.equal(new Set(names).size, 3);
+  assert.deepEqual(
+    main?.volumeMounts,
+    names.map((name, index) => ({ name, mountPath: ['/all', '/a', '/b'][index] })),
+  );
+  assert.deepEqual(spec['volumes'], [
+    { name: 'tmp', hostPath: { path: `${POD}/volumes/kubernetes.io~empty-dir/tmp` } },
+    { name: names[1], hostPath: { path: `${POD}/volume-subpaths/tmp/main/1` } },
+    { name: names[2], hostPath: { path: `${POD}/volume-subpaths/tmp/main/2` } },
+  ]);
+});

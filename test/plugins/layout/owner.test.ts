@@ -246,6 +246,17 @@ test('the place where a kubelet binds a part of a volume is known', () => {
       { kind: 'subpath', pod: uid, specName, container, index },
     ],
   ]);
+  inverts(fc.tuple(pod, component, component, fc.nat()), (layout, [uid, specName, container, index]) => {
+    const place = { pod: { uid }, specName };
+    return [
+      [
+        layout.subpath(place, { container, index }),
+        { kind: 'subpath', pod: uid, specName, container, index: String(index) },
+      ],
+      [layout.subpathDirectory(place), { kind: 'pod', pod: uid }],
+      [layout.podFolders(uid).subpaths, { kind: 'pod', pod: uid }],
+    ];
+  });
 });
 
 test('no text makes it throw, and it never owns what is not below the root', () => {
