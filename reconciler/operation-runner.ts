@@ -56,7 +56,10 @@ export function createOperationRunner(runner: OperationRunnerParts): OperationRu
     if (looked !== undefined) return looked;
     const wanted = desired().volumes.get(operation.volume);
     const { before, begun } = beginning(runner, operation);
+    const wasRefused = actual.get(operation.volume)?.refusedExpansion !== undefined;
     belief.begin(begun);
+    // What is set up anew is grown anew: the refusal of before is no reason any more.
+    if (wasRefused && begun.refusedExpansion === undefined) runner.onGrowthDue(operation.volume);
     report.step({ kind: 'recording' });
     const written = await writeDown(operation, begun);
     report.step({ kind: 'working' });

@@ -7,6 +7,7 @@ import {
   aboutChangedDisks,
   aboutDeadAndTaken,
   aboutDeadAndWalked,
+  aboutDeadFileSystems,
   aboutFullDisks,
   aboutInlineVolumes,
   aboutLostRecords,
@@ -318,6 +319,12 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 128,
     sentence: 'a mount and the bind of a part of it, which nobody explains, do not wait for each other',
     plan: aboutLostRecords,
+    isOfAbsence: true,
+  },
+  {
+    seed: 133,
+    sentence: 'that a volume could not be grown is no reason any more once it is set up anew',
+    plan: aboutDeadFileSystems,
     isOfAbsence: true,
   },
 ];
