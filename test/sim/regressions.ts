@@ -327,4 +327,10 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutDeadFileSystems,
     isOfAbsence: true,
   },
+  {
+    seed: 5_152,
+    sentence: 'killed between new files and their binds, the next life binds the new ones',
+    plan: aboutDeadAndWalked,
+    isOfAbsence: true,
+  },
 ];

@@ -130,6 +130,14 @@ test('a file of a configMap that was refreshed is bound anew, and its new conten
   assert.deepEqual(host.describe(POD_DIRECTORY), []);
 });
 
+test('whether the binds of a refreshed volume are of its files is not sure before it is published', async () => {
+  const { plugin, call } = settings();
+  accept(await plugin().publish(call));
+  assert.equal(await plugin().isUpToDate?.(call), false);
+  const whole = withParts(content('config-map'), undefined, { key: 'one', other: 'x' });
+  assert.equal(await plugin().isUpToDate?.(whole), true);
+});
+
 test('a key that a configMap does not have is no empty directory, and the volume is in doubt till then', async () => {
   const { host, plugin, call } = settings();
   const wanted = [{ container: 'web', index: 3, path: 'absent' }];
