@@ -35,8 +35,13 @@ const MACHINE = '/' as AbsolutePath;
  */
 export function bindSubpaths(parts: SubpathParts, plugin: VolumePlugin): VolumePlugin {
   const binds = new SubpathBinds(parts);
+  const { isUpToDate } = plugin;
   return {
     ...plugin,
+    // An agent may have died between new files and their binds, and only a publish looks at those.
+    ...(isUpToDate === undefined
+      ? {}
+      : { isUpToDate: async (call) => call.publication.subpaths === undefined && isUpToDate(call) }),
     async publish(call) {
       const published = await plugin.publish(call);
       if (!published.ok || call.publication.subpaths === undefined) return published;
