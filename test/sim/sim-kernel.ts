@@ -75,6 +75,8 @@ export class SimKernel {
   readonly #wallMs: () => number;
   readonly #mounts: Mount[] = [];
   readonly #mountIds = new Set<number>();
+  /** The numbers of what was mounted last at each place, and is not any more. */
+  readonly #lastIds = new Map<AbsolutePath, number>();
   readonly #minors = new Set<number>();
   readonly #components = new Map<string, readonly string[]>();
   readonly #watchers = new Map<string, Set<() => void>>();
@@ -192,6 +194,12 @@ export class SimKernel {
       const at = this.walk(above);
       if (typeof at !== 'string') return at.mount;
     }
+  }
+
+  /** Would what is mounted there next have the number of what was mounted there last? */
+  isLastAgain(target: AbsolutePath): boolean {
+    const next = takeLowest(new Set(this.#mountIds), FIRST_MOUNT_ID);
+    return this.#lastIds.get(target) === next;
   }
 
   /** A tmpfs that nobody asked for; undefined where none can be mounted. */
@@ -532,6 +540,7 @@ export class SimKernel {
     mount.children.clear();
     this.#mounts.splice(this.#mounts.indexOf(mount), 1);
     this.#mountIds.delete(mount.id);
+    this.#lastIds.set(mount.target, mount.id);
     mount.fileSystem.mounts -= 1;
     if (mount.fileSystem.mounts === 0) {
       mount.fileSystem.death = undefined;

@@ -120,6 +120,8 @@ export class Strangers {
     // Where nothing is mounted below, a stranger who came while nobody looked is not told from an administrator's disk.
     const bases: readonly AbsolutePath[] = [layout.root, layout.pods, layout.plugins];
     if (bases.includes(path) && !this.#ownBelow(path)) return [];
+    // Under the number of the mount that he took away, nothing tells him from it (docs/ARCHITECTURE.md).
+    if (kernel.isLastAgain(path)) return [];
     const made = this.#makeDirectories(path);
     this.#count += 1;
     const mount = kernel.putStranger(`stranger-${this.#count}`, path);
