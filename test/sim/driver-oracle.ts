@@ -243,6 +243,11 @@ export class DriverOracle {
     if (nature.expands === 'no') violate('A-069', `${volumeId} is grown by a driver that cannot`);
     const isThere = nature.stages ? history.staged === 'yes' : history.answered.size > 0;
     if (!isThere && waiting()) violate('A-069', `${volumeId} is grown before it is set up`);
+    // A driver that looks at the path would grow the file system of the node.
+    const { volumePath, stagingTargetPath, volumeCapability } = request;
+    const isFiles = volumeCapability?.accessType?.$case !== 'block' && volumePath !== stagingTargetPath;
+    if (isFiles && waiting() && !this.#parts.isMountPoint(volumePath))
+      violate('A-069', `${volumeId} is grown at ${volumePath}, where nothing is mounted`);
     if (history.inUse && history.published.size > 0)
       violate('A-071', `${volumeId} is in use, the driver has said, and it is asked to grow it again`);
     if (history.infeasible.has(bytes))

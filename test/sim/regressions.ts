@@ -333,4 +333,10 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutDeadAndWalked,
     isOfAbsence: true,
   },
+  {
+    seed: 5_055,
+    sentence: 'a volume whose mount somebody took away is not grown where it was',
+    plan: aboutDeadAndTaken,
+    isOfAbsence: true,
+  },
 ];
