@@ -3,7 +3,8 @@
  * was proven to be the volume's is never given up for another one, nothing is done through somebody else's, and nothing
  * of his is taken away.
  */
-import { done, fail, type Result } from '../../mount/failure.ts';
+import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
 import type { VolumePlugin } from '../plugin.ts';
 import { type Look, MountJudge, type MountJudgeParts } from './mount-judge.ts';
 import { createOwnLook } from './own-look.ts';
@@ -13,7 +14,8 @@ import { placesOf, stageOf, type WatchedPlace } from './watched-place.ts';
  * Wraps `stage`, `publish`, `expand`, `unpublish` and `unstage`. Guarantees: one look that costs the same at any
  * table size; the table is read only when what it shows is not what was proven, or when that was in doubt.
  * `mount-stacked`: something lies over the mount itself; `mount-foreign`: over a directory above it, or where nothing
- * of ours was proven; both name it, by type, source and mount id, have effect `none`, and nothing was called.
+ * of ours was proven; both name it, by type, source and mount id. `mount-lost`: what is to be grown is not there. All
+ * have effect `none`, and nothing was called.
  *
  * A second layer of the volume's own file system is its driver's (some mount twice), and so is one that came
  * while we called, unless the volume is known to be of another kind of device, or it lies over another file system.
@@ -24,12 +26,12 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
 
   async function guarded<T>(
     places: readonly (WatchedPlace | undefined)[],
-    verb: () => Promise<Result<T>>,
+    verb: (before: Look) => Promise<Result<T>>,
     judgeAfter: (made: T, before: Look) => Promise<Result<void>> = async () => done,
   ): Promise<Result<T>> {
     const seen = await judge.look(places.filter((place) => place !== undefined));
     if (!seen.ok) return seen;
-    const result = await verb();
+    const result = await verb(seen.value);
     if (!result.ok) return fail(await judge.blame(places[0], result.failure));
     const judged = await judgeAfter(result.value, seen.value);
     return judged.ok ? result : judged;
@@ -68,7 +70,17 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
   function guardedExpand(expand: NonNullable<VolumePlugin['expand']>): NonNullable<VolumePlugin['expand']> {
     return (call) => {
       const places = call.publication === undefined ? [] : placesOf(layout, call, call.publication);
-      return guarded([...places, stageOf(layout, call)], () => expand(call));
+      const [place, ...others] = [...places, stageOf(layout, call)].filter((one) => one !== undefined);
+      return guarded([place, ...others], async ({ mountId }) => {
+        if (place?.proven === undefined || mountId !== undefined) return expand(call);
+        return fail(goneFrom(place.path));
+      });
     };
   }
+}
+
+/** Published anew it may be grown; until then a driver that looks at the path finds the file system of the node. */
+function goneFrom(path: AbsolutePath): Failure {
+  const message = `${path} is not mounted any more, so the volume is not grown there`;
+  return { code: 'mount-lost', message, effect: 'none', blocker: path };
 }
