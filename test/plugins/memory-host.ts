@@ -107,6 +107,9 @@ export interface MemoryHost extends Host {
 
 const GENERATION = /\.\.[0-9]{4}(?:_[0-9]{2}){5}\.[0-9]+/g;
 
+/** The file system of the root: no disk that a test adds has its number. */
+const ROOT_DEVICE = '252:1';
+
 export function createMemoryHost(): MemoryHost {
   let inodes = 1;
   const makeNode = (
@@ -127,7 +130,7 @@ export function createMemoryHost(): MemoryHost {
   function sourceOf(path: AbsolutePath): Pick<MountEntry, 'device' | 'root'> {
     const way = wayTo(path).toReversed();
     const within = way.map(mountAt).find((one) => one !== undefined)?.entry;
-    if (within === undefined) return { device: '8:1', root: path };
+    if (within === undefined) return { device: ROOT_DEVICE, root: path };
     const root = `${within.root === '/' ? '' : within.root}${path.slice(within.target.length)}`;
     return { device: within.device, root: root === '' ? '/' : root };
   }
@@ -502,7 +505,7 @@ export function createMemoryHost(): MemoryHost {
       asked('identifyDirectory', () => {
         const node = directoryOf(path);
         if (!node.ok) return node;
-        const { mountId = 1, device = '8:1' } = mountAt(path)?.entry ?? {};
+        const { mountId = 1, device = ROOT_DEVICE } = mountAt(path)?.entry ?? {};
         return ok({ mountId, device, inode: String(node.value.inode), bornNs: undefined });
       }),
     readDirectoryFiles: (path, limits) => asked('readDirectoryFiles', () => entriesOf(path, limits)),
