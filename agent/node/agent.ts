@@ -164,7 +164,7 @@ class NodeAgent implements Agent {
     const { recovered, unreadable } = rebuilt.value;
     this.#hasSeLinux = config.seLinux === 'auto' && (await hasSeLinux(host));
     const { reconciler } = this.#begin(rebuilt.value);
-    this.#foundation.standing?.begin(reconciler.actual, this.#foundation.drivers);
+    this.#foundation.standing?.begin(() => reconciler.actual(), this.#foundation.drivers);
     log.info('state rebuilt', { volumes: recovered.size, unreadableRecords: unreadable.length });
     this.#listen(reconciler);
     void this.#foundation.drivers.start();
