@@ -43,6 +43,9 @@ test('a driver is announced with its id, topology and count, and the Node has it
   assert.deepEqual([owner?.['kind'], owner?.['uid']], ['Node', nodeMetadata(world)['uid']]);
   assert.deepEqual(nodeIdsIn(world), { [ONE.name]: 'node-one', [TWO.name]: 'node-two' });
   assert.deepEqual(nodeMetadata(world)['labels'], { [ZONE]: 'a' });
+  const { asked } = world.store;
+  const marked = asked.indexOf(`PATCH ${NODES}/${NODE}`);
+  assert.ok(marked >= 0 && marked < asked.indexOf(`POST ${CSI_NODES}`), asked.join('\n'));
 });
 
 test('a driver that starts again is not forgotten meanwhile; one that goes is, when nothing of it stands', async () => {
