@@ -121,12 +121,18 @@ class ReportOfDrivers implements DriverReport {
     const here = this.#drivers?.list() ?? [];
     // Without a Node there is nobody to own it; its coming is a reason to look again.
     if (seen === undefined || (here.length === 0 && this.#goneMs.size === 0)) return undefined;
-    const csiNode = await this.#writeCsiNode(seen);
+    const gone = this.#gone();
+    // As with the kubelet: whoever reads of a driver in the CSINode finds its labels on the Node, before and after.
+    const marked = await this.#writeNode(seen, new Set());
+    if (marked !== undefined) return marked;
+    const csiNode = await this.#writeCsiNode(seen, gone);
     if (!csiNode.ok) return csiNode.failure;
-    return this.#writeNode(seen);
+    const cleared = gone.size === 0 ? undefined : await this.#writeNode(seen, gone);
+    if (cleared === undefined) for (const name of gone) this.#goneMs.delete(name);
+    return cleared;
   }
 
-  async #writeCsiNode(node: ApiObjectEnvelope): Promise<ApiResult<unknown>> {
+  async #writeCsiNode(node: ApiObjectEnvelope, gone: ReadonlySet<string>): Promise<ApiResult<unknown>> {
     const { transport, nodeName } = this.#parts;
     const here = this.#drivers?.list() ?? [];
     const path = csiNodePath(nodeName);
@@ -137,7 +143,7 @@ class ReportOfDrivers implements DriverReport {
       const deleted = await deleteObject(transport, path, read.value.uid);
       if (!deleted.ok && deleted.failure.code !== 'absent') return deleted;
     } else if (read.ok) {
-      const drivers = driverEntries(entriesIn(read.value.value), here, this.#gone());
+      const drivers = driverEntries(entriesIn(read.value.value), here, gone);
       if (drivers === undefined) return read;
       const patched = await patchObject(transport, {
         path,
@@ -145,7 +151,7 @@ class ReportOfDrivers implements DriverReport {
         change: { spec: { drivers } },
       });
       // One that is to be another under its old name comes by the next look.
-      return patched.ok ? this.#writeCsiNode(node) : patched;
+      return patched.ok ? this.#writeCsiNode(node, gone) : patched;
     }
     return createObject(transport, csiNodesPath(), {
       apiVersion: 'storage.k8s.io/v1',
@@ -158,12 +164,10 @@ class ReportOfDrivers implements DriverReport {
     });
   }
 
-  async #writeNode(seen: ApiObjectEnvelope): Promise<ApiFailure | undefined> {
+  async #writeNode(seen: ApiObjectEnvelope, gone: ReadonlySet<string>): Promise<ApiFailure | undefined> {
     const { transport, node, nodeName } = this.#parts;
-    const gone = this.#gone();
     const before = node.current() ?? seen;
     const { nodeIds, labels, collisions } = nodeMarks(before.value, this.#drivers?.list() ?? [], gone);
-    for (const name of gone) this.#goneMs.delete(name);
     if (collisions.length > 0) this.#tell(`topology value collision: ${collisions.join('; ')}`);
     if (nodeIds === undefined && Object.keys(labels).length === 0) return undefined;
     const patched = await patchObject(transport, {
