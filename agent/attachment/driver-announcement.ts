@@ -1,5 +1,5 @@
 /** What the cluster is told of this node's drivers: what has to be changed of what it has. Pure. */
-import { isMapping, textsIn } from '../../kubernetes/fields/plain-value.ts';
+import { isMapping, mappingIn, textsIn } from '../../kubernetes/fields/plain-value.ts';
 import type { DriverInstance } from '../../plugins/csi/driver/driver.ts';
 
 /** One entry of a CSINode object; what others wrote into theirs is kept as it is. */
@@ -46,14 +46,14 @@ export function driverEntries(
 
 /** What is no entry is dropped. */
 export function entriesIn(csiNode: Readonly<Record<string, unknown>>): readonly DriverEntry[] {
-  const spec = isMapping(csiNode['spec']) ? csiNode['spec'] : {};
+  const spec = mappingIn(csiNode['spec']);
   const drivers: readonly unknown[] = Array.isArray(spec['drivers']) ? spec['drivers'] : [];
   return drivers.filter((one): one is DriverEntry => isMapping(one) && typeof one['name'] === 'string');
 }
 
 /** The first Node that owns it; undefined when none does. */
 export function ownerUidOf(csiNode: Readonly<Record<string, unknown>>): string | undefined {
-  const metadata = isMapping(csiNode['metadata']) ? csiNode['metadata'] : {};
+  const metadata = mappingIn(csiNode['metadata']);
   const owners: readonly unknown[] = Array.isArray(metadata['ownerReferences'])
     ? metadata['ownerReferences']
     : [];
@@ -66,9 +66,9 @@ export function nodeMarks(
   here: readonly AnnouncedDriver[],
   gone: ReadonlySet<string>,
 ): NodeMarks {
-  const metadata = isMapping(node['metadata']) ? node['metadata'] : {};
-  const annotations = isMapping(metadata['annotations']) ? metadata['annotations'] : {};
-  const labels = isMapping(metadata['labels']) ? metadata['labels'] : {};
+  const metadata = mappingIn(node['metadata']);
+  const annotations = mappingIn(metadata['annotations']);
+  const labels = mappingIn(metadata['labels']);
   const before = new Map(Object.entries(nodeIdsIn(annotations[NODE_IDS])));
   const ids = new Map([...before].filter(([name]) => !gone.has(name)));
   for (const { name, nodeId } of here) ids.set(name, nodeId);
@@ -94,7 +94,7 @@ function nodeIdsIn(text: unknown): Readonly<Record<string, unknown>> {
   if (typeof text !== 'string') return {};
   try {
     const value: unknown = JSON.parse(text);
-    return isMapping(value) ? value : {};
+    return mappingIn(value);
   } catch {
     return {};
   }

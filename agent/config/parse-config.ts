@@ -17,6 +17,7 @@ import { shown } from './shown-value.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { parseListenAddress } from '../../mount/process/listen-address.ts';
 import { nearest } from '../../mount/text/nearest.ts';
+import { isMapping } from '../../kubernetes/fields/plain-value.ts';
 import { printable } from '../../mount/text/printable.ts';
 import { isDriverName } from '../../plugins/volume.ts';
 
@@ -211,10 +212,6 @@ function withFlags(value: unknown, flags: ConfigFlags): unknown {
 
 function givenFlags(flags: ConfigFlags): readonly (keyof ConfigFlags)[] {
   return (Object.keys(FLAG_KEYS) as (keyof ConfigFlags)[]).filter((name) => flags[name] !== undefined);
-}
-
-function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function problemOf(issue: v.BaseIssue<unknown>, flags: ConfigFlags): ConfigProblem {

@@ -6,6 +6,7 @@ import { VOLUME_HANDLE_BYTES_MAX } from '../../plugins/volume.ts';
 import { parseManifest } from '../source/manifests/parse/manifest.ts';
 import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/parse/manifest-limits.ts';
 import { nearest } from '../../mount/text/nearest.ts';
+import { isMapping, mappingIn } from '../../kubernetes/fields/plain-value.ts';
 import { parseQuantityBytes } from '../../kubernetes/fields/quantity.ts';
 import {
   type DriveOptions,
@@ -166,9 +167,7 @@ function secretsOf(text: Result<string> | undefined, problems: string[]): DriveS
     return NO_DRIVE_SECRETS;
   }
   const calls = Object.keys(NO_DRIVE_SECRETS);
-  const isMapping = (value: unknown): value is Record<string, unknown> =>
-    typeof value === 'object' && value !== null && !Array.isArray(value);
-  const shape = isMapping(document.value) ? document.value : {};
+  const shape = mappingIn(document.value);
   const wrong = Object.keys(shape).filter((key) => !calls.includes(key));
   if (!isMapping(document.value) || wrong.length > 0)
     problems.push(`secrets file: a mapping with the keys ${calls.join(', ')} is wanted`);

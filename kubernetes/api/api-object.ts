@@ -1,4 +1,5 @@
 /** The part that every object of an API server has, and the lists and events that they come in. Pure and total. */
+import { isMapping, mappingIn } from '../fields/plain-value.ts';
 import { isResourceVersion } from './resource-version.ts';
 
 /** An object as the server sent it, with what tells it from others. */
@@ -25,21 +26,17 @@ const UID_CHARACTERS_MAX = 256;
 
 /** Undefined when it is not an object of an API server. */
 export function readEnvelope(value: unknown): ApiObjectEnvelope | undefined {
-  const object = mapping(value);
-  const metadata = mapping(object?.['metadata']);
-  const { uid, resourceVersion } = metadata ?? {};
-  if (object === undefined || typeof uid !== 'string' || uid === '' || uid.length > UID_CHARACTERS_MAX)
-    return undefined;
-  return isResourceVersion(resourceVersion) ? { uid, resourceVersion, value: object } : undefined;
+  if (!isMapping(value)) return undefined;
+  const { uid, resourceVersion } = mappingIn(value['metadata']);
+  if (typeof uid !== 'string' || uid === '' || uid.length > UID_CHARACTERS_MAX) return undefined;
+  return isResourceVersion(resourceVersion) ? { uid, resourceVersion, value } : undefined;
 }
 
 /** Undefined when any part of it cannot be understood: a list with one object less is another list. */
 export function readListPage(value: unknown): ListPage | undefined {
-  const list = mapping(value);
-  const metadata = mapping(list?.['metadata']);
-  const items = list?.['items'];
-  const resourceVersion = metadata?.['resourceVersion'];
-  const continueToken = metadata?.['continue'] ?? '';
+  const { metadata, items } = mappingIn(value);
+  const { resourceVersion, continue: more } = mappingIn(metadata);
+  const continueToken = more ?? '';
   // Go writes an empty list as null.
   if (!Array.isArray(items) && items !== null) return undefined;
   if (!isResourceVersion(resourceVersion) || typeof continueToken !== 'string') return undefined;
@@ -50,10 +47,8 @@ export function readListPage(value: unknown): ListPage | undefined {
 
 /** Undefined for what is not an event of a watch. */
 export function readWatchEvent(value: unknown): WatchEvent | undefined {
-  const event = mapping(value);
-  const type = event?.['type'];
-  const object = mapping(event?.['object']);
-  if (object === undefined) return undefined;
+  const { type, object } = mappingIn(value);
+  if (!isMapping(object)) return undefined;
   if (type === 'ERROR') {
     const { code, message } = object;
     return {
@@ -63,17 +58,11 @@ export function readWatchEvent(value: unknown): WatchEvent | undefined {
     };
   }
   if (type === 'BOOKMARK') {
-    const resourceVersion = mapping(object['metadata'])?.['resourceVersion'];
+    const { resourceVersion } = mappingIn(object['metadata']);
     return isResourceVersion(resourceVersion) ? { kind: 'bookmark', resourceVersion } : undefined;
   }
   const envelope = readEnvelope(object);
   if (envelope === undefined) return undefined;
   if (type === 'ADDED' || type === 'MODIFIED') return { kind: 'changed', object: envelope };
   return type === 'DELETED' ? { kind: 'deleted', object: envelope } : undefined;
-}
-
-function mapping(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined;
 }

@@ -1,7 +1,9 @@
 /** Changes of one object, each bound to the very version that it was decided on. */
-import type { ApiFailure, ApiResult } from './api-failure.ts';
+import type { Effect } from '../../mount/failure.ts';
+import type { ApiResult } from './api-failure.ts';
 import { type ApiObjectEnvelope, readEnvelope } from './api-object.ts';
 import type { ApiTransport } from './api-transport.ts';
+import { MALFORMED } from './read-list.ts';
 
 /** A merge patch, and the object that it was made for. */
 export interface ObjectPatch {
@@ -13,14 +15,7 @@ export interface ObjectPatch {
   readonly change: Readonly<Record<string, unknown>>;
 }
 
-const OBJECT_BYTES_MAX = 4 * 1_024 * 1_024;
-const REQUEST_MS_MAX = 10_000;
-const MALFORMED: ApiFailure = {
-  code: 'malformed',
-  message: 'it is not what an API server answers',
-  effect: 'unknown',
-};
-
+const BOUNDS = { answerBytesMax: 4 * 1_024 * 1_024, deadlineMs: 10_000 } as const;
 /**
  * The answer is the object as it is afterwards. `conflict`: it is another version, and nothing was done. Another object
  * of that name is `conflict` or `invalid`. A failure with effect `unknown` may take effect later still, but no more
@@ -41,10 +36,9 @@ export async function patchObject(
     method: 'PATCH',
     path,
     body: { ...change, metadata },
-    answerBytesMax: OBJECT_BYTES_MAX,
-    deadlineMs: REQUEST_MS_MAX,
+    ...BOUNDS,
   });
-  return answered.ok ? whole(answered.value) : answered;
+  return answered.ok ? whole(answered.value, 'unknown') : answered;
 }
 
 /** `conflict`: there is one of that name already. */
@@ -53,9 +47,8 @@ export async function createObject(
   path: string,
   body: object,
 ): Promise<ApiResult<ApiObjectEnvelope>> {
-  const bounds = { answerBytesMax: OBJECT_BYTES_MAX, deadlineMs: REQUEST_MS_MAX };
-  const answered = await transport.request({ method: 'POST', path, body, ...bounds });
-  return answered.ok ? whole(answered.value) : answered;
+  const answered = await transport.request({ method: 'POST', path, body, ...BOUNDS });
+  return answered.ok ? whole(answered.value, 'unknown') : answered;
 }
 
 /** Only the object with that uid: one that was made anew under its name stays (`conflict`). */
@@ -64,24 +57,18 @@ export async function deleteObject(
   path: string,
   uid: string,
 ): Promise<ApiResult<unknown>> {
-  const bounds = { answerBytesMax: OBJECT_BYTES_MAX, deadlineMs: REQUEST_MS_MAX };
-  return transport.request({ method: 'DELETE', path, body: { preconditions: { uid } }, ...bounds });
+  return transport.request({ method: 'DELETE', path, body: { preconditions: { uid } }, ...BOUNDS });
 }
 
 /** Consistent, never out of a cache that lags: no resourceVersion is asked for. */
 export async function readOne(transport: ApiTransport, path: string): Promise<ApiResult<ApiObjectEnvelope>> {
-  const answered = await transport.request({
-    method: 'GET',
-    path,
-    answerBytesMax: OBJECT_BYTES_MAX,
-    deadlineMs: REQUEST_MS_MAX,
-  });
-  if (!answered.ok) return answered;
-  const read = whole(answered.value);
-  return read.ok ? read : { ok: false, failure: { ...read.failure, effect: 'none' } };
+  const answered = await transport.request({ method: 'GET', path, ...BOUNDS });
+  return answered.ok ? whole(answered.value, 'none') : answered;
 }
 
-function whole(value: unknown): ApiResult<ApiObjectEnvelope> {
+function whole(value: unknown, effect: Effect): ApiResult<ApiObjectEnvelope> {
   const envelope = readEnvelope(value);
-  return envelope === undefined ? { ok: false, failure: MALFORMED } : { ok: true, value: envelope };
+  return envelope === undefined
+    ? { ok: false, failure: { ...MALFORMED, effect } }
+    : { ok: true, value: envelope };
 }

@@ -1,5 +1,5 @@
 /** What a cluster says of attached volumes: VolumeAttachments, and the lists of a Node. Pure and total. */
-import { isMapping, textsIn } from '../fields/plain-value.ts';
+import { isMapping, mappingIn, textsIn } from '../fields/plain-value.ts';
 
 /** A VolumeAttachment as it is judged. */
 export interface AttachmentSight {
@@ -53,7 +53,7 @@ export function attachmentSight(
 
 /** An entry that is no text is none. */
 export function nodeVolumes(node: Readonly<Record<string, unknown>>): NodeVolumes {
-  const status = isMapping(node['status']) ? node['status'] : {};
+  const status = mappingIn(node['status']);
   const attached = Array.isArray(status['volumesAttached']) ? status['volumesAttached'] : [];
   const names = attached.map((one) => (isMapping(one) ? one['name'] : undefined));
   return { inUse: textsIn(status['volumesInUse']), attached: new Set(textsIn(names)) };
@@ -61,7 +61,7 @@ export function nodeVolumes(node: Readonly<Record<string, unknown>>): NodeVolume
 
 /** Who has written the list of volumes in use, but those of this name; undefined when nobody is said to have. */
 export function otherWriterOf(node: Readonly<Record<string, unknown>>, own: string): string | undefined {
-  const metadata = isMapping(node['metadata']) ? node['metadata'] : {};
+  const metadata = mappingIn(node['metadata']);
   const managers: readonly unknown[] = Array.isArray(metadata['managedFields'])
     ? metadata['managedFields']
     : [];
