@@ -247,6 +247,7 @@ export function inlineVolumeHandle(pod: PodUid, volumeName: string): string {
   return `csi-${createHash('sha256').update(`${pod}${volumeName}`).digest('hex')}`;
 }
 
+/** Also what the lists of a Node's status call the volume. */
 export function csiVolumeId(driver: string, volumeHandle: string): VolumeId {
   return `${CSI_PLUGIN}/${driver}^${volumeHandle}` as VolumeId;
 }

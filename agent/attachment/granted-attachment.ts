@@ -2,14 +2,14 @@
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
-import { attachmentNameOf, uniqueVolumeName } from '../../kubernetes/objects/attachment-name.ts';
+import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
 import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { noLongerWanted } from '../../plugins/csi/call/volume-rpc.ts';
 import type { Attached, VolumeCall } from '../../plugins/plugin.ts';
-import type { CsiVolumeSpec, VolumeId } from '../../plugins/volume.ts';
+import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
@@ -147,7 +147,7 @@ class AttachmentByCluster implements ClusterAttachment {
 
   async attach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<Attached>> {
     if (!call.stillWanted()) return noLongerWanted();
-    const reported = await this.#report.use(uniqueVolumeName(spec));
+    const reported = await this.#report.use(csiVolumeId(spec.driver, spec.volumeHandle));
     if (!reported.ok) return reported;
     const name = this.#nameOf(spec);
     // After the acknowledgement: what was read before may be an attachment that was taken back since.
@@ -162,7 +162,7 @@ class AttachmentByCluster implements ClusterAttachment {
 
   async detach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<void>> {
     if (!call.stillWanted()) return noLongerWanted();
-    const released = await this.#report.release(uniqueVolumeName(spec));
+    const released = await this.#report.release(csiVolumeId(spec.driver, spec.volumeHandle));
     if (released.ok) this.#granted.delete(spec.id);
     return released;
   }
@@ -205,7 +205,8 @@ class AttachmentByCluster implements ClusterAttachment {
   #inUse(): ReadonlySet<string> {
     const names = new Set<string>();
     for (const volume of this.#actual().values())
-      if (volume.spec.kind === 'csi' && isReported(volume)) names.add(uniqueVolumeName(volume.spec));
+      if (volume.spec.kind === 'csi' && isReported(volume))
+        names.add(csiVolumeId(volume.spec.driver, volume.spec.volumeHandle));
     return names;
   }
 
@@ -218,7 +219,7 @@ class AttachmentByCluster implements ClusterAttachment {
     const node = this.#parts.node.current();
     const attached = node === undefined ? undefined : nodeVolumes(node.value).attached;
     return {
-      isListed: attached?.has(uniqueVolumeName(spec)) ?? false,
+      isListed: attached?.has(csiVolumeId(spec.driver, spec.volumeHandle)) ?? false,
       answer,
       name,
       driver: spec.driver,
@@ -233,7 +234,7 @@ class AttachmentByCluster implements ClusterAttachment {
     const before = this.#listed;
     this.#listed = listed;
     for (const { spec, name } of this.#followed.values()) {
-      const unique = uniqueVolumeName(spec);
+      const unique = csiVolumeId(spec.driver, spec.volumeHandle);
       if (listed.has(unique) === before.has(unique)) continue;
       this.#book.hint(name);
       this.#attachmentChanged(name);

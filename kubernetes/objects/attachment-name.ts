@@ -1,4 +1,4 @@
-/** The names that whoever attaches and whoever uses a volume both make by themselves. Pure. */
+/** The name that whoever attaches and whoever uses a volume both make by themselves. Pure. */
 import { createHash } from 'node:crypto';
 
 interface Handle {
@@ -9,9 +9,4 @@ interface Handle {
 /** The VolumeAttachment of a volume and a node has this name, on which all have agreed (pkg/volume/csi). */
 export function attachmentNameOf({ driver, volumeHandle }: Handle, nodeName: string): string {
   return `csi-${createHash('sha256').update(`${volumeHandle}${driver}${nodeName}`).digest('hex')}`;
-}
-
-/** What the lists of a Node's status call a volume. */
-export function uniqueVolumeName({ driver, volumeHandle }: Handle): string {
-  return `kubernetes.io/csi/${driver}^${volumeHandle}`;
 }

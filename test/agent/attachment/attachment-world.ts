@@ -1,11 +1,11 @@
 /** A store with a Node, and the agent's side of the attachment contract over it; the test plays the cluster's side. */
 import { createClusterAttachment } from '../../../agent/attachment/granted-attachment.ts';
 import { createNodeObject } from '../../../agent/source/cluster/node-object.ts';
-import { attachmentNameOf, uniqueVolumeName } from '../../../kubernetes/objects/attachment-name.ts';
+import { attachmentNameOf } from '../../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../../kubernetes/objects/attachment-sight.ts';
 import type { Log } from '../../../mount/process/log.ts';
 import type { VolumeCall } from '../../../plugins/plugin.ts';
-import type { CsiVolumeSpec, VolumeId } from '../../../plugins/volume.ts';
+import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, PRESENT } from '../../../reconciler/model/actual-state.ts';
 import { ApiStore, type Json } from '../../kubernetes/api/api-store.ts';
 import { handClock } from '../../kubernetes/api/hand-clock.ts';
@@ -95,9 +95,11 @@ export function attachmentWorld({ listed = [] }: { readonly listed?: readonly st
       });
       const node = (store.get(NODES, NODE)?.['status'] ?? {}) as Json;
       const others = ((node['volumesAttached'] ?? []) as Json[]).filter(
-        ({ name }) => name !== uniqueVolumeName(spec),
+        ({ name }) => name !== csiVolumeId(spec.driver, spec.volumeHandle),
       );
-      patchNode({ volumesAttached: [...others, { name: uniqueVolumeName(spec), devicePath: '' }] });
+      patchNode({
+        volumesAttached: [...others, { name: csiVolumeId(spec.driver, spec.volumeHandle), devicePath: '' }],
+      });
     },
     detach(spec: CsiVolumeSpec) {
       store.remove(ATTACHMENTS, attachmentNameOf(spec, NODE));

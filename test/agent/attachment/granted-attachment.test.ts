@@ -1,8 +1,8 @@
 /** The agent's side of the attachment contract, against a store as an API server has it: INV-4, INV-5. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { uniqueVolumeName } from '../../../kubernetes/objects/attachment-name.ts';
 import type { Result } from '../../../mount/failure.ts';
+import { csiVolumeId } from '../../../plugins/volume.ts';
 import { PRESENT } from '../../../reconciler/model/actual-state.ts';
 import { type Json, refusal } from '../../kubernetes/api/api-store.ts';
 import { attachmentContract } from '../../contract/attachment.ts';
@@ -10,7 +10,7 @@ import { ATTACHMENTS, attachmentWorld, callOf, NODE, NODES, specOf } from './att
 
 const ONE = specOf('one');
 const TWO = specOf('two');
-const NAME = uniqueVolumeName(ONE);
+const NAME = csiVolumeId(ONE.driver, ONE.volumeHandle);
 const SECOND_MS = 1_000;
 
 const codeOf = (result: Result<unknown> | undefined): string | undefined =>
@@ -122,7 +122,7 @@ test('while the server is silent nothing new is attached and nothing leaves the 
     codeOf(await within(world, attachment.detach(TWO, callOf(TWO)), 20 * SECOND_MS)),
     'in-use-unreported',
   );
-  assert.deepEqual(world.inUse(), [uniqueVolumeName(TWO)]);
+  assert.deepEqual(world.inUse(), [csiVolumeId(TWO.driver, TWO.volumeHandle)]);
   world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
   attachment.look();
   world.transport.cut(false);
@@ -160,7 +160,7 @@ test('a write whose answer was lost cannot undo a later one, however late it com
     metadata: { resourceVersion: versionThen },
     status: { volumesInUse: [] },
   });
-  assert.deepEqual([late.status, world.inUse()], [409, [uniqueVolumeName(TWO)]]);
+  assert.deepEqual([late.status, world.inUse()], [409, [csiVolumeId(TWO.driver, TWO.volumeHandle)]]);
 });
 
 test('another life takes nothing off the list before the disk was read', async () => {
