@@ -510,7 +510,14 @@ export class SimWorld {
     }
     this.trouble.heal();
     this.hung.heal();
-    // Who sees that its files cannot be read any more is deleted; who waits for the volume is not.
+    this.removeDead();
+  }
+
+  /**
+   * Who sees that its files cannot be read any more is deleted; who waits for the volume is not. Some are told of their
+   * files only when all is healed: a bind was under way since before the file system died (seed 524705070).
+   */
+  removeDead(): void {
     for (const pod of [...this.pods.values()]) if (this.#hasDead(pod)) this.#remove(pod);
   }
 

@@ -306,6 +306,7 @@ export class Simulation {
     await this.#stepUntil(() => {
       const nowMs = this.time.nowMs();
       if (nowMs < lookAtMs) return false;
+      this.world.removeDead();
       difference = differenceFromWish(this);
       lookAtMs = nowMs + (difference === undefined ? LOOK_AGAIN_MS : LOOK_EVERY_MS);
       if (difference !== undefined) rightSinceMs = nowMs;
