@@ -8,6 +8,8 @@ import { createOwnershipTurns, type OwnershipTurns } from './ownership-turns.ts'
 
 export interface OwnershipParts {
   readonly clock: Clock;
+  /** How often it is looked whether a walk is wanted still; a second, if undefined. */
+  readonly lookMs?: number | undefined;
   readonly change: (part: OwnershipPart, company: CallCompany) => Promise<Result<OwnershipPartReport>>;
 }
 
@@ -58,7 +60,7 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
       underWay: new Map(),
     };
     if (request.isCancelled()) return fail(notWanted(request));
-    const stopLooking = lookEverySecond(walk);
+    const stopLooking = lookAgainAndAgain(walk);
     try {
       await takeTurns(walk, turns);
     } finally {
@@ -68,14 +70,15 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
   };
 }
 
-function lookEverySecond(walk: Walk): () => void {
+function lookAgainAndAgain(walk: Walk): () => void {
+  const lookMs = walk.parts.lookMs ?? LOOK_MS;
   const look = (): void => {
     if (walk.request.isCancelled()) stop(walk, notWanted(walk.request));
     else if (walk.waitsFor === undefined)
       walk.request.onProgress([...walk.underWay.values()].reduce((sum, seen) => sum + seen, walk.seen));
-    cancel = walk.parts.clock.timer(LOOK_MS, look);
+    cancel = walk.parts.clock.timer(lookMs, look);
   };
-  let cancel = walk.parts.clock.timer(LOOK_MS, look);
+  let cancel = walk.parts.clock.timer(lookMs, look);
   return () => cancel();
 }
 

@@ -29,6 +29,8 @@ export interface LinuxHostParts {
   readonly pathBrokersMax?: number;
   /** How long ago a file was last written, at least, before its times tell a later write from this one. */
   readonly stampAgeMs?: number;
+  /** How often a walk of ownership tells how far it is, and looks whether it is wanted still. */
+  readonly walkLookMs?: number;
   /** The lock of waitForHelpers, which every broker and tool then holds. */
   readonly helpersDescriptor?: number;
 }
@@ -99,6 +101,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     ...createDeviceCalls(tools, ask, deadlines),
     changeOwnership: createOwnership({
       clock: CLOCK,
+      lookMs: parts.walkLookMs,
       change: (part, company) => walks.call('changeOwnershipPart', part, company),
     }),
     ...effects,
