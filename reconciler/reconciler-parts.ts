@@ -10,7 +10,7 @@ import type { BackOffLimits } from './run/back-off.ts';
 import { tellInFlight } from './run/in-flight-text.ts';
 import type { Log } from '../mount/process/log.ts';
 import { planVolume } from './model/plan.ts';
-import type { RecordStore } from './recovery/record.ts';
+import type { RecordStore } from './recovery/record-store.ts';
 import { mayBegin } from './recovery/record-duty.ts';
 import { verifyMounts } from './recovery/verify.ts';
 

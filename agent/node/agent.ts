@@ -22,7 +22,7 @@ import {
   createRecordStore,
   type RecordStore,
   type UnreadableRecord,
-} from '../../reconciler/recovery/record.ts';
+} from '../../reconciler/recovery/record-store.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
 import type { ManifestKeeper } from '../source/manifest-keeper.ts';

@@ -6,7 +6,7 @@ import type { Log } from '../../mount/process/log.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import { lookAtDevices } from '../../reconciler/recovery/pod-device.ts';
-import type { RecordStore, UnreadableRecord } from '../../reconciler/recovery/record.ts';
+import type { RecordStore, UnreadableRecord } from '../../reconciler/recovery/record-store.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { tellOfRecords } from './record-log.ts';
 

@@ -6,7 +6,7 @@ import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState, UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
-import type { UnreadableRecord } from '../../reconciler/recovery/record.ts';
+import type { UnreadableRecord } from '../../reconciler/recovery/record-store.ts';
 import type { AgentView } from '../node/agent.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import type { HeldPods } from '../source/vanished-hold.ts';

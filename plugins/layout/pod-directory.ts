@@ -6,20 +6,20 @@ import { type Program, transition } from '../../mount/transition.ts';
 import type { PluginName, PodUid } from '../volume.ts';
 import type { Layout } from './layout.ts';
 
-/** hostPath has no directory of its own, and an orphan is nobody's. An emptyDir is the last volume of its pod to go. */
-const PLUGINS_WITH_DIRECTORY = ['empty-dir', 'csi', 'secret', 'configmap'].map(
+/**
+ * What most pods have, the emptyDir first: it is the last volume of its pod to go. Each name is a call, so the
+ * directories of other kinds are looked for only where one was, or may have been.
+ */
+const USUAL_PLUGINS = ['empty-dir', 'csi', 'secret', 'configmap'].map(
   (name): PluginName => `kubernetes.io/${name}`,
 );
-
-/** Few pods have these: each name is a call more, so they are looked for only where one was, or may have been. */
-const RARE_PLUGINS = ['downward-api', 'projected'].map((name): PluginName => `kubernetes.io/${name}`);
 
 /** What rmdir says of a directory that somebody still uses. */
 const IN_USE: ReadonlySet<FailureCode> = new Set(['directory-not-empty', 'mount-busy']);
 
 /** The structural directories of a pod, in the order in which they go when they are empty. */
 export interface PodDirectories {
-  /** One for each kind of volume that it may have. */
+  /** One for each kind of volume that it usually has. */
   readonly kinds: readonly AbsolutePath[];
   /** `volumes`, `volumeDevices`, `plugins` and the pod's own. */
   readonly others: readonly AbsolutePath[];
@@ -28,7 +28,7 @@ export interface PodDirectories {
 export function podDirectories(layout: Layout, pod: PodUid): PodDirectories {
   const { volumes, volumesOf, devices, links, plugins, markers } = layout.podFolders(pod);
   const others = [volumes, links, devices, markers, plugins, layout.podDirectory(pod)];
-  return { kinds: PLUGINS_WITH_DIRECTORY.map(volumesOf), others };
+  return { kinds: USUAL_PLUGINS.map(volumesOf), others };
 }
 
 /**
@@ -60,14 +60,22 @@ export function* removePodDirectories(
   return yield* removeEach(others);
 }
 
-/** As `removeEmptyPodDirectories`, of a pod of which nothing is known: any kind of volume may have been its last. */
-export function removeStrangePodDirectories(host: Host, layout: Layout, pod: PodUid): Promise<Result<void>> {
+/**
+ * As `removeEmptyPodDirectories`, of a pod of which nothing is known: a volume of any of `plugins`, which are all that
+ * have a directory in pods, may have been its last.
+ */
+export function removeStrangePodDirectories(
+  host: Host,
+  layout: Layout,
+  pod: PodUid,
+  plugins: readonly PluginName[],
+): Promise<Result<void>> {
   const { kinds, others } = podDirectories(layout, pod);
   const { subpaths, volumesOf } = layout.podFolders(pod);
-  const rare = [...RARE_PLUGINS.map(volumesOf), subpaths];
+  const unusual = plugins.filter((name) => !USUAL_PLUGINS.includes(name)).map(volumesOf);
   return host.perform(removeUnused, {
     path: layout.podDirectory(pod),
-    directories: [...kinds, ...rare, ...others],
+    directories: [...kinds, ...unusual, subpaths, ...others],
   });
 }
 

@@ -8,7 +8,7 @@
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host, isBelow } from '../../mount/host.ts';
 import { orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
-import { traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
+import { kinds, traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
 import { driverOf, isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
 import { unescapePlugin } from '../../plugins/layout/component.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
@@ -157,7 +157,9 @@ async function removeLeftovers({ host, layout, table }: LayoutReading, pod: PodU
   const { subpaths } = layout.podFolders(pod);
   const isMounted = table.entries.some(({ target }) => target === subpaths || isBelow(target, subpaths));
   if (!isMounted) await host.perform(removeLeftBinds, { path: subpaths });
-  await removeStrangePodDirectories(host, layout, pod);
+  const own = kinds().filter(({ isInPlace }) => isInPlace !== true);
+  const plugins = own.map(({ plugin }) => plugin);
+  await removeStrangePodDirectories(host, layout, pod, plugins);
 }
 
 const NOTHING_FOUND: Reconstruction = {

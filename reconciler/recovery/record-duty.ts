@@ -11,7 +11,7 @@ import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { climbs, type Operation } from '../model/operation.ts';
-import type { RecordStore } from './record.ts';
+import type { RecordStore } from './record-store.ts';
 
 /** Longer than a disk that is reset, a path that fails over, or a person who frees space. */
 export const RECORDLESS_MS = 300_000;

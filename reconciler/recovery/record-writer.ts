@@ -6,7 +6,7 @@ import type { Cancel, Clock } from '../../mount/host.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
-import type { RecordStore } from './record.ts';
+import type { RecordStore } from './record-store.ts';
 
 const NOTE_DELAY_MS = 20;
 

@@ -1,26 +1,19 @@
 /**
- * What the kernel cannot remember for us: one durable file per volume that may be anything but absent, written before
- * the first effect and erased after the last (D-7).
- *
- * A record is the believed ActualVolume, as JSON, so a restart continues from it; it holds no secret.
- * record-file.ts has the format.
+ * A volume as it is recorded: the believed ActualVolume, as JSON, so that a restart continues from it. It holds no
+ * secret. record-file.ts has the format of its file, record-store.ts says when it is written.
  */
-import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import { FIRM_GROUND, type Ground } from '../../mount/ground.ts';
-import type { Host, MountIdentity } from '../../mount/host.ts';
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import type { MountIdentity } from '../../mount/host.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import {
   type Bytes,
   RECONSTRUCTED,
   parsePodUid,
   type PublicationSpec,
-  type VolumeId,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
 import type { ActualVolume, Presence } from '../model/actual-state.ts';
-import { createRecordDisk, type Written } from './record-disk.ts';
 import { formatFile, type FoundRecord, readRecordFile, slotBytesFor } from './record-file.ts';
 
 /** Presence as recorded: a reason does not outlive the process that knew it. */
@@ -51,33 +44,6 @@ export interface VolumeRecord {
   readonly quarantine: ActualVolume['quarantine'];
   /** Absent in records of 0.2. */
   readonly tombstones?: ActualVolume['tombstones'];
-}
-
-export interface UnreadableRecord {
-  readonly file: string;
-  readonly failure: Failure;
-}
-
-export interface LoadedRecords {
-  readonly records: readonly VolumeRecord[];
-  readonly unreadable: readonly UnreadableRecord[];
-  /** Good records of 0.1 without room beside them: taking their volumes down may need room that a full disk has not. */
-  readonly roomless: readonly UnreadableRecord[];
-}
-
-export interface RecordStore {
-  load(): Promise<Result<LoadedRecords>>;
-  /** Durable when it settles `ok`. Concurrent saves of one volume share a write. */
-  save(volume: ActualVolume): Promise<Result<void>>;
-  /**
-   * As `save`, and there is room now for the records that taking the volume down needs: a full disk fails none of them
-   * where the file system writes in place. For what is set up: without the room it is `record-write`.
-   */
-  saveWithRoom(volume: ActualVolume): Promise<Result<void>>;
-  /** Not durable on purpose: a record that a power cut brings back only makes the next start more careful. */
-  erase(volume: VolumeId): Promise<Result<void>>;
-  /** Tries again what could not be erased, and to get room for records that have none. */
-  sweep(): void;
 }
 
 export function recordOf(volume: ActualVolume, bootId: string): VolumeRecord {
@@ -115,7 +81,8 @@ export function parseRecord(content: string | Uint8Array): Result<VolumeRecord> 
   return found.ok ? parseBody(found.value) : found;
 }
 
-function parseBody({ body, isDoubtful }: FoundRecord): Result<VolumeRecord> {
+/** Total, as parseRecord, of what a file was found to have. */
+export function parseBody({ body, isDoubtful }: FoundRecord): Result<VolumeRecord> {
   try {
     const record = JSON.parse(body) as VolumeRecord;
     if (!isSane(record)) return unreadable('fields are missing or malformed');
@@ -173,130 +140,6 @@ function completed(record: VolumeRecord): VolumeRecord {
 function wasGuessed({ spec, publications }: VolumeRecord): boolean {
   if (publications.length === 0) return traitsOf(spec).isNameless?.(spec) === true;
   return publications.every((one) => one.spec.origin === RECONSTRUCTED);
-}
-
-/** `ground`: a record is neither written nor looked for in what somebody mounted over its directory. */
-export function createRecordStore(
-  host: Host,
-  layout: Layout,
-  ground: Pick<Ground, 'refuseStranger'> = FIRM_GROUND,
-): RecordStore {
-  const disk = createRecordDisk(host, layout.records);
-  /** By the names of their files. */
-  const turns = new Map<string, Turn>();
-  /** Not erased, because their directory was covered. */
-  const postponed = new Set<string>();
-
-  /** One file operation of a volume at a time; of several waiting, the last text wins and all share its result. */
-  function enqueue(name: string, text: string | undefined): Promise<Result<Written>> {
-    const current = turns.get(name);
-    if (current === undefined) {
-      const turn: Turn = { next: undefined, running: write(name, text) };
-      turns.set(name, turn);
-      void turn.running.then(() => advance(name, turn));
-      return turn.running;
-    }
-    if (current.next === undefined) {
-      const { promise, resolve } = withResolver<Result<Written>>();
-      current.next = { text, promise, resolve };
-    } else {
-      current.next.text = text;
-    }
-    return current.next.promise;
-  }
-
-  function advance(name: string, turn: Turn): void {
-    const { next } = turn;
-    if (next === undefined) {
-      turns.delete(name);
-      return;
-    }
-    turn.next = undefined;
-    turn.running = write(name, next.text);
-    void turn.running.then((result) => {
-      next.resolve(result);
-      advance(name, turn);
-    });
-  }
-
-  async function write(name: string, text: string | undefined): Promise<Result<Written>> {
-    const path = layout.record(name);
-    const place = await host.mountPlaceOf(path);
-    const grounded = place.ok ? await ground.refuseStranger(path, place.value.within) : place;
-    postponed.delete(name);
-    if (grounded.ok) return text === undefined ? disk.erase(name) : disk.write(name, text);
-    if (text === undefined) postponed.add(name);
-    return fail({ ...grounded.failure, code: 'record-write', effect: 'none' });
-  }
-
-  const saveText = (volume: ActualVolume): Promise<Result<Written>> =>
-    enqueue(fileNameOf(volume.spec.id), JSON.stringify(recordOf(volume, host.bootId)));
-
-  return {
-    async load() {
-      const files = await disk.load();
-      if (!files.ok) return files;
-      const records: VolumeRecord[] = [];
-      const unreadable: UnreadableRecord[] = [];
-      const roomless: UnreadableRecord[] = [];
-      for (const { name, found } of files.value) {
-        const parsed = found.ok ? parseBody(found.value) : found;
-        if (!parsed.ok) {
-          unreadable.push({ file: name, failure: parsed.failure });
-          continue;
-        }
-        records.push(parsed.value);
-        if (!found.ok || found.value.slots !== undefined) continue;
-        // A record of 0.1 has no room beside it for the next one.
-        const written = await disk.write(name, JSON.stringify(parsed.value));
-        const failure = written.ok ? written.value.noRoom : written.failure;
-        if (failure !== undefined) roomless.push({ file: name, failure });
-      }
-      return ok({ records, unreadable, roomless });
-    },
-    async save(volume) {
-      const written = await saveText(volume);
-      return written.ok ? done : written;
-    },
-    async saveWithRoom(volume) {
-      const written = await saveText(volume);
-      if (!written.ok) return written;
-      return written.value.noRoom === undefined ? done : fail(written.value.noRoom);
-    },
-    async erase(volume) {
-      const erased = await enqueue(fileNameOf(volume), undefined);
-      return erased.ok ? done : erased;
-    },
-    sweep() {
-      disk.sweep();
-      for (const name of [...disk.unerased(), ...postponed])
-        if (!turns.has(name)) void enqueue(name, undefined);
-      for (const [name, text] of disk.roomless()) if (!turns.has(name)) void enqueue(name, text);
-    },
-  };
-}
-
-function fileNameOf(volume: VolumeId): string {
-  return `${sha256Hex(volume)}.json`;
-}
-
-interface Turn {
-  running: Promise<Result<Written>>;
-  next:
-    | {
-        text: string | undefined;
-        promise: Promise<Result<Written>>;
-        resolve: (result: Result<Written>) => void;
-      }
-    | undefined;
-}
-
-function withResolver<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {};
-  const promise = new Promise<T>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
 }
 
 /** As a presence again; the reason of an `unsure` is the restart. */

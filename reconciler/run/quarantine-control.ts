@@ -20,7 +20,7 @@ import {
 import type { DesiredState } from '../model/desired-state.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { enterQuarantine, leaveQuarantine, mayLeave } from '../model/quarantine.ts';
-import type { RecordStore } from '../recovery/record.ts';
+import type { RecordStore } from '../recovery/record-store.ts';
 
 export interface QuarantineControlParts {
   readonly host: Clock;

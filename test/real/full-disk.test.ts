@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
-import { createRecordStore } from '../../reconciler/recovery/record.ts';
+import { createRecordStore } from '../../reconciler/recovery/record-store.ts';
 import { realHost, scratchDirectory } from '../mount/scratch.ts';
 import { actual } from '../reconciler/world.ts';
 import { value } from '../value.ts';

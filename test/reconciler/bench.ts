@@ -6,7 +6,8 @@ import { createLayout } from '../../plugins/layout/layout.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { Reconstruction } from '../../reconciler/recovery/reconstruct.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
-import { createRecordStore, parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
+import { parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
+import { createRecordStore } from '../../reconciler/recovery/record-store.ts';
 import { type BenchHost, createBenchHost } from './bench-host.ts';
 import { createBenchPlugin } from './bench-plugin.ts';
 

@@ -13,7 +13,7 @@ import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
 import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
-import { createRecordStore } from '../../reconciler/recovery/record.ts';
+import { createRecordStore } from '../../reconciler/recovery/record-store.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { freshHost, layout, mounterOf, ROOT } from '../plugins/local-world.ts';
 import type { MemoryHost } from '../plugins/memory-host.ts';

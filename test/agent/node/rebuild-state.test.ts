@@ -5,7 +5,7 @@ import { rebuildState } from '../../../agent/node/rebuild-state.ts';
 import { createGround } from '../../../mount/ground.ts';
 import { type Host, parseAbsolutePath } from '../../../mount/host.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
-import { createRecordStore } from '../../../reconciler/recovery/record.ts';
+import { createRecordStore } from '../../../reconciler/recovery/record-store.ts';
 import { createMemoryHost } from '../../plugins/memory-host.ts';
 import { value } from '../../value.ts';
 import { actual } from '../../reconciler/world.ts';

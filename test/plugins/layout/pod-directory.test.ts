@@ -9,9 +9,10 @@ test('of a pod that nobody knows the empty directory of every kind of volume goe
   const host = freshHost();
   const before = host.describe(layout.pods);
   const { volumesOf } = layout.podFolders(POD);
-  const own = kinds().filter(({ isInPlace, fromMount }) => isInPlace !== true && fromMount === undefined);
-  for (const { plugin } of own) host.plant(volumesOf(plugin), { kind: 'directory', mode: 0o750 });
+  const own = kinds().filter(({ isInPlace }) => isInPlace !== true);
+  const plugins = own.map(({ plugin }) => plugin);
+  for (const plugin of plugins) host.plant(volumesOf(plugin), { kind: 'directory', mode: 0o750 });
   assert.equal(host.names(`${POD_DIRECTORY}/volumes`).length, own.length);
-  accept(await removeStrangePodDirectories(host, layout, POD));
+  accept(await removeStrangePodDirectories(host, layout, POD, plugins));
   assert.deepEqual(host.describe(layout.pods), before);
 });

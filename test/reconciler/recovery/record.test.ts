@@ -5,12 +5,12 @@ import { parseAbsolutePath } from '../../../mount/host.ts';
 import { createLayout, sha256Hex } from '../../../plugins/layout/layout.ts';
 import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
 import {
-  createRecordStore,
   formatRecord,
   parseRecord,
   recordOf,
   type VolumeRecord,
 } from '../../../reconciler/recovery/record.ts';
+import { createRecordStore } from '../../../reconciler/recovery/record-store.ts';
 import { type BenchHost, createBenchHost, settled } from '../bench-host.ts';
 import { actual, csi } from '../world.ts';
 

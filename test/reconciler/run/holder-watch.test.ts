@@ -7,7 +7,7 @@ import { type AbsolutePath, parseAbsolutePath } from '../../../mount/host.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import { createReconciler } from '../../../reconciler/reconciler.ts';
-import { createRecordStore } from '../../../reconciler/recovery/record.ts';
+import { createRecordStore } from '../../../reconciler/recovery/record-store.ts';
 import { createBenchHost, settled } from '../bench-host.ts';
 import { createBenchPlugin } from '../bench-plugin.ts';
 import { READ_WHOLE } from '../bench.ts';
