@@ -16,8 +16,17 @@ import { NO_INSTALL, provideTools } from './machine/system-tools.ts';
 import { buildTests } from './machine/test-build.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-/** Some files wait for most of their time, so there is one more than the processors of a small machine. */
-const CONCURRENCY = 3;
+/** Many files wait for most of their time, so there are twice as many as a small machine has processors. */
+const CONCURRENCY = 4;
+/** They take minutes, so they begin first: nobody waits for one of them alone at the end. */
+const LONGEST = [
+  'test/real/crash-sweep',
+  'test/sim/simulate',
+  'test/real/foreign',
+  'test/real/',
+  'test/systemd/',
+  'test/drive/',
+];
 /** How long one file may take; a test that hangs must not hang the gate. The whole sweep needs a good part of it. */
 const FILE_MS_MAX = 3_000_000;
 
@@ -25,10 +34,15 @@ function testFiles(wanted: readonly string[]): string[] {
   const all = readdirSync(HERE, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.ts'))
     .map((name) => relative(process.cwd(), join(HERE, name)))
-    .sort();
+    .sort((a, b) => turnOf(a) - turnOf(b) || (a < b ? -1 : 1));
   return wanted.length === 0
     ? all.filter((name) => !APART.some((one) => name.startsWith(one)))
     : all.filter((name) => wanted.some((one) => name.startsWith(one.replace(/^\.\//, ''))));
+}
+
+function turnOf(name: string): number {
+  const turn = LONGEST.findIndex((one) => name.startsWith(one));
+  return turn < 0 ? LONGEST.length : turn;
 }
 
 /** They build Go programs, machines, and a whole control plane, for minutes: suites of their own. */

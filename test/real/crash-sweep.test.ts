@@ -3,7 +3,7 @@
  * start again, and compare with the end state of a run that was never killed. INV-17, RS-01, RS-06, RS-07, RS-10. An
  * oracle before the driver judges the order, the overlap and the fields of every call of all these agents.
  *
- * `npm run sweep` kills at every effect; `npm test` at every SWEEP_STRIDE-th one.
+ * `npm run sweep` kills within every effect and on every boundary between two; `npm test` at every SWEEP_STRIDE-th one.
  */
 import assert from 'node:assert/strict';
 import {
@@ -28,6 +28,12 @@ import { snapshot } from './world-snapshot.ts';
 const STARTING_EFFECTS = 6;
 const STRIDE = Number(process.env['SWEEP_STRIDE'] ?? '9');
 const POINTS: readonly CrashPoint[] = ['before', 'during', 'after'];
+/** Before an effect is after the one that came before it: of each boundary one side is enough. */
+const STRIDES: Readonly<Record<CrashPoint, number>> = {
+  before: 2 * STRIDE,
+  during: STRIDE,
+  after: 2 * STRIDE,
+};
 const skip = inPrivateNamespace();
 
 const POD = `
@@ -276,7 +282,7 @@ async function sweep(
 ): Promise<number> {
   let kills = 0;
   const over = new Set<string>();
-  for (let effect = 1; over.size < 2; effect += STRIDE) {
+  for (let effect = 1; over.size < 2; effect += STRIDES[point]) {
     for (const way of ['down', 'up'] as const) {
       const manifest = way === 'up' ? POD : undefined;
       const run = await runTo(bench, manifest, point, effect);

@@ -6,6 +6,8 @@ import type { Mutation } from './simulate.ts';
 
 export interface Mutant {
   readonly name: string;
+  /** One that catches it, where the first that does is far: it is tried before all others. */
+  readonly seed?: number;
   /** Any of these catches it. */
   readonly caughtBy: readonly string[];
   /** A new one for every seed: some remember. */

@@ -63,21 +63,25 @@ function forsaking(method: string, reply: object): Mutation {
 export const NOVEL_MUTANTS: readonly Mutant[] = [
   {
     name: 'grows a volume again though the driver has refused it',
+    seed: 346,
     caughtBy: ['A-071'],
     make: () => growsAgainAndAgain,
   },
   {
     name: 'gives a volume for one pod to a second one while the first may have it',
+    seed: 159,
     caughtBy: ['RC-18'],
     make: () => givesToTwoPods,
   },
   {
     name: 'sets up volumes that are in quarantine',
+    seed: 25,
     caughtBy: ['B-3'],
     make: () => planning((input) => ({ ...input, quarantine: undefined })),
   },
   {
     name: 'sets up volumes that are said to be not attached',
+    seed: 214,
     caughtBy: ['B-3'],
     make: () =>
       planning((input) => {
@@ -87,6 +91,7 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leaves a quarantine without looking who uses the device',
+    seed: 354,
     caughtBy: ['B-3', 'B-4'],
     make: () => withHost(() => ({ findDeviceUsers: async () => ok([]) })),
   },
@@ -97,16 +102,19 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'does not hold devices',
+    seed: 17,
     caughtBy: ['liveness', 'INV-11'],
     make: () => withHost(() => ({ holdDevice: async () => ok(undefined) })),
   },
   {
     name: 'publishes beside a growth that it does not wait for',
+    seed: 76,
     caughtBy: ['INV-6'],
     make: () => forsaking('NodeExpandVolume', { capacityBytes: 0n }),
   },
   {
     name: 'asks how a volume is beside other calls',
+    seed: 33,
     caughtBy: ['INV-6'],
     make: () => forsaking('NodeGetVolumeHealth', { volumeHealth: undefined }),
   },
@@ -117,6 +125,7 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'publishes an inline volume over what is left of the one that its driver has ended',
+    seed: 143,
     caughtBy: ['INV-11'],
     make: () => publishesOverWhatWasEnded,
   },

@@ -8,6 +8,7 @@ import { aboutDeadAndTaken, aboutDeadFileSystems, aboutUndoing } from './stories
 export const DISK_MUTANTS: readonly Mutant[] = [
   {
     name: 'undoes what it could not write down',
+    seed: 17,
     caughtBy: ['INV-1', 'INV-2'],
     make: () => ({
       // The disk is full whenever a stage is to be undone, and the room for that is not there.
@@ -45,6 +46,7 @@ export const DISK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'takes what was staged just now for a new file system',
+    seed: 125,
     caughtBy: ['DR-11'],
     make: () => ({
       ...withHost((host) => ({

@@ -65,6 +65,7 @@ const waitsForTheOther: Mutation = {
 export const LATE_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes an attachment that was made anew for the one of before',
+    seed: 127,
     caughtBy: ['FN-01'],
     make: () => takesAttachmentsByName,
   },
@@ -80,6 +81,7 @@ export const LATE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'gives nothing back beside what stands',
+    seed: 59,
     caughtBy: ['liveness'],
     make: () => waitsForTheOther,
   },

@@ -64,11 +64,13 @@ const believesTheLaterLine: Mutation = {
 export const MOUNT_MUTANTS: readonly Mutant[] = [
   {
     name: 'does not look whose mount lies at its places',
+    seed: 21,
     caughtBy: ['foreign'],
     make: looksOnce,
   },
   {
     name: 'takes at a resync what it finds mounted for the volume',
+    seed: 60,
     caughtBy: ['foreign'],
     make: () => takesWhatItFinds,
   },

@@ -117,6 +117,7 @@ export const REASON_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'looks for who holds a mount before it hears the driver',
+    seed: 20,
     caughtBy: ['reason'],
     make: () => looksForHoldersFirst,
   },

@@ -45,11 +45,13 @@ export const SUBPATH_MUTANTS: readonly Mutant[] = [
   { name: 'takes a volume down while parts of it are bound', caughtBy: ['DL-04'], make: () => leavesBinds },
   {
     name: 'binds what lies below a mount that is gone',
+    seed: 72,
     caughtBy: ['liveness', 'stability'],
     make: () => bindsBelowLostMounts,
   },
   {
     name: 'takes a part that was tried for one that is bound',
+    seed: 220,
     caughtBy: ['liveness', 'stability'],
     make: () => takesTriedForBound,
   },

@@ -46,6 +46,7 @@ function withoutDoubt(volume: ActualVolume): ActualVolume {
 export const WALK_MUTANTS: readonly Mutant[] = [
   {
     name: 'gives one volume to two groups at once',
+    seed: 16,
     caughtBy: ['RS-09', 'liveness', 'stability'],
     make: () => walksAtOnce,
   },
@@ -56,6 +57,7 @@ export const WALK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'leaves to two groups what a cut-short walk has changed, though a pod has it',
+    seed: 299,
     caughtBy: ['liveness', 'stability'],
     make: () => healsNoCutShortWalk,
   },

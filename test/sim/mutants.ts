@@ -121,6 +121,7 @@ const mountsTwice: Mutation = withHost((host) => ({
 const LADDER_MUTANTS: readonly Mutant[] = [
   {
     name: 'takes a failure of unknown effect for one that did nothing',
+    seed: 30,
     caughtBy: ['INV-1', 'INV-2', 'order', 'liveness', 'stability'],
     make: () => ignoresUnknownEffects,
   },
@@ -129,8 +130,13 @@ const LADDER_MUTANTS: readonly Mutant[] = [
     caughtBy: ['INV-15', 'INV-3'],
     make: () => opensTheGateEarly,
   },
-  { name: 'takes unknown for unwanted', caughtBy: ['INV-3'], make: () => takesUnknownForUnwanted },
-  { name: 'does not ask again when its turn comes', caughtBy: ['INV-3'], make: neverChangesItsMind },
+  { name: 'takes unknown for unwanted', seed: 60, caughtBy: ['INV-3'], make: () => takesUnknownForUnwanted },
+  {
+    name: 'does not ask again when its turn comes',
+    seed: 103,
+    caughtBy: ['INV-3'],
+    make: neverChangesItsMind,
+  },
   {
     name: 'unstages while a publication is unsure',
     caughtBy: ['INV-1'],
@@ -143,6 +149,7 @@ const LADDER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'does not wait for its record',
+    seed: 400,
     caughtBy: ['liveness', 'stability', 'INV-1', 'INV-2', 'order'],
     make: () => doesNotWaitForRecords,
   },
