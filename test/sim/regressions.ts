@@ -339,4 +339,10 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutDeadAndTaken,
     isOfAbsence: true,
   },
+  {
+    seed: 524_712_808,
+    sentence:
+      'a marker names no volume while the volumes of its pod cannot be listed: what is there is another kind',
+    isOfAbsence: true,
+  },
 ];
