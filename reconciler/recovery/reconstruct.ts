@@ -184,6 +184,8 @@ function isBlockMounted({ table, layout }: LayoutReading, place: PublicationSpec
 async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
   const { layout, ground, disk, table, reconstructed, covered } = reading;
   const { volumes, volumesOf } = layout.podFolders(pod);
+  const unread = (): number => disk.unlisted().length + covered.length;
+  const unreadBefore = unread();
   for (const name of await disk.names(volumes)) {
     const traits = traitsOfPlugin(unescapePlugin(name));
     if (traits?.fromPlace === undefined && traits?.fromPaper === undefined) continue;
@@ -216,10 +218,13 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
       reconstructed.place(spec, staging !== undefined && (await disk.exists(staging)), publication);
     }
   }
-  await scanMarkers(reading, pod);
+  if (unread() === unreadBefore) await scanMarkers(reading, pod);
 }
 
-/** The kubelet's readiness markers outlive their volume when a crash comes between the two. */
+/**
+ * The kubelet's readiness markers outlive their volume when a crash comes between the two. Which kind it was of is a
+ * guess, so it is one only when all volumes of the pod were read: what is there is none of theirs.
+ */
 async function scanMarkers({ layout, disk, reconstructed }: LayoutReading, pod: PodUid): Promise<void> {
   for (const marker of await disk.names(layout.podFolders(pod).markers)) {
     const { specName, isWrapped } = markedBy(marker);
