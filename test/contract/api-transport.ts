@@ -10,7 +10,11 @@ import { until } from '../until.ts';
 export interface TransportUnderTest {
   readonly transport: ApiTransport;
   /** Into namespace default; made, or replaced. */
-  putConfigMap(name: string, data: Readonly<Record<string, string>>): Promise<void>;
+  putConfigMap(
+    name: string,
+    data: Readonly<Record<string, string>>,
+    labels?: Readonly<Record<string, string>>,
+  ): Promise<void>;
   removeConfigMap(name: string): Promise<void>;
   /** A path that is not allowed. */
   readonly denied: string;

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
-import { apiTransportContract } from '../contract/api-transport.ts';
+import { apiServerContract } from '../contract/api-server.ts';
+import { apiTransportContract, type TransportUnderTest } from '../contract/api-transport.ts';
 import { clusterObstacle, makeTokenKubeconfigIn, sharedCluster } from './cluster-world.ts';
 
 const skip = clusterObstacle();
@@ -18,34 +19,33 @@ const CLOCK = {
   },
 };
 
-apiTransportContract(
-  'the real API server',
-  async () => {
-    const shared = await cluster();
-    const { plane, admin } = shared;
-    const directory = dirname(plane.adminKubeconfig);
-    const path = (await makeTokenKubeconfigIn(directory, shared)) as AbsolutePath;
-    const transport = createHttp2Transport({
-      access: {
-        server: plane.server,
-        serverName: undefined,
-        authority: { kind: 'bytes', bytes: new Sensitive(readFileSync(join(directory, 'authority.crt'))) },
-        identity: { kind: 'token', token: { kind: 'file', path } },
-      },
-      clock: CLOCK,
-      userAgent: 'test',
-    });
-    return {
-      transport,
-      denied: '/api/v1/namespaces/default/secrets',
-      async putConfigMap(name, data) {
-        const object = { metadata: { name }, data };
-        const made = await admin.tryRequest('POST', MAPS, object);
-        if (made.status !== 201) await admin.request('PUT', `${MAPS}/${name}`, object);
-      },
-      removeConfigMap: async (name) => void (await admin.tryRequest('DELETE', `${MAPS}/${name}`)),
-      close: async () => {},
-    };
-  },
-  { skip },
-);
+async function open(): Promise<TransportUnderTest> {
+  const shared = await cluster();
+  const { plane, admin } = shared;
+  const directory = dirname(plane.adminKubeconfig);
+  const path = (await makeTokenKubeconfigIn(directory, shared)) as AbsolutePath;
+  const transport = createHttp2Transport({
+    access: {
+      server: plane.server,
+      serverName: undefined,
+      authority: { kind: 'bytes', bytes: new Sensitive(readFileSync(join(directory, 'authority.crt'))) },
+      identity: { kind: 'token', token: { kind: 'file', path } },
+    },
+    clock: CLOCK,
+    userAgent: 'test',
+  });
+  return {
+    transport,
+    denied: '/api/v1/namespaces/default/secrets',
+    async putConfigMap(name, data, labels = {}) {
+      const object = { metadata: { name, labels }, data };
+      const made = await admin.tryRequest('POST', MAPS, object);
+      if (made.status !== 201) await admin.request('PUT', `${MAPS}/${name}`, object);
+    },
+    removeConfigMap: async (name) => void (await admin.tryRequest('DELETE', `${MAPS}/${name}`)),
+    close: async () => {},
+  };
+}
+
+apiTransportContract('the real API server', open, { skip });
+apiServerContract('the real API server', open, { skip });

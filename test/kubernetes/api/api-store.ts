@@ -2,8 +2,9 @@
  * What an API server does with objects, in memory: one line of versions, lists and watches by field selector, rights
  * that are taken away, a history that is cut off. Whoever serves it says how an answer travels.
  */
+import { type Json, mergePatch } from '../../sim/cluster/json-object.ts';
 
-export type Json = Readonly<Record<string, unknown>>;
+export type { Json } from '../../sim/cluster/json-object.ts';
 
 export interface StoredAnswer {
   readonly status: number;
@@ -233,20 +234,6 @@ function isIn(where: string, collection: string): boolean {
 function isSelected(object: Json, query: URLSearchParams): boolean {
   const [field = '', value] = (query.get('fieldSelector') ?? '').split('=');
   return field === '' || NODE_NAMES[field]?.(object) === value;
-}
-
-/** RFC 7386. */
-function mergePatch(before: unknown, patch: unknown): unknown {
-  if (!isMapping(patch)) return patch;
-  const merged = new Map(Object.entries(isMapping(before) ? before : {}));
-  for (const [key, value] of Object.entries(patch))
-    if (value === null) merged.delete(key);
-    else merged.set(key, mergePatch(merged.get(key), value));
-  return Object.fromEntries(merged);
-}
-
-function isMapping(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function metadataOf(object: Json): Json {

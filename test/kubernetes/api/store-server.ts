@@ -32,7 +32,7 @@ export interface StoreServer {
 }
 
 export async function serveStore(
-  store: ApiStore,
+  store: Pick<ApiStore, 'answer' | 'watch'>,
   settings: { readonly streamsMax?: number } = {},
 ): Promise<StoreServer> {
   const { certificate, key } = selfSigned('store');

@@ -1,0 +1,92 @@
+/** What changes an object: creation, merge patches of it and of its status, deletion, tokens of a service account. */
+import { type ApiAnswer, invalid, refusal } from './api-answer.ts';
+import type { ApiTarget } from './api-path.ts';
+import {
+  at,
+  isMapping,
+  isSameJson,
+  type Json,
+  mergePatch,
+  metadataOf,
+  nameOf,
+  uidOf,
+} from './json-object.ts';
+import type { ObjectStore } from './object-store.ts';
+
+export function createObject(store: ObjectStore, target: ApiTarget, body: Json): ApiAnswer {
+  const { collection, resource, part, kind, apiVersion, namespace } = target;
+  if (part === 'token') return issueToken(store, target, body);
+  const name = metadataOf(body)['name'];
+  if (typeof name !== 'string' || name === '') return invalid(`${resource} needs a name`);
+  if (store.get(collection, name) !== undefined) return refusal(409, `${resource} "${name}" already exists`);
+  const { uid: _, resourceVersion: __, ...metadata } = metadataOf(body);
+  const whole = { ...metadata, ...(namespace === undefined ? {} : { namespace }) };
+  return { status: 201, body: store.create(collection, { ...body, kind, apiVersion, metadata: whole }) };
+}
+
+/** RFC 7386. What another request writes is left as it is: the status of an object, or all but its status. */
+export function patchObject(store: ObjectStore, target: ApiTarget, patch: Json): ApiAnswer {
+  const { collection, name = '', resource, part, hasStatus } = target;
+  const before = store.get(collection, name);
+  if (before === undefined || (part === 'status' && !hasStatus))
+    return refusal(404, `${resource} "${name}" not found`);
+  const refused = refusedPrecondition(metadataOf(patch), before, `${resource} "${name}"`);
+  if (refused !== undefined) return refused;
+  const merged = mergePatch(before, patch) as Json;
+  if (nameOf(merged) !== name) return invalid('metadata.name: field is immutable');
+  const { spec, status } = before;
+  const next = part === 'status' ? { ...merged, spec } : hasStatus ? { ...merged, status } : merged;
+  const problem = resource === 'csinodes' ? changedDriver(before, next) : undefined;
+  if (problem !== undefined) return invalid(problem);
+  return { status: 200, body: store.replace(collection, next) };
+}
+
+export function deleteObject(store: ObjectStore, target: ApiTarget, options: Json): ApiAnswer {
+  const { collection, name = '', resource } = target;
+  const before = store.get(collection, name);
+  if (before === undefined) return refusal(404, `${resource} "${name}" not found`);
+  const refused = refusedPrecondition(at(options, 'preconditions'), before, `${resource} "${name}"`);
+  if (refused !== undefined) return refused;
+  store.remove(collection, name);
+  const left = store.get(collection, name);
+  return { status: 200, body: left ?? { kind: 'Status', apiVersion: 'v1', status: 'Success' } };
+}
+
+function refusedPrecondition(wanted: Json, before: Json, what: string): ApiAnswer | undefined {
+  const now = metadataOf(before);
+  for (const key of ['uid', 'resourceVersion'] as const)
+    if (wanted[key] !== undefined && wanted[key] !== now[key])
+      return refusal(
+        409,
+        `${what}: the object has been modified; ${key} ${String(wanted[key])} is not its own`,
+      );
+  return undefined;
+}
+
+/** An entry of a CSINode never becomes another one under its name, but for what can be attached at most. */
+function changedDriver(before: Json, after: Json): string | undefined {
+  const known = new Map(driversOf(before).map((one) => [one['name'], one]));
+  const other = driversOf(after).find((one) => {
+    const was = known.get(one['name']);
+    return was !== undefined && !isSameJson({ ...was, allocatable: 0 }, { ...one, allocatable: 0 });
+  });
+  return other === undefined ? undefined : `spec.drivers: ${String(other['name'])} is immutable`;
+}
+
+function driversOf(csiNode: Json): readonly Json[] {
+  const { drivers } = at(csiNode, 'spec');
+  return Array.isArray(drivers) ? drivers.filter(isMapping) : [];
+}
+
+const TOKEN_SECONDS = 3_600;
+
+function issueToken(store: ObjectStore, { collection, name = '' }: ApiTarget, body: Json): ApiAnswer {
+  const account = store.get(collection, name);
+  if (account === undefined) return refusal(404, `serviceaccounts "${name}" not found`);
+  const { expirationSeconds } = at(body, 'spec');
+  const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : TOKEN_SECONDS;
+  const expirationTimestamp = store.timeText(seconds * 1_000);
+  const claims = Buffer.from(`${uidOf(account)} ${expirationTimestamp}`).toString('base64url');
+  const status = { token: `head.${claims}.sign`, expirationTimestamp };
+  return { status: 201, body: { ...body, kind: 'TokenRequest', status } };
+}
