@@ -288,3 +288,23 @@ test('when what stands is another, the word on it is told anew: nothing waits fo
   await world.clock.go(SECOND_MS);
   assert.equal(words(), before + 1, 'and once is enough');
 });
+
+test('an attachment that could not be read when it counted is tried again when the server answers', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE, { attached: true, attachmentMetadata: { lun: '7' } });
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  await world.clock.go(30 * SECOND_MS);
+  woken.splice(0);
+  world.store.instead = (method, path) =>
+    method === 'GET' && path.startsWith(`${ATTACHMENTS}/`) ? refusal(500, 'a moment') : undefined;
+  const refused = await within(world, attachment.attach(ONE, callOf(ONE)), 3 * SECOND_MS);
+  assert.deepEqual([codeOf(refused), woken], ['not-attached', []]);
+  world.store.instead = () => undefined;
+  await world.clock.go(20 * SECOND_MS);
+  assert.ok(woken.includes(ONE.id));
+  const attached = await within(world, attachment.attach(ONE, callOf(ONE)));
+  assert.deepEqual(attached?.ok && attached.value.publishContext, { lun: '7' });
+});
