@@ -17,7 +17,10 @@ export interface NamedObject {
   askedMs(): number;
   /** Reads it now, or once more after the read that is under way. */
   read(): void;
-  /** What the server says now, whatever it said before; what it says is known afterwards. */
+  /**
+   * What the server says now, whatever it said before; what it says is known afterwards. When it says nothing, it is
+   * asked again soon, and `onChange` tells of the answer.
+   */
   readNow(): Promise<NamedAnswer>;
   stop(): void;
 }
@@ -116,10 +119,19 @@ class PolledObject implements NamedObject {
 
   async readNow(): Promise<NamedAnswer> {
     const startMs = this.#parts.clock.nowMs();
-    const { answer } = await this.#ask();
+    const { answer, retryAfterMs } = await this.#ask();
+    if (answer.kind === 'unknown') this.#askLater(retryAfterMs);
     if (wentBack(answer, this.#answer)) return WENT_BACK;
     if (!this.#isStopped) this.#hear(answer, startMs);
     return answer;
+  }
+
+  /** Whoever asked gives up for now: the next answer, though it be as known before, is his reason to come again. */
+  #askLater(leastMs: number): void {
+    this.#isAsked = true;
+    if (this.#isStopped || this.#isReading) return;
+    this.#cancel();
+    this.#plan(leastMs);
   }
 
   async #ask(): Promise<{ readonly answer: NamedAnswer; readonly retryAfterMs: number }> {
