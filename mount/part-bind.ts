@@ -19,7 +19,14 @@ export interface PartBind {
   readonly target: AbsolutePath;
   /** What is missing of the way is made, directories with the mode of the root; else it is `subpath-missing`. */
   readonly makesMissing: boolean;
+  /** What the mount has besides what that of the root has; of one that is there, what it lacks of them is added. */
+  readonly flags?: readonly MountFlag[];
 }
+
+/** What one mount has for itself, whatever others of the same file system have, as mountinfo calls it. */
+export const MOUNT_FLAGS = ['ro', 'nosuid', 'nodev', 'noexec', 'noatime', 'nodiratime', 'relatime'] as const;
+
+export type MountFlag = (typeof MOUNT_FLAGS)[number];
 
 /**
  * `bound`: what is at the part now is what one sees at the target, whether it was bound now or before. `other`:

@@ -76,6 +76,23 @@ function whatIsBound(sentence: Sentence): void {
     assert.deepEqual(value(await host.inspect(target)).sizeBytes, 0);
     value(await host.removeFile(target));
   });
+  sentence('the mount has the flags that are asked for, and gets those that it lacks', async (world) => {
+    const { host, volume, target, bind } = world;
+    const flagsThere = async () => {
+      const table = value(await host.readMountTable(target));
+      const [only, ...more] = table.at(target);
+      assert.deepEqual(more, []);
+      return ['ro', 'nosuid', 'noexec', 'noatime'].filter((one) => only?.options.includes(one));
+    };
+    assert.equal(value(await bind('', { flags: ['nosuid', 'noatime'] })), 'bound');
+    assert.deepEqual(await flagsThere(), ['nosuid', 'noatime']);
+    await write(host, below(target, 'f'), 'from there');
+    assert.equal(value(await bind('', { flags: ['ro', 'noexec'] })), 'bound');
+    assert.deepEqual(await flagsThere(), ['ro', 'nosuid', 'noexec', 'noatime']);
+    assert.equal(value(await bind('', { flags: [] })), 'bound');
+    assert.deepEqual(await flagsThere(), ['ro', 'nosuid', 'noexec', 'noatime'], 'nothing is taken away');
+    assert.equal(await read(host, below(volume, 'f')), 'from there');
+  });
   sentence('bound once, it is not bound again, and what else is there is left alone', async (world) => {
     const { host, volume, target, bind } = world;
     value(await host.makeDirectory(below(volume, 'a'), 0o755));

@@ -49,7 +49,7 @@ interface Node {
 }
 
 interface Mount {
-  readonly entry: MountEntry;
+  entry: MountEntry;
   readonly root: Node;
 }
 
@@ -421,6 +421,11 @@ export function createMemoryHost(): MemoryHost {
     return node;
   }
 
+  function giveFlags(made: Mount, flags: readonly string[]): void {
+    const options = [...made.entry.options.filter((one) => one !== 'rw' || !flags.includes('ro')), ...flags];
+    made.entry = { ...made.entry, options };
+  }
+
   function bindPart(request: PartBind): Result<BoundPart> {
     const { root, rootMountId } = request;
     if (rootMountId !== undefined && mountAt(root)?.entry.mountId !== rootMountId) return failRootLost(root);
@@ -438,7 +443,13 @@ export function createMemoryHost(): MemoryHost {
     if (!found.ok) return found;
     const { target } = request;
     const part = valueOrNothing(walk(found.value));
-    if (mountAt(target) !== undefined) return ok(mountAt(target)?.root === part ? 'bound' : 'other');
+    const { flags = [] } = request;
+    const before = mountAt(target);
+    if (before !== undefined) {
+      if (before.root !== part) return ok('other');
+      if (flags.some((one) => !before.entry.options.includes(one))) change(() => giveFlags(before, flags));
+      return ok('bound');
+    }
     const isDirectory = part?.kind === 'directory';
     const made = makeDirectory(parentOf(target), 0o750);
     if (!made.ok) return made;
@@ -449,7 +460,10 @@ export function createMemoryHost(): MemoryHost {
       else addNode(target, makeNode('file', 0o640));
     }
     const bound = mount({ fsType: 'bind', source: found.value, target, options: [] });
-    return bound.ok ? ok('bound') : bound;
+    const mounted = mountAt(target);
+    if (!bound.ok || mounted === undefined || flags.length === 0) return bound.ok ? ok('bound') : bound;
+    change(() => giveFlags(mounted, flags));
+    return ok('bound');
   }
 
   const host: MemoryHost = {

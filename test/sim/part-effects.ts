@@ -18,10 +18,18 @@ export function bindPart(kernel: SimKernel, request: PartBind): Result<BoundPart
     if (!prepared.ok) return prepared;
     const [seen, meant] = [kernel.walk(target), findInKernel(kernel, request)];
     const part = meant.ok ? kernel.walk(meant.value) : 'ENOENT';
-    return ok(isSame(seen, part) ? 'bound' : 'other');
+    if (!isSame(seen, part)) return ok('other');
+    // What a crash has left may lack them.
+    if (typeof seen !== 'string') seen.mount.options = withFlags(seen.mount.options, request);
+    return ok('bound');
   }
-  const denied = kernel.bind(prepared.value, target, []);
+  const denied = kernel.bind(prepared.value, target, withFlags([], request));
   return denied === undefined ? ok('bound') : fail({ ...failureOf(denied, target), effect: 'unknown' });
+}
+
+function withFlags(options: readonly string[], { flags = [] }: PartBind): readonly string[] {
+  const kept = options.filter((one) => one !== 'rw' || !flags.includes('ro'));
+  return [...new Set([...kept, ...flags])];
 }
 
 /** What comes before mount(8): the part, and a mount point of its kind. Answers the part when nothing is mounted. */

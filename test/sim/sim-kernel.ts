@@ -70,6 +70,9 @@ const FIRST_ANONYMOUS_MINOR = 30;
 const ROOT = '/' as AbsolutePath;
 const TWIN_ID = 1_000_000;
 
+/** What a mount has for itself, besides `ro`. */
+const OF_ONE_MOUNT = ['nosuid', 'nodev', 'noexec', 'noatime'] as const;
+
 export class SimKernel {
   readonly #random: Random;
   readonly #wallMs: () => number;
@@ -515,7 +518,11 @@ export class SimKernel {
       root: from,
       target,
       source,
-      options: [options.includes('ro') ? 'ro' : 'rw', 'relatime'],
+      options: [
+        options.includes('ro') ? 'ro' : 'rw',
+        'relatime',
+        ...OF_ONE_MOUNT.filter((one) => options.includes(one)),
+      ],
       children: new Map(),
       held: false,
     };

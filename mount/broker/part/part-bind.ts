@@ -13,11 +13,11 @@ import {
 import { failErrno } from '../../errno.ts';
 import { type Effect, fail, ok, type Result } from '../../failure.ts';
 import { parentOf } from '../../host.ts';
-import { type BoundPart, failRootLost, type PartBind } from '../../part-bind.ts';
+import { type BoundPart, failRootLost, MOUNT_FLAGS, type MountFlag, type PartBind } from '../../part-bind.ts';
 import { findTool } from '../../path-tool.ts';
 import { printable } from '../../text/printable.ts';
 import { makeDirectory } from '../file/directory-effects.ts';
-import { mountIdAt } from '../path/mount-lookup.ts';
+import { findMount, mountIdAt } from '../path/mount-lookup.ts';
 import {
   type ChildPath,
   mountIdOf,
@@ -49,7 +49,8 @@ export function holdForTools(descriptors: readonly number[]): void {
  * point, so no name is looked up again. Then the mount point is looked at: it has to show the same inode of the same
  * device, through a mount of its own.
  */
-export function bindPart({ root, rootMountId, part, target, makesMissing }: PartBind): Result<BoundPart> {
+export function bindPart(request: PartBind): Result<BoundPart> {
+  const { root, rootMountId, part, target, makesMissing, flags = [] } = request;
   return withDirectory(root, (volume) => {
     if (rootMountId !== undefined && mountIdOf(volume) !== rootMountId) return failRootLost(root);
     const opened = openPart(volume, part, makesMissing);
@@ -59,7 +60,10 @@ export function bindPart({ root, rootMountId, part, target, makesMissing }: Part
       const isDirectory = fstatSync(place.descriptor).isDirectory();
       const prepared = makeDirectory(parentOf(target), DIRECTORY_MODE);
       if (!prepared.ok) return prepared;
-      return withChild(target, (child) => bindAt(place, child, isDirectory, effect));
+      return withChild(target, (child) => {
+        const bound = bindAt(place, child, isDirectory, effect);
+        return bound.ok && bound.value === 'bound' ? giveFlags(child, flags) : bound;
+      });
     } finally {
       closeSync(place.descriptor);
     }
@@ -92,6 +96,33 @@ function shows(child: ChildPath, place: OpenPath): boolean {
   }
 }
 
+/** Before the kernel makes a mount with flags in one call (and mount(8) asks it to) they come after the bind. */
+function giveFlags(child: ChildPath, flags: readonly MountFlag[]): Result<BoundPart> {
+  const seen = openPath(child);
+  try {
+    const had = flags.length === 0 ? ok([]) : flagsOf(seen);
+    if (!had.ok) return had;
+    if (flags.every((one) => had.value.includes(one))) return ok('bound');
+    // What is not named is taken away.
+    const kept = had.value.filter((one) => one !== 'relatime' || !flags.includes('noatime'));
+    const options = ['remount', 'bind', ...new Set([...kept, ...flags])].join(',');
+    const said = runMount(['-c', '-o', options, '--', 'none', SOURCE], [seen.descriptor]);
+    const has = flagsOf(seen);
+    if (has.ok && flags.every((one) => has.value.includes(one))) return ok('bound');
+    if (!has.ok) return fail({ ...has.failure, effect: 'unknown' });
+    if (!said.ok) return said;
+    const message = `mount said done, but what is mounted at ${child.name} is not ${flags.join(', ')}`;
+    return fail({ code: 'mount-failed', message, effect: 'unknown' });
+  } finally {
+    closeSync(seen.descriptor);
+  }
+}
+
+function flagsOf(place: OpenPath): Result<readonly MountFlag[]> {
+  const entry = findMount(mountIdOf(place));
+  return entry.ok ? ok(MOUNT_FLAGS.filter((one) => entry.value.options.includes(one))) : entry;
+}
+
 /** Opens it. One of the other kind, which is empty as all are that we make, gives way. */
 function placeMountPoint(child: ChildPath, isDirectory: boolean, before: Effect): Result<OpenPath> {
   try {
@@ -117,22 +148,26 @@ function make(child: ChildPath, isDirectory: boolean): void {
 /** Closes the second one. The tool's word is a hint: the caller looks. */
 function bindDescriptors(place: OpenPath, mountPoint: OpenPath): Result<void> {
   try {
-    const tool = findTool('mount');
-    if (tool === undefined)
-      return fail({ code: 'tool-missing', message: 'mount is missing', effect: 'none' });
-    const { status, signal, stderr, error } = spawnSync(tool, ['-c', '--bind', '--', SOURCE, TARGET], {
-      cwd: '/',
-      env: { LC_ALL: 'C' },
-      stdio: ['ignore', 'ignore', 'pipe', place.descriptor, mountPoint.descriptor, ...held],
-      timeout: MOUNT_MS_MAX,
-      killSignal: 'SIGKILL',
-    });
-    if (error !== undefined) return failErrno(error, 'start mount', 'unknown');
-    if (status === 0) return ok(undefined);
-    const words = printable(String(stderr).replace(/\s+/g, ' ').trim(), WORDS_BYTES_MAX);
-    const message = `mount ${signal ?? `exit ${status}`}: ${words}`;
-    return fail({ code: signal === null ? 'mount-failed' : 'deadline-passed', message, effect: 'unknown' });
+    return runMount(['-c', '--bind', '--', SOURCE, TARGET], [place.descriptor, mountPoint.descriptor]);
   } finally {
     closeSync(mountPoint.descriptor);
   }
+}
+
+/** `open`: what it has as its descriptors from 3 on. */
+function runMount(argv: readonly string[], open: readonly number[]): Result<void> {
+  const tool = findTool('mount');
+  if (tool === undefined) return fail({ code: 'tool-missing', message: 'mount is missing', effect: 'none' });
+  const { status, signal, stderr, error } = spawnSync(tool, argv, {
+    cwd: '/',
+    env: { LC_ALL: 'C' },
+    stdio: ['ignore', 'ignore', 'pipe', ...open, ...held],
+    timeout: MOUNT_MS_MAX,
+    killSignal: 'SIGKILL',
+  });
+  if (error !== undefined) return failErrno(error, 'start mount', 'unknown');
+  if (status === 0) return ok(undefined);
+  const words = printable(String(stderr).replace(/\s+/g, ' ').trim(), WORDS_BYTES_MAX);
+  const message = `mount ${signal ?? `exit ${status}`}: ${words}`;
+  return fail({ code: signal === null ? 'mount-failed' : 'deadline-passed', message, effect: 'unknown' });
 }
