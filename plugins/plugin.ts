@@ -95,6 +95,8 @@ export interface PublicationCall extends VolumeCall {
   readonly isDoubted?: true;
   /** Those that there are by now; absent: none. */
   readonly namesakes?: () => readonly Namesake[];
+  /** The places of other pods at which the volume surely is by now; absent: none. */
+  readonly companions?: () => readonly PublicationSpec[];
   /** By a verb of a plugin that `looksItself`: what is to be there before it does anything. */
   readonly expected?: ExpectedPlace;
   /** Present when the wish has files for it; teardown never needs them. */

@@ -31,8 +31,6 @@ import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
 
 /** What the configuration and the machine have to say. */
 export interface DesireOptions extends ResolveOptions {
-  /** The name of the Node object that is this machine's. */
-  readonly nodeName: string;
   /** The pods that have the volume on this machine, or may have it; by default none. */
   readonly holdersOf?: (volume: VolumeId) => ReadonlySet<PodUid>;
   /** What whoever attaches for this machine says of what stands here; by default nothing. */

@@ -14,6 +14,7 @@ import {
 } from '../../kubernetes/objects/objects.ts';
 import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { refuse } from '../source/refuse.ts';
+import { resolveLocal } from './resolve-local.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 import { seLinuxContext } from './selinux-context.ts';
 import { wantedSize } from './wanted-size.ts';
@@ -48,9 +49,9 @@ export function resolveClaim(
   const wrongUse = wrongUseOf(persistent, volume.block);
   if (wrongUse !== undefined) return refuse('spec-invalid', wrongUse);
   const { source: csi, name } = persistent;
-  if (csi.kind === 'unsupported') {
+  if (csi.kind === 'unsupported')
     return refuse('kind-unsupported', `PersistentVolume ${name}: ${whyUnsupported(csi.what)}`);
-  }
+  if (csi.kind === 'local') return resolveLocal(sources, persistent, csi, source.readOnly);
   const terms = driverTerms(desired, csi.driver, 'Persistent');
   const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi);
   return ok({

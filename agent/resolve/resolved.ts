@@ -12,7 +12,9 @@ import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** What the configuration and the machine have to say about volumes. */
 export interface ResolveOptions {
-  /** hostPath volumes at, below or above one of these are refused (SE-07): above it lies open as well. */
+  /** The name of the Node object that is this machine's. */
+  readonly nodeName: string;
+  /** hostPath and local volumes at, below or above one of these are refused (SE-07): above it lies open as well. */
   readonly deniedHostPaths: readonly AbsolutePath[];
   /** Who has the tokens that drivers and volumes ask for. */
   readonly tokens: Pick<TokenSource, 'tokensFor' | 'tokenFor'>;

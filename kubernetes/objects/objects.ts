@@ -85,7 +85,7 @@ export interface InlineSource {
 export interface PersistentVolume {
   readonly kind: 'PersistentVolume';
   readonly name: string;
-  readonly source: CsiSource | { readonly kind: 'unsupported'; readonly what: string };
+  readonly source: CsiSource | LocalSource | { readonly kind: 'unsupported'; readonly what: string };
   readonly accessModes: readonly AccessMode[];
   readonly mountOptions: readonly string[];
   readonly volumeMode: VolumeMode;
@@ -110,6 +110,12 @@ export interface CsiSource {
   readonly stageSecret: NamedReference | undefined;
   readonly publishSecret: NamedReference | undefined;
   readonly expandSecret: NamedReference | undefined;
+}
+
+/** A directory or disk of the one machine that `nodeAffinity` names. */
+export interface LocalSource {
+  readonly kind: 'local';
+  readonly path: AbsolutePath;
 }
 
 /** A claim, from the pod's namespace, to a PersistentVolume. */
@@ -175,6 +181,7 @@ export interface Node {
   readonly name: string;
   /** The mark that its volumes were given to others (KEP-2268). */
   readonly outOfService: boolean;
+  readonly labels: Readonly<Record<string, string>>;
   /** status.allocatable. */
   readonly allocatable: NodeResources;
 }

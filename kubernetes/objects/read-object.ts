@@ -127,6 +127,12 @@ function subjectOf(kind: ApiObject['kind'], value: unknown, origin: string): Sub
 /** Set by whoever has made sure that the machine is off (KEP-2268). */
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
+/** Those that are texts, as all of a Node are that an API server has taken. */
+function readLabels(labels: FieldReader): Readonly<Record<string, string>> {
+  const entries = labels.entries().map(([key, value]) => [key, value.text() ?? ''] as const);
+  return Object.fromEntries(entries);
+}
+
 /** Whatever the value and effect of the taint are, its key says it. */
 function readNode(reader: FieldReader): Node {
   const { name } = readMetadata(reader);
@@ -136,6 +142,7 @@ function readNode(reader: FieldReader): Node {
     kind: 'Node',
     name,
     outOfService,
+    labels: readLabels(reader.key('metadata').key('labels')),
     allocatable: readNodeResources(reader.key('status').key('allocatable')),
   };
 }

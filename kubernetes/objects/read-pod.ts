@@ -1,5 +1,4 @@
 /** Pods: who they are and which of their volumes a container mounts. */
-import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { type HostPathType, parsePodUid, type PodUid } from '../../plugins/volume.ts';
 import { type ReadContainer, readContainers } from './read-container.ts';
@@ -10,6 +9,7 @@ import { readMetadata } from './read-metadata.ts';
 import { LABEL_NAME, OBJECT_NAME } from '../fields/object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
+import { readHostPath } from '../fields/host-path.ts';
 import { readProjectedSource } from './read-projected.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
@@ -167,14 +167,4 @@ function readOwnClaim(source: FieldReader): PodVolumeSource {
   const spec = source.key('volumeClaimTemplate').key('spec');
   if (!spec.present) spec.refuse('is missing; expected the specification of the claim');
   return { kind: 'own-claim' };
-}
-
-/** `/data/` and `/data//x` are written often and mean what they seem to; `..` is refused, as by Kubernetes. */
-function readHostPath(reader: FieldReader): AbsolutePath {
-  const normal = (text: string): AbsolutePath | undefined => {
-    const components = text.split('/').filter((one) => one !== '' && one !== '.');
-    return text.startsWith('/') ? parseAbsolutePath(`/${components.join('/')}`) : undefined;
-  };
-  const text = reader.requiredText((one) => normal(one) !== undefined, 'an absolute path without ".."');
-  return normal(text) ?? ('/' as AbsolutePath);
 }

@@ -8,6 +8,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
 import { GROUP_ID, isGroupId } from './read-pod-security.ts';
 import { readNodeAffinity } from './read-node-affinity.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
+import { readHostPath } from '../fields/host-path.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
 import { parseExactBytes } from '../fields/quantity.ts';
 const ACCESS_MODES: readonly AccessMode[] = [
@@ -72,9 +73,16 @@ function readGid(reader: FieldReader): number | undefined {
 function readSource(spec: FieldReader): PersistentVolume['source'] {
   const given = VOLUME_SOURCES.filter((one) => spec.key(one).present);
   const [what] = given;
-  if (what === undefined) spec.refuse('has no volume source; expected csi');
+  if (what === undefined) spec.refuse('has no volume source; expected one such as csi or local');
   else if (given.length > 1) spec.refuse(`has more than one volume source: ${given.join(', ')}`);
-  return what === 'csi' ? readCsiSource(spec.key('csi')) : { kind: 'unsupported', what: what ?? '' };
+  switch (what) {
+    case 'csi':
+      return readCsiSource(spec.key(what));
+    case 'local':
+      return { kind: 'local', path: readHostPath(spec.key(what).key('path')) };
+    default:
+      return { kind: 'unsupported', what: what ?? '' };
+  }
 }
 
 function readMountOption(reader: FieldReader): string {

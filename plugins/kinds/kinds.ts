@@ -4,6 +4,8 @@ import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { CSI_TRAITS } from '../csi/csi-traits.ts';
 import type { Layout } from '../layout/layout.ts';
+import { createLocalPlugin } from '../local/local-plugin.ts';
+import { LOCAL_TRAITS } from '../local/local-traits.ts';
 import { createOrphanPlugin } from '../orphan/orphan.ts';
 import { ORPHAN_TRAITS } from '../orphan/orphan-traits.ts';
 import type { VolumePlugin } from '../plugin.ts';
@@ -28,7 +30,7 @@ export interface KindParts {
   readonly host: Host;
   readonly layout: Layout;
   readonly mounter: Mounter;
-  /** hostPath volumes at, below or above one of these are refused, wherever links lead. */
+  /** hostPath and local volumes at, below or above one of these are refused, wherever links lead. */
   readonly deniedHostPaths: readonly AbsolutePath[];
   /** The one that calls drivers: it needs more than the others, and others need more of it. */
   readonly csi: VolumePlugin;
@@ -49,6 +51,10 @@ const KINDS: readonly VolumeKind[] = [
   {
     traits: HOST_PATH_TRAITS,
     create: ({ host, deniedHostPaths }) => createHostPathPlugin(host, deniedHostPaths),
+  },
+  {
+    traits: LOCAL_TRAITS,
+    create: ({ deniedHostPaths: denied, ...parts }) => createLocalPlugin({ ...parts, denied }),
   },
   { traits: IMAGE_TRAITS, create: createImagePlugin },
   {

@@ -13,6 +13,7 @@ import { removeBlockDirectories, removeUnknownBlock } from '../layout/block-dire
 import { removeEmptyDeviceDirectory } from '../layout/device-directory.ts';
 import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
+import { bindLocalDirectory, removeLocalPlace } from '../local/bind-directory.ts';
 import { dropGeneration, isWritten, showGeneration } from '../pod/atomic-writer.ts';
 import { publishContent, removeContent } from '../pod/content.ts';
 import {
@@ -26,6 +27,7 @@ import { checkHostPath } from '../pod/host-path.ts';
 import { placeSubpaths, removeLeftBinds, removeSubpaths } from '../subpath/subpath-binds.ts';
 
 export const TRANSITIONS: readonly AnyTransition[] = [
+  bindLocalDirectory,
   checkHostPath,
   dropGeneration,
   findMount,
@@ -41,6 +43,7 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   removeDirectory,
   removeMemoryDirectory,
   removeLeftBinds,
+  removeLocalPlace,
   removeSubpaths,
   showGeneration,
   placeDirectory,

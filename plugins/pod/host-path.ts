@@ -1,11 +1,11 @@
 /** hostPath: a place of the host itself; it is checked, at most created, and never mounted or removed. */
 import { HOST_PATH_PLUGIN } from './pod-traits.ts';
 import { done, type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import { overlap } from '../../mount/absolute-path.ts';
-import { type AbsolutePath, below, type Host, parentOf, type PathKind } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host, type PathKind } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition } from '../../mount/transition.ts';
 import type { VolumePlugin } from '../plugin.ts';
+import { refuseDenied } from './denied-path.ts';
 import { createPodPlugin } from './pod-plugin.ts';
 import { type RealPath, resolveRealPath } from './real-path.ts';
 import { doubtful } from '../steps.ts';
@@ -65,31 +65,9 @@ function* check({ path, type, denied }: HostPathCheck): Program<Result<void>> {
   if (!found.ok) {
     return found.failure.code === 'path-unsafe' ? refuse(path, type, found.failure.message) : found;
   }
-  const allowed = yield* refuseDenied(path, found.value, denied);
+  const place = { title: `hostPath ${path.slice(0, 512)}`, path, found: found.value };
+  const allowed = yield* refuseDenied(place, denied);
   return allowed.ok && type !== '' ? yield* checkKind(path, type, found.value) : allowed;
-}
-
-/** What is denied may be written by a link as well: where both lead counts. */
-function* refuseDenied(
-  path: AbsolutePath,
-  found: RealPath,
-  denied: readonly AbsolutePath[],
-): Program<Result<void>> {
-  const real = endOf(found);
-  for (const one of denied) {
-    const place = yield* resolveRealPath(one);
-    if (!place.ok && place.failure.code !== 'path-unsafe') return place;
-    const end = place.ok ? endOf(place.value) : one;
-    if (!overlap(real, end)) continue;
-    const message = `hostPath ${path.slice(0, 512)} leads to ${real.slice(0, 512)}, which is denied, because of ${one}`;
-    return fail({ code: 'host-path-check', message, effect: 'none', blocker: path });
-  }
-  return done;
-}
-
-/** With what does not exist of it, as if all of that were directories. */
-function endOf({ path, missing }: RealPath): AbsolutePath {
-  return missing.reduce<AbsolutePath>((end, one) => (one === '..' ? parentOf(end) : below(end, one)), path);
 }
 
 function* checkKind(

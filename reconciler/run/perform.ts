@@ -10,7 +10,13 @@ import type {
   VolumeSecrets,
 } from '../../plugins/plugin.ts';
 import type { CallReport } from '../../plugins/step.ts';
-import { type Bytes, isMoreThan, type PublicationKey, type VolumeSpec } from '../../plugins/volume.ts';
+import {
+  type Bytes,
+  isMoreThan,
+  type PublicationKey,
+  type PublicationSpec,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
 import {
   type ActualState,
   type ActualVolume,
@@ -71,7 +77,8 @@ export async function performVerb(
       const generation = context.wanted?.publications.get(operation.publication)?.generation;
       const place = publicationCall(call, context, operation.publication);
       const namesakes = (): readonly Namesake[] => namesakesOf(context, operation.publication);
-      const published = await plugin.publish({ ...place, namesakes });
+      const companions = (): readonly PublicationSpec[] => companionsOf(context, operation.publication);
+      const published = await plugin.publish({ ...place, namesakes, companions });
       return outcomeOf(published, ({ mount }) => ({
         mount,
         generation,
@@ -93,6 +100,13 @@ function namesakesOf({ volume, actual }: PerformContext, key: PublicationKey): r
     const place = spec.id === volume.spec.id ? undefined : publications.get(key);
     return place === undefined ? [] : [{ spec, publication: place.spec }];
   });
+}
+
+function companionsOf({ volume, actual }: PerformContext, key: PublicationKey): readonly PublicationSpec[] {
+  const places = actual.get(volume.spec.id)?.publications.values() ?? [];
+  return [...places].flatMap(({ presence, spec }) =>
+    presence.kind === 'present' && spec.key !== key ? [spec] : [],
+  );
 }
 
 async function expand(

@@ -10,6 +10,7 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  mkdirSync,
   openSync,
   readFileSync,
   statfsSync,
@@ -69,8 +70,10 @@ spec:
         - { name: host, mountPath: /host }
         - { name: files, mountPath: /files }
         - { name: pages, mountPath: /pages }
+        - { name: disk, mountPath: /disk }
         - { name: settings, mountPath: /color, subPath: a/color }
         - { name: scratch, mountPath: /part, subPathExpr: $(POD)/deeper }
+        - { name: disk, mountPath: /disk-part, subPath: part }
       env: [{ name: POD, valueFrom: { fieldRef: { fieldPath: metadata.name } } }]
   volumes:
     - { name: raw, persistentVolumeClaim: { claimName: raw } }
@@ -95,6 +98,7 @@ spec:
     - { name: memory, emptyDir: { medium: Memory, sizeLimit: 1Mi } }
     - { name: host, hostPath: { path: /etc, type: Directory } }
     - { name: pages, emptyDir: { medium: HugePages } }
+    - { name: disk, persistentVolumeClaim: { claimName: disk, readOnly: false } }
     - { name: files, image: { reference: quay.io/example/data:1 } }
 `;
 
@@ -124,6 +128,7 @@ const GROWING_STRIDE_MAX = 3;
 const SECTOR_BYTES = 512;
 const STEP_BYTES = 4 * 1024 * 1024;
 const FILE = 'pods/web-1/volumes/kubernetes.io~csi/data/mount';
+const LOCAL = 'pods/web-1/volumes/kubernetes.io~local-volume/disk/part';
 const DEVICE = 'pods/web-1/volumeDevices/kubernetes.io~csi/raw';
 
 function difference(now: readonly string[], expected: readonly string[]): string[] {
@@ -143,12 +148,37 @@ async function settle(bench: SweepBench, what: string): Promise<void> {
 }
 
 /** A file system and a device of the driver, so large. */
-async function createVolumes({ driver, volumes }: SweepBench, bytes: number, fsType: 'ext4' | 'xfs') {
+async function createVolumes(bench: SweepBench, bytes: number, fsType: 'ext4' | 'xfs') {
+  const { driver, volumes } = bench;
   const data = await driver.create('data', String(bytes), { fsType });
   const raw = await driver.create('raw', String(bytes), { mode: 'Block' });
-  const yaml = `${data.yaml}---\n${raw.yaml}`;
+  const yaml = `${data.yaml}---\n${raw.yaml}---\n${localYaml(bench)}`;
   volumes(yaml);
   return { yaml, handles: [data.handle, raw.handle] };
+}
+
+/** A directory beside the state root, which an administrator gives to pods. */
+function localYaml({ root }: SweepBench): string {
+  const path = join(root, '../disk');
+  mkdirSync(join(path, 'part'), { recursive: true });
+  writeFileSync(join(path, 'part/note'), 'precious');
+  return `apiVersion: v1
+kind: PersistentVolume
+metadata: { name: disk }
+spec:
+  accessModes: [ReadWriteOnce]
+  mountOptions: [noatime, noexec]
+  claimRef: { namespace: default, name: disk }
+  local: { path: ${path} }
+  nodeAffinity:
+    required:
+      nodeSelectorTerms: [{ matchExpressions: [{ key: kubernetes.io/hostname, operator: In, values: [sweep-node] }] }]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: { name: disk, namespace: default }
+spec: { volumeName: disk, accessModes: [ReadWriteOnce] }
+`;
 }
 
 /** What must still be there after any number of crashes. */
@@ -204,8 +234,9 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(POD);
         await settle(bench, 'a second run up');
         const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 12, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 14, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
+        assert.ok(up.some((line) => line.startsWith(`file /${LOCAL}/note 2000 664 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
         assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);
         assert.equal(up.filter((line) => line.startsWith('loop ')).length, 3, 'one of them holds the device');

@@ -10,6 +10,7 @@ import { recordIn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
 import { leftOver } from './final-files.ts';
+import { localDiffers, localLost } from './local-volumes.ts';
 import { isOrphanWaiting, type Place, type Wanted, wantedPlaces } from './final-places.ts';
 import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
@@ -53,6 +54,7 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
   if (csi !== undefined) return csi.block ? deviceDiffers(sim, target, csi) : diskDiffers(sim, target, csi);
   const stack = sim.kernel.mountsAt(target);
   const at = sim.kernel.walk(target as AbsolutePath);
+  if (volume.kind === 'local') return localDiffers(sim, pod, volume, target);
   if (volume.kind === 'image')
     return at === 'ENOENT' ? undefined : 'something is where an image has no place';
   if (volume.kind === 'host-path' || (volume.kind === 'empty-dir' && volume.medium === 'disk')) {
@@ -190,7 +192,7 @@ function dataLost(sim: Simulation): string | undefined {
   for (const [key, path] of sim.world.keepsakes) {
     if (typeof sim.kernel.walk(path) === 'string') return `${key}: what the pod wrote is gone`;
   }
-  return undefined;
+  return localLost(sim);
 }
 
 function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined {

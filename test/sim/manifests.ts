@@ -1,6 +1,7 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
 import { fieldsSource, projectedSource } from './pod-fields.ts';
+import { type LocalVolume, localSource } from './local-volumes.ts';
 import { mountsOf, type Subpaths } from './subpaths.ts';
 import type { SimAccessMode } from './wish-history.ts';
 
@@ -24,6 +25,7 @@ export interface InlineVolume {
 export type PodVolume =
   | CsiVolume
   | InlineVolume
+  | LocalVolume
   | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' | 'huge-pages' }
   | { readonly kind: 'host-path'; readonly name: string; readonly path: string }
   | { readonly kind: 'image'; readonly name: string }
@@ -148,6 +150,8 @@ function volumeSource(volume: PodVolume): object {
           ...(volume.secret === undefined ? {} : { nodePublishSecretRef: { name: volume.secret.name } }),
         },
       };
+    case 'local':
+      return localSource(volume);
     case 'empty-dir':
       return { emptyDir: MEDIA[volume.medium] };
     case 'host-path':

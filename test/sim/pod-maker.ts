@@ -1,6 +1,7 @@
 /** What pods a user writes: which volumes they have, and the group that owns them. */
 import { below } from '../../mount/host.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
+import { drawLocalVolume } from './local-volumes.ts';
 import { drawLaterVolume } from './more-kinds.ts';
 import { drawFieldsVolume } from './pod-fields.ts';
 import type { Random } from './random.ts';
@@ -15,6 +16,7 @@ export interface PodMakerParts {
   readonly storage: SimStorage;
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
+  readonly localsRandom: Random;
   readonly subpathsRandom: Random;
 }
 
@@ -32,7 +34,7 @@ export class PodMaker {
     const fsGroup = isGrouped
       ? { gid: random.pick([1_000, 2_000]), changePolicy: random.pick(['Always', 'OnRootMismatch'] as const) }
       : undefined;
-    const withAll = this.#withFields(this.#withLaterKind(drawn));
+    const withAll = this.#withLocal(this.#withFields(this.#withLaterKind(drawn)));
     const subpaths = drawSubpaths(subpathsRandom, plan.subpathShare, withAll.volumes);
     return { name, uid, fsGroup, annotations: {}, subpaths, ...withAll };
   }
@@ -41,6 +43,13 @@ export class PodMaker {
     const { kindsRandom, plan } = this.#parts;
     if (!kindsRandom.chance(plan.moreKinds.share)) return volumes;
     return [...volumes, drawLaterVolume(kindsRandom, `v${volumes.length}`)];
+  }
+
+  #withLocal<Drawn extends Pick<SimPod, 'volumes'>>(drawn: Drawn): Drawn {
+    const { localsRandom, plan } = this.#parts;
+    if (!localsRandom.chance(plan.locals.share)) return drawn;
+    const local = drawLocalVolume(localsRandom, `v${drawn.volumes.length}`);
+    return { ...drawn, volumes: [...drawn.volumes, local] };
   }
 
   #withFields(volumes: readonly PodVolume[]): Pick<SimPod, 'volumes'> & Partial<SimPod> {

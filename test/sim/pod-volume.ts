@@ -5,6 +5,7 @@ import {
   HOST_PATH_PLUGIN,
   IMAGE_PLUGIN,
 } from '../../plugins/pod/pod-traits.ts';
+import { localVolumeId } from '../../plugins/local/local-traits.ts';
 import {
   type PodUid,
   podVolumeId,
@@ -44,6 +45,7 @@ export function csiOf(pod: SimPod, volume: PodVolume): DriverVolume | undefined 
 }
 
 export function specNameOf(volume: PodVolume): string {
+  if (volume.kind === 'local') return volume.specName;
   return volume.kind === 'csi' ? volume.disk.specName : volume.name;
 }
 
@@ -62,7 +64,8 @@ export function specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
     const { driver, handle } = csi;
     return { kind: 'csi', driver, volumeHandle: handle, mode, specName: specNameOf(volume) } as VolumeSpec;
   }
-  const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline'>;
+  if (volume.kind === 'local') return { kind: 'local', id: localVolumeId(volume.specName) } as VolumeSpec;
+  const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline' | 'local'>;
   const id = podVolumeId(PLUGIN_OF[kind], pod.uid as PodUid, volume.name);
   const path = volume.kind === 'host-path' ? volume.path : undefined;
   return { kind, id, pod: pod.uid, name: volume.name, path } as unknown as VolumeSpec;

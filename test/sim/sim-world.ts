@@ -24,6 +24,7 @@ import {
   type PodVolume,
   type SimPod,
 } from './manifests.ts';
+import { installLocals, localObjects } from './local-volumes.ts';
 import type { Neighbours } from './neighbours.ts';
 import { PodMaker } from './pod-maker.ts';
 import { csiOf, keyOf, placeIn, specOf } from './pod-volume.ts';
@@ -68,6 +69,7 @@ export interface SimWorldParts {
   /** For volumes that show fields of their pod. */
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
+  readonly localsRandom: Random;
   readonly subpathsRandom: Random;
 }
 
@@ -185,6 +187,7 @@ export class SimWorld {
         .filter(({ described }) => described)
         .map((driver) => driverObject({ ...driver, attaches: driver.nature.attaches })),
       ...this.storage.sharedDisks.flatMap(diskObjects),
+      ...(plan.locals.share > 0 ? localObjects() : []),
     ]);
     if (plan.events.nodeMarked > 0) this.#files.add(NODE_FILE, () => [nodeObject(this.#nodeIsMarked)]);
     if (plan.events.attachmentLost + plan.events.attachmentReplaced > 0)
@@ -580,6 +583,7 @@ export class SimWorld {
     const own = [...wayTo(pages), ROOT, HOST_DATA, this.layout.registry, this.layout.plugins];
     for (const path of ['/etc', '/etc/mooring', '/var', '/var/lib', ...own])
       kernel.makeDirectory(path as AbsolutePath, 0o750);
+    if (this.#parts.plan.locals.share > 0) installLocals(kernel);
     this.mountManifests();
     kernel.synchronise(ROOT);
   }

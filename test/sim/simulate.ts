@@ -22,6 +22,7 @@ import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
 import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
+import { withLocals } from './local-volumes.ts';
 import { withMoreKinds } from './more-kinds.ts';
 import { CPU_THOUSANDTHS, withPodFields } from './pod-fields.ts';
 import { drawSubpathShare } from './subpaths.ts';
@@ -104,6 +105,7 @@ const SLICES_SEED = 7_000_000_033;
 const FIELDS_SEED = 8_000_000_011;
 const KINDS_SEED = 9_000_000_011;
 const SUBPATHS_SEED = 9_000_000_041;
+const LOCALS_SEED = 12_000_000_017;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -161,7 +163,8 @@ export class Simulation {
     const plain = { ...timed, absence: drawAbsence(absence.fork()), ...rest };
     const kindsRandom = createRandom(seed + KINDS_SEED);
     const subpathsRandom = createRandom(seed + SUBPATHS_SEED);
-    const kinds = withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom);
+    const localsRandom = createRandom(seed + LOCALS_SEED);
+    const kinds = withLocals(withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom), localsRandom);
     const plan = { ...kinds, subpathShare: drawSubpathShare(subpathsRandom) };
     this.plan = withLooks(mutation.plan?.(plan) ?? plan);
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
@@ -192,6 +195,7 @@ export class Simulation {
       hangsRandom: createRandom(seed + HANGS_SEED),
       fieldsRandom: fieldsRandom.fork(),
       kindsRandom,
+      localsRandom,
       subpathsRandom: subpathsRandom.fork(),
       agentLife: () => this.life?.number ?? 0,
     });

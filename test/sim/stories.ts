@@ -287,6 +287,25 @@ export function aboutSubpaths(plan: Plan): Plan {
   };
 }
 
+/** Directories of the machine that several pods have, with groups; pods come and go, agents die, records are lost. */
+export function aboutLocals(plan: Plan): Plan {
+  const { events, features } = plan;
+  return {
+    ...plan,
+    podsMax: Math.max(plan.podsMax, 3),
+    locals: { share: 0.9 },
+    features: { ...features, fsGroupShare: 0.7 },
+    events: {
+      ...events,
+      podComes: Math.max(events.podComes, 4),
+      podGoes: Math.max(events.podGoes, 3),
+      agentCrashes: Math.max(events.agentCrashes, 2),
+      mountTaken: Math.max(events.mountTaken, 1),
+      recordDamaged: Math.max(events.recordDamaged, 1),
+    },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   'changed-disks': aboutChangedDisks,
@@ -304,6 +323,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   questions: aboutQuestions,
   strangers: aboutStrangers,
   'sub-paths': aboutSubpaths,
+  'local-volumes': aboutLocals,
   runtimes: aboutRuntimes,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,

@@ -2,6 +2,7 @@
  * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
  */
 import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
+import { type LocalsPlan, NO_LOCALS } from './local-volumes.ts';
 import { type MoreKindsPlan, NO_MORE_KINDS } from './more-kinds.ts';
 import { NO_POD_FIELDS, type PodFieldsPlan } from './pod-fields.ts';
 import type { FateKind, FateRates } from './driver-fates.ts';
@@ -101,6 +102,7 @@ export interface Plan {
   readonly absence: AbsencePlan;
   readonly podFields: PodFieldsPlan;
   readonly moreKinds: MoreKindsPlan;
+  readonly locals: LocalsPlan;
   /** Probability that a part of a volume is bound for its pod. */
   readonly subpathShare: number;
   /** Somebody mounts file systems of his own over our places. */
@@ -183,6 +185,7 @@ function drawPlan(random: Random): Plan {
     absence: NO_ABSENCE,
     podFields: NO_POD_FIELDS,
     moreKinds: NO_MORE_KINDS,
+    locals: NO_LOCALS,
     subpathShare: 0,
     strangers: false,
     runtimesEveryMs: 0,

@@ -5,6 +5,7 @@ import { escapePlugin, unescapePlugin } from '../../../plugins/layout/component.
 import { createLayout, sha256Hex } from '../../../plugins/layout/layout.ts';
 import type { CsiVolumeSpec, VolumeId } from '../../../plugins/volume.ts';
 import { csiSpec } from '../csi-spec.ts';
+import { localVolume } from '../local/local-world.ts';
 import { callOf, content, emptyDir, POD } from '../local-world.ts';
 
 const layout = createLayout('/var/lib/kubelet' as AbsolutePath);
@@ -25,6 +26,9 @@ test("a pod's volumes lie where the kubelet has them", () => {
     assert.equal(layout.volumeDirectory(spec, publication), `${POD_DIRECTORY}/volumes/${plugin}/settings`);
     assert.equal(layout.target(spec, publication), layout.volumeDirectory(spec, publication));
   }
+  const local = localVolume();
+  const path = `${POD_DIRECTORY}/volumes/kubernetes.io~local-volume/local-1`;
+  assert.equal(layout.target(local, callOf(local).publication), path);
   const inPod = { ...publication, specName: 'pvc-1' };
   assert.equal(layout.target(CSI, inPod), `${POD_DIRECTORY}/volumes/kubernetes.io~csi/pvc-1/mount`);
   const markers = `${POD_DIRECTORY}/plugins/kubernetes.io~empty-dir`;

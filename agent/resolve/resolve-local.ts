@@ -1,0 +1,70 @@
+/** A PersistentVolume of kind local, as a volume to set up. */
+import { type Failure, ok, type Result } from '../../mount/failure.ts';
+import { overlap } from '../../mount/absolute-path.ts';
+import { localVolumeId } from '../../plugins/local/local-traits.ts';
+import type { LocalSource, Node, PersistentVolume } from '../../kubernetes/objects/objects.ts';
+import { brokenRules, isTrueOf } from '../../kubernetes/fields/node-selector.ts';
+import { refuse } from '../source/refuse.ts';
+import { PLAIN, type Resolved, type Sources } from './resolved.ts';
+
+/** `readOnly` is the pod's word. */
+export function resolveLocal(
+  { desired, options }: Sources,
+  volume: PersistentVolume,
+  { path }: LocalSource,
+  readOnly: boolean,
+): Result<Resolved> {
+  const { name, mountOptions, accessModes } = volume;
+  if (volume.volumeMode === 'Block') {
+    const message = `PersistentVolume ${name}: local volumes with volumeMode Block are not supported yet`;
+    return refuse('kind-unsupported', message);
+  }
+  const denied = options.deniedHostPaths.find((one) => overlap(path, one));
+  if (denied !== undefined) {
+    const message = `PersistentVolume ${name}: the local path ${path} is denied, because of ${denied}`;
+    return refuse('spec-invalid', message);
+  }
+  const id = localVolumeId(name);
+  return ok({
+    ...PLAIN,
+    spec: { kind: 'local', id, name, path, mountOptions, accessModes },
+    specName: name,
+    readOnly,
+    blocked: wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName)),
+  });
+}
+
+const HOSTNAME = 'kubernetes.io/hostname';
+const NODE_NAME = 'metadata.name';
+
+/**
+ * `wrong-topology` when none of the terms of its nodeAffinity holds (Kubernetes: CheckNodeAffinity). Without a Node
+ * object only the node's name is known here, as its hostname too: what is asked of other labels is not judged then.
+ */
+function wrongNode(
+  { name, reachableFrom }: PersistentVolume,
+  nodeName: string,
+  node: Pick<Node, 'labels'> | undefined,
+): Failure | undefined {
+  if (reachableFrom === undefined) return undefined;
+  const labels = new Map([
+    [HOSTNAME, nodeName],
+    ...Object.entries(node?.labels ?? {}),
+    [NODE_NAME, nodeName],
+  ]);
+  const broken = brokenRules(
+    reachableFrom,
+    (rule) => (node === undefined && !labels.has(rule.key)) || isTrueOf(rule, labels.get(rule.key)),
+  );
+  if (broken === undefined) return undefined;
+  const [rule] = broken;
+  const wanted =
+    rule === undefined
+      ? 'has no rules'
+      : `wants ${rule.key} ${rule.operator} ${rule.values.join(', ')}`.trim();
+  const here = labels.get(rule?.key ?? '') ?? 'nothing';
+  const message =
+    `PersistentVolume ${name} is not of this node: its nodeAffinity ${wanted}, ` +
+    `and node ${nodeName} has ${here}`;
+  return refuse('wrong-topology', message, nodeName).failure;
+}

@@ -1,0 +1,86 @@
+/** local: a directory that an administrator named is bound into the pods of its claim; what is in it is never ours. */
+import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
+import { createTurns } from '../../mount/agent-side/turns.ts';
+import type { Mounter } from '../../mount/mounter.ts';
+import { deathFailure } from '../guard/dead-file-system.ts';
+import type { Layout } from '../layout/layout.ts';
+import { podDirectories } from '../layout/pod-directory.ts';
+import type { PublicationCall, VolumePlugin } from '../plugin.ts';
+import { giveToGroup } from '../pod/group-ownership.ts';
+import { createPodPlugin } from '../pod/pod-plugin.ts';
+import { doubtful, inOrder } from '../steps.ts';
+import type { VolumeSpec } from '../volume.ts';
+import { bindLocalDirectory, removeLocalPlace } from './bind-directory.ts';
+import { bindFlags } from './bind-options.ts';
+import { GroupHolders, isGrouped } from './group-holders.ts';
+import { LOCAL_PLUGIN, type LocalVolumeSpec } from './local-traits.ts';
+
+export interface LocalPluginParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly mounter: Mounter;
+  /** What is at, below or above one of these is nobody's volume, wherever links lead. */
+  readonly denied: readonly AbsolutePath[];
+}
+
+/**
+ * Guarantees, besides the contract of VolumePlugin: the path of the volume is only ever bound; nothing is made, changed
+ * or removed there but the group of its files, and that for the pod which had it given to its group first.
+ */
+export function createLocalPlugin({ host, layout, mounter, denied }: LocalPluginParts): VolumePlugin {
+  const inTurn = createTurns();
+  const holders = new GroupHolders();
+
+  /** Who comes waits until the walk for those before him has ended: only then all files are one group's. */
+  function applyFsGroup(
+    spec: LocalVolumeSpec,
+    path: AbsolutePath,
+    call: PublicationCall,
+  ): Promise<Result<void>> {
+    const { publication, progress, stillWanted, refresh } = call;
+    const { fsGroup, key } = publication;
+    return inTurn(spec.id, async () => {
+      if (fsGroup === undefined || !isGrouped(publication)) return done;
+      if (refresh || holders.isHeldByAnother(call)) return done;
+      const request = { volume: spec.id, path, fsGroup, readOnly: false, progress, stillWanted };
+      const given = await giveToGroup(host, request);
+      if (given.ok) holders.noteWalk(spec.id, key);
+      return given;
+    });
+  }
+
+  return createPodPlugin({
+    name: LOCAL_PLUGIN,
+    async publish(call) {
+      const { publication } = call;
+      const spec = localSpec(call.spec);
+      const target = layout.target(spec, publication);
+      const flags = bindFlags(spec, publication.readOnly);
+      if (!flags.ok) return flags;
+      const { name, path: from } = spec;
+      const bind = { path: target, name, from, denied, flags: flags.value };
+      const mount = await host.perform(bindLocalDirectory, bind);
+      if (!mount.ok) return mount;
+      const { death, mountId, device } = mount.value;
+      if (death !== undefined) return fail(deathFailure(target, death, 'unknown'));
+      const given = await applyFsGroup(spec, target, call);
+      const identity: MountIdentity = { mountId, device };
+      return given.ok ? ok({ mount: identity }) : doubtful<never>(given);
+    },
+    unpublish({ spec, publication }) {
+      holders.forget(spec.id, publication.key);
+      const target = layout.target(localSpec(spec), publication);
+      const above = podDirectories(layout, publication.pod.uid);
+      return inOrder(
+        () => mounter.unmount(target),
+        () => host.perform(removeLocalPlace, { path: target, above }),
+      );
+    },
+  });
+}
+
+function localSpec(spec: VolumeSpec): LocalVolumeSpec {
+  assert(spec.kind === 'local', 'the plugin of local volumes is given local volumes');
+  return spec;
+}

@@ -1,0 +1,61 @@
+/** What volumes of kind local are like: a directory of this machine, named by an administrator, for pods of a claim. */
+import type { AbsolutePath } from '../../mount/host.ts';
+import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
+import type { AccessMode, PluginName, VolumeId } from '../volume.ts';
+
+declare module '../volume.ts' {
+  interface VolumeSpecs {
+    local: LocalVolumeSpec;
+  }
+}
+
+/** A PersistentVolume with `spec.local`. */
+export interface LocalVolumeSpec {
+  readonly kind: 'local';
+  readonly id: VolumeId;
+  /** The PersistentVolume's. */
+  readonly name: string;
+  /**
+   * As it is written: links on the way are followed, as by the kernel. `/`, which is no volume's, of one that was found
+   * in a pod: to take it down nobody needs the path.
+   */
+  readonly path: AbsolutePath;
+  readonly mountOptions: readonly string[];
+  readonly accessModes: readonly AccessMode[];
+}
+
+export const LOCAL_PLUGIN: PluginName = 'kubernetes.io/local-volume';
+
+const IDENTITY: FieldRule<LocalVolumeSpec> = {};
+const FIXED: FieldRule<LocalVolumeSpec> = { fixed: () => true };
+
+export const LOCAL_TRAITS: VolumeTraits<LocalVolumeSpec> = {
+  kind: 'local',
+  plugin: LOCAL_PLUGIN,
+  isShared: true,
+  isForOnePod: ({ accessModes: [only, ...more] }) => only === 'ReadWriteOncePod' && more.length === 0,
+  shownName: ({ name }) => name,
+  name: ({ name }) => name,
+  persistentVolume: ({ name }) => name,
+  accessModes: ({ accessModes }) => accessModes,
+  fromPlace: ({ name }) => ({
+    kind: 'local',
+    id: localVolumeId(name),
+    name,
+    path: '/' as AbsolutePath,
+    mountOptions: [],
+    accessModes: [],
+  }),
+  fields: {
+    name: IDENTITY,
+    // Two pods of one volume never see two directories.
+    path: { ...FIXED, excludes: () => true },
+    mountOptions: FIXED,
+    accessModes: FIXED,
+  },
+};
+
+/** As the kubelet calls a volume that is the same one for all pods: by its PersistentVolume. */
+export function localVolumeId(name: string): VolumeId {
+  return `${LOCAL_PLUGIN}/${name}` as VolumeId;
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { localVolumeId } from '../../../plugins/local/local-traits.ts';
+import { desired, desiredWith, publicationOf, volumeOf } from '../desired.ts';
+import { claimSource, claimYaml, nodeYaml, podYaml, wishOf, withDevices } from '../manifests.ts';
+
+const web = podYaml('web', { data: claimSource('data') });
+const claim = claimYaml('data');
+const ID = localVolumeId('pv-data');
+
+function localYaml({ local = '{path: /mnt/disks/one}', spec = '' } = {}): string {
+  return `apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv-data}
+spec: {accessModes: [ReadWriteOnce], local: ${local}, ${spec}}
+`;
+}
+
+const onNodes = (expression: string): string =>
+  `nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [${expression}]}]}}`;
+
+const labelled = (labels: string): string =>
+  nodeYaml('node-1', '[]').replace('name: node-1', `name: node-1, labels: ${labels}`);
+
+function refusalOf(...documents: readonly string[]): string {
+  const [first] = desired(...documents).unresolved;
+  return first === undefined ? 'resolved' : `${first.failure.code}: ${first.failure.message}`;
+}
+
+function blockedOf(...documents: readonly string[]): string {
+  const { blocked } = volumeOf(desired(web, claim, ...documents), ID);
+  return blocked === undefined ? 'free' : `${blocked.code}: ${blocked.message}`;
+}
+
+test('a local PersistentVolume is one volume for all pods of its claim, by its name', () => {
+  const api = podYaml('api', { data: claimSource('data', true) });
+  const options = 'mountOptions: [noatime]';
+  const state = desired(web, api, claim, localYaml({ spec: options, local: '{path: /mnt//disks/one/}' }));
+  const { spec, publications } = volumeOf(state, ID);
+  assert.deepEqual(spec, {
+    kind: 'local',
+    id: 'kubernetes.io/local-volume/pv-data',
+    name: 'pv-data',
+    path: '/mnt/disks/one',
+    mountOptions: ['noatime'],
+    accessModes: ['ReadWriteOnce'],
+  });
+  assert.deepEqual(
+    [...publications.values()].map(({ spec: place }) => [place.pod.name, place.specName, place.readOnly]),
+    [
+      ['api', 'pv-data', true],
+      ['web', 'pv-data', false],
+    ],
+  );
+});
+
+test('a pod with a group says so for a local volume', () => {
+  const grouped = `${web}  securityContext: {fsGroup: 2000}\n`;
+  assert.equal(publicationOf(desired(grouped, claim, localYaml())).spec.fsGroup?.gid, 2_000);
+});
+
+test('a path that is denied, or the device that there is not yet, is refused by its name', () => {
+  const denied = localYaml({ local: '{path: /var/lib}' });
+  assert.match(
+    refusalOf(web, claim, denied),
+    /^spec-invalid: .*pv-data: the local path \/var\/lib is denied/,
+  );
+  const block = 'volumeMode: Block';
+  const device = refusalOf(
+    withDevices(web),
+    claimYaml('data', `{volumeName: pv-data, ${block}}`),
+    localYaml({ spec: block }),
+  );
+  assert.match(device, /^kind-unsupported: PersistentVolume pv-data: local volumes with volumeMode Block/);
+});
+
+test('a path that is missing or climbs is refused when it is read', () => {
+  for (const local of ['{}', '{path: data}', '{path: /mnt/../etc}']) {
+    const { rejected } = wishOf({ 'v.yaml': localYaml({ local }) });
+    assert.match(JSON.stringify(rejected), /spec\.local\.path/, local);
+  }
+});
+
+test('without a Node object the name of the node is its hostname, and other labels are not judged', () => {
+  const here = onNodes('{key: kubernetes.io/hostname, operator: In, values: [node-1]}');
+  const elsewhere = onNodes('{key: kubernetes.io/hostname, operator: In, values: [node-2]}');
+  const zone = onNodes('{key: zone, operator: In, values: [b]}');
+  assert.equal(blockedOf(localYaml()), 'free');
+  assert.equal(blockedOf(localYaml({ spec: here })), 'free');
+  assert.equal(blockedOf(localYaml({ spec: zone })), 'free');
+  assert.match(
+    blockedOf(localYaml({ spec: elsewhere })),
+    /^wrong-topology: PersistentVolume pv-data is not of this node: .*hostname In node-2, and node node-1 has node-1/,
+  );
+});
+
+test('the labels of the Node object decide, by every operator', () => {
+  const node = labelled('{zone: a, cpus: "8", kubernetes.io/hostname: box}');
+  const cases: readonly (readonly [string, boolean])[] = [
+    ['{key: zone, operator: In, values: [a, b]}', true],
+    ['{key: zone, operator: In, values: [b]}', false],
+    ['{key: zone, operator: NotIn, values: [b]}', true],
+    ['{key: zone, operator: NotIn, values: [a]}', false],
+    ['{key: rack, operator: NotIn, values: [a]}', true],
+    ['{key: rack, operator: In, values: [a]}', false],
+    ['{key: zone, operator: Exists}', true],
+    ['{key: rack, operator: Exists}', false],
+    ['{key: rack, operator: DoesNotExist}', true],
+    ['{key: cpus, operator: Gt, values: ["4"]}', true],
+    ['{key: cpus, operator: Lt, values: ["4"]}', false],
+    ['{key: kubernetes.io/hostname, operator: In, values: [box]}', true],
+    ['{key: kubernetes.io/hostname, operator: In, values: [node-1]}', false],
+    ['{key: zone, operator: Exists}, {key: rack, operator: Exists}', false],
+  ];
+  for (const [expression, isHere] of cases) {
+    const said = blockedOf(node, localYaml({ spec: onNodes(expression) }));
+    assert.equal(said === 'free', isHere, `${expression}: ${said}`);
+  }
+});
+
+test('any term is enough, the fields of a node are among them, and an empty term is none', () => {
+  const terms = (text: string): string => `nodeAffinity: {required: {nodeSelectorTerms: [${text}]}}`;
+  const field = '{matchFields: [{key: metadata.name, operator: In, values: [node-1]}]}';
+  const other = '{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [x]}]}';
+  assert.equal(blockedOf(localYaml({ spec: terms(`${other}, ${field}`) })), 'free');
+  assert.match(blockedOf(localYaml({ spec: terms(other) })), /^wrong-topology/);
+  assert.match(blockedOf(localYaml({ spec: terms('{}') })), /^wrong-topology/);
+});
+
+test('the node is called as the agent was told', () => {
+  const spec = onNodes('{key: kubernetes.io/hostname, operator: In, values: [node-7]}');
+  const state = desiredWith({ nodeName: 'node-7' }, web, claim, localYaml({ spec }));
+  assert.equal(volumeOf(state, ID).blocked, undefined);
+});

@@ -1,0 +1,123 @@
+/**
+ * Volumes of kind local: directories of the machine that pods share, and what must be true of them when all is healed.
+ * Drawn from a stream of their own, and off in most seeds, so that those of before keep their stories.
+ */
+import { type AbsolutePath, below } from '../../mount/host.ts';
+import { inodesOf } from './file-tree.ts';
+import { NAMESPACE, NODE_NAME, type SimPod } from './manifests.ts';
+import type { Random } from './random.ts';
+import type { SimKernel } from './sim-kernel.ts';
+import { HOST_DATA } from './sim-paths.ts';
+import type { Simulation } from './simulate.ts';
+import type { Plan } from './swarm.ts';
+
+export interface LocalVolume {
+  readonly kind: 'local';
+  /** The volume's name in the pod. */
+  readonly name: string;
+  /** The PersistentVolume's, and that of its directory. */
+  readonly specName: string;
+  readonly readOnly: boolean;
+}
+
+export interface LocalsPlan {
+  /** Probability that a pod has such a volume. */
+  readonly share: number;
+}
+
+export const NO_LOCALS: LocalsPlan = { share: 0 };
+
+/** The share of the seeds that have such volumes. */
+const SEEDS_SHARE = 0.3;
+const SPEC_NAMES = ['local-1', 'local-2'] as const;
+/** What is in each directory, as the administrator left it. */
+const CONTENT = 'identity';
+
+export function withLocals(plan: Plan, random: Random): Plan {
+  return random.chance(SEEDS_SHARE) ? { ...plan, locals: { share: random.pick([0.4, 0.8]) } } : plan;
+}
+
+export function drawLocalVolume(random: Random, name: string): LocalVolume {
+  return { kind: 'local', name, specName: random.pick(SPEC_NAMES), readOnly: random.chance(0.2) };
+}
+
+export function directoryOf({ specName }: Pick<LocalVolume, 'specName'>): AbsolutePath {
+  return below(HOST_DATA, specName);
+}
+
+export function installLocals(kernel: SimKernel): void {
+  for (const specName of SPEC_NAMES) {
+    const directory = directoryOf({ specName });
+    kernel.makeDirectory(directory, 0o755);
+    kernel.makeFile(below(directory, CONTENT), Buffer.from(specName), 0o644);
+  }
+  kernel.synchronise(HOST_DATA);
+}
+
+export function localObjects(): readonly object[] {
+  return SPEC_NAMES.flatMap((name) => {
+    const accessModes = ['ReadWriteMany'];
+    const here = { key: 'kubernetes.io/hostname', operator: 'In', values: [NODE_NAME] };
+    const volume = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name },
+      spec: {
+        capacity: { storage: '1Gi' },
+        accessModes,
+        claimRef: { namespace: NAMESPACE, name: claimOf(name) },
+        local: { path: directoryOf({ specName: name }) },
+        nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [here] }] } },
+      },
+    };
+    const claim = {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      metadata: { name: claimOf(name), namespace: NAMESPACE },
+      spec: { accessModes, volumeName: name, resources: { requests: { storage: '1Gi' } } },
+    };
+    return [volume, claim];
+  });
+}
+
+export function localSource({ specName, readOnly }: LocalVolume): object {
+  return { persistentVolumeClaim: { claimName: claimOf(specName), readOnly } };
+}
+
+function claimOf(specName: string): string {
+  return `claim-${specName}`;
+}
+
+/** The directory itself, once, read-only where that is wished, and with a group all files have it. */
+export function localDiffers(
+  { kernel }: Simulation,
+  pod: SimPod,
+  volume: LocalVolume,
+  target: string,
+): string | undefined {
+  const stack = kernel.mountsAt(target);
+  const only = stack.at(-1);
+  if (only === undefined || stack.length > 1) return `${stack.length} layers mounted`;
+  const directory = kernel.walk(directoryOf(volume));
+  if (typeof directory === 'string' || only.root !== directory.inode)
+    return 'something else than the directory is mounted';
+  if (only.options.includes('ro') !== volume.readOnly)
+    return `mounted ${only.options.join()}, wished read-only ${volume.readOnly}`;
+  if (pod.fsGroup === undefined || volume.readOnly) return undefined;
+  const { gid } = directory.inode;
+  const other = inodesOf(directory.inode).find((inode) => inode.gid !== gid);
+  return other === undefined ? undefined : `"${other.name}" has the group ${other.gid}, not ${gid}`;
+}
+
+/** DL-01: nothing is made in a directory but what pods ask for, and nothing of it goes. */
+export function localLost({ kernel, plan }: Simulation): string | undefined {
+  for (const specName of plan.locals.share > 0 ? SPEC_NAMES : []) {
+    const directory = kernel.walk(directoryOf({ specName }));
+    if (typeof directory === 'string') return `${specName}: the directory is gone`;
+    const { entries } = directory.inode;
+    const content = entries.get(CONTENT)?.content ?? new Uint8Array();
+    if (Buffer.from(content).toString() !== specName) return `${specName}: its data is gone`;
+    if (entries.size > 1) return `${specName}: ${[...entries.keys()].join()} are in it`;
+  }
+  return undefined;
+}
