@@ -30,12 +30,20 @@ export function findOrphans({ layout, known, disk, table, reconstructed, covered
     }
     if (by !== undefined || [first, ...more].some((one) => one !== undefined && hiding.has(one))) continue;
     // Its papers may tell whose it is as soon as they can be read.
-    if (unread.some(({ path }) => isBelow(target, path))) continue;
+    if (unread.some(({ path }) => isBelow(target, path) || isBindOf(target, path, layout))) continue;
     const place = placeAt(target, layout);
     if (place !== undefined) {
       reconstructed.place(orphanAt(target), false, reconstructedPublication(place.pod, place.specName));
     }
   }
+}
+
+/** It is bound of what has its directory there, or of one of the volumes of the pod that could not be listed. */
+function isBindOf(target: AbsolutePath, unread: AbsolutePath, layout: Layout): boolean {
+  const [bind, of] = [layout.ownerOf(target), layout.ownerOf(unread)];
+  if (bind?.kind !== 'subpath') return false;
+  if (of?.kind === 'pod') return of.pod === bind.pod;
+  return of?.kind === 'volume' && of.pod === bind.pod && of.specName === bind.specName;
 }
 
 /** The volume of a pod that has its directory, the mount of its driver, or the bind of a part of it at the path. */

@@ -3,6 +3,7 @@
  * look for a seed that tells the same again (plant the bug, run), or give the sentence a test of its own.
  */
 import {
+  aboutSubpaths,
   aboutAbsentManifests,
   aboutChangedDisks,
   aboutDeadAndTaken,
@@ -343,6 +344,12 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 524_712_808,
     sentence:
       'a marker names no volume while the volumes of its pod cannot be listed: what is there is another kind',
+    isOfAbsence: true,
+  },
+  {
+    seed: 66,
+    sentence: 'a bind of a part is nobody’s only when the papers of the volume that it may be of were read',
+    plan: aboutSubpaths,
     isOfAbsence: true,
   },
 ];
