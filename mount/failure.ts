@@ -59,6 +59,7 @@ export const FAILURE_RETRY = {
   'device-changed': 'later',
   'published-not-a-device': 'later',
   'device-in-use': 'later',
+  'device-content': 'later',
   'expand-in-use': 'on-change',
   'expand-infeasible': 'on-change',
   'lifecycle-mode': 'on-change',

@@ -5,6 +5,7 @@
  * the process before or after any effect (INV-36). `createLinuxHost` and that of test/sim pass test/contract/host.ts.
  */
 import type { AbsolutePath, Brand } from './absolute-path.ts';
+import type { DeviceFileSystems, FileSystemType } from './device-file-systems.ts';
 import type { DeathCause, Result } from './failure.ts';
 import type { PlaceHolders } from './holder/place-holder.ts';
 import type { MountTable } from './mount-table.ts';
@@ -12,9 +13,8 @@ import type { OwnershipReport, OwnershipRequest } from './ownership.ts';
 import type { BoundPart, PartBind } from './part-bind.ts';
 import type { RemoteCall, RemoteReply } from './remote-call.ts';
 import type { Transition, TransitionArgs } from './transition.ts';
-import type { UnmountTarget, WalkedTarget } from './walked-target.ts';
+import type { UnmountTarget, WalkedTarget } from './path-tool.ts';
 
-// Nearly everybody who has a host has paths.
 export {
   type AbsolutePath,
   below,
@@ -104,8 +104,8 @@ export type MountLookup =
 export type MemoryFileSystem = 'tmpfs' | 'hugetlbfs';
 
 export interface MountRequest extends WalkedTarget {
-  readonly fsType: MemoryFileSystem | 'bind';
-  /** The path to bind, or the label of a file system in memory. */
+  readonly fsType: MemoryFileSystem | FileSystemType | 'bind';
+  /** The path to bind, the node of a device, or the label of a file system in memory. */
   readonly source: string;
   readonly target: AbsolutePath;
   /** Each one checked by the caller: no comma, no control character. */
@@ -163,7 +163,7 @@ export const REMOVE_TREE_DEADLINE_MS = 300_000;
  * makes the host kill the call, and a call that cannot be killed stays open (its key stays held). Paths are walked
  * from `/` without following a symbolic link; a link on the way is `path-unsafe`.
  */
-export interface Host extends Clock {
+export interface Host extends Clock, DeviceFileSystems {
   /** Uniform in [0, 1). */
   random(): number;
   /** /proc/sys/kernel/random/boot_id: a record of another boot proves nothing about mounts. */

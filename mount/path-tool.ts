@@ -1,4 +1,4 @@
-/** Where a system tool is. */
+/** Where a system tool is, and what is known of a place before one is run on it. */
 import { accessSync, constants } from 'node:fs';
 import { assert } from './failure.ts';
 
@@ -19,4 +19,15 @@ function isExecutable(file: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Tools follow links, so the way to the target is looked at before one is run. */
+export interface WalkedTarget {
+  /** The call before this one has walked there: that look is not needed. */
+  readonly isWalked?: true;
+}
+
+export interface UnmountTarget extends WalkedTarget {
+  /** It was proven to be a tmpfs of ours: nothing can keep its umount, so it may share a process with others. */
+  readonly isMemory?: true;
 }

@@ -11,7 +11,7 @@ import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 export function resolveLocal(
   { desired, options }: Sources,
   volume: PersistentVolume,
-  { path }: LocalSource,
+  { path, fsType }: LocalSource,
   readOnly: boolean,
 ): Result<Resolved> {
   const { name, mountOptions, accessModes } = volume;
@@ -27,7 +27,7 @@ export function resolveLocal(
   const id = localVolumeId(name);
   return ok({
     ...PLAIN,
-    spec: { kind: 'local', id, name, path, mountOptions, accessModes },
+    spec: { kind: 'local', id, name, path, fsType, mountOptions, accessModes },
     specName: name,
     readOnly,
     blocked: wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName)),

@@ -116,6 +116,8 @@ export interface CsiSource {
 export interface LocalSource {
   readonly kind: 'local';
   readonly path: AbsolutePath;
+  /** Empty: not said. */
+  readonly fsType: string;
 }
 
 /** A claim, from the pod's namespace, to a PersistentVolume. */

@@ -41,7 +41,7 @@ export function readInlineSource(csi: FieldReader): InlineSource {
   };
 }
 
-function readFsType(reader: FieldReader): string {
+export function readFsType(reader: FieldReader): string {
   return reader.text((text) => text === '' || FS_TYPE.test(text), 'a file system, such as ext4') ?? '';
 }
 

@@ -1,6 +1,6 @@
 /** PersistentVolumes and their claims. */
 import type { AccessMode, Bytes, VolumeMode } from '../../plugins/volume.ts';
-import { readCsiSource } from './read-csi-source.ts';
+import { readCsiSource, readFsType } from './read-csi-source.ts';
 import { annotation, readMetadata } from './read-metadata.ts';
 import { mountOptionProblem } from '../fields/mount-option.ts';
 import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from '../fields/object-name.ts';
@@ -79,7 +79,11 @@ function readSource(spec: FieldReader): PersistentVolume['source'] {
     case 'csi':
       return readCsiSource(spec.key(what));
     case 'local':
-      return { kind: 'local', path: readHostPath(spec.key(what).key('path')) };
+      return {
+        kind: 'local',
+        path: readHostPath(spec.key(what).key('path')),
+        fsType: readFsType(spec.key(what).key('fsType')),
+      };
     default:
       return { kind: 'unsupported', what: what ?? '' };
   }

@@ -4,6 +4,8 @@ import { performance } from 'node:perf_hooks';
 import { createHostBrokers } from './host-brokers.ts';
 import { createDeviceHold } from './device-hold.ts';
 import { type DeviceUsersParts, findDeviceUsers } from './device-users.ts';
+import type { DeviceFileSystems } from '../device-file-systems.ts';
+import { createDeviceFileSystems } from './device-file-systems.ts';
 import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './fs-group-walk.ts';
 import { DEADLINES_MS, type HostDeadlines } from './host-deadlines.ts';
@@ -122,7 +124,8 @@ const CLOCK: Clock = {
   },
 };
 
-type DeviceCalls = Pick<Host, 'deviceOf' | 'holdDevice' | 'releaseDevice' | 'findDeviceUsers'>;
+type DeviceCalls = DeviceFileSystems &
+  Pick<Host, 'deviceOf' | 'holdDevice' | 'releaseDevice' | 'findDeviceUsers'>;
 
 function createDeviceCalls(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines): DeviceCalls {
   const inTurn = createTurns();
@@ -150,5 +153,10 @@ function createDeviceCalls(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines
     holdDevice: (path) => inTurn(path, () => holdDevice(path)),
     releaseDevice: (path) => inTurn(path, () => releaseDevice(path)),
     findDeviceUsers: (device) => findDeviceUsers(userParts, device),
+    ...createDeviceFileSystems({
+      runTool: (request) => tools.run(request),
+      proveBlank: (path) => ask('proveBlank', { path }),
+      isDeviceFree: (path) => ask('isDeviceFree', { path }),
+    }),
   };
 }

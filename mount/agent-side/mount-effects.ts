@@ -1,4 +1,5 @@
 /** What the host does by tools: mount(8), umount(8) and systemd-notify(1), each in the broker that runs tools. */
+import { isFileSystemType } from '../device/file-system-tools.ts';
 import type { HostDeadlines } from './host-deadlines.ts';
 import type { ToolBroker } from './tool-broker.ts';
 import { createUnmountTogether } from './unmount-together.ts';
@@ -7,7 +8,7 @@ import { done, fail, type Failure, ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Host, MountRequest } from '../host.ts';
 import { printable } from '../text/printable.ts';
 import { endOf, type ToolRequest } from '../tool.ts';
-import type { WalkedTarget } from '../walked-target.ts';
+import type { WalkedTarget } from '../path-tool.ts';
 
 type MountEffects = Pick<Host, 'mount' | 'unmount' | 'notify'>;
 
@@ -73,8 +74,8 @@ const TMPFS_LABEL = /^[A-Za-z0-9][-A-Za-z0-9_.:/]*$/;
 function mountArguments({ fsType, source, target, options }: MountRequest): Result<readonly string[]> {
   const wrong = options.find((option) => option === '' || option.includes(',') || CONTROL.test(option));
   if (wrong !== undefined) return refuse(`not a mount option: ${JSON.stringify(wrong)}`);
-  const sourceIsGood =
-    fsType === 'bind' ? source.startsWith('/') && !source.includes('\0') : TMPFS_LABEL.test(source);
+  const isPath = fsType === 'bind' || isFileSystemType(fsType);
+  const sourceIsGood = isPath ? source.startsWith('/') && !source.includes('\0') : TMPFS_LABEL.test(source);
   if (!sourceIsGood) return refuse(`not a ${fsType} source: ${JSON.stringify(source)}`);
   const kind = fsType === 'bind' ? ['--bind'] : ['-t', fsType];
   const chosen = options.length === 0 ? [] : ['-o', options.join(',')];

@@ -66,6 +66,8 @@ export interface PathCalls {
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
   findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
   findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
+  proveBlank: { args: { path: AbsolutePath }; result: Result<void> };
+  isDeviceFree: { args: { path: AbsolutePath }; result: Result<boolean> };
   scanForDeviceUsers: { args: { device: DeviceNumber }; result: Result<DeviceUsers> };
   /** Gives a sign of life after each step. */
   transition: { args: TransitionCall; result: Result<unknown> };
@@ -111,6 +113,8 @@ const CHANGES_THE_WORLD = {
   deviceNodeOf: false,
   findLoopsOf: false,
   findDeviceByNode: false,
+  proveBlank: false,
+  isDeviceFree: false,
   scanForDeviceUsers: false,
   changeOwnershipPart: true,
 } as const satisfies Record<Exclude<PathCallKind, 'transition'>, boolean>;

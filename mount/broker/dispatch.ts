@@ -14,6 +14,7 @@ import { writeFile } from './file/file-writing.ts';
 import { overwriteFile } from './file/file-overwrite.ts';
 import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
+import { isDeviceFree, proveBlank } from './device/blank-device.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
 import { bindPart } from './part/part-bind.ts';
@@ -90,6 +91,10 @@ function dispatch({ kind, args }: PlainCall, sign: (seen: number) => void): Resu
       return deviceNodeOf(args.path);
     case 'findLoopsOf':
       return findLoopsOf(args.path);
+    case 'proveBlank':
+      return proveBlank(args.path);
+    case 'isDeviceFree':
+      return isDeviceFree(args.path);
     case 'scanForDeviceUsers':
       return scanForDeviceUsers(args.device);
     case 'findDeviceByNode':

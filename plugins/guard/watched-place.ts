@@ -36,7 +36,13 @@ export function placesOf(
 
 /** Undefined for a volume that is not staged. */
 export function stageOf(layout: Layout, { spec, facts }: VolumeCall): WatchedPlace | undefined {
-  if (spec.kind !== 'csi' || !facts.needs.stage) return undefined;
+  const path = facts.needs.stage ? stagingPathOf(layout, spec) : undefined;
+  if (path === undefined) return undefined;
   const { stagedMount: proven, isStageDoubted: isDoubted } = facts;
-  return { spec, path: layout.stagingPath(spec), proven, isDoubted, staged: undefined };
+  return { spec, path, proven, isDoubted, staged: undefined };
+}
+
+function stagingPathOf(layout: Layout, spec: VolumeSpec): AbsolutePath | undefined {
+  if (spec.kind === 'local') return layout.localStage(spec.name);
+  return spec.kind === 'csi' ? layout.stagingPath(spec) : undefined;
 }

@@ -14,6 +14,7 @@ import { removeEmptyDeviceDirectory } from '../layout/device-directory.ts';
 import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
 import { bindLocalDirectory, removeLocalPlace } from '../local/bind-directory.ts';
+import { findLocalPlace } from '../local/local-place.ts';
 import { dropGeneration, isWritten, showGeneration } from '../pod/atomic-writer.ts';
 import { publishContent, removeContent } from '../pod/content.ts';
 import {
@@ -30,6 +31,7 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   bindLocalDirectory,
   checkHostPath,
   dropGeneration,
+  findLocalPlace,
   findMount,
   isWritten,
   lookAtPlaces,

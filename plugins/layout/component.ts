@@ -13,6 +13,7 @@ export const OWN = 'mooring';
 
 /** The directories and files of `mooring`. */
 export const RECORDS = 'records';
+export const FORMATS = 'formats';
 export const OWN_FILES = {
   source: 'source.json',
   agentLock: 'agent.lock',
@@ -26,6 +27,9 @@ export const SUBPATHS = 'volume-subpaths';
 
 /** The way from `plugins` to what CSI drivers stage. */
 export const STAGES = ['kubernetes.io', 'csi'] as const;
+
+/** The way from `plugins` to the file systems of devices of the machine, mounted for all of their pods. */
+export const LOCAL_STAGES = ['kubernetes.io', 'local-volume', 'mounts'] as const;
 
 /** In the directory of a staged volume, and in the directory of a published one: where the driver mounts. */
 export const GLOBAL_MOUNT = 'globalmount';

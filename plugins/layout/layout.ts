@@ -12,7 +12,9 @@ import {
   DEVICES,
   DRIVER_VOLUMES,
   escapePlugin,
+  FORMATS,
   GLOBAL_MOUNT,
+  LOCAL_STAGES,
   MARKERS,
   MOUNT,
   OWN,
@@ -92,6 +94,11 @@ export interface Layout {
   deviceDirectory(driver: string, volumeHandle: string): AbsolutePath;
   /** The staging_target_path: its `globalmount`, and for a block volume `…/csi/volumeDevices/staging/<specName>`. */
   stagingPath(spec: StagedSpec): AbsolutePath;
+  /** `plugins/kubernetes.io/local-volume/mounts`: the file systems of local devices, by PersistentVolume. */
+  readonly localStages: AbsolutePath;
+  localStage(specName: string): AbsolutePath;
+  /** `<root>/mooring/formats/<specName>.json`: its device is being formatted, or was when that was cut short. */
+  formatIntent(specName: string): AbsolutePath;
   /** `plugins/kubernetes.io/csi/volumeDevices`: all that block volumes have outside the pods. */
   readonly blockDevices: AbsolutePath;
   /** `plugins/kubernetes.io/csi/volumeDevices/staging` */
@@ -174,6 +181,7 @@ export function createLayout(root: AbsolutePath): Layout {
   const records = below(own, RECORDS);
   const stages = below(plugins, ...STAGES);
   const blockDevices = below(stages, DEVICES);
+  const localStages = below(plugins, ...LOCAL_STAGES);
   // Asked at every look at a volume, and a digest costs more than the look; a spec is never changed.
   const stagingPaths = new WeakMap<StagedSpec, AbsolutePath>();
   const layout: Layout = {
@@ -224,6 +232,9 @@ export function createLayout(root: AbsolutePath): Layout {
       stagingPaths.set(spec, path);
       return path;
     },
+    localStages,
+    localStage: (specName) => below(localStages, specName),
+    formatIntent: (specName) => below(own, FORMATS, `${specName}.json`),
     ...blockLayout(blockDevices, pods),
     ownerOf: (path) => ownerBelow(root, path),
   };

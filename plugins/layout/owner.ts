@@ -1,10 +1,11 @@
 /** Path to identity: what a path of the layout is for, and whose it is. The inverse of layout.ts. Pure. */
 import { type AbsolutePath, isBelow, parseAbsolutePath } from '../../mount/host.ts';
 import { nameBegun } from '../../mount/temporary-file.ts';
-import { parsePodUid, type PodUid } from '../volume.ts';
+import { isObjectName, parsePodUid, type PodUid } from '../volume.ts';
 import {
   DEVICES,
   DRIVER_VOLUMES,
+  FORMATS,
   MARKERS,
   MOUNT,
   OWN,
@@ -43,6 +44,7 @@ function isWritten(owner: PathOwner): boolean {
   switch (owner.kind) {
     case 'own-file':
     case 'record':
+    case 'format':
       return true;
     case 'marker':
       return owner.part === 'content';
@@ -84,9 +86,16 @@ function named(
 
 function ownerInOwn([name, ...rest]: Components): PathOwner | undefined {
   if (name === undefined) return shared('own');
+  if (name === FORMATS) return ownerInFormats(rest);
   if (name === RECORDS) return named('records', rest, (record) => ({ kind: 'record', name: record }));
   const file = OWN_FILE_NAMES.get(name);
   return file === undefined || rest.length > 0 ? undefined : { kind: 'own-file', file };
+}
+
+function ownerInFormats([file, ...more]: Components): PathOwner | undefined {
+  if (file === undefined) return shared('formats');
+  const specName = file.endsWith('.json') ? file.slice(0, -'.json'.length) : '';
+  return more.length === 0 && isObjectName(specName) ? { kind: 'format', specName } : undefined;
 }
 
 const OWN_FILE_NAMES: ReadonlyMap<string, keyof typeof OWN_FILES> = new Map(

@@ -22,6 +22,9 @@ export type PathOwner =
   | BlockVolumeOwner
   | BlockStageOwner
   | BlockPublicationOwner
+  | LocalStageOwner
+  /** `mooring/formats/<volume>.json`: the intent to format a device. */
+  | { readonly kind: 'format'; readonly specName: string }
   /** A file that is being written, or what a crash has left of one: see mount/temporary-file.ts. */
   | { readonly kind: 'temporary'; readonly of: PathOwner };
 
@@ -36,7 +39,13 @@ export interface SharedOwner {
   readonly directory: 'root' | 'pods' | 'plugins' | 'registry' | 'own' | 'records' | SharedStages;
 }
 
-type SharedStages = 'stages' | 'block-devices' | 'block-stages' | 'block-targets';
+type SharedStages =
+  | 'local-stages'
+  | 'formats'
+  | 'stages'
+  | 'block-devices'
+  | 'block-stages'
+  | 'block-targets';
 
 /** The directory of a readiness marker, or what is in it. */
 export interface MarkerOwner extends OfPodVolume {
@@ -70,6 +79,13 @@ export interface BlockVolumeOwner {
   readonly kind: 'block-volume';
   readonly specName: string;
   readonly part: 'directory' | 'holds' | 'targets' | 'data-directory' | 'data' | 'content';
+}
+
+/** `plugins/kubernetes.io/local-volume/mounts/<volume>`, or what is in it. */
+export interface LocalStageOwner {
+  readonly kind: 'local-stage';
+  readonly specName: string;
+  readonly part: 'directory' | 'content';
 }
 
 export interface BlockStageOwner {

@@ -7,6 +7,7 @@ import {
   BLOCK_TARGETS,
   DEVICES,
   GLOBAL_MOUNT,
+  LOCAL_STAGES,
   OLD_STAGES,
   STAGES,
   VOLUME_DATA,
@@ -51,7 +52,9 @@ export function partOf([name, ...more]: Components, mount: string): StageOwner['
 export function ownerInPlugins(components: Components): PathOwner | undefined {
   const [domain, stages, driver, ...rest] = components;
   if (domain === undefined) return shared('plugins');
-  if (domain !== STAGES[0] || stages !== STAGES[1]) return undefined;
+  if (domain !== STAGES[0]) return undefined;
+  if (stages === LOCAL_STAGES[1]) return ownerInLocalStages(components.slice(2));
+  if (stages !== STAGES[1]) return undefined;
   if (driver === undefined) return shared('stages');
   if (driver === DEVICES) return ownerInBlockDevices(rest);
   if (!isStagingDriver(driver)) return undefined;
@@ -59,6 +62,13 @@ export function ownerInPlugins(components: Components): PathOwner | undefined {
   if (handleHash === undefined) return { kind: 'driver', driver };
   if (!HASH.test(handleHash)) return undefined;
   return { kind: 'stage', driver, handleHash, part: partOf(inside, GLOBAL_MOUNT) };
+}
+
+function ownerInLocalStages([mounts, specName, ...inside]: Components): PathOwner | undefined {
+  if (mounts === undefined || specName === undefined)
+    return mounts === undefined || mounts === LOCAL_STAGES[2] ? shared('local-stages') : undefined;
+  if (mounts !== LOCAL_STAGES[2] || !isObjectName(specName)) return undefined;
+  return { kind: 'local-stage', specName, part: inside.length === 0 ? 'directory' : 'content' };
 }
 
 const HASH = /^[0-9a-f]{64}$/;

@@ -1,47 +1,33 @@
-/** From the path of a local volume to a mount in a pod: what is at the path is looked at, and bound by descriptor. */
-import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
+/** From a local volume to a mount in a pod: its directory, or what its device is mounted at, is bound by descriptor. */
+import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, MountLookup } from '../../mount/host.ts';
 import type { MountFlag } from '../../mount/part-bind.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
 import { type PodDirectories, removePodDirectories } from '../layout/pod-directory.ts';
-import { refuseDenied } from '../pod/denied-path.ts';
-import { resolveRealPath } from '../pod/real-path.ts';
 import { doubtful, oneByOne } from '../steps.ts';
-
-export interface LocalDirectory {
-  /** The PersistentVolume's name. */
-  readonly name: string;
-  /** As the administrator wrote it. */
-  readonly from: AbsolutePath;
-  readonly denied: readonly AbsolutePath[];
-}
+import { type LocalPath, localPlace, titleOf } from './local-place.ts';
 
 /** `path` is where the pod sees it. */
-export interface DirectoryBind extends TransitionArgs, LocalDirectory {
+export interface DirectoryBind extends TransitionArgs, LocalPath {
   readonly flags: readonly MountFlag[];
+  /** Where its device is mounted, and by which mount; undefined: it is a directory. */
+  readonly stage: { readonly path: AbsolutePath; readonly mountId: number } | undefined;
 }
 
 /**
- * Links on the way to the directory are followed, as by the kubelet; what they led to is bound, without a link, so what
- * is exchanged meanwhile is a failure and never another directory. Nothing is made but the mount point, and what is
- * bound there already only gets the flags that it lacks. `path-missing`: it is not there; a disk that was not mounted
- * yet may be the reason.
+ * What links on the way to a directory led to is bound, without a link, so what is exchanged meanwhile is a failure and
+ * never another directory. Nothing is made but the mount point, and what is bound there already only gets the flags
+ * that it lacks.
  */
 export const bindLocalDirectory = transition<DirectoryBind, MountedDirectory>(
   'bind-local-directory',
   function* (bind) {
-    const { path: target, flags } = bind;
-    const root = yield* findDirectory(bind);
+    const { path: target, flags, stage } = bind;
+    const root = stage === undefined ? yield* directoryOf(bind) : ok(stage.path);
     if (!root.ok) return root;
-    const request = {
-      root: root.value,
-      rootMountId: undefined,
-      part: '',
-      target,
-      makesMissing: false,
-      flags,
-    };
+    const rootMountId = stage?.mountId;
+    const request = { root: root.value, rootMountId, part: '', target, makesMissing: false, flags };
     const bound = yield* paths.bindPart(request);
     if (!bound.ok) return doubtful<never>(bound);
     if (bound.value === 'other') {
@@ -58,6 +44,13 @@ export const bindLocalDirectory = transition<DirectoryBind, MountedDirectory>(
 
 type MountedDirectory = Extract<MountLookup, { mounted: true }>;
 
+function* directoryOf(local: LocalPath): Program<Result<AbsolutePath>> {
+  const place = yield* localPlace(local);
+  if (!place.ok || place.value.kind === 'directory') return place.ok ? ok(place.value.path) : place;
+  const message = `${titleOf(local)} is a block device now, and was staged as a directory`;
+  return fail({ code: 'staged-not-mounted', message, effect: 'none', blocker: local.from });
+}
+
 /** rmdir of where the pod saw it, and of the pod's directories that have become empty. */
 export const removeLocalPlace = transition<TransitionArgs & { readonly above: PodDirectories }, void>(
   'remove-local-place',
@@ -67,25 +60,3 @@ export const removeLocalPlace = transition<TransitionArgs & { readonly above: Po
       () => removePodDirectories(path, above),
     ),
 );
-
-function* findDirectory(volume: LocalDirectory): Program<Result<AbsolutePath>> {
-  const { from: path, denied } = volume;
-  const title = titleOf(volume);
-  const found = yield* resolveRealPath(path);
-  if (!found.ok) return found;
-  const { kind, missing } = found.value;
-  const allowed = yield* refuseDenied({ title, path, found: found.value }, denied);
-  if (!allowed.ok) return allowed;
-  const refuse = (code: Failure['code'], because: string) =>
-    fail({ code, message: `${title} ${because}`, effect: 'none', blocker: path });
-  if (missing.length > 0) return refuse('path-missing', 'is not there, and nothing is ever made of it');
-  if (kind === 'block')
-    return refuse('kind-unsupported', 'is a block device: only directories are supported yet');
-  return kind === 'directory'
-    ? ok(found.value.path)
-    : refuse('path-wrong-kind', `is of kind ${kind}, not a directory`);
-}
-
-function titleOf({ name, from }: LocalDirectory): string {
-  return `the local path ${from.slice(0, 400)} of PersistentVolume ${name}`;
-}

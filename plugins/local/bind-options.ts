@@ -1,4 +1,4 @@
-/** Mount options of a local volume that is a directory: a bind has those of one mount, and of no file system. Pure. */
+/** Mount options of a local volume, as a bind of it has them: those of one mount, and of no file system. Pure. */
 import { fail, ok, type Result } from '../../mount/failure.ts';
 import { MOUNT_FLAGS, type MountFlag } from '../../mount/part-bind.ts';
 import type { LocalVolumeSpec } from './local-traits.ts';
@@ -8,9 +8,13 @@ const DEFAULTS: ReadonlySet<string> = new Set(['defaults', 'bind', 'rw', 'suid',
 
 /**
  * `spec-invalid` for an option that mount(8) would leave out of a bind without a word: who has written it counts on it.
+ * A device has been mounted with all of them.
  */
-export function bindFlags(spec: LocalVolumeSpec, readOnly: boolean): Result<readonly MountFlag[]> {
-  const options = spec.mountOptions.filter((one) => !DEFAULTS.has(one));
+export function bindFlags(
+  spec: LocalVolumeSpec,
+  { readOnly, isDevice }: { readonly readOnly: boolean; readonly isDevice: boolean },
+): Result<readonly MountFlag[]> {
+  const options = spec.mountOptions.filter((one) => (isDevice ? isFlag(one) : !DEFAULTS.has(one)));
   const wrong = options.find((one) => !isFlag(one));
   if (wrong === undefined) return ok([...new Set([...options.filter(isFlag), ...(readOnly ? RO : [])])]);
   const [name = ''] = wrong.split('=', 1);

@@ -1,4 +1,4 @@
-/** local: a directory that an administrator named is bound into the pods of its claim; what is in it is never ours. */
+/** local: a directory or a disk that an administrator named is bound into the pods of its claim. */
 import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
 import { createTurns } from '../../mount/agent-side/turns.ts';
@@ -13,7 +13,9 @@ import { doubtful, inOrder } from '../steps.ts';
 import type { VolumeSpec } from '../volume.ts';
 import { bindLocalDirectory, removeLocalPlace } from './bind-directory.ts';
 import { bindFlags } from './bind-options.ts';
+import { DeviceStage } from './device-stage.ts';
 import { GroupHolders, isGrouped } from './group-holders.ts';
+import { findLocalPlace } from './local-place.ts';
 import { LOCAL_PLUGIN, type LocalVolumeSpec } from './local-traits.ts';
 
 export interface LocalPluginParts {
@@ -25,12 +27,13 @@ export interface LocalPluginParts {
 }
 
 /**
- * Guarantees, besides the contract of VolumePlugin: the path of the volume is only ever bound; nothing is made, changed
- * or removed there but the group of its files, and that for the pod which had it given to its group first.
+ * Guarantees, besides the contract of VolumePlugin: nothing is made, changed or removed in the volume but the group of
+ * its files, and that for the pod which had it given to its group first. What is not blank is never formatted (INV-9).
  */
 export function createLocalPlugin({ host, layout, mounter, denied }: LocalPluginParts): VolumePlugin {
   const inTurn = createTurns();
   const holders = new GroupHolders();
+  const devices = new DeviceStage({ host, layout, mounter });
 
   /** Who comes waits until the walk for those before him has ended: only then all files are one group's. */
   function applyFsGroup(
@@ -52,14 +55,28 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
 
   return createPodPlugin({
     name: LOCAL_PLUGIN,
+    shared: {
+      async stage(call) {
+        const spec = localSpec(call.spec);
+        const { name, path } = spec;
+        const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
+        if (!place.ok) return place;
+        if (place.value.kind === 'directory') return ok({ stagedMount: undefined });
+        return devices.stage(spec, place.value.path, call);
+      },
+      unstage: ({ spec }) => devices.unstage(localSpec(spec)),
+    },
     async publish(call) {
       const { publication } = call;
       const spec = localSpec(call.spec);
       const target = layout.target(spec, publication);
-      const flags = bindFlags(spec, publication.readOnly);
+      const staged = call.facts.stagedMount;
+      const { readOnly } = publication;
+      const flags = bindFlags(spec, { readOnly, isDevice: staged !== undefined });
       if (!flags.ok) return flags;
       const { name, path: from } = spec;
-      const bind = { path: target, name, from, denied, flags: flags.value };
+      const stage = staged && { path: layout.localStage(name), mountId: staged.mountId };
+      const bind = { path: target, name, from, denied, flags: flags.value, stage };
       const mount = await host.perform(bindLocalDirectory, bind);
       if (!mount.ok) return mount;
       const { death, mountId, device } = mount.value;

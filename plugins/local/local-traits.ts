@@ -20,6 +20,8 @@ export interface LocalVolumeSpec {
    * in a pod: to take it down nobody needs the path.
    */
   readonly path: AbsolutePath;
+  /** What a device is to hold; empty is whatever is on it, and ext4 where nothing is. */
+  readonly fsType: string;
   readonly mountOptions: readonly string[];
   readonly accessModes: readonly AccessMode[];
 }
@@ -38,18 +40,14 @@ export const LOCAL_TRAITS: VolumeTraits<LocalVolumeSpec> = {
   name: ({ name }) => name,
   persistentVolume: ({ name }) => name,
   accessModes: ({ accessModes }) => accessModes,
-  fromPlace: ({ name }) => ({
-    kind: 'local',
-    id: localVolumeId(name),
-    name,
-    path: '/' as AbsolutePath,
-    mountOptions: [],
-    accessModes: [],
-  }),
+  stagingPath: ({ name }, layout) => layout.localStage(name),
+  stages: { directory: (layout) => layout.localStages, fromName: found },
+  fromPlace: ({ name }) => found(name),
   fields: {
     name: IDENTITY,
     // Two pods of one volume never see two directories.
     path: { ...FIXED, excludes: () => true },
+    fsType: FIXED,
     mountOptions: FIXED,
     accessModes: FIXED,
   },
@@ -58,4 +56,17 @@ export const LOCAL_TRAITS: VolumeTraits<LocalVolumeSpec> = {
 /** As the kubelet calls a volume that is the same one for all pods: by its PersistentVolume. */
 export function localVolumeId(name: string): VolumeId {
   return `${LOCAL_PLUGIN}/${name}` as VolumeId;
+}
+
+function found(name: string): LocalVolumeSpec {
+  const path = '/' as AbsolutePath;
+  return {
+    kind: 'local',
+    id: localVolumeId(name),
+    name,
+    path,
+    fsType: '',
+    mountOptions: [],
+    accessModes: [],
+  };
 }

@@ -10,21 +10,25 @@ export interface PodVerbs {
   publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;
   unpublish(call: PublicationCall): Promise<Result<void>>;
   readonly isUpToDate?: VolumePlugin['isUpToDate'];
+  /** What is there for all pods of a volume, where several share it. */
+  readonly shared?: Pick<VolumePlugin, 'stage' | 'unstage'>;
 }
 
 const NEEDS: Needs = { attach: false, stage: false, expand: false };
+const SHARED_NEEDS: Needs = { ...NEEDS, stage: true };
 
 /** Adds the rungs that are not needed (they succeed and do nothing), the lane, and the question "still wanted?". */
 export function createPodPlugin(verbs: PodVerbs): VolumePlugin {
   return {
     name: verbs.name,
     ...(verbs.looksItself === undefined ? {} : { looksItself: verbs.looksItself }),
-    needs: () => NEEDS,
+    needs: () => (verbs.shared === undefined ? NEEDS : SHARED_NEEDS),
     lane: () => verbs.name,
     attach: async (call) => ifStillWanted(call, async () => ok({ publishContext: undefined })),
     detach: async (call) => ifStillWanted(call, async () => done),
-    stage: async (call) => ifStillWanted(call, async () => ok({ stagedMount: undefined })),
-    unstage: async (call) => ifStillWanted(call, async () => done),
+    stage: async (call) =>
+      ifStillWanted(call, async () => verbs.shared?.stage(call) ?? ok({ stagedMount: undefined })),
+    unstage: async (call) => ifStillWanted(call, async () => verbs.shared?.unstage(call) ?? done),
     publish: async (call) => ifStillWanted(call, () => verbs.publish(call)),
     unpublish: async (call) => ifStillWanted(call, () => verbs.unpublish(call)),
     ...(verbs.isUpToDate === undefined ? {} : { isUpToDate: verbs.isUpToDate }),

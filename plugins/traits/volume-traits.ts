@@ -52,6 +52,8 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   stagingPath?(spec: Spec, layout: Layout): AbsolutePath | undefined;
   /** The directory of what it has on this node for all of its pods, with the paper that tells of it. */
   stagingDirectory?(spec: Spec, layout: Layout): AbsolutePath;
+  /** Where the directories lie in which its volumes are staged, each called by its volume. */
+  readonly stages?: NamedStages<Spec>;
   /** Pods have a device of it and not files. */
   isDevice?(spec: Spec): boolean;
   /** How its file system is to be, when that may die by itself; undefined: it has none that is looked at. */
@@ -84,6 +86,12 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   fromPaper?(data: VolumeDataOwner, specName: string, mode: VolumeMode): Spec;
   /** A mount, or what is left of one, that nothing explains. */
   fromMount?(path: AbsolutePath): Spec;
+}
+
+/** Directories that tell by their names alone which volume is staged there. */
+export interface NamedStages<Spec> {
+  directory(layout: Layout): AbsolutePath;
+  fromName(name: string): Spec;
 }
 
 /** What is in a pod's directory of a volume of which nothing else is known. */

@@ -133,6 +133,7 @@ export async function findUnrecorded(
   // Where a directory of the pods could not be listed, not even the kernel's word for what is in it is asked for.
   if (disk.unlisted().length === 0) {
     await scanStaging({ ...now, disk: stages }, isClear);
+    await scanNamedStages({ ...now, disk: stages });
     await scanBlockStaging({ ...now, disk: stages }, { places: blockPlaces, tidies: isClear });
   }
   const unread = [
@@ -251,6 +252,19 @@ async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<voi
       if (typeof data === 'string') continue;
       const spec = specFromPaper(data, '', 'Filesystem');
       if (stagingDirectoryOf(spec, layout) === directory) reconstructed.staged(spec);
+    }
+  }
+}
+
+/** What is staged in a directory that its name alone tells of, mounted or not: it is taken down unless it is wanted. */
+async function scanNamedStages({ layout, known, disk, reconstructed }: LayoutReading): Promise<void> {
+  for (const { stages } of kinds()) {
+    if (stages === undefined) continue;
+    for (const name of await disk.names(stages.directory(layout))) {
+      if (!isObjectName(name)) continue;
+      const spec = stages.fromName(name);
+      const before = known.get(spec.id);
+      if (before === undefined || wasAbsent(before.staged)) reconstructed.staged(spec);
     }
   }
 }

@@ -27,6 +27,7 @@ import {
 } from '../../mount/host.ts';
 import { type BoundPart, failRootLost, type PartBind } from '../../mount/part-bind.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
+import { type DeviceContent, isFileSystemType } from '../../mount/device/file-system-tools.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { findPart } from '../part-of-tree.ts';
 import { performStepwise } from '../perform-stepwise.ts';
@@ -47,6 +48,11 @@ interface Node {
   readonly block: DeviceNumber | undefined;
   readonly children: Map<string, Node>;
 }
+
+/** `data`: bytes that blkid(8) does not know. */
+export type DeviceOnDisk =
+  | { readonly kind: 'blank' | 'data' }
+  | Exclude<DeviceContent, { readonly kind: 'nothing' }>;
 
 interface Mount {
   entry: MountEntry;
@@ -92,6 +98,8 @@ export interface MemoryHost extends Host {
       block?: DeviceNumber;
     },
   ): void;
+  /** A device with its node, and what is on it. */
+  plantDevice(path: string, content: DeviceOnDisk): DeviceNumber;
   /** Mounts something foreign on an existing directory; `content` is a file name in it. */
   plantMount(target: string, fsType: string, content?: string): void;
   depthAt(target: AbsolutePath): number;
@@ -126,6 +134,8 @@ export function createMemoryHost(): MemoryHost {
   const top = makeNode('directory', 0o755);
   const mounts: Mount[] = [];
   let mountIds = 100;
+  const onDevices = new Map<DeviceNumber, DeviceOnDisk>();
+  const rootsOf = new Map<string, Node>();
   /** The file system that the path is in, and where in it. */
   function sourceOf(path: AbsolutePath): Pick<MountEntry, 'device' | 'root'> {
     const way = wayTo(path).toReversed();
@@ -342,12 +352,17 @@ export function createMemoryHost(): MemoryHost {
     return done;
   }
 
+  function whatIsMounted(source: string, bound: Node | undefined): Pick<MountEntry, 'device' | 'root'> {
+    return bound === undefined ? { device: `0:${mountIds}`, root: '/' } : sourceOf(source as AbsolutePath);
+  }
+
   function addMount(
     target: AbsolutePath,
     fsType: string,
     source: string,
     options: readonly string[],
     bound?: Node,
+    block?: DeviceNumber,
   ): Node {
     const mode = options.find((one) => one.startsWith('mode='))?.slice('mode='.length) ?? '1777';
     const root = bound ?? makeNode('directory', Number.parseInt(mode, 8));
@@ -355,7 +370,7 @@ export function createMemoryHost(): MemoryHost {
     const entry: MountEntry = {
       mountId: mountIds,
       parentId: 1,
-      ...(bound === undefined ? { device: `0:${mountIds}`, root: '/' } : sourceOf(source as AbsolutePath)),
+      ...(block !== undefined ? { device: block, root: '/' } : whatIsMounted(source, bound)),
       target,
       options: ['rw', 'relatime'],
       propagation: [],
@@ -377,12 +392,51 @@ export function createMemoryHost(): MemoryHost {
       change(() => addMount(target, fsType, source, options, node));
       return done;
     }
+    if (isFileSystemType(fsType)) return mountDevice(fsType, source as AbsolutePath, target, options);
     const found = directoryOf(target);
     if (!found.ok) return problem('mount-failed', `${target}: ${found.failure.message}`);
     if (options.includes('noswap') && !host.knowsNoswap) return problem('mount-failed', 'unknown option');
     const shown = bound.ok ? bound.value : undefined;
     change(() => addMount(target, fsType, source, options, shown));
     return done;
+  }
+
+  function contentAt(path: AbsolutePath): { device: DeviceNumber; content: DeviceOnDisk } | undefined {
+    const node = walk(path);
+    const device = node.ok ? node.value?.block : undefined;
+    const content = device === undefined ? undefined : onDevices.get(device);
+    return device === undefined || content === undefined ? undefined : { device, content };
+  }
+
+  function mountDevice(
+    fsType: string,
+    source: AbsolutePath,
+    target: AbsolutePath,
+    options: readonly string[],
+  ): Result<void> {
+    const found = contentAt(source);
+    const at = directoryOf(target);
+    if (!at.ok || found?.content.kind !== 'file-system' || found.content.type !== fsType)
+      return problem('mount-failed', target);
+    const { device, content } = found;
+    const root = nodesOf(content.type, device);
+    change(() => addMount(target, fsType, source, options, root, device));
+    return done;
+  }
+
+  /** What is on the device stays while it is not mounted. */
+  function nodesOf(type: string, device: DeviceNumber): Node {
+    const key = `${device} ${type}`;
+    const known = rootsOf.get(key) ?? makeNode('directory', 0o755);
+    rootsOf.set(key, known);
+    return known;
+  }
+
+  function proveBlank(path: AbsolutePath): Result<void> {
+    const found = contentAt(path);
+    if (found === undefined) return problem('path-wrong-kind', path);
+    if (mounts.some(({ entry }) => entry.device === found.device)) return problem('device-in-use', path);
+    return found.content.kind === 'blank' ? done : problem('device-content', path);
   }
 
   function describeBelow(path: string, node: Node, lines: string[]): void {
@@ -604,6 +658,23 @@ export function createMemoryHost(): MemoryHost {
         change(() => mounts.splice(index, 1));
         return done;
       }),
+    readDeviceContent: (device) =>
+      asked<DeviceContent>('readDeviceContent', () => {
+        const { content } = contentAt(device) ?? { content: { kind: 'other', what: 'no device' } as const };
+        if (content.kind === 'file-system') return ok(content);
+        return ok(content.kind === 'other' ? content : { kind: 'nothing' });
+      }),
+    proveBlank: (device) => asked('proveBlank', () => proveBlank(device)),
+    makeFileSystem: (device, type) =>
+      asked('makeFileSystem', () => {
+        const blank = proveBlank(device);
+        const found = contentAt(device);
+        if (!blank.ok || found === undefined) return blank;
+        change(() => void onDevices.set(found.device, { kind: 'file-system', type }));
+        return done;
+      }),
+    checkFileSystem: () => asked('checkFileSystem', () => done),
+    growFileSystem: () => asked('growFileSystem', () => done),
     findHolders: (target) =>
       asked('findHolders', () => ok(mountAt(target) === undefined ? [] : ['pid 7 (test)'])),
     findPlaceHolders: (places) => asked('findPlaceHolders', () => ok(places.map(() => []))),
@@ -679,6 +750,12 @@ export function createMemoryHost(): MemoryHost {
       const planted = makeNode(kind, mode, new TextEncoder().encode(content), linkText, block);
       planted.gid = gid;
       node.children.set(parts.at(-1) ?? '', planted);
+    },
+    plantDevice(path, content) {
+      const device = devices.add();
+      onDevices.set(device, content);
+      host.plant(path, { kind: 'block', block: device });
+      return device;
     },
     plantMount(target, fsType, content) {
       const root = addMount(target as AbsolutePath, fsType, '/dev/foreign', []);

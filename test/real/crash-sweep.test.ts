@@ -6,6 +6,7 @@
  * `npm run sweep` kills within every effect and on every boundary between two; `npm test` at every SWEEP_STRIDE-th one.
  */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -15,6 +16,7 @@ import {
   readFileSync,
   statfsSync,
   statSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
@@ -71,6 +73,7 @@ spec:
         - { name: files, mountPath: /files }
         - { name: pages, mountPath: /pages }
         - { name: disk, mountPath: /disk }
+        - { name: device, mountPath: /device }
         - { name: settings, mountPath: /color, subPath: a/color }
         - { name: scratch, mountPath: /part, subPathExpr: $(POD)/deeper }
         - { name: disk, mountPath: /disk-part, subPath: part }
@@ -99,6 +102,7 @@ spec:
     - { name: host, hostPath: { path: /etc, type: Directory } }
     - { name: pages, emptyDir: { medium: HugePages } }
     - { name: disk, persistentVolumeClaim: { claimName: disk, readOnly: false } }
+    - { name: device, persistentVolumeClaim: { claimName: device } }
     - { name: files, image: { reference: quay.io/example/data:1 } }
 `;
 
@@ -120,6 +124,7 @@ spec:
 /** What stays of an empty root: directories that belong to no volume. */
 const SKELETON =
   /^directory \/(pods|plugins\/kubernetes\.io(\/csi(\/[a-z.]+|\/volumeDevices(\/(staging|publish))?)?)?) 0 750$/;
+const LOCAL_SKELETON = /^directory \/plugins\/kubernetes\.io\/local-volume(\/mounts)? 0 750$/;
 const BYTES = 32 * 1024 * 1024;
 /** xfs, because a mounted ext4 grows only with CAP_SYS_RESOURCE; and none is smaller. */
 const GROWING_BYTES = 320 * 1024 * 1024;
@@ -148,37 +153,47 @@ async function settle(bench: SweepBench, what: string): Promise<void> {
 }
 
 /** A file system and a device of the driver, so large. */
-async function createVolumes(bench: SweepBench, bytes: number, fsType: 'ext4' | 'xfs') {
+async function createVolumes(bench: SweepBench, bytes: number, fsType: 'ext4' | 'xfs', disk: string) {
   const { driver, volumes } = bench;
   const data = await driver.create('data', String(bytes), { fsType });
   const raw = await driver.create('raw', String(bytes), { mode: 'Block' });
-  const yaml = `${data.yaml}---\n${raw.yaml}---\n${localYaml(bench)}`;
+  const yaml = `${data.yaml}---\n${raw.yaml}---\n${localYaml(bench, disk)}`;
   volumes(yaml);
   return { yaml, handles: [data.handle, raw.handle] };
 }
 
-/** A directory beside the state root, which an administrator gives to pods. */
-function localYaml({ root }: SweepBench): string {
+/** A directory beside the state root, and a blank disk, which an administrator gives to pods. */
+function localYaml({ root }: SweepBench, device: string): string {
   const path = join(root, '../disk');
   mkdirSync(join(path, 'part'), { recursive: true });
   writeFileSync(join(path, 'part/note'), 'precious');
-  return `apiVersion: v1
+  const volume = (name: string, local: string, options: string): string => `apiVersion: v1
 kind: PersistentVolume
-metadata: { name: disk }
+metadata: { name: ${name} }
 spec:
   accessModes: [ReadWriteOnce]
-  mountOptions: [noatime, noexec]
-  claimRef: { namespace: default, name: disk }
-  local: { path: ${path} }
+  mountOptions: [${options}]
+  claimRef: { namespace: default, name: ${name} }
+  local: { path: ${local} }
   nodeAffinity:
     required:
-      nodeSelectorTerms: [{ matchExpressions: [{ key: kubernetes.io/hostname, operator: In, values: [sweep-node] }] }]
+      nodeSelectorTerms:
+        - matchExpressions: [{ key: kubernetes.io/hostname, operator: In, values: [sweep-node] }]
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: { name: disk, namespace: default }
-spec: { volumeName: disk, accessModes: [ReadWriteOnce] }
+metadata: { name: ${name}, namespace: default }
+spec: { volumeName: ${name}, accessModes: [ReadWriteOnce] }
 `;
+  return `${volume('disk', path, 'noatime, noexec')}---\n${volume('device', device, 'noatime')}`;
+}
+
+/** A blank disk of the machine. */
+function attachDisk({ root }: SweepBench): string {
+  const file = join(root, '../device.img');
+  writeFileSync(file, '');
+  truncateSync(file, BYTES);
+  return execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
 }
 
 /** What must still be there after any number of crashes. */
@@ -199,16 +214,17 @@ function takeFromGroup({ root }: SweepBench): void {
 async function inBench(
   label: string,
   steadyWish: boolean,
-  tell: (bench: SweepBench) => Promise<void>,
+  tell: (bench: SweepBench, disk: string) => Promise<void>,
 ): Promise<void> {
   const bench = await createSweepBench(label, steadyWish);
+  const disk = attachDisk(bench);
   try {
-    await tell(bench);
+    await tell(bench, disk);
     await bench.stop();
     bench.wish(undefined);
     await settle(bench, 'at the end');
     assert.deepEqual(
-      see(bench).filter((line) => !SKELETON.test(line)),
+      see(bench).filter((line) => !SKELETON.test(line) && !LOCAL_SKELETON.test(line)),
       [],
       'left behind',
     );
@@ -216,15 +232,18 @@ async function inBench(
   } finally {
     await bench.stop();
     bench.wish(undefined);
-    await bench.run('before', 0).finally(() => bench.close());
+    await bench.run('before', 0).finally(() => {
+      execFileSync('losetup', ['--detach', disk]);
+      return bench.close();
+    });
   }
 }
 
 describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
   for (const point of POINTS) {
     test(`killed ${point} any effect, the next agent reaches the same world (INV-17)`, (context) =>
-      inBench(point, true, async (bench) => {
-        await createVolumes(bench, BYTES, 'ext4');
+      inBench(point, true, async (bench, disk) => {
+        await createVolumes(bench, BYTES, 'ext4', disk);
         bench.wish(POD);
         await settle(bench, 'a run that nobody kills');
         leaveTraces(bench);
@@ -234,7 +253,7 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(POD);
         await settle(bench, 'a second run up');
         const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 14, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 16, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
         assert.ok(up.some((line) => line.startsWith(`file /${LOCAL}/note 2000 664 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
@@ -248,8 +267,8 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
   }
 
   test('killed anywhere while volumes grow, the next agent finishes it, and nothing else changes', (context) =>
-    inBench('grow', false, async (bench) => {
-      const { yaml, handles } = await createVolumes(bench, GROWING_BYTES, 'xfs');
+    inBench('grow', false, async (bench, disk) => {
+      const { yaml, handles } = await createVolumes(bench, GROWING_BYTES, 'xfs', disk);
       bench.wish(GROWING_POD);
       await settle(bench, 'a run that nobody kills');
       leaveTraces(bench);

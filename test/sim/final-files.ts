@@ -1,6 +1,7 @@
 /** Every file and directory below the agent's root has a reason, when all is healed (INV-18). */
 import type { Inode } from './file-tree.ts';
 import { isOrphanWaiting, type Wanted } from './final-places.ts';
+import { intentsOf, localStageOf } from './local-volumes.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
@@ -27,6 +28,8 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     if (bind !== undefined) keepWithParents(bind.target);
     if (volume.kind === 'host-path' || volume.kind === 'image') continue;
     keepWithParents(target);
+    const stage = volume.kind === 'local' ? localStageOf(layout, volume) : undefined;
+    if (stage !== undefined) keepWithParents(stage);
     const csi = csiOf(pod, volume);
     if (csi?.block === true) {
       const { published, held, data } = layout.blockPublication(placeIn(pod, volume));
@@ -52,8 +55,11 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     keepWithParents(`${layout.registry}/${driver.name}-reg.sock`);
     keepWithParents(`${layout.plugins}/kubernetes.io/csi/${driver.name}`);
   }
+  // An mkfs that was cut short is told of until the volume is staged.
+  for (const path of intentsOf(layout)) keepWithParents(path);
   for (const shared of ['', '/staging', '/publish']) keepWithParents(`${layout.blockDevices}${shared}`);
-  for (const path of [layout.pods, layout.registry, layout.records, layout.source]) keepWithParents(path);
+  for (const path of [layout.localStages, layout.pods, layout.registry, layout.records, layout.source])
+    keepWithParents(path);
   return keep;
 }
 

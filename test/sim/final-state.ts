@@ -10,7 +10,7 @@ import { recordIn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
 import { leftOver } from './final-files.ts';
-import { localDiffers, localLost } from './local-volumes.ts';
+import { localDiffers, localLost, localStageOf } from './local-volumes.ts';
 import { isOrphanWaiting, type Place, type Wanted, wantedPlaces } from './final-places.ts';
 import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
@@ -167,6 +167,8 @@ function strangeMount(sim: Simulation, { places, stages }: Wanted): string | und
     const bind = bindOf(sim, pod, volume);
     if (bind !== undefined) targets.add(bind.target);
     targets.add(sim.world.mountPointOf(pod, volume));
+    const stage = volume.kind === 'local' ? localStageOf(sim.world.layout, volume) : undefined;
+    if (stage !== undefined) targets.add(stage);
     const { published } = sim.world.layout.blockPublication(placeIn(pod, volume));
     if (csiOf(pod, volume)?.block === true) targets.add(published);
   }

@@ -2,8 +2,10 @@
  * Volumes of kind local: directories of the machine that pods share, and what must be true of them when all is healed.
  * Drawn from a stream of their own, and off in most seeds, so that those of before keep their stories.
  */
-import { type AbsolutePath, below } from '../../mount/host.ts';
-import { inodesOf } from './file-tree.ts';
+import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
+import { temporaryPath } from '../../mount/temporary-file.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
+import { type Inode, inodesOf } from './file-tree.ts';
 import { NAMESPACE, NODE_NAME, type SimPod } from './manifests.ts';
 import type { Random } from './random.ts';
 import type { SimKernel } from './sim-kernel.ts';
@@ -29,9 +31,16 @@ export const NO_LOCALS: LocalsPlan = { share: 0 };
 
 /** The share of the seeds that have such volumes. */
 const SEEDS_SHARE = 0.3;
-const SPEC_NAMES = ['local-1', 'local-2'] as const;
+const DIRECTORIES = ['local-1', 'local-2'] as const;
+/** A disk that is blank at first; its node lies where the directories do. */
+const DISK = 'local-disk';
+/** No disk of a driver has it. */
+const DISK_NUMBER = '259:7' as DeviceNumber;
+const SPEC_NAMES = [...DIRECTORIES, DISK] as const;
 /** What is in each directory, as the administrator left it. */
 const CONTENT = 'identity';
+/** Made after the walk; that setgid gives it the group is not simulated. */
+const MADE_PART: readonly string[] = ['part', 'deeper'];
 
 export function withLocals(plan: Plan, random: Random): Plan {
   return random.chance(SEEDS_SHARE) ? { ...plan, locals: { share: random.pick([0.4, 0.8]) } } : plan;
@@ -41,16 +50,43 @@ export function drawLocalVolume(random: Random, name: string): LocalVolume {
   return { kind: 'local', name, specName: random.pick(SPEC_NAMES), readOnly: random.chance(0.2) };
 }
 
-export function directoryOf({ specName }: Pick<LocalVolume, 'specName'>): AbsolutePath {
+function pathOf({ specName }: Pick<LocalVolume, 'specName'>): AbsolutePath {
   return below(HOST_DATA, specName);
 }
 
+/** A part that there is, or that is made; undefined: neither. */
+export function partOfLocal({ specName, readOnly }: LocalVolume): string | undefined {
+  if (specName !== DISK) return CONTENT;
+  return readOnly ? undefined : MADE_PART.join('/');
+}
+
+/** Where it is staged; undefined: it is a directory. */
+export function localStageOf(layout: Layout, { specName }: LocalVolume): AbsolutePath | undefined {
+  return specName === DISK ? layout.localStage(specName) : undefined;
+}
+
+export function intentsOf(layout: Layout): readonly AbsolutePath[] {
+  const intent = layout.formatIntent(DISK);
+  return [intent, temporaryPath(intent)];
+}
+
+/** The root of its files. */
+function rootOf(kernel: SimKernel, volume: Pick<LocalVolume, 'specName'>): Inode | undefined {
+  const path = pathOf(volume);
+  const content = kernel.localDisks.at(path)?.content;
+  if (content !== undefined) return typeof content === 'string' ? undefined : content.root;
+  const at = kernel.walk(path);
+  return typeof at === 'string' ? undefined : at.inode;
+}
+
 export function installLocals(kernel: SimKernel): void {
-  for (const specName of SPEC_NAMES) {
-    const directory = directoryOf({ specName });
+  for (const specName of DIRECTORIES) {
+    const directory = pathOf({ specName });
     kernel.makeDirectory(directory, 0o755);
     kernel.makeFile(below(directory, CONTENT), Buffer.from(specName), 0o644);
   }
+  const disk = kernel.localDisks.add(pathOf({ specName: DISK }));
+  kernel.makeDeviceNode(disk.path, DISK_NUMBER);
   kernel.synchronise(HOST_DATA);
 }
 
@@ -66,7 +102,7 @@ export function localObjects(): readonly object[] {
         capacity: { storage: '1Gi' },
         accessModes,
         claimRef: { namespace: NAMESPACE, name: claimOf(name) },
-        local: { path: directoryOf({ specName: name }) },
+        local: { path: pathOf({ specName: name }) },
         nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [here] }] } },
       },
     };
@@ -98,23 +134,21 @@ export function localDiffers(
   const stack = kernel.mountsAt(target);
   const only = stack.at(-1);
   if (only === undefined || stack.length > 1) return `${stack.length} layers mounted`;
-  const directory = kernel.walk(directoryOf(volume));
-  if (typeof directory === 'string' || only.root !== directory.inode)
-    return 'something else than the directory is mounted';
+  const root = rootOf(kernel, volume);
+  if (root === undefined || only.root !== root) return 'something else than the volume is mounted';
   if (only.options.includes('ro') !== volume.readOnly)
     return `mounted ${only.options.join()}, wished read-only ${volume.readOnly}`;
   if (pod.fsGroup === undefined || volume.readOnly) return undefined;
-  const { gid } = directory.inode;
-  const other = inodesOf(directory.inode).find((inode) => inode.gid !== gid);
+  const { gid } = root;
+  const other = inodesOf(root).find((inode) => inode.gid !== gid && !MADE_PART.includes(inode.name));
   return other === undefined ? undefined : `"${other.name}" has the group ${other.gid}, not ${gid}`;
 }
 
 /** DL-01: nothing is made in a directory but what pods ask for, and nothing of it goes. */
 export function localLost({ kernel, plan }: Simulation): string | undefined {
-  for (const specName of plan.locals.share > 0 ? SPEC_NAMES : []) {
-    const directory = kernel.walk(directoryOf({ specName }));
-    if (typeof directory === 'string') return `${specName}: the directory is gone`;
-    const { entries } = directory.inode;
+  for (const specName of plan.locals.share > 0 ? DIRECTORIES : []) {
+    const entries = rootOf(kernel, { specName })?.entries;
+    if (entries === undefined) return `${specName}: the directory is gone`;
     const content = entries.get(CONTENT)?.content ?? new Uint8Array();
     if (Buffer.from(content).toString() !== specName) return `${specName}: its data is gone`;
     if (entries.size > 1) return `${specName}: ${[...entries.keys()].join()} are in it`;

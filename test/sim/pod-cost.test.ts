@@ -7,7 +7,7 @@ import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { isSettled } from '../../agent/node/settled.ts';
 import type { Host } from '../../mount/host.ts';
 import type { Transition, TransitionArgs } from '../../mount/transition.ts';
-import type { WalkedTarget } from '../../mount/walked-target.ts';
+import type { WalkedTarget } from '../../mount/path-tool.ts';
 import { accept } from '../plugins/accept.ts';
 import {
   claimSource,

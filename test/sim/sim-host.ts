@@ -33,6 +33,12 @@ import type { BoundPart, PartBind } from '../../mount/part-bind.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import type { Transition, TransitionArgs } from '../../mount/transition.ts';
+import type { GrowingFileSystem } from '../../mount/device-file-systems.ts';
+import {
+  type DeviceContent,
+  type FileSystemType,
+  isFileSystemType,
+} from '../../mount/device/file-system-tools.ts';
 import { createFileSystemQuestion } from '../../mount/agent-side/file-system-question.ts';
 import { createMountTable, type MountTable } from '../../mount/mount-table.ts';
 import { createOwnership, type OwnershipParts } from '../../mount/agent-side/fs-group-walk.ts';
@@ -399,9 +405,11 @@ export class SimHost implements Host {
         this.#unreachable(target) ?? (fsType === 'bind' ? this.#unreachable(source) : undefined);
       if (unreachable !== undefined) return fail(failureOf(unreachable, target));
       const denied =
-        fsType !== 'bind'
-          ? kernel.mountTmpfs(source, target, options, fsType)
-          : kernel.bind(source as AbsolutePath, target, options);
+        fsType === 'bind'
+          ? kernel.bind(source as AbsolutePath, target, options)
+          : isFileSystemType(fsType)
+            ? kernel.localDisks.mount(source, target, options)
+            : kernel.mountTmpfs(source, target, options, fsType);
       return denied === undefined ? ok(undefined) : fail({ ...refusalOf('mount', target), message: denied });
     };
     return this.#act({
@@ -411,6 +419,36 @@ export class SimHost implements Host {
       passesBy: true,
       apply,
     });
+  }
+
+  readDeviceContent(device: AbsolutePath): Promise<Result<DeviceContent>> {
+    const apply = () => this.#parts.kernel.localDisks.read(device);
+    return this.#act({ kind: 'deviceOf', what: device, readOnly: true, apply });
+  }
+
+  proveBlank(device: AbsolutePath): Promise<Result<void>> {
+    const apply = () => this.#parts.kernel.localDisks.proveBlank(device);
+    return this.#act({ kind: 'deviceOf', what: device, readOnly: true, apply });
+  }
+
+  makeFileSystem(device: AbsolutePath, type: FileSystemType): Promise<Result<void>> {
+    const { localDisks } = this.#parts.kernel;
+    return this.#act({
+      kind: 'mount',
+      what: `${device} mkfs.${type}`,
+      path: device,
+      apply: () => localDisks.make(device, type),
+      applyHalf: () => void localDisks.make(device, type, true),
+    });
+  }
+
+  checkFileSystem(device: AbsolutePath): Promise<Result<void>> {
+    return this.#act({ kind: 'mount', what: `${device} fsck`, path: device, apply: () => ok(undefined) });
+  }
+
+  growFileSystem({ device, mountPoint }: GrowingFileSystem): Promise<Result<void>> {
+    const path = mountPoint ?? device;
+    return this.#act({ kind: 'mount', what: `${path} grow`, path, apply: () => ok(undefined) });
   }
 
   bindPart(request: PartBind): Promise<Result<BoundPart>> {

@@ -36,6 +36,7 @@ import {
   unlink,
 } from './file-tree.ts';
 import type { Random } from './random.ts';
+import { LocalDisks } from './local-disks.ts';
 import { SimDevices } from './sim-devices.ts';
 
 export interface Mount {
@@ -86,6 +87,7 @@ export class SimKernel {
   readonly #inodeNumbers: InodeNumbers = { next: 2 };
   readonly #disk: FileSystem;
   /** The disks of the machine, who has them open, and the loop devices that hold them. */
+  readonly localDisks = new LocalDisks(this);
   readonly devices = new SimDevices();
   /** Mounts that are neither the agent's nor a driver's. */
   readonly strangers = new Set<Mount>();

@@ -512,6 +512,7 @@ export class SimWorld {
       if (file.state !== 'whole' || REWRITTEN.has(file.name)) this.#setState(file.name, 'whole');
     }
     this.trouble.heal();
+    this.#parts.kernel.localDisks.heal();
     this.hung.heal();
     this.removeDead();
   }

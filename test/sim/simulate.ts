@@ -383,8 +383,9 @@ export class Simulation {
         }
       },
       isQuiet: (kind, path) =>
-        this.plan.absence === NO_ABSENCE &&
-        (kind === 'identifyDirectory' || path === this.world.layout.source),
+        (this.plan.absence === NO_ABSENCE &&
+          (kind === 'identifyDirectory' || path === this.world.layout.source)) ||
+        (this.plan.locals.share === 0 && path === this.world.layout.localStages),
       onListing: (path) => {
         if (path === MANIFESTS) listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
       },

@@ -5,6 +5,7 @@
 import { type AbsolutePath, below, isBelow } from '../../mount/host.ts';
 import { type PodUid, publicationKey } from '../../plugins/volume.ts';
 import type { Inode } from './file-tree.ts';
+import { partOfLocal } from './local-volumes.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
 import { placeIn } from './pod-volume.ts';
 import type { Random } from './random.ts';
@@ -17,7 +18,7 @@ export type Subpaths = Readonly<Record<string, string>>;
 const CONTAINER = 'main';
 const SEEDS_SHARE = 0.3;
 const MADE = 'part/deeper';
-/** A file that every disk and every local directory has. */
+/** A file that every disk has. */
 const OF_DISK = 'identity';
 
 /** Probability that a volume has such a part; 0 in most seeds. */
@@ -37,7 +38,7 @@ export function drawSubpaths(random: Random, share: number, volumes: readonly Po
 /** Files of disks and of what the wish brings, directories that are made elsewhere; undefined for devices. */
 function partOf(volume: PodVolume): string | undefined {
   if (volume.kind === 'csi') return volume.disk.block || volume.disk.wishedBlock ? undefined : OF_DISK;
-  if (volume.kind === 'local') return OF_DISK;
+  if (volume.kind === 'local') return partOfLocal(volume);
   if (volume.kind === 'inline' || volume.kind === 'image') return undefined;
   if (volume.kind === 'secret' || volume.kind === 'config-map') return Object.keys(volume.source.data)[0];
   return volume.kind === 'downward-api' || volume.kind === 'projected' ? 'name' : MADE;

@@ -1,5 +1,6 @@
 /** The three file systems: how one is recognised, made, checked and grown. */
 import { readFile } from 'node:fs/promises';
+import { contentIn, type DeviceContent } from '../../../mount/device/file-system-tools.ts';
 import type { LoopDevice } from './loop-device.ts';
 import { status } from './status.ts';
 import { ask, run, type Tool } from './tools.ts';
@@ -54,32 +55,16 @@ export function mountOptions(fsType: FsType, wanted: readonly string[]): readonl
   return [...FILE_SYSTEMS[fsType].mountOptions, ...wanted];
 }
 
-/** What is on a device: a file system, something else (a partition table, LUKS, …), or nothing that blkid knows. */
-export type Found =
-  | { readonly kind: 'file-system'; readonly type: string }
-  | { readonly kind: 'other'; readonly what: string }
-  | { readonly kind: 'nothing' };
-
 const PROBE_MS = 60_000;
 
 /** `nothing` proves nothing: blkid says it of an unreadable device as well (MF-3). */
-export async function recognise(device: LoopDevice): Promise<Found> {
+export async function recognise(device: LoopDevice): Promise<DeviceContent> {
   const { exitCode, stdout, complaint } = await ask(
     'blkid',
     ['--probe', '--output', 'export', device.path],
     PROBE_MS,
   );
-  if (exitCode === 2) return { kind: 'nothing' };
-  if (exitCode !== 0) return { kind: 'other', what: `blkid ended with ${exitCode}: ${complaint}` };
-  const facts = new Map(
-    stdout.split('\n').map((line) => {
-      const [key = '', ...value] = line.split('=');
-      return [key, value.join('=')];
-    }),
-  );
-  const type = facts.get('TYPE');
-  if (type !== undefined && facts.get('USAGE') === 'filesystem') return { kind: 'file-system', type };
-  return { kind: 'other', what: type ?? facts.get('PTTYPE') ?? 'an unknown signature' };
+  return contentIn({ exitCode, stdout, complaint });
 }
 
 const MAKE_MS = 10 * 60_000;

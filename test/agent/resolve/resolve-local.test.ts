@@ -35,13 +35,19 @@ function blockedOf(...documents: readonly string[]): string {
 test('a local PersistentVolume is one volume for all pods of its claim, by its name', () => {
   const api = podYaml('api', { data: claimSource('data', true) });
   const options = 'mountOptions: [noatime]';
-  const state = desired(web, api, claim, localYaml({ spec: options, local: '{path: /mnt//disks/one/}' }));
+  const state = desired(
+    web,
+    api,
+    claim,
+    localYaml({ spec: options, local: '{path: /mnt//disks/one/, fsType: xfs}' }),
+  );
   const { spec, publications } = volumeOf(state, ID);
   assert.deepEqual(spec, {
     kind: 'local',
     id: 'kubernetes.io/local-volume/pv-data',
     name: 'pv-data',
     path: '/mnt/disks/one',
+    fsType: 'xfs',
     mountOptions: ['noatime'],
     accessModes: ['ReadWriteOnce'],
   });

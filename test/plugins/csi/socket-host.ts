@@ -182,6 +182,11 @@ export function createSocketHost(): SocketHost {
     holdDevice: async () => done,
     releaseDevice: async () => done,
     findDeviceUsers: async () => ok([]),
+    readDeviceContent: never,
+    proveBlank: never,
+    makeFileSystem: never,
+    checkFileSystem: never,
+    growFileSystem: never,
     changeOwnership: async ({ path, gid }) => {
       walks.push(`${gid} ${path}`);
       return ok({ seen: 1, changed: 0, refused: 0 });

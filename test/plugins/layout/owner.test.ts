@@ -123,6 +123,22 @@ test("the agent's own files are known, and what a crash leaves of them", () => {
   });
 });
 
+test('the stage of a local device leads back to its volume, and so does the intent to format it', () => {
+  const name = nameOf(/^[a-z0-9][-a-z0-9.]{0,40}$/, isObjectName);
+  inverts(fc.tuple(name, component), (layout, [specName, inside]) => {
+    const intent = { kind: 'format', specName } as const;
+    const stage = layout.localStage(specName);
+    return [
+      [stage, { kind: 'local-stage', specName, part: 'directory' }],
+      [below(stage, inside), { kind: 'local-stage', specName, part: 'content' }],
+      [layout.localStages, { kind: 'shared', directory: 'local-stages' }],
+      [layout.formatIntent(specName), intent],
+      [temporaryPath(layout.formatIntent(specName)), { kind: 'temporary', of: intent }],
+      [parentOf(layout.formatIntent(specName)), { kind: 'shared', directory: 'formats' }],
+    ];
+  });
+});
+
 const PLUGINS = [
   CSI_PLUGIN,
   'kubernetes.io/empty-dir',
@@ -307,7 +323,7 @@ test('what neither a kubelet nor Mooring makes there has no owner', () => {
     `${layout.pods}/uid/volumeDevices/kubernetes.io~local/pv-1`,
     `${layout.pods}/uid/plugins/kubernetes.io~csi/cache`,
     `${layout.plugins}/example.com/csi.sock`,
-    `${layout.plugins}/kubernetes.io/local-volume/mounts`,
+    `${layout.plugins}/kubernetes.io/local-volume/other`,
     `${layout.stages}/example.com/not-a-hash/globalmount`,
     `${layout.blockDevices}/pv-1/other`,
     `${layout.records}/one/more`,

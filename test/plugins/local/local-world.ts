@@ -10,7 +10,15 @@ export const DISK = '/mnt/disks/one' as AbsolutePath;
 
 export function localVolume(path = DISK, mountOptions: readonly string[] = []): LocalVolumeSpec {
   const name = 'local-1';
-  return { kind: 'local', id: localVolumeId(name), name, path, mountOptions, accessModes: ['ReadWriteOnce'] };
+  return {
+    kind: 'local',
+    id: localVolumeId(name),
+    name,
+    path,
+    fsType: '',
+    mountOptions,
+    accessModes: ['ReadWriteOnce'],
+  };
 }
 
 export function diskHost(): MemoryHost {

@@ -1,0 +1,78 @@
+/** File systems on block devices, by tools in the broker that runs tools, and by bytes in one that reads paths. */
+import type { DeviceFileSystems } from '../device-file-systems.ts';
+import {
+  checkCall,
+  contentIn,
+  fullCheckCall,
+  growCall,
+  growsMounted,
+  makeCall,
+  probeCall,
+  type ToolCall,
+} from '../device/file-system-tools.ts';
+import { done, fail, ok, type Result } from '../failure.ts';
+import type { AbsolutePath } from '../host.ts';
+import { endOf, type ToolReport, type ToolRequest } from '../tool.ts';
+import type { ToolAnswer } from '../broker/broker-protocol.ts';
+
+export interface DeviceFileSystemsParts {
+  readonly runTool: (request: ToolRequest) => Promise<ToolAnswer>;
+  readonly proveBlank: (path: AbsolutePath) => Promise<Result<void>>;
+  readonly isDeviceFree: (path: AbsolutePath) => Promise<Result<boolean>>;
+}
+
+const PROBE_MS = 60_000;
+const MAKE_MS = 10 * 60_000;
+const CHECK_MS = 30 * 60_000;
+const GROW_MS = 10 * 60_000;
+/** e2fsck(8): 0 clean, 1 corrected; 2 wants a reboot, 4 needs a person, the rest did not run at all. */
+const CHECKED: ReadonlySet<number | undefined> = new Set([0, 1]);
+
+export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFileSystems {
+  async function run([tool, ...argv]: ToolCall, deadlineMs: number): Promise<Result<ToolReport>> {
+    const report = await parts.runTool({ tool, argv, deadlineMs });
+    if (!report.ok || !report.value.deadlinePassed) return report;
+    return fail({ code: 'deadline-passed', message: endOf(tool, report.value), effect: 'unknown' });
+  }
+
+  async function runWell(call: ToolCall, deadlineMs: number): Promise<Result<void>> {
+    const report = await run(call, deadlineMs);
+    if (!report.ok || report.value.exitCode === 0) return report.ok ? done : report;
+    return fail({ code: 'mount-failed', message: endOf(call[0], report.value), effect: 'unknown' });
+  }
+
+  return {
+    async readDeviceContent(device) {
+      const report = await run(probeCall(device), PROBE_MS);
+      if (!report.ok) return fail({ ...report.failure, effect: 'none' });
+      const { exitCode, stdout } = report.value;
+      return ok(contentIn({ exitCode, stdout, complaint: endOf('blkid', report.value) }));
+    },
+    proveBlank: (device) => parts.proveBlank(device),
+    async makeFileSystem(device, type) {
+      const blank = await parts.proveBlank(device);
+      return blank.ok ? runWell(makeCall(type, device), MAKE_MS) : blank;
+    },
+    async checkFileSystem(device, type) {
+      const call = checkCall(type, device);
+      if (call === undefined) return done;
+      const free = await parts.isDeviceFree(device);
+      if (!free.ok || !free.value) return free.ok ? done : free;
+      const report = await run(call, CHECK_MS);
+      if (!report.ok || CHECKED.has(report.value.exitCode)) return report.ok ? done : report;
+      const because = endOf('e2fsck', report.value);
+      const message = `the file system needs a person: run e2fsck ${device}; ${because}`;
+      return fail({ code: 'device-content', message, effect: 'unknown', blocker: device });
+    },
+    async growFileSystem({ device, type, mountPoint }) {
+      const call = growCall(type, device, mountPoint ?? '');
+      if (growsMounted(type)) return mountPoint === undefined ? done : runWell(call, GROW_MS);
+      const free = await parts.isDeviceFree(device);
+      if (!free.ok || !free.value) return free.ok ? done : free;
+      const grown = await runWell(call, GROW_MS);
+      if (grown.ok) return grown;
+      const checked = await run(fullCheckCall(device), CHECK_MS);
+      return checked.ok ? runWell(call, GROW_MS) : checked;
+    },
+  };
+}

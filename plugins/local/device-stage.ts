@@ -1,0 +1,207 @@
+/** The file system of a local device, mounted once for all of its pods; made first where nothing is for certain. */
+import {
+  type FileSystemType,
+  FILE_SYSTEM_TYPES,
+  growsMounted,
+  isFileSystemType,
+  optionsOf,
+} from '../../mount/device/file-system-tools.ts';
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import {
+  type AbsolutePath,
+  type DeviceNumber,
+  type Host,
+  type MountIdentity,
+  type MountLookup,
+  parentOf,
+} from '../../mount/host.ts';
+import type { Mounter } from '../../mount/mounter.ts';
+import type { Layout } from '../layout/layout.ts';
+import type { VolumeCall } from '../plugin.ts';
+import { doubtful, inOrder } from '../steps.ts';
+import type { LocalVolumeSpec } from './local-traits.ts';
+
+export interface DeviceStageParts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly mounter: Mounter;
+}
+
+const MODE = 0o750;
+/** As the kubelet has it, where the PersistentVolume names none. */
+const DEFAULT_TYPE: FileSystemType = 'ext4';
+/** A check of a large disk. */
+const WORK_MS_MAX = 30 * 60_000;
+/** What mount(8) is not to be told of a device. */
+const OF_BINDS: ReadonlySet<string> = new Set(['bind', 'defaults']);
+
+export class DeviceStage {
+  readonly #parts: DeviceStageParts;
+
+  constructor(parts: DeviceStageParts) {
+    this.#parts = parts;
+  }
+
+  /** `device`: the real path of its node. What is mounted there already, and is of the device, stays as it is. */
+  async stage(
+    spec: LocalVolumeSpec,
+    device: AbsolutePath,
+    call: VolumeCall,
+  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+    const { host, layout } = this.#parts;
+    const target = layout.localStage(spec.name);
+    const number = await host.deviceOf(device);
+    if (!number.ok) return number;
+    if (number.value === undefined)
+      return fail({ code: 'path-missing', message: `there is no device at ${device}`, effect: 'none' });
+    const before = await host.lookUpMount(target);
+    if (!before.ok) return before;
+    call.step({ kind: 'working', deadlineMs: WORK_MS_MAX });
+    const staged = before.value.mounted
+      ? stagedAs(before.value, number.value, target)
+      : await this.#make(spec, { device, number: number.value }, call);
+    if (!staged.ok) return staged;
+    const finished = await this.#finish(spec, device);
+    return finished.ok ? staged : doubtful<never>(finished);
+  }
+
+  async #make(
+    spec: LocalVolumeSpec,
+    { device, number }: { readonly device: AbsolutePath; readonly number: DeviceNumber },
+    call: VolumeCall,
+  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+    const type = await this.#prepared(spec, device, call);
+    if (!type.ok) return type;
+    const mounted = await this.#mount(spec, { device, type: type.value, number });
+    return mounted.ok ? mounted : doubtful<never>(mounted);
+  }
+
+  /** Also of what was mounted before: a crash may have come between. */
+  async #finish(spec: LocalVolumeSpec, device: AbsolutePath): Promise<Result<void>> {
+    const { host, layout } = this.#parts;
+    const removed = await host.removeFile(layout.formatIntent(spec.name));
+    if (!removed.ok || isReadOnly(spec)) return removed;
+    const content = await host.readDeviceContent(device);
+    if (!content.ok || content.value.kind !== 'file-system') return content.ok ? done : content;
+    const { type } = content.value;
+    const mountPoint = layout.localStage(spec.name);
+    return isFileSystemType(type) && growsMounted(type)
+      ? host.growFileSystem({ device, type, mountPoint })
+      : done;
+  }
+
+  /** Nothing is there of a directory. */
+  unstage(spec: LocalVolumeSpec): Promise<Result<void>> {
+    const { host, layout, mounter } = this.#parts;
+    const target = layout.localStage(spec.name);
+    return inOrder(
+      () => mounter.unmount(target),
+      () => host.removeEmptyDirectory(target),
+    );
+  }
+
+  /** The file system that is on the device, checked; one of another type than is wanted is never replaced. */
+  async #prepared(
+    spec: LocalVolumeSpec,
+    device: AbsolutePath,
+    call: VolumeCall,
+  ): Promise<Result<FileSystemType>> {
+    const { host } = this.#parts;
+    const content = await host.readDeviceContent(device);
+    if (!content.ok) return content;
+    if (content.value.kind === 'nothing') return this.#format(spec, device, call);
+    if (content.value.kind === 'other') return this.#refuse(spec, device, `holds ${content.value.what}`);
+    const { type } = content.value;
+    if (!isFileSystemType(type))
+      return this.#refuse(
+        spec,
+        device,
+        `holds ${type}, and one of ${FILE_SYSTEM_TYPES.join(', ')} is known here`,
+      );
+    if (spec.fsType !== '' && spec.fsType !== type)
+      return this.#refuse(spec, device, `holds ${type}, not ${spec.fsType}; it is never reformatted`);
+    if (isReadOnly(spec)) return ok(type);
+    call.progress('checking the file system');
+    const ready = await inOrder(
+      () => host.checkFileSystem(device, type),
+      async () => (growsMounted(type) ? done : host.growFileSystem({ device, type, mountPoint: undefined })),
+    );
+    return ready.ok ? ok(type) : ready;
+  }
+
+  /**
+   * INV-9: only what is proven to be blank, with the intent on disk before the first write. The intent is no licence to
+   * throw anything away: it tells a person what became of the device when mkfs was cut short.
+   */
+  async #format(
+    spec: LocalVolumeSpec,
+    device: AbsolutePath,
+    call: VolumeCall,
+  ): Promise<Result<FileSystemType>> {
+    const { host, layout } = this.#parts;
+    const type = spec.fsType === '' ? DEFAULT_TYPE : spec.fsType;
+    if (!isFileSystemType(type))
+      return this.#refuse(spec, device, `is blank, and ${type} is none of ${FILE_SYSTEM_TYPES.join(', ')}`);
+    if (isReadOnly(spec)) return this.#refuse(spec, device, 'is blank, and is wanted read-only');
+    const blank = await host.proveBlank(device);
+    if (!blank.ok) {
+      const isData = blank.failure.code === 'device-content';
+      return isData ? this.#refuse(spec, device, `cannot be formatted: ${blank.failure.message}`) : blank;
+    }
+    const intent = layout.formatIntent(spec.name);
+    const text = JSON.stringify({ version: 1, device, type, bootId: host.bootId });
+    call.progress(`making ${type}`);
+    const made = await inOrder(
+      () => host.makeDirectory(parentOf(intent), MODE),
+      () => host.writeFile(intent, new TextEncoder().encode(text), { mode: 0o640, durable: true }),
+      () => host.makeFileSystem(device, type),
+    );
+    return made.ok ? ok(type) : made;
+  }
+
+  async #mount(
+    spec: LocalVolumeSpec,
+    { device, type, number }: { device: AbsolutePath; type: FileSystemType; number: DeviceNumber },
+  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+    const { host, layout } = this.#parts;
+    const target = layout.localStage(spec.name);
+    const options = [...optionsOf(type), ...spec.mountOptions.filter((one) => !OF_BINDS.has(one))];
+    const placed = await host.makeDirectory(target, MODE);
+    if (!placed.ok) return placed;
+    const said = await host.mount({ fsType: type, source: device, target, options });
+    // The kernel is the judge: a mount that failed or was killed may be there.
+    const after = await host.lookUpMount(target);
+    if (!after.ok) return after;
+    if (after.value.mounted) return stagedAs(after.value, number, target);
+    const message = `mount said done, but nothing is mounted at ${target}`;
+    return said.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: device }) : said;
+  }
+
+  async #refuse(spec: LocalVolumeSpec, device: AbsolutePath, because: string): Promise<Result<never>> {
+    const intent = await this.#parts.host.inspect(this.#parts.layout.formatIntent(spec.name));
+    const isCutShort = intent.ok && intent.value.kind === 'file';
+    const advice = isCutShort
+      ? '; an mkfs of this agent was cut short: if nothing else wrote to it, run wipefs --all'
+      : '';
+    const message = `device ${device} of PersistentVolume ${spec.name} ${because}${advice}`;
+    return fail({ code: 'device-content', message, effect: 'none', blocker: device });
+  }
+}
+
+function isReadOnly({ mountOptions }: LocalVolumeSpec): boolean {
+  return mountOptions.includes('ro');
+}
+
+type Mounted = Extract<MountLookup, { mounted: true }>;
+
+/** By the number; one of btrfs is made up at each mount. */
+function stagedAs(
+  { mountId, device, readOnly }: Mounted,
+  number: DeviceNumber,
+  target: AbsolutePath,
+): Result<{ readonly stagedMount: MountIdentity }> {
+  if (device === number || device.startsWith('0:'))
+    return ok({ stagedMount: { mountId, device, ...(readOnly === true ? { readOnly } : {}) } });
+  const message = `${target} is a mount of device ${device}, and the volume is ${number} now`;
+  return fail({ code: 'device-changed', message, effect: 'none', blocker: target });
+}

@@ -1,0 +1,185 @@
+/** Local volumes on block devices, on the real kernel: formatted only where one is blank, grown, never lost. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  openSync,
+  readFileSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readMounts } from '../demo/machine.ts';
+import { inPrivateNamespace } from './namespace.ts';
+import { onRealNode, podWith, type RealNode } from './real-node.ts';
+
+const skip = inPrivateNamespace();
+const MEBIBYTE = 1024 * 1024;
+
+function volumeYaml(name: string, device: string, fsType = ''): string {
+  return `apiVersion: v1
+kind: PersistentVolume
+metadata: { name: ${name} }
+spec:
+  accessModes: [ReadWriteOnce]
+  claimRef: { namespace: default, name: ${name} }
+  local: { path: ${device}${fsType === '' ? '' : `, fsType: ${fsType}`} }
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: { name: ${name}, namespace: default }
+spec: { volumeName: ${name}, accessModes: [ReadWriteOnce] }
+`;
+}
+
+interface Disk {
+  readonly file: string;
+  readonly device: string;
+}
+
+/** A disk of this machine for as long as the test takes, a sparse file behind a loop device. */
+async function withDisk(
+  node: RealNode,
+  bytes: number,
+  tell: (disk: Disk) => Promise<void>,
+  name = 'disk',
+): Promise<void> {
+  const file = join(node.scratch, `${name}.img`);
+  writeFileSync(file, '');
+  truncateSync(file, bytes);
+  const device = execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
+  try {
+    await tell({ file, device });
+  } finally {
+    execFileSync('losetup', ['--detach', device]);
+  }
+}
+
+const digest = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
+
+const stageOf = ({ root }: RealNode, name: string): string =>
+  join(root, 'plugins/kubernetes.io/local-volume/mounts', name);
+
+const placeOf = ({ root }: RealNode, name: string): string =>
+  join(root, 'pods/web-1/volumes/kubernetes.io~local-volume', name);
+
+const mountAt = (target: string) => readMounts().entries.find((one) => one.target === target);
+
+async function gone(node: RealNode): Promise<void> {
+  node.remove('web');
+  await node.untilEmpty();
+}
+
+const refusal = (node: RealNode, what: string): Promise<unknown> =>
+  node.until(what, ({ pods }) => pods[0]?.volumes[0]?.reason?.code === 'device-content');
+
+test('a blank disk is formatted once, mounted for its pods, proven after kill -9, and grows', { skip }, () =>
+  onRealNode((node) =>
+    withDisk(node, 64 * MEBIBYTE, async ({ file, device }) => {
+      node.put('disk', volumeYaml('data', device));
+      node.put('web', podWith('data'));
+      await node.startAgent();
+      await node.untilMounted(1);
+      const [stage, place] = [stageOf(node, 'data'), placeOf(node, 'data')];
+      assert.deepEqual([mountAt(stage)?.fsType, mountAt(stage)?.source], ['ext4', device]);
+      assert.equal(mountAt(place)?.device, mountAt(stage)?.device);
+      writeFileSync(join(place, 'note'), 'precious');
+
+      await node.untilRecorded();
+      const mounts = [mountAt(stage)?.mountId, mountAt(place)?.mountId];
+      await node.killAgent();
+      await node.startAgent();
+      await node.untilMounted(1);
+      assert.deepEqual([mountAt(stage)?.mountId, mountAt(place)?.mountId], mounts, 'nothing was made anew');
+
+      await gone(node);
+      assert.deepEqual([mountAt(stage), mountAt(place)], [undefined, undefined]);
+      truncateSync(file, 96 * MEBIBYTE);
+      execFileSync('losetup', ['--set-capacity', device]);
+      node.put('web', podWith('data'));
+      await node.untilMounted(1);
+      assert.equal(readFileSync(join(place, 'note'), 'utf8'), 'precious');
+      const { blocks, bsize } = statfsSync(place);
+      assert.ok(blocks * bsize > 70 * MEBIBYTE, `${blocks * bsize} bytes`);
+      await gone(node);
+    }),
+  ),
+);
+
+test('each file system that a PersistentVolume may name is made, and found again', { skip }, () =>
+  onRealNode(async (node) => {
+    await node.startAgent();
+    for (const fsType of ['xfs', 'btrfs'] as const) {
+      await withDisk(
+        node,
+        320 * MEBIBYTE,
+        async ({ device }) => {
+          for (const text of ['first', 'second']) {
+            node.put('disk', volumeYaml(fsType, device, fsType));
+            node.put('web', podWith(fsType));
+            await node.untilMounted(1);
+            assert.equal(mountAt(placeOf(node, fsType))?.fsType, fsType);
+            const note = join(placeOf(node, fsType), 'note');
+            if (text === 'second') assert.equal(readFileSync(note, 'utf8'), 'first');
+            writeFileSync(note, text);
+            await gone(node);
+          }
+        },
+        fsType,
+      );
+    }
+  }),
+);
+
+test(
+  'INV-9: not one byte is written to a disk that is not blank, whatever is on it and wherever',
+  { skip },
+  () =>
+    onRealNode((node) =>
+      withDisk(node, 160 * MEBIBYTE, async ({ file, device }) => {
+        const write = (bytes: Buffer, at: number): void => {
+          const descriptor = openSync(file, 'r+');
+          writeSync(descriptor, bytes, 0, bytes.length, at);
+          closeSync(descriptor);
+        };
+        await node.startAgent();
+        node.put('disk', volumeYaml('data', device, 'ext4'));
+        const cases: readonly (readonly [string, () => void, () => void])[] = [
+          [
+            'LUKS',
+            () => write(Buffer.from('LUKS\xba\xbe\x00\x01', 'latin1'), 0),
+            () => write(Buffer.alloc(8), 0),
+          ],
+          [
+            'a byte in front',
+            () => write(Buffer.from('x'), 3 * MEBIBYTE),
+            () => write(Buffer.alloc(1), 3 * MEBIBYTE),
+          ],
+          [
+            'a superblock copy',
+            () => write(Buffer.from('x'), 128 * MEBIBYTE),
+            () => write(Buffer.alloc(1), 128 * MEBIBYTE),
+          ],
+          [
+            'the last byte',
+            () => write(Buffer.from('x'), 160 * MEBIBYTE - 1),
+            () => write(Buffer.alloc(1), 160 * MEBIBYTE - 1),
+          ],
+          ['another file system', () => execFileSync('mkfs.ext2', ['-q', file]), () => {}],
+        ];
+        for (const [what, plant, clear] of cases) {
+          plant();
+          const before = digest(file);
+          node.put('web', podWith('data'));
+          await refusal(node, `${what} to be told of`);
+          await gone(node);
+          assert.equal(digest(file), before, what);
+          clear();
+        }
+      }),
+    ),
+);
