@@ -60,3 +60,28 @@ test('a list that has no pod at all is not believed at once, of one pod either',
   assert.deepEqual([...guard.look(listing(NOBODY, 50, uids('a')), 30_000).pods], ['a']);
   assert.deepEqual([...guard.look(listing(NOBODY, 10_200), 30_100).pods], []);
 });
+
+test('what a list without pods has taken stays held, whoever is heard of before the second list', () => {
+  const guard = createPodShrinkGuard();
+  guard.look(listing(uids('a', 'b', 'c')), 0);
+  guard.look(listing(NOBODY, 50, uids('a', 'b', 'c')), 100);
+  // One of them changes, and one is new: events of the watch that follows the list.
+  guard.look(listing(uids('a', 'd'), 50, uids('a', 'b', 'c')), 1_000);
+  const held = guard.look(listing(uids('a', 'd'), 50, uids('a', 'b', 'c')), 9_000);
+  assert.deepEqual([...held.pods].sort(), ['a', 'b', 'c', 'd']);
+  assert.deepEqual(held.massRemoval?.pods, uids('b', 'c'));
+  const again = guard.look(listing(uids('a', 'b', 'd'), 10_100), 10_200);
+  assert.deepEqual([...again.pods].sort(), ['a', 'b', 'd']);
+});
+
+test('most of the pods stay held though as many others come', () => {
+  const guard = createPodShrinkGuard();
+  guard.look(listing(uids('a', 'b', 'c', 'd', 'e')), 0);
+  guard.look(listing(uids('e')), 100);
+  const others = uids('e', 'f', 'g', 'h', 'i', 'j');
+  assert.equal(guard.look(listing(others), 5_000).pods.size, 10);
+  assert.deepEqual([...guard.look(listing(others, 10_100), 10_200).pods].sort(), [...others]);
+  // What has gone one by one afterwards is believed at once again.
+  guard.look(listing(uids('e', 'f', 'g', 'h', 'i')), 11_000);
+  assert.equal(guard.look(listing(uids('e', 'f', 'g', 'h', 'i')), 12_000).pods.size, 5);
+});
