@@ -41,11 +41,14 @@ interface Leaving {
 
 /**
  * Guarantees: a removal of at least four pods and more than half of all, and one by a list that leaves no pod, are
- * believed when a consistent list that was asked for 10 s later says the same; any other removal after a second.
+ * believed when a consistent list that was asked for 10 s later says the same, whoever is heard of before that; any
+ * other removal after a second.
  */
 export function createPodShrinkGuard(): PodShrinkGuard {
   const believed = new Set<PodUid>();
   const leaving = new Map<PodUid, Leaving>();
+  /** Who is heard of meanwhile says nothing of those that are held. */
+  let isHeld = false;
 
   function note({ said, droppedByList }: PodListing, nowMs: number): void {
     for (const uid of said) {
@@ -70,8 +73,8 @@ export function createPodShrinkGuard(): PodShrinkGuard {
       note(listing, nowMs);
       const isMost = leaving.size >= MOST_PODS_MIN && leaving.size * 2 > believed.size;
       const isEmptied = listing.said.size === 0 && [...leaving.values()].some(({ isByList }) => isByList);
-      const times = [...leaving.values()].map(({ sinceMs }) => sinceMs);
-      if (!isMost && !isEmptied) {
+      isHeld = leaving.size > 0 && (isHeld || isMost || isEmptied);
+      if (!isHeld) {
         believeGone(
           [...leaving].filter(([, { sinceMs }]) => nowMs - sinceMs >= BURST_MS).map(([uid]) => uid),
         );
@@ -79,14 +82,19 @@ export function createPodShrinkGuard(): PodShrinkGuard {
         const againMs = rest.length === 0 ? undefined : Math.min(...rest);
         return { pods: new Set(believed), massRemoval: undefined, againMs, isListNeeded: false };
       }
-      const untilMs = Math.max(...times) + CONFIRM_MS;
-      if (listing.listedMs >= untilMs) {
-        believeGone(leaving.keys());
+      believeGone(
+        [...leaving]
+          .filter(([, { sinceMs }]) => listing.listedMs >= sinceMs + CONFIRM_MS)
+          .map(([uid]) => uid),
+      );
+      isHeld = leaving.size > 0;
+      if (!isHeld)
         return { pods: new Set(believed), massRemoval: undefined, againMs: undefined, isListNeeded: false };
-      }
-      const massRemoval = { pods: new Set(leaving.keys()), sinceMs: Math.min(...times), untilMs };
-      const isListNeeded = nowMs >= untilMs;
-      const againMs = isListNeeded ? nowMs + LIST_AGAIN_MS : untilMs;
+      const times = [...leaving.values()].map(({ sinceMs }) => sinceMs);
+      const [sinceMs, untilMs] = [Math.min(...times), Math.max(...times) + CONFIRM_MS];
+      const massRemoval = { pods: new Set(leaving.keys()), sinceMs, untilMs };
+      const isListNeeded = nowMs >= sinceMs + CONFIRM_MS;
+      const againMs = isListNeeded ? nowMs + LIST_AGAIN_MS : sinceMs + CONFIRM_MS;
       return { pods: new Set(believed), massRemoval, againMs, isListNeeded };
     },
   };
