@@ -224,6 +224,17 @@ test('that there are no pods is believed when it was said twice, where something
   assert.equal(source.current().complete, true);
 });
 
+test('a pod that is heard of after an empty list does not make that list believed', async () => {
+  const { clock, store, source, start } = world({ atStake: true });
+  await start();
+  assert.equal(source.current().complete, false);
+  store.put(PODS, pod('web'));
+  await clock.go(1_000);
+  assert.equal(source.current().complete, false);
+  await clock.go(20_000);
+  assert.equal(source.current().complete, true);
+});
+
 test('most pods gone at once stay until a second list says so', async () => {
   const { clock, store, start, source, shown } = world();
   const names = ['a', 'b', 'c', 'd', 'e'];
