@@ -58,6 +58,8 @@ class ClusterSource implements ObjectsSource {
   #reading: SourceReading = { complete: false, parts: [] };
   #state: Pick<ClusterReport, 'state' | 'sinceMs' | 'message'>;
   #hasNodeBeenSeen = false;
+  /** The last list of pods, by the time when it was asked for, and whether it had any: events after it do not count. */
+  #lastList: { readonly listedMs: number; readonly isEmpty: boolean } | undefined;
   /** Host clock: when a list of pods was empty for the first time. */
   #emptySinceMs: number | undefined;
   #isComplete = false;
@@ -170,7 +172,9 @@ class ClusterSource implements ObjectsSource {
   #isEmptyBelieved(nowMs: number): boolean {
     const { objects, listedMs } = this.#pods.current();
     if (objects === undefined || listedMs === undefined) return false;
-    if (objects.size > 0 || this.#isComplete || this.#sight?.isAnythingAtStake() !== true) return true;
+    if (this.#lastList?.listedMs !== listedMs) this.#lastList = { listedMs, isEmpty: objects.size === 0 };
+    if (!this.#lastList.isEmpty || this.#isComplete) return true;
+    if (this.#sight?.isAnythingAtStake() !== true) return true;
     this.#emptySinceMs ??= nowMs;
     return listedMs >= this.#emptySinceMs + EMPTY_AGAIN_MS;
   }
