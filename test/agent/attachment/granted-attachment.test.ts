@@ -308,3 +308,21 @@ test('an attachment that could not be read when it counted is tried again when t
   const attached = await within(world, attachment.attach(ONE, callOf(ONE)));
   assert.deepEqual(attached?.ok && attached.value.publishContext, { lun: '7' });
 });
+
+test('what was refused is tried again though the Node changed before anybody had looked at the refusal', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE);
+  world.patchNode({ volumesAttached: [] });
+  await world.clock.go(SECOND_MS);
+  const refused = await within(world, attachment.attach(ONE, callOf(ONE)), SECOND_MS);
+  assert.equal(codeOf(refused), 'not-attached');
+  // The controller lists it, and only then the agent looks at what came of its operation.
+  world.attach(ONE);
+  await world.clock.go(1);
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  assert.ok(woken.includes(ONE.id));
+});

@@ -269,3 +269,16 @@ test('what whoever attaches says of a volume that stands counts like an object, 
   assert.equal(said(false).lostAttachments.has(DATA), false);
   assert.equal(said(false, { 'a.yaml': LOST }).lostAttachments.has(DATA), true);
 });
+
+test('of a volume whose driver needs no attachment nobody who attaches has anything to say', () => {
+  const blocked: Failure = { code: 'not-attached', message: 'there is none', effect: 'none' };
+  const detached = csiDriverYaml(DRIVER, '{attachRequired: false}');
+  const state = wholly(
+    desire(wishOf({ ...BASE, 'driver.yaml': detached }), {
+      ...STAND_ALONE,
+      attachmentOf: () => ({ word: { lost: true, blocked }, uid: 'a-2' }),
+    }),
+  );
+  assert.deepEqual([state.lostAttachments.size, volumeOf(state, DATA).blocked], [0, undefined]);
+  assert.equal(state.attachmentUids.size, 0);
+});
