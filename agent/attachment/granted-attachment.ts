@@ -16,6 +16,7 @@ import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
 import { type AttachmentFacts, attachmentVerdict, type AttachmentVerdict } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
+import { isAwaited, isReported, mayBeLost } from './attachment-rung.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
 import type { StandingWatch } from './standing-watch.ts';
 
@@ -64,6 +65,8 @@ class AttachmentByCluster implements ClusterAttachment {
   #followed = new Map<string, Followed>();
   /** Granted in this life: while the server is silent its last word counts. */
   readonly #granted = new Set<VolumeId>();
+  /** Refused, and whoever asked was not told of anything since. */
+  readonly #refused = new Set<VolumeId>();
   /** The words of the last look. */
   #said: ReadonlyMap<VolumeId, string> = new Map();
   #listed: ReadonlySet<string> = new Set();
@@ -111,7 +114,18 @@ class AttachmentByCluster implements ClusterAttachment {
     this.#book.keep(new Set(followed.keys()));
     for (const { name, volume } of followed.values()) this.#book.answer(name, isAwaited(volume));
     this.#report.look();
+    this.#tellMissed();
     this.#noteWords();
+  }
+
+  /** What changed between a refusal and the look at it was news of a volume that nobody followed yet. */
+  #tellMissed(): void {
+    for (const { spec, name, volume } of this.#followed.values()) {
+      if (!isAwaited(volume) || !this.#refused.has(spec.id)) continue;
+      const standing = { stands: isSetUp(volume), uid: volume.attachmentUid };
+      const verdict = attachmentVerdict(this.#facts(spec, name, this.#book.answer(name, true)), standing);
+      if (verdict.kind === 'granted') this.#tellGrant(spec.id);
+    }
   }
 
   /** A word is about what stands, so it may be another because of what was done here. */
@@ -155,7 +169,11 @@ class AttachmentByCluster implements ClusterAttachment {
     const { standsUnder } = call.facts;
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
     const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
-    if (verdict.kind !== 'granted') return fail(notAttached(spec, verdict, 'unknown'));
+    if (verdict.kind !== 'granted') {
+      // One without an answer is asked for again by the book, which tells.
+      if (answer.kind !== 'unknown') this.#refused.add(spec.id);
+      return fail(notAttached(spec, verdict, 'unknown'));
+    }
     this.#granted.add(spec.id);
     return ok({ publishContext: verdict.publishContext, attachmentUid: verdict.uid });
   }
@@ -253,30 +271,13 @@ class AttachmentByCluster implements ClusterAttachment {
   }
 
   #tellGrant(volume: VolumeId): void {
+    this.#refused.delete(volume);
     for (const listener of [...this.#grantListeners]) listener(volume);
   }
 
   #tellWord(): void {
     for (const listener of [...this.#wordListeners]) listener();
   }
-}
-
-/** Whatever may keep the device busy here: what is found on the disk without a record, too. */
-function isReported(volume: ActualVolume): boolean {
-  const { spec, attached, needs, reconstructed } = volume;
-  if (spec.kind !== 'csi' || spec.lifecycle === 'Ephemeral') return false;
-  if (attached.kind !== 'absent') return true;
-  return (needs.attach || reconstructed === true) && isSetUp(volume);
-}
-
-/** Its rung is being climbed, or in doubt. */
-function isAwaited({ attached }: ActualVolume): boolean {
-  return attached.kind === 'unsure';
-}
-
-/** It is here, or something of it stands: not one that only waits to come here. */
-function mayBeLost(volume: ActualVolume): boolean {
-  return volume.attached.kind === 'present' || isSetUp(volume);
 }
 
 function notAttached(

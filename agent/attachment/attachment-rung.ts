@@ -1,0 +1,20 @@
+/** What a volume's rung `attach` says to a cluster: in use, waited for, or to be lost. Pure. */
+import { type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
+
+/** Whatever may keep the device busy here: what is found on the disk without a record, too. */
+export function isReported(volume: ActualVolume): boolean {
+  const { spec, attached, needs, reconstructed } = volume;
+  if (spec.kind !== 'csi' || spec.lifecycle === 'Ephemeral') return false;
+  if (attached.kind !== 'absent') return true;
+  return (needs.attach || reconstructed === true) && isSetUp(volume);
+}
+
+/** Its rung is being climbed, or in doubt. */
+export function isAwaited({ attached }: ActualVolume): boolean {
+  return attached.kind === 'unsure';
+}
+
+/** It is here, or something of it stands: not one that only waits to come here. */
+export function mayBeLost(volume: ActualVolume): boolean {
+  return volume.attached.kind === 'present' || isSetUp(volume);
+}
