@@ -78,7 +78,7 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
   const attachments = new Map<VolumeId, AttachmentWord>(yield* attachmentWords(desired, options.nodeName));
   const uids = new Map(yield* attachmentUids(desired, options.nodeName));
   for (const [id, volume] of growing) {
-    const standing = options.attachmentOf?.(id);
+    const standing = needsNoAttach(volume) ? undefined : options.attachmentOf?.(id);
     if (standing?.word !== undefined && attachments.get(id)?.lost !== true)
       attachments.set(id, standing.word);
     if (standing?.uid !== undefined) uids.set(id, [standing.uid]);
@@ -96,6 +96,11 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
     lostAttachments: new Set([...attachments].flatMap(([id, { lost }]) => (lost ? [id] : []))),
     attachmentUids: uids,
   };
+}
+
+/** By what the cluster says of its driver: what is found on a disk without a record does not tell. */
+function needsNoAttach({ spec }: Pick<Growing, 'spec'>): boolean {
+  return spec.kind === 'csi' && spec.attachRequired === false;
 }
 
 /** Every volume of every pod, in the order of the pods' uids. */
