@@ -296,6 +296,7 @@ const ONLY_TESTS_IMPORT: readonly string[] = [
   'agent/drive/oracle/oracle-history.ts#doubtRung',
   'agent/drive/oracle/recorded-call.ts#redactedRequest',
   'agent/drive/rig/machine.ts#attempt',
+  'agent/process/cluster.ts#joinCluster',
   'agent/process/mount-namespace.ts#mountHolding',
   'mount/process/node-start.ts#PROGRAM_FIRST_LINE',
   'mount/text/table.ts#shorten',

@@ -1,6 +1,7 @@
 /** The cluster that this machine is a node of, if it is one: its source of objects, and its tokens. */
 import { ok, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Config } from '../config/config.ts';
@@ -43,11 +44,23 @@ export async function connectCluster(
     clock: host,
     userAgent: [WRITER, BUILD.version].join('/'),
   });
+  return ok(joinCluster({ host, transport, nodeName, log }));
+}
+
+export interface ClusterParts {
+  readonly host: Pick<Host, 'nowMs' | 'wallMs' | 'timer' | 'random'>;
+  readonly transport: ApiTransport;
+  readonly nodeName: string;
+  readonly log: Log;
+}
+
+/** All that a node has of its cluster, over one way to its API server. */
+export function joinCluster({ host, transport, nodeName, log }: ClusterParts): Cluster {
   const tokens = createClusterTokenSource({ host, transport });
   const shared = { transport, clock: host, random: () => host.random(), nodeName };
   const node = createNodeObject(shared);
   const attachment = createClusterAttachment({ ...shared, node, writer: WRITER, log });
-  return ok({
+  return {
     source: createClusterSource({ host, transport, nodeName, node }),
     tokens,
     attachment,
@@ -56,5 +69,5 @@ export async function connectCluster(
       attachment.stop();
       transport.close();
     },
-  });
+  };
 }

@@ -33,6 +33,8 @@ export interface OracleParts {
   readonly isUnderStranger: (path: AbsolutePath) => boolean;
   /** It may have been given to another node, and something of it is still in use on this one. */
   readonly isDirty: (handle: string) => boolean;
+  /** The cluster attaches, and nobody else. */
+  readonly isInCluster?: boolean;
   /** Which life of the agent asks: a new one cannot know what the old one was not answered. */
   readonly agentLife: () => number;
 }
@@ -255,11 +257,11 @@ export class DriverOracle {
   }
 
   #judgeOrder(call: RungCall, history: History, nature: DriverNature, wish: WishHistory | undefined): void {
-    const { violate, isMounted, recordsDamaged } = this.#parts;
+    const { violate, isMounted, recordsDamaged, isInCluster = false } = this.#parts;
     const { volumeId } = call.request;
     switch (call.method) {
       case 'NodeStageVolume':
-        if (nature.attaches && history.attached === 'none')
+        if (nature.attaches && !isInCluster && history.attached === 'none')
           violate('order', `${volumeId} staged before it is attached`);
         return;
       case 'NodePublishVolume':
@@ -274,10 +276,13 @@ export class DriverOracle {
         }
         return;
       case 'ControllerUnpublishVolume':
+        if (isInCluster) violate('attach', `${volumeId} is detached by the node`);
         if (!recordsDamaged() && (history.staged !== 'none' || history.published.size > 0))
           violate('order', `${volumeId} detached while staged ${history.staged} or published`);
         return;
       case 'ControllerPublishVolume':
+        if (isInCluster) violate('attach', `${volumeId} is attached by the node`);
+        return;
       case 'NodeUnpublishVolume':
     }
   }

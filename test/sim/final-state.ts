@@ -9,6 +9,7 @@ import type { ActualVolume, Tombstone } from '../../reconciler/model/actual-stat
 import { recordIn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
+import { clusterDiffers } from './cluster/final-cluster.ts';
 import { leftOver } from './final-files.ts';
 import { localDiffers, localLost, localStageOf } from './local-volumes.ts';
 import { isOrphanWaiting, type Place, type Wanted, wantedPlaces } from './final-places.ts';
@@ -34,6 +35,7 @@ export function differenceFromWish(sim: Simulation): string | undefined {
     dataLost(sim) ??
     agentDiffers(sim, wanted) ??
     recordsDiffer(sim, wanted) ??
+    clusterDiffers(sim, wanted) ??
     leftOver(sim, wanted)
   );
 }

@@ -4,6 +4,7 @@ import type { MountLookup } from '../../mount/host.ts';
 import { learn } from '../../reconciler/model/belief-change.ts';
 import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/model/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
+import { CLUSTER_MUTANTS } from './mutants-cluster.ts';
 import { DISK_MUTANTS } from './mutants-disk.ts';
 import { LATE_MUTANTS } from './mutants-late.ts';
 import { MOUNT_MUTANTS } from './mutants-mounts.ts';
@@ -166,4 +167,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...GUARD_MUTANTS,
   ...MOUNT_MUTANTS,
   ...SUBPATH_MUTANTS,
+  ...CLUSTER_MUTANTS,
 ];

@@ -53,6 +53,9 @@ function untrueStep(
 ): string | undefined {
   const work = sim.life?.host.work;
   if (spec?.kind !== 'csi' || work === undefined || obstacle.operation === 'clean') return undefined;
+  const isOfCluster = obstacle.operation === 'attach' || obstacle.operation === 'detach';
+  // The cluster attaches: what is waited for then is an answer of its API server.
+  if (isOfCluster && sim.cluster !== undefined) return undefined;
   const rpc = RPC_OF[obstacle.operation ?? ''] ?? '';
   const calls = work.calls().filter((one) => one.volumeId === spec.volumeHandle);
   const own = calls.find((one) => one.method === rpc && isAt(sim, spec, place, one));

@@ -122,6 +122,15 @@ export class SimDriver implements Neighbour {
     return this.#volumes.backings();
   }
 
+  /** By whoever attaches for a cluster. The answer: what the node's driver is to be told. */
+  attach(handle: string): Readonly<Record<string, string>> {
+    return this.#volumes.attach(handle);
+  }
+
+  detach(handle: string): void {
+    this.#volumes.detach(handle);
+  }
+
   /** Starts, or starts again with new sockets; `nature` replaces what it can do from now on. */
   start(nature: DriverNature = this.#nature): void {
     if (this.isUp) this.stop();

@@ -10,6 +10,8 @@ import { plant } from './file-tree.ts';
 import { HungFileSystems } from './hung-file-systems.ts';
 import { type DirectoryState, ManifestDirectory } from './manifest-directory.ts';
 import { type FileState, ManifestFiles } from './manifest-files.ts';
+import type { WishFiles } from './cluster/cluster-files.ts';
+import type { SimCluster } from './cluster/sim-cluster.ts';
 import {
   attachmentObject,
   ELSEWHERE,
@@ -54,6 +56,10 @@ export interface SimWorldParts {
   readonly violate: (invariant: string, text: string) => void;
   readonly onTeardown: (what: string, path: string, handle: string) => void;
   readonly agentLife: () => number;
+  /** Whose objects these are; undefined: they are in manifests. */
+  readonly cluster: SimCluster | undefined;
+  /** A living agent stages or publishes the volume. */
+  readonly onClimb: (call: string, handle: string) => void;
   readonly strangersRandom: Random;
   /** Has the agent an operation in flight, or is it neither up nor surely down? */
   readonly isAgentBusy: () => boolean;
@@ -103,7 +109,7 @@ export class SimWorld {
   /** The name of every pod that ever was, by uid. */
   readonly #names = new Map<string, string>();
   readonly #parts: SimWorldParts;
-  readonly #files: ManifestFiles;
+  readonly #files: WishFiles;
   readonly #directory: ManifestDirectory;
   readonly #maker: PodMaker;
   #manifestDisk: ReturnType<SimKernel['makeFileSystem']> | undefined;
@@ -118,7 +124,7 @@ export class SimWorld {
     this.#parts = parts;
     const { kernel, plan, random, violate, onTeardown } = parts;
     kernel.knowsNoswap = plan.knowsNoswap;
-    this.#files = new ManifestFiles(kernel, random);
+    this.#files = parts.cluster?.files ?? new ManifestFiles(kernel, random);
     this.#directory = new ManifestDirectory(kernel, parts.absence);
     this.quarantine = new QuarantineWatch(kernel);
     this.attachmentWatch = new AttachmentWatch(violate);
@@ -136,7 +142,11 @@ export class SimWorld {
       recordsDamaged: () => this.trouble.recordsDamaged,
       mountsTaken: () => this.trouble.mountsTaken,
       onTeardown,
-      onClimb: (call, handle, wasDown) => this.#judgeAttachment(call, handle, wasDown),
+      onClimb: (call, handle, wasDown) => {
+        this.#judgeAttachment(call, handle, wasDown);
+        parts.onClimb(call, handle);
+      },
+      isInCluster: parts.cluster !== undefined,
       isRepublished: (handle) => this.isRepublished(handle),
       agentLife: parts.agentLife,
       isDirty: (handle) => this.quarantine.isDirty(this.backingOfHandle(handle), parts.time.nowMs()),

@@ -10,12 +10,17 @@ import { Absences } from './absences.ts';
 import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/node/agent.ts';
 import type { Config } from '../../agent/config/config.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
+import { type Cluster, joinCluster } from '../../agent/process/cluster.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import { REMEMBERING_PARSER } from '../agent/in-process-parser.ts';
 import { DesiredWithin } from './desired-within.ts';
 import { differenceFromWish } from './final-state.ts';
+import { ClusterWatch } from './cluster/cluster-watch.ts';
+import { drawCluster, withCluster } from './cluster/cluster-plan.ts';
+import { SimCluster } from './cluster/sim-cluster.ts';
 import { checkRoots } from './final-groups.ts';
 import { withDeaths } from './file-system-deaths.ts';
 import { happen } from './happenings.ts';
@@ -34,6 +39,7 @@ import { createSimParser, drawParser, type ParserNature } from './sim-parser.ts'
 import { SimKernel } from './sim-kernel.ts';
 import { configOf } from './sim-config.ts';
 import { MANIFESTS } from './sim-paths.ts';
+import { NODE_NAME } from './manifests.ts';
 import { SimTokens } from './sim-tokens.ts';
 import { SimWorld } from './sim-world.ts';
 import { type EventWeights, type Plan, swarm } from './swarm.ts';
@@ -66,6 +72,8 @@ export interface Report {
 export interface Mutation {
   readonly policy?: NonNullable<AgentParts['policy']>;
   readonly wrapHost?: (host: SimHost) => AgentParts['host'];
+  readonly wrapTransport?: (transport: ApiTransport, host: AgentParts['host']) => ApiTransport;
+  readonly wrapCluster?: (cluster: Cluster, transport: ApiTransport) => Cluster;
   /** The faults that the bug needs, where they seldom meet. */
   readonly plan?: (plan: Plan) => Plan;
 }
@@ -85,6 +93,8 @@ const STEPS_MAX = 400_000;
 const LIVENESS_MS = 600_000;
 /** The agent may first have to hear what the user did last. */
 const RESYNC_MS = 70_000;
+/** A claim or volume of a cluster is read once in a minute and a half, give or take a fifth. */
+const CLUSTER_RESYNC_MS = 120_000;
 const STABLE_MS = 130_000;
 const LOOK_EVERY_MS = 1_000;
 const LOOK_AGAIN_MS = 5_000;
@@ -106,6 +116,7 @@ const FIELDS_SEED = 8_000_000_011;
 const KINDS_SEED = 9_000_000_011;
 const SUBPATHS_SEED = 9_000_000_041;
 const LOCALS_SEED = 12_000_000_017;
+const CLUSTER_SEED = 13_000_000_021;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -123,6 +134,9 @@ export class Simulation {
   readonly trace: Trace;
   readonly kernel: SimKernel;
   readonly world: SimWorld;
+  /** Undefined on a machine that is no node of one. */
+  readonly cluster: SimCluster | undefined;
+  readonly clusterWatch: ClusterWatch | undefined;
   readonly config: Config;
   readonly absences: Absences;
   readonly tokens: SimTokens;
@@ -165,8 +179,12 @@ export class Simulation {
     const subpathsRandom = createRandom(seed + SUBPATHS_SEED);
     const localsRandom = createRandom(seed + LOCALS_SEED);
     const kinds = withLocals(withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom), localsRandom);
-    const plan = { ...kinds, subpathShare: drawSubpathShare(subpathsRandom) };
-    this.plan = withLooks(mutation.plan?.(plan) ?? plan);
+    const clusterRandom = createRandom(seed + CLUSTER_SEED);
+    const cluster = drawCluster(clusterRandom.fork());
+    const plan = { ...kinds, subpathShare: drawSubpathShare(subpathsRandom), cluster };
+    // A story is of a machine alone, but when it is about its cluster.
+    const alone = { ...plan, cluster: { ...cluster, isOn: false } };
+    this.plan = withLooks(withCluster(mutation.plan?.(alone) ?? plan));
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
     this.#parser = drawParser(this.#parserRandom);
@@ -175,6 +193,7 @@ export class Simulation {
     this.kernel = new SimKernel(random.fork(), () => this.time.nowMs());
     this.#random = random.fork();
     this.#neighbours = new Neighbours(this.kernel, this.plan.wire);
+    this.cluster = this.plan.cluster.isOn ? this.#makeCluster(clusterRandom) : undefined;
     this.world = new SimWorld({
       plan: this.plan,
       random: random.fork(),
@@ -185,6 +204,8 @@ export class Simulation {
       neighbours: this.#neighbours,
       violate: (invariant, text) => this.violate(invariant, text),
       onTeardown: (what, path, handle) => checkTeardown(this, what, path, handle),
+      cluster: this.cluster,
+      onClimb: (call, handle) => this.clusterWatch?.judgeClimb(call, handle),
       strangersRandom: createRandom(seed + STRANGERS_SEED),
       runtimesRandom: runtimesRandom.fork(),
       isWantedThere: (key) => this.#isWantedThere(key),
@@ -207,6 +228,7 @@ export class Simulation {
       stormy: () => this.stormy,
     });
     this.absences = new Absences(this, absence.fork());
+    this.clusterWatch = this.cluster === undefined ? undefined : new ClusterWatch(this, this.cluster);
   }
 
   violate(invariant: string, text: string): void {
@@ -303,7 +325,9 @@ export class Simulation {
     this.stormy = false;
     this.trace.add('the storm is over');
     this.world.heal();
+    this.cluster?.heal();
     const untilMs = this.time.nowMs() + LIVENESS_MS;
+    const resyncMs = this.cluster === undefined ? RESYNC_MS : CLUSTER_RESYNC_MS;
     let difference: string | undefined = 'not looked yet';
     let lookAtMs = this.time.nowMs();
     let rightSinceMs = lookAtMs;
@@ -314,7 +338,7 @@ export class Simulation {
       difference = differenceFromWish(this);
       lookAtMs = nowMs + (difference === undefined ? LOOK_AGAIN_MS : LOOK_EVERY_MS);
       if (difference !== undefined) rightSinceMs = nowMs;
-      return difference === undefined ? nowMs - rightSinceMs >= RESYNC_MS : nowMs >= untilMs;
+      return difference === undefined ? nowMs - rightSinceMs >= resyncMs : nowMs >= untilMs;
     });
     if (this.violation !== undefined) return;
     if (difference !== undefined) return this.violate('liveness', difference);
@@ -353,6 +377,7 @@ export class Simulation {
       checkStep(this);
       checkRoots(this);
       this.world.strangers.look();
+      this.clusterWatch?.look();
       if (done()) return;
     }
   }
@@ -387,7 +412,8 @@ export class Simulation {
           (kind === 'identifyDirectory' || path === this.world.layout.source)) ||
         (this.plan.locals.share === 0 && path === this.world.layout.localStages),
       onListing: (path) => {
-        if (path === MANIFESTS) listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
+        if (path === MANIFESTS && this.cluster === undefined)
+          listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
       },
     });
     this.tokens.beginLife();
@@ -410,9 +436,12 @@ export class Simulation {
       config: this.config,
       log,
     });
+    const cluster = this.#joinCluster(host, agentHost, log);
     const agent = createAgent({
       host: agentHost,
-      sources: [manifests],
+      sources: cluster === undefined ? [manifests] : [manifests, cluster.source],
+      attachment: cluster?.attachment,
+      standing: cluster?.attachment,
       tokens: this.tokens,
       capacity: { cpu: CPU_THOUSANDTHS },
       config: this.config,
@@ -430,6 +459,37 @@ export class Simulation {
       );
       if (result.ok) life.started = true;
       else this.killAgent('start failed');
+    });
+  }
+
+  #joinCluster(host: SimHost, agentHost: AgentParts['host'], log: Log): Cluster | undefined {
+    const transport = this.cluster?.beginLife(() => host.alive);
+    if (transport === undefined) return undefined;
+    const { wrapTransport, wrapCluster } = this.#mutation;
+    const cluster = joinCluster({
+      host: agentHost,
+      transport: wrapTransport?.(transport, agentHost) ?? transport,
+      nodeName: NODE_NAME,
+      log,
+    });
+    return wrapCluster?.(cluster, transport) ?? cluster;
+  }
+
+  #makeCluster(random: Random): SimCluster {
+    return new SimCluster({
+      plan: this.plan.cluster,
+      random,
+      time: this.time,
+      trace: this.trace,
+      stormy: () => this.stormy,
+      kill: (why) => this.killAgent(why),
+      attach: ({ driver, handle }) => this.world.storage.driverOf(driver)?.attach(handle) ?? {},
+      detach: (volume, isByHand) => this.clusterWatch?.detach(volume, isByHand),
+      onAnswer: (isGood) => {
+        this.tally.requests += 1;
+        if (!isGood) this.tally.unanswered += 1;
+      },
+      onPods: (kept) => this.life?.listings.push({ atMs: this.time.nowMs(), kept }),
     });
   }
 

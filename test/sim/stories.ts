@@ -1,5 +1,6 @@
 /** Seeds made to be about one thing: the faults of a story that seldom meet by chance. */
 import { NO_ABSENCE } from './absence.ts';
+import { NO_API_FAULTS } from './cluster/api-faults.ts';
 import { NO_FEATURES } from './features.ts';
 import type { EventWeights, Plan } from './swarm.ts';
 
@@ -306,8 +307,42 @@ export function aboutLocals(plan: Plan): Plan {
   };
 }
 
+/** A node of a cluster, with all that goes wrong there; what goes wrong with drivers and disks is as it was drawn. */
+export function aboutCluster(plan: Plan): Plan {
+  return {
+    ...plan,
+    podsMax: Math.max(plan.podsMax, 3),
+    disksMax: Math.max(plan.disksMax, 2),
+    drivers: plan.drivers.map((one) => ({ ...one, late: false })),
+    cluster: { ...plan.cluster, isOn: true },
+    events: { ...plan.events, podGoes: Math.max(plan.events.podGoes, 3) },
+  };
+}
+
+/** One disk that is wanted again while a slow controller is about to detach it. Nothing else goes wrong. */
+export function aboutDetaching(plan: Plan): Plan {
+  const quiet = aboutUndoing(aboutCluster(plan));
+  const { cluster } = quiet;
+  return {
+    ...quiet,
+    drivers: quiet.drivers.map((one) => ({ ...one, fates: {} })),
+    cluster: {
+      ...cluster,
+      faults: NO_API_FAULTS,
+      forced: 1,
+      troubleEveryMs: 0,
+      attachmentTroubleEveryMs: 0,
+      controllerLagMsMax: 4_000,
+      attachMsMax: 50,
+    },
+    events: { ...quiet.events, agentCrashes: 0.5 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
+  cluster: aboutCluster,
+  detaching: aboutDetaching,
   'changed-disks': aboutChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
   'dead-and-taken': aboutDeadAndTaken,

@@ -5,6 +5,7 @@ import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
 import { type LocalsPlan, NO_LOCALS } from './local-volumes.ts';
 import { type MoreKindsPlan, NO_MORE_KINDS } from './more-kinds.ts';
 import { NO_POD_FIELDS, type PodFieldsPlan } from './pod-fields.ts';
+import { type ClusterPlan, NO_CLUSTER } from './cluster/cluster-plan.ts';
 import type { FateKind, FateRates } from './driver-fates.ts';
 import { type DriverNature, PLAIN_NATURE } from './driver-nature.ts';
 import {
@@ -112,6 +113,8 @@ export interface Plan {
   /** The root directory is bound onto itself on a shared `/`. */
   readonly doubledRoot: boolean;
   readonly slices: SlicePlan;
+  /** Where this machine is a node of a cluster. */
+  readonly cluster: ClusterPlan;
 }
 
 /** Many short stories find more than few long ones. */
@@ -191,6 +194,7 @@ function drawPlan(random: Random): Plan {
     runtimesEveryMs: 0,
     doubledRoot: false,
     slices: ONE_SLICE,
+    cluster: NO_CLUSTER,
   };
 }
 

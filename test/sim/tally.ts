@@ -10,6 +10,13 @@ export interface Tally {
   /** Directories that an operator accepted, pods kept though their manifests vanished unseen. */
   accepted: number;
   kept: number;
+  /** Machines that were nodes of a cluster, volumes set up there after an attach, attachers that took one away. */
+  nodes: number;
+  attached: number;
+  detached: number;
+  /** Requests to API servers, and those that were not answered with what was asked for. */
+  requests: number;
+  unanswered: number;
 }
 
 export const NO_TALLY: Readonly<Tally> = {
@@ -22,6 +29,11 @@ export const NO_TALLY: Readonly<Tally> = {
   holds: 0,
   accepted: 0,
   kept: 0,
+  nodes: 0,
+  attached: 0,
+  detached: 0,
+  requests: 0,
+  unanswered: 0,
 };
 
 export function addTally(sum: Tally, one: Readonly<Tally>): void {
@@ -38,10 +50,17 @@ export function tallyText({
   holds,
   accepted,
   kept,
+  nodes,
+  attached,
+  detached,
+  requests,
+  unanswered,
 }: Tally): string {
   return (
     `${expansions} expansions, ${questions} questions, ${republished} times published again, ` +
     `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of walks, ` +
-    `${holds} device holds, ${accepted} directories accepted, ${kept} pods kept that vanished unseen`
+    `${holds} device holds, ${accepted} directories accepted, ${kept} pods kept that vanished unseen, ` +
+    `${nodes} nodes of clusters, ${attached} stages there, ${detached} detaches, ${requests} requests, ` +
+    `${unanswered} of them refused or lost`
   );
 }

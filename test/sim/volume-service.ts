@@ -173,6 +173,18 @@ export class VolumeService {
     if (backing !== undefined) this.#devices.unplug(backing);
   }
 
+  attach(handle: string): Readonly<Record<string, string>> {
+    const backing = this.#backings.get(handle);
+    if (backing === undefined || !this.#nature().attaches) return {};
+    this.#attach(backing);
+    return { device: backing.attachment ?? '' };
+  }
+
+  detach(handle: string): void {
+    const backing = this.#backings.get(handle);
+    if (backing !== undefined) backing.attachment = undefined;
+  }
+
   #attach(backing: Backing | undefined): Outcome {
     if (backing === undefined) return refuse(STATUS.notFound, 'no such volume');
     if (backing.attachment === undefined) {

@@ -118,11 +118,14 @@ class SimTransport implements ApiTransport {
     const { server, isAlive, isAway, random, faults } = this.#parts;
     const fate = drawRequestFate(faults(), random);
     const refused = fate === 'busy' || fate === 'failed' || fate === 'denied' ? INSTEAD[fate] : undefined;
+    let isBroken = false;
     const opened =
       refused ??
       server.watch(path, {
         line: (event) => {
-          if (!isAlive() || isAway()) return;
+          // A stream that has lost a line tells nothing more until it is known to be lost.
+          isBroken ||= isAway();
+          if (!isAlive() || isBroken) return;
           const text = JSON.stringify(event);
           if (text.length > lineBytesMax) return end(tooLarge('a line', lineBytesMax));
           listener.line(JSON.parse(text));

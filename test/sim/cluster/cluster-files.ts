@@ -1,0 +1,136 @@
+/**
+ * What the user of a cluster applies, under the names of the files that hold the same for a node without one. Objects
+ * go to the API server, and pods that are not wanted any more go the way that pods go.
+ */
+import { type Json, metadataOf, nameOf, uidOf } from './json-object.ts';
+import type { FileState, ManifestFile, ManifestFiles } from '../manifest-files.ts';
+import { NODE_NAME } from '../manifests.ts';
+import { collectionOf, PODS } from './cluster-objects.ts';
+import type { ObjectStore } from './object-store.ts';
+
+export type WishFiles = Pick<
+  ManifestFiles,
+  'get' | 'all' | 'add' | 'setState' | 'remove' | 'write' | 'putOutOfReach' | 'comeInReach'
+>;
+
+export interface ClusterFilesParts {
+  readonly store: ObjectStore;
+  /** A pod is not wanted any more: what becomes of its object, and of what is its own. */
+  readonly onUnwanted: (pod: Json, own: readonly Json[]) => void;
+}
+
+export class ClusterFiles implements WishFiles {
+  readonly #parts: ClusterFilesParts;
+  readonly #files = new Map<string, ManifestFile>();
+  /** What each file has applied. */
+  readonly #applied = new Map<string, readonly Json[]>();
+
+  constructor(parts: ClusterFilesParts) {
+    this.#parts = parts;
+  }
+
+  get(name: string): ManifestFile | undefined {
+    return this.#files.get(name);
+  }
+
+  all(): readonly ManifestFile[] {
+    return [...this.#files.values()];
+  }
+
+  add(name: string, objects: () => readonly object[]): ManifestFile {
+    const file: ManifestFile = { name, objects, state: 'whole' };
+    this.#files.set(name, file);
+    return file;
+  }
+
+  setState(name: string, state: FileState): void {
+    const file = this.#files.get(name);
+    if (file === undefined) return;
+    file.state = state;
+    this.write(file);
+  }
+
+  remove(name: string): void {
+    this.setState(name, 'gone');
+    this.#files.delete(name);
+  }
+
+  /** A server has no directory that somebody could replace. */
+  putOutOfReach(): void {}
+  comeInReach(): void {}
+
+  write({ name, objects, state }: ManifestFile): void {
+    const before = this.#applied.get(name) ?? [];
+    const after = state === 'gone' ? [] : inOrder(objects() as readonly Json[]);
+    this.#applied.set(name, after);
+    const pod = before.find(({ kind }) => kind === 'Pod');
+    const isSame =
+      pod !== undefined && after.some((one) => one['kind'] === 'Pod' && uidOf(one) === uidOf(pod));
+    if (pod !== undefined && !isSame) {
+      const own = before.filter((one) => one !== pod && !after.some((other) => isSameObject(one, other)));
+      this.#parts.onUnwanted(pod, own);
+      // The name of a pod is free when it has gone.
+      if (after.length > 0) this.#parts.store.remove(PODS, nameOf(pod));
+    }
+    for (const object of after) this.#apply(object);
+  }
+
+  #apply(object: Json): void {
+    const { store } = this.#parts;
+    const collection = collectionOf(object);
+    const there = store.get(collection, nameOf(object));
+    const { uid } = metadataOf(object);
+    if (there !== undefined && uid !== undefined && uid !== uidOf(there))
+      store.remove(collection, nameOf(object));
+    if (store.get(collection, nameOf(object)) === undefined) store.create(collection, object);
+    else if (there !== undefined)
+      store.replace(collection, { ...there, ...object, metadata: merged(there, object) });
+  }
+}
+
+function merged(there: Json, object: Json): Json {
+  return { ...metadataOf(there), ...metadataOf(object) };
+}
+
+function isSameObject(a: Json, b: Json): boolean {
+  return a['kind'] === b['kind'] && nameOf(a) === nameOf(b);
+}
+
+/** What a pod names is there before it. */
+function inOrder(objects: readonly Json[]): readonly Json[] {
+  const shaped = objects.map(asInServer);
+  return [...shaped.filter(({ kind }) => kind !== 'Pod'), ...shaped.filter(({ kind }) => kind === 'Pod')];
+}
+
+/** As an API server has what a manifest says: pods are bound, claims too, and secrets are encoded. */
+function asInServer(object: Json): Json {
+  const spec = object['spec'] as Json;
+  switch (object['kind']) {
+    case 'Pod':
+      return { ...object, spec: { ...spec, nodeName: NODE_NAME }, status: { phase: 'Pending' } };
+    case 'Secret': {
+      const { stringData, ...rest } = object;
+      const entries = Object.entries(stringData as Readonly<Record<string, string>>);
+      const data = Object.fromEntries(
+        entries.map(([key, text]) => [key, Buffer.from(text).toString('base64')]),
+      );
+      return { ...rest, data };
+    }
+    case 'PersistentVolumeClaim': {
+      const annotations = { 'pv.kubernetes.io/bind-completed': 'yes' };
+      const metadata = { ...metadataOf(object), uid: claimUid(spec['volumeName']), annotations };
+      return { ...object, metadata };
+    }
+    case 'PersistentVolume': {
+      const claimRef = { ...(spec['claimRef'] as Json), uid: claimUid(nameOf(object)) };
+      return { ...object, spec: { ...spec, claimRef } };
+    }
+    default:
+      return object;
+  }
+}
+
+/** Each volume has one claim. */
+function claimUid(volumeName: unknown): string {
+  return `claim-of-${String(volumeName)}`;
+}

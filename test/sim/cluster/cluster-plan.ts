@@ -1,0 +1,89 @@
+/** Is this machine a node of a cluster, and what goes wrong with that cluster. From a stream of its own. */
+import { NO_ABSENCE } from '../absence.ts';
+import type { Random } from '../random.ts';
+import type { Plan } from '../swarm.ts';
+import { type ApiFaults, drawApiFaults, NO_API_FAULTS } from './api-faults.ts';
+
+export interface ClusterPlan {
+  /** The pods of this machine are in an API server; its manifests are none. */
+  readonly isOn: boolean;
+  readonly faults: ApiFaults;
+  /** What the node may see of claims, volumes and attachments: single ones that its pods lead to, or all. */
+  readonly reach: 'get' | 'watch';
+  /** Probability that a pod that goes is deleted without waiting for its containers. */
+  readonly forced: number;
+  /** Mean time between two troubles of the server; 0: none. */
+  readonly troubleEveryMs: number;
+  /** Mean time between two troubles of the attachments; 0: none. */
+  readonly attachmentTroubleEveryMs: number;
+  /** Probability that the agent dies at a write to the server: before it, or after its answer. */
+  readonly crashAtWrite: number;
+  /** How far the attach/detach controller is behind, and how long an attacher takes. */
+  readonly controllerLagMsMax: number;
+  readonly attachMsMax: number;
+}
+
+export const NO_CLUSTER: ClusterPlan = {
+  isOn: false,
+  faults: NO_API_FAULTS,
+  reach: 'get',
+  forced: 0,
+  troubleEveryMs: 0,
+  attachmentTroubleEveryMs: 0,
+  crashAtWrite: 0,
+  controllerLagMsMax: 0,
+  attachMsMax: 0,
+};
+
+const SHARE = 0.15;
+
+export function drawCluster(random: Random): ClusterPlan {
+  const isOn = random.chance(SHARE);
+  const hasFaults = random.chance(0.7);
+  const faults = drawApiFaults(random);
+  return {
+    isOn,
+    faults: hasFaults ? faults : NO_API_FAULTS,
+    reach: random.pick(['get', 'watch']),
+    forced: random.pick([0, 0.5, 1]),
+    troubleEveryMs: random.pick([0, 4_000, 15_000]),
+    attachmentTroubleEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
+    crashAtWrite: random.chance(0.4) ? random.pick([0.02, 0.1]) : 0,
+    controllerLagMsMax: random.pick([20, 500, 4_000]),
+    attachMsMax: random.pick([50, 2_000, 20_000]),
+  };
+}
+
+/**
+ * Where the objects come from the server, no file of them is damaged, none is there twice, and what a cluster never
+ * changes of one stays as it is.
+ */
+export function withCluster(plan: Plan): Plan {
+  if (!plan.cluster.isOn) return plan;
+  return {
+    ...plan,
+    absence: NO_ABSENCE,
+    drivers: plan.drivers.map((one, index) => ({
+      ...one,
+      nature: { ...one.nature, attaches: one.nature.attaches || index === 0 },
+      // What a call does that was given up long ago comes when nothing of its volume is reported any more.
+      fates: { ...one.fates, straggler: 0 },
+    })),
+    events: {
+      ...plan.events,
+      fileDamaged: 0,
+      storageVanishes: 0,
+      attributesChange: 0,
+      nodeMarked: 0,
+      attachmentLost: 0,
+      attachmentReplaced: 0,
+      diskChanges: 0,
+    },
+  };
+}
+
+/** Attachable or not, as the cluster sees it: a driver that says nothing of itself is attached. */
+export function isAttachable(plan: Pick<Plan, 'drivers'>, driver: string): boolean {
+  const found = plan.drivers.find(({ name }) => name === driver);
+  return found !== undefined && (!found.described || found.nature.attaches);
+}

@@ -1,0 +1,144 @@
+/**
+ * What a node owes its cluster, judged by the server's own objects and the machine after every event: what stands is
+ * acknowledged to be in use, nothing is set up that is not attached, and nothing is taken for lost that was there.
+ */
+import { ROOT } from '../sim-paths.ts';
+import type { Simulation } from '../simulate.ts';
+import { ATTACHMENTS, type WantedVolume } from './cluster-objects.ts';
+import { isAttachable } from './cluster-plan.ts';
+import { csiVolumeId, type VolumeId } from '../../../plugins/volume.ts';
+import type { Backing } from '../backing.ts';
+import { at, type Json, metadataOf, nameOf, textsOf } from './json-object.ts';
+import type { SimCluster } from './sim-cluster.ts';
+
+/** A request may take so long, and what is absent is asked for twice. */
+const ANSWER_MS_MAX = 20_000;
+
+export class ClusterWatch {
+  readonly #sim: Simulation;
+  readonly #cluster: SimCluster;
+  /** Since when each attachment was there, attached and not asked to go. */
+  readonly #goodSinceMs = new Map<string, number>();
+  #lookedOn = '';
+  #belief: unknown;
+
+  constructor(sim: Simulation, cluster: SimCluster) {
+    this.#sim = sim;
+    this.#cluster = cluster;
+    sim.tally.nodes += 1;
+    cluster.store.onChange(({ collection, before, after }) => {
+      if (collection !== ATTACHMENTS) return;
+      const name = nameOf(after ?? before ?? {});
+      if (after === undefined || !isGood(after)) this.#goodSinceMs.delete(name);
+      else if (!this.#goodSinceMs.has(name)) this.#goodSinceMs.set(name, sim.time.nowMs());
+    });
+  }
+
+  /** After every event. */
+  look(): void {
+    const { kernel } = this.#sim;
+    const state = `${this.#cluster.store.version} ${kernel.mountChanges} ${kernel.devices.changes}`;
+    if (state !== this.#lookedOn) this.#lookAtMachine();
+    this.#lookedOn = state;
+    this.#lookAtWish();
+  }
+
+  /** INV-4: a living agent asks for it to be staged or published. */
+  judgeClimb(call: string, handle: string): void {
+    const found = this.#attachable().find(({ backing }) => backing.handle === handle);
+    if (found === undefined) return;
+    const { unique, driver, backing } = found;
+    if (call === 'NodeStageVolume') this.#sim.tally.attached += 1;
+    if (!this.#inUse().has(unique))
+      this.#sim.violate('INV-4', `${call} of ${handle}, and the server does not have it in use`);
+    const nature = this.#sim.world.storage.driverOf(driver)?.nature;
+    if (nature?.attaches === true && backing.attachment === undefined && !this.#isDisturbed(unique))
+      this.#sim.violate('INV-4', `${call} of ${handle}, which is not attached to this node`);
+  }
+
+  /** The storage takes it from this node. */
+  detach({ driver, handle, unique }: WantedVolume, isByHand: boolean): void {
+    const { world, trace } = this.#sim;
+    const backing = world.storage.driverOf(driver)?.backing(handle);
+    trace.add(`an attacher detaches ${handle}`);
+    this.#sim.tally.detached += 1;
+    if (backing !== undefined && !isByHand && this.#stands(backing))
+      this.#sim.violate('INV-5', `${handle} is detached while ${unique} is mounted here`);
+    world.storage.driverOf(driver)?.detach(handle);
+  }
+
+  /** INV-5: what stands on the machine is on the server's list. */
+  #lookAtMachine(): void {
+    const inUse = this.#inUse();
+    for (const { unique, backing } of this.#attachable()) {
+      const stands = this.#stands(backing);
+      if (stands && !inUse.has(unique))
+        this.#sim.violate('INV-5', `${backing.handle} stands here, and the server does not have it in use`);
+      if (!stands && this.#isForgiven(unique)) this.#cluster.disturbed.delete(unique);
+    }
+  }
+
+  /** FN-01: only what was really taken away is lost. */
+  #lookAtWish(): void {
+    const desired = this.#sim.earlyView()?.reconciler.desired();
+    if (desired === undefined || desired === this.#belief) return;
+    this.#belief = desired;
+    for (const id of desired.lostAttachments.keys())
+      if (!this.#isDisturbed(id) && this.#wasThere(id))
+        this.#sim.violate('lost', `${id} is taken for lost, and its attachment was there all the time`);
+  }
+
+  /** For longer than any answer is on its way. */
+  #wasThere(unique: string): boolean {
+    const wanted = this.#cluster.view.wantedVolumes().get(unique);
+    const sinceMs = this.#goodSinceMs.get(wanted?.attachment ?? '') ?? Number.POSITIVE_INFINITY;
+    return this.#sim.time.nowMs() - sinceMs > ANSWER_MS_MAX;
+  }
+
+  #isDisturbed(unique: string): boolean {
+    return this.#cluster.disturbed.has(unique);
+  }
+
+  /** It is attached anew, and the agent knows of nothing that was before. */
+  #isForgiven(unique: string): boolean {
+    const reconciler = this.#sim.view()?.reconciler;
+    if (reconciler === undefined || !this.#isAttached(unique)) return false;
+    const known = reconciler.actual().get(unique as VolumeId);
+    const isIdle =
+      known === undefined || (known.quarantine === undefined && known.attached.kind !== 'unsure');
+    return isIdle && !reconciler.desired().lostAttachments.has(unique as VolumeId);
+  }
+
+  #isAttached(unique: string): boolean {
+    const wanted = this.#cluster.view.wantedVolumes().get(unique);
+    const object = wanted && this.#cluster.store.get(ATTACHMENTS, wanted.attachment);
+    return object !== undefined && isGood(object);
+  }
+
+  #inUse(): ReadonlySet<string> {
+    return new Set(textsOf(at(this.#cluster.node(), 'status')['volumesInUse']));
+  }
+
+  #stands(backing: Backing): boolean {
+    const { kernel } = this.#sim;
+    if (backing.loops.size > 0) return true;
+    return kernel
+      .mounts()
+      .some(({ fileSystem, target }) => fileSystem === backing.fileSystem && target.startsWith(`${ROOT}/`));
+  }
+
+  #attachable(): readonly { readonly unique: string; readonly driver: string; readonly backing: Backing }[] {
+    const { storage } = this.#sim.world;
+    return storage.disks.flatMap((disk) => {
+      const { driver, handle } = disk;
+      const backing = storage.backingOf(disk);
+      if (backing === undefined || !isAttachable(this.#sim.plan, driver)) return [];
+      return [{ unique: csiVolumeId(driver, handle), driver, backing }];
+    });
+  }
+}
+
+function isGood(attachment: Json): boolean {
+  const isGoing = metadataOf(attachment)['deletionTimestamp'] !== undefined;
+  return at(attachment, 'status')['attached'] === true && !isGoing;
+}

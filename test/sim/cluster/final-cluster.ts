@@ -1,0 +1,54 @@
+/** Is the cluster what it wishes, when all is healed? Attached and in use is what pods here have, and nothing else. */
+import { csiVolumeId } from '../../../plugins/volume.ts';
+import type { Wanted } from '../final-places.ts';
+import { csiOf } from '../pod-volume.ts';
+import type { Simulation } from '../simulate.ts';
+import { listedIn } from './attach-controller.ts';
+import { ATTACHMENTS, CSI_NODES } from './cluster-objects.ts';
+import { isAttachable } from './cluster-plan.ts';
+import { at, nameOf, textsOf } from './json-object.ts';
+
+/** The first difference, for people; undefined when there is none, and for a machine alone. */
+export function clusterDiffers(sim: Simulation, { places, waiting }: Wanted): string | undefined {
+  const { cluster } = sim;
+  // What a record that cannot be read is of stays reported: nobody else knows.
+  if (cluster === undefined || waiting.size > 0 || sim.world.trouble.recordsDamaged) return undefined;
+  const wanted = new Set(
+    places.flatMap(({ pod, volume }) => {
+      const csi = csiOf(pod, volume);
+      if (csi === undefined || csi.ephemeral || !isAttachable(sim.plan, csi.driver)) return [];
+      return [csiVolumeId(csi.driver, csi.handle)];
+    }),
+  );
+  const node = cluster.node();
+  const attached = cluster.store
+    .list(ATTACHMENTS)
+    .map(([, one]) => cluster.view.volumeOfAttachment(one)?.unique ?? nameOf(one));
+  return (
+    listDiffers('in use', textsOf(at(node, 'status')['volumesInUse']), wanted) ??
+    listDiffers('listed as attached', listedIn(node), wanted) ??
+    listDiffers('attached', attached, wanted) ??
+    driversDiffer(sim)
+  );
+}
+
+function listDiffers(
+  what: string,
+  names: readonly string[],
+  wanted: ReadonlySet<string>,
+): string | undefined {
+  const extra = names.find((name) => !wanted.has(name));
+  if (extra !== undefined) return `${extra} is ${what}, and no pod wants it`;
+  const missing = [...wanted].find((name) => !names.includes(name));
+  return missing === undefined ? undefined : `${missing} is not ${what}`;
+}
+
+/** The scheduler is told of each driver that is here. */
+function driversDiffer(sim: Simulation): string | undefined {
+  const [csiNode] = sim.cluster?.store.list(CSI_NODES).map(([, one]) => one) ?? [];
+  const { drivers } = at(csiNode, 'spec');
+  const told = Array.isArray(drivers) ? drivers.map((one) => nameOf({ metadata: one })) : [];
+  const here = sim.view()?.drivers.list() ?? [];
+  const missing = here.find(({ name }) => !told.includes(name));
+  return missing === undefined ? undefined : `the CSINode does not name driver ${missing.name}`;
+}

@@ -1,0 +1,148 @@
+/** Planted bugs of a node of a cluster: what is reported, granted, denied and listed is taken for something else. */
+import { attachmentPath } from '../../kubernetes/api/resource-path.ts';
+import { readOne } from '../../kubernetes/api/write-object.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
+import { attachmentSight } from '../../kubernetes/objects/attachment-sight.ts';
+import { ok, type Result } from '../../mount/failure.ts';
+import type { Attached } from '../../plugins/plugin.ts';
+import type { CsiVolumeSpec } from '../../plugins/volume.ts';
+import { NODE_NAME } from './manifests.ts';
+import type { Mutant } from './mutant.ts';
+import type { Mutation } from './simulate.ts';
+import { aboutCluster, aboutDetaching } from './stories.ts';
+import type { Plan } from './swarm.ts';
+
+type Attach = (spec: CsiVolumeSpec, attach: () => Promise<Result<Attached>>) => Promise<Result<Attached>>;
+
+/** The rung attach is climbed otherwise. */
+function withAttach(climb: (transport: ApiTransport) => Attach): Mutation {
+  return {
+    plan: aboutCluster,
+    wrapCluster(cluster, transport) {
+      const { attachment } = cluster;
+      const changed = climb(transport);
+      const attach: typeof attachment.attach = (spec, call) =>
+        changed(spec, () => attachment.attach(spec, call));
+      const wrapped = new Proxy(attachment, {
+        get(_, key) {
+          if (key === 'attach') return attach;
+          const own: unknown = Reflect.get(attachment, key);
+          return typeof own === 'function' ? own.bind(attachment) : own;
+        },
+      });
+      return { ...cluster, attachment: wrapped };
+    },
+  };
+}
+
+/** As the object says at this moment, whatever the Node says. */
+async function grantNow(transport: ApiTransport, spec: CsiVolumeSpec): Promise<Attached | undefined> {
+  const read = await readOne(transport, attachmentPath(attachmentNameOf(spec, NODE_NAME)));
+  const sight = read.ok ? attachmentSight(read.value.uid, read.value.value) : undefined;
+  if (sight?.attached !== true || sight.deleted) return undefined;
+  return { publishContext: sight.publishContext, attachmentUid: sight.uid };
+}
+
+/** It reports as it should, and goes on at once. */
+const doesNotWaitForTheReport = withAttach((transport) => async (spec, attach) => {
+  const reported = attach();
+  const granted = await grantNow(transport, spec);
+  return granted === undefined ? reported : ok(granted);
+});
+
+/** It is in use, acknowledged; but that it is attached was read before. */
+const believesAnEarlierGrant: Mutation = {
+  ...withAttach((transport) => async (spec, attach) => {
+    const before = await grantNow(transport, spec);
+    const after = await attach();
+    const isWait = !after.ok && after.failure.code === 'not-attached';
+    return isWait && before !== undefined ? ok(before) : after;
+  }),
+  plan: aboutDetaching,
+};
+
+/** A server that is in trouble all the time, and a story long enough to be taken in by it. */
+function aboutTrouble(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    safetyMs: Math.max(about.safetyMs, 60_000),
+    cluster: { ...about.cluster, troubleEveryMs: 4_000, attachmentTroubleEveryMs: 0 },
+  };
+}
+
+function withTransport(
+  change: (transport: ApiTransport, clock: { nowMs(): number }) => ApiTransport['request'],
+  plan = aboutTrouble,
+): Mutation {
+  return {
+    plan,
+    wrapTransport: (transport, host) => ({
+      server: transport.server,
+      request: change(transport, { nowMs: () => host.nowMs() }),
+      watch: (request, listener) => transport.watch(request, listener),
+      close: () => transport.close(),
+    }),
+  };
+}
+
+const takesDeniedForAbsent = withTransport((transport) => async (request) => {
+  const answered = await transport.request(request);
+  if (answered.ok || answered.failure.code !== 'denied' || request.method !== 'GET') return answered;
+  return { ok: false, failure: { ...answered.failure, code: 'absent' } };
+});
+
+const REMEMBERED_MS = 30_000;
+
+/** The second look at a list without pods is the first one again. */
+const believesAnEmptyList = withTransport((transport, { nowMs }) => {
+  let untilMs = Number.NEGATIVE_INFINITY;
+  let empty: Awaited<ReturnType<ApiTransport['request']>> | undefined;
+  return async (request) => {
+    if (!request.path.startsWith('/api/v1/pods?')) return transport.request(request);
+    if (empty !== undefined && nowMs() < untilMs) return empty;
+    const answered = await transport.request(request);
+    const { items = [] } = (answered.ok ? answered.value : {}) as { readonly items?: readonly unknown[] };
+    empty = answered.ok && items.length === 0 ? answered : undefined;
+    untilMs = nowMs() + REMEMBERED_MS;
+    return answered;
+  };
+});
+
+/** Lists are read from a cache, which may be behind what another life has seen. */
+const readsListsFromACache = withTransport(
+  (transport) => (request) =>
+    transport.request(
+      request.path.includes('limit=') ? { ...request, path: `${request.path}&resourceVersion=0` } : request,
+    ),
+  aboutCluster,
+);
+
+export const CLUSTER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'stages before its report of use is acknowledged',
+    caughtBy: ['INV-4', 'INV-5'],
+    make: () => doesNotWaitForTheReport,
+  },
+  {
+    name: 'believes a grant from before its report',
+    caughtBy: ['INV-4', 'INV-5'],
+    make: () => believesAnEarlierGrant,
+  },
+  {
+    name: 'takes 403 for absent',
+    caughtBy: ['lost', 'INV-3'],
+    make: () => takesDeniedForAbsent,
+  },
+  {
+    name: 'obeys an empty list after 410',
+    caughtBy: ['INV-3'],
+    make: () => believesAnEmptyList,
+  },
+  {
+    name: 'reads lists from a cache that lags',
+    caughtBy: ['INV-3', 'lost'],
+    make: () => readsListsFromACache,
+  },
+];
