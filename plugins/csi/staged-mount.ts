@@ -53,7 +53,8 @@ export function createStagedMount(
   async function look(call: PublicationCall, staging: AbsolutePath, mayHang: boolean): Promise<Result<void>> {
     const { facts, spec, refresh } = call;
     const mount = facts.stagedMount;
-    if (!facts.needs.stage || mount === undefined) return ok(undefined);
+    // Its driver may have ceased to stage: what stands of the volume tells of it all the same.
+    if (mount === undefined) return ok(undefined);
     const seen = await see(call, staging, mayHang);
     if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
     const finding = findingOf(seen.value, { spec: spec as CsiVolumeSpec, mount });

@@ -49,6 +49,8 @@ interface HeldQuestion {
 
 /** A driver may never end what it was asked: then it is asked again, ever more seldom (agent/node/owed-answers.ts). */
 const REASK_MS = 300_000;
+/** A driver is called so long, at most, after the look at what it publishes from. */
+const LOOK_MS = 1_000;
 
 /** INV-30: with the shortest back-off, and every cause of a wake-up, a call is not repeated more often than this. */
 const CALLS_PER_MINUTE_MAX = 90;
@@ -104,6 +106,7 @@ export class DriverOracle {
       answered();
       history.open.delete(open);
       if (heard) learn(status);
+      else if (call.method === 'NodeUnstageVolume') history.lateUnstageMs = this.#parts.nowMs();
     };
   }
 
@@ -288,10 +291,12 @@ export class DriverOracle {
   }
 
   #judgeStaged(volumeId: string, staging: string, history: History): void {
-    const { violate, isMounted, mountsTaken } = this.#parts;
+    const { violate, isMounted, mountsTaken, nowMs } = this.#parts;
     if (history.staged !== 'yes')
       violate('INV-2', `${volumeId} published while its stage is ${history.staged}`);
-    if (history.stageMounted && !mountsTaken() && !isMounted(staging))
+    // What was given up long ago takes the stage away between the look at it and the call.
+    const isTaken = mountsTaken() || nowMs() - history.lateUnstageMs <= LOOK_MS;
+    if (history.stageMounted && !isTaken && !isMounted(staging))
       violate('INV-2', `${volumeId} published with nothing mounted at ${staging}`);
   }
 

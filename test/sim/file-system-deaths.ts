@@ -143,7 +143,10 @@ export class FileSystemDeaths {
     const death = volume && this.#backingOf(volume.spec)?.fileSystem.death;
     // It died while it was staged, and a new version of its driver stages nothing: a mount that was just made tells.
     const isTold = volume?.needs.stage === true || death === undefined || PLAIN_CAUSES.includes(death.cause);
-    return isTold ? death : undefined;
+    if (!isTold || death === undefined) return undefined;
+    // So it was at the first look: it died before that, or somebody has an old mount of it still.
+    const wasSeen = volume?.stagedMount?.readOnly !== true || PLAIN_CAUSES.includes(death.cause);
+    return wasSeen ? death : undefined;
   }
 
   #backingOf(spec: VolumeSpec): Backing | undefined {

@@ -6,6 +6,8 @@ export interface History extends Ladder<Rung> {
   readonly open: Set<{ readonly call: VolumeCallRecord; readonly waiting: () => boolean }>;
   /** Something was mounted when Stage was answered OK: the caller could see it, and see it go. */
   stageMounted: boolean;
+  /** When an Unstage that nobody waited for any more has ended. */
+  lateUnstageMs: number;
   /** Answered to be published, and nobody asked to unpublish since: to publish again takes nothing away. */
   readonly answered: Set<string>;
   /** Targets where the driver has said, and was heard, that nothing is published any more; nothing was since. */
@@ -29,6 +31,7 @@ export function createHistory(): History {
     attached: 'none',
     staged: 'none',
     stageMounted: false,
+    lateUnstageMs: Number.NEGATIVE_INFINITY,
     published: new Map(),
     answered: new Set(),
     ended: new Set(),
