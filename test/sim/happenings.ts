@@ -112,8 +112,11 @@ function command(sim: Simulation, verb: 'quarantine' | 'endQuarantine'): void {
   trace.add(`operator: ${verb} ${spec.id}`);
   const handle = spec.kind === 'csi' ? spec.volumeHandle : '';
   const answered: Promise<Result<void>> = reconciler[verb](spec.id as VolumeId);
+  // An agent that dies before it has answered may have done it, or not: nobody is told (seed 61833559).
+  if (verb === 'endQuarantine') life?.unanswered.add(handle);
   void answered.then(({ ok }) => {
     if (sim.life !== life) return;
+    life?.unanswered.delete(handle);
     trace.add(`operator: ${verb} ${spec.id} ${ok ? 'done' : 'failed'}`);
     const backing = world.backingOfHandle(handle);
     if (backing === undefined || !ok) return;

@@ -95,6 +95,11 @@ export class SimDriver implements Neighbour {
     return this.#locked.size + this.#hung.size + this.#late.size + this.#timers.size > 0;
   }
 
+  /** Calls that everybody has given up may still take effect. */
+  get isStraggling(): boolean {
+    return this.#straggling.size > 0;
+  }
+
   /** What calls that everybody has given up are about, and may still mount. */
   get lateTargets(): readonly AbsolutePath[] {
     return [...this.#straggling]
