@@ -59,6 +59,7 @@ export function createStagedMount(
     if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
     const finding = findingOf(seen.value, { spec: spec as CsiVolumeSpec, mount });
     const mayBeReadOnly = refresh || isBlock(spec);
+    if (!facts.needs.stage && finding === 'usable') return ok(undefined);
     return finding === 'usable' || (finding === 'read-only' && mayBeReadOnly)
       ? isTheOne(seen.value, mount, staging)
       : fail(deathFailure(staging, finding));

@@ -352,9 +352,4 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutSubpaths,
     isOfAbsence: true,
   },
-  {
-    seed: 61_778_562,
-    sentence: 'what stands staged and is dead is looked at though its driver has ceased to stage',
-    isOfAbsence: true,
-  },
 ];

@@ -30,8 +30,8 @@ function world() {
   return { host, asked, staged: createStagedMount(host) };
 }
 
-function callOf(stagedMount: MountIdentity | undefined, refresh = false) {
-  const facts = { needs: { attach: false, stage: true, expand: false }, publishContext: undefined };
+function callOf(stagedMount: MountIdentity | undefined, refresh = false, stage = true) {
+  const facts = { needs: { attach: false, stage, expand: false }, publishContext: undefined };
   const call = { spec: csiSpec('driver.example', 'data', 'pv'), facts: { ...facts, stagedMount }, refresh };
   return call as unknown as PublicationCall;
 }
@@ -57,6 +57,17 @@ test('what was staged long ago is asked once, by a question that others never wa
   }
   assert.deepEqual(new Set(one.asked), new Set(['probeFileSystem']));
   assert.equal(one.asked.length, 1 + answers.length);
+});
+
+test('DR-11: what stands staged and is dead is told though its driver has ceased to stage (seed 61778562)', async () => {
+  const one = world();
+  const publishPast = () => publish(one, callOf(STAGED, false, false));
+  assert.equal(await publishPast(), undefined);
+  one.host.probe = { ...ALIVE, readOnly: true };
+  assert.equal(await publishPast(), 'file-system-dead');
+  // The driver does not publish from it: whether it is there at all is nothing to this publish.
+  one.host.probe = { kind: 'unmounted' };
+  assert.equal(await publishPast(), undefined);
 });
 
 test('DR-11: what was staged just now is asked without a broker of its own, and may be dead all the same', async () => {
