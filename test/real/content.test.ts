@@ -92,6 +92,15 @@ function readGeneration(target: string): Record<string, string> | undefined {
   }
 }
 
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
 const firstOf = ({ a = '' }: Record<string, string>): string => a;
 
 const generationOf = (n: number): Files => ({
@@ -148,7 +157,10 @@ test('a reader sees whole generations only while the content is replaced again a
         assert.deepEqual(found, { a: `a${n}`, b: `b${n}`, 'deep/c': `c${n}` });
         seen += 1;
       }
-      assert.match(readFileSync(`${target}/a`, 'utf8'), /^a\d+$/);
+      const text = readIfThere(`${target}/a`);
+      // The generation that the link led to may go before the file is opened, as under a kubelet.
+      if (text === undefined) missed += 1;
+      else assert.match(text, /^a\d+$/);
       await new Promise(setImmediate);
     }
   })();

@@ -5,7 +5,7 @@
 export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
   [
     61_800_708,
-    'a driver whose registration socket could not be seen for a minute is taken for a new one when it is back, and is ' +
+    'a driver whose registration socket was not seen for a minute is taken for a new one when it is back, and is ' +
       'asked about the health of a volume while it still owes the answer before',
   ],
 ]);

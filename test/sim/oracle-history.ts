@@ -72,7 +72,7 @@ export function doubt(
 function noteExpansion(history: History, bytes: bigint, status: number): void {
   if (status === STATUS.failedPrecondition) {
     history.wasInUse = true;
-    // Of a volume that no pod has it is about that moment only (seed 61845122).
+    // Where no pod has the volume it is about that moment only (seed 61845122).
     history.inUse = history.published.size > 0;
   }
   if (INFEASIBLE.has(status)) history.infeasible.add(bytes);
