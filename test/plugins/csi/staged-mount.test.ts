@@ -59,7 +59,7 @@ test('what was staged long ago is asked once, by a question that others never wa
   assert.equal(one.asked.length, 1 + answers.length);
 });
 
-test('DR-11: what stands staged and is dead is told though its driver has ceased to stage (seed 61778562)', async () => {
+test('DR-11: what stands staged and is dead is told though its driver stages no more (seed 61778562)', async () => {
   const one = world();
   const publishPast = () => publish(one, callOf(STAGED, false, false));
   assert.equal(await publishPast(), undefined);
