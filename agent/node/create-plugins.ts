@@ -1,4 +1,5 @@
 /** The kinds of volume that this agent has. */
+import { createTurns } from '../../mount/agent-side/turns.ts';
 import type { Ground } from '../../mount/ground.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
@@ -48,11 +49,12 @@ export function createPlugins(
       );
     },
   });
+  const turns = createTurns();
   const plugins = volumeKinds().map(({ create, traits }) => {
     const plugin = create({ host, layout, mounter, csi, deniedHostPaths });
     return guardMounts(
       { host, layout, ground },
-      bindSubpaths({ host, layout, ground, mounter, traits }, plugin),
+      bindSubpaths({ host, layout, ground, mounter, traits, turns }, plugin),
     );
   });
   return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };

@@ -3,6 +3,7 @@
  * after the volume and go before it, in the same two verbs, so that nobody can forget the one for the other (DL-04).
  */
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import type { Turns } from '../../mount/agent-side/turns.ts';
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host, type MountIdentity, parentOf } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
@@ -20,6 +21,11 @@ export interface SubpathParts {
   readonly ground: Pick<Ground, 'refuseStranger'>;
   readonly mounter: Mounter;
   readonly traits: VolumeTraits;
+  /**
+   * One for all kinds: who looks at a bind and takes it down does so while nobody else binds or unbinds in its
+   * directory, which two volumes of one name share.
+   */
+  readonly turns: Turns;
 }
 
 /** Each look that finds a mount to be taken down is followed by one that does not find it any more. */
@@ -53,8 +59,10 @@ export function bindSubpaths(parts: SubpathParts, plugin: VolumePlugin): VolumeP
       if (isBind(parts.layout, call.spec)) {
         // Found when nobody had it: by now it is the volume's whose record names it, and goes with that one.
         const path = parts.layout.target(call.spec, call.publication);
-        const isNamed = (call.namesakes?.() ?? []).some((one) => isNamedBy(parts.layout, path, one));
-        return isNamed ? done : plugin.unpublish(call);
+        return parts.turns(parentOf(parentOf(path)), async () => {
+          const isNamed = (call.namesakes?.() ?? []).some((one) => isNamedBy(parts.layout, path, one));
+          return isNamed ? done : plugin.unpublish(call);
+        });
       }
       if (!mayHaveBinds(call)) return plugin.unpublish(call);
       if (call.expected !== undefined) return fail(LOOK_FIRST);
@@ -138,8 +146,12 @@ class SubpathBinds {
     });
   }
 
+  #until(call: PublicationCall, looks: Looks): Promise<Result<void>> {
+    return this.#parts.turns(looks.path, () => this.#repeat(call, looks));
+  }
+
   /** Repeats the step until it finds nothing mounted that has to go. */
-  async #until(call: PublicationCall, { path, claimed, step }: Looks): Promise<Result<void>> {
+  async #repeat(call: PublicationCall, { path, claimed, step }: Looks): Promise<Result<void>> {
     const foreign: AbsolutePath[] = [];
     let unmounts = 0;
     for (let looks = 0; looks < LOOKS_MAX; looks += 1) {

@@ -1,6 +1,7 @@
 /** Parts of volumes of pods: bound with the volume, and gone before it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createTurns } from '../../../mount/agent-side/turns.ts';
 import { FIRM_GROUND } from '../../../mount/ground.ts';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import { traitsOf } from '../../../plugins/kinds/kinds.ts';
@@ -31,6 +32,8 @@ const PARTS: readonly Subpath[] = [
   { container: 'web', index: 1, path: 'logs/web' },
   { container: 'init', index: 0, path: 'logs' },
 ];
+/** In which the other volume does all that it can. */
+const TURNS = 100;
 const FILE: readonly Subpath[] = [{ container: 'web', index: 0, path: 'key' }];
 
 function withParts(
@@ -43,13 +46,17 @@ function withParts(
   return { ...call, publication: subpaths === undefined ? publication : { ...publication, subpaths } };
 }
 
+/** As in an agent, where all kinds share them. */
+const turns = createTurns();
+
 function wrapped(on: MemoryHost, spec: VolumeSpec): VolumePlugin {
   const mounter = mounterOf(on);
   const plugin =
     spec.kind === 'empty-dir'
       ? createEmptyDirPlugin(on, layout, mounter)
       : createContentPlugin(spec.kind === 'secret' ? 'secret' : 'config-map', on, layout, mounter);
-  return bindSubpaths({ host: on, layout, ground: FIRM_GROUND, mounter, traits: traitsOf(spec) }, plugin);
+  const traits = traitsOf(spec);
+  return bindSubpaths({ host: on, layout, ground: FIRM_GROUND, mounter, traits, turns }, plugin);
 }
 
 function world(call: PublicationCall, host: MemoryHost = freshHost()): LocalWorld {
@@ -249,6 +256,25 @@ test('a place that the wish has for a part is taken from a volume of the same na
   assert.deepEqual([host.read(place), host.depthAt(place)], ['one', 1]);
 });
 
+test('a bind that is made while a volume of the same name goes is not taken for that of before', async () => {
+  const { host, own, secret, emptyDir: memory, content: files } = namesakes();
+  const before = withParts(own.spec, [{ ...(FILE[0] as Subpath), path: 'logs' }]);
+  accept(await memory.publish(before));
+  const read = host.readMountTable;
+  let published: ReturnType<VolumePlugin['publish']> | undefined;
+  host.readMountTable = async (about) => {
+    const table = await read(about);
+    host.readMountTable = read;
+    published = files.publish({ ...secret, namesakes: () => [before] });
+    for (let turn = 0; turn < TURNS; turn += 1) await new Promise(setImmediate);
+    return table;
+  };
+  accept(await memory.unpublish({ ...before, namesakes: () => [secret] }));
+  accept((await published) ?? assert.fail('the table was not read'));
+  const place = placeOf(secret, FILE[0] as Subpath);
+  assert.deepEqual([host.read(place), host.depthAt(place)], ['one', 1]);
+});
+
 test('DL-15: of a volume that is not mounted any more nothing is bound, and nothing is made below it', async () => {
   const { host, plugin, call } = world(withParts(emptyDir('memory'), PARTS));
   const target = layout.target(call.spec, call.publication);
@@ -275,7 +301,7 @@ test('a bind that nobody knew goes by itself, unless a volume has come that it i
   const path = placeOf(call, LOGS);
   const mounter = mounterOf(host);
   const orphan = bindSubpaths(
-    { host, layout, ground: FIRM_GROUND, mounter, traits: traitsOf(call.spec) },
+    { host, layout, ground: FIRM_GROUND, mounter, traits: traitsOf(call.spec), turns },
     createOrphanPlugin(host, layout, mounter),
   );
   const found = { ...callOf(orphanAt(path)), publication: { ...call.publication, origin: RECONSTRUCTED } };
