@@ -1,4 +1,5 @@
 /** Stage: a volume's file system at one place of the node, or its block device. Unstage: nothing of it left. */
+import { growsMounted } from '../../mount/device/file-system-tools.ts';
 import { lstat } from 'node:fs/promises';
 import { isUnclaimed, proveBlank } from './device/blank-proof.ts';
 import { type Access, isReadOnly, isSameAccess } from './device/capability.ts';
@@ -7,7 +8,6 @@ import {
   checkFileSystem,
   type FsType,
   growMounted,
-  growsOnlyMounted,
   growUnmounted,
   makeFileSystem,
   mountOptions,
@@ -121,7 +121,7 @@ class PoolStaging implements Staging {
     const readOnly = access.mode === 'SINGLE_NODE_READER_ONLY' ? ['ro'] : [];
     const options = mountOptions(fsType, [...access.options, ...readOnly]);
     await mountFileSystem({ device, target: path, fsType, options });
-    if (growsOnlyMounted(fsType) && !isReadOnly(access)) await growMounted(device, fsType, path);
+    if (growsMounted(fsType) && !isReadOnly(access)) await growMounted(device, fsType, path);
   }
 
   /**

@@ -1,69 +1,46 @@
 /** The three file systems: how one is recognised, made, checked and grown. */
 import { readFile } from 'node:fs/promises';
-import { contentIn, type DeviceContent } from '../../../mount/device/file-system-tools.ts';
+import {
+  contentIn,
+  type DeviceContent,
+  growCall,
+  growsMounted,
+  makeCall,
+  optionsOf,
+  probeCall,
+} from '../../../mount/device/file-system-tools.ts';
 import type { LoopDevice } from './loop-device.ts';
 import { status } from './status.ts';
-import { ask, run, type Tool } from './tools.ts';
+import { ask, run } from './tools.ts';
 
 export const FS_TYPES = ['ext4', 'xfs', 'btrfs'] as const;
 
 export type FsType = (typeof FS_TYPES)[number];
 
-interface FileSystem {
-  /** The smallest device that its mkfs accepts, with its journal, and that can grow. */
-  readonly bytesMin: number;
-  /** Without any force flag: a refusal of mkfs is final (INV-9). */
-  readonly make: readonly [Tool, ...string[]];
-  /** Mount options it always needs. */
-  readonly mountOptions: readonly string[];
-  readonly growMounted: (device: LoopDevice, mountPoint: string) => readonly [Tool, ...string[]];
-  /** Undefined: it grows only while it is mounted. */
-  readonly growUnmounted?: (device: LoopDevice) => readonly [Tool, ...string[]];
-}
-
 const MEBIBYTE = 1024 * 1024;
 
-const FILE_SYSTEMS: Readonly<Record<FsType, FileSystem>> = {
-  ext4: {
-    bytesMin: 4 * MEBIBYTE,
-    make: ['mkfs.ext4', '-q'],
-    mountOptions: [],
-    growMounted: (device) => ['resize2fs', device.path],
-    growUnmounted: (device) => ['resize2fs', device.path],
-  },
-  xfs: {
-    bytesMin: 300 * MEBIBYTE,
-    make: ['mkfs.xfs', '-q'],
-    // A copied data file has the UUID of its original, and xfs mounts a UUID only once.
-    mountOptions: ['nouuid'],
-    growMounted: (_device, mountPoint) => ['xfs_growfs', '-d', mountPoint],
-  },
-  btrfs: {
-    // mkfs is content with 109 MiB, but the kernel resizes none to less than 256 MiB (fs/btrfs/ioctl.c, SZ_256M).
-    bytesMin: 256 * MEBIBYTE,
-    make: ['mkfs.btrfs', '-q'],
-    mountOptions: [],
-    growMounted: (_device, mountPoint) => ['btrfs', 'filesystem', 'resize', 'max', mountPoint],
-  },
+/** The smallest device that its mkfs accepts, with its journal, and that can grow. */
+const BYTES_MIN: Readonly<Record<FsType, number>> = {
+  ext4: 4 * MEBIBYTE,
+  xfs: 300 * MEBIBYTE,
+  // mkfs is content with 109 MiB, but the kernel resizes none to less than 256 MiB (fs/btrfs/ioctl.c, SZ_256M).
+  btrfs: 256 * MEBIBYTE,
 };
 
 export function bytesMin(fsType: FsType): number {
-  return FILE_SYSTEMS[fsType].bytesMin;
+  return BYTES_MIN[fsType];
 }
 
 export function mountOptions(fsType: FsType, wanted: readonly string[]): readonly string[] {
-  return [...FILE_SYSTEMS[fsType].mountOptions, ...wanted];
+  return [...optionsOf(fsType), ...wanted];
 }
 
 const PROBE_MS = 60_000;
 
 /** `nothing` proves nothing: blkid says it of an unreadable device as well (MF-3). */
 export async function recognise(device: LoopDevice): Promise<DeviceContent> {
-  const { exitCode, stdout, complaint } = await ask(
-    'blkid',
-    ['--probe', '--output', 'export', device.path],
-    PROBE_MS,
-  );
+  const [tool, ...argv] = probeCall(device.path);
+  const { exitCode, stdout, complaint } = await ask(tool, argv, PROBE_MS);
   return contentIn({ exitCode, stdout, complaint });
 }
 
@@ -71,8 +48,8 @@ const MAKE_MS = 10 * 60_000;
 
 /** Only after `proveBlank`, with the intent on disk. */
 export async function makeFileSystem(device: LoopDevice, fsType: FsType): Promise<void> {
-  const [tool, ...argv] = FILE_SYSTEMS[fsType].make;
-  await run(tool, [...argv, '--', device.path], MAKE_MS);
+  const [tool, ...argv] = makeCall(fsType, device.path);
+  await run(tool, argv, MAKE_MS);
 }
 
 const CHECK_MS = 30 * 60_000;
@@ -104,7 +81,7 @@ const GROW_MS = 10 * 60_000;
  * this one lacks: then it grows when it is staged next.
  */
 export async function growMounted(device: LoopDevice, fsType: FsType, mountPoint: string): Promise<void> {
-  const [tool, ...argv] = FILE_SYSTEMS[fsType].growMounted(device, mountPoint);
+  const [tool, ...argv] = growCall(fsType, device.path, mountPoint);
   const { exitCode, complaint } = await ask(tool, argv, GROW_MS);
   if (exitCode === 0) return;
   if (fsType === 'ext4' && !(await maySetResources())) {
@@ -116,18 +93,12 @@ export async function growMounted(device: LoopDevice, fsType: FsType, mountPoint
 
 /** Grows before the mount what can, on a device that nobody has mounted. resize2fs itself knows a full size. */
 export async function growUnmounted(device: LoopDevice, fsType: FsType): Promise<void> {
-  const grow = FILE_SYSTEMS[fsType].growUnmounted?.(device);
-  if (grow === undefined) return;
-  const [tool, ...argv] = grow;
+  if (growsMounted(fsType)) return;
+  const [tool, ...argv] = growCall(fsType, device.path, '');
   if ((await ask(tool, argv, GROW_MS)).exitCode === 0) return;
   // resize2fs(8) moves nothing before a full check that is younger than the last mount.
   await repair(device, ['-f']);
   await run(tool, argv, GROW_MS);
-}
-
-/** What does not grow before the mount has to right after it. */
-export function growsOnlyMounted(fsType: FsType): boolean {
-  return FILE_SYSTEMS[fsType].growUnmounted === undefined;
 }
 
 /** CAP_SYS_RESOURCE in linux/capability.h; ext4's resize ioctls ask for it (fs/ext4/ioctl.c, ext4_resize_begin). */

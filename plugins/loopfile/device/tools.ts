@@ -8,6 +8,8 @@ const DEBIAN_PACKAGE = {
   umount: 'mount',
   blkid: 'util-linux',
   blockdev: 'util-linux',
+  'mkfs.ext2': 'e2fsprogs',
+  'mkfs.ext3': 'e2fsprogs',
   'mkfs.ext4': 'e2fsprogs',
   e2fsck: 'e2fsprogs',
   resize2fs: 'e2fsprogs',
