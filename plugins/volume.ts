@@ -25,6 +25,11 @@ export interface PodReference {
 
 export type AccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod';
 
+/** One pod at a time has it: that is all that it may be used for. */
+export function isOncePod([only, ...more]: readonly AccessMode[]): boolean {
+  return only === 'ReadWriteOncePod' && more.length === 0;
+}
+
 /** Bytes in decimal digits: CSI counts in int64, which no JavaScript number holds, and a record is JSON. */
 export type Bytes = Brand<string, 'Bytes'>;
 

@@ -3,7 +3,8 @@ import { type Failure, ok, type Result } from '../../mount/failure.ts';
 import { overlap } from '../../mount/absolute-path.ts';
 import { localVolumeId } from '../../plugins/local/local-traits.ts';
 import type { LocalSource, Node, PersistentVolume } from '../../kubernetes/objects/objects.ts';
-import { brokenRules, isTrueOf } from '../../kubernetes/fields/node-selector.ts';
+import { brokenRules } from '../../kubernetes/fields/node-selector.ts';
+import { isTrueOf } from '../../plugins/topology-rule.ts';
 import { refuse } from '../source/refuse.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 

@@ -7,6 +7,7 @@ import {
   type CsiVolumeSpec,
   csiVolumeId,
   isBlock,
+  isOncePod,
   type VolumeMode,
 } from '../volume.ts';
 
@@ -61,7 +62,7 @@ export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
   stagingDirectory: ({ driver, volumeHandle }, layout) => layout.deviceDirectory(driver, volumeHandle),
   isDevice: isBlock,
   fileSystem: (spec) => (isBlock(spec) ? undefined : spec),
-  isForOnePod: ({ accessModes: [only, ...more] }) => only === 'ReadWriteOncePod' && more.length === 0,
+  isForOnePod: ({ accessModes }) => isOncePod(accessModes),
   isInline: ({ lifecycle }) => lifecycle === 'Ephemeral',
   completed: (spec) => {
     const missing = Object.entries(CSI_DEFAULTS).filter(([field]) => !Object.hasOwn(spec, field));

@@ -1,7 +1,7 @@
 /** What volumes of kind local are like: a directory of this machine, named by an administrator, for pods of a claim. */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
-import type { AccessMode, PluginName, VolumeId } from '../volume.ts';
+import { type AccessMode, isOncePod, type PluginName, type VolumeId } from '../volume.ts';
 
 declare module '../volume.ts' {
   interface VolumeSpecs {
@@ -35,7 +35,7 @@ export const LOCAL_TRAITS: VolumeTraits<LocalVolumeSpec> = {
   kind: 'local',
   plugin: LOCAL_PLUGIN,
   isShared: true,
-  isForOnePod: ({ accessModes: [only, ...more] }) => only === 'ReadWriteOncePod' && more.length === 0,
+  isForOnePod: ({ accessModes }) => isOncePod(accessModes),
   shownName: ({ name }) => name,
   name: ({ name }) => name,
   persistentVolume: ({ name }) => name,

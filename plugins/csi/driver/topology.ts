@@ -1,5 +1,6 @@
 /** Can this node reach the volume? As far as the driver's own topology says (CSI NodeGetInfo; A-052). */
 import { done, fail, type Result } from '../../../mount/failure.ts';
+import { isTrueOf } from '../../topology-rule.ts';
 import type { CsiVolumeSpec, TopologyRule } from '../../volume.ts';
 import type { DriverInstance } from './driver.ts';
 
@@ -34,21 +35,7 @@ export function reachableFrom(
   });
 }
 
-function mayHold({ key, operator, values }: TopologyRule, labels: ReadonlyMap<string, string>): boolean {
-  const label = labels.get(key.toLowerCase());
-  if (label === undefined) return true;
-  switch (operator) {
-    case 'In':
-      return values.includes(label);
-    case 'NotIn':
-      return !values.includes(label);
-    case 'Exists':
-      return true;
-    case 'DoesNotExist':
-      return false;
-    case 'Gt':
-      return Number(label) > Number(values[0]);
-    case 'Lt':
-      return Number(label) < Number(values[0]);
-  }
+function mayHold(rule: TopologyRule, labels: ReadonlyMap<string, string>): boolean {
+  const label = labels.get(rule.key.toLowerCase());
+  return label === undefined || isTrueOf(rule, label);
 }
