@@ -3,12 +3,11 @@
  * of each that stands in for it.
  */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { type ApiObjectEnvelope, readListPage, readWatchEvent } from '../../kubernetes/api/api-object.ts';
 import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import { until } from '../until.ts';
-import type { TransportUnderTest } from './api-transport.ts';
+import { checksOf, type TransportUnderTest } from './api-transport.ts';
 
 const MAPS = '/api/v1/namespaces/default/configmaps';
 const GET = { method: 'GET', answerBytesMax: 4_000_000, deadlineMs: 60_000 } as const;
@@ -67,17 +66,7 @@ export function apiServerContract(
   open: () => Promise<TransportUnderTest>,
   options: { readonly skip: string | false } = { skip: false },
 ): void {
-  const check = (sentence: string, body: (under: TransportUnderTest) => Promise<void>): void => {
-    test(`${what}: ${sentence}`, options, async () => {
-      const under = await open();
-      try {
-        await body(under);
-      } finally {
-        under.transport.close();
-        await under.close();
-      }
-    });
-  };
+  const check = checksOf(what, open, options);
 
   check('the pages of a list are of one moment, whatever happens between them', async (under) => {
     const all = ['page-1', 'page-2', 'page-3', 'page-4', 'page-5'];

@@ -33,13 +33,13 @@ interface Heard {
   isOpened: boolean;
 }
 
-/** `what`: of whom it is. */
-export function apiTransportContract(
+/** Registers each sentence as a test with one that is opened for it, and closed when it has ended. */
+export function checksOf(
   what: string,
   open: () => Promise<TransportUnderTest>,
-  options: { readonly skip: string | false } = { skip: false },
-): void {
-  const check = (sentence: string, body: (under: TransportUnderTest) => Promise<void>): void => {
+  options: { readonly skip: string | false },
+): (sentence: string, body: (under: TransportUnderTest) => Promise<void>) => void {
+  return (sentence, body) => {
     test(`${what}: ${sentence}`, options, async () => {
       const under = await open();
       try {
@@ -50,6 +50,15 @@ export function apiTransportContract(
       }
     });
   };
+}
+
+/** `what`: of whom it is. */
+export function apiTransportContract(
+  what: string,
+  open: () => Promise<TransportUnderTest>,
+  options: { readonly skip: string | false } = { skip: false },
+): void {
+  const check = checksOf(what, open, options);
 
   function listen({ transport }: TransportUnderTest, path: string, lineBytesMax = LINE_BYTES_MAX) {
     const heard: Heard = { events: [], failure: 'open', isOpened: false };

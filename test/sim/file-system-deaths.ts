@@ -141,12 +141,11 @@ export class FileSystemDeaths {
     const [id] = name.split(' ');
     const volume = this.#reconciler?.actual().get(id as VolumeId);
     const death = volume && this.#backingOf(volume.spec)?.fileSystem.death;
-    // It died while it was staged, and a new version of its driver stages nothing: a mount that was just made tells.
-    const isTold = volume?.needs.stage === true || death === undefined || PLAIN_CAUSES.includes(death.cause);
-    if (!isTold || death === undefined) return undefined;
-    // So it was at the first look: it died before that, or somebody has an old mount of it still.
-    const wasSeen = volume?.stagedMount?.readOnly !== true || PLAIN_CAUSES.includes(death.cause);
-    return wasSeen ? death : undefined;
+    if (death === undefined || PLAIN_CAUSES.includes(death.cause)) return death;
+    // Read-only it may have been made, as far as its mount tells: nobody staged it, because a new version of its driver
+    // stages nothing, or so it was at the first look: it died before, or somebody has an old mount of it still.
+    const wasWritable = volume?.needs.stage === true && volume.stagedMount?.readOnly !== true;
+    return wasWritable ? death : undefined;
   }
 
   #backingOf(spec: VolumeSpec): Backing | undefined {

@@ -14,36 +14,27 @@ export interface ManifestFile {
   state: FileState;
 }
 
-export class ManifestFiles {
-  readonly #kernel: SimKernel;
-  readonly #random: Random;
-  readonly #files = new Map<string, ManifestFile>();
-  /** Names of what was written or removed while the directory was out of reach. */
-  readonly #deferred = new Set<string>();
-  #isOutOfReach = false;
-
-  constructor(kernel: SimKernel, random: Random) {
-    this.#kernel = kernel;
-    this.#random = random;
-  }
+/** What the user has written, by the names of the files; where it goes is for those who keep it. */
+export abstract class WishFiles {
+  protected readonly files = new Map<string, ManifestFile>();
 
   get(name: string): ManifestFile | undefined {
-    return this.#files.get(name);
+    return this.files.get(name);
   }
 
   all(): readonly ManifestFile[] {
-    return [...this.#files.values()];
+    return [...this.files.values()];
   }
 
   /** Not written yet. */
   add(name: string, objects: () => readonly object[]): ManifestFile {
     const file: ManifestFile = { name, objects, state: 'whole' };
-    this.#files.set(name, file);
+    this.files.set(name, file);
     return file;
   }
 
   setState(name: string, state: FileState): void {
-    const file = this.#files.get(name);
+    const file = this.files.get(name);
     if (file === undefined) return;
     file.state = state;
     this.write(file);
@@ -51,20 +42,40 @@ export class ManifestFiles {
 
   remove(name: string): void {
     this.setState(name, 'gone');
-    this.#files.delete(name);
+    this.files.delete(name);
   }
 
   /** Another directory is in the place of the user's: what the user does to the files comes when it is back. */
+  abstract putOutOfReach(): void;
+
+  /** `all`: in a directory that has none of them. */
+  abstract comeInReach(which: 'changed' | 'all'): void;
+
+  abstract write(file: ManifestFile): void;
+}
+
+export class ManifestFiles extends WishFiles {
+  readonly #kernel: SimKernel;
+  readonly #random: Random;
+  /** Names of what was written or removed while the directory was out of reach. */
+  readonly #deferred = new Set<string>();
+  #isOutOfReach = false;
+
+  constructor(kernel: SimKernel, random: Random) {
+    super();
+    this.#kernel = kernel;
+    this.#random = random;
+  }
+
   putOutOfReach(): void {
     this.#isOutOfReach = true;
   }
 
-  /** `all`: in a directory that has none of them. */
   comeInReach(which: 'changed' | 'all'): void {
     this.#isOutOfReach = false;
-    if (which === 'all') for (const name of this.#files.keys()) this.#deferred.add(name);
+    if (which === 'all') for (const name of this.files.keys()) this.#deferred.add(name);
     for (const name of this.#deferred) {
-      const file = this.#files.get(name);
+      const file = this.files.get(name);
       if (file === undefined) this.#kernel.removeFile(below(MANIFESTS, name));
       else this.write(file);
     }

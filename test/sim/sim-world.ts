@@ -9,8 +9,7 @@ import { FileSystemDeaths } from './file-system-deaths.ts';
 import { plant } from './file-tree.ts';
 import { HungFileSystems } from './hung-file-systems.ts';
 import { type DirectoryState, ManifestDirectory } from './manifest-directory.ts';
-import { type FileState, ManifestFiles } from './manifest-files.ts';
-import type { WishFiles } from './cluster/cluster-files.ts';
+import { type FileState, ManifestFiles, type WishFiles } from './manifest-files.ts';
 import type { SimCluster } from './cluster/sim-cluster.ts';
 import {
   attachmentObject,

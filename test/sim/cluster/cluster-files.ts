@@ -3,15 +3,10 @@
  * go to the API server, and pods that are not wanted any more go the way that pods go.
  */
 import { type Json, metadataOf, nameOf, uidOf } from './json-object.ts';
-import type { FileState, ManifestFile, ManifestFiles } from '../manifest-files.ts';
+import { type ManifestFile, WishFiles } from '../manifest-files.ts';
 import { NODE_NAME } from '../manifests.ts';
 import { collectionOf, PODS } from './cluster-objects.ts';
 import type { ObjectStore } from './object-store.ts';
-
-export type WishFiles = Pick<
-  ManifestFiles,
-  'get' | 'all' | 'add' | 'setState' | 'remove' | 'write' | 'putOutOfReach' | 'comeInReach'
->;
 
 export interface ClusterFilesParts {
   readonly store: ObjectStore;
@@ -19,40 +14,14 @@ export interface ClusterFilesParts {
   readonly onUnwanted: (pod: Json, own: readonly Json[]) => void;
 }
 
-export class ClusterFiles implements WishFiles {
+export class ClusterFiles extends WishFiles {
   readonly #parts: ClusterFilesParts;
-  readonly #files = new Map<string, ManifestFile>();
   /** What each file has applied. */
   readonly #applied = new Map<string, readonly Json[]>();
 
   constructor(parts: ClusterFilesParts) {
+    super();
     this.#parts = parts;
-  }
-
-  get(name: string): ManifestFile | undefined {
-    return this.#files.get(name);
-  }
-
-  all(): readonly ManifestFile[] {
-    return [...this.#files.values()];
-  }
-
-  add(name: string, objects: () => readonly object[]): ManifestFile {
-    const file: ManifestFile = { name, objects, state: 'whole' };
-    this.#files.set(name, file);
-    return file;
-  }
-
-  setState(name: string, state: FileState): void {
-    const file = this.#files.get(name);
-    if (file === undefined) return;
-    file.state = state;
-    this.write(file);
-  }
-
-  remove(name: string): void {
-    this.setState(name, 'gone');
-    this.#files.delete(name);
   }
 
   /** A server has no directory that somebody could replace. */
