@@ -26,6 +26,7 @@ import {
   untilGone,
 } from './machine.ts';
 import { NO_INSTALL, type Purpose, provideTools } from '../machine/system-tools.ts';
+import { RUN_PREFIX } from '../machine/run-scratch.ts';
 
 export interface Story {
   /** Names the scratch directory: `mooring-<name>-XXXXXX`. */
@@ -92,7 +93,7 @@ async function becomeRoot({ name }: Story, sudo: string): Promise<number> {
 }
 
 async function guard(story: Story): Promise<number> {
-  const scratch = mkdtempSync(join(realpathSync(tmpdir()), `mooring-${story.name}-`));
+  const scratch = mkdtempSync(join(realpathSync(tmpdir()), `${RUN_PREFIX}${story.name}-`));
   // Should the guard be killed, the story is told to end.
   const bound = [
     '--pdeathsig',

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { createRunScratch, isOfAnotherRun, type RunScratch } from './run-scratch.ts';
+import { createRunScratch, isOfAnotherRun, RUN_PREFIX, type RunScratch } from './run-scratch.ts';
 
 function scratchOf(t: TestContext): RunScratch {
   const scratch = createRunScratch();
@@ -30,6 +30,13 @@ test('what lies beside the directories of all runs is left behind by each', (t) 
   t.after(() => rmSync(left, { recursive: true, force: true }));
   mkdirSync(left);
   for (const scratch of [one, other]) assert.ok(scratch.leftBehind().includes(`scratch ${left}`));
+});
+
+test('a simulation, or the hostile world, that goes beside a run is none of its leftovers', (t) => {
+  const run = scratchOf(t);
+  const beside = mkdtempSync(join(tmpdir(), RUN_PREFIX));
+  t.after(() => rmSync(beside, { recursive: true, force: true }));
+  assert.ok(!run.leftBehind().some((trace) => trace.includes(beside)));
 });
 
 /** A process whose parent is gone, named as ours are; its id. */

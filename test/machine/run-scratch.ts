@@ -7,8 +7,11 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** It is short, because the path of a socket has 107 bytes, and tests make long ones below it. */
-const PREFIX = 'mooring-r-';
+/**
+ * The directory of whatever may go beside a run of the tests is named so. It is short, because the path of a socket has
+ * 107 bytes, and tests make long ones below it.
+ */
+export const RUN_PREFIX = 'mooring-r-';
 /** As /tmp has it: helpers that gave up their rights write there, too. */
 const MODE = 0o1777;
 
@@ -22,7 +25,7 @@ export interface RunScratch {
 }
 
 export function createRunScratch(): RunScratch {
-  const directory = mkdtempSync(join(realpathSync(tmpdir()), PREFIX));
+  const directory = mkdtempSync(join(realpathSync(tmpdir()), RUN_PREFIX));
   chmodSync(directory, MODE);
   const before = traces(directory);
   return {
@@ -34,7 +37,7 @@ export function createRunScratch(): RunScratch {
 
 /** Whether a text names the directory of a run beside this one, and not that of this one. */
 export function isOfAnotherRun(text: string, directory: string): boolean {
-  const beside = join(dirname(directory), PREFIX);
+  const beside = join(dirname(directory), RUN_PREFIX);
   const runs = text
     .split(/\s/)
     .flatMap((word) => word.split(beside).slice(1))

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { RUN_PREFIX } from '../machine/run-scratch.ts';
 import { COMPILER_FLAGS } from './compiler-flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -29,7 +30,7 @@ const NODE_FLAGS = [
  * what starts a process of it. What tsx adds to every function (its name) is left out.
  */
 export async function buildWorkerProgram(): Promise<() => ChildProcess> {
-  const directory = mkdtempSync(join(tmpdir(), 'mooring-sim-'));
+  const directory = mkdtempSync(join(tmpdir(), RUN_PREFIX));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
   const program = join(directory, 'worker.mjs');
