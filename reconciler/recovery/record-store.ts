@@ -25,7 +25,13 @@ export interface LoadedRecords {
 }
 
 export interface RecordStore {
+  /** Changes nothing but for what a power cut left: whose directory it is, is not known yet. */
   load(): Promise<Result<LoadedRecords>>;
+  /**
+   * Once, after `load` and before the first save, on known ground: what another form of records has is put into this
+   * one, for good. A failure means that nothing may be written, and that nothing is lost.
+   */
+  takeOver(): Promise<Result<void>>;
   /** Durable when it settles `ok`. Concurrent saves of one volume share a write. */
   save(volume: ActualVolume): Promise<Result<void>>;
   /**
@@ -68,6 +74,7 @@ export function createRecordStore(
       const files = await disk.load();
       return files.ok ? ok(await loaded(files.value, disk)) : files;
     },
+    takeOver: async () => done,
     async save(volume) {
       const written = await saveText(volume);
       return written.ok ? done : written;

@@ -1,0 +1,190 @@
+/**
+ * What the two files of the journal say together: which one is in use, the newest record of each key, and what is
+ * damaged. Pure, and total: any bytes in.
+ *
+ * The one with the higher epoch is in use, unless it was never whole: then nothing was appended to it yet, and the
+ * other one says the same. The last append, cut short by a kill or a power cut, was never answered; what is not whole
+ * of it is dropped, and what it may be about is in doubt, in case it was damaged. All other damage is told.
+ */
+import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import { type FoundAppend, type JournalFile, readJournalFile } from './journal-file.ts';
+import { bodySumOf, JOURNAL_VERSION, PAGE_BYTES } from './journal-format.ts';
+
+export const FILE_NAMES = ['journal-a', 'journal-b'] as const;
+export type FileIndex = 0 | 1;
+
+export interface RecordedBody {
+  readonly body: string;
+  readonly isDoubtful: boolean;
+}
+
+export interface JournalDamage {
+  /** What the file is called. */
+  readonly name: string;
+  /** Undefined: nothing tells whose entry it was. */
+  readonly key: string | undefined;
+  readonly failure: Failure;
+}
+
+export interface JournalReading {
+  readonly active: FileIndex;
+  readonly epoch: number;
+  /** The one of the last append. */
+  readonly sequence: number;
+  readonly endBytes: number;
+  /** The highest one in any of the files: none of these is ever used again. */
+  readonly epochMax: number;
+  /** What each file has of bytes; 0: it is not there. */
+  readonly sizesBytes: readonly [number, number];
+  readonly records: ReadonlyMap<string, RecordedBody>;
+  readonly damages: readonly JournalDamage[];
+  /** More can be appended to it. Else it is written anew, into the other file, before anything else is. */
+  readonly isClean: boolean;
+}
+
+type Contents = readonly [Uint8Array | undefined, Uint8Array | undefined];
+
+/** Undefined: there is no journal. A failure: there is one, and nothing of it can be used. */
+export function readJournal(contents: Contents, bootId: string): Result<JournalReading | undefined> {
+  const [a, b] = contents.map((one) => (one === undefined ? undefined : readJournalFile(one)));
+  // A file of epoch 0 was never in use: it is made first, and goes last.
+  if ((a === undefined || b === undefined) && (a ?? b)?.epoch === 0) return ok(undefined);
+  if (a === undefined && b === undefined) return ok(undefined);
+  const files: readonly [JournalFile | undefined, JournalFile | undefined] = [a, b];
+  for (const [index, file] of files.entries()) {
+    const version = file?.start?.version ?? JOURNAL_VERSION;
+    if (version !== JOURNAL_VERSION)
+      return unreadable(`${FILE_NAMES[index]} is of version ${version}; this build reads ${JOURNAL_VERSION}`);
+  }
+  const active = activeOf(files);
+  if (active === undefined) return unreadable('neither of its files can be read');
+  return ok(new Reading(files, active, bodySumOf(bootId)).read());
+}
+
+function activeOf([a, b]: readonly [JournalFile | undefined, JournalFile | undefined]):
+  | FileIndex
+  | undefined {
+  const epochs = [a?.epoch ?? -1, b?.epoch ?? -1] as const;
+  const newer = epochs[1] > epochs[0] ? 1 : 0;
+  if (epochs[newer] < 1) return undefined;
+  const [file, other] = newer === 0 ? [a, epochs[1]] : [b, epochs[0]];
+  const wasBegun = file !== undefined && (isWhole(file.appends.get(0)) || wasAppendedTo(file));
+  // Beside epoch 1 the other one has nothing: the first file is put there whole.
+  return wasBegun || other < 1 ? newer : newer === 0 ? 1 : 0;
+}
+
+function wasAppendedTo({ appends }: JournalFile): boolean {
+  return [...appends.keys()].some((sequence) => sequence > 0);
+}
+
+function isWhole(append: FoundAppend | undefined): boolean {
+  if (append?.count === undefined) return false;
+  for (let index = 0; index < append.count; index += 1)
+    if (append.entries.get(index)?.body === undefined) return false;
+  return true;
+}
+
+class Reading {
+  readonly #files: readonly [JournalFile | undefined, JournalFile | undefined];
+  readonly #active: FileIndex;
+  readonly #records = new Map<string, RecordedBody>();
+  readonly #lost = new Map<string, JournalDamage>();
+  readonly #damages: JournalDamage[] = [];
+  readonly #bootSum: string;
+  #isClean = true;
+
+  constructor(
+    files: readonly [JournalFile | undefined, JournalFile | undefined],
+    active: FileIndex,
+    bootSum: string,
+  ) {
+    this.#bootSum = bootSum;
+    this.#files = files;
+    this.#active = active;
+  }
+
+  read(): JournalReading {
+    const [a, b] = this.#files;
+    const file = this.#files[this.#active];
+    const epoch = file?.epoch ?? 0;
+    const appends = file?.appends ?? new Map<number, FoundAppend>();
+    const last = Math.max(0, ...appends.keys());
+    for (let sequence = 0; sequence <= last; sequence += 1)
+      this.#apply(sequence, appends.get(sequence), sequence === last);
+    for (const [index, one] of this.#files.entries()) this.#judgeSize(index as FileIndex, one);
+    const epochMax = Math.max(a?.epoch ?? 0, b?.epoch ?? 0);
+    return {
+      ...{ active: this.#active, epoch, epochMax, sequence: last },
+      endBytes: appends.get(last)?.endBytes ?? 0,
+      sizesBytes: [a?.sizeBytes ?? 0, b?.sizeBytes ?? 0],
+      records: this.#records,
+      damages: [...this.#damages, ...this.#lost.values()],
+      isClean: this.#isClean && epoch === epochMax,
+    };
+  }
+
+  #apply(sequence: number, append: FoundAppend | undefined, isLast: boolean): void {
+    if (append === undefined) return this.#loseAny(`append ${sequence} is not there`);
+    const count = append.count ?? Math.max(0, ...append.entries.keys()) + 1;
+    // A process that was killed in the middle of it has written no end, and only a power cut any other part of it.
+    const wasAnswered = !isLast || append.bootSum === this.#bootSum;
+    for (let index = 0; index < count; index += 1) this.#applyEntry(sequence, append, index, wasAnswered);
+    if (append.count !== undefined) return;
+    if (wasAnswered) this.#loseAny(`the end of append ${sequence} is not there`);
+    else this.#doubtAll();
+  }
+
+  #applyEntry(sequence: number, { entries }: FoundAppend, index: number, wasAnswered: boolean): void {
+    const entry = entries.get(index);
+    if (entry === undefined) {
+      if (wasAnswered) this.#loseAny(`entry ${index} of append ${sequence} is damaged`);
+      else this.#doubtAll();
+      return;
+    }
+    const { kind, key, body } = entry;
+    if (body === undefined) {
+      this.#isClean = false;
+      this.#doubt(key);
+      if (wasAnswered) this.#lost.set(key, this.#damage(key, `the record of ${key} is damaged`));
+      return;
+    }
+    this.#lost.delete(key);
+    if (kind === 'erase') this.#records.delete(key);
+    else this.#records.set(key, { body, isDoubtful: kind === 'doubt' });
+  }
+
+  /** A file that was cut, or is gone, may have been the one in use. */
+  #judgeSize(index: FileIndex, file: JournalFile | undefined): void {
+    const { sizeBytes = 0, start } = file ?? {};
+    const isRight =
+      start === undefined ? sizeBytes > 0 && sizeBytes % PAGE_BYTES === 0 : start.capacityBytes === sizeBytes;
+    if (isRight) return;
+    this.#doubtAll();
+    const message = file === undefined ? 'it is not there' : `it has ${sizeBytes} bytes, and had others`;
+    this.#damages.push(this.#damage(undefined, message, index));
+  }
+
+  #loseAny(message: string): void {
+    this.#damages.push(this.#damage(undefined, message));
+    this.#doubtAll();
+  }
+
+  #doubtAll(): void {
+    this.#isClean = false;
+    for (const key of this.#records.keys()) this.#doubt(key);
+  }
+
+  #doubt(key: string): void {
+    const record = this.#records.get(key);
+    if (record !== undefined) this.#records.set(key, { ...record, isDoubtful: true });
+  }
+
+  #damage(key: string | undefined, message: string, index = this.#active): JournalDamage {
+    const failure: Failure = { code: 'record-unreadable', message, effect: 'none' };
+    return { name: FILE_NAMES[index], key, failure };
+  }
+}
+
+function unreadable(message: string): Result<never> {
+  return fail({ code: 'record-unreadable', message: `the journal of records: ${message}`, effect: 'none' });
+}
