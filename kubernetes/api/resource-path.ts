@@ -96,3 +96,12 @@ export function tokenPath({ namespace, name }: NamedReference): string {
   const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];
   return `${CORE}/namespaces/${inNamespace}/serviceaccounts/${called}/token`;
 }
+
+/** The collection of the events about the objects of a namespace. */
+export function eventsPath(namespace: string): string {
+  return `${CORE}/namespaces/${encodeURIComponent(namespace)}/events`;
+}
+
+export function eventPath({ namespace, name }: NamedReference): string {
+  return `${eventsPath(namespace)}/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,220 @@
+/** Says in the events of a cluster what keeps volumes from where they should be: a pod that waits shows why. */
+import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
+import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
+import { eventPath, eventsPath } from '../../kubernetes/api/resource-path.ts';
+import type { Cancel, Clock } from '../../mount/host.ts';
+import type { Log } from '../../mount/process/log.ts';
+import { type DueEvent, EventBook } from './event-book.ts';
+import { type EventView, volumeEvents } from './volume-event.ts';
+
+export interface EventReporterParts {
+  readonly transport: ApiTransport;
+  readonly clock: Pick<Clock, 'nowMs' | 'wallMs' | 'timer'>;
+  readonly nodeName: string;
+  /** By which the pods of the cluster are told from others. */
+  readonly origin: string;
+  /** As the events name who says it. */
+  readonly component: string;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/** What the reporter looks at. */
+export interface EventWatch {
+  view(): EventView;
+  onChange(listener: () => void): Cancel;
+}
+
+/**
+ * Guarantees: a trouble that stands is said within seconds, a wait within half a minute, and again every 5 minutes; at
+ * most one write at a time, and none while nothing is in the way; a server that does not take them costs one try in a
+ * minute, and what is said meanwhile waits, bounded. Nothing of a volume depends on it.
+ */
+export interface EventReporter {
+  begin(watch: EventWatch): void;
+  stop(): void;
+}
+
+/** A change is one of many: what is in the way is looked at once for all of them. */
+const LOOK_MS = 1_000;
+const QUEUE_MAX = 1_000;
+const RETRY_MS_MIN = 1_000;
+const RETRY_MS_MAX = 60_000;
+const BOUNDS = { answerBytesMax: 1_048_576, deadlineMs: 10_000 } as const;
+/** Kubernetes allows 253, and the id and a dot come after it. */
+const SUBJECT_NAME_MAX = 230;
+
+export function createEventReporter(parts: EventReporterParts): EventReporter {
+  return new QueueOfEvents(parts);
+}
+
+class QueueOfEvents implements EventReporter {
+  readonly #parts: EventReporterParts;
+  readonly #book = new EventBook();
+  /** By id: of one that waits only the newest is sent. */
+  readonly #queue = new Map<string, DueEvent>();
+  #watch: EventWatch | undefined;
+  #isSending = false;
+  #isStopped = false;
+  #retryMs = RETRY_MS_MIN;
+  #told: string | undefined;
+  #cancelLook: Cancel | undefined;
+  #cancelNext: Cancel = () => {};
+  #cancelRetry: Cancel = () => {};
+  #cancelWatch: Cancel = () => {};
+
+  constructor(parts: EventReporterParts) {
+    this.#parts = parts;
+  }
+
+  begin(watch: EventWatch): void {
+    this.#watch = watch;
+    this.#cancelWatch = watch.onChange(() => this.#soon());
+    this.#soon();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancelWatch();
+    this.#cancelLook?.();
+    this.#cancelNext();
+    this.#cancelRetry();
+  }
+
+  #soon(): void {
+    if (this.#isStopped) return;
+    this.#cancelLook ??= this.#parts.clock.timer(LOOK_MS, () => {
+      this.#cancelLook = undefined;
+      this.#look();
+    });
+  }
+
+  #look(): void {
+    if (this.#watch === undefined) return;
+    const { clock, origin } = this.#parts;
+    const nowMs = clock.nowMs();
+    const { due, nextMs } = this.#book.look(volumeEvents(this.#watch.view(), origin), nowMs);
+    for (const event of due) this.#enqueue(event);
+    this.#cancelNext();
+    if (nextMs !== undefined) this.#cancelNext = clock.timer(nextMs - nowMs, () => this.#look());
+    void this.#send();
+  }
+
+  /** A repetition gives way to what was never said. */
+  #enqueue(event: DueEvent): void {
+    this.#queue.delete(event.id);
+    if (this.#queue.size >= QUEUE_MAX) {
+      const repeated = [...this.#queue.values()].find(({ count }) => count > 1);
+      if (repeated === undefined) return;
+      this.#queue.delete(repeated.id);
+    }
+    this.#queue.set(event.id, event);
+  }
+
+  async #send(): Promise<void> {
+    if (this.#isSending) return;
+    this.#isSending = true;
+    for (const event of this.#queue.values()) {
+      const failure = await this.#write(event);
+      if (this.#isStopped) return;
+      if (failure !== undefined && isForNow(failure)) {
+        this.#retryLater(failure);
+        return;
+      }
+      // Another one of that id may have come meanwhile: it is said, and more of it in five minutes.
+      this.#queue.delete(event.id);
+      if (failure === undefined) this.#retryMs = RETRY_MS_MIN;
+      this.#tell(failure);
+    }
+    this.#isSending = false;
+  }
+
+  #retryLater(failure: ApiFailure): void {
+    this.#tell(failure);
+    const waitMs = Math.max(this.#retryMs, failure.retryAfterMs ?? 0);
+    this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
+    this.#cancelRetry = this.#parts.clock.timer(waitMs, () => {
+      this.#isSending = false;
+      void this.#send();
+    });
+  }
+
+  /** One of an earlier life, or one whose answer was lost, is there already: its count goes on. */
+  async #write(event: DueEvent): Promise<ApiFailure | undefined> {
+    const { transport } = this.#parts;
+    const { namespace } = event.subject;
+    const name = eventNameOf(event);
+    const path = eventPath({ namespace: namespaceOf(namespace), name });
+    const { message, count } = event;
+    const news = { message, lastTimestamp: this.#wall(this.#parts.clock.nowMs()) };
+    if (count > 1) {
+      const failure = await this.#patch(path, { ...news, count });
+      if (failure?.code !== 'absent') return failure;
+    }
+    const collection = eventsPath(namespaceOf(namespace));
+    const made = await transport.request({
+      method: 'POST',
+      path: collection,
+      body: { ...this.#objectOf(event, name), ...news, count },
+      ...BOUNDS,
+    });
+    if (made.ok) return undefined;
+    if (made.failure.code !== 'conflict') return made.failure;
+    // A node may not read it, so how often it was said is left to it.
+    return this.#patch(path, news);
+  }
+
+  async #patch(path: string, body: object): Promise<ApiFailure | undefined> {
+    const patched = await this.#parts.transport.request({ method: 'PATCH', path, body, ...BOUNDS });
+    return patched.ok ? undefined : patched.failure;
+  }
+
+  #objectOf({ subject, reason, sinceMs }: DueEvent, name: string): Readonly<Record<string, unknown>> {
+    const { component, nodeName } = this.#parts;
+    const { kind, namespace, uid } = subject;
+    return {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name, namespace: namespaceOf(namespace) },
+      involvedObject: {
+        apiVersion: 'v1',
+        kind,
+        name: subject.name,
+        ...(namespace === '' ? {} : { namespace }),
+        ...(uid === undefined ? {} : { uid }),
+      },
+      type: 'Warning',
+      reason,
+      source: { component, host: nodeName },
+      reportingComponent: component,
+      reportingInstance: nodeName,
+      firstTimestamp: this.#wall(sinceMs),
+    };
+  }
+
+  /** Whole seconds, as Kubernetes writes them. */
+  #wall(hostMs: number): string {
+    const { clock } = this.#parts;
+    const wallMs = clock.wallMs() - (clock.nowMs() - hostMs);
+    return new Date(wallMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  }
+
+  #tell(failure: ApiFailure | undefined): void {
+    if (failure !== undefined && this.#told !== failure.code)
+      this.#parts.log.warn('events not written', { code: failure.code, message: failure.message });
+    this.#told = failure?.code;
+  }
+}
+
+/** Events about objects without a namespace are in this one (Kubernetes: ValidateEvent). */
+function namespaceOf(namespace: string): string {
+  return namespace === '' ? 'default' : namespace;
+}
+
+function eventNameOf({ subject, id }: DueEvent): string {
+  return `${subject.name.slice(0, SUBJECT_NAME_MAX).replace(/[-.]+$/, '')}.${id}`;
+}
+
+/** The server may take it later; what it refuses for what it is, or denies, is not said again and again. */
+function isForNow({ code }: ApiFailure): boolean {
+  return code === 'unreachable' || code === 'unauthenticated' || code === 'busy' || code === 'failed';
+}
