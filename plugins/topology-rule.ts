@@ -1,4 +1,4 @@
-/** Whether one expression about the labels of a node holds. Pure. */
+/** Which nodes are meant by expressions about their labels. Pure. */
 import type { TopologyRule } from './volume.ts';
 
 /** As Kubernetes has it of a node whose labels are all known; `label` undefined: it has none of that key. */
@@ -17,4 +17,22 @@ export function isTrueOf({ operator, values }: TopologyRule, label: string | und
     case 'Lt':
       return label !== undefined && Number(label) < Number(values[0]);
   }
+}
+
+/** The first rule of each term that does not hold; undefined: the node is meant. Empty: no term has any rule. */
+export function brokenRules(
+  terms: readonly (readonly TopologyRule[])[],
+  holds: (rule: TopologyRule) => boolean,
+): readonly TopologyRule[] | undefined {
+  // A term without rules selects no node.
+  const judged = terms.filter((rules) => rules.length > 0).map((rules) => rules.find((rule) => !holds(rule)));
+  const broken = judged.filter((rule) => rule !== undefined);
+  return broken.length < judged.length ? undefined : broken;
+}
+
+/** The words about a rule that does not hold: what a nodeAffinity wants. */
+export function wordsOf(rule: TopologyRule | undefined): string {
+  return rule === undefined
+    ? 'has no rules'
+    : `wants ${rule.key} ${rule.operator} ${rule.values.join(', ')}`.trim();
 }

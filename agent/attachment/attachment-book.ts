@@ -27,6 +27,8 @@ export interface AttachmentBook {
   answer(name: string, isWaitedFor: boolean): AttachmentAnswer;
   /** What the server says now, asked for after the call. */
   readNow(name: string): Promise<AttachmentAnswer>;
+  /** Host clock: when the server last told of it; -Infinity before. */
+  heardMs(name: string): number;
   /** A reason to believe that it is another one. */
   hint(name: string): void;
   /** All others are followed no more. */
@@ -55,6 +57,7 @@ export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook
   return {
     answer: (name, isWaitedFor) => open(name).answer(isWaitedFor),
     readNow: (name) => open(name).readNow(),
+    heardMs: (name) => followers.get(name)?.heardMs() ?? Number.NEGATIVE_INFINITY,
     hint: (name) => followers.get(name)?.hint(),
     keep(names) {
       for (const [name, follower] of followers) {
@@ -98,7 +101,11 @@ class Follower {
       clock,
       random,
       path: attachmentPath(name),
-      isWaitedFor: (answer) => this.#isWaitedFor && !this.#isWatched() && !isAttached(answer),
+      isWaitedFor: (answer) => {
+        // What stands and is known not to be attached is taken down, and whoever wants it waits for it.
+        const isWanted = this.#isWaitedFor || answer.kind !== 'unknown';
+        return isWanted && !this.#isWatched() && !isAttached(answer);
+      },
       pace: PACE,
       onChange: () => this.#changed(),
     });
@@ -113,6 +120,10 @@ class Follower {
 
   async readNow(): Promise<AttachmentAnswer> {
     return this.#judged(await this.#named.readNow());
+  }
+
+  heardMs(): number {
+    return this.#named.heardMs();
   }
 
   hint(): void {

@@ -65,8 +65,11 @@ class AttachmentByCluster implements ClusterAttachment {
   #followed = new Map<string, Followed>();
   /** Granted in this life: while the server is silent its last word counts. */
   readonly #granted = new Set<VolumeId>();
-  /** Refused, and whoever asked was not told of anything since. */
-  readonly #refused = new Set<VolumeId>();
+  /**
+   * Refused, and whoever asked was not told of anything since. The value is on the host's clock: what the server said
+   * before does not count.
+   */
+  readonly #refused = new Map<VolumeId, number>();
   /** The words of the last look. */
   #said: ReadonlyMap<VolumeId, string> = new Map();
   #listed: ReadonlySet<string> = new Set();
@@ -121,7 +124,8 @@ class AttachmentByCluster implements ClusterAttachment {
   /** What changed between a refusal and the look at it was news of a volume that nobody followed yet. */
   #tellMissed(): void {
     for (const { spec, name, volume } of this.#followed.values()) {
-      if (!isAwaited(volume) || !this.#refused.has(spec.id)) continue;
+      const refusedMs = this.#refused.get(spec.id);
+      if (!isAwaited(volume) || refusedMs === undefined || this.#book.heardMs(name) < refusedMs) continue;
       const standing = { stands: isSetUp(volume), uid: volume.attachmentUid };
       const verdict = attachmentVerdict(this.#facts(spec, name, this.#book.answer(name, true)), standing);
       if (verdict.kind === 'granted') this.#tellGrant(spec.id);
@@ -164,14 +168,15 @@ class AttachmentByCluster implements ClusterAttachment {
     const reported = await this.#report.use(csiVolumeId(spec.driver, spec.volumeHandle));
     if (!reported.ok) return reported;
     const name = this.#nameOf(spec);
+    const askedMs = this.#parts.clock.nowMs();
     // After the acknowledgement: what was read before may be an attachment that was taken back since.
     const answer = await this.#book.readNow(name);
     const { standsUnder } = call.facts;
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
     const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
     if (verdict.kind !== 'granted') {
-      // One without an answer is asked for again by the book, which tells.
-      if (answer.kind !== 'unknown') this.#refused.add(spec.id);
+      // One without an answer is asked for again by the book, which tells; or it was answered beside this read.
+      this.#refused.set(spec.id, answer.kind === 'unknown' ? askedMs : Number.NEGATIVE_INFINITY);
       return fail(notAttached(spec, verdict, 'unknown'));
     }
     this.#granted.add(spec.id);

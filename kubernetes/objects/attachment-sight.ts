@@ -51,8 +51,19 @@ export function attachmentSight(
   };
 }
 
-/** An entry that is no text is none. */
+/** Each volume of a look asks for the same lists, which are as long as there are volumes. */
+const readVolumes = new WeakMap<object, NodeVolumes>();
+
+/** An entry that is no text is none. The same object is read once: nobody changes one. */
 export function nodeVolumes(node: Readonly<Record<string, unknown>>): NodeVolumes {
+  const known = readVolumes.get(node);
+  if (known !== undefined) return known;
+  const volumes = readNodeVolumes(node);
+  readVolumes.set(node, volumes);
+  return volumes;
+}
+
+function readNodeVolumes(node: Readonly<Record<string, unknown>>): NodeVolumes {
   const status = mappingIn(node['status']);
   const attached = Array.isArray(status['volumesAttached']) ? status['volumesAttached'] : [];
   const names = attached.map((one) => (isMapping(one) ? one['name'] : undefined));

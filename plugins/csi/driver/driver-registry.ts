@@ -1,6 +1,7 @@
 /** The drivers of this node: found by looking, admitted by handshake, replaced or gone when their sockets are. */
 import type { Failure } from '../../../mount/failure.ts';
 import type { AbsolutePath, Cancel, Host } from '../../../mount/host.ts';
+import { type BlindLook, createBlindLook, isBlind } from './blind-look.ts';
 import { createPacedLook, type PacedLook } from './coalesced-task.ts';
 import type { DriverChange, DriverInstance, DriverRegistry, RefusedDriver } from './driver.ts';
 import { type Candidate, createDriverElection, type DriverElection } from './driver-election.ts';
@@ -47,6 +48,7 @@ class LookingRegistry implements RunningDriverRegistry {
   readonly #watches: WatchList<DriverSocket>;
   readonly #surroundings: SocketSurroundings;
   readonly #scan: PacedLook;
+  readonly #blindScan: BlindLook;
   /** Whether the next scan looks at what seems to be as it was, too. */
   #isThorough = true;
   #isStopped = false;
@@ -60,6 +62,7 @@ class LookingRegistry implements RunningDriverRegistry {
     this.#election = createDriverElection(host, (name) => this.#candidates(name));
     this.#watches = createWatchList(host, (socket) => socket.hurry());
     this.#scan = createPacedLook(host, LOOK_SPACING_MS, () => this.#scanOnce());
+    this.#blindScan = createBlindLook(host, () => void this.#scan.ask());
     let orders = 0;
     this.#surroundings = {
       host,
@@ -91,6 +94,7 @@ class LookingRegistry implements RunningDriverRegistry {
     this.#watches.stop();
     this.#election.stop();
     this.#scan.stop();
+    this.#blindScan.end();
     for (const socket of this.#sockets.values()) socket.stop();
   }
 
@@ -145,6 +149,8 @@ class LookingRegistry implements RunningDriverRegistry {
     const refusal = scanned.ok ? scanned.value.refusal : undefined;
     const told = refusal === undefined ? undefined : ({ message: refusal, code: 'too-large' } as const);
     this.#directoryRefusal = scanned.ok ? told : scanned.failure;
+    if (!scanned.ok && isBlind(scanned.failure.code)) this.#blindScan.again();
+    else this.#blindScan.end();
     this.#takeOver(scanned.ok ? scanned.value.sockets : undefined, refusal !== undefined, looksAtAll);
   }
 

@@ -2,6 +2,7 @@
 import { type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../../mount/host.ts';
 import { type Admission, createAdmission } from './admission.ts';
+import { type BlindLook, createBlindLook, isBlind } from './blind-look.ts';
 import { createPacedLook, type PacedLook } from './coalesced-task.ts';
 import type { DriverInstance, RefusedDriver } from './driver.ts';
 import type { DriverElection } from './driver-election.ts';
@@ -39,6 +40,7 @@ export class DriverSocket {
   readonly isStatic: boolean;
   readonly #surroundings: SocketSurroundings;
   readonly #look: PacedLook;
+  readonly #blindLook: BlindLook;
   readonly #admission: Admission;
   #isEnded = false;
   /** What the last listing of the registry showed of it; undefined when it could not be listed. */
@@ -56,6 +58,7 @@ export class DriverSocket {
     this.path = path;
     this.isStatic = isStatic;
     this.#look = createPacedLook(surroundings.host, LOOK_SPACING_MS, () => this.#lookOnce());
+    this.#blindLook = createBlindLook(surroundings.host, () => this.look());
     this.#admission = createAdmission(surroundings.host, {
       admit: (admitted) => this.#admit(admitted),
       turnAway: (failure) => {
@@ -110,6 +113,7 @@ export class DriverSocket {
   stop(): void {
     this.#isEnded = true;
     this.#look.stop();
+    this.#blindLook.end();
     this.#admission.end();
   }
 
@@ -130,10 +134,11 @@ export class DriverSocket {
     const seen = await findSocket(host, this.path, layout.root);
     if (this.#isEnded) return;
     if (!seen.ok && seen.failure.code === 'path-missing' && !this.isStatic) return this.forget();
-    if (!seen.ok) return this.#refuse(undefined, seen.failure);
+    if (!seen.ok) return this.#doubt(undefined, seen.failure);
     if (this.isStatic) return this.#lookAtEndpoint(seen, undefined);
     const announced = this.#announced;
     if (announced?.life !== seen.value.life) {
+      this.#blindLook.end();
       return this.#begin(`registration ${seen.value.life}`, () => this.#shakeHands(seen.value));
     }
     const endpoint = await findSocket(host, announced.endpoint, layout.root);
@@ -149,9 +154,10 @@ export class DriverSocket {
   /** The registrar need not be asked again when only its driver was restarted: name and endpoint are the same. */
   #lookAtEndpoint(seen: Result<FoundSocket>, name: string | undefined): void {
     if (!seen.ok) {
-      this.#refuse(name, seen.failure);
+      this.#doubt(name, seen.failure);
       return;
     }
+    this.#blindLook.end();
     const { identity, life } = seen.value;
     if (this.#instance !== undefined && this.#life === life) return;
     const registrationSocket = this.isStatic ? undefined : this.path;
@@ -188,6 +194,17 @@ export class DriverSocket {
     const name = this.#instance?.name;
     this.#instance = undefined;
     if (name !== undefined) this.#surroundings.election.settle(name);
+  }
+
+  /** Who serves goes on: each of its calls proves the socket itself. */
+  #doubt(name: string | undefined, failure: Failure): void {
+    if (!isBlind(failure.code)) {
+      this.#blindLook.end();
+      this.#refuse(name, failure);
+      return;
+    }
+    if (this.#instance === undefined) this.#refusal = { name, failure };
+    this.#blindLook.again();
   }
 
   #refuse(name: string | undefined, failure: Failure): void {

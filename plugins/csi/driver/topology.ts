@@ -1,6 +1,6 @@
 /** Can this node reach the volume? As far as the driver's own topology says (CSI NodeGetInfo; A-052). */
 import { done, fail, type Result } from '../../../mount/failure.ts';
-import { isTrueOf } from '../../topology-rule.ts';
+import { brokenRules, isTrueOf, wordsOf } from '../../topology-rule.ts';
 import type { CsiVolumeSpec, TopologyRule } from '../../volume.ts';
 import type { DriverInstance } from './driver.ts';
 
@@ -20,13 +20,13 @@ export function reachableFrom(
   if (terms === undefined) return done;
   const labels = new Map<string, string>(NODE_KEYS.map((key) => [key, nodeName]));
   for (const [key, value] of Object.entries(driver.topology)) labels.set(key.toLowerCase(), value);
-  const broken = terms.map((rules) => rules.find((rule) => !mayHold(rule, labels)));
-  if (broken.some((rule) => rule === undefined)) return done;
+  const broken = brokenRules(terms, (rule) => mayHold(rule, labels));
+  if (broken === undefined) return done;
   const [rule] = broken;
   const here = labels.get(rule?.key.toLowerCase() ?? '') ?? 'nothing';
   const message =
-    `the volume cannot be reached from this node: its nodeAffinity wants ${rule?.key} ${rule?.operator} ` +
-    `${rule?.values.join(', ')}, and the driver says ${here}`;
+    `the volume cannot be reached from this node: its nodeAffinity ${wordsOf(rule)}, ` +
+    `and the driver says ${here}`;
   return fail({
     code: 'wrong-topology',
     message,

@@ -326,3 +326,40 @@ test('what was refused is tried again though the Node changed before anybody had
   await world.clock.go(SECOND_MS);
   assert.ok(woken.includes(ONE.id));
 });
+
+test('what stands and is not attached is asked about like what waits, until it is attached again', async () => {
+  const world = attachmentWorld();
+  // A plain node identity: it may read by name, and not watch.
+  world.store.instead = (_, path) =>
+    path.startsWith(`${ATTACHMENTS}?`) ? refusal(403, 'cannot list') : undefined;
+  world.attach(ONE, { attached: false });
+  world.stand(ONE);
+  const { attachment, words } = world.begin();
+  await world.clock.go(SECOND_MS);
+  assert.equal(attachment.wordOf(ONE.id)?.word?.lost, true);
+  const before = words();
+  await world.clock.go(60 * SECOND_MS);
+  world.attach(ONE);
+  await world.clock.go(15 * SECOND_MS);
+  assert.deepEqual([attachment.wordOf(ONE.id)?.word, words() > before], [undefined, true]);
+});
+
+test('what could not be read when it counted is tried again though a read beside it was answered', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE);
+  let reads = 0;
+  world.store.instead = (_, path) => {
+    if (path.startsWith(`${ATTACHMENTS}?`)) return refusal(403, 'cannot list');
+    if (!path.startsWith(`${ATTACHMENTS}/`)) return undefined;
+    reads += 1;
+    return reads === 2 ? refusal(500, 'a moment') : undefined;
+  };
+  const refused = await within(world, attachment.attach(ONE, callOf(ONE)), SECOND_MS);
+  assert.equal(codeOf(refused), 'not-attached');
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(woken, [ONE.id], 'once');
+});

@@ -25,6 +25,8 @@ export interface SocketHost extends Host {
   readonly mounts: Map<string, MountIdentity>;
   /** Paths that pretend to belong to somebody else. */
   readonly foreign: Set<string>;
+  /** Paths of which so many looks, from now on, end with an error of the disk. */
+  readonly unreadable: Map<string, number>;
   /** Names of the methods called, in order. */
   readonly called: string[];
   readonly requests: { readonly method: string; readonly bytes: Buffer }[];
@@ -50,6 +52,7 @@ export function createSocketHost(): SocketHost {
   const remote = createGrpcRemote();
   const mounts = new Map<string, MountIdentity>();
   const foreign = new Set<string>();
+  const unreadable = new Map<string, number>();
   const called: string[] = [];
   const requests: { method: string; bytes: Buffer }[] = [];
   const walks: string[] = [];
@@ -57,12 +60,18 @@ export function createSocketHost(): SocketHost {
   const timers = new Set<NodeJS.Timeout>();
   const waitedMs: number[] = [];
   let looks = 0;
+  const failing = (path: string): boolean => {
+    const left = unreadable.get(path) ?? 0;
+    unreadable.set(path, left - 1);
+    return left > 0;
+  };
   const never = () => Promise.reject(new Error('not part of this host'));
 
   return {
     root,
     mounts,
     foreign,
+    unreadable,
     called,
     requests,
     walks,
@@ -98,10 +107,12 @@ export function createSocketHost(): SocketHost {
     },
     async inspect(path) {
       looks += 1;
+      if (failing(path)) return fail({ code: 'input-output', message: path, effect: 'none' });
       return ok(facts(path, foreign));
     },
     async inspectWay(path) {
       looks += 1;
+      if (failing(path)) return fail({ code: 'input-output', message: path, effect: 'none' });
       return ok(wayTo(path).map((one) => facts(one, foreign)));
     },
     perform(transition, args) {
@@ -119,6 +130,7 @@ export function createSocketHost(): SocketHost {
         await file.write(content, 0, content.length, offsetBytes);
         await file.close();
       }),
+    synchronise: async () => done,
     writeFile: (path, content, { mode }) => attempt(() => writeFile(path, content, { mode })),
     readFile: (path) => attempt(() => readFile(path)),
     async listDirectory(path, entriesMax) {
@@ -171,6 +183,7 @@ export function createSocketHost(): SocketHost {
       );
     },
     removeTree: (path) => attempt(() => rm(path, { recursive: true, force: true })),
+    measureUsage: never,
     rename: never,
     makeLink: never,
     readLink: never,

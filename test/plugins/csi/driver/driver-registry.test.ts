@@ -483,6 +483,37 @@ test('without a single hint the slow look finds what changed', async () => {
   await until('gone', () => registry.get(DRIVER) === undefined);
 });
 
+test('an error of the disk while its sockets are looked at takes no driver away', async () => {
+  const { world } = await registered();
+  const before = world.registry.get(DRIVER);
+  for (const path of [registration(world.host), endpointOf(world.host), inRoot(world.host, 'plugins', 'd')]) {
+    world.host.unreadable.set(path, 2);
+    world.registry.suspect(DRIVER);
+    await until('looked at until it was seen again', () => (world.host.unreadable.get(path) ?? 0) < 0);
+    assert.equal(world.registry.get(DRIVER), before);
+  }
+  assert.deepEqual(world.changes, [`registered ${DRIVER}`]);
+  assert.deepEqual(world.registry.refused(), []);
+});
+
+test('a driver that comes while the disk has errors is admitted when they end, not a minute later', async () => {
+  const world = await start();
+  await driver(world);
+  world.host.unreadable.set(registration(world.host), 2);
+  await registrar(world);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.deepEqual(world.registry.refused(), []);
+});
+
+test('a driver that comes while the registry cannot be read is found when it can, not a minute later', async () => {
+  const world = await start();
+  await driver(world);
+  world.host.unreadable.set(inRoot(world.host, 'plugins_registry'), 3);
+  await registrar(world);
+  await until('registered', () => world.registry.get(DRIVER) !== undefined);
+  assert.deepEqual(world.registry.refused(), []);
+});
+
 test('A-002: a driver named in the configuration needs no registrar, and is awaited when it is not there', async () => {
   const world = await start({ staticSocket: true });
   await until('shown', () => /does not exist/.test(reasons(world)));
