@@ -26,6 +26,7 @@ export const FAILURE_RETRY = {
   'path-missing': 'later',
   'path-unsafe': 'later',
   'path-wrong-kind': 'later',
+  'subpath-lost': 'later',
   'subpath-missing': 'later',
   'subpath-unsafe': 'later',
   'directory-not-empty': 'later',

@@ -14,6 +14,7 @@ import type { BoundPart, PartBind } from './part-bind.ts';
 import type { RemoteCall, RemoteReply } from './remote-call.ts';
 import type { Transition, TransitionArgs } from './transition.ts';
 import type { UnmountTarget, WalkedTarget } from './path-tool.ts';
+import type { UsageQuestions } from './usage.ts';
 
 export {
   type AbsolutePath,
@@ -104,8 +105,8 @@ export type MountLookup =
 export type MemoryFileSystem = 'tmpfs' | 'hugetlbfs';
 
 export interface MountRequest extends WalkedTarget {
-  readonly fsType: MemoryFileSystem | FileSystemType | 'bind';
-  /** The path to bind, the node of a device, or the label of a file system in memory. */
+  readonly fsType: MemoryFileSystem | FileSystemType | 'bind' | 'nfs';
+  /** The path to bind, the node of a device, `server:path`, or the label of a file system in memory. */
   readonly source: string;
   readonly target: AbsolutePath;
   /** Each one checked by the caller: no comma, no control character. */
@@ -163,7 +164,7 @@ export const REMOVE_TREE_DEADLINE_MS = 300_000;
  * makes the host kill the call, and a call that cannot be killed stays open (its key stays held). Paths are walked
  * from `/` without following a symbolic link; a link on the way is `path-unsafe`.
  */
-export interface Host extends Clock, DeviceFileSystems {
+export interface Host extends Clock, DeviceFileSystems, UsageQuestions {
   /** Uniform in [0, 1). */
   random(): number;
   /** /proc/sys/kernel/random/boot_id: a record of another boot proves nothing about mounts. */
@@ -199,6 +200,8 @@ export interface Host extends Clock, DeviceFileSystems {
    * (no hole). Not atomic: one cut short leaves any part of it, and nothing outside changed. Beyond it: `too-large`.
    */
   overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Promise<Result<void>>;
+  /** fsync(2) of a file or a directory: what it has now, whoever wrote it, is on the disk when it settles `ok`. */
+  synchronise(path: AbsolutePath): Promise<Result<void>>;
   /** unlink of a file, link or socket; never a directory. Absent is success. */
   removeFile(path: AbsolutePath): Promise<Result<void>>;
   /** rename(2): replaces a file or link, never a directory that has entries. */
@@ -216,10 +219,7 @@ export interface Host extends Clock, DeviceFileSystems {
   perform<Args extends TransitionArgs, T>(transition: Transition<Args, T>, args: Args): Promise<Result<T>>;
 
   // Mounts.
-  /**
-   * The table, read once: at start, at resync, and after a doubt. It has the mounts at `about`, below it and on the way
-   * to it; others may be missing.
-   */
+  /** At start, resync and in doubt. It has the mounts at `about`, below it and on the way; others may be missing. */
   readMountTable(about: AbsolutePath): Promise<Result<MountTable>>;
   /**
    * The id of the mount whose root is at `path`; undefined when it is no mount point, or absent. The same cost at any

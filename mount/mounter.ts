@@ -4,6 +4,7 @@ import { done, type Failure, fail, ok, type Result } from './failure.ts';
 import { type AbsolutePath, type Host, isBelow, type MemoryFileSystem, type MountIdentity } from './host.ts';
 import type { MountEntry } from './mount-table.ts';
 import { paths } from './path-steps.ts';
+import type { UnmountTarget } from './path-tool.ts';
 import { type Program, type Transition, transition, type TransitionArgs } from './transition.ts';
 
 export interface MemoryMountRequest {
@@ -27,7 +28,7 @@ export interface Mounter {
    * Until nothing is mounted at the target, at most 16 layers. `mount-busy` says where it is held (`heldAt`), not by
    * whom. Never lazy, never forced. Nothing mounted, or nothing there, is success.
    */
-  unmount(target: AbsolutePath): Promise<Result<void>>;
+  unmount(target: AbsolutePath, kind?: Pick<UnmountTarget, 'isRemote'>): Promise<Result<void>>;
   /**
    * As `unmount`, with a transition that answers what is mounted at its path, and when that is nothing does what is to
    * be done then: it is performed before the first unmount and after each. `first`: what it is told besides before any.
@@ -54,8 +55,10 @@ export function createMounter(host: Host, root: AbsolutePath): Mounter {
       isBelow(target, root)
         ? host.mount({ fsType, source: TMPFS_LABEL, target, options, isWalked: true })
         : refuseOutside(target, root),
-    unmount: async (target) =>
-      isBelow(target, root) ? unmountAll(host, findMount, { path: target }) : refuseOutside(target, root),
+    unmount: async (target, kind = {}) =>
+      isBelow(target, root)
+        ? unmountAll(host, findMount, { path: target }, kind)
+        : refuseOutside(target, root),
     unmountThen: async (end, args, first) =>
       isBelow(args.path, root)
         ? unmountAll(host, end, args, { first, isMemory: true })
@@ -135,7 +138,11 @@ async function unmountAll<Args extends TransitionArgs>(
   host: Host,
   end: Transition<Args, number | undefined>,
   args: Args,
-  { first, isMemory }: { readonly first?: Partial<Args> | undefined; readonly isMemory?: true } = {},
+  {
+    first,
+    isMemory,
+    ...kind
+  }: Omit<UnmountTarget, 'isWalked'> & { readonly first?: Partial<Args> | undefined } = {},
 ): Promise<Result<void>> {
   const target = args.path;
   const before = await host.perform(end, { ...args, ...first });
@@ -145,7 +152,11 @@ async function unmountAll<Args extends TransitionArgs>(
     if (mountId === undefined) return done;
     // What comes to light below the first layer may be anything.
     const isOurs = isMemory === true && layers === 0;
-    const unmounted = await host.unmount(target, { isWalked: true, ...(isOurs ? { isMemory } : {}) });
+    const unmounted = await host.unmount(target, {
+      isWalked: true,
+      ...kind,
+      ...(isOurs ? { isMemory } : {}),
+    });
     const after = await host.perform(end, args);
     if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
     if (after.value === mountId) {

@@ -139,6 +139,8 @@ export interface UsageNumbers {
 
 /** A driver's word on how the volume is; for people and metrics, never for decisions (A-074, A-075). */
 export interface HealthStatement {
+  /** Absent: the driver. */
+  readonly saidBy?: 'agent';
   /** CSI 1.13: `degraded`, `inaccessible`, `data-loss`, `unknown(<number>)`; 1.12 `VolumeCondition`: `abnormal`. */
   readonly status: string;
   /** CamelCase word of the driver; empty in 1.12. */
@@ -193,6 +195,8 @@ export interface VolumePlugin {
   readonly expand?: (call: ExpandCall) => Promise<Result<{ readonly sizeBytes: Bytes }>>;
   /** `busy`: another call of this volume is open, and a question must not wait behind it nor go beside it (A-076). */
   readonly statistics?: (call: StatisticsCall) => Promise<Result<VolumeStatistics | 'busy'>>;
+  /** There is something to be asked of this volume; absent: of each one. */
+  readonly hasStatistics?: (spec: VolumeSpec) => boolean;
   /**
    * After unpublish and unstage, for a volume in quarantine: `ok` only when nobody on this machine can still write to
    * one of these devices, in any mount namespace. `device-in-use` names who can.

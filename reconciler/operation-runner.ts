@@ -97,7 +97,7 @@ function beginning(
 
 /** Believes what was learnt, and writes it down; a write that fails costs certainty after a crash, nothing else. */
 async function settle(
-  { belief, recordWriter, watch }: OperationRunnerParts,
+  { belief, recordWriter, watch, onGrowthDue }: OperationRunnerParts,
   volume: ActualVolume,
   toldOnce: boolean,
 ): Promise<void> {
@@ -107,5 +107,7 @@ async function settle(
     await recordWriter.note(id, toldOnce);
     return;
   }
+  // With the volume its refusal is forgotten, and a growth that waits for another wish would keep the next pod waiting.
+  if (volume.refusedExpansion !== undefined) onGrowthDue(id);
   await watch.forget(id);
 }

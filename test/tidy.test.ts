@@ -141,7 +141,7 @@ test('each third-party package is imported in exactly one place', () => {
 const EFFECT_MODULES =
   /^node:(fs|fs\/promises|child_process|net|tls|http|http2|https|dgram|timers.*|worker_threads|cluster|process)$/;
 const EFFECT_FILES =
-  /^(mount\/(tool|path-tool|mount-info|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|kubernetes\/api\/wire\/.*|agent\/(main|api\/api-(server|socket|routes)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
+  /^(mount\/(tool|path-tool|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|kubernetes\/api\/wire\/.*|agent\/(main|api\/api-(server|socket|routes)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 

@@ -2,6 +2,7 @@
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { ListenAddress } from '../../mount/process/listen-address.ts';
 import type { LogLevel } from '../../mount/process/log.ts';
+import type { RecordForm } from '../../reconciler/journal/record-forms.ts';
 
 export interface StaticDriver {
   /** The CSI socket itself, for a driver that does not register below `plugins_registry`. */
@@ -46,6 +47,8 @@ export interface Config {
   readonly metricsListen: ListenAddress | undefined;
   /** A hostPath volume at or below one of these is refused. */
   readonly hostPathDenied: readonly AbsolutePath[];
+  /** How records lie on the disk; what is there in the other form is taken over at the start. */
+  readonly recordStore: RecordForm;
   readonly watchdog: boolean;
   /** Undefined: nobody issues service account tokens here. */
   readonly tokenSigningKey: AbsolutePath | undefined;

@@ -150,6 +150,7 @@ function fileSchema(hostName: string) {
       DEFAULT_TOKEN_ISSUER,
     ),
     kubeconfig: pathOrOff('a kubeconfig'),
+    record_store: v.nullish(oneOf(['files', 'journal']), 'files'),
     watchdog: flag(true),
   });
 }
@@ -292,6 +293,7 @@ function configOf(file: File): Config {
     tokenSigningKey: file.token_signing_key === 'off' ? undefined : file.token_signing_key,
     tokenIssuer: file.token_issuer,
     kubeconfig: file.kubeconfig === 'off' ? undefined : file.kubeconfig,
+    recordStore: file.record_store,
     watchdog: file.watchdog,
   };
 }

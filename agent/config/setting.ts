@@ -123,6 +123,12 @@ export const SETTINGS: readonly Setting[] = [
     'how to reach the API server of a cluster: pods that are bound to this node are set up, too',
     '--kubeconfig',
   ),
+  row(
+    'record_store',
+    'files',
+    'files, journal',
+    'how records lie on the disk: a file for each volume, or one journal for all (docs/OPERATING.md)',
+  ),
   row('watchdog', 'true', 'true, false', "answer systemd's watchdog when it asks"),
 ];
 

@@ -3,7 +3,7 @@
  * it is asked for, so there is nothing to register, to count or to reset, and no package is needed for it.
  */
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { driverOf, handleOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, handleOf, nameOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import { printable } from '../../mount/text/printable.ts';
 import type { UsageNumbers } from '../../plugins/plugin.ts';
 import type { Bytes, PublicationKey, VolumeSpec } from '../../plugins/volume.ts';
@@ -31,6 +31,7 @@ export function formatMetrics(facts: MetricsFacts): string {
   return [
     ...volumeFamilies(facts),
     ...healthFamilies(facts),
+    ...podVolumeFamilies(facts),
     ...claimFamilies(facts),
     ...agentFamilies(facts),
   ]
@@ -185,6 +186,27 @@ function healthFamilies({ actual, drivers, statistics, nowMs }: MetricsFacts): r
       say(ofStorage, 1, { driver, status, reason });
   }
   return [ofVolume, unanswered, owed, ofStorage];
+}
+
+/** Volumes that live and die with their pod, and have a limit: there is no claim to call them by. */
+function podVolumeFamilies({ actual, statistics }: MetricsFacts): readonly Family[] {
+  const used = family('mooring_pod_volume_used_bytes', 'Bytes that a volume of a pod with a limit takes.');
+  const limit = family('mooring_pod_volume_limit_bytes', 'The limit of a volume of a pod in bytes.');
+  const over = family(
+    'mooring_pod_volume_over_limit',
+    '1: a volume of a pod takes more than its limit. 0: not.',
+  );
+  for (const { spec, publications } of actual.values()) {
+    const read = driverOf(spec) === undefined ? statistics.of(spec.id)?.statistics : undefined;
+    const [place] = publications.values();
+    if (read?.bytes === undefined || place === undefined) continue;
+    const { pod } = place.spec;
+    const labels = { namespace: pod.namespace, pod: pod.name, volume: nameOf(spec) };
+    if (read.bytes.used !== undefined) say(used, read.bytes.used, labels);
+    if (read.bytes.total !== undefined) say(limit, read.bytes.total, labels);
+    say(over, (read.health ?? []).some(({ saidBy }) => saidBy === 'agent') ? 1 : 0, labels);
+  }
+  return [used, limit, over];
 }
 
 /** The kubelet's own names, so that the dashboards that are there go on working ("Kubernetes Metrics Reference"). */

@@ -18,11 +18,8 @@ import { mayHavePods } from '../../reconciler/recovery/reconstruct.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { createReconciler, type Reconciler } from '../../reconciler/reconciler.ts';
 import type { Policy } from '../../reconciler/reconciler-parts.ts';
-import {
-  createRecordStore,
-  type RecordStore,
-  type UnreadableRecord,
-} from '../../reconciler/recovery/record-store.ts';
+import { createRecords } from '../../reconciler/journal/record-forms.ts';
+import type { RecordStore, UnreadableRecord } from '../../reconciler/recovery/record-store.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
 import type { ManifestKeeper } from '../source/manifest-keeper.ts';
@@ -58,6 +55,8 @@ export interface AgentParts {
   readonly policy?: Partial<Policy>;
   /** In which the wish is put together and read; by default such that nobody waits long for it. */
   readonly slices?: Slices;
+  /** What the smallest journal of records has; for tests. */
+  readonly journalBytes?: number;
 }
 
 /** All there is to see, as it is at this moment; status and explain are made from it. */
@@ -152,7 +151,7 @@ class NodeAgent implements Agent {
       reconciler: () => this.#work?.reconciler,
       onTaken: () => this.#notify(),
     });
-    const records = createRecordStore(host, layout, ground);
+    const records = createRecords({ ...parts, layout, ground, form: config.recordStore });
     const kinds = createPlugins({ ...parts, deniedHostPaths }, layout, drivers, ground);
     this.#foundation = { ...parts, trustBundles, layout, ground, drivers, ...kinds, records, feed };
   }

@@ -39,6 +39,8 @@ export async function rebuildState(parts: RebuildParts): Promise<Result<RebuiltS
   if (before.value.within !== after.value.within) return placeChanged(layout.records);
   const grounded = ground.learn(table.value);
   if (!grounded.ok) return grounded;
+  const taken = await parts.records.takeOver();
+  if (!taken.ok) return taken;
   tellOfRecords(loaded.value, log);
   const { records, unreadable } = loaded.value;
   const volumes = records.map(({ spec, publications }) => {

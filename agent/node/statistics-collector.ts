@@ -1,4 +1,4 @@
-/** Asks the drivers now and then how full their volumes are and how they are, and remembers what they said. */
+/** Asks now and then how full volumes are and how they are, their drivers mostly, and remembers what was said. */
 import type { Failure, Result } from '../../mount/failure.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import type {
@@ -8,7 +8,7 @@ import type {
   VolumeSecrets,
   VolumeStatistics,
 } from '../../plugins/plugin.ts';
-import type { PublicationSpec, VolumeId } from '../../plugins/volume.ts';
+import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { createOwedAnswers, type OwedAnswers } from './owed-answers.ts';
@@ -161,10 +161,7 @@ class PeriodicCollector implements StatisticsCollector {
     this.#owed.forget((key) => key.startsWith(STORAGE) || actual.has(key as VolumeId));
     const askedMs = (id: VolumeId): number => this.#owed.askedMs(id) ?? NEVER;
     const turns = [...actual.values()]
-      .filter(
-        (volume) =>
-          this.#parts.plugins.of(volume.spec).statistics !== undefined && callAbout(volume) !== undefined,
-      )
+      .filter((volume) => this.#canBeAsked(volume.spec) && callAbout(volume) !== undefined)
       .map(({ spec }) => spec.id)
       .sort((a, b) => askedMs(a) - askedMs(b));
     const drivers = this.#parts.storage.drivers();
@@ -172,6 +169,11 @@ class PeriodicCollector implements StatisticsCollector {
       if (!drivers.includes(driver)) this.#learnStorage(driver, undefined);
     for (const driver of drivers) void this.#askStorage(driver);
     this.#takeTurn(turns, 0);
+  }
+
+  #canBeAsked(spec: VolumeSpec): boolean {
+    const { statistics, hasStatistics } = this.#parts.plugins.of(spec);
+    return statistics !== undefined && hasStatistics?.(spec) !== false;
   }
 
   #takeTurn(turns: readonly VolumeId[], index: number): void {

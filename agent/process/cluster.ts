@@ -6,7 +6,8 @@ import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.
 import type { Log } from '../../mount/process/log.ts';
 import type { Config } from '../config/config.ts';
 import { BUILD } from '../config/version.ts';
-import { createClusterSource } from '../source/cluster/cluster-source.ts';
+import { createClusterSource, originOf } from '../source/cluster/cluster-source.ts';
+import { createEventReporter, type EventReporter } from '../event/event-reporter.ts';
 import { type ClusterAttachment, createClusterAttachment } from '../attachment/granted-attachment.ts';
 import { createNodeObject } from '../source/cluster/node-object.ts';
 import { type LoadParse, readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
@@ -21,6 +22,8 @@ export interface Cluster {
   readonly source: ObjectsSource;
   readonly tokens: TokenSource;
   readonly attachment: ClusterAttachment;
+  /** To be begun when there is something to look at. */
+  readonly events: EventReporter;
   /** Ends all connections. */
   stop(): void;
 }
@@ -60,11 +63,16 @@ export function joinCluster({ host, transport, nodeName, log }: ClusterParts): C
   const shared = { transport, clock: host, random: () => host.random(), nodeName };
   const node = createNodeObject(shared);
   const attachment = createClusterAttachment({ ...shared, node, writer: WRITER, log });
+  const source = createClusterSource({ host, transport, nodeName, node });
+  const origin = originOf(transport, nodeName);
+  const events = createEventReporter({ transport, clock: host, nodeName, origin, component: WRITER, log });
   return {
-    source: createClusterSource({ host, transport, nodeName, node }),
+    source,
     tokens,
     attachment,
+    events,
     stop() {
+      events.stop();
       tokens.stop();
       attachment.stop();
       transport.close();

@@ -235,11 +235,8 @@ async function serve(
   });
   await notifier.ready(statusLine(agent.view()));
   log.info('agent ready', { socket: config.socket });
-  const cancelLine = paced(
-    host,
-    (listener) => agent.onChange(listener),
-    () => notifier.status(statusLine(agent.view())),
-  );
+  issued.cluster?.events.begin(agent);
+  const cancelLine = paced(host, agent, () => notifier.status(statusLine(agent.view())));
   return {
     kind: 'running',
     agent: {
@@ -285,9 +282,9 @@ function statusLine({ reconciler }: AgentView): string {
 }
 
 /** Calls `act` after changes, at most once in `STATUS_LINE_PACE_MS`. */
-function paced(host: LinuxHost, onChange: Agent['onChange'], act: () => void): Cancel {
+function paced(host: LinuxHost, agent: Agent, act: () => void): Cancel {
   let cancelTimer: Cancel | undefined;
-  const unsubscribe = onChange(() => {
+  const unsubscribe = agent.onChange(() => {
     cancelTimer ??= host.timer(STATUS_LINE_PACE_MS, () => {
       cancelTimer = undefined;
       act();

@@ -14,7 +14,7 @@ import {
 } from '../../kubernetes/objects/objects.ts';
 import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { refuse } from '../source/refuse.ts';
-import { resolveLocal } from './resolve-local.ts';
+import { resolveLocal, resolveNfsVolume } from './resolve-in-tree.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 import { seLinuxContext } from './selinux-context.ts';
 import { wantedSize } from './wanted-size.ts';
@@ -51,14 +51,17 @@ export function resolveClaim(
   const { source: csi, name } = persistent;
   if (csi.kind === 'unsupported')
     return refuse('kind-unsupported', `PersistentVolume ${name}: ${whyUnsupported(csi.what)}`);
-  if (csi.kind === 'local') return resolveLocal(sources, persistent, csi, source.readOnly);
+  const { readOnly } = source;
+  if (csi.kind === 'local') return resolveLocal(sources, persistent, csi, readOnly);
+  if (csi.kind === 'nfs')
+    return resolveNfsVolume(sources, pod, { volume: persistent, source: csi, readOnly });
   const terms = driverTerms(desired, csi.driver, 'Persistent');
   const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi);
   return ok({
     ...PLAIN,
     spec: csiSpec(persistent, csi, terms, options.seLinux ? pod : undefined),
     specName: name,
-    readOnly: source.readOnly,
+    readOnly,
     secrets,
     blocked: terms.refused ?? blocked,
     generation: generationOf(terms, options.republishEpoch),

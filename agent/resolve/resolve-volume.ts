@@ -15,6 +15,7 @@ import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
+import { resolveNfs } from './resolve-in-tree.ts';
 import { refuse } from '../source/refuse.ts';
 import { PLAIN, type Resolved, type ResolveOptions, type Sources } from './resolved.ts';
 
@@ -41,6 +42,8 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
     }
     case 'host-path':
       return resolveHostPath(sources.options, pod, name, source);
+    case 'nfs':
+      return ok(resolveNfs(pod, name, source));
     case 'image': {
       const { reference, pullPolicy } = source;
       const id = podVolumeId(IMAGE_PLUGIN, uid, name);

@@ -136,10 +136,10 @@ function nextOf(
     : 'it was proven clean, and leaves now';
 }
 
-/** Tells what the driver was asked and has not said; undefined when it has. */
+/** Tells what its driver, or its file system where it has none, was asked and has not said; undefined when it has. */
 export function questionSentence({ question, statistics, driver }: VolumeStatus): string | undefined {
   if (question === null) return undefined;
-  const who = `driver ${driver ?? ''}`;
+  const who = driver === null ? 'its file system' : `driver ${driver}`;
   const { unansweredSince, unansweredForMs, nextAskInMs, failure } = question;
   if (unansweredSince === null) {
     return failure === null
@@ -223,10 +223,14 @@ export function replacedSentence({ directory, was, is, since }: ReplacedStatus):
   );
 }
 
-/** As the driver's word, which may be wrong, or as the kernel's. */
+/** As the driver's word, which may be wrong, or as the kernel's, or as what was measured here. */
 export function healthSentence(health: HealthStatus, driver: string | null): string {
-  const who = health.saidBy === 'kernel' ? 'the kernel' : `driver ${driver ?? ''}`;
-  return `${who} says that it is ${healthText(health)}`;
+  const who = {
+    kernel: 'the kernel says that it is',
+    agent: 'it is',
+    driver: `driver ${driver ?? ''} says that it is`,
+  };
+  return `${who[health.saidBy ?? 'driver']} ${healthText(health)}`;
 }
 
 export function healthText({ status, reason, message }: HealthStatus): string {

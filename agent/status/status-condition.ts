@@ -109,7 +109,8 @@ export function sickHealth({ failure: { death, message } }: Sickness): HealthSta
 /** Null: the driver does not say. Empty: all is well. */
 export function healthOf(said: readonly HealthStatement[] | undefined): readonly HealthStatus[] | null {
   if (said === undefined) return null;
-  return said.map(({ status, reason, message }) => ({
+  return said.map(({ saidBy, status, reason, message }) => ({
+    ...(saidBy === undefined ? {} : { saidBy }),
     status: shown(status),
     reason: shown(reason),
     message: shown(message),

@@ -127,10 +127,10 @@ export interface QuestionStatus {
   readonly failure: PastFailure | null;
 }
 
-/** The driver's word, for people: nothing is decided on it. The kernel's decides who may come. */
+/** The driver's word, or ours, for people: nothing is decided on it. The kernel's decides who may come. */
 export interface HealthStatus {
   /** Left out: the driver. */
-  readonly saidBy?: 'kernel';
+  readonly saidBy?: 'kernel' | 'agent';
   readonly status: string;
   readonly reason: string;
   readonly message: string;

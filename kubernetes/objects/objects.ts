@@ -1,4 +1,5 @@
 /** The objects of the wish: of each Kubernetes kind only the fields that decide about volumes. */
+import type { NfsExport } from '../fields/nfs-export.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Container, SeLinuxLabel } from './container.ts';
 import type { Sensitive } from '../../plugins/secret/sensitive.ts';
@@ -64,6 +65,7 @@ export type PodVolumeSource =
   | { readonly kind: 'own-claim' }
   | InlineSource
   | EmptyDirSource
+  | NfsSource
   | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
   | ImageSource
   | ContentSource
@@ -85,7 +87,11 @@ export interface InlineSource {
 export interface PersistentVolume {
   readonly kind: 'PersistentVolume';
   readonly name: string;
-  readonly source: CsiSource | LocalSource | { readonly kind: 'unsupported'; readonly what: string };
+  readonly source:
+    | CsiSource
+    | LocalSource
+    | NfsSource
+    | { readonly kind: 'unsupported'; readonly what: string };
   readonly accessModes: readonly AccessMode[];
   readonly mountOptions: readonly string[];
   readonly volumeMode: VolumeMode;
@@ -110,6 +116,12 @@ export interface CsiSource {
   readonly stageSecret: NamedReference | undefined;
   readonly publishSecret: NamedReference | undefined;
   readonly expandSecret: NamedReference | undefined;
+}
+
+/** A directory of an NFS server. */
+export interface NfsSource extends NfsExport {
+  readonly kind: 'nfs';
+  readonly readOnly: boolean;
 }
 
 /** A directory or disk of the one machine that `nodeAffinity` names. */

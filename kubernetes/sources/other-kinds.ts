@@ -25,7 +25,7 @@ const INSTEAD = {
 } as const;
 
 /** Kubernetes still has these, and this program does not. */
-const NOT_YET = ['fc', 'iscsi', 'nfs'] as const;
+const NOT_YET = ['fc', 'iscsi'] as const;
 
 /** The fields of all of them, of a pod's volume as of a PersistentVolume. */
 export const OTHER_KINDS: readonly string[] = [...Object.keys(INSTEAD), ...NOT_YET];

@@ -15,11 +15,15 @@ export interface HostBrokersParts {
 
 export interface HostBrokers {
   readonly tools: ToolBroker;
+  /** Tools that wait for a server take no turn from the others. */
+  readonly remoteTools: ToolBroker;
   readonly paths: BrokerPool;
   /** A walk takes as long as the volume is large, and other calls do not wait for it. */
   readonly walks: BrokerPool;
   /** Whoever hangs here was asked because it may. */
   readonly probes: BrokerPool;
+  /** A look takes as long as there are files. */
+  readonly measures: BrokerPool;
   /** Calls past their deadline that the kernel does not let go of. */
   abandoned(): number;
   pids(): readonly number[];
@@ -30,12 +34,15 @@ export interface HostBrokers {
 const WALK_BROKERS_MAX = 4;
 /** So many file systems may hang before the look at another one waits. */
 const PROBE_BROKERS_MAX = 16;
+/** Files are counted by one at a time; more only while some hang. */
+const MEASURE_BROKERS_MAX = 16;
 
 export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadlines): HostBrokers {
   const { brokerCommand: command, brokerPrograms: programs, helpersDescriptor } = parts;
   const start = { command, programs, helpersDescriptor };
   const patient = { ...start, waitsForEver: true, idleBrokersMin: 0 };
   const tools = createToolBroker(start);
+  const remoteTools = createToolBroker(start);
   const paths = createBrokerPool({
     ...start,
     deadlineMs: deadlines.path,
@@ -59,12 +66,22 @@ export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadli
     // The next look comes in a minute: to start a process for each costs more than that one stays.
     idleBrokersMin: 1,
   });
-  const all = [paths, walks, probes, tools];
+  const measures = createBrokerPool({
+    ...start,
+    idleBrokersMin: 0,
+    deadlineMs: deadlines.measure,
+    removeTreeDeadlineMs: deadlines.measure,
+    pathBrokersMax: MEASURE_BROKERS_MAX,
+    crowdBrokersMax: 1,
+  });
+  const all = [paths, walks, probes, measures, tools, remoteTools];
   return {
     tools,
+    remoteTools,
     paths,
     walks,
     probes,
+    measures,
     abandoned: () => all.reduce((sum, one) => sum + one.abandoned(), 0),
     pids: () => all.flatMap((one) => one.pids()),
     close: async () => {

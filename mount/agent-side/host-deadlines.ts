@@ -10,6 +10,8 @@ export interface HostDeadlines {
   readonly notify: number;
   /** One look at a file system, once a broker takes it. */
   readonly probe: number;
+  /** One look at how much room files take: more than the look itself may. */
+  readonly measure: number;
   /** One run of losetup(8). */
   readonly loop: number;
   /** For findHolders, which only finds a reason: nothing is done later for it. */
@@ -26,4 +28,5 @@ export const DEADLINES_MS: HostDeadlines = {
   loop: 30_000,
   holders: 5_000,
   probe: 10_000,
+  measure: 30_000,
 };

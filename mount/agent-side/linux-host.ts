@@ -1,7 +1,7 @@
 /** The real `Host`: system tools and path calls in broker children, mountinfo in this process. */
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { createHostBrokers } from './host-brokers.ts';
+import { createHostBrokers, type HostBrokers } from './host-brokers.ts';
 import { createDeviceHold } from './device-hold.ts';
 import { type DeviceUsersParts, findDeviceUsers } from './device-users.ts';
 import type { DeviceFileSystems } from '../device-file-systems.ts';
@@ -18,6 +18,7 @@ import { ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
 import { aboutPath } from '../mount-lines.ts';
 import { createTurns } from './turns.ts';
+import { createUsageQuestion } from './usage-question.ts';
 
 export interface LinuxHostParts {
   /** The gRPC client of the plugins floor. */
@@ -54,13 +55,13 @@ const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost> {
   const deadlines = { ...DEADLINES_MS, ...parts.deadlinesMs };
   const brokers = createHostBrokers(parts, deadlines);
-  const { tools, paths, walks, probes } = brokers;
+  const { tools, paths, walks } = brokers;
   const ask = <Kind extends PathCallKind>(kind: Kind, args: PathCalls[Kind]['args']) =>
     paths.call(kind, args);
   const stampAgeMs = parts.stampAgeMs ?? STAMP_AGE_MS;
   // Two writes of one file would share their temporary file.
   const inTurn = createTurns();
-  const effects = createMountEffects(tools, ask, deadlines);
+  const effects = createMountEffects(brokers, ask, deadlines);
   return {
     ...CLOCK,
     random: Math.random,
@@ -77,6 +78,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     writeFile: (path, content, options) => inTurn(path, () => ask('writeFile', { path, content, options })),
     overwriteFile: (path, offsetBytes, content) =>
       inTurn(path, () => ask('overwriteFile', { path, offsetBytes, content })),
+    synchronise: (path) => ask('synchronise', { path }),
     removeFile: (path) => ask('removeFile', { path }),
     rename: (from, to) => ask('rename', { from, to }),
     makeLink: (path, text) => ask('makeLink', { path, text }),
@@ -92,12 +94,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     mountPlaceOf: (path) => ask('mountPlaceOf', { path }),
     lookUpMount: (path) => ask('lookUpMount', { path }),
     bindPart: (request) => inTurn(request.target, () => ask('bindPart', request)),
-    probeFileSystem: createFileSystemQuestion({
-      clock: CLOCK,
-      ask: (path) => probes.call('probeFileSystem', { path }),
-      // The brokers that hang are killed first.
-      deadlineMs: 2 * deadlines.probe,
-    }),
+    ...createQuestions(brokers, deadlines),
     findHolders: (target) => ask('findHolders', { target }),
     findPlaceHolders: (places, within) => ask('findPlaceHolders', { places, within, except: brokers.pids() }),
     ...createDeviceCalls(tools, ask, deadlines),
@@ -112,6 +109,25 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     abandonedCalls: brokers.abandoned,
     brokers: brokers.pids,
     close: brokers.close,
+  };
+}
+
+function createQuestions(
+  { probes, measures }: Pick<HostBrokers, 'probes' | 'measures'>,
+  deadlines: HostDeadlines,
+): Pick<Host, 'probeFileSystem' | 'measureUsage'> {
+  return {
+    probeFileSystem: createFileSystemQuestion({
+      clock: CLOCK,
+      ask: (path) => probes.call('probeFileSystem', { path }),
+      // The brokers that hang are killed first.
+      deadlineMs: 2 * deadlines.probe,
+    }),
+    measureUsage: createUsageQuestion({
+      clock: CLOCK,
+      ask: (request, company) => measures.call('measureUsage', request, company),
+      silentMs: deadlines.probe,
+    }),
   };
 }
 

@@ -2,6 +2,7 @@
 import { isFileSystemType } from '../device/file-system-tools.ts';
 import type { HostDeadlines } from './host-deadlines.ts';
 import type { ToolBroker } from './tool-broker.ts';
+import { createTurns } from './turns.ts';
 import { createUnmountTogether } from './unmount-together.ts';
 import type { PathCallKind, PathCalls, ToolAnswer } from '../broker/broker-protocol.ts';
 import { done, fail, type Failure, ok, type Result } from '../failure.ts';
@@ -17,7 +18,19 @@ export type Ask = <Kind extends PathCallKind>(
   args: PathCalls[Kind]['args'],
 ) => Promise<PathCalls[Kind]['result']>;
 
-export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines): MountEffects {
+export interface MountTools {
+  readonly tools: ToolBroker;
+  /** For what may wait for a server. */
+  readonly remoteTools: ToolBroker;
+}
+
+export function createMountEffects(
+  { tools, remoteTools }: MountTools,
+  ask: Ask,
+  deadlines: HostDeadlines,
+): MountEffects {
+  // One mount.nfs(8) waits for a server that is silent, and not all: its broker has few turns.
+  const inTurnOfServer = createTurns();
   /** mount(8) and umount(8) resolve links in a target; a target of ours has none. */
   async function refuseLinks(target: AbsolutePath): Promise<Result<void>> {
     const seen = await ask('mountIdOf', { path: target });
@@ -28,9 +41,10 @@ export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostD
     code: Failure['code'],
     target: AbsolutePath,
     { isWalked }: WalkedTarget,
+    broker = tools,
   ): Promise<Result<void>> {
     const straight = isWalked === true ? done : await refuseLinks(target);
-    return straight.ok ? runOrFail(tools, request, code) : straight;
+    return straight.ok ? runOrFail(broker, request, code) : straight;
   }
   const unmountTogether = createUnmountTogether((targets) =>
     tools.run({ tool: 'umount', argv: ['--', ...targets], deadlineMs: deadlines.unmount }),
@@ -39,18 +53,19 @@ export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostD
     mount: async (request) => {
       const argv = mountArguments(request);
       if (!argv.ok) return argv;
-      return act(
-        { tool: 'mount', argv: argv.value, deadlineMs: deadlines.mount },
-        'mount-failed',
-        request.target,
-        request,
-      );
+      const tool = { tool: 'mount', argv: argv.value, deadlineMs: deadlines.mount };
+      const run = (broker: ToolBroker) => act(tool, 'mount-failed', request.target, request, broker);
+      return request.fsType === 'nfs'
+        ? inTurnOfServer(serverOf(request), () => run(remoteTools))
+        : run(tools);
     },
     unmount: async (target, walked = {}) => {
       if (walked.isWalked === true && walked.isMemory === true)
         return doneOrFail('umount', about(target, await unmountTogether(target)), 'unmount-failed');
-      const request = { tool: 'umount', argv: ['--', target], deadlineMs: deadlines.unmount };
-      return act(request, 'unmount-failed', target, walked);
+      const plain = walked.isRemote === true ? ['--internal-only', '--no-canonicalize'] : [];
+      const request = { tool: 'umount', argv: [...plain, '--', target], deadlineMs: deadlines.unmount };
+      const broker = walked.isRemote === true ? remoteTools : tools;
+      return act(request, 'unmount-failed', target, walked, broker);
     },
     notify: async (state) => {
       const socket = process.env['NOTIFY_SOCKET'];
@@ -68,18 +83,29 @@ export function createMountEffects(tools: ToolBroker, ask: Ask, deadlines: HostD
 }
 
 const CONTROL = /[\u0000-\u001f\u007f]/;
+/** A name or an address, never an option; one of IPv6 is in brackets, so the first `:/` ends it. */
+const NFS_SOURCE = /^(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-f:.]+\]):\/[^\u0000-\u001f\u007f]*$/;
 /** mount(8) reads `LABEL=` and the like as a search for a device. */
 const TMPFS_LABEL = /^[A-Za-z0-9][-A-Za-z0-9_.:/]*$/;
 
 function mountArguments({ fsType, source, target, options }: MountRequest): Result<readonly string[]> {
   const wrong = options.find((option) => option === '' || option.includes(',') || CONTROL.test(option));
   if (wrong !== undefined) return refuse(`not a mount option: ${JSON.stringify(wrong)}`);
-  const isPath = fsType === 'bind' || isFileSystemType(fsType);
-  const sourceIsGood = isPath ? source.startsWith('/') && !source.includes('\0') : TMPFS_LABEL.test(source);
-  if (!sourceIsGood) return refuse(`not a ${fsType} source: ${JSON.stringify(source)}`);
+  if (!isSource(fsType, source)) return refuse(`not a ${fsType} source: ${JSON.stringify(source)}`);
   const kind = fsType === 'bind' ? ['--bind'] : ['-t', fsType];
   const chosen = options.length === 0 ? [] : ['-o', options.join(',')];
   return ok([...kind, ...chosen, '--', source, target]);
+}
+
+/** What `NFS_SOURCE` has before its path. */
+function serverOf({ source }: MountRequest): string {
+  return source.slice(0, source.indexOf(':/'));
+}
+
+function isSource(fsType: MountRequest['fsType'], source: string): boolean {
+  if (fsType === 'nfs') return NFS_SOURCE.test(source);
+  const isPath = fsType === 'bind' || isFileSystemType(fsType);
+  return isPath ? source.startsWith('/') && !source.includes('\0') : TMPFS_LABEL.test(source);
 }
 
 function refuse(message: string): Result<never> {

@@ -20,6 +20,7 @@ import type { DeviceUsers } from './device/path-device-users.ts';
 import type { BoundPart, PartBind } from '../part-bind.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';
+import type { Usage, UsageRequest } from '../usage.ts';
 
 /**
  * `path`: one synchronous call at a time, killed when overdue. `tool`: several tools at a time. `parser`: one text at a
@@ -52,6 +53,7 @@ export interface PathCalls {
     args: { path: AbsolutePath; offsetBytes: number; content: Uint8Array };
     result: Result<void>;
   };
+  synchronise: { args: { path: AbsolutePath }; result: Result<void> };
   removeFile: { args: { path: AbsolutePath }; result: Result<void> };
   rename: { args: { from: AbsolutePath; to: AbsolutePath }; result: Result<void> };
   makeLink: { args: { path: AbsolutePath; text: string }; result: Result<void> };
@@ -61,6 +63,7 @@ export interface PathCalls {
   lookUpMount: { args: { path: AbsolutePath }; result: Result<MountLookup> };
   bindPart: { args: PartBind; result: Result<BoundPart> };
   probeFileSystem: { args: { path: AbsolutePath }; result: Result<FileSystemProbe> };
+  measureUsage: { args: UsageRequest; result: Result<Usage> };
   findHolders: { args: { target: AbsolutePath }; result: Result<readonly string[]> };
   findPlaceHolders: { args: PlacesAsked; result: Result<PlaceHolders> };
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
@@ -99,6 +102,7 @@ const CHANGES_THE_WORLD = {
   readFile: false,
   writeFile: true,
   overwriteFile: true,
+  synchronise: false,
   removeFile: true,
   rename: true,
   makeLink: true,
@@ -108,6 +112,7 @@ const CHANGES_THE_WORLD = {
   lookUpMount: false,
   bindPart: true,
   probeFileSystem: false,
+  measureUsage: false,
   findHolders: false,
   findPlaceHolders: false,
   deviceNodeOf: false,

@@ -12,6 +12,8 @@ import { makeLink, readLink, removeFile, rename } from './file/file-effects.ts';
 import { readFile } from './file/file-reading.ts';
 import { writeFile } from './file/file-writing.ts';
 import { overwriteFile } from './file/file-overwrite.ts';
+import { synchronise } from './file/file-synchronise.ts';
+import { measureUsage } from './file/file-usage.ts';
 import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
 import { isDeviceFree, proveBlank } from './device/blank-device.ts';
@@ -41,65 +43,89 @@ export function performPathCall(
 
 type PlainCall = Exclude<PathCall, { readonly kind: 'transition' }>;
 
-function dispatch({ kind, args }: PlainCall, sign: (seen: number) => void): Result<unknown> {
-  switch (kind) {
+function dispatch(call: PlainCall, sign: (seen: number) => void): Result<unknown> {
+  switch (call.kind) {
     case 'inspect':
-      return inspect(args.path);
+      return inspect(call.args.path);
     case 'inspectWay':
-      return inspectWay(args.path);
+      return inspectWay(call.args.path);
     case 'makeDirectory':
-      return makeDirectory(args.path, args.mode);
+      return makeDirectory(call.args.path, call.args.mode);
     case 'removeEmptyDirectory':
-      return removeEmptyDirectory(args.path);
+      return removeEmptyDirectory(call.args.path);
     case 'removeTree':
-      return removeTree(args.path);
+      return removeTree(call.args.path);
     case 'listDirectory':
-      return listDirectory(args.path, args.entriesMax);
+      return listDirectory(call.args.path, call.args.entriesMax);
     case 'identifyDirectory':
-      return identifyDirectory(args.path);
+      return identifyDirectory(call.args.path);
     case 'readDirectoryFiles':
-      return readDirectoryFiles(args.path, args, args.stampAgeMs);
+      return readDirectoryFiles(call.args.path, call.args, call.args.stampAgeMs);
     case 'readFile':
-      return readFile(args.path, args.bytesMax);
+      return readFile(call.args.path, call.args.bytesMax);
     case 'writeFile':
-      return writeFile(args.path, args.content, args.options);
+      return writeFile(call.args.path, call.args.content, call.args.options);
     case 'overwriteFile':
-      return overwriteFile(args.path, args.offsetBytes, args.content);
+      return overwriteFile(call.args.path, call.args.offsetBytes, call.args.content);
+    case 'synchronise':
+      return synchronise(call.args.path);
     case 'removeFile':
-      return removeFile(args.path);
+      return removeFile(call.args.path);
     case 'rename':
-      return rename(args.from, args.to);
+      return rename(call.args.from, call.args.to);
     case 'makeLink':
-      return makeLink(args.path, args.text);
+      return makeLink(call.args.path, call.args.text);
     case 'readLink':
-      return readLink(args.path);
+      return readLink(call.args.path);
     case 'mountIdOf':
-      return mountIdOfPath(args.path);
+      return mountIdOfPath(call.args.path);
     case 'mountPlaceOf':
-      return mountPlaceOf(args.path);
+      return mountPlaceOf(call.args.path);
     case 'lookUpMount':
-      return lookUpMount(args.path);
+      return lookUpMount(call.args.path);
     case 'bindPart':
-      return bindPart(args);
+      return bindPart(call.args);
     case 'probeFileSystem':
-      return probeFileSystem(args.path);
+      return probeFileSystem(call.args.path);
+    case 'measureUsage':
+      return measureUsage(call.args);
     case 'findHolders':
-      return findHolders(args.target);
+      return findHolders(call.args.target);
     case 'findPlaceHolders':
-      return findPlaceHolders(args);
-    case 'deviceNodeOf':
-      return deviceNodeOf(args.path);
-    case 'findLoopsOf':
-      return findLoopsOf(args.path);
-    case 'proveBlank':
-      return proveBlank(args.path);
-    case 'isDeviceFree':
-      return isDeviceFree(args.path);
-    case 'scanForDeviceUsers':
-      return scanForDeviceUsers(args.device);
-    case 'findDeviceByNode':
-      return findDeviceByNode(args);
+      return findPlaceHolders(call.args);
     case 'changeOwnershipPart':
-      return changeOwnershipPart(args, sign);
+      return changeOwnershipPart(call.args, sign);
+    default:
+      return dispatchOfDevice(call);
+  }
+}
+
+type DeviceCall = Extract<
+  PlainCall,
+  {
+    readonly kind:
+      | 'deviceNodeOf'
+      | 'findLoopsOf'
+      | 'proveBlank'
+      | 'isDeviceFree'
+      | 'scanForDeviceUsers'
+      | 'findDeviceByNode';
+  }
+>;
+
+function dispatchOfDevice(call: DeviceCall): Result<unknown> {
+  switch (call.kind) {
+    case 'deviceNodeOf':
+      return deviceNodeOf(call.args.path);
+    case 'findLoopsOf':
+      return findLoopsOf(call.args.path);
+    case 'proveBlank':
+      return proveBlank(call.args.path);
+    case 'isDeviceFree':
+      return isDeviceFree(call.args.path);
+    case 'scanForDeviceUsers':
+      return scanForDeviceUsers(call.args.device);
+    case 'findDeviceByNode':
+      return findDeviceByNode(call.args);
   }
 }

@@ -78,8 +78,8 @@ export class MountJudge {
     const top = stack.at(-1);
     if (top === undefined) return undefined;
     if (stack.some(({ device }) => device !== top.device)) return strangerFailure(path, top);
-    // A directory of the machine may be on anything; whether it is that one its plugin sees.
-    if (spec.kind === 'local') return undefined;
+    // A directory of the machine may be on anything, a server's has a source; whether it is that one its plugin sees.
+    if (spec.kind === 'local' || spec.kind === 'nfs') return undefined;
     if (spec.kind !== 'csi')
       return isPlain || (top.fsType === 'tmpfs' && !isOwnTmpfs(top)) ? strangeThere(path, top) : undefined;
     if (staged !== undefined && !isOfKind(top, staged)) return strangeThere(path, top);

@@ -6,6 +6,8 @@ import { CSI_TRAITS } from '../csi/csi-traits.ts';
 import type { Layout } from '../layout/layout.ts';
 import { createLocalPlugin } from '../local/local-plugin.ts';
 import { LOCAL_TRAITS } from '../local/local-traits.ts';
+import { createNfsPlugin } from '../nfs/nfs-plugin.ts';
+import { NFS_TRAITS } from '../nfs/nfs-traits.ts';
 import { createOrphanPlugin } from '../orphan/orphan.ts';
 import { ORPHAN_TRAITS } from '../orphan/orphan-traits.ts';
 import type { VolumePlugin } from '../plugin.ts';
@@ -56,6 +58,7 @@ const KINDS: readonly VolumeKind[] = [
     traits: LOCAL_TRAITS,
     create: ({ deniedHostPaths: denied, ...parts }) => createLocalPlugin({ ...parts, denied }),
   },
+  { traits: NFS_TRAITS, create: ({ host, layout, mounter }) => createNfsPlugin(host, layout, mounter) },
   { traits: IMAGE_TRAITS, create: createImagePlugin },
   {
     traits: SECRET_TRAITS,

@@ -15,6 +15,7 @@ import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
 import { bindLocalDirectory, removeLocalPlace } from '../local/bind-directory.ts';
 import { findLocalPlace } from '../local/local-place.ts';
+import { placeNfsMount } from '../nfs/nfs-mount.ts';
 import { dropGeneration, isWritten, showGeneration } from '../pod/atomic-writer.ts';
 import { publishContent, removeContent } from '../pod/content.ts';
 import {
@@ -38,6 +39,7 @@ export const TRANSITIONS: readonly AnyTransition[] = [
   markMemoryDirectory,
   markReady,
   placeEmptyDirectory,
+  placeNfsMount,
   placeSubpaths,
   proveOwnTmpfs,
   publishContent,

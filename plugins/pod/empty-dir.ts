@@ -5,6 +5,7 @@ import { type AbsolutePath, type Host, REMOVE_TREE_DEADLINE_MS } from '../../mou
 import type { Mounter } from '../../mount/mounter.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition, type TransitionArgs } from '../../mount/transition.ts';
+import { EmptyDirUsage, isMeasured } from './empty-dir-usage.ts';
 import { giveToGroup } from './group-ownership.ts';
 import type { Layout } from '../layout/layout.ts';
 import {
@@ -40,6 +41,7 @@ interface DirectoryPath {
  */
 export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounter): VolumePlugin {
   const memory = createMemoryMount(host, mounter);
+  const usage = new EmptyDirUsage(host, layout);
 
   function placeOf({ spec, publication }: PublicationCall): Result<DirectoryPath> {
     if (spec.kind !== 'empty-dir') return notOurs(spec.kind);
@@ -50,6 +52,7 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
   return createPodPlugin({
     name: EMPTY_DIR_PLUGIN,
     looksItself: true,
+    usage: { statistics: (call) => usage.statistics(call), hasStatistics: isMeasured },
     async publish(call) {
       const place = placeOf(call);
       if (!place.ok) return place;

@@ -10,6 +10,8 @@ export interface PodVerbs {
   publish(call: PublicationCall): Promise<Result<{ readonly mount: MountIdentity | undefined }>>;
   unpublish(call: PublicationCall): Promise<Result<void>>;
   readonly isUpToDate?: VolumePlugin['isUpToDate'];
+  /** How full it is, of volumes of which that can be told. */
+  readonly usage?: Required<Pick<VolumePlugin, 'statistics' | 'hasStatistics'>>;
   /** What is there for all pods of a volume, where several share it. */
   readonly shared?: Pick<VolumePlugin, 'stage' | 'unstage'>;
 }
@@ -32,6 +34,7 @@ export function createPodPlugin(verbs: PodVerbs): VolumePlugin {
     publish: async (call) => ifStillWanted(call, () => verbs.publish(call)),
     unpublish: async (call) => ifStillWanted(call, () => verbs.unpublish(call)),
     ...(verbs.isUpToDate === undefined ? {} : { isUpToDate: verbs.isUpToDate }),
+    ...verbs.usage,
   };
 }
 

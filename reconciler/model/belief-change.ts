@@ -152,7 +152,7 @@ export function learn(
         sizeBytes: now.sizeBytes ?? learnt.sizeBytes,
       });
     case 'unstage':
-      return sizeForgotten({
+      return useForgotten({
         ...now,
         staged: reached,
         stagedMount: reached.kind === 'absent' ? undefined : now.stagedMount,
@@ -165,7 +165,7 @@ export function learn(
     case 'unpublish': {
       if (isBeside(operation))
         return outcome.kind === 'done' ? withGivenBack(believed, before, operation.publication) : believed;
-      const left = sizeForgotten(learnPublication(now, operation.publication, reached, outcome));
+      const left = useForgotten(learnPublication(now, operation.publication, reached, outcome));
       const gone = reached.kind === 'absent' ? before.publications.get(operation.publication) : undefined;
       return doubtGroups(left, gone);
     }
@@ -186,13 +186,16 @@ function learnExpansion(now: ActualVolume, outcome: VolumeOutcome): ActualVolume
   return { ...now, refusedExpansion: { toBytes, because, message } };
 }
 
-/** A size is only known of what stands or may yet come, and "in use" ends with the last place. */
+/** A size is only known of what stands or may yet come. */
 function sizeForgotten(volume: ActualVolume): ActualVolume {
-  if (volume.publications.size > 0) return volume;
-  const { refusedExpansion: refused, staged, tombstones } = volume;
-  const refusedExpansion = refused?.because === 'in-use' ? undefined : refused;
-  const isGone = staged.kind === 'absent' && tombstones === undefined;
-  return { ...volume, refusedExpansion, sizeBytes: isGone ? undefined : volume.sizeBytes };
+  const mayStand = volume.publications.size > 0 || volume.staged.kind !== 'absent';
+  return mayStand || volume.tombstones !== undefined ? volume : { ...volume, sizeBytes: undefined };
+}
+
+/** On the way down: "in use" ends with the last place, not with one that could not be set up. */
+function useForgotten(volume: ActualVolume): ActualVolume {
+  const isInUse = volume.publications.size > 0 || volume.refusedExpansion?.because !== 'in-use';
+  return sizeForgotten(isInUse ? volume : { ...volume, refusedExpansion: undefined });
 }
 
 /** Found on disk and only ever refused: its driver was told nothing that it would hold us to. */
@@ -248,12 +251,12 @@ function learnPublication(
   return withPublication(now, { ...known, presence: reached, ...(isEnded ? { ended: true } : {}) });
 }
 
-/** A publish that left all as it was has left the binds, too. */
+/** A publish that left all as it was has left the binds, too; what was found on disk may have unknown ones. */
 function withPartsOf(before: ActualVolume, key: PublicationKey, learnt: ActualVolume): ActualVolume {
   const [was, now] = [before.publications.get(key), learnt.publications.get(key)];
   if (was === undefined || now === undefined || isSameSubpaths(was.spec, now.spec)) return learnt;
   const { subpaths: _, ...spec } = now.spec;
-  const { subpaths } = was.spec;
+  const { subpaths = was.spec.origin === RECONSTRUCTED ? [] : undefined } = was.spec;
   return withPublication(learnt, { ...now, spec: subpaths === undefined ? spec : { ...spec, subpaths } });
 }
 

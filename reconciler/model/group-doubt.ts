@@ -1,5 +1,5 @@
 /** What a walk that was cut short leaves: files of two groups, and other pods that have them. Pure. */
-import type { Failure } from '../../mount/failure.ts';
+import type { Failure, FailureCode } from '../../mount/failure.ts';
 import type { PublicationSpec } from '../../plugins/volume.ts';
 import { type ActualPublication, type ActualVolume, isCovered } from './actual-state.ts';
 
@@ -26,10 +26,13 @@ export function doubtGroups(now: ActualVolume, gone: ActualPublication | undefin
   return { ...now, publications: new Map(now.publications).set(robbed.spec.key, doubted) };
 }
 
-/** A pod has it, though somebody mounted over it, or whose group the files have is in doubt. */
+/** What is in doubt of such a place is not whether its pod has the volume. */
+const DOUBTS_OF_HOLDERS: ReadonlySet<FailureCode> = new Set(['group-unfinished', 'subpath-lost']);
+
+/** A pod has it, though somebody mounted over it, or took a part of it, or whose group the files have is in doubt. */
 export function isHeld({ presence }: ActualPublication): boolean {
   if (presence.kind !== 'unsure' || isCovered(presence)) return presence.kind !== 'absent';
-  return typeof presence.because === 'object' && presence.because.code === 'group-unfinished';
+  return typeof presence.because === 'object' && DOUBTS_OF_HOLDERS.has(presence.because.code);
 }
 
 /** The group that a place of this sort gives the files to. */

@@ -218,8 +218,12 @@ function nextClimb(
   };
   // Nothing is set up from a dead stage; who has it surely may be refreshed, which takes nothing away.
   if (isStageDead(actual)) return { next: publishOf(volume, arriving), refused };
-  if (isDue(needs?.attach, actual?.attached)) return { next: [{ kind: 'attach', volume }], refused };
-  if (isDue(needs?.stage, actual?.staged)) return { next: [{ kind: 'stage', volume }], refused };
+  const isStageDue = isDue(needs?.stage, actual?.staged);
+  // A stage that came late, when the volume was detached already, is repeated with the attachment or not at all.
+  const isDetached = needs?.attach === true && actual?.attached.kind !== 'present';
+  if (isDue(needs?.attach, actual?.attached) || (isStageDue && isDetached))
+    return { next: [{ kind: 'attach', volume }], refused };
+  if (isStageDue) return { next: [{ kind: 'stage', volume }], refused };
   const publish = publishOf(volume, arriving);
   const growth = isGrowthDue(needs, desired, actual);
   // Before the first place, a volume too small is grown first; one that is used is grown beside what else there is.

@@ -36,5 +36,5 @@ export function lostSubpath(table: MountTable, place: PublicationSpec, layout: L
   const { container, index, path } = lost;
   const where = `container ${container}, volumeMounts[${index}]`;
   const message = `the bind of sub-path ${JSON.stringify(path)} for ${where}, is gone`;
-  return { code: 'mount-lost', message, effect: 'unknown', blocker: layout.subpath(place, lost) };
+  return { code: 'subpath-lost', message, effect: 'unknown', blocker: layout.subpath(place, lost) };
 }

@@ -315,6 +315,17 @@ function fileSentences(sentence: Sentence): void {
     assert.equal(await text(host, path), '12345');
     assert.deepEqual(await names(host, root), ['d', 'f', 'l']);
   });
+  sentence('files and directories are synchronised, and nothing else', async ({ host, root }) => {
+    await write(host, below(root, 'f'), '12345');
+    value(await host.makeDirectory(below(root, 'd'), 0o755));
+    value(await host.makeLink(below(root, 'l'), 'f'));
+    value(await host.synchronise(below(root, 'f')));
+    value(await host.synchronise(below(root, 'd')));
+    refuses(await host.synchronise(below(root, 'l')), 'path-unsafe');
+    refuses(await host.synchronise(below(root, 'x')), 'path-missing');
+    assert.equal(await text(host, below(root, 'f')), '12345');
+    assert.deepEqual(await names(host, root), ['d', 'f', 'l']);
+  });
   sentence('only a regular file of the allowed size is read', async ({ host, root }) => {
     await write(host, below(root, 'f'), '12345');
     value(await host.makeDirectory(below(root, 'd'), 0o755));
@@ -391,6 +402,7 @@ function linkSentences(sentence: Sentence): void {
       await host.readFile(file, 100),
       await host.writeFile(fresh, bytes('x'), PLAIN),
       await host.overwriteFile(file, 0, bytes('x')),
+      await host.synchronise(file),
       await host.removeFile(file),
       await host.rename(file, below(root, 'moved')),
       await host.rename(below(real, 'f'), fresh),
@@ -464,6 +476,34 @@ function mountSentences(sentence: Sentence): void {
     value(await host.makeLink(below(root, 'l'), 'm'));
     refuses(await host.probeFileSystem(below(root, 'l', 'x')), 'path-unsafe');
   });
+  sentence(
+    'room is that of what is there, not of where links lead nor of what is mounted below',
+    async ({ host, root }) => {
+      const [tree, mount, other] = ['t', 't/m', 'other'].map((name) => below(root, ...name.split('/')));
+      assert.ok(tree !== undefined && mount !== undefined && other !== undefined);
+      const measure = async () => value(await host.measureUsage({ path: tree, scope: 'tree' }));
+      refuses(await host.measureUsage({ path: tree, scope: 'tree' }), 'path-missing');
+      await mountTmpfs(host, mount);
+      const before = await measure();
+      assert.deepEqual([before.inodes.used, before.bytes.total, before.isWhole], [1n, undefined, true]);
+      await write(host, below(tree, 'file'), 'x'.repeat(20_000));
+      const after = await measure();
+      const grown = Number(after.bytes.used - before.bytes.used);
+      assert.ok(grown >= 20_000 && grown < 60_000, `${grown} bytes`);
+      await write(host, other, 'x'.repeat(20_000));
+      value(await host.makeLink(below(tree, 'link'), '../other'));
+      await write(host, below(mount, 'file'), 'x'.repeat(20_000));
+      const last = await measure();
+      assert.equal(last.inodes.used, 3n);
+      assert.ok(last.bytes.used - after.bytes.used < 20_000n);
+      refuses(await host.measureUsage({ path: mount, scope: 'tree' }), 'mount-foreign');
+      const { bytes: room } = value(await host.measureUsage({ path: mount, scope: 'file-system' }));
+      assert.ok(room.used >= 20_000n && (room.total ?? 0n) === room.used + (room.available ?? 0n));
+      value(await host.unmount(mount));
+      refuses(await host.measureUsage({ path: mount, scope: 'file-system' }), 'mount-lost');
+      refuses(await host.measureUsage({ path: below(tree, 'link', 'x'), scope: 'tree' }), 'path-unsafe');
+    },
+  );
   sentence('a lookup and the table agree about a mount', async ({ host, root }) => {
     const target = below(root, 'm');
     await mountTmpfs(host, target);

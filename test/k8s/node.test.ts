@@ -24,6 +24,15 @@ const cluster = sharedCluster();
 const LOOPFILE = 'loopfile.mooring.dev';
 const CANARY = 'canary-7f3a';
 
+interface Told {
+  readonly reason: string;
+  readonly type: string;
+  readonly count: number;
+  readonly message: string;
+  readonly source: { readonly component: string };
+  readonly involvedObject: { readonly kind: string };
+}
+
 /** One after the other: they share a control plane, and a node's name. */
 function inCluster(sentence: string, tell: (world: World, shared: Cluster) => Promise<void>): void {
   test(sentence, { skip }, async () => {
@@ -95,6 +104,31 @@ inCluster(
     );
   },
 );
+
+inCluster('what keeps a pod waiting is told by an event of it, once', async (world, { admin }) => {
+  await world.startAgent();
+  await makePod(admin, 'waits', { late: { configMap: { name: 'comes-later' } } });
+  const path = '/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dwaits';
+  let events: readonly Told[] = [];
+  await until('an event of the pod', async () => {
+    const { body } = await admin.tryRequest('GET', path);
+    events = (body as { items: readonly Told[] }).items.filter(
+      ({ source }) => source.component === 'mooring',
+    );
+    return events.length > 0;
+  });
+  assert.deepEqual(
+    events.map(({ reason, type, count, involvedObject }) => [reason, type, count, involvedObject.kind]),
+    [['FailedMount', 'Warning', 1, 'Pod']],
+  );
+  assert.match(events[0]?.message ?? '', /^volume "late": .*comes-later/);
+  await makeContent(admin, 'ConfigMap', 'comes-later', 'blue');
+  const status = await world.untilReady('waits');
+  assert.equal(read(status, 'waits', 'late', 'word'), 'blue');
+  await deletePod(admin, 'waits');
+  await world.untilEmpty();
+  assert.doesNotMatch(readFileSync(world.logOf('agent'), 'utf8'), /events not written/);
+});
 
 inCluster(
   'a claim that the real binder has bound is staged, published, and taken down; its data stay',

@@ -32,6 +32,7 @@ import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { findPart } from '../part-of-tree.ts';
 import { performStepwise } from '../perform-stepwise.ts';
 import { SimDevices } from '../sim/sim-devices.ts';
+import type { Room, Usage, UsageRequest } from '../../mount/usage.ts';
 import { isOwned, modeAfterChown, ownedMode } from '../sim/tree-ownership.ts';
 
 /** What a crash throws; nothing in Mooring catches it. */
@@ -248,6 +249,22 @@ export function createMemoryHost(): MemoryHost {
       for (const name of [...node.value.children.keys()]) removeTree(below(path, name));
     }
     return removeChild(path);
+  }
+
+  function measureUsage({ path, scope }: UsageRequest): Result<Usage> {
+    const isMounted = mountAt(path) !== undefined;
+    if (isMounted !== (scope === 'file-system'))
+      return problem(isMounted ? 'mount-foreign' : 'mount-lost', path);
+    const top = directoryOf(path);
+    if (!top.ok) return top;
+    const sizes = sizesIn(top.value);
+    const used = BigInt(sizes.reduce((sum, size) => sum + size, 0));
+    const room = (count: bigint): Room => ({ used: count, total: undefined, available: undefined });
+    return ok({ bytes: room(used), inodes: room(BigInt(sizes.length)), isWhole: true });
+  }
+
+  function sizesIn(node: Node): readonly number[] {
+    return [node.content.byteLength, ...[...node.children.values()].flatMap(sizesIn)];
   }
 
   function factsOf(node: Node | undefined): PathFacts {
@@ -601,6 +618,15 @@ export function createMemoryHost(): MemoryHost {
         });
         return done;
       }),
+    synchronise: (path) =>
+      asked('synchronise', () => {
+        const node = walk(path);
+        if (!node.ok) return node;
+        if (node.value === undefined) return problem('path-missing', path);
+        if (node.value.kind === 'symlink') return problem('path-unsafe', path);
+        const isPlain = node.value.kind === 'file' || node.value.kind === 'directory';
+        return isPlain ? done : problem('path-wrong-kind', path);
+      }),
     removeFile: (path) =>
       asked('removeFile', () => {
         const node = walk(path);
@@ -647,6 +673,7 @@ export function createMemoryHost(): MemoryHost {
         if (found === undefined) return ok({ kind: 'unmounted' });
         return ok({ kind: 'alive', readOnly: false, device: found.device });
       }),
+    measureUsage: (request) => asked('measureUsage', () => measureUsage(request)),
     mount: (request) => asked('mount', () => mount(request)),
     bindPart: (request) => asked('bindPart', () => bindPart(request)),
     unmount: (target) =>

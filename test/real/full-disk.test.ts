@@ -6,7 +6,10 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
-import { createRecordStore } from '../../reconciler/recovery/record-store.ts';
+import { createRecords, type RecordForm } from '../../reconciler/journal/record-forms.ts';
+import type { RecordStore } from '../../reconciler/recovery/record-store.ts';
+import type { Host } from '../../mount/host.ts';
+import type { Layout } from '../../plugins/layout/layout.ts';
 import { realHost, scratchDirectory } from '../mount/scratch.ts';
 import { actual } from '../reconciler/world.ts';
 import { value } from '../value.ts';
@@ -67,14 +70,23 @@ function standing(left: number, staged: 'present' | 'unsure') {
   return actual('data', { staged, pods });
 }
 
-async function recordsOn(t: TestContext, mountOn: (t: TestContext, target: AbsolutePath) => void) {
+function storeOn(host: Host, layout: Layout, form: RecordForm): RecordStore {
+  return createRecords({ form, host, layout, log: { warn: (event) => assert.fail(event) } });
+}
+
+async function recordsOn(
+  t: TestContext,
+  mountOn: (t: TestContext, target: AbsolutePath) => void,
+  form: RecordForm,
+) {
   const target = below(scratchDirectory(t), 'state');
   mkdirSync(target);
   mountOn(t, target);
   const host = await realHost(t);
   const layout = createLayout(target);
-  const records = createRecordStore(host, layout);
+  const records = storeOn(host, layout, form);
   value(await records.load());
+  value(await records.takeOver());
   value(await records.saveWithRoom(standing(PODS.length, 'present')));
   fill(join(target, 'filled'));
   run('sync', '--file-system', target);
@@ -88,30 +100,37 @@ const IN_PLACE = {
   xfs: onImage(320, 'mkfs.xfs', ['-q']),
 } as const;
 
-for (const [name, mountOn] of Object.entries(IN_PLACE)) {
-  test(`MT-08: on a full ${name} every record of the way down is written, and nothing climbs`, {
+const IN_FORMS = Object.entries(IN_PLACE).flatMap(([name, mountOn]) =>
+  (['files', 'journal'] as const).map((form) => ({ name, mountOn, form })),
+);
+
+for (const { name, mountOn, form } of IN_FORMS) {
+  test(`MT-08: on a full ${name} every record of the way down is written (${form}), and nothing climbs without room`, {
     skip,
   }, async (t) => {
-    const { host, layout, records } = await recordsOn(t, mountOn);
+    const { host, layout, records } = await recordsOn(t, mountOn, form);
     for (let left = PODS.length - 1; left >= 0; left -= 1) {
       value(await records.save(standing(left, left === 0 ? 'unsure' : 'present')));
-      const { records: found } = value(await createRecordStore(host, layout).load());
+      const { records: found } = value(await storeOn(host, layout, form).load());
       assert.deepEqual(
         found.map(({ publications }) => publications.length),
         [left],
       );
     }
-    const climbed = await records.saveWithRoom(actual('other', { staged: 'unsure' }));
+    // More than any room that was bought before.
+    const many = Array.from({ length: 400 }, (_, index) => [`pod-${index}`, 'unsure'] as const);
+    const other = actual('other', { staged: 'unsure', pods: Object.fromEntries(many) });
+    const climbed = await records.saveWithRoom(other);
     assert.equal(climbed.ok || climbed.failure.code, 'record-write');
     value(await records.erase(standing(0, 'unsure').spec.id));
-    assert.deepEqual(value(await createRecordStore(host, layout).load()).records, []);
+    assert.deepEqual(value(await storeOn(host, layout, form).load()).records, []);
   });
 }
 
 test('a file system that never writes in place is full for records too, and says so', { skip }, async (t) => {
-  const { host, layout, records } = await recordsOn(t, onImage(114, 'mkfs.btrfs', ['-q']));
+  const { host, layout, records } = await recordsOn(t, onImage(114, 'mkfs.btrfs', ['-q']), 'files');
   const saved = await records.save(standing(0, 'unsure'));
-  const { records: found, unreadable } = value(await createRecordStore(host, layout).load());
+  const { records: found, unreadable } = value(await storeOn(host, layout, 'files').load());
   // By chance of its trees there may be room; what was answered is what is there.
   assert.ok(saved.ok || saved.failure.code === 'record-write');
   assert.deepEqual([found.length, unreadable.length], [1, 0]);

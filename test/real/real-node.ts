@@ -46,6 +46,7 @@ export interface RealNode {
     resync_ms?: number;
     vanished_hold_ms?: number;
     csi_deadline_ms?: number;
+    statistics_interval_ms?: number;
     late_effect_ms?: number;
   };
   startAgent(): Promise<void>;

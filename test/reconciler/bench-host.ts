@@ -86,6 +86,14 @@ export function createBenchHost(): BenchHost {
       files.set(path, bytes.toString('utf8'));
       return done;
     },
+    async synchronise(path: AbsolutePath) {
+      const isThere = [...files.keys()].some((one) => one === path || one.startsWith(`${path}/`));
+      return isThere ? done : fail({ code: 'path-missing', message: path, effect: 'none' });
+    },
+    async listDirectory(directory: AbsolutePath) {
+      const names = [...files.keys()].filter((path) => path.startsWith(`${directory}/`));
+      return ok(names.map((path) => path.slice(directory.length + 1)));
+    },
     async removeFile(path: AbsolutePath) {
       if (host.failRemovals !== undefined) return fail(host.failRemovals);
       files.delete(path);

@@ -435,6 +435,24 @@ test('A-071: what a growth was refused for ends with the quarantine that took th
   assert.equal(reconciler.actual().get(csi('data').id)?.sizeBytes, bytes(20));
 });
 
+test('A-071: a growth that was refused ends when the volume is down, though it is wanted all the time', async () => {
+  const { host, plugins, reconciler } = await mounted(10);
+  plugins.needs = GROWS;
+  const dead = { code: 'file-system-dead', message: 'shut down', effect: 'none' } as const;
+  let deaths = 1;
+  plugins.fault = (kind) => {
+    if (kind === 'expand') return { code: 'expand-infeasible', message: 'no', effect: 'none' };
+    if (kind !== 'publish' || deaths === 0) return undefined;
+    deaths -= 1;
+    return dead;
+  };
+  const size = { bytes: bytes(20), knownBytes: bytes(10), held: undefined };
+  reconciler.setDesired(wish([{ ...wanted('other', ['web']), size }]));
+  await host.advance(60_000);
+  assert.ok(plugins.calls.includes('unstage other'), 'it was down');
+  assert.ok(plugins.world.has(place('web', 'other').key), 'and given to its pod');
+});
+
 test('A-071: that it is in use is on disk before anything else is done, so a crash forgets no answer', async () => {
   const { host, plugins, reconciler } = await mounted(10);
   await host.advance(1_000);

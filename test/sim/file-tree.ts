@@ -44,7 +44,7 @@ export interface Inode {
  * first, in order (as ext4 does); undefined for one that is written through or gone at power-off anyway.
  */
 export interface FileSystem {
-  readonly type: 'ext4' | MemoryFileSystem;
+  readonly type: 'ext4' | 'nfs4' | MemoryFileSystem;
   readonly label: string;
   /** `major:minor`; empty while nothing mounts it. */
   device: string;

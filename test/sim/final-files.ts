@@ -38,7 +38,7 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
       keepWithParents(`${data}/.vol_data.json.tmp`);
     } else if (csi !== undefined) keep.add(`${target.slice(0, target.lastIndexOf('/'))}/vol_data.json`);
     const marker = volume.kind === 'empty-dir' ? volume.name : `wrapped_${volume.name}`;
-    if (csi === undefined && volume.kind !== 'local')
+    if (csi === undefined && volume.kind !== 'local' && volume.kind !== 'nfs')
       keepWithParents(`${layout.pods}/${pod.uid}/plugins/kubernetes.io~empty-dir/${marker}/ready`);
   }
   for (const [path, { block }] of wanted.stages) {

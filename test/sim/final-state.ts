@@ -2,15 +2,18 @@
  * Is the machine what the user wishes, and nothing else? Asked when all faults are healed (INV-7, INV-12, INV-17,
  * INV-18, INV-33).
  */
+import { nfsDiffers, nfsLost } from './nfs-volumes.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume, Tombstone } from '../../reconciler/model/actual-state.ts';
-import { recordIn } from './record-in.ts';
+import { fail } from '../../mount/failure.ts';
+import { isOfJournal, recordsOn } from './record-in.ts';
 import type { Inode } from './file-tree.ts';
 import { knownOf, volumesDiffer } from './final-csi.ts';
 import { clusterDiffers } from './cluster/final-cluster.ts';
 import { leftOver } from './final-files.ts';
+import { usageDiffers } from './filled-directories.ts';
 import { localDiffers, localLost, localStageOf } from './local-volumes.ts';
 import { isOrphanWaiting, type Place, type Wanted, wantedPlaces } from './final-places.ts';
 import { csiOf, type DriverVolume, keyOf, placeIn } from './pod-volume.ts';
@@ -57,13 +60,15 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
   const stack = sim.kernel.mountsAt(target);
   const at = sim.kernel.walk(target as AbsolutePath);
   if (volume.kind === 'local') return localDiffers(sim, pod, volume, target);
+  if (volume.kind === 'nfs') return nfsDiffers(sim, volume, target);
   if (volume.kind === 'image')
     return at === 'ENOENT' ? undefined : 'something is where an image has no place';
   if (volume.kind === 'host-path' || (volume.kind === 'empty-dir' && volume.medium === 'disk')) {
     if (stack.length > 0) return 'something is mounted on a plain directory';
     return typeof at === 'string' || at.inode.kind !== 'directory'
       ? `no directory: ${describeWalk(at)}`
-      : groupDiffers(volume.kind === 'host-path' ? undefined : pod.fsGroup?.gid, at.inode);
+      : (groupDiffers(volume.kind === 'host-path' ? undefined : pod.fsGroup?.gid, at.inode) ??
+          usageDiffers(sim, pod, volume));
   }
   const only = stack.at(-1);
   if (only === undefined || stack.length > 1) return `${stack.length} layers mounted`;
@@ -196,7 +201,7 @@ function dataLost(sim: Simulation): string | undefined {
   for (const [key, path] of sim.world.keepsakes) {
     if (typeof sim.kernel.walk(path) === 'string') return `${key}: what the pod wrote is gone`;
   }
-  return localLost(sim);
+  return localLost(sim) ?? nfsLost(sim);
 }
 
 function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined {
@@ -260,10 +265,12 @@ function recordsDiffer(sim: Simulation, { volumeIds }: Wanted): string | undefin
   if (typeof directory === 'string') return `records: ${directory}`;
   const reported = new Set((sim.view()?.unreadableRecords ?? []).map(({ file }) => file));
   const expected = new Map([...volumeIds].map((id) => [`${sha256Hex(id)}.json`, id]));
-  for (const [name, inode] of directory.inode.entries) {
+  const records = recordsOn(sim.kernel, sim.world.layout);
+  const names = [...directory.inode.entries.keys()].filter((name) => !isOfJournal(name));
+  for (const name of new Set([...records.keys(), ...names])) {
     const id = expected.get(name);
     expected.delete(name);
-    const parsed = recordIn(inode);
+    const parsed = records.get(name) ?? TAKEN_OVER;
     // Half a replacement: the next write, or the next start, takes it away.
     if (name.startsWith('.') && directory.inode.entries.has(name.slice(1, -'.tmp'.length))) continue;
     if (reported.has(name) && (id === undefined || !parsed.ok)) continue;
@@ -274,6 +281,9 @@ function recordsDiffer(sim: Simulation, { volumeIds }: Wanted): string | undefin
   const [missing] = expected.values();
   return missing === undefined ? undefined : `no record of ${missing}`;
 }
+
+/** A file beside a journal, which went when its volume was written there, unless it is damaged and told. */
+const TAKEN_OVER = fail({ code: 'record-unreadable', message: 'it is beside a journal', effect: 'none' });
 
 function describeWalk(at: unknown): string {
   return typeof at === 'string' ? at : 'another kind of file';

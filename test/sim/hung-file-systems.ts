@@ -106,7 +106,9 @@ export class HungFileSystems {
     if (kind === 'probeFileSystem' || kind === 'changeOwnership') return;
     const hungMs = fileSystem.hang?.sinceMs ?? sinceMs;
     if (sinceMs - hungMs <= FRESH_MS) return;
-    const handle = this.#handleOf(fileSystem) ?? '';
+    const handle = this.#handleOf(fileSystem);
+    // That of another server has a judge of its own.
+    if (handle === undefined) return;
     const answers = ['NodeStageVolume', 'NodePublishVolume'].map((method) => work.heard(handle, method));
     const isVerified = answers.some((one) => one?.ok === true && sinceMs - one.atMs <= FRESH_MS);
     if (!isVerified)

@@ -174,6 +174,8 @@ export function checkStep(sim: Simulation): void {
   if (view === undefined) return;
   sim.world.deaths.look(view);
   if (sim.life !== undefined) sim.world.hung.look(view, sim.life.host.work);
+  if (sim.life !== undefined && sim.plan.nfs.share > 0)
+    sim.kernel.nfs.judge(sim.life.host.work, (invariant, text) => sim.violate(invariant, text));
   checkVolumes(sim, view, running, belief?.isSame === true);
   checkOperations(sim, running);
   if (sim.life?.stopping === false) checkTold(sim, view);

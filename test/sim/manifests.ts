@@ -1,4 +1,5 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
+import { nfsSource, type NfsVolume } from './nfs-volumes.ts';
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
 import { fieldsSource, projectedSource } from './pod-fields.ts';
 import { type LocalVolume, localSource } from './local-volumes.ts';
@@ -26,7 +27,14 @@ export type PodVolume =
   | CsiVolume
   | InlineVolume
   | LocalVolume
-  | { readonly kind: 'empty-dir'; readonly name: string; readonly medium: 'disk' | 'memory' | 'huge-pages' }
+  | NfsVolume
+  | {
+      readonly kind: 'empty-dir';
+      readonly name: string;
+      readonly medium: 'disk' | 'memory' | 'huge-pages';
+      /** Only one on disk has any. */
+      readonly limitBytes?: number;
+    }
   | { readonly kind: 'host-path'; readonly name: string; readonly path: string }
   | { readonly kind: 'image'; readonly name: string }
   | { readonly kind: 'secret' | 'config-map'; readonly name: string; readonly source: Content }
@@ -150,10 +158,14 @@ function volumeSource(volume: PodVolume): object {
           ...(volume.secret === undefined ? {} : { nodePublishSecretRef: { name: volume.secret.name } }),
         },
       };
+    case 'nfs':
+      return nfsSource(volume);
     case 'local':
       return localSource(volume);
     case 'empty-dir':
-      return { emptyDir: MEDIA[volume.medium] };
+      return {
+        emptyDir: volume.limitBytes === undefined ? MEDIA[volume.medium] : { sizeLimit: volume.limitBytes },
+      };
     case 'host-path':
       return { hostPath: { path: volume.path, type: 'DirectoryOrCreate' } };
     case 'image':

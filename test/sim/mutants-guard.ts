@@ -4,7 +4,7 @@ import { planVolume } from '../../reconciler/model/plan.ts';
 import type { AbsencePlan } from './absence.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutRuntimes } from './stories.ts';
+import { aboutFilledDirectories, aboutRuntimes } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 const OFTEN: AbsencePlan = { holdMs: 30_000, everyMs: 5_000, whileDown: 0.7, accepted: 0 };
@@ -55,7 +55,24 @@ const looksForNobody: Mutation = {
   plan: aboutRuntimes,
 };
 
+/** Only the directory itself. */
+const countsNothingBelow: Mutation = {
+  ...withHost((host) => ({
+    measureUsage: async (request) => {
+      const measured = await host.measureUsage(request);
+      if (!measured.ok || request.scope === 'file-system') return measured;
+      return { ok: true, value: { ...measured.value, bytes: { ...measured.value.bytes, used: 4_096n } } };
+    },
+  })),
+  plan: aboutFilledDirectories,
+};
+
 export const GUARD_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'counts nothing of what a pod has put into its emptyDir',
+    caughtBy: ['liveness'],
+    make: () => countsNothingBelow,
+  },
   {
     name: 'forgets across a restart whose manifests it has seen',
     caughtBy: ['RS-02', 'INV-3'],

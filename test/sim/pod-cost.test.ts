@@ -6,6 +6,7 @@ import { type Agent, createAgent } from '../../agent/node/agent.ts';
 import { NO_TOKENS } from '../../agent/source/token-source.ts';
 import { isSettled } from '../../agent/node/settled.ts';
 import type { Host } from '../../mount/host.ts';
+import type { RecordForm } from '../../reconciler/journal/record-forms.ts';
 import type { Transition, TransitionArgs } from '../../mount/transition.ts';
 import type { WalkedTarget } from '../../mount/path-tool.ts';
 import { accept } from '../plugins/accept.ts';
@@ -103,7 +104,7 @@ const STORAGE = {
 };
 const WITH_POD = { ...STORAGE, 'pod.yaml': podYaml('app', VOLUMES) };
 
-async function world(t: TestContext) {
+async function world(t: TestContext, recordStore: RecordForm = 'files') {
   const { bench, socket } = await driverBench(t);
   const reading = parseConfig(
     {
@@ -115,6 +116,7 @@ async function world(t: TestContext) {
       resync_ms: 3_600_000,
       statistics_interval_ms: 3_600_000,
       selinux: 'off',
+      record_store: recordStore,
     },
     {},
     'node-a',
@@ -135,7 +137,10 @@ async function world(t: TestContext) {
       Object.assign(cost, NOTHING);
       log.length = 0;
       source.say(files);
-      await settled(agent, 'pod.yaml' in files);
+      await settled(
+        agent,
+        Object.keys(files).some((name) => name.startsWith('pod')),
+      );
       t.diagnostic(`path calls: ${log.join(' ')}`);
       return { ...cost };
     },
@@ -173,4 +178,26 @@ test('a pod of four volumes costs no more than it did, up and down', async (t) =
     grown(down, { pathCalls: 10, steps: 46, processes: 2, driverCalls: 2, recordWrites: 5 }),
     {},
   );
+});
+
+const PODS = 30;
+/** The driver of this bench has one disk. */
+const { data: _, ...LOCAL_VOLUMES } = VOLUMES;
+const LOCAL_COUNT = PODS * Object.keys(LOCAL_VOLUMES).length;
+
+test('in a journal the volumes of many pods share their durable writes', async (t) => {
+  const pods = Array.from({ length: PODS }, (_, index) => [
+    `pod-${index}.yaml`,
+    podYaml(`app-${index}`, LOCAL_VOLUMES),
+  ]);
+  const writes = { files: [0, 0], journal: [0, 0] };
+  for (const form of ['files', 'journal'] as const) {
+    const { costOf } = await world(t, form);
+    const up = await costOf({ ...STORAGE, ...Object.fromEntries(pods) });
+    const down = await costOf(STORAGE);
+    writes[form] = [up.recordWrites, down.recordWrites];
+  }
+  t.diagnostic(`${LOCAL_COUNT} volumes: ${JSON.stringify(writes)}`);
+  for (const [index, count] of writes.journal.entries())
+    assert.ok(count < LOCAL_COUNT / 2 && count < (writes.files[index] ?? 0) / 2, JSON.stringify(writes));
 });

@@ -1,6 +1,8 @@
 /** What pods a user writes: which volumes they have, and the group that owns them. */
+import { drawNfsVolume } from './nfs-volumes.ts';
 import { below } from '../../mount/host.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
+import { withLimits } from './filled-directories.ts';
 import { drawLocalVolume } from './local-volumes.ts';
 import { drawLaterVolume } from './more-kinds.ts';
 import { drawFieldsVolume } from './pod-fields.ts';
@@ -17,6 +19,8 @@ export interface PodMakerParts {
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
   readonly localsRandom: Random;
+  readonly fillsRandom: Random;
+  readonly nfsRandom: Random;
   readonly subpathsRandom: Random;
 }
 
@@ -29,17 +33,18 @@ export class PodMaker {
 
   draw(name: string, uid: string): SimPod {
     const { random, plan, subpathsRandom } = this.#parts;
-    const drawn = this.#drawVolumes({ name, uid });
+    const { fillsRandom } = this.#parts;
+    const drawn = withLimits(fillsRandom, plan.fills, this.#drawVolumes({ name, uid }));
     const isGrouped = random.chance(plan.features.fsGroupShare);
     const fsGroup = isGrouped
       ? { gid: random.pick([1_000, 2_000]), changePolicy: random.pick(['Always', 'OnRootMismatch'] as const) }
       : undefined;
-    const withAll = this.#withLocal(this.#withFields(this.#withLaterKind(drawn)));
+    const withAll = this.#withNfs(this.#withLocal(this.#withFields(this.#withLaterKind(drawn))));
     const subpaths = drawSubpaths(subpathsRandom, plan.subpathShare, withAll.volumes);
     return { name, uid, fsGroup, annotations: {}, subpaths, ...withAll };
   }
 
-  #withLaterKind(volumes: PodVolume[]): readonly PodVolume[] {
+  #withLaterKind(volumes: readonly PodVolume[]): readonly PodVolume[] {
     const { kindsRandom, plan } = this.#parts;
     if (!kindsRandom.chance(plan.moreKinds.share)) return volumes;
     return [...volumes, drawLaterVolume(kindsRandom, `v${volumes.length}`)];
@@ -50,6 +55,13 @@ export class PodMaker {
     if (!localsRandom.chance(plan.locals.share)) return drawn;
     const local = drawLocalVolume(localsRandom, `v${drawn.volumes.length}`);
     return { ...drawn, volumes: [...drawn.volumes, local] };
+  }
+
+  #withNfs<Drawn extends Pick<SimPod, 'volumes'>>(drawn: Drawn): Drawn {
+    const { nfsRandom, plan } = this.#parts;
+    if (plan.nfs.share === 0 || !nfsRandom.chance(plan.nfs.share)) return drawn;
+    const volume = drawNfsVolume(nfsRandom, `v${drawn.volumes.length}`);
+    return { ...drawn, volumes: [...drawn.volumes, volume] };
   }
 
   #withFields(volumes: readonly PodVolume[]): Pick<SimPod, 'volumes'> & Partial<SimPod> {

@@ -1,4 +1,6 @@
 /** A volume of a pod by the names that the kubelet's layout, the agent and the driver have for it. */
+import { nfsVolume } from '../../plugins/nfs/nfs-traits.ts';
+import { nfsNameOf } from './nfs-volumes.ts';
 import {
   CONTENT_PLUGIN,
   EMPTY_DIR_PLUGIN,
@@ -46,6 +48,7 @@ export function csiOf(pod: SimPod, volume: PodVolume): DriverVolume | undefined 
 
 export function specNameOf(volume: PodVolume): string {
   if (volume.kind === 'local') return volume.specName;
+  if (volume.kind === 'nfs') return nfsNameOf(volume);
   return volume.kind === 'csi' ? volume.disk.specName : volume.name;
 }
 
@@ -65,7 +68,8 @@ export function specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
     return { kind: 'csi', driver, volumeHandle: handle, mode, specName: specNameOf(volume) } as VolumeSpec;
   }
   if (volume.kind === 'local') return { kind: 'local', id: localVolumeId(volume.specName) } as VolumeSpec;
-  const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline' | 'local'>;
+  if (volume.kind === 'nfs') return nfsVolume(pod.uid as PodUid, specNameOf(volume)) as VolumeSpec;
+  const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline' | 'local' | 'nfs'>;
   const id = podVolumeId(PLUGIN_OF[kind], pod.uid as PodUid, volume.name);
   const path = volume.kind === 'host-path' ? volume.path : undefined;
   return { kind, id, pod: pod.uid, name: volume.name, path } as unknown as VolumeSpec;

@@ -1,16 +1,12 @@
 /** Does the record of a volume on disk say that growing it was refused? Only then can another life know. */
 import { sha256Hex } from '../../plugins/layout/layout.ts';
 import { csiVolumeId } from '../../plugins/volume.ts';
-import { recordIn } from './record-in.ts';
+import { recordsOn } from './record-in.ts';
 import type { Simulation } from './simulate.ts';
 
 export function hasRecordedRefusal({ world, kernel }: Simulation, handle: string): boolean {
   const driver = world.storage.drivers.find((one) => one.backing(handle) !== undefined);
   if (driver === undefined) return false;
-  const directory = kernel.walk(world.layout.records);
-  if (typeof directory === 'string') return false;
-  const file = directory.inode.entries.get(`${sha256Hex(csiVolumeId(driver.name, handle))}.json`);
-  if (file === undefined) return false;
-  const record = recordIn(file);
-  return record.ok && record.value.refusedExpansion !== undefined;
+  const record = recordsOn(kernel, world.layout).get(`${sha256Hex(csiVolumeId(driver.name, handle))}.json`);
+  return record?.ok === true && record.value.refusedExpansion !== undefined;
 }

@@ -352,4 +352,41 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutSubpaths,
     isOfAbsence: true,
   },
+  {
+    seed: 61_800_708,
+    sentence:
+      'one error of the disk in the registry is no driver that went: it is not asked again what it owes',
+  },
+  {
+    seed: 282_311_488,
+    sentence: 'an attachment made anew that the agent cannot read yet was not there all the time',
+  },
+  {
+    seed: 913_380_057,
+    sentence: 'a stage that may be there is repeated only where the volume is attached, whoever may have it',
+  },
+  {
+    seed: 913_388_485,
+    sentence:
+      'a place that could not be set up is not the last one to go: a growth refused as in use stays refused',
+  },
+  {
+    seed: 913_388_150,
+    sentence:
+      'an attachment that was taken back and given again is seen soon, though the node may not watch it',
+  },
+  {
+    seed: 913_394_426,
+    sentence: 'a pod that lost the bind of one sub-path keeps its volume, though the file system is dead',
+  },
+  {
+    seed: 913_395_944,
+    sentence:
+      'a volume whose attachment could not be read is tried again, though another read was answered just then',
+  },
+  {
+    seed: 5_426,
+    sentence:
+      'what could not be grown is set up anew all the same, once it was down because its file system died',
+  },
 ];

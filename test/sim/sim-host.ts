@@ -5,6 +5,8 @@
  * Guarantees of a dead life: no promise of it ever settles, no timer of it ever fires; an effect that was under way
  * has landed, or half landed, or not, by the seed. A driver call that reached the driver goes on without us.
  */
+import type { Usage, UsageRequest } from '../../mount/usage.ts';
+import { usageOf } from './sim-usage.ts';
 import type { PlaceHolder, PlaceHolders } from '../../mount/holder/place-holder.ts';
 import type { CallCompany } from '../../mount/agent-side/broker-pool.ts';
 import { isDeepStrictEqual } from 'node:util';
@@ -323,6 +325,18 @@ export class SimHost implements Host {
     return this.#act({ kind: 'overwriteFile', what: path, apply, applyHalf });
   }
 
+  synchronise(path: AbsolutePath): Promise<Result<void>> {
+    const apply = (): Result<void> => {
+      const at = this.#parts.kernel.walk(path);
+      if (typeof at === 'string') return fail(failureOf(at, path));
+      if (at.inode.kind === 'symlink') return fail(failureOf('ELOOP', path));
+      if (at.inode.kind !== 'file' && at.inode.kind !== 'directory') return fail(failureOf('EINVAL', path));
+      this.#parts.kernel.synchronise(path);
+      return ok(undefined);
+    };
+    return this.#act({ kind: 'synchronise', what: path, readOnly: true, apply });
+  }
+
   removeFile(path: AbsolutePath): Promise<Result<void>> {
     const apply = () => finished(unlessAbsent(this.#parts.kernel.removeFile(path)), path);
     return this.#act({ kind: 'removeFile', what: path, apply });
@@ -397,6 +411,14 @@ export class SimHost implements Host {
     return this.#act({ kind: 'probeFileSystem', what: path, readOnly: true, apply });
   }
 
+  measureUsage(request: UsageRequest): Promise<Result<Usage>> {
+    const { kernel } = this.#parts;
+    const apply = () => usageOf(kernel, request);
+    // Where nobody fills anything the stories are what they were before it was counted.
+    if (!kernel.directoriesFill) return Promise.resolve(apply());
+    return this.#act({ kind: 'measureUsage', what: request.path, readOnly: true, apply });
+  }
+
   mount(request: MountRequest): Promise<Result<void>> {
     const { kernel } = this.#parts;
     const { fsType, source, target, options } = request;
@@ -409,7 +431,9 @@ export class SimHost implements Host {
           ? kernel.bind(source as AbsolutePath, target, options)
           : isFileSystemType(fsType)
             ? kernel.localDisks.mount(source, target, options)
-            : kernel.mountTmpfs(source, target, options, fsType);
+            : fsType === 'nfs'
+              ? kernel.nfs.mount(source, target, options)
+              : kernel.mountTmpfs(source, target, options, fsType);
       return denied === undefined ? ok(undefined) : fail({ ...refusalOf('mount', target), message: denied });
     };
     return this.#act({
@@ -773,14 +797,16 @@ function deadlineOf(kind: EffectKind): number {
   return kind === 'probeFileSystem' ? PROBE_DEADLINE_MS : DEADLINE_MS;
 }
 
+const WRITES_IN_PLACE: ReadonlySet<EffectKind> = new Set(['overwriteFile', 'synchronise']);
+
 /** The disk of a file that is written over is the one that files are written on. */
 function faultsOf({ effects }: Weather, kind: EffectKind): EffectFaults | undefined {
-  return effects.get(kind) ?? (kind === 'overwriteFile' ? effects.get('writeFile') : undefined);
+  return effects.get(kind) ?? (WRITES_IN_PLACE.has(kind) ? effects.get('writeFile') : undefined);
 }
 
 /** Refused as other writes are, it would be because the disk is full. */
 function takesNoRoom(kind: EffectKind, { effects }: Weather): boolean {
-  return kind === 'overwriteFile' && !effects.has(kind);
+  return WRITES_IN_PLACE.has(kind) && !effects.has(kind);
 }
 
 function answered<T extends object>(outcome: T | Errno, what: string): Result<T> {

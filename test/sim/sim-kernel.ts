@@ -6,6 +6,7 @@
  * its source; umount of a path takes the top layer and is refused while something is mounted below or held open; a
  * directory that is a mount point can be neither removed nor renamed. One mount namespace, no propagation.
  */
+import { SimNfsServer } from './nfs-volumes.ts';
 import {
   type AbsolutePath,
   type Cancel,
@@ -89,6 +90,7 @@ export class SimKernel {
   /** The disks of the machine, who has them open, and the loop devices that hold them. */
   readonly localDisks = new LocalDisks(this);
   readonly devices = new SimDevices();
+  readonly nfs: SimNfsServer;
   /** Mounts that are neither the agent's nor a driver's. */
   readonly strangers = new Set<Mount>();
   #root: Mount;
@@ -99,6 +101,8 @@ export class SimKernel {
   fileSystemsDie = false;
   /** Whoever may hang is asked as on the real host only where some do. */
   fileSystemsHang = false;
+  /** Room is measured as on the real host only where pods fill their directories. */
+  directoriesFill = false;
   /** tmpfs knows the option `noswap` (Linux 6.4). */
   knowsNoswap = true;
 
@@ -107,6 +111,7 @@ export class SimKernel {
     this.#wallMs = wallMs;
     this.#disk = this.makeFileSystem('ext4', '/dev/vda1', true);
     this.#root = this.#boot();
+    this.nfs = new SimNfsServer(this);
   }
 
   // Looking.

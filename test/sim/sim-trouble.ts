@@ -4,7 +4,9 @@ import type { DeviceNumber } from '../../mount/host.ts';
 import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import { volumeDataIn } from '../../plugins/layout/volume-data.ts';
 import { csiVolumeId, type VolumeId } from '../../plugins/volume.ts';
+import { FILE_NAMES } from '../../reconciler/journal/journal-reading.ts';
 import type { Backing } from './backing.ts';
+import { isOfJournal } from './record-in.ts';
 import type { Random } from './random.ts';
 import type { Mount, SimKernel } from './sim-kernel.ts';
 import { ROOT } from './sim-paths.ts';
@@ -82,7 +84,8 @@ export class SimTrouble {
 
   /** Was the record of the volume damaged since then? What only it told nobody knows any more. */
   isForgotten(volume: VolumeId, sinceMs: number): boolean {
-    return (this.#damagedMs.get(`${sha256Hex(volume)}.json`) ?? Number.NEGATIVE_INFINITY) >= sinceMs;
+    const names = [`${sha256Hex(volume)}.json`, ...FILE_NAMES];
+    return names.some((name) => (this.#damagedMs.get(name) ?? Number.NEGATIVE_INFINITY) >= sinceMs);
   }
 
   /** A record, or the kubelet's own file, is cut short, scribbled over or gone; told by whether there was one. */
@@ -90,7 +93,7 @@ export class SimTrouble {
     const { plan, random, kernel, trace, layout, time } = this.#parts;
     const directory = kernel.walk(layout.records);
     if (typeof directory === 'string') return false;
-    const names = [...directory.inode.entries.keys()].filter((name) => name.endsWith('.json'));
+    const names = [...directory.inode.entries.keys()].filter(isRecord);
     if (names.length === 0) return false;
     const name = random.pick(names);
     const inode = directory.inode.entries.get(name);
@@ -126,7 +129,7 @@ export class SimTrouble {
       [...driver.backings()].map(({ handle }) => ({ driver: driver.name, handle })),
     );
     return volumes.some(({ driver, handle }) => {
-      if (`${sha256Hex(csiVolumeId(driver, handle))}.json` !== name) return false;
+      if (!isOfJournal(name) && `${sha256Hex(csiVolumeId(driver, handle))}.json` !== name) return false;
       const directory = layout.deviceDirectory(driver, handle);
       const papers = kernel.inspect(volumeDataIn(directory));
       const isMounted = kernel.mountsAt(below(directory, 'globalmount')).length > 0;
@@ -203,4 +206,9 @@ export class SimTrouble {
       .filter(({ target }) => target.startsWith(`${ROOT}/`) && !kernel.isUnderStranger(target));
     return own.length === 0 ? undefined : this.#parts.random.pick(own);
   }
+}
+
+/** A journal is the record of every volume. */
+function isRecord(name: string): boolean {
+  return name.endsWith('.json') || (isOfJournal(name) && !name.startsWith('.'));
 }

@@ -1,4 +1,6 @@
 /** The user's side of a seed: manifests that come, change, break and go, and what pods write. */
+import { nfsObjects } from './nfs-volumes.ts';
+import { fill } from './filled-directories.ts';
 import { type AbsolutePath, below, type DeviceNumber, wayTo } from '../../mount/host.ts';
 import { createLayout, type Layout } from '../../plugins/layout/layout.ts';
 import { type PodUid, publicationKey } from '../../plugins/volume.ts';
@@ -75,6 +77,8 @@ export interface SimWorldParts {
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
   readonly localsRandom: Random;
+  readonly fillsRandom: Random;
+  readonly nfsRandom: Random;
   readonly subpathsRandom: Random;
 }
 
@@ -167,6 +171,7 @@ export class SimWorld {
       everyMs: plan.deathEveryMs,
     });
     this.hung = new HungFileSystems({ ...parts, random: parts.hangsRandom, storage: this.storage });
+    parts.kernel.nfs.run({ ...parts, random: parts.nfsRandom });
     this.strangers = new Strangers({
       ...parts,
       random: parts.strangersRandom,
@@ -197,6 +202,7 @@ export class SimWorld {
         .map((driver) => driverObject({ ...driver, attaches: driver.nature.attaches })),
       ...this.storage.sharedDisks.flatMap(diskObjects),
       ...(plan.locals.share > 0 ? localObjects() : []),
+      ...(plan.nfs.share > 0 ? nfsObjects() : []),
     ]);
     if (plan.events.nodeMarked > 0) this.#files.add(NODE_FILE, () => [nodeObject(this.#nodeIsMarked)]);
     if (plan.events.attachmentLost + plan.events.attachmentReplaced > 0)
@@ -445,6 +451,7 @@ export class SimWorld {
           if (typeof directory === 'string') continue;
           if (volume.medium !== 'disk' && directory.inode !== directory.mount.root) continue;
           plant(directory.inode, 'keepsake', pod.uid);
+          fill(this.#parts.fillsRandom, volume, directory);
           this.keepsakes.set(`${pod.uid}/${volume.name}`, below(target, 'keepsake'));
         }
       }
@@ -523,6 +530,7 @@ export class SimWorld {
     this.trouble.heal();
     this.#parts.kernel.localDisks.heal();
     this.hung.heal();
+    this.#parts.kernel.nfs.heal();
     this.removeDead();
   }
 
@@ -594,6 +602,7 @@ export class SimWorld {
     for (const path of ['/etc', '/etc/mooring', '/var', '/var/lib', ...own])
       kernel.makeDirectory(path as AbsolutePath, 0o750);
     if (this.#parts.plan.locals.share > 0) installLocals(kernel);
+    kernel.directoriesFill = this.#parts.plan.fills.share > 0 || this.#parts.plan.nfs.share > 0;
     this.mountManifests();
     kernel.synchronise(ROOT);
   }

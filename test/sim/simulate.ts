@@ -28,10 +28,14 @@ import { checkEffect, checkStep, checkTeardown, type Listing } from './invariant
 import { hasRecordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { withLocals } from './local-volumes.ts';
+import { withFills } from './filled-directories.ts';
+import { withNfs } from './nfs-volumes.ts';
 import { withMoreKinds } from './more-kinds.ts';
 import { CPU_THOUSANDTHS, withPodFields } from './pod-fields.ts';
 import { drawSubpathShare } from './subpaths.ts';
 import { createRandom, type Random } from './random.ts';
+import { drawRecords, RECORD_FILES } from './records-plan.ts';
+import type { RecordForm } from '../../reconciler/journal/record-forms.ts';
 import { withLooks } from './runtimes.ts';
 import { SimHost } from './sim-host.ts';
 import { createSimSlices, drawSlices } from './sim-slices.ts';
@@ -118,7 +122,10 @@ const FIELDS_SEED = 8_000_000_011;
 const KINDS_SEED = 9_000_000_011;
 const SUBPATHS_SEED = 9_000_000_041;
 const LOCALS_SEED = 12_000_000_017;
+const FILLS_SEED = 14_000_000_029;
+const NFS_SEED = 15_000_000_033;
 const CLUSTER_SEED = 13_000_000_021;
+const RECORDS_SEED = 14_000_000_029;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
 const DOUBLED_ROOT_SHARE = 0.2;
@@ -153,6 +160,8 @@ export class Simulation {
   readonly #parserRandom: Random;
   readonly #parser: ParserNature | undefined;
   readonly #slicesRandom: Random;
+  readonly #recordsRandom: Random;
+  #recordForm: RecordForm;
   readonly #crashedAt = new Set<string>();
   /** When the storm is over. */
   readonly #calm: Weather;
@@ -171,6 +180,7 @@ export class Simulation {
     const strangers = extra.chance(STRANGERS_SHARE);
     const doubledRoot = extra.chance(DOUBLED_ROOT_SHARE);
     this.#slicesRandom = createRandom(seed + SLICES_SEED);
+    this.#recordsRandom = createRandom(seed + RECORDS_SEED);
     const slices = drawSlices(this.#slicesRandom.fork());
     const fieldsRandom = createRandom(seed + FIELDS_SEED);
     const runtimesRandom = createRandom(seed + RUNTIMES_SEED);
@@ -183,10 +193,20 @@ export class Simulation {
     const kinds = withLocals(withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom), localsRandom);
     const clusterRandom = createRandom(seed + CLUSTER_SEED);
     const cluster = drawCluster(clusterRandom.fork());
-    const plan = { ...kinds, subpathShare: drawSubpathShare(subpathsRandom), cluster };
+    const fillsRandom = createRandom(seed + FILLS_SEED);
+    const nfsRandom = createRandom(seed + NFS_SEED);
+    const plan = {
+      ...withNfs(withFills(kinds, fillsRandom), nfsRandom),
+      subpathShare: drawSubpathShare(subpathsRandom),
+      cluster,
+    };
     // A story is of a machine alone, but when it is about its cluster.
     const alone = { ...plan, cluster: { ...cluster, isOn: false } };
-    this.plan = withLooks(withCluster(mutation.plan?.(alone) ?? plan));
+    const records = drawRecords(this.#recordsRandom.fork());
+    // What a seed is made to be about was found with files.
+    const isPlain = Object.keys(mutation).length === 0;
+    this.plan = withLooks(withCluster(mutation.plan?.(alone) ?? (isPlain ? { ...plan, records } : plan)));
+    this.#recordForm = this.plan.records.form;
     this.#calm = { ...FAIR, walkMsMax: this.plan.weather.walkMsMax ?? 0 };
     this.#parserRandom = createRandom(seed + PARSER_SEED);
     this.#parser = drawParser(this.#parserRandom);
@@ -219,6 +239,8 @@ export class Simulation {
       fieldsRandom: fieldsRandom.fork(),
       kindsRandom,
       localsRandom,
+      fillsRandom,
+      nfsRandom,
       subpathsRandom: subpathsRandom.fork(),
       agentLife: () => this.life?.number ?? 0,
     });
@@ -418,7 +440,10 @@ export class Simulation {
       isQuiet: (kind, path) =>
         (this.plan.absence === NO_ABSENCE &&
           (kind === 'identifyDirectory' || path === this.world.layout.source)) ||
-        (this.plan.locals.share === 0 && path === this.world.layout.localStages),
+        (this.plan.locals.share === 0 && path === this.world.layout.localStages) ||
+        (this.plan.records === RECORD_FILES &&
+          kind === 'listDirectory' &&
+          path === this.world.layout.records),
       onListing: (path) => {
         if (path === MANIFESTS && this.cluster === undefined)
           listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
@@ -452,7 +477,8 @@ export class Simulation {
       standing: cluster?.attachment,
       tokens: this.tokens,
       capacity: { cpu: CPU_THOUSANDTHS },
-      config: this.config,
+      config: { ...this.config, recordStore: this.#nextRecordForm() },
+      journalBytes: this.plan.records.journalBytes,
       log,
       slices: createSimSlices(host, this.plan.slices, this.#slicesRandom.fork()),
       ...(policy === undefined ? {} : { policy }),
@@ -473,9 +499,18 @@ export class Simulation {
       this.trace.add(
         `agent life ${number} ${result.ok ? 'started' : `failed to start: ${result.failure.code}`}`,
       );
-      if (result.ok) life.started = true;
-      else this.killAgent('start failed');
+      if (result.ok) {
+        life.started = true;
+        cluster?.events.begin(agent);
+      } else this.killAgent('start failed');
     });
+  }
+
+  /** The operator may have written the other one into the configuration. */
+  #nextRecordForm(): RecordForm {
+    if (this.#recordsRandom.chance(this.plan.records.changes))
+      this.#recordForm = this.#recordForm === 'files' ? 'journal' : 'files';
+    return this.#recordForm;
   }
 
   #joinCluster(host: SimHost, agentHost: AgentParts['host'], log: Log): Cluster | undefined {

@@ -1,7 +1,9 @@
 /** Seeds made to be about one thing: the faults of a story that seldom meet by chance. */
+import { aboutJournal, inJournal } from './records-plan.ts';
 import { NO_ABSENCE } from './absence.ts';
 import { NO_API_FAULTS } from './cluster/api-faults.ts';
 import { NO_FEATURES } from './features.ts';
+import { filling } from './filled-directories.ts';
 import type { EventWeights, Plan } from './swarm.ts';
 
 /**
@@ -307,6 +309,40 @@ export function aboutLocals(plan: Plan): Plan {
   };
 }
 
+/** An NFS server that refuses and falls silent, while pods come and go, agents die and records are lost. */
+export function aboutNfs(plan: Plan): Plan {
+  const { events } = plan;
+  return {
+    ...plan,
+    podsMax: Math.max(plan.podsMax, 3),
+    nfs: { share: 0.9, everyMs: 10_000 },
+    features: { ...plan.features, statisticsMs: 20_000 },
+    events: {
+      ...events,
+      podComes: Math.max(events.podComes, 4),
+      podGoes: Math.max(events.podGoes, 3),
+      agentCrashes: Math.max(events.agentCrashes, 2),
+      mountTaken: Math.max(events.mountTaken, 1),
+      recordDamaged: Math.max(events.recordDamaged, 1),
+    },
+  };
+}
+
+/** Pods that write more into their emptyDirs than they may, and less, while agents die and records are lost. */
+export function aboutFilledDirectories(plan: Plan): Plan {
+  const { events } = plan;
+  return {
+    ...filling(plan, 1),
+    events: {
+      ...events,
+      podComes: Math.max(events.podComes, 4),
+      podWrites: Math.max(events.podWrites, 4),
+      agentCrashes: Math.max(events.agentCrashes, 2),
+      recordDamaged: Math.max(events.recordDamaged, 1),
+    },
+  };
+}
+
 /** A node of a cluster, with all that goes wrong there; what goes wrong with drivers and disks is as it was drawn. */
 export function aboutCluster(plan: Plan): Plan {
   return {
@@ -359,8 +395,17 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   strangers: aboutStrangers,
   'sub-paths': aboutSubpaths,
   'local-volumes': aboutLocals,
+  'filled-directories': aboutFilledDirectories,
+  nfs: aboutNfs,
   runtimes: aboutRuntimes,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
   'lost-records': aboutLostRecords,
+  journal: aboutJournal,
+  'journal-full-disk': (plan) => inJournal(aboutFullDisks(plan)),
+  'journal-sick-disk': (plan) => inJournal(aboutSickDisks(plan)),
+  'journal-lost-records': (plan) => inJournal(aboutLostRecords(plan)),
+  'journal-undoing': (plan) => inJournal(aboutUndoing(plan)),
+  'journal-stragglers': (plan) => inJournal(aboutStragglers(plan)),
+  'journal-cluster': (plan) => inJournal(aboutCluster(plan)),
 };

@@ -39,6 +39,7 @@ export function drawSubpaths(random: Random, share: number, volumes: readonly Po
 function partOf(volume: PodVolume): string | undefined {
   if (volume.kind === 'csi') return volume.disk.block || volume.disk.wishedBlock ? undefined : OF_DISK;
   if (volume.kind === 'local') return partOfLocal(volume);
+  if (volume.kind === 'nfs') return OF_DISK;
   if (volume.kind === 'inline' || volume.kind === 'image') return undefined;
   if (volume.kind === 'secret' || volume.kind === 'config-map') return Object.keys(volume.source.data)[0];
   return volume.kind === 'downward-api' || volume.kind === 'projected' ? 'name' : MADE;

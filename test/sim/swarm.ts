@@ -1,6 +1,8 @@
 /**
  * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
  */
+import { type NfsPlan, NO_NFS } from './nfs-volumes.ts';
+import { type FillsPlan, NO_FILLS } from './filled-directories.ts';
 import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
 import { type LocalsPlan, NO_LOCALS } from './local-volumes.ts';
 import { type MoreKindsPlan, NO_MORE_KINDS } from './more-kinds.ts';
@@ -19,6 +21,7 @@ import {
 import type { FsGroupPolicy } from '../../plugins/volume.ts';
 import { withLateness } from './late-plan.ts';
 import type { Random } from './random.ts';
+import { RECORD_FILES, type RecordsPlan } from './records-plan.ts';
 import { ONE_SLICE, type SlicePlan } from './sim-slices.ts';
 import { type EffectFaults, type EffectKind, EFFECTS, type Weather } from './weather.ts';
 
@@ -104,6 +107,8 @@ export interface Plan {
   readonly podFields: PodFieldsPlan;
   readonly moreKinds: MoreKindsPlan;
   readonly locals: LocalsPlan;
+  readonly fills: FillsPlan;
+  readonly nfs: NfsPlan;
   /** Probability that a part of a volume is bound for its pod. */
   readonly subpathShare: number;
   /** Somebody mounts file systems of his own over our places. */
@@ -113,6 +118,7 @@ export interface Plan {
   /** The root directory is bound onto itself on a shared `/`. */
   readonly doubledRoot: boolean;
   readonly slices: SlicePlan;
+  readonly records: RecordsPlan;
   /** Where this machine is a node of a cluster. */
   readonly cluster: ClusterPlan;
 }
@@ -189,11 +195,14 @@ function drawPlan(random: Random): Plan {
     podFields: NO_POD_FIELDS,
     moreKinds: NO_MORE_KINDS,
     locals: NO_LOCALS,
+    fills: NO_FILLS,
+    nfs: NO_NFS,
     subpathShare: 0,
     strangers: false,
     runtimesEveryMs: 0,
     doubledRoot: false,
     slices: ONE_SLICE,
+    records: RECORD_FILES,
     cluster: NO_CLUSTER,
   };
 }
@@ -202,7 +211,9 @@ function drawPlan(random: Random): Plan {
 const UNDRAWN_EFFECTS: ReadonlySet<EffectKind> = new Set([
   'findPlaceHolders',
   'overwriteFile',
+  'synchronise',
   'probeFileSystem',
+  'measureUsage',
   'identifyDirectory',
 ]);
 

@@ -17,6 +17,8 @@ export interface Tally {
   /** Requests to API servers, and those that were not answered with what was asked for. */
   requests: number;
   unanswered: number;
+  /** Events that were written about pods. */
+  events: number;
 }
 
 export const NO_TALLY: Readonly<Tally> = {
@@ -34,6 +36,7 @@ export const NO_TALLY: Readonly<Tally> = {
   detached: 0,
   requests: 0,
   unanswered: 0,
+  events: 0,
 };
 
 export function addTally(sum: Tally, one: Readonly<Tally>): void {
@@ -55,12 +58,13 @@ export function tallyText({
   detached,
   requests,
   unanswered,
+  events,
 }: Tally): string {
   return (
     `${expansions} expansions, ${questions} questions, ${republished} times published again, ` +
     `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of walks, ` +
     `${holds} device holds, ${accepted} directories accepted, ${kept} pods kept that vanished unseen, ` +
     `${nodes} nodes of clusters, ${attached} stages there, ${detached} detaches, ${requests} requests, ` +
-    `${unanswered} of them refused or lost`
+    `${unanswered} of them refused or lost, ${events} events of pods`
   );
 }

@@ -12,6 +12,7 @@ export const EFFECTS = [
   'readFile',
   'writeFile',
   'overwriteFile',
+  'synchronise',
   'removeFile',
   'rename',
   'makeLink',
@@ -19,6 +20,7 @@ export const EFFECTS = [
   'readMountTable',
   'lookUpMount',
   'probeFileSystem',
+  'measureUsage',
   'mount',
   'unmount',
   'findHolders',
@@ -32,7 +34,7 @@ export const EFFECTS = [
   'notify',
 ] as const;
 
-/** `overwriteFile` has the faults of `writeFile`, but that a full disk does not refuse it, unless it has its own. */
+/** `overwriteFile` and `synchronise` have the faults of `writeFile`, but no full disk refuses them; or their own. */
 export type EffectKind = (typeof EFFECTS)[number];
 
 /** Probabilities for one effect. */

@@ -78,7 +78,7 @@ class ClusterSource implements ObjectsSource {
     this.#node.onChange(() => this.#look());
     this.#drivers = createReflector({ ...shared, selection: allCsiDrivers() });
     this.#book = createReferenceBook(shared);
-    this.#objects = createClusterObjects({ origin: `${this.name} node ${nodeName}`, book: this.#book });
+    this.#objects = createClusterObjects({ origin: originOf(transport, nodeName), book: this.#book });
   }
 
   async start(node: NodeSight): Promise<void> {
@@ -244,4 +244,9 @@ class ClusterSource implements ObjectsSource {
     if (isEmptyDue || belief?.isListNeeded === true) this.#pods.relist();
     this.#look();
   }
+}
+
+/** Where the objects of a node are from, as pods and places keep it. */
+export function originOf({ server }: Pick<ApiTransport, 'server'>, nodeName: string): string {
+  return `${server} node ${nodeName}`;
 }

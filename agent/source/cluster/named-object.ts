@@ -15,6 +15,8 @@ export interface NamedObject {
   answer(): NamedAnswer;
   /** Host clock: when the last read that was answered had been asked for; -Infinity before. */
   askedMs(): number;
+  /** Host clock: when the server last said whether and what it is; -Infinity before. */
+  heardMs(): number;
   /** Reads it now, or once more after the read that is under way. */
   read(): void;
   /**
@@ -66,6 +68,7 @@ class PolledObject implements NamedObject {
   readonly #parts: NamedObjectParts;
   #answer = BEING_READ;
   #askedMs = Number.NEGATIVE_INFINITY;
+  #heardMs = Number.NEGATIVE_INFINITY;
   #isReading = false;
   #isAgain = false;
   #isStopped = false;
@@ -88,6 +91,10 @@ class PolledObject implements NamedObject {
 
   askedMs(): number {
     return this.#askedMs;
+  }
+
+  heardMs(): number {
+    return this.#heardMs;
   }
 
   read(): void {
@@ -160,6 +167,7 @@ class PolledObject implements NamedObject {
     // Two reads may overlap: the one that was asked for later counts.
     if (isOlder(next, this.#answer) || startMs < this.#askedMs) return;
     this.#askedMs = startMs;
+    this.#heardMs = this.#parts.clock.nowMs();
     const isNews = !isSame(next, this.#answer);
     this.#answer = next;
     if (isNews) this.#waitingMs = this.#pace.waitingFirstMs;

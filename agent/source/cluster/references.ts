@@ -45,6 +45,7 @@ function volumeReferences({ name, source }: PodVolume, pod: NamedReference): rea
       );
     case 'empty-dir':
     case 'host-path':
+    case 'nfs':
     case 'downward-api':
     case 'image':
     case 'unsupported':

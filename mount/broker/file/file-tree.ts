@@ -1,21 +1,18 @@
 /** Deleting a directory tree that others have written into. Path brokers only. */
-import { closeSync, constants, openSync, rmdirSync, unlinkSync } from 'node:fs';
+import { rmdirSync, unlinkSync } from 'node:fs';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Effect, type Failure, fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
 import { findMountBelow, mountIdAt } from '../path/mount-lookup.ts';
 import {
-  blameComponent,
+  inDirectory,
   mountIdOf,
-  openDirectoryIn,
-  O_PATH,
-  openPathOf,
   type OpenPath,
   type ChildPath,
   withDirectory,
   withChild,
 } from '../path/path-walk.ts';
-import { type TreeVisit, walkTree } from './file-walk.ts';
+import { mountIdIn, type TreeVisit, walkTree } from './file-walk.ts';
 
 interface Removal {
   deleted: number;
@@ -73,22 +70,6 @@ function isSmallAndBare(path: AbsolutePath): boolean {
   return bare.ok || bare.failure.code === 'path-missing';
 }
 
-/** The mount id of whatever has the name; undefined when it cannot be looked at. */
-function mountIdIn(directory: OpenPath, name: Buffer): number | undefined {
-  let place: OpenPath;
-  try {
-    place = openPathOf(openSync(inside(directory, name), O_PATH | constants.O_NOFOLLOW));
-  } catch (error) {
-    errnoOf(error);
-    return undefined;
-  }
-  try {
-    return mountIdOf(place);
-  } finally {
-    closeSync(place.descriptor);
-  }
-}
-
 /** A look first, so that a tree with a mount in it keeps every file. */
 function refuseMountsBelow(path: AbsolutePath): Result<void> {
   if (isSmallAndBare(path)) return done;
@@ -98,19 +79,11 @@ function refuseMountsBelow(path: AbsolutePath): Result<void> {
 }
 
 function empty(child: ChildPath, path: AbsolutePath, removal: Removal): Result<void> {
-  let top: OpenPath;
-  try {
-    top = openDirectoryIn(child.parent, child.name);
-  } catch (error) {
-    return blameComponent(child, path, error);
-  }
-  try {
+  return inDirectory(child, path, (top, mountId) => {
     // Somebody may have mounted there since it was looked at.
-    if (mountIdOf(top) !== mountIdOf(child.parent)) return failMounted(path, effectOf(removal));
+    if (mountId !== mountIdOf(child.parent)) return failMounted(path, effectOf(removal));
     return walkTree(top, path, visitOf(removal));
-  } finally {
-    closeSync(top.descriptor);
-  }
+  });
 }
 
 function visitOf(removal: Removal): TreeVisit {

@@ -1,8 +1,8 @@
 /** Through a tree to any depth, children before their directory, with few open descriptors. Path brokers only. */
-import { closeSync, type Dir, type Dirent, fstatSync, opendirSync } from 'node:fs';
-import { failErrno } from '../../errno.ts';
+import { closeSync, constants, type Dir, type Dirent, fstatSync, opendirSync, openSync } from 'node:fs';
+import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Failure, fail, ok, type Result } from '../../failure.ts';
-import { mountIdOf, openDirectoryIn, type OpenPath } from '../path/path-walk.ts';
+import { mountIdOf, O_PATH, openDirectoryIn, type OpenPath, openPathOf } from '../path/path-walk.ts';
 
 /** What is done on the way; the first failure ends the walk. */
 export interface TreeVisit {
@@ -200,6 +200,24 @@ function closePlace(level: Level): void {
 export function identityOf(place: OpenPath): string {
   const { dev, ino } = fstatSync(place.descriptor, { bigint: true });
   return `${dev}:${ino}`;
+}
+
+/** The mount id of whatever has the name; undefined when it cannot be looked at. */
+export function mountIdIn(directory: OpenPath, name: Buffer): number | undefined {
+  let place: OpenPath;
+  try {
+    place = openPathOf(
+      openSync(Buffer.concat([Buffer.from(`${directory.path}/`), name]), O_PATH | constants.O_NOFOLLOW),
+    );
+  } catch (error) {
+    errnoOf(error);
+    return undefined;
+  }
+  try {
+    return mountIdOf(place);
+  } finally {
+    closeSync(place.descriptor);
+  }
 }
 
 function nameOf(entry: Dirent): Buffer {

@@ -5,7 +5,7 @@ import { type DeathCause, fail, ok, type Result } from '../../failure.ts';
 import { deathInOptions, deathOf, isReadOnly, optionsOfExt4 } from './file-system-death.ts';
 import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf } from '../../host.ts';
 import { atOrBelow, type LineFilter, withId } from '../../mount-lines.ts';
-import { readOwnMountInfo } from '../../mount-info.ts';
+import { readOwnMountInfo } from './mount-info.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from '../../mount-table.ts';
 import {
   mountIdOf,

@@ -168,6 +168,25 @@ function failMissing(name: string, path: AbsolutePath): Result<never> {
   return fail({ code: 'path-missing', message: `walk to ${name} in ${path}: ENOENT`, effect: 'none' });
 }
 
+/** The directory itself is opened, whose mount id tells whether somebody mounted on it, and closed again. */
+export function inDirectory<T>(
+  child: ChildPath,
+  path: AbsolutePath,
+  act: (top: OpenPath, mountId: number) => Result<T>,
+): Result<T> {
+  let top: OpenPath;
+  try {
+    top = openDirectoryIn(child.parent, child.name);
+  } catch (error) {
+    return blameComponent(child, path, error);
+  }
+  try {
+    return act(top, mountIdOf(top));
+  } finally {
+    closeSync(top.descriptor);
+  }
+}
+
 /** Why a directory could not be opened there: ENOTDIR says both "a link" and "a file". */
 export function blameComponent(child: ChildPath, path: AbsolutePath, error: unknown): Result<never> {
   if (

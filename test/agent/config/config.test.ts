@@ -42,6 +42,7 @@ test('an empty file is a complete configuration', () => {
     tokenSigningKey: undefined,
     tokenIssuer: 'urn:mooring',
     kubeconfig: undefined,
+    recordStore: 'files',
     watchdog: true,
   });
 });
@@ -74,6 +75,7 @@ test('every key of the file is read', () => {
     host_path_denied: ['/etc', '/root'],
     token_signing_key: '/etc/mooring/signing.pem',
     token_issuer: 'https://node.example.com',
+    record_store: 'journal',
     watchdog: false,
   });
   assert.deepEqual(config, {
@@ -107,6 +109,7 @@ test('every key of the file is read', () => {
     tokenSigningKey: '/etc/mooring/signing.pem',
     tokenIssuer: 'https://node.example.com',
     kubeconfig: undefined,
+    recordStore: 'journal',
     watchdog: false,
   });
 });

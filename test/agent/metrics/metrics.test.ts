@@ -15,6 +15,7 @@ import {
   bytesFrom,
   type CsiVolumeSpec,
   csiVolumeId,
+  type EmptyDirVolumeSpec,
   parsePodUid,
   podVolumeId,
   publicationKey,
@@ -285,4 +286,32 @@ test('A-038: no secret reaches the metrics', () => {
   const one = spec('1', 'pv-1');
   const readings = new Map([[one.id, read({ bytes: USAGE, health: [] })]]);
   assert.doesNotMatch(metrics({ wanted: [one], here: [here(one)], readings }), new RegExp(CANARY));
+});
+
+test('a volume of a pod with a limit: what it takes, what it may, and whether that is more', () => {
+  const one: EmptyDirVolumeSpec = {
+    kind: 'empty-dir',
+    id: podVolumeId('kubernetes.io/empty-dir', UID, 'cache'),
+    pod: UID,
+    name: 'cache',
+    medium: 'disk',
+    sizeLimitBytes: 9,
+  };
+  const { publications, ...rest } = here(spec('v', 'cache'));
+  const volume: ActualVolume = { ...rest, publications, spec: one };
+  const bytes = { total: bytesFrom(9), used: bytesFrom(8), available: bytesFrom(1) };
+  const page = (health: VolumeStatistics['health']) =>
+    metrics({ here: [volume], readings: new Map([[one.id, read({ bytes, health })]]) });
+  const labels = '{namespace="shop",pod="web",volume="cache"}';
+  const values = (health: VolumeStatistics['health']) =>
+    ['used_bytes', 'limit_bytes', 'over_limit'].flatMap((what) =>
+      series(page(health), `mooring_pod_volume_${what}`),
+    );
+  assert.deepEqual(values([]), [
+    `mooring_pod_volume_used_bytes${labels} 8`,
+    `mooring_pod_volume_limit_bytes${labels} 9`,
+    `mooring_pod_volume_over_limit${labels} 0`,
+  ]);
+  const over = { saidBy: 'agent', status: 'over-limit', reason: 'SizeLimitExceeded', message: '' } as const;
+  assert.equal(values([over])[2], `mooring_pod_volume_over_limit${labels} 1`);
 });

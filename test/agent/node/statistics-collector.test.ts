@@ -77,6 +77,7 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
   let answerOf: (handle: string) => Answer = () => said(1);
   const plugin = {
     lane: (spec: CsiVolumeSpec) => spec.driver,
+    hasStatistics: ({ volumeHandle }: CsiVolumeSpec) => volumeHandle !== 'dumb',
     statistics: async (call: StatisticsCall) => {
       assert.ok(call.spec.kind === 'csi');
       const handle = call.spec.volumeHandle;
@@ -378,4 +379,13 @@ test('after stop nothing is asked, told or timed', async () => {
   await one.release(said(1, [ILL]));
   await one.run(5 * PERIOD_MS);
   assert.deepEqual([one.asked.length, one.timers(), one.changes()], [1, 0, 0]);
+});
+
+test('of which nothing can be told, nobody asks and nobody is delayed', async () => {
+  const one = world(['dumb', '1'].map((handle) => volume(handle)));
+  await one.run(5_000 + 3 * PERIOD_MS - 1);
+  assert.deepEqual(
+    one.asked.map(({ handle, atMs }) => [handle, atMs]),
+    [0, 1, 2].map((round) => ['1', 5_000 + round * PERIOD_MS]),
+  );
 });

@@ -395,6 +395,18 @@ test('that a driver has not answered how a volume is, since when and until when,
   assert.equal(onlyVolume({ ...THERE, ...reading({ bytes }) }).question, null);
 });
 
+test('what takes more than its limit is told in our own name, in status, table and explain', () => {
+  const message = 'it takes 3 MiB, and its sizeLimit is 1 MiB; nothing is evicted';
+  const health: readonly HealthStatement[] = [
+    { saidBy: 'agent', status: 'over-limit', reason: 'SizeLimitExceeded', message },
+  ];
+  const given = { ...THERE, ...reading({ health }) };
+  assert.deepEqual(onlyVolume(given).health, health);
+  const sentence = `it is over-limit (SizeLimitExceeded): ${message}`;
+  assert.deepEqual(explained('data', given).conditions, [{ kind: 'health', volume: DATA.id, sentence }]);
+  assert.match(table(given), /● mounted, unhealthy\n {4}└ it is over-limit/);
+});
+
 test('A-075: what a driver says of the health of a volume is shown as its word, and changes nothing', () => {
   const health: readonly HealthStatement[] = [
     { status: 'data-loss', reason: 'DiskFailed', message: 'sector 7\u001b[31m' },

@@ -224,7 +224,7 @@ export class ApiStore {
   }
 }
 
-const COLLECTION = /\/(?:pods|nodes|csidrivers|secrets|configmaps|volumeattachments|csinodes)$/;
+const COLLECTION = /\/(?:pods|nodes|csidrivers|secrets|configmaps|volumeattachments|csinodes|events)$/;
 
 /** `/api/v1/pods` is of all namespaces. */
 function isIn(where: string, collection: string): boolean {

@@ -58,6 +58,13 @@ test('an unsure stage is staged again before anything is published (RC-03, A-054
   assert.deepEqual(plan(wanted('data', ['old', 'new']), now).operations, [{ kind: 'stage', volume }]);
 });
 
+test('an unsure stage is not staged again before the volume is attached, though no pod may have it yet (A-053)', () => {
+  const want = wantedAs('ReadWriteOncePod', 'data', ['web']);
+  const now = { ...actual('data', { staged: 'unsure', needs: ALL }), spec: want.spec };
+  const comesLater: Gate = { ...OPEN, placesRead: false };
+  assert.deepEqual(plan(want, now, ALL, comesLater).operations, [{ kind: 'attach', volume }]);
+});
+
 test('a volume is not unstaged while a pod may still hold it (INV-1, A-058, A-059)', () => {
   assert.deepEqual(
     plan(undefined, actual('data', { staged: 'present', pods: { web: 'unsure' } })).operations,

@@ -81,21 +81,25 @@ test('what may be left in places of a dead one goes first, though it is wanted',
   assert.deepEqual(plan(['a', 'b'], dead({ a: 'unsure', b: 'present' })).operations, []);
 });
 
-test('over whose place somebody mounted still has the dead one, and keeps it', () => {
-  const held = dead({ old: 'present' });
-  const { key } = place('old', 'data');
-  const there = held.publications.get(key);
-  assert.ok(there);
-  const because = { code: 'mount-stacked', message: 'a tmpfs lies over it', effect: 'none' } as const;
-  const covered = { ...there, presence: { kind: 'unsure', because } as const };
-  const now = { ...held, publications: new Map([[key, covered]]) };
-  const { operations, waits } = plan(['old', 'new'], now);
-  assert.deepEqual(operations, []);
-  assert.equal(
-    waits.find(({ publication }) => publication === place('new', 'data').key)?.failure?.blocker,
-    'default/old',
-  );
-});
+for (const [code, whose] of [
+  ['mount-stacked', 'over whose place somebody mounted'],
+  ['subpath-lost', 'of whose parts one was unmounted'],
+] as const)
+  test(`${whose} still has the dead one, and keeps it`, () => {
+    const held = dead({ old: 'present' });
+    const { key } = place('old', 'data');
+    const there = held.publications.get(key);
+    assert.ok(there);
+    const because = { code, message: 'somebody was here', effect: 'none' } as const;
+    const doubted = { ...there, presence: { kind: 'unsure', because } as const };
+    const now = { ...held, publications: new Map([[key, doubted]]) };
+    const { operations, waits } = plan(['old', 'new'], now);
+    assert.deepEqual(operations, []);
+    assert.equal(
+      waits.find(({ publication }) => publication === place('new', 'data').key)?.failure?.blocker,
+      'default/old',
+    );
+  });
 
 test('a publish that ran into a dead stage is remembered, one of a driver that does not stage is given back', () => {
   const failed = { kind: 'failed', failure: FAILURE } as const;

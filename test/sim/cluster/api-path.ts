@@ -33,6 +33,7 @@ const KINDS: ReadonlyMap<string, ApiKind> = new Map([
   ['secrets', core('Secret', false, ['type'])],
   ['configmaps', core('ConfigMap')],
   ['serviceaccounts', core('ServiceAccount')],
+  ['events', core('Event')],
   ['persistentvolumeclaims', core('PersistentVolumeClaim', true)],
   ['persistentvolumes', core('PersistentVolume', true)],
   ['csidrivers', storage('CSIDriver')],

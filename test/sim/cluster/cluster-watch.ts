@@ -3,6 +3,7 @@
  * acknowledged to be in use, nothing is set up that is not attached, and nothing is taken for lost that was there.
  */
 import { ROOT } from '../sim-paths.ts';
+import { CANARY } from '../trace.ts';
 import type { Simulation } from '../simulate.ts';
 import { ATTACHMENTS, type WantedVolume } from './cluster-objects.ts';
 import { isAttachable } from './cluster-plan.ts';
@@ -27,11 +28,18 @@ export class ClusterWatch {
     this.#cluster = cluster;
     sim.tally.nodes += 1;
     cluster.store.onChange(({ collection, before, after }) => {
+      if (collection.endsWith('/events')) this.#judgeEvent(after ?? {});
       if (collection !== ATTACHMENTS) return;
       const name = nameOf(after ?? before ?? {});
       if (after === undefined || !isGood(after)) this.#goodSinceMs.delete(name);
       else if (!this.#goodSinceMs.has(name)) this.#goodSinceMs.set(name, sim.time.nowMs());
     });
+  }
+
+  /** Whoever may look at a pod may read it. */
+  #judgeEvent(event: Json): void {
+    if (JSON.stringify(event).includes(CANARY)) this.#sim.violate('INV-25', 'a secret is in an event');
+    if (at(event, 'involvedObject')['kind'] === 'Pod') this.#sim.tally.events += 1;
   }
 
   /** After every event. */
@@ -102,17 +110,20 @@ export class ClusterWatch {
   /** It is attached anew, and the agent knows of nothing that was before. */
   #isForgiven(unique: string): boolean {
     const reconciler = this.#sim.view()?.reconciler;
-    if (reconciler === undefined || !this.#isAttached(unique)) return false;
+    const attachment = this.#goodAttachment(unique);
+    if (reconciler === undefined || attachment === undefined) return false;
     const known = reconciler.actual().get(unique as VolumeId);
     const isIdle =
       known === undefined || (known.quarantine === undefined && known.attached.kind !== 'unsure');
-    return isIdle && !reconciler.desired().lostAttachments.has(unique as VolumeId);
+    const isOfBefore =
+      known?.attachmentUid !== undefined && known.attachmentUid !== metadataOf(attachment)['uid'];
+    return isIdle && !isOfBefore && !reconciler.desired().lostAttachments.has(unique as VolumeId);
   }
 
-  #isAttached(unique: string): boolean {
+  #goodAttachment(unique: string): Json | undefined {
     const wanted = this.#cluster.view.wantedVolumes().get(unique);
     const object = wanted && this.#cluster.store.get(ATTACHMENTS, wanted.attachment);
-    return object !== undefined && isGood(object);
+    return object !== undefined && isGood(object) ? object : undefined;
   }
 
   #inUse(): ReadonlySet<string> {

@@ -39,6 +39,8 @@ export function forbidden({ verb, target, view, store, reach }: RightQuestion): 
       return name === NODE_NAME || verb === 'create' ? undefined : 'its own CSINode alone';
     case 'csidrivers':
       return reads ? undefined : 'reading alone';
+    case 'events':
+      return verb === 'create' || verb === 'patch' ? undefined : 'writing alone';
     case 'serviceaccounts':
       return verb === 'create' && target.part === 'token' ? undefined : 'tokens alone';
     case 'secrets':

@@ -1,10 +1,16 @@
-/** A PersistentVolume of kind local, as a volume to set up. */
+/** PersistentVolumes of kinds without a driver, local and nfs, and nfs as pods write it, as volumes to set up. */
 import { type Failure, ok, type Result } from '../../mount/failure.ts';
 import { overlap } from '../../mount/absolute-path.ts';
 import { localVolumeId } from '../../plugins/local/local-traits.ts';
-import type { LocalSource, Node, PersistentVolume } from '../../kubernetes/objects/objects.ts';
-import { brokenRules } from '../../kubernetes/fields/node-selector.ts';
-import { isTrueOf } from '../../plugins/topology-rule.ts';
+import { nfsVolume } from '../../plugins/nfs/nfs-traits.ts';
+import type {
+  LocalSource,
+  NfsSource,
+  Node,
+  PersistentVolume,
+  Pod,
+} from '../../kubernetes/objects/objects.ts';
+import { brokenRules, isTrueOf, wordsOf } from '../../plugins/topology-rule.ts';
 import { refuse } from '../source/refuse.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 
@@ -35,6 +41,37 @@ export function resolveLocal(
   });
 }
 
+/** A PersistentVolume; `readOnly` is the pod's word. */
+export function resolveNfsVolume(
+  { desired, options }: Sources,
+  pod: Pod,
+  { volume, source, readOnly }: { volume: PersistentVolume; source: NfsSource; readOnly: boolean },
+): Result<Resolved> {
+  const { name, mountOptions, volumeMode } = volume;
+  if (volumeMode === 'Block')
+    return refuse(
+      'spec-invalid',
+      `PersistentVolume ${name}: an NFS server has files, and volumeMode is Block`,
+    );
+  const blocked = wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName));
+  return ok({
+    ...resolveNfs(pod, name, source, mountOptions),
+    readOnly: readOnly || source.readOnly,
+    blocked,
+  });
+}
+
+/** `name`: of the PersistentVolume, or of the volume in the pod. */
+export function resolveNfs(
+  { reference: { uid } }: Pod,
+  name: string,
+  { server, path, readOnly }: NfsSource,
+  mountOptions: readonly string[] = [],
+): Resolved {
+  const spec = { ...nfsVolume(uid, name), source: `${server}:${path}`, mountOptions };
+  return { ...PLAIN, spec, specName: name, readOnly };
+}
+
 const HOSTNAME = 'kubernetes.io/hostname';
 const NODE_NAME = 'metadata.name';
 
@@ -59,13 +96,9 @@ function wrongNode(
   );
   if (broken === undefined) return undefined;
   const [rule] = broken;
-  const wanted =
-    rule === undefined
-      ? 'has no rules'
-      : `wants ${rule.key} ${rule.operator} ${rule.values.join(', ')}`.trim();
   const here = labels.get(rule?.key ?? '') ?? 'nothing';
   const message =
-    `PersistentVolume ${name} is not of this node: its nodeAffinity ${wanted}, ` +
+    `PersistentVolume ${name} is not of this node: its nodeAffinity ${wordsOf(rule)}, ` +
     `and node ${nodeName} has ${here}`;
   return refuse('wrong-topology', message, nodeName).failure;
 }
