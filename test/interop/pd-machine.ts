@@ -3,8 +3,19 @@
  * disk's serial number. In this mount namespace alone, which must be a private one; the disks are loop devices.
  */
 import { spawnSync } from 'node:child_process';
-import { constants, mkdirSync, openSync, closeSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { readOrNothing, runToEnd } from '../demo/machine.ts';
 import { runTool } from '../../mount/tool.ts';
 
@@ -13,6 +24,7 @@ const DISKS = '/dev/sd';
 const NAMES = '/dev/disk/by-id';
 const LOOP_MAJOR = '7';
 const TOOL_MS = 120_000;
+const LOOK_MS = 20;
 
 /**
  * A /dev of our own, as each container has one, because what is made in the machine's is seen by everybody. The tools'
@@ -84,17 +96,62 @@ export async function tellSize(device: string): Promise<void> {
   await runToEnd('losetup', ['--set-capacity', device]);
 }
 
-/** The disk goes, as it does in the cloud, in use or not. Settles with what still used it, or undefined. */
-export async function plugOut(name: string, device: string): Promise<string | undefined> {
+/**
+ * The disk goes, as it does in the cloud, in use or not. Settles with what still used it, or undefined. Who only has it
+ * open may let it go within `patienceMs`: a process that was just killed, or one that reads who any new disk is.
+ */
+export async function plugOut(
+  name: string,
+  device: string,
+  patienceMs = TOOL_MS,
+): Promise<string | undefined> {
   const node = join(DISKS, basename(device));
   rmSync(join(NAMES, `google-${name}`), { force: true });
   for (const file of [node, `${node}.serial`]) rmSync(file, { force: true });
   const claimed = isClaimed(device);
   await runToEnd('losetup', ['--detach', device]);
-  // A device that somebody has open is let go by the kernel when that one closes it.
-  const image = readOrNothing(`/sys/block/${basename(device)}/loop/backing_file`);
   if (claimed) return `${device} was mounted`;
-  return image === undefined ? undefined : `${device} was open`;
+  const holders = holdersOf(device);
+  const endMs = performance.now() + patienceMs;
+  // A device that somebody has open is let go by the kernel when that one closes it. Nothing tells of that.
+  while (hasImage(device)) {
+    if (performance.now() > endMs) return `${device} was open, by ${holders.join(', ') || 'nobody in /proc'}`;
+    await setTimeout(LOOK_MS);
+  }
+  return undefined;
+}
+
+function hasImage(device: string): boolean {
+  return readOrNothing(`/sys/block/${basename(device)}/loop/backing_file`) !== undefined;
+}
+
+/** As `1234 (mooring)`: processes that have a node of the device open, under any name. */
+function holdersOf(device: string): readonly string[] {
+  const { rdev } = statSync(device);
+  const hasOpen = (pid: string): boolean =>
+    namesIn(`/proc/${pid}/fd`).some((descriptor) => deviceAt(`/proc/${pid}/fd/${descriptor}`) === rdev);
+  return namesIn('/proc')
+    .filter((name) => /^\d+$/.test(name) && hasOpen(name))
+    .map((pid) => `${pid} (${readOrNothing(`/proc/${pid}/comm`)?.trim() ?? 'ended'})`);
+}
+
+/** Undefined when it is none, or is gone. */
+function deviceAt(file: string): number | undefined {
+  try {
+    const found = statSync(file);
+    return found.isBlockDevice() ? found.rdev : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Empty when it is gone, as that of a process that ended. */
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
 }
 
 /** A file system that is mounted, in whatever namespace, has its device for itself. */
