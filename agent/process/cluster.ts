@@ -1,14 +1,18 @@
 /** The cluster that this machine is a node of, if it is one: its source of objects, and its tokens. */
 import { ok, type Result } from '../../mount/failure.ts';
-import type { Host } from '../../mount/host.ts';
+import type { Cancel, Host } from '../../mount/host.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.ts';
 import type { Log } from '../../mount/process/log.ts';
+import { persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
+import { isSetUp } from '../../reconciler/model/actual-state.ts';
 import type { Config } from '../config/config.ts';
 import { BUILD } from '../config/version.ts';
 import { createClusterSource, originOf } from '../source/cluster/cluster-source.ts';
-import { createEventReporter, type EventReporter } from '../event/event-reporter.ts';
+import { createClaimDesk, type StandingVolumes } from '../claim/claim-desk.ts';
+import { createEventReporter } from '../event/event-reporter.ts';
 import { type ClusterAttachment, createClusterAttachment } from '../attachment/granted-attachment.ts';
+import type { AgentView } from '../node/agent.ts';
 import { createNodeObject } from '../source/cluster/node-object.ts';
 import { type LoadParse, readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
@@ -22,10 +26,16 @@ export interface Cluster {
   readonly source: ObjectsSource;
   readonly tokens: TokenSource;
   readonly attachment: ClusterAttachment;
-  /** To be begun when there is something to look at. */
-  readonly events: EventReporter;
+  /** There is something to look at from now on: what it says of it is written. */
+  begin(watch: ClusterWatch): void;
   /** Ends all connections. */
   stop(): void;
+}
+
+/** What stands, what is in the way, and when that changes. */
+export interface ClusterWatch {
+  view(): AgentView;
+  onChange(listener: () => void): Cancel;
 }
 
 export interface ClusterSurroundings {
@@ -63,19 +73,34 @@ export function joinCluster({ host, transport, nodeName, log }: ClusterParts): C
   const shared = { transport, clock: host, random: () => host.random(), nodeName };
   const node = createNodeObject(shared);
   const attachment = createClusterAttachment({ ...shared, node, writer: WRITER, log });
-  const source = createClusterSource({ host, transport, nodeName, node });
+  const claims = createClaimDesk({ transport, clock: host, nodeName, log });
+  const source = createClusterSource({ host, transport, nodeName, node, claims });
   const origin = originOf(transport, nodeName);
   const events = createEventReporter({ transport, clock: host, nodeName, origin, component: WRITER, log });
   return {
     source,
     tokens,
     attachment,
-    events,
+    begin(watch) {
+      events.begin(watch);
+      claims.begin(standingVolumes(watch));
+    },
     stop() {
       events.stop();
+      claims.stop();
       tokens.stop();
       attachment.stop();
       transport.close();
     },
+  };
+}
+
+function standingVolumes(watch: ClusterWatch): StandingVolumes {
+  return {
+    names() {
+      const standing = [...watch.view().reconciler.actual().values()].filter(isSetUp);
+      return new Set(standing.flatMap(({ spec }) => persistentVolumeOf(spec) ?? []));
+    },
+    onChange: (listener) => watch.onChange(listener),
   };
 }

@@ -235,7 +235,7 @@ async function serve(
   });
   await notifier.ready(statusLine(agent.view()));
   log.info('agent ready', { socket: config.socket });
-  issued.cluster?.events.begin(agent);
+  issued.cluster?.begin(agent);
   const cancelLine = paced(host, agent, () => notifier.status(statusLine(agent.view())));
   return {
     kind: 'running',

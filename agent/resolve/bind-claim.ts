@@ -17,6 +17,9 @@ export interface Bindings {
   volumeOf(claim: ObjectKey): Result<PersistentVolume>;
 }
 
+/** Whoever reads it has a pod that waits for what will never come. */
+const LEAVING = 'is being deleted, and is not protected any more: delete the pod, too';
+
 /** Pure; the wish must not change while the bindings are used. */
 export function* createBindings(
   desired: Pick<DesiredObjects, 'claims' | 'volumes' | 'rejected'>,
@@ -35,7 +38,13 @@ export function* createBindings(
   function volumeOf(key: ObjectKey): Result<PersistentVolume> {
     const claim = desired.claims.get(key);
     if (claim === undefined) return refuseMissing(desired, `PersistentVolumeClaim ${key}`);
-    if (claim.leaving) return refuse('reference-missing', `PersistentVolumeClaim ${key} is being deleted`);
+    if (claim.leaving) return refuse('reference-missing', `PersistentVolumeClaim ${key} ${LEAVING}`);
+    const bound = boundTo(key, claim);
+    if (!bound.ok || !bound.value.leaving) return bound;
+    return refuse('reference-missing', `PersistentVolume ${bound.value.name} ${LEAVING}`);
+  }
+
+  function boundTo(key: ObjectKey, claim: PersistentVolumeClaim): Result<PersistentVolume> {
     if (claim.volumeName === undefined) return boundByVolume(key, claim, byClaimRef.get(key) ?? []);
     const volume = desired.volumes.get(claim.volumeName);
     if (volume === undefined) {

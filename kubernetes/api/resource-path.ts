@@ -56,6 +56,10 @@ export function claimPath({ namespace, name }: NamedReference): string {
   return `${CORE}/namespaces/${inNamespace}/persistentvolumeclaims/${called}`;
 }
 
+export function claimStatusPath(reference: NamedReference): string {
+  return `${claimPath(reference)}/status`;
+}
+
 export function volumePath(name: string): string {
   return `${CORE}/persistentvolumes/${encodeURIComponent(name)}`;
 }

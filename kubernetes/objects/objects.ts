@@ -87,6 +87,8 @@ export interface InlineSource {
 export interface PersistentVolume {
   readonly kind: 'PersistentVolume';
   readonly name: string;
+  /** As of a claim. */
+  readonly leaving: boolean;
   readonly source:
     | CsiSource
     | LocalSource

@@ -11,7 +11,9 @@ import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readHostPath } from '../fields/host-path.ts';
 import { readNfsSource } from './read-nfs-source.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
+import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../fields/protection.ts';
 import { parseExactBytes } from '../fields/quantity.ts';
+
 const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOnce',
   'ReadOnlyMany',
@@ -19,7 +21,6 @@ const ACCESS_MODES: readonly AccessMode[] = [
   'ReadWriteOncePod',
 ];
 const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
-const CLAIM_PROTECTION = 'kubernetes.io/pvc-protection';
 const GID_ANNOTATION = 'pv.beta.kubernetes.io/gid';
 const NO_NODE_EXPANSION = 'volume.kubernetes.io/node-expansion-not-required';
 const RESIZE_STATUS = /^[A-Za-z]{0,64}$/;
@@ -29,7 +30,7 @@ const VOLUME_SOURCES: readonly string[] = ['csi', 'hostPath', 'local', 'nfs', ..
 
 /** A PersistentVolume; what is wrong with it is left in the reader's problems. */
 export function readPersistentVolume(reader: FieldReader): PersistentVolume {
-  const { name } = readMetadata(reader);
+  const { name, deleted, finalizers } = readMetadata(reader);
   const spec = reader.key('spec');
   const modes = spec.key('accessModes');
   const accessModes = readAccessModes(modes);
@@ -37,6 +38,7 @@ export function readPersistentVolume(reader: FieldReader): PersistentVolume {
   return {
     kind: 'PersistentVolume',
     name,
+    leaving: deleted && !finalizers.includes(VOLUME_PROTECTION),
     source: readSource(spec),
     accessModes,
     mountOptions: spec.key('mountOptions').list().map(readMountOption),

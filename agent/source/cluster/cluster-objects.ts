@@ -3,6 +3,8 @@ import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
 import {
   type ApiObject,
   identityOf,
+  type ObjectKey,
+  objectKey,
   type PersistentVolume,
   type PersistentVolumeClaim,
   type Pod,
@@ -11,9 +13,17 @@ import {
 import { readObject, type ShapeReading } from '../../../kubernetes/objects/read-object.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { Rejection, SourcePart } from '../objects-source.ts';
+import type { ClaimProtection } from '../../claim/claim-desk.ts';
 import { podLife } from './pod-life.ts';
 import { isBound, type ReferenceBook } from './reference-book.ts';
-import { claimReferences, podReferences, type Reference, referenceKey, volumeSecrets } from './references.ts';
+import {
+  claimReferences,
+  type ClaimReference,
+  podReferences,
+  type Reference,
+  referenceKey,
+  volumeSecrets,
+} from './references.ts';
 
 /** What was heard of the selections that a node follows as a whole. */
 export interface HeardObjects {
@@ -30,15 +40,16 @@ export interface ClusterObjectsParts {
   /** The part has this name, and all that is read this origin. */
   readonly origin: string;
   readonly book: ReferenceBook;
+  readonly claims: ClaimProtection;
 }
 
 /**
  * Guarantees: a pod is shown when the server has answered for each object that it names, present or absent, and for
- * each claim after the pod was seen; until then it is frozen. Once shown it stays so: what was heard of an object last
- * counts until another answer.
+ * each claim after the pod was seen, and one that is being deleted is sure to stay or to be gone; until then it is
+ * frozen. Once shown it stays so: what was heard of an object last counts until another answer.
  */
-export function createClusterObjects({ origin, book }: ClusterObjectsParts): ClusterObjects {
-  return new ObjectsOfCluster(origin, book);
+export function createClusterObjects(parts: ClusterObjectsParts): ClusterObjects {
+  return new ObjectsOfCluster(parts);
 }
 
 interface Growing {
@@ -46,23 +57,35 @@ interface Growing {
   readonly rejected: Rejection[];
   readonly frozenPods: Set<PodUid>;
   readonly led: Set<string>;
+  /** Claims that pods lead to, and that ended ones do. */
+  readonly claims: Set<ObjectKey>;
+  readonly endedClaims: Set<ObjectKey>;
 }
 
 class ObjectsOfCluster implements ClusterObjects {
   readonly #origin: string;
   readonly #book: ReferenceBook;
+  readonly #claims: ClaimProtection;
   readonly #shapes = new WeakMap<ApiObjectEnvelope, ShapeReading>();
   /** Host clock: when each pod was seen first. */
   #seenMs = new Map<string, number>();
   #shown = new Set<string>();
 
-  constructor(origin: string, book: ReferenceBook) {
+  constructor({ origin, book, claims }: ClusterObjectsParts) {
     this.#origin = origin;
     this.#book = book;
+    this.#claims = claims;
   }
 
   part({ pods, others }: HeardObjects, nowMs: number): SourcePart {
-    const growing: Growing = { objects: new Map(), rejected: [], frozenPods: new Set(), led: new Set() };
+    const growing: Growing = {
+      objects: new Map(),
+      rejected: [],
+      frozenPods: new Set(),
+      led: new Set(),
+      claims: new Set(),
+      endedClaims: new Set(),
+    };
     const seenMs = new Map<string, number>();
     const shown = new Set<string>();
     for (const one of others) this.#read(growing, one);
@@ -73,6 +96,7 @@ class ObjectsOfCluster implements ClusterObjects {
     this.#seenMs = seenMs;
     this.#shown = shown;
     this.#book.keep(growing.led);
+    this.#claims.keep(growing.claims, growing.endedClaims);
     return {
       name: this.#origin,
       objects: [...growing.objects.values()],
@@ -85,13 +109,9 @@ class ObjectsOfCluster implements ClusterObjects {
   /** The answer: whether it is shown. */
   #addPod(growing: Growing, envelope: ApiObjectEnvelope, seenMs: number): boolean {
     const life = podLife(envelope.value);
-    if (life === 'over' || life === 'mirror') return false;
-    if (life === 'ending') {
-      growing.frozenPods.add(envelope.uid as PodUid);
-      // What it leads to may be needed until it has gone.
-      const shape = this.#shape(envelope);
-      if (shape.kind === 'object' && shape.object.kind === 'Pod')
-        this.#lead(growing, podReferences(shape.object));
+    if (life === 'mirror') return false;
+    if (life === 'over' || life === 'ending') {
+      this.#addLeaving(growing, envelope, life);
       return false;
     }
     const pod = this.#read(growing, envelope);
@@ -111,19 +131,38 @@ class ObjectsOfCluster implements ClusterObjects {
     return false;
   }
 
+  /** What it leads to may be needed until its containers have stopped. */
+  #addLeaving(growing: Growing, envelope: ApiObjectEnvelope, life: 'over' | 'ending'): void {
+    if (life === 'ending') growing.frozenPods.add(envelope.uid as PodUid);
+    const shape = this.#shape(envelope);
+    if (shape.kind !== 'object' || shape.object.kind !== 'Pod') return;
+    const references = podReferences(shape.object);
+    if (life === 'ending') return this.#lead(growing, references);
+    for (const reference of references)
+      if (reference.kind === 'PersistentVolumeClaim') growing.endedClaims.add(objectKey(reference));
+  }
+
   /** Adds all that the pod leads to. The answer: what the server has not told of it yet. */
   #lacking(growing: Growing, pod: Pod, claimsAfterMs: number): string | undefined {
     let lacking: string | undefined;
+    const isNew = claimsAfterMs > Number.NEGATIVE_INFINITY;
     for (const reference of podReferences(pod)) {
       const isClaim = reference.kind === 'PersistentVolumeClaim';
-      const message = this.#addReferred(
-        growing,
-        reference,
-        isClaim ? claimsAfterMs : Number.NEGATIVE_INFINITY,
-      );
+      const afterMs = isClaim ? claimsAfterMs : Number.NEGATIVE_INFINITY;
+      const message =
+        this.#addReferred(growing, reference, afterMs) ??
+        (isClaim && isNew ? this.#doubt(reference, pod.reference.uid) : undefined);
       if (message !== undefined) lacking ??= `it waits for ${referenceKey(reference)}: ${message}`;
     }
     return lacking;
+  }
+
+  /** The answer: why its claim, which is there, may be gone before the pod is. */
+  #doubt(reference: ClaimReference, pod: PodUid): string | undefined {
+    const { answer } = this.#book.follow(reference);
+    return answer.kind === 'present'
+      ? this.#claims.doubt({ reference, object: answer.object }, pod)
+      : undefined;
   }
 
   /** The answer: why the server's word on it is not known. */
@@ -174,7 +213,10 @@ class ObjectsOfCluster implements ClusterObjects {
   }
 
   #lead(growing: Growing, references: readonly Reference[]): void {
-    for (const reference of references) growing.led.add(referenceKey(reference));
+    for (const reference of references) {
+      growing.led.add(referenceKey(reference));
+      if (reference.kind === 'PersistentVolumeClaim') growing.claims.add(objectKey(reference));
+    }
   }
 
   /** Undefined when it is refused, which is told. */

@@ -7,6 +7,7 @@ import type { Failure } from '../../../mount/failure.ts';
 import type { Cancel, Host } from '../../../mount/host.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { NodeSight, ObjectsSource, SourcePart, SourceReading } from '../objects-source.ts';
+import type { ClaimProtection } from '../../claim/claim-desk.ts';
 import { type ClusterObjects, createClusterObjects } from './cluster-objects.ts';
 import type { ClusterReport } from '../cluster-report.ts';
 import type { NodeObject } from './node-object.ts';
@@ -19,6 +20,8 @@ export interface ClusterSourceParts {
   readonly nodeName: string;
   /** Started and stopped with the source. */
   readonly node: NodeObject;
+  /** Makes sure of claims that are being deleted. */
+  readonly claims: ClaimProtection;
 }
 
 /** A watch that is lost and opened again within this is nothing to tell. */
@@ -67,7 +70,7 @@ class ClusterSource implements ObjectsSource {
   #isStopped = false;
 
   constructor(parts: ClusterSourceParts) {
-    const { host, transport, nodeName } = parts;
+    const { host, transport, nodeName, claims } = parts;
     this.#parts = parts;
     this.name = transport.server;
     this.#state = { state: 'connecting', sinceMs: host.nowMs(), message: 'nothing was read yet' };
@@ -78,7 +81,15 @@ class ClusterSource implements ObjectsSource {
     this.#node.onChange(() => this.#look());
     this.#drivers = createReflector({ ...shared, selection: allCsiDrivers() });
     this.#book = createReferenceBook(shared);
-    this.#objects = createClusterObjects({ origin: originOf(transport, nodeName), book: this.#book });
+    this.#objects = createClusterObjects({
+      origin: originOf(transport, nodeName),
+      book: this.#book,
+      claims,
+    });
+    claims.onAnswer((reference, object) => {
+      this.#book.learn({ kind: 'PersistentVolumeClaim', ...reference }, object);
+      this.#look();
+    });
   }
 
   async start(node: NodeSight): Promise<void> {

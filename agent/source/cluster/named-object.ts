@@ -24,6 +24,8 @@ export interface NamedObject {
    * asked again soon, and `onChange` tells of the answer.
    */
   readNow(): Promise<NamedAnswer>;
+  /** The server has answered a write with it. An older one than is known changes nothing. */
+  learn(object: ApiObjectEnvelope): void;
   stop(): void;
 }
 
@@ -131,6 +133,11 @@ class PolledObject implements NamedObject {
     if (wentBack(answer, this.#answer)) return WENT_BACK;
     if (!this.#isStopped) this.#hear(answer, startMs);
     return answer;
+  }
+
+  learn(object: ApiObjectEnvelope): void {
+    const { clock } = this.#parts;
+    if (!this.#isStopped) this.#learn({ kind: 'present', object }, clock.nowMs());
   }
 
   /** Whoever asked gives up for now: the next answer, though it be as known before, is his reason to come again. */

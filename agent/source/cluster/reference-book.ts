@@ -1,7 +1,9 @@
 /** The objects that pods of this node lead to: followed from the first reference on, and a while after the last. */
+import type { ApiObjectEnvelope } from '../../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../../kubernetes/api/api-transport.ts';
 import { createReflector } from '../../../kubernetes/api/reflector.ts';
 import { claimPath, oneContent, volumePath } from '../../../kubernetes/api/resource-path.ts';
+import { CLAIM_PROTECTION, isLeaving, VOLUME_PROTECTION } from '../../../kubernetes/fields/protection.ts';
 import type { Cancel, Clock } from '../../../mount/host.ts';
 import { createNamedObject, type NamedAnswer } from './named-object.ts';
 import { type ContentReference, type Reference, referenceKey, type StorageReference } from './references.ts';
@@ -26,6 +28,8 @@ export interface ReferenceBook {
   follow(reference: Reference): Followed;
   /** It is read once more, because what is known may be older than who asks. */
   read(reference: Reference): void;
+  /** The server has answered a write with it; undefined: one may look again. What is not followed is left so. */
+  learn(reference: StorageReference, object: ApiObjectEnvelope | undefined): void;
   /** All that are led to now; the others are closed when nobody has led to them for a minute. */
   keep(references: ReadonlySet<string>): void;
   stop(): void;
@@ -34,6 +38,7 @@ export interface ReferenceBook {
 interface Follower {
   readonly current: () => Followed;
   readonly read: () => void;
+  readonly learn: (object: ApiObjectEnvelope) => void;
   readonly stop: () => void;
   cancelClose: Cancel | undefined;
 }
@@ -56,6 +61,11 @@ export function createReferenceBook(parts: ReferenceBookParts): ReferenceBook {
   return {
     follow: (reference) => open(reference).current(),
     read: (reference) => open(reference).read(),
+    learn(reference, object) {
+      const follower = followers.get(referenceKey(reference));
+      if (object === undefined) follower?.read();
+      else follower?.learn(object);
+    },
     keep(references) {
       for (const [key, follower] of followers) {
         if (references.has(key)) {
@@ -103,6 +113,8 @@ function followContent(
       };
     },
     read: () => reflector.relist(),
+    // Nobody here writes one.
+    learn: () => {},
     stop: () => reflector.stop(),
   };
 }
@@ -113,11 +125,19 @@ function followByName(parts: ReferenceBookParts, reference: StorageReference): O
   const one = createNamedObject({
     ...parts,
     path: isClaim ? claimPath(reference) : volumePath(reference.name),
-    isWaitedFor: (answer) => answer.kind !== 'present' || (isClaim && !isBound(answer.object.value)),
+    isWaitedFor(answer) {
+      if (answer.kind !== 'present') return true;
+      const { value } = answer.object;
+      // One that leaves is missing, and may be made anew.
+      return isClaim
+        ? !isBound(value) || isLeaving(value, CLAIM_PROTECTION)
+        : isLeaving(value, VOLUME_PROTECTION);
+    },
   });
   return {
     current: () => ({ answer: one.answer(), askedMs: one.askedMs() }),
     read: () => one.read(),
+    learn: (object) => one.learn(object),
     stop: () => one.stop(),
   };
 }

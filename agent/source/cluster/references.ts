@@ -10,9 +10,8 @@ import {
 } from '../../../kubernetes/objects/objects.ts';
 
 export type ContentReference = { readonly kind: 'Secret' | 'ConfigMap' } & NamedReference;
-export type StorageReference =
-  | ({ readonly kind: 'PersistentVolumeClaim' } & NamedReference)
-  | { readonly kind: 'PersistentVolume'; readonly name: string };
+export type ClaimReference = { readonly kind: 'PersistentVolumeClaim' } & NamedReference;
+export type StorageReference = ClaimReference | { readonly kind: 'PersistentVolume'; readonly name: string };
 export type Reference = ContentReference | StorageReference;
 
 /** As `identityOf` says it of the object. */

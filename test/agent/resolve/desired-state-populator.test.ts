@@ -164,6 +164,17 @@ test('a claim that is being deleted is missing once it is no longer protected', 
   assert.equal(desired(web, claimYaml('data', undefined, guarded), volumeYaml('pv-data')).volumes.size, 1);
 });
 
+test('a volume that is being deleted is missing once it is no longer protected', () => {
+  const deleted = 'deletionTimestamp: "2026-01-01T00:00:00Z"';
+  const volume = (metadata: string) => desired(web, claimYaml('data'), volumeYaml('pv-data', { metadata }));
+  assert.match(
+    unresolvedIn(volume(deleted)),
+    /^reference-missing: PersistentVolume pv-data is being deleted/,
+  );
+  const guarded = `${deleted}, finalizers: [kubernetes.io/pv-protection]`;
+  assert.equal(volume(guarded).volumes.size, 1);
+});
+
 test('a claim in another namespace is another claim', () => {
   const elsewhere = claimYaml('data', undefined, 'namespace: other');
   assert.match(unresolvedIn(desired(web, elsewhere, volumeYaml('pv-data'))), /^reference-missing/);

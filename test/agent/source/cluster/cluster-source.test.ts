@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { createClaimDesk } from '../../../../agent/claim/claim-desk.ts';
 import { createClusterSource } from '../../../../agent/source/cluster/cluster-source.ts';
 import { createNodeObject } from '../../../../agent/source/cluster/node-object.ts';
 import { identityOf } from '../../../../kubernetes/objects/objects.ts';
@@ -60,7 +61,9 @@ function world({ withNode = true, atStake = false } = {}) {
   if (withNode) store.put('/api/v1/nodes', { metadata: { name: 'n1' } });
   const transport = storeTransport(store, clock);
   const node = createNodeObject({ transport, clock, random: () => clock.random(), nodeName: 'n1' });
-  const source = createClusterSource({ host: clock, transport, nodeName: 'n1', node });
+  const log = { warn: () => {} };
+  const claims = createClaimDesk({ transport, clock, nodeName: 'n1', log });
+  const source = createClusterSource({ host: clock, transport, nodeName: 'n1', node, claims });
   const sight = { isAnythingAtStake: () => atStake, missing: () => 0 };
   return {
     clock,
