@@ -10,7 +10,7 @@ import type { CsiVolumeSpec } from '../../plugins/volume.ts';
 import { NODE_NAME } from './manifests.ts';
 import type { Mutant } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutCluster, aboutDetaching } from './stories.ts';
+import { aboutClaims, aboutCluster, aboutDetaching } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 type Attach = (spec: CsiVolumeSpec, attach: () => Promise<Result<Attached>>) => Promise<Result<Attached>>;
@@ -119,6 +119,20 @@ const readsListsFromACache = withTransport(
   aboutCluster,
 );
 
+/** As the kubelet: a claim that is being deleted and is protected is as good as any other. */
+const believesTheProtection = withTransport(
+  (transport) => async (request) =>
+    request.method === 'PATCH' && request.path.includes('/persistentvolumeclaims/')
+      ? transport.request({
+          ...request,
+          method: 'GET',
+          path: request.path.replace(/\/status$/, ''),
+          body: undefined,
+        })
+      : transport.request(request),
+  aboutClaims,
+);
+
 export const CLUSTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'stages before its report of use is acknowledged',
@@ -144,5 +158,10 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: 'reads lists from a cache that lags',
     caughtBy: ['INV-3', 'lost'],
     make: () => readsListsFromACache,
+  },
+  {
+    name: 'believes that a claim stays which is being deleted',
+    caughtBy: ['S3-5'],
+    make: () => believesTheProtection,
   },
 ];

@@ -125,6 +125,7 @@ const LOCALS_SEED = 12_000_000_017;
 const FILLS_SEED = 14_000_000_029;
 const NFS_SEED = 15_000_000_033;
 const CLUSTER_SEED = 13_000_000_021;
+const CLAIMS_SEED = 16_000_000_037;
 const RECORDS_SEED = 14_000_000_029;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
@@ -501,7 +502,7 @@ export class Simulation {
       );
       if (result.ok) {
         life.started = true;
-        cluster?.events.begin(agent);
+        cluster?.begin(agent);
       } else this.killAgent('start failed');
     });
   }
@@ -530,6 +531,7 @@ export class Simulation {
     return new SimCluster({
       plan: this.plan.cluster,
       random,
+      claimsRandom: createRandom(this.seed + CLAIMS_SEED),
       time: this.time,
       trace: this.trace,
       stormy: () => this.stormy,

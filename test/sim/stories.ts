@@ -3,7 +3,7 @@ import { aboutJournal, inJournal } from './records-plan.ts';
 import { NO_ABSENCE } from './absence.ts';
 import { NO_API_FAULTS } from './cluster/api-faults.ts';
 import { NO_FEATURES } from './features.ts';
-import { filling } from './filled-directories.ts';
+import { filling, NO_FILLS } from './filled-directories.ts';
 import type { EventWeights, Plan } from './swarm.ts';
 
 /**
@@ -245,6 +245,8 @@ export function aboutUndoing(plan: Plan): Plan {
     ...plan,
     weather: { ...plan.weather, effects: new Map(), latencyMsMax: 3, hintLost: 0, hintDoubled: 0 },
     features: NO_FEATURES,
+    // Without features nobody is asked how full anything is.
+    fills: NO_FILLS,
     crashAtBoundary: 0,
     deathEveryMs: 0,
     disksMax: 1,
@@ -375,10 +377,27 @@ export function aboutDetaching(plan: Plan): Plan {
   };
 }
 
+/**
+ * Claims that are deleted whenever they can be, and pods that come meanwhile; whoever holds claims back is slow.
+ * Nothing else goes wrong.
+ */
+export function aboutClaims(plan: Plan): Plan {
+  const quiet = aboutDetaching(plan);
+  return {
+    ...quiet,
+    disksMax: 2,
+    safetyMs: Math.max(quiet.safetyMs, 60_000),
+    features: { ...quiet.features, blockShare: 0 },
+    cluster: { ...quiet.cluster, claimsDeletedEveryMs: 3_000 },
+    events: { ...quiet.events, podComes: 4, podGoes: 6 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   cluster: aboutCluster,
   detaching: aboutDetaching,
+  claims: aboutClaims,
   'changed-disks': aboutChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
   'dead-and-taken': aboutDeadAndTaken,

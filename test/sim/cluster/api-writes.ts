@@ -36,6 +36,9 @@ export function patchObject(store: ObjectStore, target: ApiTarget, patch: Json):
   if (nameOf(merged) !== name) return invalid('metadata.name: field is immutable');
   const { spec, status } = before;
   const next = part === 'status' ? { ...merged, spec } : hasStatus ? { ...merged, status } : merged;
+  // A node writes how large a claim is, and its conditions (NodeRestriction).
+  if (resource === 'persistentvolumeclaims' && !isSameJson(withoutVersion(before), withoutVersion(next)))
+    return refusal(403, `persistentvolumeclaims "${name}" is forbidden: its status alone`);
   const problem = resource === 'csinodes' ? changedDriver(before, next) : undefined;
   if (problem !== undefined) return invalid(problem);
   return { status: 200, body: store.replace(collection, next) };
@@ -50,6 +53,11 @@ export function deleteObject(store: ObjectStore, target: ApiTarget, options: Jso
   store.remove(collection, name);
   const left = store.get(collection, name);
   return { status: 200, body: left ?? { kind: 'Status', apiVersion: 'v1', status: 'Success' } };
+}
+
+function withoutVersion(object: Json): Json {
+  const { resourceVersion: _, ...metadata } = metadataOf(object);
+  return { ...object, metadata, status: {} };
 }
 
 function refusedPrecondition(wanted: Json, before: Json, what: string): ApiAnswer | undefined {

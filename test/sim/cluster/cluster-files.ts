@@ -2,10 +2,11 @@
  * What the user of a cluster applies, under the names of the files that hold the same for a node without one. Objects
  * go to the API server, and pods that are not wanted any more go the way that pods go.
  */
+import { CLAIM_PROTECTION } from '../../../kubernetes/fields/protection.ts';
 import { type Json, metadataOf, nameOf, uidOf } from './json-object.ts';
 import { type ManifestFile, WishFiles } from '../manifest-files.ts';
 import { NODE_NAME } from '../manifests.ts';
-import { collectionOf, PODS } from './cluster-objects.ts';
+import { CLAIMS, collectionOf, PODS } from './cluster-objects.ts';
 import type { ObjectStore } from './object-store.ts';
 
 export interface ClusterFilesParts {
@@ -51,14 +52,39 @@ export class ClusterFiles extends WishFiles {
     const { uid } = metadataOf(object);
     if (there !== undefined && uid !== undefined && uid !== uidOf(there))
       store.remove(collection, nameOf(object));
+    this.#letGo(collection, nameOf(object), uid);
     if (store.get(collection, nameOf(object)) === undefined) store.create(collection, object);
     else if (there !== undefined)
       store.replace(collection, { ...there, ...object, metadata: merged(there, object) });
   }
+
+  /** A claim of another pod of that name, which has gone, may still be held back: whoever comes waits for its end. */
+  #letGo(collection: string, name: string, uid: unknown): void {
+    const { store } = this.#parts;
+    const left = store.get(collection, name);
+    if (left === undefined || uid === undefined || uid === uidOf(left)) return;
+    store.replace(collection, { ...left, metadata: { ...metadataOf(left), finalizers: [] } });
+  }
+
+  /** What is applied still, and somebody has deleted. */
+  applyAgain(collection: string, name: string): void {
+    if (this.#parts.store.get(collection, name) !== undefined) return;
+    const all = [...this.#applied.values()].flat();
+    const object = all.find((one) => collectionOf(one) === collection && nameOf(one) === name);
+    if (object !== undefined) this.#parts.store.create(collection, object);
+  }
+
+  /** The claims that are applied, by name. */
+  claims(): readonly string[] {
+    const all = [...this.#applied.values()].flat();
+    return all.filter((one) => collectionOf(one) === CLAIMS).map(nameOf);
+  }
 }
 
+/** Finalizers are made with the object, and never come back. */
 function merged(there: Json, object: Json): Json {
-  return { ...metadataOf(there), ...metadataOf(object) };
+  const { finalizers } = metadataOf(there);
+  return { ...metadataOf(there), ...metadataOf(object), ...(finalizers === undefined ? {} : { finalizers }) };
 }
 
 function isSameObject(a: Json, b: Json): boolean {
@@ -87,7 +113,12 @@ function asInServer(object: Json): Json {
     }
     case 'PersistentVolumeClaim': {
       const annotations = { 'pv.kubernetes.io/bind-completed': 'yes' };
-      const metadata = { ...metadataOf(object), uid: claimUid(spec['volumeName']), annotations };
+      const metadata = {
+        ...metadataOf(object),
+        uid: claimUid(spec['volumeName']),
+        annotations,
+        finalizers: [CLAIM_PROTECTION],
+      };
       return { ...object, metadata };
     }
     case 'PersistentVolume': {

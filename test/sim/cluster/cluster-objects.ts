@@ -126,7 +126,8 @@ function volumesOf(pod: Json): readonly Json[] {
   return Array.isArray(volumes) ? volumes.filter(isMapping) : [];
 }
 
-function claimsOf(pod: Json): readonly string[] {
+/** By name. */
+export function claimsOf(pod: Json): readonly string[] {
   return volumesOf(pod).flatMap((volume) => {
     if (isMapping(volume['ephemeral'])) return [`${nameOf(pod)}-${String(volume['name'])}`];
     return textsOf([at(volume, 'persistentVolumeClaim')['claimName']]);

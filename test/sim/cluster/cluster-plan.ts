@@ -16,6 +16,8 @@ export interface ClusterPlan {
   readonly troubleEveryMs: number;
   /** Mean time between two troubles of the attachments; 0: none. */
   readonly attachmentTroubleEveryMs: number;
+  /** Mean time between two deletions of a claim, whether pods use it or not; 0: none. */
+  readonly claimsDeletedEveryMs: number;
   /** Probability that the agent dies at a write to the server: before it, or after its answer. */
   readonly crashAtWrite: number;
   /** How far the attach/detach controller is behind, and how long an attacher takes. */
@@ -30,6 +32,7 @@ export const NO_CLUSTER: ClusterPlan = {
   forced: 0,
   troubleEveryMs: 0,
   attachmentTroubleEveryMs: 0,
+  claimsDeletedEveryMs: 0,
   crashAtWrite: 0,
   controllerLagMsMax: 0,
   attachMsMax: 0,
@@ -51,6 +54,7 @@ export function drawCluster(random: Random): ClusterPlan {
     crashAtWrite: random.chance(0.4) ? random.pick([0.02, 0.1]) : 0,
     controllerLagMsMax: random.pick([20, 500, 4_000]),
     attachMsMax: random.pick([50, 2_000, 20_000]),
+    claimsDeletedEveryMs: random.chance(0.3) ? random.pick([3_000, 10_000]) : 0,
   };
 }
 

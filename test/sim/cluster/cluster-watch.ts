@@ -2,14 +2,15 @@
  * What a node owes its cluster, judged by the server's own objects and the machine after every event: what stands is
  * acknowledged to be in use, nothing is set up that is not attached, and nothing is taken for lost that was there.
  */
+import { CLAIM_PROTECTION, isLeaving } from '../../../kubernetes/fields/protection.ts';
 import { ROOT } from '../sim-paths.ts';
 import { CANARY } from '../trace.ts';
 import type { Simulation } from '../simulate.ts';
-import { ATTACHMENTS, type WantedVolume } from './cluster-objects.ts';
+import { ATTACHMENTS, CLAIMS, claimsOf, isOver, type WantedVolume } from './cluster-objects.ts';
 import { isAttachable } from './cluster-plan.ts';
 import { csiVolumeId, type VolumeId } from '../../../plugins/volume.ts';
 import type { Backing } from '../backing.ts';
-import { at, type Json, metadataOf, nameOf, textsOf } from './json-object.ts';
+import { at, type Json, metadataOf, nameOf, textsOf, uidOf } from './json-object.ts';
 import type { SimCluster } from './sim-cluster.ts';
 
 /** A request may take so long, and what is absent is asked for twice. */
@@ -84,6 +85,32 @@ export class ClusterWatch {
         this.#sim.violate('INV-5', `${backing.handle} stands here, and the server does not have it in use`);
       if (!stands && this.#isForgiven(unique)) this.#cluster.disturbed.delete(unique);
     }
+    this.#lookAtClaims();
+  }
+
+  /** S3-5: what a pod has stays claimed for as long as the pod is there. */
+  #lookAtClaims(): void {
+    const { store, view } = this.#cluster;
+    for (const pod of view.podsHere().filter((one) => !isOver(one)))
+      for (const name of claimsOf(pod)) {
+        const claim = store.get(CLAIMS, name);
+        if (claim !== undefined && !isLeaving(claim, CLAIM_PROTECTION)) continue;
+        if (this.#hasPlace(uidOf(pod), name))
+          this.#sim.violate('S3-5', `${nameOf(pod)} has the volume of claim ${name}, which is gone`);
+      }
+  }
+
+  #hasPlace(uid: string, claimName: string): boolean {
+    const { storage } = this.#sim.world;
+    const fileSystems = storage.disks
+      .filter((disk) => disk.claimName === claimName)
+      .map((disk) => storage.backingOf(disk)?.fileSystem);
+    return this.#sim.kernel
+      .mounts()
+      .some(
+        ({ fileSystem, target }) =>
+          target.startsWith(`${ROOT}/pods/${uid}/`) && fileSystems.includes(fileSystem),
+      );
   }
 
   /** FN-01: only what was really taken away is lost. */

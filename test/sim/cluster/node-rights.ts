@@ -30,6 +30,7 @@ export function forbidden({ verb, target, view, store, reach }: RightQuestion): 
   const { resource, name, query } = target;
   const reads = READS.has(verb);
   const selected = (query.get('fieldSelector') ?? '').replace('metadata.name=', '');
+  const unled = (): string | undefined => (view.leadsTo(resource, name ?? '') ? undefined : NO_PATH);
   switch (resource) {
     case 'pods':
       return reads && selected === `spec.nodeName=${NODE_NAME}` ? undefined : 'pods of this node alone';
@@ -46,11 +47,16 @@ export function forbidden({ verb, target, view, store, reach }: RightQuestion): 
     case 'secrets':
     case 'configmaps':
       return reads && view.leadsTo(resource, name ?? selected) ? undefined : NO_PATH;
+    case 'persistentvolumeclaims':
+      if (verb === 'patch') return target.part === 'status' ? unled() : 'its status alone';
+      if (!reads) return 'reading and its status alone';
+      if (reach === 'watch') return undefined;
+      return verb === 'get' && name !== undefined ? unled() : 'single ones alone';
     default:
       if (!reads) return 'reading alone';
       if (reach === 'watch') return undefined;
       if (verb !== 'get' || name === undefined) return 'single ones alone';
-      if (resource !== 'volumeattachments') return view.leadsTo(resource, name) ? undefined : NO_PATH;
+      if (resource !== 'volumeattachments') return unled();
       return at(store.get(ATTACHMENTS, name), 'spec')['nodeName'] === NODE_NAME ? undefined : NO_PATH;
   }
 }

@@ -11,6 +11,7 @@ import { type ApiFaults, NO_API_FAULTS } from './api-faults.ts';
 import type { ApiTarget } from './api-path.ts';
 import { ApiServer, type Verb } from './api-server.ts';
 import { AttachController } from './attach-controller.ts';
+import { ClaimController } from './claim-controller.ts';
 import { ClusterFiles } from './cluster-files.ts';
 import {
   ACCOUNTS,
@@ -31,6 +32,7 @@ import { createSimTransport } from './sim-transport.ts';
 export interface SimClusterParts {
   readonly plan: ClusterPlan;
   readonly random: Random;
+  readonly claimsRandom: Random;
   readonly time: VirtualTime;
   readonly trace: Trace;
   readonly stormy: () => boolean;
@@ -62,6 +64,7 @@ export class SimCluster {
   readonly disturbed = new Set<string>();
   readonly #parts: SimClusterParts;
   readonly #controller: AttachController;
+  readonly #claims: ClaimController;
   #isAway = false;
   #hasHeardPods = false;
   #emptyUntilMs = Number.NEGATIVE_INFINITY;
@@ -90,6 +93,12 @@ export class SimCluster {
       attachMsMax: () => (parts.stormy() ? plan.attachMsMax : HEALED_LAG_MS),
       attach: parts.attach,
       detach: (volume) => parts.detach(volume, this.disturbed.has(volume.unique)),
+    });
+    this.#claims = new ClaimController({
+      ...{ store: this.store, time, random: parts.claimsRandom, trace, view: this.view, files: this.files },
+      lagMsMax: () => (parts.stormy() ? plan.controllerLagMsMax : HEALED_LAG_MS),
+      stormy: parts.stormy,
+      deletedEveryMs: plan.claimsDeletedEveryMs,
     });
     this.store.onChange(({ version, collection, before, after }) => {
       const verb = after === undefined ? 'gone' : before === undefined ? 'made' : 'changed';
@@ -148,6 +157,7 @@ export class SimCluster {
     this.#isAway = false;
     this.server.catchUp();
     this.#controller.catchUp();
+    this.#claims.heal();
     for (const pod of this.view.podsHere())
       if (metadataOf(pod)['deletionTimestamp'] !== undefined) this.store.remove(PODS, nameOf(pod));
   }
