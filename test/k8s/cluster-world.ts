@@ -20,6 +20,8 @@ export interface Cluster {
   readonly admin: AdminClient;
   /** The API server answers nobody any more; its connections stay. */
   silence(isSilent: boolean): void;
+  /** Its controllers look at nothing any more. */
+  stopControllers(isStopped: boolean): void;
   /** What the node was refused: `get /api/v1/…`. */
   refusals(): readonly string[];
 }
@@ -62,6 +64,8 @@ async function start(directories: string[]): Promise<Cluster> {
   return {
     plane,
     admin,
+    stopControllers: (isStopped) =>
+      signalControlPlane(directory, 'kube-controller-manager', isStopped ? 'SIGSTOP' : 'SIGCONT'),
     silence: (isSilent) => signalControlPlane(directory, 'kube-apiserver', isSilent ? 'SIGSTOP' : 'SIGCONT'),
     refusals: () =>
       readFileSync(plane.auditLog, 'utf8')

@@ -1,0 +1,179 @@
+/**
+ * Claims that are deleted around the moment when a pod comes: the real API server, and the real controller that holds
+ * claims back while pods use them (S3-4, S3-5).
+ */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
+import type { AdminClient } from '../cluster/admin-client.ts';
+import { runCommand } from '../demo/child-process.ts';
+import { mountsBelow } from '../demo/machine.ts';
+import { inWorld, LOOPFILE_COMMAND, NODE, type World } from '../interop/world.ts';
+import { until } from '../until.ts';
+import {
+  type Cluster,
+  clusterObstacle,
+  deletePod,
+  makeCsiDriver,
+  makePod,
+  makeVolume,
+  sharedCluster,
+} from './cluster-world.ts';
+
+const skip = clusterObstacle();
+const cluster = sharedCluster();
+const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
+const PROTECTION = 'kubernetes.io/pvc-protection';
+const MINUTES = { waitMsMax: 300_000, lookEveryMs: 20 };
+
+interface Claim {
+  readonly metadata: {
+    readonly resourceVersion: string;
+    readonly deletionTimestamp?: string;
+    readonly finalizers?: readonly string[];
+  };
+  readonly spec: { readonly volumeName?: string };
+  readonly status: {
+    readonly phase?: string;
+    readonly conditions?: readonly { readonly type: string; readonly reason: string }[];
+  };
+}
+
+async function claimIn(admin: AdminClient, name: string): Promise<Claim | undefined> {
+  const { status, body } = await admin.tryRequest('GET', `${CLAIMS}/${name}`);
+  return status === 200 ? (body as unknown as Claim) : undefined;
+}
+
+/** A bound claim that is being deleted and held back, as nobody had looked for pods yet. The answer: as it is then. */
+async function makeDeletedClaim(admin: AdminClient, name: string, hold: () => void): Promise<Claim> {
+  await until(
+    'it is bound, and protected',
+    async () => {
+      const claim = await claimIn(admin, name);
+      return claim?.status.phase === 'Bound' && claim.metadata.finalizers?.includes(PROTECTION) === true;
+    },
+    MINUTES,
+  );
+  hold();
+  await admin.request('DELETE', `${CLAIMS}/${name}`);
+  return (await claimIn(admin, name)) ?? assert.fail('it is held back');
+}
+
+/** What the controller does that has found no pod: its protection is taken away in the version that it has read. */
+function takeProtection(admin: AdminClient, name: string, { metadata }: Claim) {
+  const { resourceVersion } = metadata;
+  return admin.tryRequest('MERGE', `${CLAIMS}/${name}`, { metadata: { resourceVersion, finalizers: [] } });
+}
+
+function withDriver(
+  sentence: string,
+  driver: string,
+  tell: (world: World, shared: Cluster) => Promise<void>,
+): void {
+  test(sentence, { skip }, async () => {
+    const shared = await cluster();
+    await makeCsiDriver(shared.admin, driver, false);
+    try {
+      await inWorld(async (world) => {
+        await world.startLoopfile(world.socketOf(driver), '--name', driver, '--registry', world.registry);
+        await tell(world, shared);
+      }, `kubeconfig: ${shared.plane.nodeKubeconfig}`);
+    } finally {
+      shared.stopControllers(false);
+    }
+  });
+}
+
+/** A volume with a claim of that name. */
+async function makeDisk(world: World, admin: AdminClient, name: string, driver: string): Promise<void> {
+  const own = ['create', '--pool', world.pool, '--name', name, '--size', '64Mi', '--yaml'];
+  const made = await runCommand([...LOOPFILE_COMMAND, ...own]);
+  assert.equal(made.code, 0, made.output);
+  const handle = /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
+  await makeVolume(admin, name, driver, handle);
+}
+
+const claim = (claimName: string) => ({ data: { persistentVolumeClaim: { claimName } } });
+
+function placeOf(status: StatusDocument, pod: string): string {
+  const found = status.pods.find(({ name }) => name === pod)?.volumes[0];
+  return found?.path ?? assert.fail(`${pod} has no volume`);
+}
+
+withDriver(
+  'by the rule of the kubelet a claim goes under a pod that is bound; with ours what was decided before it fails',
+  'race.example.com',
+  async (world, { admin, refusals, stopControllers }) => {
+    // Nobody writes to it: the pod is bound, and the claim goes all the same.
+    await makeDisk(world, admin, 'hole', 'race.example.com');
+    const hole = await makeDeletedClaim(admin, 'hole', () => stopControllers(true));
+    await makePod(admin, 'hole', claim('hole'));
+    assert.equal((await takeProtection(admin, 'hole', hole)).status, 200);
+    assert.equal(await claimIn(admin, 'hole'), undefined);
+    await deletePod(admin, 'hole');
+    stopControllers(false);
+
+    await makeDisk(world, admin, 'closed', 'race.example.com');
+    await world.startAgent();
+    await world.untilRegistered('race.example.com');
+    const read = await makeDeletedClaim(admin, 'closed', () => stopControllers(true));
+    await makePod(admin, 'closed', claim('closed'));
+    const ready = await world.untilReady('closed');
+    writeFileSync(join(placeOf(ready, 'closed'), 'word'), 'kept');
+    assert.equal((await takeProtection(admin, 'closed', read)).status, 409);
+    const marked = await claimIn(admin, 'closed');
+    assert.deepEqual(
+      marked?.status.conditions?.map(({ type, reason }) => [type, reason]),
+      [['mooring.dev/InUse', NODE]],
+    );
+    // The real one looks for pods anew, and holds it back until ours has gone.
+    stopControllers(false);
+    await makePod(admin, 'other', {});
+    await world.until('another look', ({ pods }) => pods.some(({ name }) => name === 'other'));
+    assert.deepEqual((await claimIn(admin, 'closed'))?.metadata.finalizers, [PROTECTION]);
+    assert.equal(readFileSync(join(placeOf(ready, 'closed'), 'word'), 'utf8'), 'kept');
+    await deletePod(admin, 'other');
+    await deletePod(admin, 'closed');
+    await world.untilEmpty();
+    assert.deepEqual(mountsBelow(world.root), []);
+    await until('the claim is gone', async () => (await claimIn(admin, 'closed')) === undefined, MINUTES);
+    assert.deepEqual(
+      refusals().filter((one) => /^patch .*persistentvolumeclaims/.test(one)),
+      [],
+    );
+  },
+);
+
+withDriver(
+  'a claim that is being deleted and not protected any more takes no pod, and the pod is told so',
+  'leaving.example.com',
+  async (world, { admin, stopControllers }) => {
+    await makeDisk(world, admin, 'leaving', 'leaving.example.com');
+    await world.startAgent();
+    await world.untilRegistered('leaving.example.com');
+    const slow = 'example.com/slow';
+    await admin.request('MERGE', `${CLAIMS}/leaving`, { metadata: { finalizers: [slow, PROTECTION] } });
+    await makeDeletedClaim(admin, 'leaving', () => stopControllers(true));
+    await admin.request('MERGE', `${CLAIMS}/leaving`, { metadata: { finalizers: [slow] } });
+    await makePod(admin, 'late', claim('leaving'));
+    await world.until('it waits', ({ pods }) =>
+      pods.some(({ volumes }) =>
+        volumes.some(({ reason }) =>
+          /PersistentVolumeClaim default\/leaving is being/.test(reason?.message ?? ''),
+        ),
+      ),
+    );
+    const events = '/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3Dlate';
+    await until(
+      'an event of the pod',
+      async () => /FailedMount.*is being deleted/.test(JSON.stringify(await admin.request('GET', events))),
+      MINUTES,
+    );
+    assert.deepEqual(mountsBelow(world.root), []);
+    await admin.request('MERGE', `${CLAIMS}/leaving`, { metadata: { finalizers: null } });
+    await deletePod(admin, 'late');
+    await world.untilEmpty();
+  },
+);
