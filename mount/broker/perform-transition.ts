@@ -9,6 +9,7 @@ import { makeLink, readLink, removeFile, rename } from './file/file-effects.ts';
 import { readFile } from './file/file-reading.ts';
 import { writeFile } from './file/file-writing.ts';
 import { bindPart } from './part/part-bind.ts';
+import { forgetWalked, keepWalked } from './path/path-walk.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf, readMountTable } from './path/mount-lookup.ts';
 import { aboutPath } from '../mount-lines.ts';
 import type { PathStepKind, StepTable } from '../path-steps.ts';
@@ -63,12 +64,14 @@ export function performTransition(
   const transition = transitions.get(name);
   assert(transition !== undefined, `the broker knows the transition ${name}`);
   const program = transition.program(input as never);
-  let next = program.next();
-  for (let steps = 1; next.done !== true; steps += 1) {
-    next = program.next(performStep(next.value));
-    sign(steps);
-  }
-  return next.value;
+  return keepWalked(() => {
+    let next = program.next();
+    for (let steps = 1; next.done !== true; steps += 1) {
+      next = program.next(performStep(next.value));
+      sign(steps);
+    }
+    return next.value;
+  });
 }
 
 /** An error that no step expected is the failure of that step, and the program goes on with it. */
@@ -79,5 +82,7 @@ function performStep({ kind, args }: PathStep): unknown {
     return step(...(args as never));
   } catch (error) {
     return failErrno(error, kind, CHANGING.has(kind) ? 'unknown' : 'none');
+  } finally {
+    if (kind === 'bindPart') forgetWalked();
   }
 }

@@ -30,19 +30,68 @@ export interface ChildPath {
   readonly parent: OpenPath;
 }
 
+/** While a transition runs: all that it walked to and keeps open, and what of that is good for the next step. */
+interface Walked {
+  readonly opened: OpenPath[];
+  readonly places: Map<AbsolutePath, OpenPath>;
+}
+
+let walked: Walked | undefined;
+/** What is beyond is walked to each time. */
+const WALKED_MAX = 8;
+
+/**
+ * While `act` runs, the directories that were walked to stay open: the steps of a transition are about the same few, and
+ * the walks were half of what they cost. One that the kernel names otherwise by now is walked to again.
+ */
+export function keepWalked<T>(act: () => T): T {
+  const opened: OpenPath[] = [];
+  walked = { opened, places: new Map() };
+  try {
+    return act();
+  } finally {
+    walked = undefined;
+    for (const { descriptor } of opened) closeSync(descriptor);
+  }
+}
+
+/** After a mount of our own, which lies over a directory and leaves its name. */
+export function forgetWalked(): void {
+  walked?.places.clear();
+}
+
 /**
  * Opens the directory and hands it to `use`, closed again afterwards. A link on the way or at the end is
  * `path-unsafe`, a missing component `path-missing`, anything else that is no directory `path-wrong-kind`; all with
  * effect `none`.
  */
 export function withDirectory<T>(path: AbsolutePath, use: (place: OpenPath) => Result<T>): Result<T> {
+  const kept = keptDirectory(path);
+  if (kept !== undefined) return use(kept);
   const opened = openDirectory(path);
   if (!opened.ok) return opened;
+  const place = opened.value;
+  if (keep(path, place)) return use(place);
   try {
-    return use(openPathOf(opened.value));
+    return use(place);
   } finally {
-    closeSync(opened.value);
+    closeSync(place.descriptor);
   }
+}
+
+/** One that is not what it was stays open: whoever is at work on it may be the one who asks. */
+function keptDirectory(path: AbsolutePath): OpenPath | undefined {
+  const place = walked?.places.get(path);
+  if (place === undefined || readlinkSync(place.path) === path) return place;
+  walked?.places.delete(path);
+  return undefined;
+}
+
+function keep(path: AbsolutePath, place: OpenPath): boolean {
+  if (walked === undefined || walked.opened.length >= WALKED_MAX) return false;
+  walked.opened.push(place);
+  walked.places.set(path, place);
+  return true;
 }
 
 /** As withDirectory, for the parent of `path`; `path` itself may be absent, or anything. `/` is `path-wrong-kind`. */
@@ -78,8 +127,19 @@ export function openPathOf(descriptor: number): OpenPath {
 /** A few lines, the mount's id among the first; nobody else reads while one is read. */
 const FDINFO = Buffer.alloc(1_024);
 
+/** What an open file or directory is in the mount of, it stays in. */
+const MOUNT_IDS = new WeakMap<OpenPath, number>();
+
 /** Which mount an open place is on; valid while it is open (proc(5), fdinfo). No file system is asked. */
 export function mountIdOf(place: OpenPath): number {
+  const known = MOUNT_IDS.get(place);
+  if (known !== undefined) return known;
+  const mountId = readMountId(place);
+  MOUNT_IDS.set(place, mountId);
+  return mountId;
+}
+
+function readMountId(place: OpenPath): number {
   const info = openSync(`/proc/self/fdinfo/${place.descriptor}`, constants.O_RDONLY);
   let text: string;
   try {
@@ -92,12 +152,12 @@ export function mountIdOf(place: OpenPath): number {
   return Number(found);
 }
 
-function openDirectory(path: AbsolutePath): Result<number> {
+function openDirectory(path: AbsolutePath): Result<OpenPath> {
   const reached = openDeepest(path);
   if (!reached.ok) return reached;
   const { place, missing } = reached.value;
   const [first] = missing;
-  if (first === undefined) return ok(place.descriptor);
+  if (first === undefined) return ok(place);
   closeSync(place.descriptor);
   return failMissing(first, path);
 }
