@@ -1,7 +1,9 @@
 /** Running one system tool to its real end. The only importer of execa. */
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { execa } from 'execa';
-import { fail, ok, type Result } from './failure.ts';
+import { failErrno } from './errno.ts';
+import { assert, fail, ok, type Result } from './failure.ts';
 import { findTool, TOOL_DIRECTORIES } from './path-tool.ts';
 import { printable } from './text/printable.ts';
 
@@ -13,6 +15,8 @@ export interface ToolRequest {
   readonly deadlineMs: number;
   /** Written to standard input; without it standard input is /dev/null. */
   readonly input?: string;
+  /** Standard input, too, for a tool that takes a regular file only: it has no name and is gone with the tool. */
+  readonly inputFile?: string;
   /** Become descriptors 3, 4, ... of the tool, in this order. */
   readonly inheritedDescriptors?: readonly number[];
   /** Added to the otherwise cleared environment; never a secret. */
@@ -40,7 +44,7 @@ const DRAIN_MS = 50;
  *
  * Guarantees: settles when the child has ended, however long a kill takes (a child in uninterruptible sleep keeps it
  * open), and does not wait for daemons it left behind that hold its pipes. A non-zero exit is a report, not a failure.
- * Errors: `tool-missing`, and `input-output` when the kernel refuses a new process; both with effect `none`.
+ * Errors: `tool-missing`, and `input-output` when the kernel refuses a new process or file; both with effect `none`.
  */
 export async function runTool(request: ToolRequest): Promise<Result<ToolReport>> {
   const file = findTool(request.tool);
@@ -51,7 +55,11 @@ export async function runTool(request: ToolRequest): Promise<Result<ToolReport>>
       effect: 'none',
     });
   }
-  const child = start(file, request);
+  const input = request.inputFile === undefined ? undefined : makeUnnamedFile(request.inputFile);
+  if (input?.ok === false) return input;
+  const child = start(file, request, input?.value);
+  // The tool has a copy.
+  if (input !== undefined) closeSync(input.value);
   // execa's own promise waits for the pipes; the exit event is what counts.
   const settled = child.then((outcome) => outcome);
   const { pid } = child;
@@ -87,20 +95,53 @@ export async function runTool(request: ToolRequest): Promise<Result<ToolReport>>
 }
 
 /** Its type is execa's own, which no name of execa's says as well. */
-function start(file: string, request: ToolRequest) {
-  // execa's types know the descriptors 3 to 9 only; it passes any.
+function start(file: string, request: ToolRequest, inputDescriptor: number | undefined) {
+  // execa's types know 0 as standard input and the descriptors 3 to 9 only; it passes any.
+  const standardInput = inputDescriptor as 0 | undefined;
   const inherited = (request.inheritedDescriptors ?? []) as readonly 3[];
   return execa(file, request.argv, {
     cwd: '/',
     env: { ...TOOL_ENVIRONMENT, ...request.environment },
     extendEnv: false,
-    stdio: [request.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', ...inherited],
+    stdio: [standardInput ?? (request.input === undefined ? 'ignore' : 'pipe'), 'pipe', 'pipe', ...inherited],
     ...(request.input === undefined ? {} : { input: request.input }),
     buffer: false,
     cleanup: false,
     detached: true,
     reject: false,
   });
+}
+
+/** `O_TMPFILE` of open(2), which node has no name for: a file without a name in a directory. */
+const UNNAMED = constants.O_RDWR | constants.O_DIRECTORY | 0o20000000;
+const UNNAMED_FILE_MODE = 0o600;
+/** In memory where there is one of these, as there is on any machine that systemd runs. */
+const UNNAMED_FILE_DIRECTORIES = ['/run', '/dev/shm', '/tmp', '/var/tmp'] as const;
+
+/** Its descriptor, at the beginning of the content. */
+function makeUnnamedFile(content: string): Result<number> {
+  let refused: Result<never> | undefined;
+  for (const directory of UNNAMED_FILE_DIRECTORIES) {
+    try {
+      return ok(writeUnnamed(openSync(directory, UNNAMED, UNNAMED_FILE_MODE), content));
+    } catch (error) {
+      refused = failErrno(error, `a file without a name in ${directory}`, 'none');
+    }
+  }
+  assert(refused !== undefined, 'at least one directory was tried');
+  return refused;
+}
+
+function writeUnnamed(descriptor: number, content: string): number {
+  try {
+    const bytes = Buffer.from(content);
+    // At a position of its own: the tool reads from the beginning.
+    for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at, at);
+    return descriptor;
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
 }
 
 const WORDS_BYTES_MAX = 256;

@@ -1,17 +1,19 @@
 /** What the host does by tools: mount(8), umount(8) and systemd-notify(1), each in the broker that runs tools. */
-import { isFileSystemType } from '../device/file-system-tools.ts';
 import type { HostDeadlines } from './host-deadlines.ts';
 import type { ToolBroker } from './tool-broker.ts';
 import { createTurns } from './turns.ts';
-import { createUnmountTogether } from './unmount-together.ts';
+import { mountArguments, mountTableOf, serverOf, TABLE_ARGUMENTS } from './tools/mount-arguments.ts';
+import { createTogether } from './tools/together.ts';
 import type { PathCallKind, PathCalls, ToolAnswer } from '../broker/broker-protocol.ts';
 import { done, fail, type Failure, ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Host, MountRequest } from '../host.ts';
-import { printable } from '../text/printable.ts';
 import { endOf, type ToolRequest } from '../tool.ts';
 import type { WalkedTarget } from '../path-tool.ts';
 
 type MountEffects = Pick<Host, 'mount' | 'unmount' | 'notify'>;
+
+/** A request that its argv was made of. */
+type Checked = MountRequest & { readonly argv: readonly string[] };
 
 export type Ask = <Kind extends PathCallKind>(
   kind: Kind,
@@ -46,13 +48,25 @@ export function createMountEffects(
     const straight = isWalked === true ? done : await refuseLinks(target);
     return straight.ok ? runOrFail(broker, request, code) : straight;
   }
-  const unmountTogether = createUnmountTogether((targets) =>
-    tools.run({ tool: 'umount', argv: ['--', ...targets], deadlineMs: deadlines.unmount }),
+  const unmountTogether = createTogether(async (targets: readonly AbsolutePath[]) => {
+    const report = await tools.run({
+      tool: 'umount',
+      argv: ['--', ...targets],
+      deadlineMs: deadlines.unmount,
+    });
+    return targets.map(() => report);
+  });
+  const mountTogether = createTogether((requests: readonly Checked[]) =>
+    mountAll(tools, requests, deadlines.mount),
   );
   return {
     mount: async (request) => {
       const argv = mountArguments(request);
       if (!argv.ok) return argv;
+      if (request.isWalked === true && isMemory(request)) {
+        const report = await mountTogether({ ...request, argv: argv.value });
+        return doneOrFail('mount', about('mount', request.target, report), 'mount-failed');
+      }
       const tool = { tool: 'mount', argv: argv.value, deadlineMs: deadlines.mount };
       const run = (broker: ToolBroker) => act(tool, 'mount-failed', request.target, request, broker);
       return request.fsType === 'nfs'
@@ -61,7 +75,7 @@ export function createMountEffects(
     },
     unmount: async (target, walked = {}) => {
       if (walked.isWalked === true && walked.isMemory === true)
-        return doneOrFail('umount', about(target, await unmountTogether(target)), 'unmount-failed');
+        return doneOrFail('umount', about('umount', target, await unmountTogether(target)), 'unmount-failed');
       const plain = walked.isRemote === true ? ['--internal-only', '--no-canonicalize'] : [];
       const request = { tool: 'umount', argv: [...plain, '--', target], deadlineMs: deadlines.unmount };
       const broker = walked.isRemote === true ? remoteTools : tools;
@@ -82,34 +96,26 @@ export function createMountEffects(
   };
 }
 
-const CONTROL = /[\u0000-\u001f\u007f]/;
-/** A name or an address, never an option; one of IPv6 is in brackets, so the first `:/` ends it. */
-const NFS_SOURCE = /^(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-f:.]+\]):\/[^\u0000-\u001f\u007f]*$/;
-/** mount(8) reads `LABEL=` and the like as a search for a device. */
-const TMPFS_LABEL = /^[A-Za-z0-9][-A-Za-z0-9_.:/]*$/;
-
-function mountArguments({ fsType, source, target, options }: MountRequest): Result<readonly string[]> {
-  const wrong = options.find((option) => option === '' || option.includes(',') || CONTROL.test(option));
-  if (wrong !== undefined) return refuse(`not a mount option: ${JSON.stringify(wrong)}`);
-  if (!isSource(fsType, source)) return refuse(`not a ${fsType} source: ${JSON.stringify(source)}`);
-  const kind = fsType === 'bind' ? ['--bind'] : ['-t', fsType];
-  const chosen = options.length === 0 ? [] : ['-o', options.join(',')];
-  return ok([...kind, ...chosen, '--', source, target]);
+/** One alone has its own command line, and so the words that people know. */
+async function mountAll(
+  tools: ToolBroker,
+  requests: readonly Checked[],
+  deadlineMs: number,
+): Promise<readonly ToolAnswer[]> {
+  const oneByOne = () =>
+    Promise.all(requests.map(({ argv }) => tools.run({ tool: 'mount', argv, deadlineMs })));
+  if (requests.length === 1) return oneByOne();
+  const inputFile = mountTableOf(requests);
+  const report = await tools.run({ tool: 'mount', argv: TABLE_ARGUMENTS, deadlineMs, inputFile });
+  // Where no table can be made, no mount(8) has run.
+  const isWithoutTable =
+    !report.ok && report.failure.code !== 'broker-lost' && report.failure.effect === 'none';
+  return isWithoutTable ? oneByOne() : requests.map(() => report);
 }
 
-/** What `NFS_SOURCE` has before its path. */
-function serverOf({ source }: MountRequest): string {
-  return source.slice(0, source.indexOf(':/'));
-}
-
-function isSource(fsType: MountRequest['fsType'], source: string): boolean {
-  if (fsType === 'nfs') return NFS_SOURCE.test(source);
-  const isPath = fsType === 'bind' || isFileSystemType(fsType);
-  return isPath ? source.startsWith('/') && !source.includes('\0') : TMPFS_LABEL.test(source);
-}
-
-function refuse(message: string): Result<never> {
-  return fail({ code: 'mount-failed', message: printable(message, 256), effect: 'none' });
+/** Nothing can keep the mount of one: it has neither device nor server. */
+function isMemory({ fsType }: MountRequest): boolean {
+  return fsType === 'tmpfs' || fsType === 'hugetlbfs';
 }
 
 /** The exit code is a hint, the words behind it are for people: the caller asks the kernel. */
@@ -130,8 +136,8 @@ function doneOrFail(tool: string, report: ToolAnswer, code: Failure['code']): Re
 }
 
 /** What people are shown of a run over several targets: its words about this one. */
-function about(target: AbsolutePath, report: ToolAnswer): ToolAnswer {
+function about(tool: string, target: AbsolutePath, report: ToolAnswer): ToolAnswer {
   if (!report.ok) return report;
-  const lines = report.value.stderr.split('\n').filter((line) => line.startsWith(`umount: ${target}: `));
+  const lines = report.value.stderr.split('\n').filter((line) => line.startsWith(`${tool}: ${target}: `));
   return ok({ ...report.value, stderr: lines.join('\n') });
 }

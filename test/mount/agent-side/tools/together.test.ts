@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createUnmountTogether } from '../../../mount/agent-side/unmount-together.ts';
-import { type AbsolutePath, below } from '../../../mount/host.ts';
-import { inPrivateNamespace } from '../../real/namespace.ts';
-import { value } from '../../value.ts';
-import { end, holder } from '../holding-process.ts';
-import { realHost, scratchDirectory } from '../scratch.ts';
+import { createTogether } from '../../../../mount/agent-side/tools/together.ts';
+import { type AbsolutePath, below } from '../../../../mount/host.ts';
+import { inPrivateNamespace } from '../../../real/namespace.ts';
+import { value } from '../../../value.ts';
+import { end, holder } from '../../holding-process.ts';
+import { realHost, scratchDirectory } from '../../scratch.ts';
 
 const skip = inPrivateNamespace();
 
 test('what is to be unmounted while an umount is under way goes in one process, sixteen at most', async () => {
   const runs: (readonly AbsolutePath[])[] = [];
-  const unmount = createUnmountTogether(async (targets) => {
+  const unmount = createTogether(async (targets: readonly AbsolutePath[]) => {
     runs.push(targets);
     await new Promise((resolve) => setImmediate(resolve));
-    return runs.length;
+    return targets.map(() => runs.length);
   });
   const targets = Array.from({ length: 20 }, (_, n) => `/m/${n}` as AbsolutePath);
   const reports = await Promise.all(targets.map(unmount));
