@@ -41,8 +41,8 @@ let walked: Walked | undefined;
 const WALKED_MAX = 8;
 
 /**
- * While `act` runs, the directories that were walked to stay open: the steps of a transition are about the same few, and
- * the walks were half of what they cost. One that the kernel names otherwise by now is walked to again.
+ * While `act` runs, the directories that were walked to stay open: the steps of a transition are about the same few,
+ * and the walks were half of what they cost. One that the kernel names otherwise by now is walked to again.
  */
 export function keepWalked<T>(act: () => T): T {
   const opened: OpenPath[] = [];
