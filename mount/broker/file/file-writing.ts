@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { attempt, unlinkIfThere } from './attempt.ts';
 import { type OpenPath, type ChildPath, childIn, withChild } from '../path/path-walk.ts';
+import { errnoOf } from '../../errno.ts';
 import { done, type Result } from '../../failure.ts';
 import type { AbsolutePath, WriteOptions } from '../../host.ts';
 import { temporaryName } from '../../temporary-file.ts';
@@ -23,10 +24,9 @@ import { temporaryName } from '../../temporary-file.ts';
 export function writeFile(path: AbsolutePath, content: Uint8Array, options: WriteOptions): Result<void> {
   return withChild(path, (child) => {
     const temporary = childIn(child.parent, temporaryName(child.name));
-    const written = attempt(`write ${temporary.name} for ${path}`, 'none', () => {
-      unlinkIfThere(temporary);
-      writeNew(temporary, content, options);
-    });
+    const written = attempt(`write ${temporary.name} for ${path}`, 'none', () =>
+      writeAnew(temporary, content, options),
+    );
     const placed = written.ok ? putInPlace(temporary, child, options) : written;
     if (!placed.ok) {
       attempt(`unlink ${temporary.name}`, 'none', () => unlinkIfThere(temporary));
@@ -45,6 +45,17 @@ function putInPlace(temporary: ChildPath, child: ChildPath, options: WriteOption
   return linked.ok
     ? attempt(`unlink ${temporary.name}`, 'unknown', () => unlinkSync(temporary.path))
     : linked;
+}
+
+/** A dead agent has hardly ever left one: that one is in the way is asked when it is. */
+function writeAnew(child: ChildPath, content: Uint8Array, options: WriteOptions): void {
+  try {
+    return writeNew(child, content, options);
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error;
+  }
+  unlinkIfThere(child);
+  writeNew(child, content, options);
 }
 
 function writeNew(child: ChildPath, content: Uint8Array, { mode, durable }: WriteOptions): void {

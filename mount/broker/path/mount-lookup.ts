@@ -3,7 +3,14 @@ import { closeSync, fstatSync, openSync, statfsSync } from 'node:fs';
 import { codeOfErrno, errnoOf, failErrno } from '../../errno.ts';
 import { type DeathCause, fail, ok, type Result } from '../../failure.ts';
 import { deathInOptions, deathOf, isReadOnly, optionsOfExt4 } from './file-system-death.ts';
-import { type AbsolutePath, isBelow, type MountLookup, type MountPlace, parentOf } from '../../host.ts';
+import {
+  type AbsolutePath,
+  isBelow,
+  type MountLookup,
+  type MountPlace,
+  nameIn,
+  parentOf,
+} from '../../host.ts';
 import { atOrBelow, type LineFilter, withId } from '../../mount-lines.ts';
 import { readOwnMountInfo } from './mount-info.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from '../../mount-table.ts';
@@ -14,7 +21,9 @@ import {
   type OpenPath,
   openPathOf,
   type ChildPath,
+  childIn,
   withChild,
+  withDeepest,
 } from './path-walk.ts';
 
 /** How often a mount that is gone from the table before it was found there is looked up again. */
@@ -33,13 +42,12 @@ export function mountIdOfPath(path: AbsolutePath): Result<number | undefined> {
 /** With the mount that the directory above is in, or the nearest one above that is there. */
 export function mountPlaceOf(path: AbsolutePath): Result<MountPlace> {
   if (path === '/') return ok({ mountId: mountIdOfRoot(), within: mountIdOfRoot() });
-  const place = withChild(path, (child): Result<MountPlace> => {
-    const mountId = mountIdAt(child);
-    return mountId.ok ? ok({ mountId: mountId.value, within: mountIdOf(child.parent) }) : mountId;
+  return withDeepest(parentOf(path), ({ place, missing }): Result<MountPlace> => {
+    const within = mountIdOf(place);
+    if (missing.length > 0) return ok({ mountId: undefined, within });
+    const mountId = mountIdAt(childIn(place, nameIn(path)));
+    return mountId.ok ? ok({ mountId: mountId.value, within }) : mountId;
   });
-  if (place.ok || place.failure.code !== 'path-missing') return place;
-  const above = mountPlaceOf(parentOf(path));
-  return above.ok ? ok({ mountId: undefined, within: above.value.mountId ?? above.value.within }) : above;
 }
 
 /** As above, with the device: from fstat, but for btrfs, whose st_dev is another number than mountinfo shows. */

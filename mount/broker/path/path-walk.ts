@@ -87,6 +87,20 @@ function keptDirectory(path: AbsolutePath): OpenPath | undefined {
   return undefined;
 }
 
+/** The nearest directory above a path that is kept; nothing is, most often. */
+function keptAbove(
+  path: AbsolutePath,
+): { readonly place: OpenPath; readonly names: readonly string[] } | undefined {
+  if (walked === undefined || walked.places.size === 0) return undefined;
+  const names: string[] = [];
+  for (let above = path; above !== '/'; above = parentOf(above)) {
+    const place = keptDirectory(above);
+    if (place !== undefined) return { place, names };
+    names.unshift(nameIn(above));
+  }
+  return undefined;
+}
+
 function keep(path: AbsolutePath, place: OpenPath): boolean {
   if (walked === undefined || walked.opened.length >= WALKED_MAX) return false;
   walked.opened.push(place);
@@ -158,8 +172,25 @@ function openDirectory(path: AbsolutePath): Result<OpenPath> {
   const { place, missing } = reached.value;
   const [first] = missing;
   if (first === undefined) return ok(place);
-  closeSync(place.descriptor);
+  if (!keep(ancestor(path, missing.length), place)) closeSync(place.descriptor);
   return failMissing(first, path);
+}
+
+function ancestor(path: AbsolutePath, levels: number): AbsolutePath {
+  return levels === 0 ? path : ancestor(parentOf(path), levels - 1);
+}
+
+/** As `openDeepest`, closed again afterwards. */
+export function withDeepest<T>(path: AbsolutePath, use: (deepest: Deepest) => Result<T>): Result<T> {
+  const reached = openDeepest(path);
+  if (!reached.ok) return reached;
+  const { place, missing } = reached.value;
+  const isKept = keep(ancestor(path, missing.length), place);
+  try {
+    return use(reached.value);
+  } finally {
+    if (!isKept) closeSync(place.descriptor);
+  }
 }
 
 /** The deepest directory on the way to a path that is there, and what is missing below it, the highest first. */
@@ -170,13 +201,16 @@ export interface Deepest {
 
 /**
  * Opens it; whoever asks closes it. Two calls where all is there, and two more for each component that is not, instead
- * of one for each that is. Fails as `withDirectory` does, but for what is missing.
+ * of one for each that is; below a directory that is kept, one for each that is there. Fails as `withDirectory` does,
+ * but for what is missing.
  *
  * Guarantees: no link was followed. The kernel names an open directory by the real directories above it (d_path), so
  * when that name is the path asked for, no link led there, or it has since become true without one. Below a directory
  * that was reached so, what is missing is told by its name alone.
  */
 export function openDeepest(path: AbsolutePath): Result<Deepest> {
+  const kept = keptAbove(path);
+  if (kept !== undefined) return below(openDirectoryIn(kept.place, '.'), kept.names, path);
   const missing: string[] = [];
   let above = path;
   while (above !== '/' && !above.endsWith(DELETED_MARK)) {

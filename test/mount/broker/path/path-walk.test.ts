@@ -98,3 +98,31 @@ test('after a mount of our own the directory below it is not taken for what is m
     }
   });
 });
+
+test('below a directory that is kept a walk begins there, and follows no link either', (t) => {
+  const { root } = directoryWith(t, 'before');
+  mkdirSync(below(root, 'd', 'e'));
+  writeFileSync(below(root, 'd', 'e', 'file'), 'deeper');
+  symlinkSync(below(root, 'd', 'e'), below(root, 'd', 'link'));
+  const open = openDescriptors();
+  keepWalked(() => {
+    assert.equal(value(contentOf(below(root, 'd', 'file'))), 'before');
+    assert.equal(value(contentOf(below(root, 'd', 'e', 'file'))), 'deeper');
+    const linked = contentOf(below(root, 'd', 'link', 'file'));
+    assert.ok(!linked.ok && linked.failure.code === 'path-unsafe');
+    const missing = contentOf(below(root, 'd', 'none', 'file'));
+    assert.ok(!missing.ok && missing.failure.code === 'path-missing');
+  });
+  assert.equal(openDescriptors(), open);
+});
+
+test('where a way ends is kept, too, and what is made below it meanwhile is found', (t) => {
+  const { root } = directoryWith(t, 'before');
+  const late = below(root, 'd', 'late', 'file');
+  keepWalked(() => {
+    assert.equal(contentOf(late).ok, false);
+    mkdirSync(below(root, 'd', 'late'));
+    writeFileSync(late, 'come');
+    assert.equal(value(contentOf(late)), 'come');
+  });
+});
