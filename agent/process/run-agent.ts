@@ -157,6 +157,8 @@ async function createHost(
   });
   // It touches nothing of the machine, so the next agent need not wait for it: no helpers lock.
   const parserBroker = createParserBroker({ command: brokerCommand, programs: BROKER_PROGRAMS });
+  // There is a manifest in most directories, and something else to do until it is read.
+  parserBroker.begin();
   const closeHost = async (): Promise<void> => {
     remote.close();
     await Promise.all([watcher.close(), parserBroker.close(), host.close()]);

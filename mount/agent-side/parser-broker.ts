@@ -21,6 +21,8 @@ export type Parsing =
   | { readonly kind: 'lost' };
 
 export interface ParserBroker {
+  /** Starts the process, so that the first text need not wait for it. */
+  begin(): void;
   /** Settles when the process has answered or ended. One at a time. */
   parse(request: unknown): Promise<Parsing>;
   /** Pids of what has not ended. */
@@ -78,6 +80,12 @@ class OneParserBroker implements ParserBroker {
 
   constructor(options: ParserBrokerOptions) {
     this.#options = { processorMsMax: PROCESSOR_MS_MAX, heapMbMax: HEAP_MB_MAX, ...options };
+  }
+
+  begin(): void {
+    if (this.#closing !== undefined || this.#current !== undefined) return;
+    this.#current = this.#start();
+    this.#rest(this.#current);
   }
 
   async parse(request: unknown): Promise<Parsing> {

@@ -48,6 +48,16 @@ test('that a parser was killed by others says nothing about the text', async (t)
   assert.notDeepEqual(broker.pids(), [pid]);
 });
 
+test('a parser that was begun is the one that parses, and another beginning starts none', async (t) => {
+  const broker = start(t);
+  broker.begin();
+  const begun = broker.pids();
+  assert.equal(begun.length, 1);
+  broker.begin();
+  assert.equal((await broker.parse(GOOD)).kind, 'parsed');
+  assert.deepEqual(broker.pids(), begun);
+});
+
 test('a parser that cannot be started is lost, and so is one after the end', async (t) => {
   const broker = createParserBroker({ command: ['/nowhere/node', 'broker'] });
   assert.deepEqual(await broker.parse(GOOD), { kind: 'lost' });
