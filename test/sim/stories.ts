@@ -421,6 +421,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'absent-manifests': aboutAbsentManifests,
   'lost-records': aboutLostRecords,
   journal: aboutJournal,
+  'in-journal': inJournal,
   'journal-full-disk': (plan) => inJournal(aboutFullDisks(plan)),
   'journal-sick-disk': (plan) => inJournal(aboutSickDisks(plan)),
   'journal-lost-records': (plan) => inJournal(aboutLostRecords(plan)),
