@@ -85,6 +85,20 @@ export function recordStoreContract(form: string, make: (host: BenchHost) => Rec
     assert.ok((await records.erase(volume.spec.id)).ok);
     assert.deepEqual((await found(host)).records, []);
   });
+  sentence(
+    'on a full disk what comes down is written though something climbs beside it',
+    async (host, records) => {
+      const stands = actual('data', { staged: 'present', pods: { a: 'present', b: 'present' } });
+      assert.ok((await records.saveWithRoom(stands)).ok);
+      host.failWrites = FULL;
+      const undone = actual('data', { staged: 'present', pods: { a: 'unsure' } });
+      // An operation of another pod of the same volume begins in the same moment.
+      const [undo, climb] = await Promise.all([records.save(undone), records.saveWithRoom(larger('data'))]);
+      assert.deepEqual([undo.ok, climb.ok || climb.failure.code], [true, 'record-write']);
+      const [record] = (await found(host)).records;
+      assert.deepEqual([record?.publications.length, record?.publications[0]?.presence], [1, 'unsure']);
+    },
+  );
   sentence('a write that was refused leaves what was there', async (host, records) => {
     await records.save(volume);
     host.failWrites = { code: 'input-output', message: 'sick', effect: 'none' };

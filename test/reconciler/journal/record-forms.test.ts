@@ -144,6 +144,21 @@ test('two hundred volumes that are set up and taken down together share their du
   assert.deepEqual(await found(host), []);
 });
 
+test('on a full disk one that needs more room than there is keeps nobody else from climbing', async () => {
+  const host = createBenchHost();
+  const { store } = await life(host, 'journal');
+  host.failWrites = { code: 'disk-full', message: 'full', effect: 'none' };
+  const pods = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`pod-${n}`, 'present' as const]));
+  const large = actual('large', { staged: 'present', pods });
+  const small = actual('small', { staged: 'present', pods: { web: 'present' } });
+  const climbs = await Promise.all([large, small].map((one) => store.saveWithRoom(one)));
+  assert.deepEqual(
+    climbs.map(({ ok }) => ok),
+    [false, true],
+  );
+  assert.deepEqual(await found(host), [`${small.spec.id} present`]);
+});
+
 test('records of 0.1 are taken over into the journal', async () => {
   const host = createBenchHost();
   const volume = actual('data', { staged: 'present', pods: { web: 'present' } });
