@@ -2,7 +2,6 @@
 import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import {
-  bodySumOf,
   entryBytes,
   formatAppend,
   formatBeginning,
@@ -11,8 +10,18 @@ import {
   PAGE_BYTES,
   pagesOf,
 } from './journal-format.ts';
-import { CAPACITY_BYTES, CAPACITY_BYTES_MAX, capacityFor, needOf, needWith } from './journal-room.ts';
-import { bodiesOf, isRecorded, type JournalState as State, placeIn, stateOf } from './journal-state.ts';
+import { CAPACITY_BYTES, CAPACITY_BYTES_MAX, capacityFor, needOf, roomOf } from './journal-room.ts';
+import {
+  entriesOf,
+  fitting,
+  isRecorded,
+  type JournalState as State,
+  learnt,
+  placeIn,
+  type RoomyEntry,
+  roomWith,
+  stateOf,
+} from './journal-state.ts';
 import {
   FILE_NAMES,
   type FileIndex,
@@ -86,8 +95,8 @@ export class JournalDisk {
   /** Both files, where there are none; the one in use comes last. */
   async create(entries: readonly JournalEntry[]): Promise<Result<void>> {
     const { bootId } = this.#parts.host;
-    const need = needOf(entries.map(({ body = '' }) => Buffer.byteLength(body)));
-    const capacityBytes = capacityFor(need, this.#capacityBytes);
+    const room = entries.reduce((sum, { body = '' }) => sum + roomOf(Buffer.byteLength(body)), 0);
+    const capacityBytes = capacityFor(needOf(room), this.#capacityBytes);
     if (capacityBytes === undefined) return TOO_LARGE;
     for (const [name, epoch] of [
       [FILE_NAMES[1], 0],
@@ -149,7 +158,7 @@ export class JournalDisk {
     for (let turn = 0; turn < 4; turn += 1) {
       const state = await this.#known();
       if (!state.ok) return state;
-      const need = needWith(bodiesOf(state.value), entries);
+      const need = needOf(roomWith(state.value, entries));
       const { active, sizesBytes } = state.value;
       if (Math.min(...sizesBytes) >= need) return done;
       const isSpareSmall = sizesBytes[otherOf(active)] < need;
@@ -157,6 +166,12 @@ export class JournalDisk {
       if (!renewed.ok) return renewed;
     }
     return TOO_LARGE;
+  }
+
+  /** For when the files cannot be made larger. */
+  async fitting<Entry extends RoomyEntry>(entries: readonly Entry[]): Promise<Result<readonly Entry[]>> {
+    const state = await this.#known();
+    return state.ok ? ok(fitting(state.value, entries)) : state;
   }
 
   /** It is told by whoever loads. */
@@ -202,11 +217,7 @@ export class JournalDisk {
     const path = below(directory, FILE_NAMES[state.active]);
     const written = await host.overwriteFile(path, state.endBytes, content);
     if (!written.ok) return this.#failed(written.failure);
-    for (const { key, body } of entries) {
-      if (body === undefined) state.known.delete(key);
-      else state.known.set(key, { sum: bodySumOf(body), bytes: Buffer.byteLength(body), isDoubtful: false });
-    }
-    this.#state = { ...state, sequence: state.sequence + 1, endBytes: state.endBytes + content.length };
+    this.#state = learnt(state, entries, state.endBytes + content.length);
     return done;
   }
 
@@ -220,10 +231,10 @@ export class JournalDisk {
     const state = this.#state;
     if (state === undefined || reading.value === undefined) return NOT_THERE;
     this.#tell(reading.value);
-    const entries = [...reading.value.records].map(([key, record]) => ({ key, ...record }));
+    const { bootId } = this.#parts.host;
+    const entries = entriesOf(reading.value, bootId);
     const target = this.#unfinished ?? otherOf(state.active);
     const epoch = state.epochMax + 1;
-    const { bootId } = this.#parts.host;
     const sizeBytes = state.sizesBytes[target];
     const formatted = (capacityBytes: number) => formatBeginning(entries, { epoch, capacityBytes, bootId });
     const leastBytes = Math.max(formatted(sizeBytes).length + pagesOf(room.moreBytes), room.leastBytes);

@@ -4,11 +4,11 @@ import { bodySumOf, JOURNAL_VERSION, NAME, pagesOf, wordsOf } from './journal-fo
 const LINE_FEED = 0x0a;
 /** The longest line that is ours; a body is not read as one. */
 const LINE_BYTES_MAX = 256;
-const BEGINS_OURS = /^(?:save|doubt|erase|end) /;
+const BEGINS_OURS = /^(?:save|doubt|erase|lost|end) /;
 const KEY = /^[0-9a-f]{64}$/;
 
 export interface FoundEntry {
-  readonly kind: 'save' | 'doubt' | 'erase';
+  readonly kind: 'save' | 'doubt' | 'erase' | 'lost';
   readonly key: string;
   /** Undefined: it is damaged. Empty where the record is erased. */
   readonly body: string | undefined;
@@ -74,7 +74,11 @@ class FileReading {
     const [kind = ''] = words;
     const [epoch, sequence, position, , bytes] = words.slice(1).map(Number);
     if (epoch === undefined || sequence === undefined || position === undefined) return 0;
-    if (![epoch, sequence, position].every(Number.isSafeInteger) || !this.#isOf(epoch)) return 0;
+    // No file has more appends, nor an append more entries, than bytes.
+    const isSane = [sequence, position].every(
+      (one) => Number.isSafeInteger(one) && one <= this.#content.length,
+    );
+    if (!isSane || !Number.isSafeInteger(epoch) || !this.#isOf(epoch)) return 0;
     const append = this.#append(sequence);
     if (kind === 'end') {
       append.count ??= position;

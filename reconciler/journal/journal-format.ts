@@ -2,7 +2,7 @@
  * How the journal of records lies in its two files, as text. Pure.
  *
  * A file begins with `mooring-journal 1 <epoch> <bytes of the file>`. What follows are appends, whole pages each:
- * `save|doubt|erase <epoch> <sequence> <index> <key> <bytes of the body> <sum of the body>` with the body in the line
+ * `save|doubt|erase|lost <epoch> <sequence> <index> <key> <bytes of the body> <sum of the body>` with the body in the line
  * below, and at its end `end <epoch> <sequence> <entries> <sum of the boot id>`. Every such line ends with a sum of
  * itself, the first one in every version of the format. The rest is line feeds, or what an earlier epoch left.
  *
@@ -28,7 +28,12 @@ export interface JournalEntry {
   readonly body: string | undefined;
   /** A later record of the key was damaged, and may have said something else. */
   readonly isDoubtful: boolean;
+  /** No record: the one that there was is damaged, and the body says in which boot that was found, and how. */
+  readonly isLoss?: boolean;
 }
+
+/** The key of what was lost where nothing tells whose it was. */
+export const ANY_KEY = '0'.repeat(64);
 
 /** Which append of which epoch. */
 export interface AppendPlace {
@@ -92,8 +97,9 @@ function linesOf(entries: readonly JournalEntry[], { epoch, sequence, bootId }: 
   return `${lines.join('')}${lineOf(`end ${epoch} ${sequence} ${entries.length} ${bodySumOf(bootId)}`)}`;
 }
 
-function kindOf({ body, isDoubtful }: JournalEntry): 'save' | 'doubt' | 'erase' {
+function kindOf({ body, isDoubtful, isLoss }: JournalEntry): 'save' | 'doubt' | 'erase' | 'lost' {
   if (body === undefined) return 'erase';
+  if (isLoss === true) return 'lost';
   return isDoubtful ? 'doubt' : 'save';
 }
 

@@ -4,19 +4,33 @@
  */
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 
-/** `body` undefined: the record is to be erased. */
+/** What is to be recorded of one key; undefined: the record is to be erased. */
+type Body = string | undefined;
+
 export interface RecordWish {
   readonly key: string;
-  readonly body: string | undefined;
   /** It is written only with room for the records that taking the volume down needs. */
-  readonly needsRoom: boolean;
+  readonly climb: { readonly body: Body } | undefined;
+  /** It is written in any case: by itself, or where the climb that came later has no room. */
+  readonly undo: { readonly body: Body } | undefined;
 }
 
 /** By key; a key that is missing here was done. */
-export type Refusals = ReadonlyMap<string, Failure>;
+export interface Refusals {
+  readonly climbs: ReadonlyMap<string, Failure>;
+  readonly undos: ReadonlyMap<string, Failure>;
+}
 
+/** Those who came since the last write, and of each kind the last wish. */
 interface Waiting {
-  wish: RecordWish;
+  readonly key: string;
+  latest: 'climb' | 'undo';
+  climb: Waiter | undefined;
+  undo: Waiter | undefined;
+}
+
+interface Waiter {
+  body: Body;
   readonly settled: Promise<Result<void>>;
   readonly settle: (result: Result<void>) => void;
 }
@@ -41,17 +55,20 @@ export class JournalQueue {
   }
 
   /** Settles when this wish, or one of the same key that came after it, was written or refused. */
-  take(wish: RecordWish): Promise<Result<void>> {
-    const before = this.#waiting.get(wish.key);
+  take(key: string, kind: 'climb' | 'undo', body: Body): Promise<Result<void>> {
+    const before = this.#waiting.get(key);
     if (before === undefined && this.#waiting.size >= WAITING_MAX) {
       const message = `${WAITING_MAX} records wait to be written`;
       return Promise.resolve(fail({ code: 'record-write', message, effect: 'none' }));
     }
-    const waiting = before ?? waitingFor(wish);
-    waiting.wish = { ...wish, needsRoom: wish.needsRoom || (before?.wish.needsRoom ?? false) };
-    this.#waiting.set(wish.key, waiting);
+    const waiting: Waiting = before ?? { key, latest: kind, climb: undefined, undo: undefined };
+    const waiter = waiting[kind] ?? newWaiter();
+    waiter.body = body;
+    waiting[kind] = waiter;
+    waiting.latest = kind;
+    this.#waiting.set(key, waiting);
     if (!this.#isBusy) void this.#run();
-    return waiting.settled;
+    return waiter.settled;
   }
 
   isWaiting(key: string): boolean {
@@ -63,13 +80,10 @@ export class JournalQueue {
     while (this.#waiting.size > 0) {
       const prepared = await this.#prepare();
       const batch = this.#takeBatch();
-      const refusals = await this.#write(
-        batch.map(({ wish }) => wish),
-        prepared,
-      );
-      for (const { wish, settle } of batch) {
-        const refusal = refusals.get(wish.key);
-        settle(refusal === undefined ? done : fail(refusal));
+      const refusals = await this.#write(batch.map(wishOf), prepared);
+      for (const { key, climb, undo } of batch) {
+        climb?.settle(resultOf(refusals.climbs.get(key)));
+        undo?.settle(resultOf(refusals.undos.get(key)));
       }
     }
     this.#isBusy = false;
@@ -79,7 +93,7 @@ export class JournalQueue {
     const batch: Waiting[] = [];
     let bytes = 0;
     for (const [key, waiting] of this.#waiting) {
-      bytes += waiting.wish.body?.length ?? 0;
+      bytes += waiting[waiting.latest]?.body?.length ?? 0;
       if (batch.length > 0 && bytes > BATCH_BYTES_MAX) break;
       batch.push(waiting);
       this.#waiting.delete(key);
@@ -88,10 +102,20 @@ export class JournalQueue {
   }
 }
 
-function waitingFor(wish: RecordWish): Waiting {
-  let settle: (result: Result<void>) => void = () => {};
+/** Of both kinds the one that came last says what is meant. A climb before it shares its result. */
+function wishOf({ key, latest, climb, undo }: Waiting): RecordWish {
+  const meant = latest === 'climb' ? climb : undo;
+  return { key, climb: climb && meant, undo };
+}
+
+function resultOf(refusal: Failure | undefined): Result<void> {
+  return refusal === undefined ? done : fail(refusal);
+}
+
+function newWaiter(): Waiter {
+  let settle: Waiter['settle'] = () => {};
   const settled = new Promise<Result<void>>((resolve) => {
     settle = resolve;
   });
-  return { wish, settled, settle };
+  return { body: undefined, settled, settle };
 }

@@ -7,11 +7,15 @@
  * of it is dropped, and what it may be about is in doubt, in case it was damaged. All other damage is told.
  */
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import { type FoundAppend, type JournalFile, readJournalFile } from './journal-file.ts';
-import { bodySumOf, JOURNAL_VERSION, PAGE_BYTES } from './journal-format.ts';
+import { type FoundAppend, type FoundEntry, type JournalFile, readJournalFile } from './journal-file.ts';
+import { ANY_KEY, bodySumOf, JOURNAL_VERSION, PAGE_BYTES } from './journal-format.ts';
 
 export const FILE_NAMES = ['journal-a', 'journal-b'] as const;
 export type FileIndex = 0 | 1;
+
+/** What is said of damages of which nobody knows whose they are, in words. */
+const TOLD_MAX = 16;
+const LOSS_CHARACTERS_MAX = 1_000;
 
 export interface RecordedBody {
   readonly body: string;
@@ -38,6 +42,11 @@ export interface JournalReading {
   readonly sizesBytes: readonly [number, number];
   readonly records: ReadonlyMap<string, RecordedBody>;
   readonly damages: readonly JournalDamage[];
+  /**
+   * The same by key, in words: to be written down where the journal is written anew, so that it is told in each life of
+   * this boot until the key is written again. A reboot ends it, because nothing that stood then does.
+   */
+  readonly losses: ReadonlyMap<string, string>;
   /** More can be appended to it. Else it is written anew, into the other file, before anything else is. */
   readonly isClean: boolean;
 }
@@ -84,14 +93,26 @@ function isWhole(append: FoundAppend | undefined): boolean {
   return true;
 }
 
+/** `at`: its place among all entries that were read. */
+interface Found {
+  readonly body: string;
+  readonly isDoubtful: boolean;
+  readonly at: number;
+}
+
 class Reading {
   readonly #files: readonly [JournalFile | undefined, JournalFile | undefined];
   readonly #active: FileIndex;
-  readonly #records = new Map<string, RecordedBody>();
-  readonly #lost = new Map<string, JournalDamage>();
-  readonly #damages: JournalDamage[] = [];
+  readonly #found = new Map<string, Found>();
+  readonly #lost = new Map<string, string>();
+  /** Of which nothing tells whose they are. */
+  readonly #anyLost: JournalDamage[] = [];
+  #untold = 0;
   readonly #bootSum: string;
   #isClean = true;
+  #entries = 0;
+  /** What was found before that one is in doubt. */
+  #doubtedBefore = 0;
 
   constructor(
     files: readonly [JournalFile | undefined, JournalFile | undefined],
@@ -108,7 +129,7 @@ class Reading {
     const file = this.#files[this.#active];
     const epoch = file?.epoch ?? 0;
     const appends = file?.appends ?? new Map<number, FoundAppend>();
-    const last = Math.max(0, ...appends.keys());
+    const last = largest(appends.keys());
     for (let sequence = 0; sequence <= last; sequence += 1)
       this.#apply(sequence, appends.get(sequence), sequence === last);
     for (const [index, one] of this.#files.entries()) this.#judgeSize(index as FileIndex, one);
@@ -117,40 +138,67 @@ class Reading {
       ...{ active: this.#active, epoch, epochMax, sequence: last },
       endBytes: appends.get(last)?.endBytes ?? 0,
       sizesBytes: [a?.sizeBytes ?? 0, b?.sizeBytes ?? 0],
-      records: this.#records,
-      damages: [...this.#damages, ...this.#lost.values()],
+      records: this.#records(),
+      ...this.#told(),
       isClean: this.#isClean && epoch === epochMax,
     };
   }
 
+  #records(): ReadonlyMap<string, RecordedBody> {
+    const records = new Map<string, RecordedBody>();
+    for (const [key, { body, isDoubtful, at }] of this.#found)
+      records.set(key, { body, isDoubtful: isDoubtful || at < this.#doubtedBefore });
+    return records;
+  }
+
+  #told(): Pick<JournalReading, 'damages' | 'losses'> {
+    const damages = [...this.#anyLost];
+    if (this.#untold > 0) damages.push(this.#damage(undefined, `${this.#untold} more places are damaged`));
+    const words = damages.map(({ failure }) => failure.message).join('; ');
+    const losses = new Map(this.#lost);
+    if (damages.length > 0) losses.set(ANY_KEY, words.slice(0, LOSS_CHARACTERS_MAX));
+    for (const [key, message] of this.#lost) damages.push(this.#damage(key, message));
+    return { damages, losses };
+  }
+
   #apply(sequence: number, append: FoundAppend | undefined, isLast: boolean): void {
     if (append === undefined) return this.#loseAny(`append ${sequence} is not there`);
-    const count = append.count ?? Math.max(0, ...append.entries.keys()) + 1;
+    const count = append.count ?? largest(append.entries.keys()) + 1;
     // A process that was killed in the middle of it has written no end, and only a power cut any other part of it.
     const wasAnswered = !isLast || append.bootSum === this.#bootSum;
-    for (let index = 0; index < count; index += 1) this.#applyEntry(sequence, append, index, wasAnswered);
+    for (let index = 0; index < count; index += 1) {
+      this.#entries += 1;
+      const entry = append.entries.get(index);
+      if (entry !== undefined) this.#applyEntry(entry, wasAnswered);
+      else if (wasAnswered) this.#loseAny(`entry ${index} of append ${sequence} is damaged`);
+      else this.#doubtAll();
+    }
     if (append.count !== undefined) return;
     if (wasAnswered) this.#loseAny(`the end of append ${sequence} is not there`);
     else this.#doubtAll();
   }
 
-  #applyEntry(sequence: number, { entries }: FoundAppend, index: number, wasAnswered: boolean): void {
-    const entry = entries.get(index);
-    if (entry === undefined) {
-      if (wasAnswered) this.#loseAny(`entry ${index} of append ${sequence} is damaged`);
-      else this.#doubtAll();
-      return;
-    }
-    const { kind, key, body } = entry;
+  #applyEntry({ kind, key, body }: FoundEntry, wasAnswered: boolean): void {
     if (body === undefined) {
       this.#isClean = false;
       this.#doubt(key);
-      if (wasAnswered) this.#lost.set(key, this.#damage(key, `the record of ${key} is damaged`));
+      if (!wasAnswered) return;
+      if (key === ANY_KEY) this.#loseAny('what was said of an earlier loss is damaged');
+      else this.#lost.set(key, `the record of ${key} is damaged`);
       return;
     }
+    if (kind === 'lost') return this.#loseAgain(key, body);
     this.#lost.delete(key);
-    if (kind === 'erase') this.#records.delete(key);
-    else this.#records.set(key, { body, isDoubtful: kind === 'doubt' });
+    if (kind === 'erase') this.#found.delete(key);
+    else this.#found.set(key, { body, isDoubtful: kind === 'doubt', at: this.#entries });
+  }
+
+  /** What was found earlier in this boot. */
+  #loseAgain(key: string, body: string): void {
+    const [bootSum, message] = lossIn(body);
+    if (bootSum !== this.#bootSum) return;
+    if (key === ANY_KEY) this.#anyLost.push(this.#damage(undefined, message));
+    else this.#lost.set(key, message);
   }
 
   /** A file that was cut, or is gone, may have been the one in use. */
@@ -161,28 +209,46 @@ class Reading {
     if (isRight) return;
     this.#doubtAll();
     const message = file === undefined ? 'it is not there' : `it has ${sizeBytes} bytes, and had others`;
-    this.#damages.push(this.#damage(undefined, message, index));
+    this.#anyLost.push(this.#damage(undefined, message, index));
   }
 
   #loseAny(message: string): void {
-    this.#damages.push(this.#damage(undefined, message));
+    if (this.#anyLost.length < TOLD_MAX) this.#anyLost.push(this.#damage(undefined, message));
+    else this.#untold += 1;
     this.#doubtAll();
   }
 
   #doubtAll(): void {
     this.#isClean = false;
-    for (const key of this.#records.keys()) this.#doubt(key);
+    this.#doubtedBefore = this.#entries + 1;
   }
 
   #doubt(key: string): void {
-    const record = this.#records.get(key);
-    if (record !== undefined) this.#records.set(key, { ...record, isDoubtful: true });
+    const found = this.#found.get(key);
+    if (found !== undefined) this.#found.set(key, { ...found, isDoubtful: true });
   }
 
   #damage(key: string | undefined, message: string, index = this.#active): JournalDamage {
     const failure: Failure = { code: 'record-unreadable', message, effect: 'none' };
     return { name: FILE_NAMES[index], key, failure };
   }
+}
+
+/** What is written down of a loss, and read again. */
+export function lossBody(bootId: string, message: string): string {
+  return `${bodySumOf(bootId)} ${message}`;
+}
+
+function lossIn(body: string): readonly [bootSum: string, message: string] {
+  const at = body.indexOf(' ');
+  return [body.slice(0, at), body.slice(at + 1)];
+}
+
+/** 0 where there is none. There are more than a call may have arguments. */
+function largest(numbers: Iterable<number>): number {
+  let most = 0;
+  for (const one of numbers) most = Math.max(most, one);
+  return most;
 }
 
 function unreadable(message: string): Result<never> {

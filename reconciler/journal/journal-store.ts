@@ -6,8 +6,9 @@ import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import { parseBody, recordOf, type VolumeRecord } from '../recovery/record.ts';
 import type { LoadedRecords, RecordStore, UnreadableRecord } from '../recovery/record-store.ts';
-import type { JournalEntry } from './journal-format.ts';
 import { JournalDisk, RECORDS_MAX } from './journal-disk.ts';
+import type { JournalEntry } from './journal-format.ts';
+import type { RoomyEntry } from './journal-state.ts';
 import { JournalQueue, type RecordWish, type Refusals } from './journal-queue.ts';
 import { FILE_NAMES, type JournalDamage, type JournalReading } from './journal-reading.ts';
 
@@ -93,27 +94,27 @@ class RecordJournal implements JournalStore {
   }
 
   save(volume: Parameters<RecordStore['save']>[0]): Promise<Result<void>> {
-    return this.#take(volume.spec.id, JSON.stringify(recordOf(volume, this.#parts.host.bootId)), false);
+    return this.#take(volume.spec.id, 'undo', JSON.stringify(recordOf(volume, this.#parts.host.bootId)));
   }
 
   saveWithRoom(volume: Parameters<RecordStore['saveWithRoom']>[0]): Promise<Result<void>> {
-    return this.#take(volume.spec.id, JSON.stringify(recordOf(volume, this.#parts.host.bootId)), true);
+    return this.#take(volume.spec.id, 'climb', JSON.stringify(recordOf(volume, this.#parts.host.bootId)));
   }
 
   erase(volume: VolumeId): Promise<Result<void>> {
-    return this.#take(volume, undefined, false);
+    return this.#take(volume, 'undo', undefined);
   }
 
   sweep(): void {
     for (const key of this.#unerased)
-      if (!this.#queue.isWaiting(key)) void this.#queue.take({ key, body: undefined, needsRoom: false });
+      if (!this.#queue.isWaiting(key)) void this.#queue.take(key, 'undo', undefined);
   }
 
-  async #take(volume: VolumeId, body: string | undefined, needsRoom: boolean): Promise<Result<void>> {
+  async #take(volume: VolumeId, kind: 'climb' | 'undo', body: string | undefined): Promise<Result<void>> {
     const bytes = body === undefined ? 0 : Buffer.byteLength(body);
     if (bytes > BODY_BYTES_MAX)
       return refused(`the record would have ${bytes} bytes, more than ${BODY_BYTES_MAX}`);
-    return this.#queue.take({ key: keyOf(volume), body, needsRoom });
+    return this.#queue.take(keyOf(volume), kind, body);
   }
 
   async #grounded(): Promise<Result<void>> {
@@ -125,30 +126,45 @@ class RecordJournal implements JournalStore {
   }
 
   async #write(wishes: readonly RecordWish[], grounded: Result<void>): Promise<Refusals> {
-    const refusals = new Map<string, Failure>();
-    const refuse = (entry: JournalEntry, failure: Failure): void => {
-      refusals.set(entry.key, asRecordFailure(failure));
-      if (entry.body === undefined) this.#unerased.add(entry.key);
+    const climbs = new Map<string, Failure>();
+    const undos = new Map<string, Failure>();
+    const refuse = (key: string, failure: Failure): void => {
+      climbs.set(key, asRecordFailure(failure));
+      undos.set(key, asRecordFailure(failure));
     };
-    const fitting: (JournalEntry & RecordWish)[] = [];
-    for (const wish of wishes) {
-      this.#unerased.delete(wish.key);
-      const entry = { ...wish, isDoubtful: false };
-      const isOneMore = wish.body !== undefined && !this.#disk.has(wish.key);
-      if (!grounded.ok) refuse(entry, grounded.failure);
-      else if (isOneMore && this.#disk.size() >= RECORDS_MAX) refuse(entry, TOO_MANY.failure);
-      else fitting.push(entry);
+    const due: WishedEntry[] = [];
+    for (const { key, climb, undo } of wishes) {
+      this.#unerased.delete(key);
+      const meant = climb ?? undo;
+      const entry = { key, body: meant?.body, isDoubtful: false, needsRoom: climb !== undefined, undo };
+      const isOneMore = entry.body !== undefined && !this.#disk.has(key);
+      if (isOneMore && this.#disk.size() >= RECORDS_MAX) refuse(key, TOO_MANY.failure);
+      else due.push(entry);
     }
-    const room = fitting.some(({ needsRoom }) => needsRoom) ? await this.#disk.makeRoom(fitting) : done;
-    for (const entry of fitting) if (entry.needsRoom && !room.ok) refuse(entry, room.failure);
-    const entries = fitting.filter(({ needsRoom }) => room.ok || !needsRoom);
-    for (const part of await this.#writeParts(entries)) {
-      for (const entry of part.entries) {
-        if (!part.written.ok) refuse(entry, part.written.failure);
-        else this.#parts.onSettled?.(entry.key);
+    const roomy = grounded.ok ? await this.#withRoom(due) : { entries: due, failure: grounded.failure };
+    for (const { key } of due)
+      if (roomy.failure !== undefined) climbs.set(key, asRecordFailure(roomy.failure));
+    for (const { key } of roomy.entries) climbs.delete(key);
+    const entries = [...roomy.entries, ...undoing(due, roomy.entries)];
+    const parts = grounded.ok ? await this.#writeParts(entries) : [{ entries: due, written: grounded }];
+    for (const part of parts) {
+      for (const { key, body } of part.entries) {
+        if (part.written.ok) this.#parts.onSettled?.(key);
+        else refuse(key, part.written.failure);
+        if (!part.written.ok && body === undefined) this.#unerased.add(key);
       }
     }
-    return refusals;
+    return { climbs, undos };
+  }
+
+  /** Those that are written, and why the others are not: one that is too large keeps nobody else from climbing. */
+  async #withRoom(entries: readonly WishedEntry[]): Promise<RoomyEntries> {
+    if (!entries.some(({ needsRoom }) => needsRoom)) return { entries, failure: undefined };
+    const room = await this.#disk.makeRoom(entries);
+    if (room.ok) return { entries, failure: undefined };
+    const fitting = await this.#disk.fitting(entries);
+    const left = fitting.ok ? fitting.value : entries.filter(({ needsRoom }) => !needsRoom);
+    return { entries: left, failure: room.failure };
   }
 
   /** Together; where there is no room for that, one after the other. */
@@ -161,6 +177,25 @@ class RecordJournal implements JournalStore {
     for (const entry of entries) parts.push({ entries: [entry], written: await this.#disk.write([entry]) });
     return parts;
   }
+}
+
+interface WishedEntry extends RoomyEntry {
+  /** What is written where there is no room for what needs it. */
+  readonly undo: RecordWish['undo'];
+}
+
+interface RoomyEntries {
+  readonly entries: readonly WishedEntry[];
+  readonly failure: Failure | undefined;
+}
+
+/** What was to be undone of those that were to climb and have no room. */
+function undoing(all: readonly WishedEntry[], roomy: readonly WishedEntry[]): readonly WishedEntry[] {
+  const isRoomy = new Set(roomy);
+  return all.flatMap((entry) => {
+    const { undo } = entry;
+    return isRoomy.has(entry) || undo === undefined ? [] : [{ ...entry, body: undo.body, needsRoom: false }];
+  });
 }
 
 interface WrittenPart {
