@@ -109,5 +109,5 @@ async function settle(
   }
   // With the volume its refusal is forgotten, and a growth that waits for another wish would keep the next pod waiting.
   if (volume.refusedExpansion !== undefined) onGrowthDue(id);
-  await watch.forget(id);
+  await recordWriter.forget(watch.forget(id));
 }

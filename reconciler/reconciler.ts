@@ -124,7 +124,10 @@ class VolumeReconciler implements Reconciler {
       ...{ host, records, log },
       believed: (volume) => belief.volumes.get(volume),
       isRunning: (volume) => inFlightOf(volume).some(({ phase }) => phase === 'running'),
-      onNoted: notify,
+      onNoted: () => {
+        notify();
+        this.#whenEnded();
+      },
     });
     this.#recordWriter = recordWriter;
     const run = createOperationRunner({
@@ -211,6 +214,7 @@ class VolumeReconciler implements Reconciler {
     return new Promise((resolve) => {
       const cancel = host.timer(waitMs, resolve);
       this.#whenEnded = () => {
+        if (this.#recordWriter.isErasing()) return;
         if (this.running().some(({ phase }) => phase === 'running')) return;
         cancel();
         resolve();

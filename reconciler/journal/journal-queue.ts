@@ -1,7 +1,11 @@
 /**
  * What waits for the journal: all that comes while a write is running goes together into the next one, and shares its
  * result. Of several wishes for one key the last one is written.
+ *
+ * Nothing waits for an erase but its own operation, whose volume is down: it goes with the next record that is written,
+ * or with the erases of the next moment.
  */
+import type { Cancel, Clock } from '../../mount/host.ts';
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 
 /** What is to be recorded of one key; undefined: the record is to be erased. */
@@ -38,18 +42,26 @@ interface Waiter {
 /** The wishes of one write, and what they may have of bytes together. */
 const BATCH_BYTES_MAX = 4_194_304;
 const WAITING_MAX = 100_000;
+/** Longer than the volumes of a pod that comes down are apart, shorter than anybody notices. */
+export const ERASE_GATHER_MS = 20;
 
 export class JournalQueue {
   /** Before each write, while others may still come. */
   readonly #prepare: () => Promise<Result<void>>;
   readonly #write: (wishes: readonly RecordWish[], prepared: Result<void>) => Promise<Refusals>;
   #waiting = new Map<string, Waiting>();
+  readonly #clock: Pick<Clock, 'timer'>;
   #isBusy = false;
+  /** Something is to be written at once. */
+  #isDue = false;
+  #cancel: Cancel | undefined;
 
   constructor(
+    clock: Pick<Clock, 'timer'>,
     prepare: () => Promise<Result<void>>,
     write: (wishes: readonly RecordWish[], prepared: Result<void>) => Promise<Refusals>,
   ) {
+    this.#clock = clock;
     this.#prepare = prepare;
     this.#write = write;
   }
@@ -67,7 +79,8 @@ export class JournalQueue {
     waiting[kind] = waiter;
     waiting.latest = kind;
     this.#waiting.set(key, waiting);
-    if (!this.#isBusy) void this.#run();
+    if (body !== undefined) this.#isDue = true;
+    this.#advance();
     return waiter.settled;
   }
 
@@ -75,11 +88,24 @@ export class JournalQueue {
     return this.#waiting.has(key);
   }
 
+  #advance(): void {
+    if (this.#isBusy || this.#waiting.size === 0) return;
+    if (this.#isDue) return void this.#run();
+    this.#cancel ??= this.#clock.timer(ERASE_GATHER_MS, () => {
+      this.#isDue = true;
+      this.#advance();
+    });
+  }
+
   async #run(): Promise<void> {
     this.#isBusy = true;
-    while (this.#waiting.size > 0) {
+    while (this.#isDue) {
+      this.#cancel?.();
+      this.#cancel = undefined;
       const prepared = await this.#prepare();
       const batch = this.#takeBatch();
+      // What is too much for one write is written behind it.
+      this.#isDue = this.#waiting.size > 0;
       const refusals = await this.#write(batch.map(wishOf), prepared);
       for (const { key, climb, undo } of batch) {
         climb?.settle(resultOf(refusals.climbs.get(key)));
@@ -87,6 +113,7 @@ export class JournalQueue {
       }
     }
     this.#isBusy = false;
+    this.#advance();
   }
 
   #takeBatch(): readonly Waiting[] {

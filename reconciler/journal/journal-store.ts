@@ -31,7 +31,7 @@ export interface JournalStoreParts {
   readonly onSettled?: (key: string) => void;
 }
 
-export interface JournalStore extends Omit<RecordStore, 'load' | 'takeOver'> {
+export interface JournalStore extends Omit<RecordStore, 'load' | 'takeOver' | 'gathersErases'> {
   /** Undefined: there is no journal. A failure: nothing of it can be used, and it stays as it is. */
   load(): Promise<Result<LoadedRecords | undefined>>;
   /** Durable when it settles `ok`. */
@@ -63,6 +63,7 @@ class RecordJournal implements JournalStore {
     const told = (damage: JournalDamage): void => onDamage(unreadableOf(damage));
     this.#disk = new JournalDisk({ host, directory: layout.records, capacityBytes, onDamage: told });
     this.#queue = new JournalQueue(
+      host,
       () => this.#grounded(),
       (wishes, grounded) => this.#write(wishes, grounded),
     );

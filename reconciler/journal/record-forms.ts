@@ -95,12 +95,16 @@ class FormedRecords implements RecordStore {
     return this.#store().erase(volume);
   }
 
+  get gathersErases(): boolean {
+    return this.#standing === 'journal';
+  }
+
   sweep(): void {
     this.#store().sweep();
     if (this.#standing === 'journal') void this.#clearFiles();
   }
 
-  #store(): Omit<RecordStore, 'load' | 'takeOver'> {
+  #store(): Omit<RecordStore, 'load' | 'takeOver' | 'gathersErases'> {
     return this.#standing === 'journal' ? this.#journal : this.#files;
   }
 

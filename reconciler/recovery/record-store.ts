@@ -41,6 +41,11 @@ export interface RecordStore {
   saveWithRoom(volume: ActualVolume): Promise<Result<void>>;
   /** Not durable on purpose: a record that a power cut brings back only makes the next start more careful. */
   erase(volume: VolumeId): Promise<Result<void>>;
+  /**
+   * An erase waits for others to be written with, so nothing may wait for it but the end of this agent: a kill meanwhile
+   * is as one before the erase.
+   */
+  readonly gathersErases: boolean;
   /** Tries again what could not be erased, and to get room for records that have none. */
   sweep(): void;
 }
@@ -88,6 +93,7 @@ export function createRecordStore(
       const erased = await turns.take(fileNameOf(volume), undefined);
       return erased.ok ? done : erased;
     },
+    gathersErases: false,
     sweep() {
       disk.sweep();
       for (const name of [...disk.unerased(), ...postponed])

@@ -26,6 +26,10 @@ export interface RecordWriter {
    * stop, so it settles when the record is on the disk, or could not be written.
    */
   note(volume: VolumeId, toldOnce: boolean): Promise<void>;
+  /** Settles when the record is erased, or at once where erases wait for others to be written with. */
+  forget(erased: Promise<unknown>): Promise<void>;
+  /** Some of those are not written yet. */
+  isErasing(): boolean;
   /** Nothing is waiting to be written or being written. */
   idle(): boolean;
   close(): void;
@@ -34,6 +38,7 @@ export interface RecordWriter {
 export function createRecordWriter(parts: RecordWriterParts): RecordWriter {
   const waiting = new Set<VolumeId>();
   let writing = 0;
+  let erasing = 0;
   let cancel: Cancel | undefined;
 
   async function write(id: VolumeId): Promise<void> {
@@ -61,7 +66,16 @@ export function createRecordWriter(parts: RecordWriterParts): RecordWriter {
       const volume = parts.believed(id);
       if (volume !== undefined && toldOnce) await parts.records.save(volume);
     },
-    idle: () => waiting.size + writing === 0,
+    async forget(erased) {
+      if (!parts.records.gathersErases) return void (await erased);
+      erasing += 1;
+      void erased.then(() => {
+        erasing -= 1;
+        parts.onNoted();
+      });
+    },
+    isErasing: () => erasing > 0,
+    idle: () => waiting.size + writing + erasing === 0,
     close: () => cancel?.(),
   };
 }

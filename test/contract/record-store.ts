@@ -1,15 +1,30 @@
 /** What records promise in whatever form they lie on the disk. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fail, type Failure } from '../../mount/failure.ts';
+import { fail, type Failure, type Result } from '../../mount/failure.ts';
+import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { LoadedRecords, RecordStore } from '../../reconciler/recovery/record-store.ts';
-import { type BenchHost, createBenchHost, settled } from '../reconciler/bench-host.ts';
+import { type BenchHost, createBenchHost } from '../reconciler/bench-host.ts';
 import { actual, csi } from '../reconciler/world.ts';
 
 const volume = actual('data', { staged: 'present', pods: { web: 'unsure' } });
 const FULL: Failure = { code: 'disk-full', message: 'no space left on device', effect: 'none' };
 const LOST: Failure = { code: 'broker-lost', message: '', effect: 'unknown' };
+
+/** Longer than an erase waits for others to be written with. */
+const ERASE_MS = 50;
+
+/** Once nothing else is to be written with it. */
+export async function eraseIn(
+  host: BenchHost,
+  records: RecordStore,
+  ...volumes: readonly VolumeId[]
+): Promise<readonly Result<void>[]> {
+  const erased = volumes.map((volume) => records.erase(volume));
+  await host.advance(ERASE_MS);
+  return Promise.all(erased);
+}
 
 /** `make`: the records of the next life on this host, and the ones before it have ended. */
 export function recordStoreContract(form: string, make: (host: BenchHost) => RecordStore): void {
@@ -33,7 +48,7 @@ export function recordStoreContract(form: string, make: (host: BenchHost) => Rec
   sentence('what was saved is there in the next life, and what was erased is not', async (host, records) => {
     assert.ok((await records.save(volume)).ok);
     assert.ok((await records.saveWithRoom(actual('other', { staged: 'unsure' }))).ok);
-    assert.ok((await records.erase(volume.spec.id)).ok);
+    assert.ok((await eraseIn(host, records, volume.spec.id)).every(({ ok }) => ok));
     const { records: left, unreadable } = await found(host);
     assert.deepEqual(
       left.map(({ spec, staged }) => [spec.id, staged]),
@@ -51,7 +66,7 @@ export function recordStoreContract(form: string, make: (host: BenchHost) => Rec
   sentence(
     'an erase behind a save leaves nothing, a save behind an erase leaves the record',
     async (host, records) => {
-      await Promise.all([records.save(volume), records.erase(volume.spec.id)]);
+      await Promise.all([records.save(volume), eraseIn(host, records, volume.spec.id)]);
       assert.equal((await found(host)).records.length, 0);
       const { records: next } = await life(host);
       await Promise.all([next.erase(volume.spec.id), next.save(volume)]);
@@ -82,7 +97,7 @@ export function recordStoreContract(form: string, make: (host: BenchHost) => Rec
       const [record] = (await found(host)).records;
       assert.deepEqual([record?.staged, record?.publications.length], [staged, left]);
     }
-    assert.ok((await records.erase(volume.spec.id)).ok);
+    assert.ok((await eraseIn(host, records, volume.spec.id)).every(({ ok }) => ok));
     assert.deepEqual((await found(host)).records, []);
   });
   sentence(
@@ -118,7 +133,7 @@ export function recordStoreContract(form: string, make: (host: BenchHost) => Rec
   sentence('an erase without an answer loses no record that is saved behind it', async (host, records) => {
     await records.save(volume);
     const restore = withoutAnswers(host);
-    await records.erase(volume.spec.id);
+    await eraseIn(host, records, volume.spec.id);
     restore();
     assert.ok((await records.save(volume)).ok);
     assert.equal((await found(host)).records.length, 1);
@@ -128,11 +143,14 @@ export function recordStoreContract(form: string, make: (host: BenchHost) => Rec
     const sick: Failure = { code: 'input-output', message: '', effect: 'none' };
     host.failRemovals = sick;
     host.failWrites = sick;
-    assert.equal((await records.erase(volume.spec.id)).ok, false);
+    assert.deepEqual(
+      (await eraseIn(host, records, volume.spec.id)).map(({ ok }) => ok),
+      [false],
+    );
     host.failRemovals = undefined;
     host.failWrites = undefined;
     records.sweep();
-    await settled();
+    await host.advance(ERASE_MS);
     assert.deepEqual((await found(host)).records, []);
   });
 }

@@ -7,6 +7,7 @@ import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { Reconstruction } from '../../reconciler/recovery/reconstruct.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
 import { parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
+import { createRecords, type RecordForm } from '../../reconciler/journal/record-forms.ts';
 import { createRecordStore } from '../../reconciler/recovery/record-store.ts';
 import { type BenchHost, createBenchHost } from './bench-host.ts';
 import { createBenchPlugin } from './bench-plugin.ts';
@@ -32,18 +33,24 @@ export interface BenchOptions {
   readonly resyncMs?: number;
   /** False: the places on the disk are not read yet. */
   readonly isRead?: boolean;
+  /** Records in a journal are to be loaded and taken over by the test. */
+  readonly form?: RecordForm;
 }
 
 export function createBench({
   recovered = new Map(),
   resyncMs = RESYNC_MS,
   isRead = true,
+  form = 'files',
 }: BenchOptions = {}) {
   const host = createBenchHost();
   const plugins = createBenchPlugin();
-  const records = createRecordStore(host, layout);
   const told: string[] = [];
   const tell = (event: string): void => void told.push(event);
+  const records =
+    form === 'files'
+      ? createRecordStore(host, layout)
+      : createRecords({ form, host, layout, log: { warn: tell } });
   const reconciler = createReconciler({
     host,
     layout,

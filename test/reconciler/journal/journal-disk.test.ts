@@ -1,6 +1,7 @@
 /** How the two files of the journal are written: epochs, and room. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import { type AbsolutePath, below, parseAbsolutePath } from '../../../mount/host.ts';
 import { sha256Hex } from '../../../plugins/layout/layout.ts';
 import { JournalDisk } from '../../../reconciler/journal/journal-disk.ts';
@@ -10,6 +11,7 @@ import {
   type JournalEntry,
 } from '../../../reconciler/journal/journal-format.ts';
 import { FILE_NAMES } from '../../../reconciler/journal/journal-reading.ts';
+import { type JournalState, learnt, roomWith, stateOf } from '../../../reconciler/journal/journal-state.ts';
 import { value } from '../../value.ts';
 import { type BenchHost, createBenchHost } from '../bench-host.ts';
 
@@ -62,4 +64,43 @@ test('an epoch is never used again: two that were cut short never look like one 
   await died;
   host.overwriteFile = overwriteFile;
   assert.deepEqual(await namesIn(host, directory), ['a', 'b', 'c', 'd']);
+});
+
+/** Asked for one key at a time, and never for all of them. */
+class OneByOne<Key, Value> extends Map<Key, Value> {
+  override [Symbol.iterator](): never {
+    throw new Error('all of them are looked at');
+  }
+  override values(): never {
+    throw new Error('all of them are looked at');
+  }
+}
+
+test('what records need of room is told without a look at all of them, and is what all of them need', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(5), fc.option(fc.nat(900), { nil: undefined }))), (writes) => {
+      const records = new Map<string, { readonly body: string; readonly isDoubtful: boolean }>();
+      const sizesBytes = [0, 0] as const;
+      const place = {
+        active: 0,
+        epoch: 1,
+        epochMax: 1,
+        sequence: 0,
+        endBytes: 0,
+        sizesBytes,
+        isClean: true,
+      } as const;
+      const fresh = (): JournalState => stateOf({ ...place, records, damages: [], losses: new Map() });
+      let state: JournalState = { ...fresh(), known: new OneByOne() };
+      for (const [name, bytes] of writes) {
+        const body = bytes === undefined ? undefined : 'x'.repeat(bytes);
+        const entry = { key: `${name}`, body, isDoubtful: false };
+        const room = roomWith(state, [entry]);
+        state = learnt(state, [entry], 0);
+        if (body === undefined) records.delete(entry.key);
+        else records.set(entry.key, { body, isDoubtful: false });
+        assert.deepEqual([room, state.roomBytes], [fresh().roomBytes, fresh().roomBytes]);
+      }
+    }),
+  );
 });

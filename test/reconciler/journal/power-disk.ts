@@ -57,6 +57,10 @@ export class PowerDisk {
     };
     const host: Partial<Host> = {
       bootId: `boot-${this.#boots}`,
+      timer: (_, fire) => {
+        const timer = setImmediate(fire);
+        return () => clearImmediate(timer);
+      },
       makeDirectory: async () => done,
       mountPlaceOf: async () => ok({ mountId: undefined, within: 1 }),
       listDirectory: async () => ok([...this.#names.keys()].map(nameOf)),

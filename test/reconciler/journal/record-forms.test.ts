@@ -8,7 +8,7 @@ import type { Bytes } from '../../../plugins/volume.ts';
 import { createRecords, type RecordForm } from '../../../reconciler/journal/record-forms.ts';
 import { recordOf } from '../../../reconciler/recovery/record.ts';
 import type { RecordStore } from '../../../reconciler/recovery/record-store.ts';
-import { recordStoreContract } from '../../contract/record-store.ts';
+import { eraseIn, recordStoreContract } from '../../contract/record-store.ts';
 import { value } from '../../value.ts';
 import { type BenchHost, createBenchHost } from '../bench-host.ts';
 import { actual } from '../world.ts';
@@ -58,7 +58,8 @@ for (const form of ['files', 'journal'] as const) {
     const isOther = (name: string): boolean => name.startsWith('journal-') === (form === 'files');
     assert.deepEqual(names(host).filter(isOther), []);
     const [first] = volumes;
-    assert.ok(first !== undefined && (await next.store.erase(first.spec.id)).ok);
+    assert.ok(first !== undefined);
+    await eraseIn(host, next.store, first.spec.id);
     assert.equal((await found(host)).length, 2);
   });
 
@@ -114,7 +115,7 @@ test('what a takeover that came to nothing has left brings back no volume that i
   host.removeFile = async () => ({ ok: false, failure: SICK });
   const next = await life(host, 'files');
   assert.deepEqual([next.taken.ok, names(host).length], [true, 4]);
-  assert.ok((await next.store.erase(gone.spec.id)).ok);
+  await eraseIn(host, next.store, gone.spec.id);
   Object.assign(host, { writeFile, removeFile });
   await life(host, 'files');
   assert.deepEqual([names(host).length, (await found(host)).length], [1, 1]);
@@ -139,7 +140,7 @@ test('two hundred volumes that are set up and taken down together share their du
   assert.ok(writes <= 3, `${writes} writes to set up`);
   writes = 0;
   await Promise.all(volumes.map((one) => store.save({ ...one, sizeBytes: '1' as Bytes })));
-  await Promise.all(volumes.map(({ spec }) => store.erase(spec.id)));
+  await eraseIn(host, store, ...volumes.map(({ spec }) => spec.id));
   assert.ok(writes <= 4, `${writes} writes to take down`);
   assert.deepEqual(await found(host), []);
 });
@@ -157,6 +158,32 @@ test('on a full disk one that needs more room than there is keeps nobody else fr
     [false, true],
   );
   assert.deepEqual(await found(host), [`${small.spec.id} present`]);
+});
+
+test('an erase waits a moment for another one, and goes at once with a record that is written', async () => {
+  const host = createBenchHost();
+  const { store } = await life(host, 'journal');
+  const volumes = ['a', 'b', 'c', 'd'].map((name) => actual(name, { staged: 'present', pods: {} }));
+  await Promise.all(volumes.map((one) => store.saveWithRoom(one)));
+  let writes = 0;
+  const { overwriteFile } = host;
+  host.overwriteFile = (...given) => {
+    writes += 1;
+    return overwriteFile(...given);
+  };
+  const [a, b, c, d] = volumes.map(({ spec }) => spec.id);
+  assert.ok(a && b && c && d);
+  const first = store.erase(a);
+  await host.advance(15);
+  const second = store.erase(b);
+  await host.advance(15);
+  assert.ok((await first).ok && (await second).ok);
+  assert.equal(writes, 1);
+  const third = store.erase(c);
+  await host.advance(15);
+  assert.ok((await store.save(actual('d', { staged: 'unsure' }))).ok && (await third).ok);
+  assert.equal(writes, 2);
+  assert.deepEqual(await found(host), [`${d} unsure`]);
 });
 
 test('records of 0.1 are taken over into the journal', async () => {
