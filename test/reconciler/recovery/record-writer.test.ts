@@ -1,0 +1,33 @@
+/** Who waits for a record that is erased. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { RecordStore } from '../../../reconciler/recovery/record-store.ts';
+import { createRecordWriter } from '../../../reconciler/recovery/record-writer.ts';
+import { createBenchHost, settled } from '../bench-host.ts';
+
+for (const gathersErases of [true, false]) {
+  test(`an erase that ${gathersErases ? 'is gathered' : 'is a file of its own'} holds ${gathersErases ? 'nothing but the end' : 'its operation'}`, async () => {
+    const told: string[] = [];
+    const writer = createRecordWriter({
+      host: createBenchHost(),
+      records: { gathersErases } as RecordStore,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      believed: () => undefined,
+      isRunning: () => false,
+      onNoted: () => told.push('noted'),
+    });
+    let erase: () => void = () => {};
+    const erased = new Promise<void>((resolve) => {
+      erase = resolve;
+    });
+    void writer.forget(erased).then(() => told.push('the operation ends'));
+    await settled();
+    assert.deepEqual(told, gathersErases ? ['the operation ends'] : []);
+    // The operation itself is what is under way otherwise.
+    assert.deepEqual([writer.idle(), writer.isErasing()], [!gathersErases, gathersErases]);
+    erase();
+    await settled();
+    assert.deepEqual(told, gathersErases ? ['the operation ends', 'noted'] : ['the operation ends']);
+    assert.deepEqual([writer.idle(), writer.isErasing()], [true, false]);
+  });
+}
