@@ -16,8 +16,11 @@ import type { ChildProcess } from './child-process.ts';
 import { descendantsOf, loopDevicesBelow, mountsBelow, untilGone } from './machine.ts';
 import { createNarrator, type Narrator, spanText, type Tick } from './narrator.ts';
 import { createNodeUnderDemo, DRIVER, type NodeUnderDemo } from './node-under-demo.ts';
+import { until } from '../until.ts';
+import { recordsIn } from './recorded.ts';
 import { CLAIM, GREETING, PASSWORD, POD, podManifest } from './pod-manifest.ts';
 
+const ERASED_MS_MAX = 2_000;
 const MANIFEST = 'web.yaml';
 const NOTE = 'Written through the mount before the agent was killed.\n';
 
@@ -245,11 +248,14 @@ async function expectNothingLeft({ places, loopfile }: NodeUnderDemo, tick: Tick
   const devices = loopDevicesBelow(places.scratch);
   expect(devices.length === 0, `no loop device is left: ${devices.join(', ')}`);
   tick('no loop device is left', '/sys/block');
-  for (const directory of [places.pods, places.staging, places.records]) {
+  for (const directory of [places.pods, places.staging]) {
     const names = existsSync(directory) ? readdirSync(directory) : [];
     expect(names.length === 0, `${directory} is empty, not: ${names.join(', ')}`);
   }
-  tick('no directory or record is left', 'pods/, plugins/, mooring/records/');
+  tick('no directory is left', 'pods/, plugins/');
+  // The last ones are erased together, a moment after their volumes are down.
+  await until('no record is left', () => recordsIn(places.records).size === 0, { waitMsMax: ERASED_MS_MAX });
+  tick('no record is left', 'mooring/records/');
   expect(readFileSync(join(places.hostDirectory, 'file'), 'utf8') === 'site', 'what hostPath showed stays');
   const volumes = await loopfile('list', '--pool', places.pool);
   expect(volumes.includes(CLAIM), 'the volume stays in the pool');

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import {
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -19,7 +18,9 @@ import { changeAtAgent } from '../../agent/cli/api-client.ts';
 import type { QuarantineChangeDocument } from '../../agent/status/quarantine-document.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { VolumeStatus } from '../../agent/status/volume-status.ts';
-import { parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
+import type { RecordForm } from '../../reconciler/journal/record-forms.ts';
+import type { VolumeRecord } from '../../reconciler/recovery/record.ts';
+import { recordsIn } from '../demo/recorded.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
 import {
@@ -48,6 +49,7 @@ export interface RealNode {
     csi_deadline_ms?: number;
     statistics_interval_ms?: number;
     late_effect_ms?: number;
+    record_store?: RecordForm;
   };
   startAgent(): Promise<void>;
   /** kill -9, as at any moment. */
@@ -140,7 +142,9 @@ export async function onRealNode(
       });
     },
     async untilRecorded() {
-      await until('no record to be in doubt', () => recordsIn(root).every(isSure));
+      await until('no record to be in doubt', () =>
+        [...recordsIn(join(root, 'mooring/records')).values()].every((one) => !one.ok || isSure(one.value)),
+      );
     },
     async quarantine(volume) {
       const answer = await changeAtAgent<QuarantineChangeDocument>({
@@ -223,16 +227,6 @@ export function blockPlacesOf({ root }: RealNode, claim: string) {
     data: join(devices, claim, 'data'),
     all: devices,
   };
-}
-
-function recordsIn(root: string): readonly VolumeRecord[] {
-  const directory = join(root, 'mooring/records');
-  return readdirSync(directory)
-    .filter((name) => name.endsWith('.json') && !name.startsWith('.'))
-    .flatMap((name) => {
-      const record = parseRecord(readFileSync(join(directory, name)));
-      return record.ok ? [record.value] : [];
-    });
 }
 
 function isSure({ attached, staged, publications }: VolumeRecord): boolean {

@@ -1,9 +1,8 @@
 /** The world as it can be compared: what an outside observer sees of a state root and a driver's pool. */
 import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Result } from '../../mount/failure.ts';
-import { FILE_NAMES, readJournal } from '../../reconciler/journal/journal-reading.ts';
-import { parseBody, parseRecord, type VolumeRecord } from '../../reconciler/recovery/record.ts';
+import type { VolumeRecord } from '../../reconciler/recovery/record.ts';
+import { recordsIn } from '../demo/recorded.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 
 /** Names that differ from run to run get one name. */
@@ -72,7 +71,7 @@ function beginningOf(device: string): string {
 }
 
 function records(root: string): string[] {
-  return [...recordFiles(join(root, 'mooring/records'))].flatMap(([name, record]) => {
+  return [...recordsIn(join(root, 'mooring/records'))].flatMap(([name, record]) => {
     // The record is of a call that a kill cut off: the volume is down, and watched for what may still come.
     if (record.ok && isDown(record.value)) return [];
     const { tombstones: _, ...value } = record.ok ? record.value : { tombstones: undefined };
@@ -81,24 +80,6 @@ function records(root: string): string[] {
       .replaceAll(/"(device|blockDevice)":"[\d:]+"/g, '"$1":"D"');
     return `record ${name} ${shape}`;
   });
-}
-
-/** By the name that its own file has, or would have if it were not in the journal; and what of that is damaged. */
-function recordFiles(directory: string): ReadonlyMap<string, Result<VolumeRecord>> {
-  const found = new Map<string, Result<VolumeRecord>>();
-  const names = readdirSync(directory).filter((name) => !name.startsWith('.'));
-  const [a, b] = FILE_NAMES.map((name) =>
-    names.includes(name) ? readFileSync(join(directory, name)) : undefined,
-  );
-  const journal = readJournal([a, b], readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim());
-  if (!journal.ok) found.set('journal', journal);
-  for (const { name, failure } of (journal.ok && journal.value?.damages) || [])
-    found.set(name, { ok: false, failure });
-  for (const [key, record] of (journal.ok && journal.value?.records) || [])
-    found.set(`${key}.json`, parseBody({ ...record, slots: undefined }));
-  for (const name of names)
-    if (!name.startsWith('journal-')) found.set(name, parseRecord(readFileSync(join(directory, name))));
-  return found;
 }
 
 function isDown({ attached, staged, publications, tombstones = [] }: VolumeRecord): boolean {
