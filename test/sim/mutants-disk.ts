@@ -1,8 +1,9 @@
 /** Planted bugs of records on a sick disk, and of dead file systems. */
 import { climbs } from '../../reconciler/model/operation.ts';
-import { fail, ok } from '../../mount/failure.ts';
+import { done, fail, ok } from '../../mount/failure.ts';
 import { planVolume } from '../../reconciler/model/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
+import { inJournal } from './records-plan.ts';
 import { aboutDeadAndTaken, aboutDeadFileSystems, aboutUndoing } from './stories.ts';
 
 export const DISK_MUTANTS: readonly Mutant[] = [
@@ -21,6 +22,19 @@ export const DISK_MUTANTS: readonly Mutant[] = [
       })),
       policy: { mayBegin: (operation, saved) => saved.ok || !climbs(operation.kind) },
       plan: aboutUndoing,
+    }),
+  },
+  {
+    name: 'does not write into its journal what it has taken down',
+    caughtBy: ['liveness'],
+    make: () => ({
+      ...withHost((host) => ({
+        overwriteFile: async (path, offsetBytes, content) => {
+          const isErase = offsetBytes > 0 && Buffer.from(content).includes('erase ');
+          return isErase ? done : host.overwriteFile(path, offsetBytes, content);
+        },
+      })),
+      plan: inJournal,
     }),
   },
   {
