@@ -33,7 +33,7 @@ interface Cost {
   processes: number;
   /** Calls of the driver about a volume. */
   driverCalls: number;
-  /** Files of records that are written and waited for. */
+  /** What of records is written and waited for. */
   recordWrites: number;
 }
 
@@ -104,7 +104,7 @@ const STORAGE = {
 };
 const WITH_POD = { ...STORAGE, 'pod.yaml': podYaml('app', VOLUMES) };
 
-async function world(t: TestContext, recordStore: RecordForm = 'files') {
+async function world(t: TestContext, recordStore: RecordForm) {
   const { bench, socket } = await driverBench(t);
   const reading = parseConfig(
     {
@@ -162,23 +162,29 @@ function grown(cost: Cost, was: Cost): Partial<Cost> {
   return Object.fromEntries(keys.filter((key) => cost[key] > was[key]).map((key) => [key, cost[key]]));
 }
 
-test('a pod of four volumes costs no more than it did, up and down', async (t) => {
-  const { costOf } = await world(t);
-  // With the first pod the driver is met.
-  await costOf(WITH_POD);
-  await costOf(STORAGE);
-  const up = await costOf(WITH_POD);
-  const down = await costOf(STORAGE);
-  t.diagnostic(JSON.stringify({ up, down }));
-  assert.deepEqual(
-    grown(up, { pathCalls: 12, steps: 57, processes: 2, driverCalls: 2, recordWrites: 9 }),
-    {},
-  );
-  assert.deepEqual(
-    grown(down, { pathCalls: 10, steps: 46, processes: 2, driverCalls: 2, recordWrites: 5 }),
-    {},
-  );
-});
+/** In a journal one durable write for each volume, each way; an erased file is unlinked, which waits for no disk. */
+const RECORD_WRITES = { files: { up: 9, down: 5 }, journal: { up: 4, down: 4 } } as const;
+
+for (const form of ['files', 'journal'] as const) {
+  test(`a pod of four volumes, its records in ${form}, costs no more than it did, up and down`, async (t) => {
+    const { costOf } = await world(t, form);
+    // With the first pod the driver is met.
+    await costOf(WITH_POD);
+    await costOf(STORAGE);
+    const up = await costOf(WITH_POD);
+    const down = await costOf(STORAGE);
+    t.diagnostic(JSON.stringify({ up, down }));
+    const writes = RECORD_WRITES[form];
+    assert.deepEqual(
+      grown(up, { pathCalls: 12, steps: 57, processes: 2, driverCalls: 2, recordWrites: writes.up }),
+      {},
+    );
+    assert.deepEqual(
+      grown(down, { pathCalls: 10, steps: 46, processes: 2, driverCalls: 2, recordWrites: writes.down }),
+      {},
+    );
+  });
+}
 
 const PODS = 30;
 /** The driver of this bench has one disk. */
@@ -199,5 +205,5 @@ test('in a journal the volumes of many pods share their durable writes', async (
   }
   t.diagnostic(`${LOCAL_COUNT} volumes: ${JSON.stringify(writes)}`);
   for (const [index, count] of writes.journal.entries())
-    assert.ok(count < LOCAL_COUNT / 2 && count < (writes.files[index] ?? 0) / 2, JSON.stringify(writes));
+    assert.ok(count < LOCAL_COUNT / 3 && count < (writes.files[index] ?? 0) / 3, JSON.stringify(writes));
 });
