@@ -2,9 +2,9 @@
  * How the journal of records lies in its two files, as text. Pure.
  *
  * A file begins with `mooring-journal 1 <epoch> <bytes of the file>`. What follows are appends, whole pages each:
- * `save|doubt|erase|lost <epoch> <sequence> <index> <key> <bytes of the body> <sum of the body>` with the body in the line
- * below, and at its end `end <epoch> <sequence> <entries> <sum of the boot id>`. Every such line ends with a sum of
- * itself, the first one in every version of the format. The rest is line feeds, or what an earlier epoch left.
+ * `save|doubt|erase|lost <epoch> <sequence> <index> <key> <bytes of the body> <sum of the body>` with the body in the
+ * line below, and at its end `end <epoch> <sequence> <entries> <sum of the boot id>`. Every such line ends with a sum
+ * of itself, the first one in every version of the format. The rest is line feeds, or what an earlier epoch left.
  *
  * The append of sequence 0 is all that was recorded when the file was begun, the others follow without a gap. So any
  * one place that is damaged leaves a line that tells of it: an entry is missing that its `end` counts, or an `end`

@@ -43,7 +43,7 @@ interface Waiter {
 const BATCH_BYTES_MAX = 4_194_304;
 const WAITING_MAX = 100_000;
 /** Longer than the volumes of a pod that comes down are apart, shorter than anybody notices. */
-export const ERASE_GATHER_MS = 20;
+const ERASE_GATHER_MS = 20;
 
 export class JournalQueue {
   /** Before each write, while others may still come. */
@@ -129,7 +129,7 @@ export class JournalQueue {
   }
 }
 
-/** Of both kinds the one that came last says what is meant. A climb before it shares its result. */
+/** What came last says what is meant, of either kind. A climb before it shares its result. */
 function wishOf({ key, latest, climb, undo }: Waiting): RecordWish {
   const meant = latest === 'climb' ? climb : undo;
   return { key, climb: climb && meant, undo };

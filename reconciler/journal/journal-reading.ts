@@ -105,7 +105,7 @@ class Reading {
   readonly #active: FileIndex;
   readonly #found = new Map<string, Found>();
   readonly #lost = new Map<string, string>();
-  /** Of which nothing tells whose they are. */
+  /** Nothing tells whose they are. */
   readonly #anyLost: JournalDamage[] = [];
   #untold = 0;
   readonly #bootSum: string;

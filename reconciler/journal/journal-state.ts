@@ -31,7 +31,7 @@ export function stateOf({ records, damages: _, losses, ...reading }: JournalRead
   return { ...reading, known, lost: new Set(losses.keys()), roomBytes };
 }
 
-/** What all records need once these entries are written. What was said of losses may count for longer than it is there. */
+/** What all records need once these entries are written. What was said of losses may count longer than it is there. */
 export function roomWith({ known, roomBytes }: JournalState, entries: readonly JournalEntry[]): number {
   return entries.reduce((sum, { key, body }) => {
     const before = known.get(key);

@@ -42,8 +42,8 @@ export interface RecordStore {
   /** Not durable on purpose: a record that a power cut brings back only makes the next start more careful. */
   erase(volume: VolumeId): Promise<Result<void>>;
   /**
-   * An erase waits for others to be written with, so nothing may wait for it but the end of this agent: a kill meanwhile
-   * is as one before the erase.
+   * An erase waits for others to be written with, so nothing may wait for it but the end of this agent: a kill
+   * meanwhile is as one before the erase.
    */
   readonly gathersErases: boolean;
   /** Tries again what could not be erased, and to get room for records that have none. */

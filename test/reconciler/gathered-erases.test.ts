@@ -1,4 +1,4 @@
-/** Records that are erased in a journal: nobody waits for it but who asks whether all is done, and who ends the agent. */
+/** Records erased in a journal: nobody waits for it but who asks whether all is done, and who ends the agent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createRecords } from '../../reconciler/journal/record-forms.ts';

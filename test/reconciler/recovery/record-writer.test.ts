@@ -6,7 +6,10 @@ import { createRecordWriter } from '../../../reconciler/recovery/record-writer.t
 import { createBenchHost, settled } from '../bench-host.ts';
 
 for (const gathersErases of [true, false]) {
-  test(`an erase that ${gathersErases ? 'is gathered' : 'is a file of its own'} holds ${gathersErases ? 'nothing but the end' : 'its operation'}`, async () => {
+  const title = gathersErases
+    ? 'an erase that is gathered holds nothing but the end'
+    : 'an erase that is a file of its own holds its operation';
+  test(title, async () => {
     const told: string[] = [];
     const writer = createRecordWriter({
       host: createBenchHost(),
