@@ -11,7 +11,8 @@ import { type NamedReference, objectKey, type ObjectKey } from '../../kubernetes
 import type { Cancel, Clock } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { PodUid } from '../../plugins/volume.ts';
-import { conditionsIn, isMarkedBy, withMark, withoutMark } from './claim-mark.ts';
+import { claimChange } from './claim-change.ts';
+import { type GrowthFacts, isGrowthOpen, type StatusChange } from './growth-report.ts';
 
 export interface ClaimDeskParts {
   readonly transport: ApiTransport;
@@ -26,10 +27,20 @@ export interface SeenClaim {
   readonly object: ApiObjectEnvelope;
 }
 
-/** What stands on this machine. */
-export interface StandingVolumes {
-  /** The names of PersistentVolumes of which pods have a place here. */
-  readonly names: () => ReadonlySet<string>;
+/** The claims that pods of this node lead to, at one moment. */
+export interface ClaimsInSight {
+  readonly seen: readonly SeenClaim[];
+  readonly led: ReadonlySet<ObjectKey>;
+  /** Those that ended pods lead to: of these a mark is taken away, and with the pod goes the right to write. */
+  readonly ended: ReadonlySet<ObjectKey>;
+}
+
+/** What is on this machine; volumes by the names of PersistentVolumes. */
+export interface VolumesHere {
+  /** Something of them stands here. */
+  readonly standing: () => ReadonlySet<string>;
+  /** Undefined for one of no known size, or that no pod here wants. */
+  readonly growthOf: (volumeName: string) => GrowthFacts | undefined;
   onChange(listener: () => void): Cancel;
 }
 
@@ -40,42 +51,41 @@ export interface ClaimProtection {
    * is not being deleted. Asking is the reason to make sure of it, and `onAnswer` tells of the end.
    */
   doubt(claim: SeenClaim, pod: PodUid): string | undefined;
-  /**
-   * All claims that pods of this node lead to. Of those that only ended pods lead to no more is written than that
-   * nothing of them is here, and of the others nothing: with the pod goes the right to write.
-   */
-  keep(led: ReadonlySet<ObjectKey>, ended: ReadonlySet<ObjectKey>): void;
+  keep(claims: ClaimsInSight): void;
   /** Each claim that was written or read here, as it is now; undefined: it is not known, and one may look again. */
   onAnswer(listener: (reference: NamedReference, object: ApiObjectEnvelope | undefined) => void): Cancel;
 }
 
 export interface ClaimDesk extends ClaimProtection {
-  /** From now on what stands is known, and marks of what does not are taken away. */
-  begin(standing: StandingVolumes): void;
+  /** From now on it is known what is here: growth is told, and marks of what does not stand any more are taken away. */
+  begin(here: VolumesHere): void;
   stop(): void;
 }
 
-const RETRY_MS_MIN = 1_000;
+/** What changes within this is looked at once. */
+const LOOK_MS = 50;
+const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 60_000;
 const MAKING_SURE = 'it is being deleted, and it is being made sure that it stays until then';
+const NOT_MADE_SURE = 'it is being deleted, and the API server does not take the mark that keeps it';
 
 /**
  * Guarantees: a pod is told that the claim stays only after a write to the claim that was begun after the pod was seen,
  * and whose answer still has the protection. Because: the controller that takes it away does so with the version that
  * it has read before it looked for pods, so what it decided before our write fails, and what it decides after it counts
- * our pod. Each write is bound to the version that it was made for.
+ * our pod. Each write is bound to the version that it was made for; no volume waits for what is told of its growth.
  */
 export function createClaimDesk(parts: ClaimDeskParts): ClaimDesk {
   return new DeskOfClaims(parts);
 }
 
-interface Entry {
-  readonly reference: NamedReference;
+interface Entry extends SeenClaim {
   readonly uid: string;
   object: ApiObjectEnvelope;
   /** Pods that wait, and those that the claim was written for. */
   readonly waiting: Set<PodUid>;
   readonly sure: Set<PodUid>;
+  /** The server's words for why it does not take what is to be written. */
   refusal: string | undefined;
   isWriting: boolean;
   retryMs: number;
@@ -86,24 +96,26 @@ class DeskOfClaims implements ClaimDesk {
   readonly #parts: ClaimDeskParts;
   readonly #entries = new Map<ObjectKey, Entry>();
   readonly #listeners = new Set<Parameters<ClaimProtection['onAnswer']>[0]>();
-  #led: ReadonlySet<ObjectKey> = new Set();
-  #ended: ReadonlySet<ObjectKey> = new Set();
-  #standing: StandingVolumes | undefined;
-  #cancelStanding: Cancel = () => {};
+  #sight: ClaimsInSight = { seen: [], led: new Set(), ended: new Set() };
+  #here: VolumesHere | undefined;
+  #cancelHere: Cancel = () => {};
+  #cancelLook: Cancel | undefined;
   #isStopped = false;
 
   constructor(parts: ClaimDeskParts) {
     this.#parts = parts;
   }
 
-  begin(standing: StandingVolumes): void {
-    this.#standing = standing;
-    this.#cancelStanding = standing.onChange(() => this.#look());
+  begin(here: VolumesHere): void {
+    this.#here = here;
+    this.#cancelHere = here.onChange(() => this.#soon());
+    this.#soon();
   }
 
   stop(): void {
     this.#isStopped = true;
-    this.#cancelStanding();
+    this.#cancelHere();
+    this.#cancelLook?.();
     for (const { cancelRetry } of this.#entries.values()) cancelRetry?.();
     this.#entries.clear();
     this.#listeners.clear();
@@ -116,21 +128,19 @@ class DeskOfClaims implements ClaimDesk {
 
   doubt(claim: SeenClaim, pod: PodUid): string | undefined {
     const entry = this.#open(claim);
-    if (entry === undefined || !isHeldBack(entry.object.value, CLAIM_PROTECTION) || entry.sure.has(pod))
-      return undefined;
+    if (!isHeldBack(entry.object.value, CLAIM_PROTECTION) || entry.sure.has(pod)) return undefined;
     entry.waiting.add(pod);
     void this.#write(entry);
-    return entry.refusal ?? MAKING_SURE;
+    return entry.refusal === undefined ? MAKING_SURE : `${NOT_MADE_SURE}: ${entry.refusal}`;
   }
 
-  keep(led: ReadonlySet<ObjectKey>, ended: ReadonlySet<ObjectKey>): void {
-    this.#led = led;
-    this.#ended = ended;
-    this.#look();
+  keep(claims: ClaimsInSight): void {
+    this.#sight = claims;
+    for (const claim of claims.seen) this.#open(claim);
+    this.#soon();
   }
 
-  /** Undefined for one of which nothing is to be written. */
-  #open({ reference, object }: SeenClaim): Entry | undefined {
+  #open({ reference, object }: SeenClaim): Entry {
     const key = objectKey(reference);
     const known = this.#entries.get(key);
     if (known?.uid === object.uid) {
@@ -138,9 +148,6 @@ class DeskOfClaims implements ClaimDesk {
       return known;
     }
     known?.cancelRetry?.();
-    this.#entries.delete(key);
-    if (!isHeldBack(object.value, CLAIM_PROTECTION) && !isMarkedBy(this.#parts.nodeName, object.value))
-      return undefined;
     const entry: Entry = {
       ...{ reference, uid: object.uid, object, waiting: new Set<PodUid>(), sure: new Set<PodUid>() },
       ...{ refusal: undefined, isWriting: false, retryMs: RETRY_MS_MIN, cancelRetry: undefined },
@@ -154,13 +161,20 @@ class DeskOfClaims implements ClaimDesk {
       entry.object = object;
   }
 
+  #soon(): void {
+    if (this.#isStopped) return;
+    this.#cancelLook ??= this.#parts.clock.timer(LOOK_MS, () => {
+      this.#cancelLook = undefined;
+      this.#look();
+    });
+  }
+
   #look(): void {
     for (const [key, entry] of this.#entries) {
-      if (this.#isHere(entry)) continue;
-      entry.waiting.clear();
-      const isOurs = isMarkedBy(this.#parts.nodeName, entry.object.value);
-      if (isOurs && this.#ended.has(key)) void this.#write(entry);
-      else if (!entry.isWriting) this.#forget(key, entry);
+      void this.#write(entry);
+      if (!this.#isLed(entry)) entry.waiting.clear();
+      if (!this.#isHere(entry) && !entry.isWriting && entry.cancelRetry === undefined)
+        this.#forget(key, entry);
     }
   }
 
@@ -169,27 +183,29 @@ class DeskOfClaims implements ClaimDesk {
     if (this.#entries.get(key) === entry) this.#entries.delete(key);
   }
 
-  /** A pod leads to it, or has a place of its volume, or nobody knows what stands. */
-  #isHere({ reference, object }: Entry): boolean {
-    const volumeName = volumeNameIn(object);
-    if (this.#standing === undefined || this.#led.has(objectKey(reference))) return true;
-    return volumeName !== undefined && this.#standing.names().has(volumeName);
+  #isLed({ reference }: Entry): boolean {
+    return this.#sight.led.has(objectKey(reference));
+  }
+
+  /** A pod leads to it, or something of its volume stands, or nobody knows what does. */
+  #isHere(entry: Entry): boolean {
+    if (this.#here === undefined || this.#isLed(entry)) return true;
+    const volumeName = volumeNameIn(entry.object);
+    return volumeName !== undefined && this.#here.standing().has(volumeName);
   }
 
   async #write(entry: Entry): Promise<void> {
     if (this.#isStopped || entry.isWriting || entry.cancelRetry !== undefined) return;
     const pods = [...entry.waiting];
-    const conditions = this.#wanted(entry, pods);
-    if (conditions === undefined) return;
+    const status = this.#wanted(entry, pods);
+    if (status === undefined) return;
     entry.isWriting = true;
-    const written = await patchObject(this.#parts.transport, {
-      path: claimStatusPath(entry.reference),
-      before: entry.object,
-      change: { status: { conditions } },
-    });
+    const { transport } = this.#parts;
+    const path = claimStatusPath(entry.reference);
+    const written = await patchObject(transport, { path, before: entry.object, change: { status } });
     // Another version than the one that was written for: what is to be written of it is another question.
     const isConflict = !written.ok && written.failure.code === 'conflict';
-    const answer = isConflict ? await readOne(this.#parts.transport, claimPath(entry.reference)) : written;
+    const answer = isConflict ? await readOne(transport, claimPath(entry.reference)) : written;
     entry.isWriting = false;
     if (this.#isStopped) return;
     if (written.ok) for (const pod of pods) entry.sure.add(pod);
@@ -200,45 +216,47 @@ class DeskOfClaims implements ClaimDesk {
   #hear(entry: Entry, answer: ApiResult<ApiObjectEnvelope>): void {
     if (!answer.ok) return this.#refused(entry, answer.failure);
     entry.refusal = undefined;
-    entry.retryMs = RETRY_MS_MIN;
     if (answer.value.uid === entry.uid) this.#learn(entry, answer.value);
+    // What others write at the same time, or the server does not keep, is not written at the pace of its answers.
+    if (this.#wanted(entry, [...entry.waiting]) === undefined) entry.retryMs = RETRY_MS_MIN;
+    else this.#writeLater(entry, 0);
     this.#tell(entry.reference, answer.value);
-    // Who has come meanwhile has asked, and a mark may have to go by now.
-    if (entry.waiting.size > 0 && isHeldBack(entry.object.value, CLAIM_PROTECTION)) void this.#write(entry);
-    else this.#look();
+    this.#soon();
   }
 
   /** Undefined: it is as it should be. */
-  #wanted(entry: Entry, pods: readonly PodUid[]): readonly object[] | undefined {
+  #wanted(entry: Entry, pods: readonly PodUid[]): StatusChange | undefined {
     const { nodeName, clock } = this.#parts;
-    const { object } = entry;
-    const conditions = conditionsIn(object.value);
-    if (pods.length > 0 && isHeldBack(object.value, CLAIM_PROTECTION)) {
-      const wall = new Date(clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
-      return withMark(conditions, { nodeName, pods, wall });
-    }
-    if (this.#isHere(entry) || !isMarkedBy(nodeName, object.value)) return undefined;
-    return withoutMark(conditions);
+    const { value } = entry.object;
+    const volumeName = volumeNameIn(entry.object);
+    const isTold = this.#isLed(entry) && volumeName !== undefined && isGrowthOpen(value);
+    return claimChange(value, {
+      ...{ nodeName, pods },
+      wall: new Date(clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z'),
+      isGone: this.#sight.ended.has(objectKey(entry.reference)) && !this.#isHere(entry),
+      growth: isTold ? this.#here?.growthOf(volumeName) : undefined,
+    });
   }
 
-  #refused(entry: Entry, failure: ApiFailure): void {
+  #refused(entry: Entry, { code, message, retryAfterMs = 0 }: ApiFailure): void {
     const key = objectKey(entry.reference);
     // With the pod goes the right to write, and with the claim what was written.
-    if (failure.code === 'absent' || (failure.code === 'denied' && !this.#isHere(entry))) {
+    if (code === 'absent' || (code === 'denied' && !this.#isHere(entry))) {
       this.#forget(key, entry);
       return this.#tell(entry.reference, undefined);
     }
-    const refusal = `it is being deleted, and the API server does not take the mark that keeps it: ${failure.message}`;
-    if (entry.refusal !== refusal)
-      this.#parts.log.warn('claim not marked', { claim: key, code: failure.code, message: failure.message });
-    entry.refusal = refusal;
-    const waitMs = Math.max(entry.retryMs, failure.retryAfterMs ?? 0);
-    entry.retryMs = Math.min(2 * entry.retryMs, RETRY_MS_MAX);
-    entry.cancelRetry = this.#parts.clock.timer(waitMs, () => {
+    if (entry.refusal !== message) this.#parts.log.warn('claim not written', { claim: key, code, message });
+    entry.refusal = message;
+    this.#writeLater(entry, retryAfterMs);
+    this.#tell(entry.reference, undefined);
+  }
+
+  #writeLater(entry: Entry, leastMs: number): void {
+    entry.cancelRetry = this.#parts.clock.timer(Math.max(entry.retryMs, leastMs), () => {
       entry.cancelRetry = undefined;
       void this.#write(entry);
     });
-    this.#tell(entry.reference, undefined);
+    entry.retryMs = Math.min(2 * entry.retryMs, RETRY_MS_MAX);
   }
 
   #tell(reference: NamedReference, object: ApiObjectEnvelope | undefined): void {

@@ -4,12 +4,11 @@ import type { Cancel, Host } from '../../mount/host.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { createHttp2Transport } from '../../kubernetes/api/wire/http2-transport.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
-import { isSetUp } from '../../reconciler/model/actual-state.ts';
 import type { Config } from '../config/config.ts';
 import { BUILD } from '../config/version.ts';
 import { createClusterSource, originOf } from '../source/cluster/cluster-source.ts';
-import { createClaimDesk, type StandingVolumes } from '../claim/claim-desk.ts';
+import { createClaimDesk } from '../claim/claim-desk.ts';
+import { volumesHere } from '../claim/volumes-here.ts';
 import { createEventReporter } from '../event/event-reporter.ts';
 import { type ClusterAttachment, createClusterAttachment } from '../attachment/granted-attachment.ts';
 import type { AgentView } from '../node/agent.ts';
@@ -83,7 +82,7 @@ export function joinCluster({ host, transport, nodeName, log }: ClusterParts): C
     attachment,
     begin(watch) {
       events.begin(watch);
-      claims.begin(standingVolumes(watch));
+      claims.begin(volumesHere(watch));
     },
     stop() {
       events.stop();
@@ -92,15 +91,5 @@ export function joinCluster({ host, transport, nodeName, log }: ClusterParts): C
       attachment.stop();
       transport.close();
     },
-  };
-}
-
-function standingVolumes(watch: ClusterWatch): StandingVolumes {
-  return {
-    names() {
-      const standing = [...watch.view().reconciler.actual().values()].filter(isSetUp);
-      return new Set(standing.flatMap(({ spec }) => persistentVolumeOf(spec) ?? []));
-    },
-    onChange: (listener) => watch.onChange(listener),
   };
 }

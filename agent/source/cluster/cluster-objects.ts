@@ -13,7 +13,7 @@ import {
 import { readObject, type ShapeReading } from '../../../kubernetes/objects/read-object.ts';
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { Rejection, SourcePart } from '../objects-source.ts';
-import type { ClaimProtection } from '../../claim/claim-desk.ts';
+import type { ClaimProtection, SeenClaim } from '../../claim/claim-desk.ts';
 import { podLife } from './pod-life.ts';
 import { isBound, type ReferenceBook } from './reference-book.ts';
 import {
@@ -60,6 +60,7 @@ interface Growing {
   /** Claims that pods lead to, and that ended ones do. */
   readonly claims: Set<ObjectKey>;
   readonly endedClaims: Set<ObjectKey>;
+  readonly seenClaims: SeenClaim[];
 }
 
 class ObjectsOfCluster implements ClusterObjects {
@@ -85,6 +86,7 @@ class ObjectsOfCluster implements ClusterObjects {
       led: new Set(),
       claims: new Set(),
       endedClaims: new Set(),
+      seenClaims: [],
     };
     const seenMs = new Map<string, number>();
     const shown = new Set<string>();
@@ -96,7 +98,7 @@ class ObjectsOfCluster implements ClusterObjects {
     this.#seenMs = seenMs;
     this.#shown = shown;
     this.#book.keep(growing.led);
-    this.#claims.keep(growing.claims, growing.endedClaims);
+    this.#claims.keep({ seen: growing.seenClaims, led: growing.claims, ended: growing.endedClaims });
     return {
       name: this.#origin,
       objects: [...growing.objects.values()],
@@ -187,8 +189,10 @@ class ObjectsOfCluster implements ClusterObjects {
   #addPresent(growing: Growing, envelope: ApiObjectEnvelope): void {
     const object = this.#read(growing, envelope);
     if (object === undefined) return;
-    if (object.kind === 'PersistentVolumeClaim') this.#addVolumeOf(growing, object, envelope);
-    else if (object.kind === 'PersistentVolume')
+    if (object.kind === 'PersistentVolumeClaim') {
+      growing.seenClaims.push({ reference: object, object: envelope });
+      this.#addVolumeOf(growing, object, envelope);
+    } else if (object.kind === 'PersistentVolume')
       for (const secret of volumeSecrets(object))
         this.#addReferred(growing, secret, Number.NEGATIVE_INFINITY);
   }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createClaimDesk } from '../../../agent/claim/claim-desk.ts';
+import type { GrowthFacts } from '../../../agent/claim/growth-report.ts';
 import { createClusterSource } from '../../../agent/source/cluster/cluster-source.ts';
 import { createNodeObject } from '../../../agent/source/cluster/node-object.ts';
+import type { Bytes } from '../../../plugins/volume.ts';
 import { ApiStore, type Json } from '../../kubernetes/api/api-store.ts';
 import { handClock } from '../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../kubernetes/api/store-transport.ts';
@@ -68,8 +70,10 @@ async function world(state: Parameters<typeof claim>[0]) {
   await started;
   const standing = new Set<string>();
   const listeners = new Set<() => void>();
+  let growth: GrowthFacts | undefined;
   claims.begin({
-    names: () => standing,
+    standing: () => standing,
+    growthOf: () => growth,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -81,6 +85,10 @@ async function world(state: Parameters<typeof claim>[0]) {
     stand(names: readonly string[]) {
       standing.clear();
       for (const name of names) standing.add(name);
+      for (const listener of listeners) listener();
+    },
+    grow(facts: GrowthFacts | undefined) {
+      growth = facts;
       for (const listener of listeners) listener();
     },
     shown: () => objects().flatMap((one) => (one.kind === 'Pod' ? [one.reference.name] : [])),
@@ -167,7 +175,7 @@ test('while the server does not take the write the pod waits, and it is said why
     said().join('\n'),
     /waits for PersistentVolumeClaim default\/data: it is being deleted, and the API server does not take/,
   );
-  assert.deepEqual(logged, ['claim not marked']);
+  assert.deepEqual(logged, ['claim not written']);
   store.denied.clear();
   await clock.go(75_000);
   assert.deepEqual(shown(), ['web']);
@@ -207,4 +215,85 @@ test('a mark that may not be taken away any more, because the pod is gone, goes 
   stand([]);
   await clock.go(600_000);
   assert.equal(writes(), 1);
+});
+
+const GROWN: GrowthFacts = {
+  wantedBytes: '2048' as Bytes,
+  hasBytes: '2048' as Bytes,
+  held: undefined,
+  hasBegun: true,
+  refused: undefined,
+  failure: undefined,
+};
+
+function growing(): Json {
+  const status = {
+    capacity: { storage: '1Ki' },
+    allocatedResources: { storage: '2Ki' },
+    allocatedResourceStatuses: { storage: 'NodeResizePending' },
+    conditions: [{ type: 'FileSystemResizePending', status: 'True' }, { type: 'Kept' }],
+  };
+  return { ...claim('kept'), status };
+}
+
+function statusIn(store: ApiStore): Readonly<Record<string, Json>> {
+  return (store.get(CLAIMS, 'data')?.['status'] ?? {}) as Readonly<Record<string, Json>>;
+}
+
+test('a claim is told that its volume grows, and that it has grown, once each', async () => {
+  const { clock, store, grow, writes } = await world('kept');
+  store.put(CLAIMS, growing());
+  store.put(PODS, pod('web'));
+  grow({ ...GROWN, hasBytes: '1024' as Bytes });
+  await clock.go(2_000);
+  assert.deepEqual(statusIn(store)['allocatedResourceStatuses'], { storage: 'NodeResizeInProgress' });
+  grow(GROWN);
+  await clock.go(2_000);
+  assert.deepEqual(statusIn(store)['capacity'], { storage: '2Ki' });
+  assert.deepEqual(statusIn(store)['allocatedResourceStatuses'], {});
+  assert.deepEqual(statusIn(store)['conditions'], [{ type: 'Kept' }]);
+  await clock.go(600_000);
+  assert.equal(writes(), 2);
+});
+
+test('what another writer has written meanwhile stays, and the report is made for that', async () => {
+  const { clock, store, grow } = await world('kept');
+  store.put(CLAIMS, growing());
+  store.put(PODS, pod('web'));
+  store.instead = (method) => {
+    if (method !== 'PATCH') return undefined;
+    store.instead = () => undefined;
+    const status = { ...(growing()['status'] as Json), conditions: [{ type: 'Another' }] };
+    store.put(CLAIMS, { ...growing(), status });
+    return undefined;
+  };
+  grow(GROWN);
+  await clock.go(5_000);
+  const { capacity, conditions } = statusIn(store);
+  assert.deepEqual([capacity, conditions], [{ storage: '2Ki' }, [{ type: 'Another' }]]);
+});
+
+test('a report that the server does not take is told, and tried less and less often', async () => {
+  const { clock, store, grow, writes, logged, shown } = await world('kept');
+  store.put(CLAIMS, growing());
+  store.put(PODS, pod('web'));
+  store.denied.add(`${CLAIMS}/data/status`);
+  grow(GROWN);
+  await clock.go(600_000);
+  assert.deepEqual([logged, shown()], [['claim not written'], ['web']]);
+  assert.ok(writes() < 25, `${writes()} writes`);
+  store.denied.clear();
+  await clock.go(61_000);
+  assert.deepEqual(statusIn(store)['capacity'], { storage: '2Ki' });
+});
+
+test('a status that the server does not keep is not written at the pace of its answers', async () => {
+  const { clock, store, grow, writes } = await world('kept');
+  store.put(CLAIMS, growing());
+  store.put(PODS, pod('web'));
+  store.instead = (method) =>
+    method === 'PATCH' ? { status: 200, body: store.get(CLAIMS, 'data') } : undefined;
+  grow(GROWN);
+  await clock.go(600_000);
+  assert.ok(writes() < 25, `${writes()} writes`);
 });
