@@ -10,7 +10,7 @@ import type { CsiVolumeSpec } from '../../plugins/volume.ts';
 import { NODE_NAME } from './manifests.ts';
 import type { Mutant } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutClaims, aboutCluster, aboutDetaching } from './stories.ts';
+import { aboutClaims, aboutCluster, aboutClusterGrowth, aboutDetaching } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 type Attach = (spec: CsiVolumeSpec, attach: () => Promise<Result<Attached>>) => Promise<Result<Attached>>;
@@ -133,6 +133,41 @@ const believesTheProtection = withTransport(
   aboutClaims,
 );
 
+type Status = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
+
+/** What is written of how large the volume of a claim is: another status, or none. */
+const reports = (change: (status: Status, claim: Status) => Status | undefined): Mutation =>
+  withTransport(
+    (transport) => async (request) => {
+      const { method, path, body } = request;
+      const { status, ...rest } = (body ?? {}) as { readonly status?: Status };
+      const isReport = method === 'PATCH' && path.includes('/persistentvolumeclaims/');
+      if (!isReport || status?.['allocatedResourceStatuses'] === undefined) return transport.request(request);
+      const read = {
+        ...request,
+        method: 'GET',
+        path: path.replace(/\/status$/, ''),
+        body: undefined,
+      } as const;
+      const answered = await transport.request(read);
+      if (!answered.ok) return answered;
+      const claim = (answered.value as { readonly status?: Status }).status ?? {};
+      const changed = change(status, claim);
+      return changed === undefined
+        ? answered
+        : transport.request({ ...request, body: { ...rest, status: changed } });
+    },
+    aboutClusterGrowth,
+  );
+
+const IS_OVER = { allocatedResourceStatuses: { storage: null } };
+
+const reportsTooSoon = reports((status, { allocatedResources }) =>
+  status['capacity'] === undefined ? { ...IS_OVER, capacity: allocatedResources } : status,
+);
+
+const reportsNoSize = reports((status) => (status['capacity'] === undefined ? status : undefined));
+
 export const CLUSTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'stages before its report of use is acknowledged',
@@ -163,5 +198,15 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: 'believes that a claim stays which is being deleted',
     caughtBy: ['S3-5'],
     make: () => believesTheProtection,
+  },
+  {
+    name: 'tells a claim that its volume has grown while it grows',
+    caughtBy: ['KEP-1790'],
+    make: () => reportsTooSoon,
+  },
+  {
+    name: 'does not tell a claim that its volume has grown',
+    caughtBy: ['liveness'],
+    make: () => reportsNoSize,
   },
 ];

@@ -538,6 +538,8 @@ export class Simulation {
       kill: (why) => this.killAgent(why),
       attach: ({ driver, handle }) => this.world.storage.driverOf(driver)?.attach(handle) ?? {},
       detach: (volume, isByHand) => this.clusterWatch?.detach(volume, isByHand),
+      growsOnNode: (driver) =>
+        this.plan.drivers.some(({ name, nature }) => name === driver && nature.expands !== 'no'),
       onAnswer: (isGood) => {
         this.tally.requests += 1;
         if (!isGood) this.tally.unanswered += 1;

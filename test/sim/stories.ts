@@ -393,11 +393,25 @@ export function aboutClaims(plan: Plan): Plan {
   };
 }
 
+/** Volumes that grow under pods that come and go, on a node of a cluster. A record is all that knows of a refusal. */
+export function aboutClusterGrowth(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    drivers: about.drivers.map((one) => ({
+      ...one,
+      nature: { ...one.nature, expands: one.nature.expands === 'no' ? 'online' : one.nature.expands },
+    })),
+    events: { ...about.events, podComes: 4, volumeGrows: 6, recordDamaged: 0 },
+  };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   cluster: aboutCluster,
   detaching: aboutDetaching,
   claims: aboutClaims,
+  'cluster-growth': aboutClusterGrowth,
   'changed-disks': aboutChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
   'dead-and-taken': aboutDeadAndTaken,

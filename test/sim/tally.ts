@@ -19,6 +19,8 @@ export interface Tally {
   unanswered: number;
   /** Events that were written about pods. */
   events: number;
+  /** Claims that were told that their volume has grown. */
+  grown: number;
 }
 
 export const NO_TALLY: Readonly<Tally> = {
@@ -37,6 +39,7 @@ export const NO_TALLY: Readonly<Tally> = {
   requests: 0,
   unanswered: 0,
   events: 0,
+  grown: 0,
 };
 
 export function addTally(sum: Tally, one: Readonly<Tally>): void {
@@ -59,12 +62,13 @@ export function tallyText({
   requests,
   unanswered,
   events,
+  grown,
 }: Tally): string {
   return (
     `${expansions} expansions, ${questions} questions, ${republished} times published again, ` +
     `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of walks, ` +
     `${holds} device holds, ${accepted} directories accepted, ${kept} pods kept that vanished unseen, ` +
     `${nodes} nodes of clusters, ${attached} stages there, ${detached} detaches, ${requests} requests, ` +
-    `${unanswered} of them refused or lost, ${events} events of pods`
+    `${unanswered} of them refused or lost, ${events} events of pods, ${grown} claims grown`
   );
 }

@@ -3,7 +3,7 @@
  * go to the API server, and pods that are not wanted any more go the way that pods go.
  */
 import { CLAIM_PROTECTION } from '../../../kubernetes/fields/protection.ts';
-import { type Json, metadataOf, nameOf, uidOf } from './json-object.ts';
+import { at, type Json, metadataOf, nameOf, uidOf } from './json-object.ts';
 import { type ManifestFile, WishFiles } from '../manifest-files.ts';
 import { NODE_NAME } from '../manifests.ts';
 import { CLAIMS, collectionOf, PODS } from './cluster-objects.ts';
@@ -20,9 +20,16 @@ export class ClusterFiles extends WishFiles {
   /** What each file has applied. */
   readonly #applied = new Map<string, readonly Json[]>();
 
+  /** Claims that were deleted, as they were last: whoever makes one anew finds the same volume. */
+  readonly #lost = new Map<string, Json>();
+
   constructor(parts: ClusterFilesParts) {
     super();
     this.#parts = parts;
+    parts.store.onChange(({ collection, before, after }) => {
+      if (collection === CLAIMS && before !== undefined && after === undefined)
+        this.#lost.set(nameOf(before), before);
+    });
   }
 
   /** A server has no directory that somebody could replace. */
@@ -53,9 +60,9 @@ export class ClusterFiles extends WishFiles {
     if (there !== undefined && uid !== undefined && uid !== uidOf(there))
       store.remove(collection, nameOf(object));
     this.#letGo(collection, nameOf(object), uid);
-    if (store.get(collection, nameOf(object)) === undefined) store.create(collection, object);
+    if (store.get(collection, nameOf(object)) === undefined) this.#create(collection, object);
     else if (there !== undefined)
-      store.replace(collection, { ...there, ...object, metadata: merged(there, object) });
+      store.replace(collection, { ...there, ...object, ...statusOf(there), metadata: merged(there, object) });
   }
 
   /** A claim of another pod of that name, which has gone, may still be held back: whoever comes waits for its end. */
@@ -66,12 +73,19 @@ export class ClusterFiles extends WishFiles {
     store.replace(collection, { ...left, metadata: { ...metadataOf(left), finalizers: [] } });
   }
 
+  /** A claim that was there before has the volume that it had. */
+  #create(collection: string, object: Json): void {
+    const lost = this.#lost.get(nameOf(object));
+    const isSame = collection === CLAIMS && lost !== undefined && uidOf(lost) === uidOf(object);
+    this.#parts.store.create(collection, isSame ? { ...object, ...statusOf(lost) } : object);
+  }
+
   /** What is applied still, and somebody has deleted. */
   applyAgain(collection: string, name: string): void {
     if (this.#parts.store.get(collection, name) !== undefined) return;
     const all = [...this.#applied.values()].flat();
     const object = all.find((one) => collectionOf(one) === collection && nameOf(one) === name);
-    if (object !== undefined) this.#parts.store.create(collection, object);
+    if (object !== undefined) this.#create(collection, object);
   }
 
   /** The claims that are applied, by name. */
@@ -79,6 +93,11 @@ export class ClusterFiles extends WishFiles {
     const all = [...this.#applied.values()].flat();
     return all.filter((one) => collectionOf(one) === CLAIMS).map(nameOf);
   }
+}
+
+/** It is nobody's to apply. */
+function statusOf({ status }: Json): Json {
+  return status === undefined ? {} : { status };
 }
 
 /** Finalizers are made with the object, and never come back. */
@@ -119,7 +138,8 @@ function asInServer(object: Json): Json {
         annotations,
         finalizers: [CLAIM_PROTECTION],
       };
-      return { ...object, metadata };
+      const { storage } = at(spec, 'resources', 'requests');
+      return { ...object, status: { capacity: { storage } }, metadata };
     }
     case 'PersistentVolume': {
       const claimRef = { ...(spec['claimRef'] as Json), uid: claimUid(nameOf(object)) };

@@ -18,6 +18,8 @@ export interface ClusterPlan {
   readonly attachmentTroubleEveryMs: number;
   /** Mean time between two deletions of a claim, whether pods use it or not; 0: none. */
   readonly claimsDeletedEveryMs: number;
+  /** Whoever grows volumes says in the claim how far he is. */
+  readonly resizerHasStatuses: boolean;
   /** Probability that the agent dies at a write to the server: before it, or after its answer. */
   readonly crashAtWrite: number;
   /** How far the attach/detach controller is behind, and how long an attacher takes. */
@@ -33,6 +35,7 @@ export const NO_CLUSTER: ClusterPlan = {
   troubleEveryMs: 0,
   attachmentTroubleEveryMs: 0,
   claimsDeletedEveryMs: 0,
+  resizerHasStatuses: true,
   crashAtWrite: 0,
   controllerLagMsMax: 0,
   attachMsMax: 0,
@@ -55,6 +58,7 @@ export function drawCluster(random: Random): ClusterPlan {
     controllerLagMsMax: random.pick([20, 500, 4_000]),
     attachMsMax: random.pick([50, 2_000, 20_000]),
     claimsDeletedEveryMs: random.chance(0.3) ? random.pick([3_000, 10_000]) : 0,
+    resizerHasStatuses: random.chance(0.7),
   };
 }
 

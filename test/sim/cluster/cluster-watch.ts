@@ -3,6 +3,7 @@
  * acknowledged to be in use, nothing is set up that is not attached, and nothing is taken for lost that was there.
  */
 import { CLAIM_PROTECTION, isLeaving } from '../../../kubernetes/fields/protection.ts';
+import { parseExactBytes } from '../../../kubernetes/fields/quantity.ts';
 import { ROOT } from '../sim-paths.ts';
 import { CANARY } from '../trace.ts';
 import type { Simulation } from '../simulate.ts';
@@ -29,6 +30,8 @@ export class ClusterWatch {
     this.#cluster = cluster;
     sim.tally.nodes += 1;
     cluster.store.onChange(({ collection, before, after }) => {
+      if (collection === CLAIMS && before !== undefined && after !== undefined)
+        this.#judgeSize(before, after);
       if (collection.endsWith('/events')) this.#judgeEvent(after ?? {});
       if (collection !== ATTACHMENTS) return;
       const name = nameOf(after ?? before ?? {});
@@ -41,6 +44,23 @@ export class ClusterWatch {
   #judgeEvent(event: Json): void {
     if (JSON.stringify(event).includes(CANARY)) this.#sim.violate('INV-25', 'a secret is in an event');
     if (at(event, 'involvedObject')['kind'] === 'Pod') this.#sim.tally.events += 1;
+  }
+
+  /** KEP-1790: what the claim says that a volume has is what this node has of it. */
+  #judgeSize(before: Json, after: Json): void {
+    const told = capacityOf(after);
+    const { volumeName } = at(after, 'spec');
+    const disk = this.#sim.world.storage.disks.find(({ specName }) => specName === volumeName);
+    const backing = disk && this.#sim.world.storage.backingOf(disk);
+    if (disk === undefined || backing === undefined || told <= capacityOf(before)) return;
+    const nature = this.#sim.world.storage.driverOf(disk.driver)?.nature;
+    if (nature?.expands === 'no') return;
+    this.#sim.tally.grown += 1;
+    if (told > backing.nodeBytes)
+      this.#sim.violate(
+        'KEP-1790',
+        `${disk.claimName} is told to have ${told} bytes of ${backing.nodeBytes}`,
+      );
   }
 
   /** After every event. */
@@ -179,4 +199,9 @@ export class ClusterWatch {
 function isGood(attachment: Json): boolean {
   const isGoing = metadataOf(attachment)['deletionTimestamp'] !== undefined;
   return at(attachment, 'status')['attached'] === true && !isGoing;
+}
+
+function capacityOf(claim: Json): bigint {
+  const { storage = 0 } = at(claim, 'status', 'capacity');
+  return BigInt(parseExactBytes(String(storage)) ?? 0);
 }

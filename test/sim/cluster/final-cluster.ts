@@ -4,7 +4,7 @@ import type { Wanted } from '../final-places.ts';
 import { csiOf } from '../pod-volume.ts';
 import type { Simulation } from '../simulate.ts';
 import { listedIn } from './attach-controller.ts';
-import { ATTACHMENTS, CSI_NODES } from './cluster-objects.ts';
+import { ATTACHMENTS, CLAIMS, CSI_NODES } from './cluster-objects.ts';
 import { isAttachable } from './cluster-plan.ts';
 import { at, nameOf, textsOf } from './json-object.ts';
 
@@ -28,8 +28,24 @@ export function clusterDiffers(sim: Simulation, { places, waiting }: Wanted): st
     listDiffers('in use', textsOf(at(node, 'status')['volumesInUse']), wanted) ??
     listDiffers('listed as attached', listedIn(node), wanted) ??
     listDiffers('attached', attached, wanted) ??
-    driversDiffer(sim)
+    driversDiffer(sim) ??
+    sizesDiffer(sim, places)
   );
+}
+
+/** What this node has grown is told, and nobody waits for it any more. */
+function sizesDiffer(sim: Simulation, places: Wanted['places']): string | undefined {
+  for (const { pod, volume } of places) {
+    const csi = csiOf(pod, volume);
+    if (csi === undefined || volume.kind !== 'csi') continue;
+    const known = sim.view()?.reconciler.actual().get(csiVolumeId(csi.driver, csi.handle));
+    const claim = sim.cluster?.store.get(CLAIMS, volume.disk.claimName);
+    const { storage } = at(claim, 'status', 'allocatedResourceStatuses');
+    const hasGrown = known?.sizeBytes !== undefined && BigInt(known.sizeBytes) >= volume.disk.bytes;
+    if (hasGrown && storage !== undefined && storage !== 'NodeResizeInfeasible')
+      return `claim ${volume.disk.claimName} is told to be ${String(storage)}, and has grown`;
+  }
+  return undefined;
 }
 
 function listDiffers(

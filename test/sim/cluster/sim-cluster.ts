@@ -27,6 +27,7 @@ import type { ClusterPlan } from './cluster-plan.ts';
 import { at, type Json, metadataOf, nameOf, uidOf } from './json-object.ts';
 import { BY_GRAPH, forbidden, NO_PATH } from './node-rights.ts';
 import { ObjectStore } from './object-store.ts';
+import { Resizer } from './resizer.ts';
 import { createSimTransport } from './sim-transport.ts';
 
 export interface SimClusterParts {
@@ -40,6 +41,7 @@ export interface SimClusterParts {
   readonly kill: (why: string) => void;
   readonly attach: (volume: WantedVolume) => Readonly<Record<string, string>>;
   readonly detach: (volume: WantedVolume, isByHand: boolean) => void;
+  readonly growsOnNode: (driver: string) => boolean;
   /** Each answer that an agent has heard. */
   readonly onAnswer: (isGood: boolean) => void;
   /** Pods of which an agent was told all there are, for the first time or again. */
@@ -99,6 +101,11 @@ export class SimCluster {
       lagMsMax: () => (parts.stormy() ? plan.controllerLagMsMax : HEALED_LAG_MS),
       stormy: parts.stormy,
       deletedEveryMs: plan.claimsDeletedEveryMs,
+    });
+    new Resizer({
+      ...{ store: this.store, time, random: parts.claimsRandom.fork(), growsOnNode: parts.growsOnNode },
+      hasStatuses: plan.resizerHasStatuses,
+      lagMsMax: () => (parts.stormy() ? plan.controllerLagMsMax : HEALED_LAG_MS),
     });
     this.store.onChange(({ version, collection, before, after }) => {
       const verb = after === undefined ? 'gone' : before === undefined ? 'made' : 'changed';
