@@ -150,7 +150,7 @@ function fileSchema(hostName: string) {
       DEFAULT_TOKEN_ISSUER,
     ),
     kubeconfig: pathOrOff('a kubeconfig'),
-    record_store: v.nullish(oneOf(['files', 'journal']), 'files'),
+    record_store: v.nullish(oneOf(['files', 'journal']), 'journal'),
     watchdog: flag(true),
   });
 }

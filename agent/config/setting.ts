@@ -125,7 +125,7 @@ export const SETTINGS: readonly Setting[] = [
   ),
   row(
     'record_store',
-    'files',
+    'journal',
     'files, journal',
     'how records lie on the disk: a file for each volume, or one journal for all (docs/OPERATING.md)',
   ),

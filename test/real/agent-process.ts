@@ -39,7 +39,7 @@ const reading = parseConfig(
     // What goes while the agent is dead is to be gone.
     vanished_hold_ms: 0,
     back_off: { first_ms: 50, max_ms: 1_000 },
-    record_store: process.env['SWEEP_RECORDS'] ?? 'files',
+    record_store: process.env['SWEEP_RECORDS'] ?? 'journal',
   },
   {},
   'sweep-node',

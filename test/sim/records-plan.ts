@@ -13,7 +13,7 @@ export interface RecordsPlan {
 
 export const RECORD_FILES: RecordsPlan = { form: 'files', changes: 0, journalBytes: 32_768 };
 
-const JOURNAL_SHARE = 0.2;
+const JOURNAL_SHARE = 0.8;
 const CHANGING_SHARE = 0.3;
 
 /** `random` is a stream of its own, so that the other seeds keep their stories. */

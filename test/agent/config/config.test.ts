@@ -42,7 +42,7 @@ test('an empty file is a complete configuration', () => {
     tokenSigningKey: undefined,
     tokenIssuer: 'urn:mooring',
     kubeconfig: undefined,
-    recordStore: 'files',
+    recordStore: 'journal',
     watchdog: true,
   });
 });
@@ -75,7 +75,7 @@ test('every key of the file is read', () => {
     host_path_denied: ['/etc', '/root'],
     token_signing_key: '/etc/mooring/signing.pem',
     token_issuer: 'https://node.example.com',
-    record_store: 'journal',
+    record_store: 'files',
     watchdog: false,
   });
   assert.deepEqual(config, {
@@ -109,7 +109,7 @@ test('every key of the file is read', () => {
     tokenSigningKey: '/etc/mooring/signing.pem',
     tokenIssuer: 'https://node.example.com',
     kubeconfig: undefined,
-    recordStore: 'journal',
+    recordStore: 'files',
     watchdog: false,
   });
 });
