@@ -23,6 +23,8 @@ export interface MetricsFacts {
   readonly drivers: readonly string[];
   readonly desiredObjects: Pick<DesiredObjects, 'claims' | 'volumes'>;
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
+  /** In the text of the metrics. */
+  readonly operationTimes: string;
   /** The host's clock. */
   readonly nowMs: number;
   /** Passes of the reconciler since the start. */
@@ -42,6 +44,7 @@ export function observeForMetrics(view: AgentView, clock: Pick<Clock, 'nowMs' | 
     drivers: drivers.list().map(({ name }) => name),
     desiredObjects,
     statistics,
+    operationTimes: view.operationTimes.text(),
     nowMs: clock.nowMs(),
     passes: reconciler.passes(),
     startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),

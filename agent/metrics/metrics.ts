@@ -12,6 +12,7 @@ import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { NamedReference } from '../../kubernetes/objects/objects.ts';
 import { countOverdue } from '../status/status-step.ts';
 import { sickHealth } from '../status/status-condition.ts';
+import { pluginLabel } from '../timing/operation-times.ts';
 import type { MetricsFacts } from './metrics-facts.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -34,9 +35,11 @@ export function formatMetrics(facts: MetricsFacts): string {
     ...podVolumeFamilies(facts),
     ...claimFamilies(facts),
     ...agentFamilies(facts),
+    placesFamily(facts),
   ]
     .map(textOf)
-    .join('');
+    .join('')
+    .concat(facts.operationTimes);
 }
 
 function family(name: string, help: string, type: Family['type'] = 'gauge'): Family {
@@ -128,6 +131,26 @@ function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Fa
   }
   say(quarantined, quarantines);
   return [volumes, quarantined, registered];
+}
+
+/** A volume of a pod is one, as for the kubelet: one that two pods have is two. */
+function placesFamily({ desired, actual }: MetricsFacts): Family {
+  const places = family(
+    'volume_manager_total_volumes',
+    'Volumes of pods, as they are wanted and as they are.',
+  );
+  const add = (spec: VolumeSpec, state: string, more: number): void => {
+    const labels = { plugin_name: pluginLabel(spec), state };
+    const text = labelText(labels);
+    if (more > 0) places.series.set(text, String(Number(places.series.get(text) ?? 0) + more));
+  };
+  for (const { spec, publications } of desired.volumes.values())
+    add(spec, 'desired_state_of_world', publications.size);
+  for (const { spec, publications } of actual.values()) {
+    const present = [...publications.values()].filter(({ presence }) => presence.kind === 'present');
+    add(spec, 'actual_state_of_world', present.length);
+  }
+  return places;
 }
 
 function ownerOf(spec: VolumeSpec): string {

@@ -31,6 +31,7 @@ import { rebuildState, type RebuiltState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import type { StandingWatch } from '../attachment/standing-watch.ts';
+import type { OperationTimes } from '../timing/operation-times.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../source/trust-bundle-source.ts';
 import type { UnresolvedBook } from '../resolve/unresolved-book.ts';
@@ -81,6 +82,7 @@ export interface AgentView {
   readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
   readonly unreadableRecords: readonly UnreadableRecord[];
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
+  readonly operationTimes: Pick<OperationTimes, 'text'>;
   readonly unresolvedSinceMs: UnresolvedBook['sinceMs'];
   readonly startedMs: number;
 }
@@ -106,6 +108,7 @@ interface Foundation extends AgentParts {
   readonly drivers: RunningDriverRegistry;
   readonly plugins: PluginRegistry;
   readonly storageHealth: CsiPlugin['storageHealth'];
+  readonly operationTimes: OperationTimes;
   readonly records: RecordStore;
   readonly feed: DesiredFeed;
 }
@@ -277,7 +280,7 @@ function statisticsFor(foundation: Foundation, reconciler: Reconciler): Statisti
 }
 
 function viewOf(
-  { host, layout, drivers, feed }: Foundation,
+  { host, layout, drivers, feed, operationTimes }: Foundation,
   { reconciler, statistics }: Omit<Work, 'view'>,
   unreadableRecords: readonly UnreadableRecord[],
 ): AgentView {
@@ -290,7 +293,7 @@ function viewOf(
     manifests: feed.manifests,
     drivers,
     unreadableRecords,
-    statistics,
+    ...{ statistics, operationTimes },
     unresolvedSinceMs: feed.unresolvedSinceMs,
     startedMs: host.nowMs(),
   };

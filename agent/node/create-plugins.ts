@@ -12,6 +12,7 @@ import type { PluginRegistry } from '../../plugins/plugin.ts';
 import { volumeKinds } from '../../plugins/kinds/kinds.ts';
 import { bindSubpaths } from '../../plugins/subpath/subpath-plugin.ts';
 import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
+import { createOperationTimes, type OperationTimes } from '../timing/operation-times.ts';
 import type { Config } from '../config/config.ts';
 
 export interface PluginsParts {
@@ -28,7 +29,11 @@ export function createPlugins(
   layout: Layout,
   drivers: RunningDriverRegistry,
   ground: Ground,
-): { readonly plugins: PluginRegistry; readonly storageHealth: CsiPlugin['storageHealth'] } {
+): {
+  readonly plugins: PluginRegistry;
+  readonly storageHealth: CsiPlugin['storageHealth'];
+  readonly operationTimes: OperationTimes;
+} {
   const mounter = createMounter(host, layout.root);
   const parallelSockets = new Set(
     config.staticDrivers.filter((one) => one.parallelPublish).map(({ socket }) => socket),
@@ -50,12 +55,15 @@ export function createPlugins(
     },
   });
   const turns = createTurns();
+  const operationTimes = createOperationTimes(host, attachment !== undefined);
   const plugins = volumeKinds().map(({ create, traits }) => {
     const plugin = create({ host, layout, mounter, csi, deniedHostPaths });
-    return guardMounts(
-      { host, layout, ground },
-      bindSubpaths({ host, layout, ground, mounter, traits, turns }, plugin),
+    return operationTimes.timed(
+      guardMounts(
+        { host, layout, ground },
+        bindSubpaths({ host, layout, ground, mounter, traits, turns }, plugin),
+      ),
     );
   });
-  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
+  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth, operationTimes };
 }

@@ -98,6 +98,7 @@ function metrics(given: Given = {}): string {
     drivers: [DRIVER],
     desiredObjects: { claims: new Map(), volumes: new Map() },
     statistics: { of: (id) => given.readings?.get(id), ofStorage: () => undefined, owedBy: () => 2 },
+    operationTimes: '',
     nowMs: 100_000,
     passes: 12,
     startedWallMs: 1_700_000_000_250,
