@@ -67,6 +67,8 @@ const LOOK_MS = 50;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 60_000;
 const MAKING_SURE = 'it is being deleted, and it is being made sure that it stays until then';
+const RIGHT_TO_WRITE =
+  '; if it stays so, an administrator has to let this node patch persistentvolumeclaims/status';
 const NOT_MADE_SURE = 'it is being deleted, and the API server does not take the mark that keeps it';
 
 /**
@@ -86,7 +88,7 @@ interface Entry extends SeenClaim {
   readonly waiting: Set<PodUid>;
   readonly sure: Set<PodUid>;
   /** The server's words for why it does not take what is to be written. */
-  refusal: string | undefined;
+  refusal: Pick<ApiFailure, 'code' | 'message'> | undefined;
   isWriting: boolean;
   retryMs: number;
   cancelRetry: Cancel | undefined;
@@ -131,7 +133,9 @@ class DeskOfClaims implements ClaimDesk {
     if (!isHeldBack(entry.object.value, CLAIM_PROTECTION) || entry.sure.has(pod)) return undefined;
     entry.waiting.add(pod);
     void this.#write(entry);
-    return entry.refusal === undefined ? MAKING_SURE : `${NOT_MADE_SURE}: ${entry.refusal}`;
+    if (entry.refusal === undefined) return MAKING_SURE;
+    const { code, message } = entry.refusal;
+    return `${NOT_MADE_SURE}: ${message}${code === 'denied' ? RIGHT_TO_WRITE : ''}`;
   }
 
   keep(claims: ClaimsInSight): void {
@@ -245,8 +249,9 @@ class DeskOfClaims implements ClaimDesk {
       this.#forget(key, entry);
       return this.#tell(entry.reference, undefined);
     }
-    if (entry.refusal !== message) this.#parts.log.warn('claim not written', { claim: key, code, message });
-    entry.refusal = message;
+    if (entry.refusal?.message !== message)
+      this.#parts.log.warn('claim not written', { claim: key, code, message });
+    entry.refusal = { code, message };
     this.#writeLater(entry, retryAfterMs);
     this.#tell(entry.reference, undefined);
   }

@@ -22,6 +22,7 @@ import {
   podReferences,
   type Reference,
   referenceKey,
+  rightToRead,
   volumeSecrets,
 } from './references.ts';
 
@@ -173,10 +174,15 @@ class ObjectsOfCluster implements ClusterObjects {
     const { answer, askedMs } = this.#book.follow(reference);
     if (answer.kind === 'unknown') {
       const subject = referenceKey(reference);
-      const message = `the API server does not tell: ${answer.message}`;
+      // One that has just been bound is known to the server's authorizer a moment later.
+      const why =
+        answer.isDenied === true
+          ? `${answer.message}; if it stays so, an administrator has to let this node ${rightToRead(reference)}`
+          : answer.message;
+      const message = `the API server does not tell: ${why}`;
       if (!growing.rejected.some((one) => one.subject === subject))
         growing.rejected.push({ origin: this.#origin, subject, message });
-      return answer.message;
+      return why;
     }
     if (askedMs < afterMs) {
       this.#book.read(reference);

@@ -105,7 +105,8 @@ function followContent(
     current() {
       const { objects, listedMs = Number.NEGATIVE_INFINITY, trouble } = reflector.current();
       const message = trouble?.failure.message ?? 'it is being read from the API server';
-      if (objects === undefined) return { answer: { kind: 'unknown', message }, askedMs: listedMs };
+      const isDenied = trouble?.failure.code === 'denied';
+      if (objects === undefined) return { answer: { kind: 'unknown', message, isDenied }, askedMs: listedMs };
       const [object] = objects.values();
       return {
         answer: object === undefined ? { kind: 'absent' } : { kind: 'present', object },

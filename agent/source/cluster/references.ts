@@ -19,6 +19,20 @@ export function referenceKey(reference: Reference): string {
   return `${reference.kind} ${'namespace' in reference ? objectKey(reference) : reference.name}`;
 }
 
+/** The right that an administrator has to give where a server denies it; a node has it by `system:node`. */
+export function rightToRead({ kind }: Reference): string {
+  switch (kind) {
+    case 'PersistentVolumeClaim':
+      return 'get persistentvolumeclaims';
+    case 'PersistentVolume':
+      return 'get persistentvolumes';
+    case 'Secret':
+      return 'list and watch secrets';
+    case 'ConfigMap':
+      return 'list and watch configmaps';
+  }
+}
+
 /** What the pod itself names. */
 export function podReferences({ reference, volumes }: Pod): readonly Reference[] {
   return volumes.flatMap((volume) => volumeReferences(volume, reference));

@@ -173,7 +173,7 @@ test('while the server does not take the write the pod waits, and it is said why
   assert.deepEqual(shown(), []);
   assert.match(
     said().join('\n'),
-    /waits for PersistentVolumeClaim default\/data: it is being deleted, and the API server does not take/,
+    /waits for PersistentVolumeClaim default\/data: .*does not take.* patch persistentvolumeclaims\/status/,
   );
   assert.deepEqual(logged, ['claim not written']);
   store.denied.clear();

@@ -116,7 +116,10 @@ test('a pod is shown when each object that it names was answered, and frozen unt
   await clock.go(MINUTE_MS);
   assert.deepEqual(shown(), ['Node n1']);
   assert.deepEqual(frozen(), [uidOf(web)]);
-  assert.match(said().join('\n'), /it waits for Secret default\/key: .* is forbidden \(403\)/);
+  assert.match(
+    said().join('\n'),
+    /it waits for Secret default\/key: .* is forbidden \(403\); .*administrator.* list and watch secrets/,
+  );
   // That there is none is an answer, too.
   store.denied.delete(SECRETS);
   await clock.go(MINUTE_MS);
