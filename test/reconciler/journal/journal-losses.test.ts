@@ -92,3 +92,26 @@ for (const end of ['saved', 'erased'] as const) {
     assert.deepEqual([next.told, next.found.length], [[], end === 'saved' ? 2 : 1]);
   });
 }
+
+/** As a file system leaves files whose blocks were never written, or somebody who wrote over all that there is. */
+for (const [what, spoilt] of [
+  ['cut to nothing', ''],
+  ['written over', 'x'.repeat(16_384)],
+] as const) {
+  test(`a journal whose files are both ${what} is told as lost in each life of the boot, and is kept anew`, async () => {
+    const host = createBenchHost();
+    const first = await life(host);
+    for (const volume of [other, lost]) assert.ok((await first.store.saveWithRoom(volume)).ok);
+    for (const path of host.files.keys()) host.files.set(path, spoilt);
+    const second = await life(host);
+    assert.deepEqual([second.told, second.found], [['journal-a', 'journal-b'], []]);
+    assert.ok((await second.store.saveWithRoom(other)).ok);
+    const third = await life(host);
+    assert.ok(third.told.length > 0, 'it is not forgotten');
+    assert.deepEqual(third.found, [other.spec.id]);
+    assert.ok((await third.store.saveWithRoom(lost)).ok);
+    Object.assign(host, { bootId: 'boot-2' });
+    const rebooted = await life(host);
+    assert.deepEqual([rebooted.told, rebooted.found.length], [[], 2]);
+  });
+}

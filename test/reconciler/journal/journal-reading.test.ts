@@ -9,7 +9,7 @@ import {
   formatJournal,
   type JournalEntry,
 } from '../../../reconciler/journal/journal-format.ts';
-import { type JournalReading, readJournal } from '../../../reconciler/journal/journal-reading.ts';
+import { FILE_NAMES, type JournalReading, readJournal } from '../../../reconciler/journal/journal-reading.ts';
 
 const BOOT = 'boot-1';
 const CAPACITY_BYTES = 24_576;
@@ -172,14 +172,32 @@ test('a damaged entry is told no more once its key was written again', () => {
   assert.equal(reading.isClean, false, 'it is written anew, without the damage');
 });
 
-test('a journal of a newer version, or of which nothing can be read, is refused', () => {
+test('a journal of a newer version is refused', () => {
   const newer = Buffer.from(NEWER);
   const start = 'mooring-journal 2 whatever there may be';
   newer.write(`${start} ${sha256Hex(start).slice(0, 32)}\n`);
   const refused = readJournal([newer, OLDER], BOOT);
   assert.match(refused.ok ? '' : refused.failure.message, /version 2/);
-  assert.equal(readJournal([new Uint8Array(4_096), new Uint8Array(4_096)], BOOT).ok, false);
 });
+
+const PAGE_BYTES = 4_096;
+const SCRIBBLED = new Uint8Array(PAGE_BYTES).fill(0x78);
+for (const { what, files } of [
+  { what: 'zeros in both files', files: [new Uint8Array(PAGE_BYTES), new Uint8Array(PAGE_BYTES)] },
+  { what: 'two empty files', files: [new Uint8Array(0), new Uint8Array(0)] },
+  { what: 'a scribbled file alone', files: [undefined, SCRIBBLED] },
+] as const) {
+  test(`a journal of ${what} has lost all records, and says so`, () => {
+    const reading = read(...files);
+    assert.equal(reading.records.size, 0);
+    const there = FILE_NAMES.filter((_, index) => files[index] !== undefined);
+    assert.deepEqual(
+      reading.damages.map(({ name, key }) => ({ name, key })),
+      there.map((name) => ({ name, key: undefined })),
+    );
+    assert.deepEqual([reading.losses.size, reading.isClean], [1, false]);
+  });
+}
 
 test('without files there is no journal, nor where making it was cut short', () => {
   const second = formatJournal([], { epoch: 0, capacityBytes: CAPACITY_BYTES, bootId: BOOT });

@@ -227,19 +227,14 @@ test('while a file cannot be read nothing is taken over', async () => {
   assert.deepEqual([taken.ok, told, names(host)], [true, ['records stay in the form they have'], before]);
 });
 
-test('a journal of which nothing can be read stays as it is, and nothing is started', async () => {
-  for (const spoil of ['bytes', 'reading'] as const) {
-    const host = createBenchHost();
-    await (await life(host, 'journal')).store.save(actual('data', { staged: 'present', pods: {} }));
-    const { readFile } = host;
-    if (spoil === 'bytes') for (const path of host.files.keys()) host.files.set(path, 'x'.repeat(16_384));
-    else host.readFile = async () => ({ ok: false, failure: SICK });
-    const before = new Map(host.files);
-    for (const form of ['journal', 'files'] as const)
-      assert.equal((await records(host, form).load()).ok, false);
-    assert.deepEqual(new Map(host.files), before, spoil);
-    host.readFile = readFile;
-  }
+test('a journal that the disk does not let anybody read stays as it is, and nothing is started', async () => {
+  const host = createBenchHost();
+  await (await life(host, 'journal')).store.save(actual('data', { staged: 'present', pods: {} }));
+  const before = new Map(host.files);
+  host.readFile = async () => ({ ok: false, failure: SICK });
+  for (const form of ['journal', 'files'] as const)
+    assert.equal((await records(host, form).load()).ok, false);
+  assert.deepEqual(new Map(host.files), before);
 });
 
 /** Each of the effects of a takeover happens, or is the one at which the process ended. */
