@@ -53,7 +53,7 @@ export interface JournalReading {
 
 type Contents = readonly [Uint8Array | undefined, Uint8Array | undefined];
 
-/** Undefined: there is no journal. A failure: there is one, and nothing of it can be used. */
+/** Undefined: there is no journal. A failure: there is one, and it is not for this build to touch. */
 export function readJournal(contents: Contents, bootId: string): Result<JournalReading | undefined> {
   const [a, b] = contents.map((one) => (one === undefined ? undefined : readJournalFile(one)));
   // A file of epoch 0 was never in use: it is made first, and goes last.
@@ -66,8 +66,26 @@ export function readJournal(contents: Contents, bootId: string): Result<JournalR
       return unreadable(`${FILE_NAMES[index]} is of version ${version}; this build reads ${JOURNAL_VERSION}`);
   }
   const active = activeOf(files);
-  if (active === undefined) return unreadable('neither of its files can be read');
-  return ok(new Reading(files, active, bodySumOf(bootId)).read());
+  return ok(active === undefined ? allLost(files) : new Reading(files, active, bodySumOf(bootId)).read());
+}
+
+/** Nothing can be read of what is there: as if each record had a file of its own, and all of them were damaged. */
+function allLost(files: readonly (JournalFile | undefined)[]): JournalReading {
+  const there = ([0, 1] as const).filter((index) => files[index] !== undefined);
+  const message = 'nothing of it can be read';
+  return {
+    ...{ active: there[0] ?? 0, epoch: 0, sequence: 0, endBytes: 0 },
+    epochMax: Math.max(0, ...files.map((file) => file?.epoch ?? 0)),
+    sizesBytes: [files[0]?.sizeBytes ?? 0, files[1]?.sizeBytes ?? 0],
+    records: new Map(),
+    damages: there.map((index) => damageIn(index, undefined, message)),
+    losses: new Map([[ANY_KEY, message]]),
+    isClean: false,
+  };
+}
+
+function damageIn(index: FileIndex, key: string | undefined, message: string): JournalDamage {
+  return { name: FILE_NAMES[index], key, failure: { code: 'record-unreadable', message, effect: 'none' } };
 }
 
 function activeOf([a, b]: readonly [JournalFile | undefined, JournalFile | undefined]):
@@ -229,8 +247,7 @@ class Reading {
   }
 
   #damage(key: string | undefined, message: string, index = this.#active): JournalDamage {
-    const failure: Failure = { code: 'record-unreadable', message, effect: 'none' };
-    return { name: FILE_NAMES[index], key, failure };
+    return damageIn(index, key, message);
   }
 }
 

@@ -80,7 +80,8 @@ test('the newer file is read, and of each key the newest entry', () => {
     [NEWER, OLDER],
     [OLDER, NEWER],
   ] as const) {
-    const reading = read(...files);
+    const [first, second] = files;
+    const reading = read(first, second);
     assert.deepEqual(bodies(reading), Object.fromEntries(TRUTH));
     assert.deepEqual([reading.isClean, reading.damages.length, reading.sequence], [true, 0, 3]);
   }
@@ -188,7 +189,8 @@ for (const { what, files } of [
   { what: 'a scribbled file alone', files: [undefined, SCRIBBLED] },
 ] as const) {
   test(`a journal of ${what} has lost all records, and says so`, () => {
-    const reading = read(...files);
+    const [first, second] = files;
+    const reading = read(first, second);
     assert.equal(reading.records.size, 0);
     const there = FILE_NAMES.filter((_, index) => files[index] !== undefined);
     assert.deepEqual(
