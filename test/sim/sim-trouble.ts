@@ -102,7 +102,9 @@ export class SimTrouble {
     this.#damagedMs.set(name, time.nowMs());
     const how = random.pick(['cut', 'scribbled', 'gone'] as const);
     trace.add(`record ${name} ${how}`);
-    if (how === 'gone') this.#loseRecords(plan.absence.everyMs > 0 ? names : [name]);
+    const isAll = plan.absence.everyMs > 0;
+    if (how === 'gone') this.#loseRecords(isAll ? names : [name]);
+    else if (how === 'cut' && isAll && isOfJournal(name)) this.#emptyJournal(names.filter(isOfJournal));
     else if (how === 'cut') inode.content = inode.content.slice(0, random.below(inode.content.length + 1));
     else {
       inode.content = Uint8Array.from(inode.content);
@@ -119,6 +121,19 @@ export class SimTrouble {
       if (this.#isAloneWithLateStage(name)) continue;
       this.#damagedMs.set(name, time.nowMs());
       kernel.removeFile(below(layout.records, name));
+    }
+  }
+
+  /** As a file system leaves files whose blocks it never wrote; each has a record of every volume. */
+  #emptyJournal(names: readonly string[]): void {
+    const { kernel, layout, time } = this.#parts;
+    const directory = kernel.walk(layout.records);
+    if (typeof directory === 'string') return;
+    for (const name of names) {
+      const inode = directory.inode.entries.get(name);
+      if (inode === undefined) continue;
+      this.#damagedMs.set(name, time.nowMs());
+      inode.content = new Uint8Array(0);
     }
   }
 
