@@ -95,6 +95,8 @@ for (const form of ['files', 'journal'] as const) {
       assert.deepEqual(await found(host), before, `after ${effects} effects`);
       const next = await life(host, form);
       assert.deepEqual([next.taken.ok, next.found.records.length], [true, 2], `after ${effects} effects`);
+      const forms = new Set(names(host).map((name) => (name.startsWith('journal-') ? 'journal' : 'files')));
+      assert.deepEqual([...forms], [form], `after ${effects} effects: ${names(host).join(' ')}`);
       assert.ok((await next.store.save(actual('a', { staged: 'unsure' }))).ok);
       const other = await life(host, OTHER[form]);
       assert.deepEqual(other.found.records.map(({ staged }) => staged).sort(), ['present', 'unsure']);
