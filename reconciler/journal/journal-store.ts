@@ -40,6 +40,8 @@ export interface JournalStore extends Omit<RecordStore, 'load' | 'takeOver' | 'g
   retire(): Promise<Result<void>>;
   /** For good when it settles `ok`. */
   remove(): Promise<Result<void>>;
+  /** Takes away what a kill while it was made or removed has left, which nobody believes; where `load` found none. */
+  clear(): Promise<Result<void>>;
 }
 
 export function createJournalStore(parts: JournalStoreParts): JournalStore {
@@ -54,6 +56,7 @@ class RecordJournal implements JournalStore {
   readonly #parts: JournalStoreParts;
   readonly #disk: JournalDisk;
   readonly #queue: JournalQueue;
+  #isLeftOver = false;
   /** Keys whose erase failed: to be tried again. */
   readonly #unerased = new Set<string>();
 
@@ -73,6 +76,7 @@ class RecordJournal implements JournalStore {
     const there = await this.#disk.isThere();
     if (!there.ok || !there.value) return there.ok ? ok(undefined) : there;
     const reading = await this.#disk.read();
+    this.#isLeftOver = reading.ok && reading.value === undefined;
     if (!reading.ok || reading.value === undefined) return reading.ok ? ok(undefined) : reading;
     this.#disk.noteTold(reading.value);
     return ok(loaded(reading.value));
@@ -92,6 +96,10 @@ class RecordJournal implements JournalStore {
 
   remove(): Promise<Result<void>> {
     return this.#disk.remove();
+  }
+
+  clear(): Promise<Result<void>> {
+    return this.#isLeftOver ? this.#disk.remove() : Promise.resolve(done);
   }
 
   save(volume: Parameters<RecordStore['save']>[0]): Promise<Result<void>> {

@@ -74,6 +74,8 @@ class FormedRecords implements RecordStore {
 
   async takeOver(): Promise<Result<void>> {
     const { form, log } = this.#parts;
+    // Where it cannot be taken away it stays without harm, and the next start tries again.
+    if (this.#standing === 'files' && form === 'files') await this.#journal.clear();
     if (this.#standing === form) return this.#clearFiles();
     const taken = form === 'journal' ? await this.#intoJournal() : await this.#intoFiles();
     if (!taken.ok) return taken;
