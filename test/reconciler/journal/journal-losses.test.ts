@@ -98,7 +98,7 @@ for (const [what, spoilt] of [
   ['cut to nothing', ''],
   ['written over', 'x'.repeat(16_384)],
 ] as const) {
-  test(`a journal whose files are both ${what} is told as lost in each life of the boot, and is kept anew`, async () => {
+  test(`a journal whose files are both ${what} is told as lost for its boot, and kept anew`, async () => {
     const host = createBenchHost();
     const first = await life(host);
     for (const volume of [other, lost]) assert.ok((await first.store.saveWithRoom(volume)).ok);
