@@ -25,6 +25,8 @@ const NAMES = '/dev/disk/by-id';
 const LOOP_MAJOR = '7';
 const TOOL_MS = 120_000;
 const LOOK_MS = 20;
+/** Shorter than any call of a driver may take: the driver waits for it. */
+const LET_GO_MS = 5_000;
 
 /**
  * A /dev of our own, as each container has one, because what is made in the machine's is seen by everybody. The tools'
@@ -103,7 +105,7 @@ export async function tellSize(device: string): Promise<void> {
 export async function plugOut(
   name: string,
   device: string,
-  patienceMs = TOOL_MS,
+  patienceMs = LET_GO_MS,
 ): Promise<string | undefined> {
   const node = join(DISKS, basename(device));
   rmSync(join(NAMES, `google-${name}`), { force: true });
