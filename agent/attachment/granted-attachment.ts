@@ -1,4 +1,5 @@
 /** The rung `attach` in a cluster: it and this node agree that a volume may be here, and both have said so. */
+import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
@@ -74,11 +75,12 @@ class AttachmentByCluster implements ClusterAttachment {
   #said: ReadonlyMap<VolumeId, string> = new Map();
   #listed: ReadonlySet<string> = new Set();
   readonly #names = new WeakMap<CsiVolumeSpec, string>();
-  #cancelLook: Cancel | undefined;
+  readonly #gathered: Gathered;
   #cancelNode: Cancel = () => {};
 
   constructor(parts: ClusterAttachmentParts) {
     this.#parts = parts;
+    this.#gathered = createGathered(parts.clock, LOOK_MS, () => this.#follow());
     this.#book = createAttachmentBook({ ...parts, onChange: (name) => this.#attachmentChanged(name) });
     this.#report = createInUseReport({
       ...parts,
@@ -97,10 +99,7 @@ class AttachmentByCluster implements ClusterAttachment {
   }
 
   look(): void {
-    this.#cancelLook ??= this.#parts.clock.timer(LOOK_MS, () => {
-      this.#cancelLook = undefined;
-      this.#follow();
-    });
+    this.#gathered.soon();
   }
 
   #follow(): void {
@@ -150,7 +149,7 @@ class AttachmentByCluster implements ClusterAttachment {
   }
 
   stop(): void {
-    this.#cancelLook?.();
+    this.#gathered.stop();
     this.#cancelNode();
     this.#report.stop();
     this.#drivers.stop();

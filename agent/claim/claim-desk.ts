@@ -9,6 +9,7 @@ import { mappingIn } from '../../kubernetes/fields/plain-value.ts';
 import { CLAIM_PROTECTION, isHeldBack } from '../../kubernetes/fields/protection.ts';
 import { type NamedReference, objectKey, type ObjectKey } from '../../kubernetes/objects/objects.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
+import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import { claimChange } from './claim-change.ts';
@@ -101,23 +102,24 @@ class DeskOfClaims implements ClaimDesk {
   #sight: ClaimsInSight = { seen: [], led: new Set(), ended: new Set() };
   #here: VolumesHere | undefined;
   #cancelHere: Cancel = () => {};
-  #cancelLook: Cancel | undefined;
+  readonly #gathered: Gathered;
   #isStopped = false;
 
   constructor(parts: ClaimDeskParts) {
     this.#parts = parts;
+    this.#gathered = createGathered(parts.clock, LOOK_MS, () => this.#look());
   }
 
   begin(here: VolumesHere): void {
     this.#here = here;
-    this.#cancelHere = here.onChange(() => this.#soon());
-    this.#soon();
+    this.#cancelHere = here.onChange(() => this.#gathered.soon());
+    this.#gathered.soon();
   }
 
   stop(): void {
     this.#isStopped = true;
     this.#cancelHere();
-    this.#cancelLook?.();
+    this.#gathered.stop();
     for (const { cancelRetry } of this.#entries.values()) cancelRetry?.();
     this.#entries.clear();
     this.#listeners.clear();
@@ -141,7 +143,7 @@ class DeskOfClaims implements ClaimDesk {
   keep(claims: ClaimsInSight): void {
     this.#sight = claims;
     for (const claim of claims.seen) this.#open(claim);
-    this.#soon();
+    this.#gathered.soon();
   }
 
   #open({ reference, object }: SeenClaim): Entry {
@@ -163,14 +165,6 @@ class DeskOfClaims implements ClaimDesk {
   #learn(entry: Entry, object: ApiObjectEnvelope): void {
     if (compareResourceVersions(object.resourceVersion, entry.object.resourceVersion) > 0)
       entry.object = object;
-  }
-
-  #soon(): void {
-    if (this.#isStopped) return;
-    this.#cancelLook ??= this.#parts.clock.timer(LOOK_MS, () => {
-      this.#cancelLook = undefined;
-      this.#look();
-    });
   }
 
   #look(): void {
@@ -225,7 +219,7 @@ class DeskOfClaims implements ClaimDesk {
     if (this.#wanted(entry, [...entry.waiting]) === undefined) entry.retryMs = RETRY_MS_MIN;
     else this.#writeLater(entry, 0);
     this.#tell(entry.reference, answer.value);
-    this.#soon();
+    this.#gathered.soon();
   }
 
   /** Undefined: it is as it should be. */

@@ -3,6 +3,7 @@ import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { eventPath, eventsPath } from '../../kubernetes/api/resource-path.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
+import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type DueEvent, EventBook } from './event-book.ts';
 import { type EventView, volumeEvents } from './volume-event.ts';
@@ -57,35 +58,28 @@ class QueueOfEvents implements EventReporter {
   #isStopped = false;
   #retryMs = RETRY_MS_MIN;
   #told: string | undefined;
-  #cancelLook: Cancel | undefined;
+  readonly #gathered: Gathered;
   #cancelNext: Cancel = () => {};
   #cancelRetry: Cancel = () => {};
   #cancelWatch: Cancel = () => {};
 
   constructor(parts: EventReporterParts) {
     this.#parts = parts;
+    this.#gathered = createGathered(parts.clock, LOOK_MS, () => this.#look());
   }
 
   begin(watch: EventWatch): void {
     this.#watch = watch;
-    this.#cancelWatch = watch.onChange(() => this.#soon());
-    this.#soon();
+    this.#cancelWatch = watch.onChange(() => this.#gathered.soon());
+    this.#gathered.soon();
   }
 
   stop(): void {
     this.#isStopped = true;
     this.#cancelWatch();
-    this.#cancelLook?.();
+    this.#gathered.stop();
     this.#cancelNext();
     this.#cancelRetry();
-  }
-
-  #soon(): void {
-    if (this.#isStopped) return;
-    this.#cancelLook ??= this.#parts.clock.timer(LOOK_MS, () => {
-      this.#cancelLook = undefined;
-      this.#look();
-    });
   }
 
   #look(): void {

@@ -1,6 +1,7 @@
 /** The life of the agent process: lock, checks, host, agent, API, and the way out. */
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Cancel } from '../../mount/host.ts';
+import { createGathered } from '../../mount/process/gathered.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
 import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
@@ -285,15 +286,10 @@ function statusLine({ reconciler }: AgentView): string {
 
 /** Calls `act` after changes, at most once in `STATUS_LINE_PACE_MS`. */
 function paced(host: LinuxHost, agent: Agent, act: () => void): Cancel {
-  let cancelTimer: Cancel | undefined;
-  const unsubscribe = agent.onChange(() => {
-    cancelTimer ??= host.timer(STATUS_LINE_PACE_MS, () => {
-      cancelTimer = undefined;
-      act();
-    });
-  });
+  const gathered = createGathered(host, STATUS_LINE_PACE_MS, act);
+  const unsubscribe = agent.onChange(() => gathered.soon());
   return () => {
     unsubscribe();
-    cancelTimer?.();
+    gathered.stop();
   };
 }
