@@ -300,14 +300,19 @@ export function aboutLocals(plan: Plan): Plan {
     podsMax: Math.max(plan.podsMax, 3),
     locals: { share: 0.9 },
     features: { ...features, fsGroupShare: 0.7 },
-    events: {
-      ...events,
-      podComes: Math.max(events.podComes, 4),
-      podGoes: Math.max(events.podGoes, 3),
-      agentCrashes: Math.max(events.agentCrashes, 2),
-      mountTaken: Math.max(events.mountTaken, 1),
-      recordDamaged: Math.max(events.recordDamaged, 1),
-    },
+    events: comingAndDying(events),
+  };
+}
+
+/** Pods come and go, agents die, mounts and records are lost. */
+function comingAndDying(events: EventWeights): EventWeights {
+  return {
+    ...events,
+    podComes: Math.max(events.podComes, 4),
+    podGoes: Math.max(events.podGoes, 3),
+    agentCrashes: Math.max(events.agentCrashes, 2),
+    mountTaken: Math.max(events.mountTaken, 1),
+    recordDamaged: Math.max(events.recordDamaged, 1),
   };
 }
 
@@ -319,14 +324,7 @@ export function aboutNfs(plan: Plan): Plan {
     podsMax: Math.max(plan.podsMax, 3),
     nfs: { share: 0.9, everyMs: 10_000 },
     features: { ...plan.features, statisticsMs: 20_000 },
-    events: {
-      ...events,
-      podComes: Math.max(events.podComes, 4),
-      podGoes: Math.max(events.podGoes, 3),
-      agentCrashes: Math.max(events.agentCrashes, 2),
-      mountTaken: Math.max(events.mountTaken, 1),
-      recordDamaged: Math.max(events.recordDamaged, 1),
-    },
+    events: comingAndDying(events),
   };
 }
 
