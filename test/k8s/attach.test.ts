@@ -6,11 +6,10 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { AdminClient } from '../cluster/admin-client.ts';
 import { runCommand } from '../demo/child-process.ts';
 import { mountsBelow } from '../demo/machine.ts';
-import { AGENT_COMMAND, inWorld, LOOPFILE_COMMAND, NODE, type World } from '../interop/world.ts';
+import { AGENT_COMMAND, inWorld, NODE, type World } from '../interop/world.ts';
 import { until } from '../until.ts';
 import {
   allowWatchOfAttachments,
@@ -18,8 +17,10 @@ import {
   type Cluster,
   deletePod,
   makeCsiDriver,
+  makeImage,
   makePod,
   makeVolume,
+  placeOf,
   sharedCluster,
 } from './cluster-world.ts';
 import {
@@ -75,19 +76,7 @@ function withAttacher(sentence: string, driver: string, tell: (attached: Attache
   });
 }
 
-async function makeImage(world: World, name: string): Promise<string> {
-  const own = ['create', '--pool', world.pool, '--name', name, '--size', '64Mi', '--yaml'];
-  const made = await runCommand([...LOOPFILE_COMMAND, ...own]);
-  assert.equal(made.code, 0, made.output);
-  return /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
-}
-
 const claim = (claimName: string) => ({ data: { persistentVolumeClaim: { claimName } } });
-
-function placeOf(status: StatusDocument, pod: string): string {
-  const found = status.pods.find(({ name }) => name === pod)?.volumes[0];
-  return found?.path ?? assert.fail(`${pod} has no volume`);
-}
 
 /** Where pid 1 may not be looked at nothing can be proven clean, and an operator has to say so. */
 async function isFree(world: World, volume: string): Promise<boolean> {

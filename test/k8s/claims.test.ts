@@ -6,19 +6,19 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { AdminClient } from '../cluster/admin-client.ts';
-import { runCommand } from '../demo/child-process.ts';
 import { mountsBelow } from '../demo/machine.ts';
-import { inWorld, LOOPFILE_COMMAND, NODE, type World } from '../interop/world.ts';
+import { inWorld, NODE, type World } from '../interop/world.ts';
 import { until } from '../until.ts';
 import {
   type Cluster,
   clusterObstacle,
   deletePod,
   makeCsiDriver,
+  makeImage,
   makePod,
   makeVolume,
+  placeOf,
   sharedCluster,
 } from './cluster-world.ts';
 
@@ -88,19 +88,10 @@ function withDriver(
 
 /** A volume with a claim of that name. */
 async function makeDisk(world: World, admin: AdminClient, name: string, driver: string): Promise<void> {
-  const own = ['create', '--pool', world.pool, '--name', name, '--size', '64Mi', '--yaml'];
-  const made = await runCommand([...LOOPFILE_COMMAND, ...own]);
-  assert.equal(made.code, 0, made.output);
-  const handle = /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
-  await makeVolume(admin, name, driver, handle);
+  await makeVolume(admin, name, driver, await makeImage(world, name));
 }
 
 const claim = (claimName: string) => ({ data: { persistentVolumeClaim: { claimName } } });
-
-function placeOf(status: StatusDocument, pod: string): string {
-  const found = status.pods.find(({ name }) => name === pod)?.volumes[0];
-  return found?.path ?? assert.fail(`${pod} has no volume`);
-}
 
 withDriver(
   'by the rule of the kubelet a claim goes under a pod that is bound; with ours what was decided before it fails',

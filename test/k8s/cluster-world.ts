@@ -1,8 +1,10 @@
 /** A real control plane for the tests of one file, and what they put into it. Its processes end with the file. */
+import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync, mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { AdminClient } from '../cluster/admin-client.ts';
 import {
   type ControlPlane,
@@ -11,7 +13,8 @@ import {
   signalControlPlane,
   startControlPlane,
 } from '../cluster/control-plane.ts';
-import { NODE } from '../interop/world.ts';
+import { runCommand } from '../demo/child-process.ts';
+import { LOOPFILE_COMMAND, NODE, type World } from '../interop/world.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { until } from '../until.ts';
 
@@ -120,6 +123,21 @@ export async function makeContent(
   const there = await admin.tryRequest('GET', `${path}/${name}`);
   if (there.status === 200) await admin.request('PUT', `${path}/${name}`, object);
   else await admin.request('POST', path, object);
+}
+
+/** A disk of the loop-file driver, of 64 MiB. The answer: its handle. */
+export async function makeImage(world: Pick<World, 'pool'>, name: string): Promise<string> {
+  const own = ['create', '--pool', world.pool, '--name', name, '--size', '64Mi', '--yaml'];
+  const made = await runCommand([...LOOPFILE_COMMAND, ...own]);
+  assert.equal(made.code, 0, made.output);
+  return /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
+}
+
+/** Where a pod has a volume; without a name, the only one that it has. */
+export function placeOf(status: StatusDocument, pod: string, volume?: string): string {
+  const volumes = status.pods.find(({ name }) => name === pod)?.volumes ?? [];
+  const found = volumes.find(({ name }) => volume === undefined || name === volume);
+  return found?.path ?? assert.fail(`${pod} has no volume ${volume ?? ''}`);
 }
 
 /** A volume with a claim of the same name, bound by the real binder. */

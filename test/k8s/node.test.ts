@@ -4,9 +4,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
-import { runCommand } from '../demo/child-process.ts';
 import { mountsBelow } from '../demo/machine.ts';
-import { inWorld, LOOPFILE_COMMAND, NODE, type World } from '../interop/world.ts';
+import { inWorld, NODE, type World } from '../interop/world.ts';
 import { until } from '../until.ts';
 import {
   type Cluster,
@@ -14,8 +13,10 @@ import {
   deletePod,
   makeContent,
   makeCsiDriver,
+  makeImage,
   makePod,
   makeVolume,
+  placeOf,
   sharedCluster,
 } from './cluster-world.ts';
 
@@ -41,21 +42,8 @@ function inCluster(sentence: string, tell: (world: World, shared: Cluster) => Pr
   });
 }
 
-function placeOf(status: StatusDocument, pod: string, volume: string): string {
-  const found = status.pods.find(({ name }) => name === pod)?.volumes.find(({ name }) => name === volume);
-  return found?.path ?? assert.fail(`${pod} has no volume ${volume}`);
-}
-
 const read = (status: StatusDocument, pod: string, volume: string, file: string): string =>
   readFileSync(join(placeOf(status, pod, volume), file), 'utf8');
-
-/** The answer: its handle. */
-async function makeImage(world: World, name: string): Promise<string> {
-  const own = ['create', '--pool', world.pool, '--name', name, '--size', '64Mi', '--yaml'];
-  const made = await runCommand([...LOOPFILE_COMMAND, ...own]);
-  assert.equal(made.code, 0, made.output);
-  return /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
-}
 
 inCluster(
   'a pod that is bound here gets its volumes, by the rights of a node alone',

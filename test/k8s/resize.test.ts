@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { statfsSync } from 'node:fs';
 import { test } from 'node:test';
-import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { AdminClient } from '../cluster/admin-client.ts';
 import { runCommand } from '../demo/child-process.ts';
 import { mountsBelow } from '../demo/machine.ts';
@@ -12,8 +11,10 @@ import {
   clusterObstacle,
   deletePod,
   makeCsiDriver,
+  makeImage,
   makePod,
   makeVolume,
+  placeOf,
   sharedCluster,
 } from './cluster-world.ts';
 
@@ -52,11 +53,6 @@ async function askForMore(admin: AdminClient, storage: string): Promise<void> {
 
 const volumes = { data: { persistentVolumeClaim: { claimName: 'grows' } } };
 
-function placeOf(status: StatusDocument, pod: string): string {
-  const found = status.pods.find(({ name }) => name === pod)?.volumes[0];
-  return found?.path ?? assert.fail(`${pod} has no volume`);
-}
-
 function sizeOf(place: string): number {
   const { blocks, bsize } = statfsSync(place);
   return (blocks * bsize) / MIB;
@@ -70,9 +66,7 @@ test('a claim is told when its volume has grown, by the next life if need be, an
   await inWorld(async (world) => {
     await world.startLoopfile(world.socketOf(DRIVER), '--name', DRIVER, '--registry', world.registry);
     const image = ['--pool', world.pool, '--name', 'grows', '--size'];
-    const made = await runCommand([...LOOPFILE_COMMAND, 'create', ...image, '64Mi', '--yaml']);
-    const handle = /volumeHandle: (\S+)/.exec(made.output)?.[1] ?? assert.fail(made.output);
-    await makeVolume(admin, 'grows', DRIVER, handle);
+    await makeVolume(admin, 'grows', DRIVER, await makeImage(world, 'grows'));
     const first = await world.startAgent();
     await world.untilRegistered(DRIVER);
     await makePod(admin, 'small', volumes);
