@@ -713,3 +713,41 @@ test('a quarantine that has ended on the disk has ended, though its record could
   assert.equal(loaded.value.records[0]?.quarantine, undefined);
   assert.equal(reconciler.actual().get(id), undefined);
 });
+
+test('what is told of a quarantine begins and ends with it, though its record is still being written', async () => {
+  const { host, plugins, records, reconciler } = createBench();
+  const id = csi('data').id;
+  plugins.fault = (kind) => (kind === 'clean' ? inUse : undefined);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await settled();
+  const { save } = records;
+  let written = (): void => {};
+  const heldFrom = (first: number): void => {
+    let count = 0;
+    const disk = new Promise<void>((resolve) => {
+      written = resolve;
+    });
+    records.save = async (...volume) => {
+      count += 1;
+      if (count >= first) await disk;
+      return save.call(records, ...volume);
+    };
+  };
+  const tells = () => reconciler.obstacles().some(({ kind, code }) => [kind, code].includes('quarantined'));
+
+  heldFrom(1);
+  const begun = reconciler.quarantine(id);
+  await settled();
+  assert.ok(reconciler.actual().get(id)?.quarantine !== undefined && tells(), 'it has begun');
+  written();
+  await begun;
+  await host.advance(1_000);
+
+  heldFrom(2);
+  const ended = reconciler.endQuarantine(id);
+  await settled();
+  assert.equal(reconciler.actual().get(id)?.quarantine, undefined, 'on the disk it has ended');
+  assert.ok(!tells(), 'seed 5719');
+  written();
+  assert.ok((await ended).ok);
+});
