@@ -84,13 +84,11 @@ class QuarantineGateway implements QuarantineControl {
       void this.#leave(volume);
     } else {
       this.#noteAttachment(volume);
-      return;
     }
-    this.#parts.onChanged(id);
   }
 
   async quarantine(id: VolumeId): Promise<Result<void>> {
-    const { records, desired, canBeProvenClean, needsOf, onChanged } = this.#parts;
+    const { records, desired, canBeProvenClean, needsOf } = this.#parts;
     const wanted = desired().volumes.get(id)?.spec;
     const known = this.#known(id);
     const spec = known?.spec ?? wanted;
@@ -99,9 +97,7 @@ class QuarantineGateway implements QuarantineControl {
     // It may have begun a moment ago, or its record may have failed: the answer waits for what is on disk.
     if (known?.quarantine !== undefined) return records.save(known);
     const needs = needsOf(spec) ?? { attach: false, stage: false, expand: false };
-    const saved = await this.#enter(known ?? onTheGround(spec, needs), 'operator');
-    onChanged(id);
-    return saved;
+    return this.#enter(known ?? onTheGround(spec, needs), 'operator');
   }
 
   async release(id: VolumeId): Promise<Result<void>> {
@@ -116,7 +112,6 @@ class QuarantineGateway implements QuarantineControl {
     if (!saved.ok || now?.quarantine === undefined) return saved;
     // On the disk it has left already: a record that could not be erased is swept up later.
     await this.#leave(now);
-    this.#parts.onChanged(id);
     return saved;
   }
 
@@ -144,12 +139,19 @@ class QuarantineGateway implements QuarantineControl {
 
   #enter(volume: ActualVolume, reason: QuarantineReason): Promise<Result<void>> {
     this.#parts.log.warn('volume in quarantine', { volume: volume.spec.id, reason });
-    return this.#set(enterQuarantine(volume, reason, this.#parts.host.wallMs()));
+    return this.#change(enterQuarantine(volume, reason, this.#parts.host.wallMs()));
   }
 
   #leave(volume: ActualVolume): Promise<Result<void>> {
     this.#parts.log.info('volume out of quarantine', { volume: volume.spec.id });
-    return this.#set(leaveQuarantine(volume));
+    return this.#change(leaveQuarantine(volume));
+  }
+
+  /** What is told of it changes with the belief, however long its record takes. */
+  #change(volume: ActualVolume): Promise<Result<void>> {
+    const saved = this.#set(volume);
+    this.#parts.onChanged(volume.spec.id);
+    return saved;
   }
 
   #noteAttachment(volume: ActualVolume): void {

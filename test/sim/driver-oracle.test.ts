@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  NodeExpandVolumeRequest,
   NodePublishVolumeRequest,
   NodeUnpublishVolumeRequest,
 } from '../../plugins/csi/wire/generated/csi.ts';
-import type { VolumeCallRecord } from './driver-call.ts';
+import { STATUS, type VolumeCallRecord } from './driver-call.ts';
 import { PLAIN_NATURE } from './driver-nature.ts';
 import { DriverOracle } from './driver-oracle.ts';
+import { bytesFrom } from '../../plugins/volume.ts';
 import type { WishHistory } from './wish-history.ts';
 
 const TARGET = '/pods/web/mount';
@@ -32,9 +34,10 @@ const unpublish: VolumeCallRecord = {
 };
 
 function bench(ephemeral = true) {
+  const violations: string[] = [];
   const oracle = new DriverOracle({
     nowMs: () => 0,
-    violate: () => {},
+    violate: (invariant) => void violations.push(invariant),
     wishHistory: () => ({ ...WISH, ephemeral }),
     isMountPoint: () => true,
     isMounted: () => true,
@@ -51,7 +54,7 @@ function bench(ephemeral = true) {
     oracle.begin(call, NATURE, () => heard)(status, heard);
     return oracle.hasEnded('inline', TARGET);
   };
-  return { oracle, answered };
+  return { oracle, answered, violations };
 }
 
 test('an inline volume has ended when its driver has said so and was heard, until it is published again', () => {
@@ -70,4 +73,27 @@ test('an inline volume has ended when its driver has said so and was heard, unti
 
 test('a persistent volume is never ended by an unpublish', () => {
   assert.equal(bench(false).answered(unpublish, 0), false);
+});
+
+test('what was refused to a life that is over is known to the next by size, as it is recorded', () => {
+  const { oracle, answered, violations } = bench(false);
+  const grow = (bytes: bigint): VolumeCallRecord => ({
+    method: 'NodeExpandVolume',
+    request: NodeExpandVolumeRequest.fromPartial({
+      volumeId: 'inline',
+      volumePath: TARGET,
+      capacityRange: { requiredBytes: bytes },
+    }),
+  });
+  const asked = (bytes: bigint): boolean => {
+    violations.length = 0;
+    answered(grow(bytes), STATUS.outOfRange);
+    return violations.includes('A-071');
+  };
+  assert.equal(asked(5n), false);
+  assert.equal(asked(7n), false, 'another size');
+  assert.equal(asked(7n), true, 'nobody has forgotten it');
+  oracle.forgetUnrecorded(() => ({ toBytes: bytesFrom(5n), because: 'infeasible', message: '' }));
+  assert.equal(asked(7n), false, 'killed before it was written');
+  assert.equal(asked(5n), true, 'that is on the disk');
 });

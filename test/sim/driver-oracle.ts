@@ -5,6 +5,7 @@
  * nobody heard, leaves its rung `unsure`.
  */
 import type { AbsolutePath } from '../../mount/host.ts';
+import type { RefusedExpansion } from '../../reconciler/model/actual-state.ts';
 import { isQuestion, placeOf, type RungCall, type VolumeCallRecord } from './driver-call.ts';
 import type { DriverNature } from './driver-nature.ts';
 import { judgeArguments } from './oracle-arguments.ts';
@@ -127,12 +128,16 @@ export class DriverOracle {
     for (const history of this.#histories.values()) history.argumentsSeen.clear();
   }
 
-  /** The agent died: what was refused is only known where its record says so. */
-  forgetUnrecorded(isRecorded: (handle: string) => boolean): void {
+  /** The agent died: of what was refused only that is known which its record says, and that is the last refusal. */
+  forgetUnrecorded(recordedOf: (handle: string) => RefusedExpansion | undefined): void {
     for (const [handle, history] of this.#histories) {
-      if ((!history.inUse && history.infeasible.size === 0) || isRecorded(handle)) continue;
-      history.inUse = false;
-      history.infeasible.clear();
+      if (!history.inUse && history.infeasible.size === 0) continue;
+      const recorded = recordedOf(handle);
+      if (recorded?.because !== 'in-use') history.inUse = false;
+      const known = recorded?.because === 'infeasible' ? BigInt(recorded.toBytes) : undefined;
+      for (const bytes of history.infeasible) {
+        if (bytes !== known) history.infeasible.delete(bytes);
+      }
     }
   }
 

@@ -395,6 +395,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     seed: 6_700,
-    sentence: 'only the last refusal to grow is recorded: one that was heard and not written may be asked again',
+    sentence:
+      'only the last refusal to grow is recorded: one that was heard and not written may be asked again',
   },
 ];

@@ -25,7 +25,7 @@ import { checkRoots } from './final-groups.ts';
 import { withDeaths } from './file-system-deaths.ts';
 import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
-import { hasRecordedRefusal } from './recorded-refusal.ts';
+import { recordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { withLocals } from './local-volumes.ts';
 import { withFills } from './filled-directories.ts';
@@ -572,7 +572,7 @@ export class Simulation {
 
   /** What a dead life heard and no record says: the crash came first, or the record was damaged. */
   forgetLostRefusals(): void {
-    this.world.oracle.forgetUnrecorded((handle) => hasRecordedRefusal(this, handle));
+    this.world.oracle.forgetUnrecorded((handle) => recordedRefusal(this, handle));
   }
 
   #diesAt(kind: EffectKind, moment: 'before' | 'after'): boolean {
