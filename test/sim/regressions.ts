@@ -398,4 +398,13 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'only the last refusal to grow is recorded: one that was heard and not written may be asked again',
   },
+  {
+    seed: 237_729_091,
+    sentence:
+      'a publish that began before its attachment was made anew, in the same event, did not begin in quarantine',
+  },
+  {
+    seed: 237_732_411,
+    sentence: 'who grows a claim writes nothing to another claim of its name, made anew meanwhile',
+  },
 ];
