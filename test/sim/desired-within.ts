@@ -12,7 +12,12 @@ export class DesiredWithin {
 
   /** Since the event began, the state that the event before has left not counted. */
   wanted(operation: Operation): boolean {
-    return this.#states.some((desired) => isWanted(desired, operation));
+    return this.some((desired) => isWanted(desired, operation));
+  }
+
+  /** As `wanted`. */
+  some(holds: (desired: DesiredState) => boolean): boolean {
+    return this.#states.some(holds);
   }
 
   endEvent(): void {

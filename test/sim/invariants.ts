@@ -6,9 +6,10 @@ import type { AgentView } from '../../agent/node/agent.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { CSI_PLUGIN, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
-import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
+import { desiredQuarantine } from '../../reconciler/run/quarantine-control.ts';
 import type { Backing } from './backing.ts';
 import { changeOfBelief } from './belief-watch.ts';
 import { isWanted } from './desired-within.ts';
@@ -358,11 +359,24 @@ function checkBeginnings(
       (wanted !== undefined && sim.world.told.isRenewal(operation, known, wanted));
     if (isTeardown(operation.kind) && !unwanted && !mayGo)
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);
-    if (!isTeardown(operation.kind) && isQuarantined)
+    const wasFree = (): boolean =>
+      known?.quarantine?.reason !== 'operator' &&
+      wasFreeWithin(sim, before?.get(operation.volume), operation.volume);
+    if (!isTeardown(operation.kind) && isQuarantined && !wasFree())
       sim.violate('B-3', `${operation.kind} begins of ${operation.volume}, which is in quarantine`);
     if (!isTeardown(operation.kind) && unwanted && !sim.desiredWithin.wanted(operation))
       sim.violate('decide-late', `${operation.kind} begins of what nobody wants: ${operation.volume}`);
   }
+}
+
+/** It was not in quarantine before this event, and a wish of the event had nothing against it (seed 237729091). */
+function wasFreeWithin(
+  { desiredWithin }: Simulation,
+  before: ActualVolume | undefined,
+  volume: VolumeId,
+): boolean {
+  const isFree = (desired: DesiredState): boolean => desiredQuarantine(desired, volume, before) === undefined;
+  return before?.quarantine === undefined && desiredWithin.some(isFree);
 }
 
 function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: Operation): boolean {

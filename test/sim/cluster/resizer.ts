@@ -54,13 +54,14 @@ export class Resizer {
     });
   }
 
-  /** One that grows again meanwhile is told of by its next turn. */
+  /** One that grows again meanwhile is told of by its next turn; another claim of its name is not its claim. */
   #write(volume: Json, change: (status: Json) => Json): void {
     const { store } = this.#parts;
-    const name = String(at(volume, 'spec', 'claimRef')['name']);
-    const claim = store.get(CLAIMS, name);
+    const { name } = at(volume, 'spec', 'claimRef');
+    const claim = store.get(CLAIMS, String(name));
+    if (claim === undefined || at(claim, 'spec')['volumeName'] !== nameOf(volume)) return;
     const now = store.get(VOLUMES, nameOf(volume));
-    if (claim === undefined || now === undefined || capacityOf(now) !== capacityOf(volume)) return;
+    if (now === undefined || capacityOf(now) !== capacityOf(volume)) return;
     const status = at(claim, 'status');
     store.replace(CLAIMS, { ...claim, status: { ...status, ...change(status) } });
   }
