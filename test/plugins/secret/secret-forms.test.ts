@@ -72,6 +72,15 @@ test('what is no secret is shown as it was said', () => {
   assert.equal(withoutSecretValues(text, ['correct horse', 'battery/staple', '']), text);
 });
 
+test('a percent sign before a secret, of whose beginning it makes an escape, hides nothing of it', () => {
+  const twice = TOLD_FORMS['url.QueryEscape twice'] ?? assert.fail('no such form');
+  const secret = '1E qaß\u0007';
+  assert.equal(
+    withoutSecretValues(`disk full to 100%${twice(secret)}%`, [secret]),
+    'disk full to 100%[redacted]%',
+  );
+});
+
 test('a secret of three characters is left alone', () => {
   assert.equal(withoutSecretValues('the other', ['the']), 'the other');
 });
