@@ -94,14 +94,7 @@ function remembered(read: Reading): Reading {
 function literal(text: string, from: number): readonly Step[] {
   const code = text.codePointAt(from);
   if (code === undefined) return [];
-  const to = from + (code > 0xffff ? 2 : 1);
-  const isGap = code === PLUS || isSpace(code);
-  return isGap
-    ? [
-        { to, value: code },
-        { to, value: undefined },
-      ]
-    : [{ to, value: code }];
+  return stepsTo(from + (code > 0xffff ? 2 : 1), code);
 }
 
 function lineEnd(text: string, from: number): readonly Step[] {
@@ -213,9 +206,12 @@ function byteAt(
   return { value: Number.parseInt(digits, digits.length === OCTAL_DIGITS ? 8 : 16), to: from + all.length };
 }
 
-/** White space counts, or does not: who prints may have broken the line, or written it otherwise. */
+/**
+ * White space counts, or does not: who prints may have broken the line, or written it otherwise; as a plus in a URL,
+ * which may have been escaped in its turn.
+ */
 function stepsTo(to: number, value: number): readonly Step[] {
-  return isSpace(value)
+  return value === PLUS || isSpace(value)
     ? [
         { to, value },
         { to, value: undefined },
