@@ -18,19 +18,27 @@ interface Source {
   readonly flags?: readonly string[];
 }
 
+/**
+ * Compiled without inlining, which takes 28 % less of the compiler's time (measured): they are built for tests. Each set
+ * of flags has entries of its own in Go's cache, so all share this one, but for what is measured, which is built as its
+ * users build it.
+ */
+const QUICKLY = ['-gcflags', 'all=-l'] as const;
+
 /** They want different releases of the CSI specification's Go code and of Kubernetes, so there are three modules. */
 const PROGRAMS = {
   'csi-sanity': {
     module: join(HERE, 'sanity'),
     package: 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity',
+    flags: QUICKLY,
   },
-  'mock-driver': { module: HERE, package: './mock-driver' },
-  registrar: { module: HERE, package: './registrar' },
-  'example-plugin': { module: HERE, package: './example-plugin' },
-  kubelet: { module: HERE, package: './kubelet' },
+  'mock-driver': { module: HERE, package: './mock-driver', flags: QUICKLY },
+  registrar: { module: HERE, package: './registrar', flags: QUICKLY },
+  'example-plugin': { module: HERE, package: './example-plugin', flags: QUICKLY },
+  kubelet: { module: HERE, package: './kubelet', flags: QUICKLY },
   // For `npm run cluster` and `npm run test:k8s`: the largest by far, minutes of compiling when it was never built.
-  'control-plane': { module: HERE, package: './control-plane', flags: ['-ldflags', '-s -w'] },
-  certificates: { module: HERE, package: './certificates' },
+  'control-plane': { module: HERE, package: './control-plane', flags: [...QUICKLY, '-ldflags', '-s -w'] },
+  certificates: { module: HERE, package: './certificates', flags: QUICKLY },
   // For `npm run bench -- --beside-kubelet`.
   'bench-kubelet': { module: HERE, package: './bench-kubelet' },
   'bench-driver': { module: HERE, package: './bench-driver' },
@@ -38,7 +46,7 @@ const PROGRAMS = {
     module: join(HERE, 'pd-driver'),
     package: 'sigs.k8s.io/gcp-compute-persistent-disk-csi-driver/cmd/gce-pd-csi-driver',
     // It refuses to start without one; its own Makefile gives it so, too.
-    flags: ['-ldflags', '-X main.version=v1.28.1'],
+    flags: [...QUICKLY, '-ldflags', '-X main.version=v1.28.1'],
   },
 } as const satisfies Readonly<Record<string, Source>>;
 
