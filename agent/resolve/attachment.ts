@@ -5,8 +5,9 @@ import { csiVolumeId, type VolumeId } from '../../plugins/volume.ts';
 import { needsNoAttach } from '../source/attachment-remark.ts';
 import { whyRefused } from './missing.ts';
 import { identityOf, type Stamped, type VolumeAttachment } from '../../kubernetes/objects/objects.ts';
-import { refuse } from '../source/refuse.ts';
-import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
+import { compareText } from '../../mount/text/compare-text.ts';
 import type { Rejection } from '../source/objects-source.ts';
 
 /** What the cluster's attachments say of one volume on this node. */

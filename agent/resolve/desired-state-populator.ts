@@ -20,14 +20,16 @@ import type {
 } from '../../reconciler/model/desired-state.ts';
 import { attachmentUids, type AttachmentWord, attachmentWords } from './attachment.ts';
 import type { StandingWord } from './standing-word.ts';
-import { createBindings } from './bind-claim.ts';
+import { createBindings } from '../../kubernetes/binding/bind-claim.ts';
+import { refuseMissing } from './missing.ts';
 import type { Pod, Stamped } from '../../kubernetes/objects/objects.ts';
 import type { Resolved, ResolveOptions } from './resolved.ts';
 import { resolveVolume } from './resolve-volume.ts';
 import { subpathsOf } from './subpaths.ts';
 import { conflictOf, type Wanted } from './volume-conflict.ts';
 import { HELD_READ_ONLY } from './wanted-size.ts';
-import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
+import { compareText } from '../../mount/text/compare-text.ts';
 
 /** What the configuration and the machine have to say. */
 export interface DesireOptions extends ResolveOptions {
@@ -106,7 +108,11 @@ function needsNoAttach({ spec }: Pick<Growing, 'spec'>): boolean {
 /** Every volume of every pod, in the order of the pods' uids. */
 function* resolveAll(desired: DesiredObjects, options: DesireOptions): Sliced<readonly Item[]> {
   const allocatable = { ...options.capacity, ...desired.nodes.get(options.nodeName)?.allocatable };
-  const sources = { desired, allocatable, bindings: yield* createBindings(desired), options };
+  const bindings = yield* createBindings({
+    ...desired,
+    refuseMissing: (identity, whose) => refuseMissing(desired, identity, { whose }),
+  });
+  const sources = { desired, allocatable, bindings, options };
   const items: Item[] = [];
   const pods = yield* sorted(desired.pods.values(), (a, b) => compareText(a.reference.uid, b.reference.uid));
   for (const pod of pods) {

@@ -3,7 +3,7 @@ import type { Failure } from '../../mount/failure.ts';
 import { CSI_DEFAULTS, type CsiVolumeSpec } from '../../plugins/volume.ts';
 import type { LifecycleMode, TokenRequest } from '../../kubernetes/objects/objects.ts';
 import { isRefused, refuseMissing } from './missing.ts';
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 
 /** The terms of one driver for volumes of one lifecycle mode. */

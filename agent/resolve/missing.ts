@@ -1,5 +1,5 @@
 /** An object that another one names and that is not wanted: was it never written, or was it refused? */
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 import type { Rejection } from '../source/objects-source.ts';
 
@@ -10,7 +10,7 @@ import type { Rejection } from '../source/objects-source.ts';
 export function refuseMissing(
   { rejected }: Pick<DesiredObjects, 'rejected'>,
   identity: string,
-  parts: { readonly whose?: string; readonly blocker?: string; readonly advice?: string } = {},
+  parts: { readonly whose?: string | undefined; readonly blocker?: string; readonly advice?: string } = {},
 ): ReturnType<typeof refuse> {
   const { whose = '', blocker, advice = '' } = parts;
   const rejection = rejectionOf(rejected, identity);

@@ -13,7 +13,7 @@ import {
   type PodVolume,
 } from '../../kubernetes/objects/objects.ts';
 import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { resolveLocal, resolveNfsVolume } from './resolve-in-tree.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 import { seLinuxContext } from './selinux-context.ts';

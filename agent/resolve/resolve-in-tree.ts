@@ -11,7 +11,7 @@ import type {
   Pod,
 } from '../../kubernetes/objects/objects.ts';
 import { brokenRules, isTrueOf, wordsOf } from '../../plugins/topology-rule.ts';
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 
 /** `readOnly` is the pod's word. */

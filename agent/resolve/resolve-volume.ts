@@ -16,7 +16,7 @@ import { projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
 import { resolveNfs } from './resolve-in-tree.ts';
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { PLAIN, type Resolved, type ResolveOptions, type Sources } from './resolved.ts';
 
 /** A failure freezes the pod; what only keeps the volume from climbing is `blocked`. */

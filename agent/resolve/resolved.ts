@@ -5,7 +5,7 @@ import type { NodeResources } from '../../kubernetes/fields/node-resource.ts';
 import { NO_SECRETS } from '../../plugins/plugin.ts';
 import type { VolumeSpec } from '../../plugins/volume.ts';
 import type { DesiredPublication, DesiredVolume } from '../../reconciler/model/desired-state.ts';
-import type { Bindings } from './bind-claim.ts';
+import type { Bindings } from '../../kubernetes/binding/bind-claim.ts';
 import type { TokenAnswer, TokenSource } from '../source/token-source.ts';
 import type { TrustBundleSource } from '../source/trust-bundle-source.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';

@@ -6,7 +6,7 @@ import { objectKey, type Pod } from '../../kubernetes/objects/objects.ts';
 import { expandExpression, namesInExpression } from '../../kubernetes/fields/variable-expression.ts';
 import type { Subpath } from '../../plugins/volume.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { refuseMissing } from './missing.ts';
 
 const PATH_BYTES_MAX = 4_095;

@@ -11,7 +11,7 @@ import {
 import { isInline } from '../../plugins/kinds/volume-questions.ts';
 import type { PodReference, VolumeSpec } from '../../plugins/volume.ts';
 import { objectKey } from '../../kubernetes/objects/objects.ts';
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 
 /** A volume of a shared kind, and a pod that wants it. */
 export interface Wanted {

@@ -1,5 +1,6 @@
 /** What is wanted, as the sources say it: objects, what was refused of them, and what is not known. */
 import type { Failure } from '../../mount/failure.ts';
+import { compareText } from '../../mount/text/compare-text.ts';
 import { type Sliced, wholly } from '../../mount/process/slices.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import { attachmentRemarks } from './attachment-remark.ts';
@@ -184,12 +185,6 @@ export function massRemovalIn({ reports }: Pick<DesiredObjects, 'reports'>): Mas
 
 /** Nothing has been listed yet. */
 export const NOTHING_DESIRED: DesiredObjects = wholly(assembleDesiredObjects([], createAssembly(0)));
-
-/** By code unit: the same on every machine and in every language. */
-export function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
-}
 
 function subjectOf({ volumeName, nodeName }: VolumeAttachment): AttachmentSubject {
   return { volumeName, nodeName };

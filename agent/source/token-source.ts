@@ -4,7 +4,7 @@ import type { Cancel } from '../../mount/host.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { PodReference } from '../../plugins/volume.ts';
 import type { TokenRequest } from '../../kubernetes/objects/objects.ts';
-import { refuse } from './refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 
 /** `json` is what `tokensJson` makes. */
 export type TokenAnswer =

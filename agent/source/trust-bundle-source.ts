@@ -2,7 +2,7 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { Cancel } from '../../mount/host.ts';
 import type { TrustBundles } from '../../kubernetes/objects/content-source.ts';
-import { refuse } from './refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 
 export type TrustBundleAnswer =
   /** One PEM text of all of them, each once, and which state of them it is. */

@@ -6,7 +6,7 @@ import type { TokenRequest } from '../../kubernetes/objects/objects.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { PodReference } from '../../plugins/volume.ts';
-import { refuse } from '../source/refuse.ts';
+import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { type ServiceAccountToken, type TokenSource, tokensJson } from '../source/token-source.ts';
 import {
   dueInMs,

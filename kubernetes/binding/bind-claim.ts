@@ -1,15 +1,22 @@
 /** From a claim to its PersistentVolume, by static binding: two pointers that must not contradict each other. */
 import { ok, type Result } from '../../mount/failure.ts';
 import type { Sliced } from '../../mount/process/slices.ts';
+import { compareText } from '../../mount/text/compare-text.ts';
+import { refuse } from '../fields/refuse.ts';
 import {
   type ObjectKey,
   objectKey,
   type PersistentVolume,
   type PersistentVolumeClaim,
-} from '../../kubernetes/objects/objects.ts';
-import { refuseMissing } from './missing.ts';
-import { refuse } from '../source/refuse.ts';
-import { compareText, type DesiredObjects } from '../source/desired-objects.ts';
+} from '../objects/objects.ts';
+
+/** What there is to be bound, and what is said of an object that is not there. */
+export interface Bindable {
+  readonly claims: ReadonlyMap<ObjectKey, PersistentVolumeClaim>;
+  readonly volumes: ReadonlyMap<ObjectKey, PersistentVolume>;
+  /** By `reference-missing`. `identity` as `identityOf` says it; `whose` follows it in the sentence. */
+  readonly refuseMissing: (identity: string, whose?: string) => ReturnType<typeof refuse>;
+}
 
 /** Answers for one wish; made once, so that each claim costs two look-ups. */
 export interface Bindings {
@@ -20,12 +27,10 @@ export interface Bindings {
 /** Whoever reads it has a pod that waits for what will never come. */
 const LEAVING = 'is being deleted, and is not protected any more: delete the pod, too';
 
-/** Pure; the wish must not change while the bindings are used. */
-export function* createBindings(
-  desired: Pick<DesiredObjects, 'claims' | 'volumes' | 'rejected'>,
-): Sliced<Bindings> {
+/** Pure; nothing of it must change while the bindings are used. */
+export function* createBindings({ claims, volumes, refuseMissing }: Bindable): Sliced<Bindings> {
   const byClaimRef = new Map<ObjectKey, PersistentVolume[]>();
-  for (const volume of desired.volumes.values()) {
+  for (const volume of volumes.values()) {
     yield;
     if (volume.claimRef === undefined) continue;
     const key = objectKey(volume.claimRef);
@@ -33,11 +38,11 @@ export function* createBindings(
     if (others === undefined) byClaimRef.set(key, [volume]);
     else others.push(volume);
   }
-  const firstByVolumeName = yield* claimsByVolumeName(desired);
+  const firstByVolumeName = yield* claimsByVolumeName(claims);
 
   function volumeOf(key: ObjectKey): Result<PersistentVolume> {
-    const claim = desired.claims.get(key);
-    if (claim === undefined) return refuseMissing(desired, `PersistentVolumeClaim ${key}`);
+    const claim = claims.get(key);
+    if (claim === undefined) return refuseMissing(`PersistentVolumeClaim ${key}`);
     if (claim.leaving) return refuse('reference-missing', `PersistentVolumeClaim ${key} ${LEAVING}`);
     const bound = boundTo(key, claim);
     if (!bound.ok || !bound.value.leaving) return bound;
@@ -46,11 +51,9 @@ export function* createBindings(
 
   function boundTo(key: ObjectKey, claim: PersistentVolumeClaim): Result<PersistentVolume> {
     if (claim.volumeName === undefined) return boundByVolume(key, claim, byClaimRef.get(key) ?? []);
-    const volume = desired.volumes.get(claim.volumeName);
-    if (volume === undefined) {
-      const whose = ` of PersistentVolumeClaim ${key}`;
-      return refuseMissing(desired, `PersistentVolume ${claim.volumeName}`, { whose });
-    }
+    const volume = volumes.get(claim.volumeName);
+    if (volume === undefined)
+      return refuseMissing(`PersistentVolume ${claim.volumeName}`, ` of PersistentVolumeClaim ${key}`);
     if (volume.claimRef !== undefined) return agree(key, claim, volume);
     const first = firstByVolumeName.get(volume.name);
     return first === key
@@ -65,11 +68,9 @@ export function* createBindings(
 }
 
 /** The first by key of the claims that name one volume; only asked when the volume does not say whose it is. */
-function* claimsByVolumeName(
-  desired: Pick<DesiredObjects, 'claims'>,
-): Sliced<ReadonlyMap<string, ObjectKey>> {
+function* claimsByVolumeName(claims: Bindable['claims']): Sliced<ReadonlyMap<string, ObjectKey>> {
   const first = new Map<string, ObjectKey>();
-  for (const [key, { volumeName }] of desired.claims) {
+  for (const [key, { volumeName }] of claims) {
     yield;
     if (volumeName === undefined) continue;
     const known = first.get(volumeName);

@@ -9,7 +9,7 @@ import type { Look } from './manifest-file.ts';
 import type { ManifestLimits } from './parse/manifest-limits.ts';
 import { whyUntrusted } from './manifest-owner.ts';
 import type { ManifestParser } from './parse/manifest-parser.ts';
-import { compareText } from '../desired-objects.ts';
+import { compareText } from '../../../mount/text/compare-text.ts';
 
 export interface ManifestDeskParts {
   readonly host: Pick<Host, 'nowMs' | 'readDirectoryFiles'>;

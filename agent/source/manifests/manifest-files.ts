@@ -1,6 +1,6 @@
 /** The files of a directory of manifests, by name: what follows for all of them from looks at some. */
 import type { PodUid } from '../../../plugins/volume.ts';
-import { compareText } from '../desired-objects.ts';
+import { compareText } from '../../../mount/text/compare-text.ts';
 import {
   confirm,
   dueMs,

@@ -1,0 +1,5 @@
+/** By code unit: the same on every machine and in every language. As for `Array.sort`. */
+export function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
