@@ -19,9 +19,9 @@ interface Source {
 }
 
 /**
- * Compiled without inlining, which takes 28 % less of the compiler's time (measured): they are built for tests. Each set
- * of flags has entries of its own in Go's cache, so all share this one, but for what is measured, which is built as its
- * users build it.
+ * Compiled without inlining, which takes 28 % less of the compiler's time (measured): they are built for tests. Each
+ * set of flags has entries of its own in Go's cache, so all share this one, but for what is measured, which is built
+ * as its users build it.
  */
 const QUICKLY = ['-gcflags', 'all=-l'] as const;
 
