@@ -1,7 +1,9 @@
 /** What one file of the journal holds, piece by piece. Pure, and total: any bytes in. */
-import { bodySumOf, JOURNAL_VERSION, NAME, pagesOf, wordsOf } from './journal-format.ts';
+import { bodySumOf, JOURNAL_VERSION, NAME, PAGE_BYTES, pagesOf, wordsOf } from './journal-format.ts';
 
 const LINE_FEED = 0x0a;
+/** Most of a journal is room: it is passed by the page. */
+const BLANK_PAGE = Buffer.alloc(PAGE_BYTES, LINE_FEED);
 /** The longest line that is ours; a body is not read as one. */
 const LINE_BYTES_MAX = 256;
 const BEGINS_OURS = /^(?:save|doubt|erase|lost|end) /;
@@ -54,7 +56,7 @@ class FileReading {
     this.#begin(content.toString('latin1', 0, LINE_BYTES_MAX).split('\n', 1)[0] ?? '');
     for (let at = 0; at < content.length; ) {
       if (content[at] === LINE_FEED) {
-        at += 1;
+        at += this.#isBlankPage(at) ? PAGE_BYTES : 1;
         continue;
       }
       const end = content.indexOf(LINE_FEED, at);
@@ -67,6 +69,12 @@ class FileReading {
     }
     const { length: sizeBytes } = content;
     return { start: this.#start, epoch: this.#epoch, appends: this.#appends, sizeBytes };
+  }
+
+  #isBlankPage(at: number): boolean {
+    const end = at + PAGE_BYTES;
+    const isWhole = at % PAGE_BYTES === 0 && end <= this.#content.length;
+    return isWhole && this.#content.compare(BLANK_PAGE, 0, PAGE_BYTES, at, end) === 0;
   }
 
   /** How many bytes behind the line belong to it. */
