@@ -407,4 +407,13 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 237_732_411,
     sentence: 'who grows a claim writes nothing to another claim of its name, made anew meanwhile',
   },
+  {
+    seed: 494_383_068,
+    isOfAbsence: true,
+    sentence: 'a disk of a pod, published while the CSIDriver object was away, has the group of no pod',
+  },
+  {
+    seed: 494_391_041,
+    sentence: 'what a stage that failed has left goes with the last pod, though its driver stages no more',
+  },
 ];
