@@ -41,10 +41,14 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     if (csi === undefined && volume.kind !== 'local' && volume.kind !== 'nfs')
       keepWithParents(`${layout.pods}/${pod.uid}/plugins/kubernetes.io~empty-dir/${marker}/ready`);
   }
-  for (const [path, { block }] of wanted.stages) {
+  for (const [path, { block, driver }] of wanted.stages) {
     keepWithParents(path);
-    if (!block) keep.add(`${path.slice(0, path.lastIndexOf('/'))}/vol_data.json`);
+    const directory = path.slice(0, path.lastIndexOf('/'));
+    if (!block) keep.add(`${directory}/vol_data.json`);
     else keep.add(`${path}/device`);
+    // In doubt since its driver staged: what was left then goes with the last pod (seed 494391041).
+    const stages = sim.world.storage.driverOf(driver)?.nature.stages;
+    if (stages === false) keep.add(`${directory}/.vol_data.json.tmp`);
   }
   for (const { spec, publications } of sim.view()?.reconciler.actual().values() ?? []) {
     if (spec.kind === 'orphan' && isOrphanWaiting(spec.id, publications.keys(), wanted.waiting))

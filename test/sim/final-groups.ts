@@ -54,9 +54,10 @@ function isApplied(
   if (pod.fsGroup === undefined || plan === undefined) return false;
   if (plan.nature.mountGroup) return true;
   if (volume.kind === 'csi' && sim.world.storage.wishHistory(volume.disk.handle)?.isChanged) return false;
-  // Published while its CSIDriver object could not be read, a pod's own disk was under another policy.
+  // Published while its CSIDriver object was unreadable, or not there, a pod's own disk was under another policy.
   const mayHaveBeenOther = volume.kind === 'csi' && volume.disk.owner !== undefined;
-  if (mayHaveBeenOther && sim.plan.events.storageVanishes > 0) return false;
+  const { events, absence } = sim.plan;
+  if (mayHaveBeenOther && (events.storageVanishes > 0 || absence.everyMs > 0)) return false;
   const policy = plan.described ? plan.fsGroupPolicy : 'ReadWriteOnceWithFSType';
   if (policy !== 'ReadWriteOnceWithFSType') return policy === 'File';
   return volume.kind === 'csi' && volume.disk.fsType !== '' && volume.disk.accessMode !== 'ReadWriteMany';
