@@ -1,9 +1,11 @@
 /** The path brokers: one call at a time each, more of them while calls wait, and a kill for a call that is overdue. */
+import { BrokerMembers } from './broker-members.ts';
 import { type BrokerProcess, startBroker } from './broker-process.ts';
 import { type BrokerPoolOptions, POOL_BOUNDS, type PoolBounds } from './broker-pool-options.ts';
 import { failLost, failUnbegun } from './lost-call.ts';
+import { BrokerQueue } from './broker-queue.ts';
 import type { PathCall, PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
-import type { FailureCode, Result } from '../failure.ts';
+import type { Result } from '../failure.ts';
 
 /** How the caller goes along with a long call. */
 export interface CallCompany {
@@ -38,8 +40,6 @@ const ABANDONED_MAX = 64;
 const PATIENCE_MS = 50;
 /** A call that runs longer seems to hang. On a busy machine each further broker makes all calls slower. */
 const STUCK_MS = 500;
-/** Brokers in a row that die before they listen, until waiting calls are told so. */
-const FAILED_STARTS_MAX = 3;
 const CLOSE_MS = 1_000;
 
 interface Pending {
@@ -48,6 +48,7 @@ interface Pending {
   readonly deadlineMs: number;
   readonly settle: (result: Result<unknown>) => void;
   readonly company: CallCompany | undefined;
+  /** It fires at the deadline of the call, once that has begun. */
   timer: NodeJS.Timeout | undefined;
 }
 
@@ -67,12 +68,10 @@ export function createBrokerPool(options: BrokerPoolOptions): BrokerPool {
 
 class PathBrokers implements BrokerPool {
   readonly #options: BrokerPoolOptions & PoolBounds;
-  readonly #members = new Set<Member>();
-  readonly #queue: Pending[] = [];
+  readonly #members = new BrokerMembers<Member>();
+  readonly #waiting = new BrokerQueue<Pending>();
   #lastId = 0;
-  #failedStarts = 0;
   #growth: NodeJS.Timeout | undefined;
-  #closing: (() => void) | undefined;
 
   constructor(options: BrokerPoolOptions) {
     this.#options = { ...POOL_BOUNDS, ...options };
@@ -84,7 +83,7 @@ class PathBrokers implements BrokerPool {
     company?: CallCompany,
   ): Promise<PathCalls[Kind]['result']> {
     const call = { kind, args } as PathCall;
-    if (this.#closing !== undefined) return Promise.resolve(failUnbegun(call, 'broker-lost'));
+    if (this.#members.isClosing) return Promise.resolve(failUnbegun(call, 'broker-lost'));
     if (company?.signal.aborted) return Promise.resolve(failUnbegun(call, 'no-longer-wanted'));
     const { removeTreeDeadlineMs, waitsForEver, deadlinesMs } = this.#options;
     const deadlineMs = deadlinesMs?.[kind] ?? this.#options.deadlineMs;
@@ -100,10 +99,12 @@ class PathBrokers implements BrokerPool {
           company?.signal.removeEventListener('abort', onAbort);
           (resolve as (result: Result<unknown>) => void)(result);
         },
-        timer: waitsForEver ? undefined : setTimeout(() => this.#giveUpWaiting(pending), deadlineMs),
+        timer: undefined,
       };
       company?.signal.addEventListener('abort', onAbort, { once: true });
-      this.#queue.push(pending);
+      this.#waiting.add(pending, waitsForEver ? undefined : deadlineMs, () =>
+        pending.settle(failUnbegun(call, 'deadline-passed')),
+      );
       this.#pump();
     });
   }
@@ -113,23 +114,16 @@ class PathBrokers implements BrokerPool {
   }
 
   pids(): readonly number[] {
-    return [...this.#members].flatMap(({ broker }) => broker.pid ?? []);
+    return this.#members.pids();
   }
 
   async close(): Promise<void> {
-    this.#refuseAll('broker-lost');
+    this.#refuseAll();
     clearTimeout(this.#growth);
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, CLOSE_MS);
-      this.#closing = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      for (const member of this.#members) {
-        if (member.phase === 'starting' || member.phase === 'idle') this.#leave(member);
-      }
-      if (this.#members.size === 0) this.#closing();
-    });
+    const leave = (member: Member): void => {
+      if (member.phase === 'starting' || member.phase === 'idle') this.#leave(member);
+    };
+    await this.#members.close(leave, CLOSE_MS);
     for (const { broker } of this.#members) {
       broker.kill();
       broker.keepAgentAlive(false);
@@ -144,7 +138,7 @@ class PathBrokers implements BrokerPool {
       idleTimer: undefined,
       broker: startBroker('path', this.#options, {
         onReady: () => {
-          this.#failedStarts = 0;
+          this.#members.started();
           if (member.phase === 'starting') this.#rest(member);
         },
         onSettled: (id, result) => this.#settled(member, id, result),
@@ -158,10 +152,10 @@ class PathBrokers implements BrokerPool {
   /** Gives waiting calls to idle brokers, and sees to it that there will be one for the rest. */
   #pump(): void {
     for (const member of this.#members) {
-      if (this.#queue.length === 0) return;
+      if (this.#waiting.size === 0) return;
       if (member.phase === 'idle') this.#begin(member);
     }
-    if (this.#queue.length === 0) return;
+    if (this.#waiting.size === 0) return;
     if (this.#working() === 0) this.#grow();
     else this.#growth ??= setTimeout(() => this.#grow(), PATIENCE_MS);
   }
@@ -170,7 +164,7 @@ class PathBrokers implements BrokerPool {
   #grow(): void {
     clearTimeout(this.#growth);
     this.#growth = undefined;
-    if (this.#queue.length === 0 || this.#closing !== undefined || this.#count('starting') > 0) return;
+    if (this.#waiting.size === 0 || this.#members.isClosing || this.#count('starting') > 0) return;
     if (this.#working() >= this.#options.pathBrokersMax || this.#count('overdue') >= ABANDONED_MAX) return;
     if (this.#working() < this.#options.crowdBrokersMax || this.#allStuck()) this.#start();
     else this.#growth = setTimeout(() => this.#grow(), PATIENCE_MS);
@@ -183,9 +177,8 @@ class PathBrokers implements BrokerPool {
   }
 
   #begin(member: Member): void {
-    const pending = this.#queue.shift();
+    const pending = this.#waiting.next();
     if (pending === undefined) return;
-    clearTimeout(pending.timer);
     clearTimeout(member.idleTimer);
     member.phase = 'busy';
     member.begunMs = performance.now();
@@ -217,11 +210,7 @@ class PathBrokers implements BrokerPool {
       if (member.phase === 'busy') this.#overdue(member);
       return;
     }
-    const waiting = this.#queue.indexOf(pending);
-    if (waiting < 0) return;
-    this.#queue.splice(waiting, 1);
-    clearTimeout(pending.timer);
-    pending.settle(failUnbegun(pending.call, 'no-longer-wanted'));
+    if (this.#waiting.remove(pending)) pending.settle(failUnbegun(pending.call, 'no-longer-wanted'));
   }
 
   #settled(member: Member, id: number, result: Result<unknown>): void {
@@ -237,8 +226,8 @@ class PathBrokers implements BrokerPool {
   #rest(member: Member): void {
     member.phase = 'idle';
     member.broker.keepAgentAlive(false);
-    if (this.#closing === undefined) this.#pump();
-    else this.#leave(member);
+    if (this.#members.isClosing) this.#leave(member);
+    else this.#pump();
     if (member.phase !== 'idle') return;
     member.idleTimer = setTimeout(() => {
       if (this.#working() > this.#options.idleBrokersMin) this.#leave(member);
@@ -252,10 +241,9 @@ class PathBrokers implements BrokerPool {
   }
 
   #ended(member: Member): void {
-    this.#members.delete(member);
+    this.#members.ended(member);
     clearTimeout(member.idleTimer);
     const { pending, phase } = member;
-    if (phase === 'starting') this.#failedStarts += 1;
     if (pending !== undefined) {
       clearTimeout(pending.timer);
       const aborted = pending.company?.signal.aborted === true;
@@ -263,25 +251,12 @@ class PathBrokers implements BrokerPool {
       const code = phase === 'overdue' ? overdue : 'broker-lost';
       pending.settle(failLost(pending.call, code));
     }
-    if (this.#failedStarts >= FAILED_STARTS_MAX) {
-      this.#failedStarts = 0;
-      this.#refuseAll('broker-lost');
-    }
-    if (this.#members.size === 0) this.#closing?.();
+    if (phase === 'starting' && this.#members.failedToStart()) this.#refuseAll();
     this.#pump();
   }
 
-  /** Nothing that waits has begun. */
-  #refuseAll(code: FailureCode): void {
-    for (const pending of this.#queue.splice(0)) {
-      clearTimeout(pending.timer);
-      pending.settle(failUnbegun(pending.call, code));
-    }
-  }
-
-  #giveUpWaiting(pending: Pending): void {
-    this.#queue.splice(this.#queue.indexOf(pending), 1);
-    pending.settle(failUnbegun(pending.call, 'deadline-passed'));
+  #refuseAll(): void {
+    for (const pending of this.#waiting.takeAll()) pending.settle(failUnbegun(pending.call, 'broker-lost'));
   }
 
   #working(): number {

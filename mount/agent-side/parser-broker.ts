@@ -3,6 +3,7 @@
  * by the processor time and the memory that it takes, so a busy machine never makes a good text a costly one.
  */
 import { readFileSync } from 'node:fs';
+import { BrokerMembers } from './broker-members.ts';
 import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
 import { assert } from '../failure.ts';
 
@@ -71,26 +72,25 @@ export function createParserBroker(options: ParserBrokerOptions): ParserBroker {
 
 class OneParserBroker implements ParserBroker {
   readonly #options: Required<Pick<ParserBrokerOptions, 'processorMsMax' | 'heapMbMax'>> & BrokerStart;
-  readonly #members = new Set<Member>();
+  readonly #members = new BrokerMembers<Member>();
   #current: Member | undefined;
   #pending: Pending | undefined;
   #lastId = 0;
   #busy = false;
-  #closing: (() => void) | undefined;
 
   constructor(options: ParserBrokerOptions) {
     this.#options = { processorMsMax: PROCESSOR_MS_MAX, heapMbMax: HEAP_MB_MAX, ...options };
   }
 
   begin(): void {
-    if (this.#closing !== undefined || this.#current !== undefined) return;
+    if (this.#members.isClosing || this.#current !== undefined) return;
     this.#current = this.#start();
     this.#rest(this.#current);
   }
 
   async parse(request: unknown): Promise<Parsing> {
     assert(!this.#busy, 'one text is parsed at a time');
-    if (this.#closing !== undefined) return LOST;
+    if (this.#members.isClosing) return LOST;
     this.#busy = true;
     this.#current ??= this.#start();
     const member = this.#current;
@@ -106,18 +106,14 @@ class OneParserBroker implements ParserBroker {
   }
 
   pids(): readonly number[] {
-    return [...this.#members].flatMap(({ broker }) => broker.pid ?? []);
+    return this.#members.pids();
   }
 
-  async close(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#closing = resolve;
-      for (const { broker, idleTimer } of this.#members) {
-        clearTimeout(idleTimer);
-        broker.keepAgentAlive(true);
-        broker.kill();
-      }
-      if (this.#members.size === 0) resolve();
+  close(): Promise<void> {
+    return this.#members.close(({ broker, idleTimer }) => {
+      clearTimeout(idleTimer);
+      broker.keepAgentAlive(true);
+      broker.kill();
     });
   }
 
@@ -189,14 +185,13 @@ class OneParserBroker implements ParserBroker {
   }
 
   #ended(member: Member): void {
-    this.#members.delete(member);
+    this.#members.ended(member);
     clearTimeout(member.idleTimer);
     const pending = this.#pendingOf(member);
     if (pending !== undefined) {
       const { exhausted } = pending;
       this.#settle(pending, exhausted === undefined ? LOST : { kind: 'exhausted', bound: exhausted });
     }
-    if (this.#members.size === 0) this.#closing?.();
   }
 
   #pendingOf(member: Member): Pending | undefined {

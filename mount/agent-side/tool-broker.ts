@@ -1,5 +1,7 @@
 /** The agent's side of the one broker that runs tools. */
+import { BrokerMembers } from './broker-members.ts';
 import { type BrokerProcess, type BrokerStart, startBroker } from './broker-process.ts';
+import { BrokerQueue } from './broker-queue.ts';
 import type { ToolAnswer } from '../broker/broker-protocol.ts';
 import { type Effect, type FailureCode, fail, type Result } from '../failure.ts';
 import type { ToolRequest } from '../tool.ts';
@@ -23,7 +25,6 @@ const RUNNING_MAX = 8;
 const ABANDONED_MAX = 64;
 /** Between a tool's kill and the doubt that it will ever end. */
 const KILL_MS = 1_000;
-const FAILED_STARTS_MAX = 3;
 const CLOSE_MS = 1_000;
 /** Starting it takes some 80 ms, and it takes 15 MB while it waits. */
 const IDLE_MS_MAX = 60_000;
@@ -32,7 +33,8 @@ interface Pending {
   readonly id: number;
   readonly request: ToolRequest;
   readonly settle: (answer: ToolAnswer) => void;
-  timer: NodeJS.Timeout;
+  /** It fires at the deadline of the call, once that has begun. */
+  timer: NodeJS.Timeout | undefined;
   overdue: boolean;
 }
 
@@ -55,24 +57,23 @@ export function createToolBroker(start: ToolBrokerOptions): ToolBroker {
 /** One at a time, that is: a dead one stays a member until the last of its tools has ended. */
 class OneToolBroker implements ToolBroker {
   readonly #start: ToolBrokerOptions;
-  readonly #members = new Set<Member>();
-  readonly #queue: Pending[] = [];
+  readonly #members = new BrokerMembers<Member>();
+  readonly #waiting = new BrokerQueue<Pending>();
   #current: Member | undefined;
   #lastId = 0;
-  #failedStarts = 0;
-  #closing: (() => void) | undefined;
 
   constructor(start: ToolBrokerOptions) {
     this.#start = start;
   }
 
   run(request: ToolRequest): Promise<ToolAnswer> {
-    if (this.#closing !== undefined) return Promise.resolve(failTool(request, 'broker-lost', 'none'));
+    if (this.#members.isClosing) return Promise.resolve(failTool(request, 'broker-lost', 'none'));
     return new Promise((settle) => {
       this.#lastId += 1;
-      const timer = setTimeout(() => this.#giveUpWaiting(pending), request.deadlineMs);
-      const pending: Pending = { id: this.#lastId, request, settle, timer, overdue: false };
-      this.#queue.push(pending);
+      const pending: Pending = { id: this.#lastId, request, settle, timer: undefined, overdue: false };
+      this.#waiting.add(pending, request.deadlineMs, () =>
+        settle(failTool(request, 'deadline-passed', 'none')),
+      );
       this.#pump();
     });
   }
@@ -82,28 +83,20 @@ class OneToolBroker implements ToolBroker {
   }
 
   pids(): readonly number[] {
-    return [...this.#members].flatMap(({ broker }) => broker.pid ?? []);
+    return this.#members.pids();
   }
 
   async close(): Promise<void> {
     this.#refuseAll();
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, CLOSE_MS);
-      this.#closing = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      for (const { broker } of this.#members) broker.disconnect();
-      if (this.#members.size === 0) this.#closing();
-    });
+    await this.#members.close(({ broker }) => broker.disconnect(), CLOSE_MS);
     for (const { broker } of this.#members) broker.keepAgentAlive(false);
   }
 
   #pump(): void {
-    if (this.#queue.length === 0) return;
+    if (this.#waiting.size === 0) return;
     this.#current ??= this.#startMember();
     while (this.#current.ready && this.#hasRoom()) {
-      const pending = this.#queue.shift();
+      const pending = this.#waiting.next();
       if (pending === undefined) return;
       this.#begin(this.#current, pending);
     }
@@ -115,7 +108,6 @@ class OneToolBroker implements ToolBroker {
   }
 
   #begin(member: Member, pending: Pending): void {
-    clearTimeout(pending.timer);
     clearTimeout(member.idleTimer);
     member.running.set(pending.id, pending);
     pending.timer = setTimeout(() => {
@@ -134,7 +126,7 @@ class OneToolBroker implements ToolBroker {
       broker: startBroker('tool', this.#start, {
         onReady: () => {
           member.ready = true;
-          this.#failedStarts = 0;
+          this.#members.started();
           this.#pump();
         },
         onSettled: (id, result) => this.#settled(member, id, result as ToolAnswer),
@@ -167,35 +159,23 @@ class OneToolBroker implements ToolBroker {
   /** Its tools may still run; new ones need a new broker at once. */
   #died(member: Member): void {
     if (this.#current === member) this.#current = undefined;
-    if (!member.ready) this.#failedStarts += 1;
-    if (this.#failedStarts >= FAILED_STARTS_MAX) {
-      this.#failedStarts = 0;
-      this.#refuseAll();
-    }
+    if (!member.ready && this.#members.failedToStart()) this.#refuseAll();
     this.#pump();
   }
 
   #ended(member: Member): void {
-    this.#members.delete(member);
+    this.#members.ended(member);
     clearTimeout(member.idleTimer);
     for (const pending of member.running.values()) {
       clearTimeout(pending.timer);
       pending.settle(failTool(pending.request, 'broker-lost', 'unknown'));
     }
-    if (this.#members.size === 0) this.#closing?.();
     this.#pump();
   }
 
   #refuseAll(): void {
-    for (const pending of this.#queue.splice(0)) {
-      clearTimeout(pending.timer);
-      pending.settle(failTool(pending.request, 'broker-lost', 'none'));
-    }
-  }
-
-  #giveUpWaiting(pending: Pending): void {
-    this.#queue.splice(this.#queue.indexOf(pending), 1);
-    pending.settle(failTool(pending.request, 'deadline-passed', 'none'));
+    for (const { request, settle } of this.#waiting.takeAll())
+      settle(failTool(request, 'broker-lost', 'none'));
   }
 
   #runningNow(): readonly Pending[] {
