@@ -416,4 +416,14 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 494_391_041,
     sentence: 'what a stage that failed has left goes with the last pod, though its driver stages no more',
   },
+  {
+    seed: 494_404_700,
+    isOfAbsence: true,
+    sentence: 'on a full disk nothing is set up by a directory that the next life would not know',
+  },
+  {
+    seed: 494_410_740,
+    isOfAbsence: true,
+    sentence: 'nothing is set up by a directory whose note had no answer: another one was taken for it',
+  },
 ];

@@ -173,6 +173,31 @@ test('on a full disk the directory is remembered by the process, and written dow
   assert.equal(codeOf(await agent().identify()), 'directory-replaced');
 });
 
+test('while nothing depends on it, a directory that cannot be noted is not read: a restart could take another', async () => {
+  const { state, agent } = machine();
+  state.full = true;
+  state.atStake = false;
+  const one = agent();
+  assert.equal(codeOf(await one.identify()), 'disk-full');
+  assert.equal(codeOf(await one.identify()), 'disk-full', 'the next look says the same');
+  state.full = false;
+  assert.equal(codeOf(await one.identify()), 'ok');
+  state.atStake = true;
+  state.is = NEW;
+  assert.equal(codeOf(await agent().identify()), 'directory-replaced');
+});
+
+test('what stands already goes on with a directory that cannot be noted, and that is told once', async () => {
+  const { state, agent } = machine();
+  state.full = true;
+  const one = agent();
+  for (let look = 0; look < 3; look += 1) assert.equal(codeOf(await one.identify()), 'ok');
+  assert.equal(state.lines.filter((line) => line.includes('cannot be noted')).length, 1);
+  state.full = false;
+  assert.equal(codeOf(await one.identify()), 'ok');
+  assert.notEqual(state.note, undefined);
+});
+
 test('a directory that is not there is unknown, and no other one', async () => {
   const { state, agent } = machine();
   const one = agent();
