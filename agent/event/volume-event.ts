@@ -4,7 +4,7 @@ import { isDevice, nameOf, persistentVolumeOf } from '../../plugins/kinds/volume
 import type { PodReference, PodUid, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { climbs } from '../../reconciler/model/operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
-import type { AgentView } from '../node/agent.ts';
+import type { AgentView } from '../node/agent-view.ts';
 import { shown } from '../status/status-text.ts';
 
 /** An object that events are about; of a PersistentVolume only the name is known. */

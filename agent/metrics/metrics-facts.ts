@@ -6,7 +6,7 @@ import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
-import type { AgentView } from '../node/agent.ts';
+import type { AgentView } from '../node/agent-view.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import type { DesiredObjects } from '../source/desired-objects.ts';
 

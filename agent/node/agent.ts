@@ -22,8 +22,8 @@ import { createRecords } from '../../reconciler/journal/record-forms.ts';
 import type { RecordStore, UnreadableRecord } from '../../reconciler/recovery/record-store.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
-import type { ManifestKeeper } from '../source/manifest-keeper.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
+import type { AgentView } from './agent-view.ts';
 import { createPlugins } from './create-plugins.ts';
 import { createDesiredFeed, type DesiredFeed } from './desired-feed.ts';
 import { createLayoutScan, type LayoutScan } from './layout-scan.ts';
@@ -34,8 +34,6 @@ import type { StandingWatch } from '../attachment/standing-watch.ts';
 import type { OperationTimes } from '../timing/operation-times.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../source/trust-bundle-source.ts';
-import type { UnresolvedBook } from '../resolve/unresolved-book.ts';
-import type { DesiredObjects } from '../source/desired-objects.ts';
 
 export interface AgentParts {
   readonly host: Host;
@@ -58,33 +56,6 @@ export interface AgentParts {
   readonly slices?: Slices;
   /** What the smallest journal of records has; for tests. */
   readonly journalBytes?: number;
-}
-
-/** All there is to see, as it is at this moment; status and explain are made from it. */
-export interface AgentView {
-  readonly layout: Layout;
-  /** What is desired is made of it. */
-  readonly desiredObjects: DesiredObjects;
-  readonly reconciler: Pick<
-    Reconciler,
-    | 'actual'
-    | 'desired'
-    | 'obstacles'
-    | 'running'
-    | 'idle'
-    | 'passes'
-    | 'quarantine'
-    | 'endQuarantine'
-    | 'released'
-    | 'forceRelease'
-  >;
-  readonly manifests: ManifestKeeper;
-  readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
-  readonly unreadableRecords: readonly UnreadableRecord[];
-  readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
-  readonly operationTimes: Pick<OperationTimes, 'text'>;
-  readonly unresolvedSinceMs: UnresolvedBook['sinceMs'];
-  readonly startedMs: number;
 }
 
 export interface Agent {
@@ -172,9 +143,11 @@ class NodeAgent implements Agent {
     void this.#foundation.drivers.start();
     this.#isDiskRead = !(await mayHavePods(host, layout));
     await feed.source.start({
-      isAnythingAtStake: () =>
-        !this.#isDiskRead ||
-        feed.source.current().pods.size + reconciler.actual().size + unreadable.length > 0,
+      stake: () => {
+        const known = feed.source.current().pods.size + reconciler.actual().size + unreadable.length;
+        if (known > 0) return 'something';
+        return this.#isDiskRead ? 'nothing' : 'unknown';
+      },
       missing: feed.heldPods,
     });
     await new Promise<void>((join) => feed.reader.read({ found: [], join }));

@@ -1,6 +1,6 @@
 /** Is there anything left to do? For those who wait for an agent. */
 import { type ActualVolume, isOnTheGround } from '../../reconciler/model/actual-state.ts';
-import type { AgentView } from './agent.ts';
+import type { AgentView } from './agent-view.ts';
 
 /**
  * Everything wanted is there, nothing else is, and nothing is on its way. Says nothing of sizes, nor of what may still

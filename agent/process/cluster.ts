@@ -11,7 +11,7 @@ import { createClaimDesk } from '../claim/claim-desk.ts';
 import { volumesHere } from '../claim/volumes-here.ts';
 import { createEventReporter } from '../event/event-reporter.ts';
 import { type ClusterAttachment, createClusterAttachment } from '../attachment/granted-attachment.ts';
-import type { AgentView } from '../node/agent.ts';
+import type { AgentView } from '../node/agent-view.ts';
 import { createNodeObject } from '../source/cluster/node-object.ts';
 import { type LoadParse, readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';

@@ -57,13 +57,16 @@ export interface SourceReading {
   readonly report?: SourceReport | undefined;
 }
 
+export type Stake = 'nothing' | 'unknown' | 'something';
+
 /** What a source may ask about this node before it believes that something is gone. */
 export interface NodeSight {
   /**
-   * True when pods are wanted, something stands, or a record cannot be read, of which nobody knows what stands, or pods
-   * have directories and the layout on disk was not read yet: what is read by mistake could take it from them.
+   * What is read by mistake could take from a pod: `something` when pods are wanted, something stands, or a record
+   * cannot be read, of which nobody knows what stands; `unknown` while pods have directories and the layout on disk is
+   * not read.
    */
-  isAnythingAtStake(): boolean;
+  stake(): Stake;
   /** How many pods have something here, and no source has shown them in this life. */
   missing(): number;
 }

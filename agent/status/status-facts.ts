@@ -7,7 +7,7 @@ import type { DesiredState, UnresolvedVolume } from '../../reconciler/model/desi
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { UnreadableRecord } from '../../reconciler/recovery/record-store.ts';
-import type { AgentView } from '../node/agent.ts';
+import type { AgentView } from '../node/agent-view.ts';
 import type { StatisticsCollector } from '../node/statistics-collector.ts';
 import type { HeldPods } from '../source/vanished-hold.ts';
 import type { ClusterReport } from '../source/cluster-report.ts';

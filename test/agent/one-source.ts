@@ -14,5 +14,5 @@ export function oneSource(
   slices: Slices = createSlices({ clock: host }),
 ): OneSource {
   const merged = createMergedSources({ host, sources: [source], slices });
-  return { ...merged, start: () => merged.start({ isAnythingAtStake: () => false, missing: () => 0 }) };
+  return { ...merged, start: () => merged.start({ stake: () => 'nothing', missing: () => 0 }) };
 }

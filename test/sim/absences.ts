@@ -1,5 +1,5 @@
 /** Lets the manifests of a seed be gone for a while, and says what the agent must not take for a wish meanwhile. */
-import type { AgentView } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import { type PodUid, publicationKey, type PublicationKey } from '../../plugins/volume.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
 import { ABSENCES, LASTS_MS_MAX } from './absence.ts';

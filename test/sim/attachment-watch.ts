@@ -2,7 +2,7 @@
  * Under which attachment each volume was set up, and whether that is still the one of the wish (FN-01): what stands
  * under another may be another disk, and no pod is given it.
  */
-import type { AgentView } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import { NODE_NAME } from './manifests.ts';
 
 /** A call that was sent before the wish changed may still be on its way. */

@@ -1,5 +1,5 @@
 /** What an agent believed after the event before: what has not changed since need not be judged once more. */
-import type { AgentView } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 
 type Believer = Pick<AgentView['reconciler'], 'actual'>;

@@ -6,7 +6,7 @@ import type { DeathCause } from '../../mount/failure.ts';
 import type { PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
-import type { AgentView } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { Backing } from './backing.ts';
 import type { FileSystem } from './file-tree.ts';
 import type { Random } from './random.ts';

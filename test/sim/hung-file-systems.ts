@@ -3,7 +3,7 @@
  * mount waits until that ends, while mount ids, the mount table and umount(2) answer. Of some a process that waits can
  * be killed, as below FUSE, of the others not, as below NFS.
  */
-import type { AgentView } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { Backing } from './backing.ts';

@@ -2,7 +2,7 @@
  * What must be true after every event, by the names of docs/INVARIANTS.md. Which invariant is judged where, and
  * which do not apply to this version, is listed in test/sim/README.md.
  */
-import type { AgentView } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { CSI_PLUGIN, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
 import type { ActualPublication, ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';

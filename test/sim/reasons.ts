@@ -2,7 +2,7 @@
  * Every reason is judged by what is really going on (issue 7, 13): the step that is told of a running operation by the
  * effects and calls of the agent that are open at this moment, every other wait by the state that it speaks of.
  */
-import type { AgentView } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { CsiVolumeSpec, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';

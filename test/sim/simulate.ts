@@ -7,7 +7,8 @@
  */
 import { drawAbsence, NO_ABSENCE } from './absence.ts';
 import { Absences } from './absences.ts';
-import { type Agent, type AgentParts, type AgentView, createAgent } from '../../agent/node/agent.ts';
+import { type Agent, type AgentParts, createAgent } from '../../agent/node/agent.ts';
+import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { Config } from '../../agent/config/config.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
 import { type Cluster, joinCluster } from '../../agent/process/cluster.ts';

@@ -185,7 +185,7 @@ class ClusterSource implements ObjectsSource {
     if (objects === undefined || listedMs === undefined) return false;
     if (this.#lastList?.listedMs !== listedMs) this.#lastList = { listedMs, isEmpty: objects.size === 0 };
     if (!this.#lastList.isEmpty || this.#isComplete) return true;
-    if (this.#sight?.isAnythingAtStake() !== true) return true;
+    if (this.#sight === undefined || this.#sight.stake() === 'nothing') return true;
     this.#emptySinceMs ??= nowMs;
     return listedMs >= this.#emptySinceMs + EMPTY_AGAIN_MS;
   }

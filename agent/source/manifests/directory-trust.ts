@@ -7,7 +7,7 @@ import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, DirectoryIdentity, Host } from '../../../mount/host.ts';
 import type { Log } from '../../../mount/process/log.ts';
-import type { ReplacedDirectory } from '../objects-source.ts';
+import type { ReplacedDirectory, Stake } from '../objects-source.ts';
 import {
   describeDirectory,
   formatKnownDirectory,
@@ -26,15 +26,16 @@ export interface DirectoryTrustParts {
   readonly directory: AbsolutePath;
   /** Where it is remembered. */
   readonly note: AbsolutePath;
-  /** True while nothing stands and nothing is wanted: then another directory can take nothing from anybody. */
-  readonly isNothingAtStake: () => boolean;
+  /** While it is `nothing`, another directory can take nothing from anybody. */
+  readonly stake: () => Stake;
   readonly log: Log;
 }
 
 export interface DirectoryTrust {
   /**
-   * The directory that may be read now; `directory-replaced` when another one is there. A listing of exactly this one
-   * is the truth (`DirectoryReading.identity`).
+   * The directory that may be read now; `directory-replaced` when another one is there, and why it cannot be
+   * remembered, unless something is known to depend on it. A listing of exactly this one is the truth
+   * (`DirectoryReading.identity`).
    */
   identify(): Promise<Result<DirectoryIdentity>>;
   /** Undefined when the last look found the right one, or none. */
@@ -57,6 +58,7 @@ class RememberedDirectory implements DirectoryTrust {
   #trusted: KnownDirectory | undefined;
   #isNoteRead = false;
   #isNoted = true;
+  #isUnnotedTold = false;
   #stranger: { readonly seen: KnownDirectory; readonly sinceMs: number } | undefined;
 
   constructor(parts: DirectoryTrustParts) {
@@ -77,11 +79,15 @@ class RememberedDirectory implements DirectoryTrust {
     if (!seen.ok) return seen;
     const was = this.#trusted;
     if (was !== undefined && !isSameDirectory(was, seen.value)) {
-      if (!this.#parts.isNothingAtStake()) return fail(this.#refuse(was, seen.value));
+      if (this.#parts.stake() !== 'nothing') return fail(this.#refuse(was, seen.value));
       log.info('the manifest directory is another one, and nothing depends on it', { directory });
     }
-    // With a full disk it is remembered by this process alone, and written down at the next look.
-    await this.#trust(seen.value);
+    const noted = await this.#trust(seen.value);
+    if (noted.ok) return identity;
+    // Nothing is to depend on what a restart would not know: another directory could be taken for it.
+    if (this.#parts.stake() !== 'something') return noted;
+    // What stands goes on: it is remembered by this process alone, and written down at the next look that can.
+    this.#tellUnnoted(noted.failure);
     return identity;
   }
 
@@ -131,7 +137,19 @@ class RememberedDirectory implements DirectoryTrust {
     const content = Buffer.from(formatKnownDirectory(seen));
     const written = await host.writeFile(note, content, { mode: 0o600, durable: true });
     this.#isNoted = written.ok;
+    if (written.ok) this.#isUnnotedTold = false;
     return written;
+  }
+
+  #tellUnnoted({ code, message }: Failure): void {
+    if (this.#isUnnotedTold) return;
+    this.#isUnnotedTold = true;
+    const { directory, log } = this.#parts;
+    log.warn('the manifest directory cannot be noted: after a restart another one could be taken for it', {
+      directory,
+      code,
+      message,
+    });
   }
 
   async #describe(identity: DirectoryIdentity): Promise<Result<KnownDirectory>> {

@@ -16,12 +16,12 @@ export interface TrustedManifestsParts {
 }
 
 export function createTrustedManifests({ host, parser, config, log }: TrustedManifestsParts): ObjectsSource {
-  let node: NodeSight = { isAnythingAtStake: () => true, missing: () => 0 };
+  let node: NodeSight = { stake: () => 'unknown', missing: () => 0 };
   const trust = createDirectoryTrust({
     host,
     directory: config.manifests,
     note: createLayout(config.root).source,
-    isNothingAtStake: () => !node.isAnythingAtStake(),
+    stake: () => node.stake(),
     log,
   });
   const source = createManifestSource({

@@ -65,7 +65,7 @@ async function world(state: Parameters<typeof claim>[0]) {
   const claims = createClaimDesk({ transport, clock, nodeName: 'n1', log });
   const node = createNodeObject({ transport, clock, random: () => clock.random(), nodeName: 'n1' });
   const source = createClusterSource({ host: clock, transport, nodeName: 'n1', node, claims });
-  const started = source.start({ isAnythingAtStake: () => false, missing: () => 0 });
+  const started = source.start({ stake: () => 'nothing', missing: () => 0 });
   await clock.go(2_000);
   await started;
   const standing = new Set<string>();

@@ -9,7 +9,7 @@ import { DirectoryHost } from '../directory-host.ts';
 import { claimSource, claimYaml, configMapYaml, podYaml, secretYaml, volumeYaml } from '../manifests.ts';
 import { memorySource } from '../memory-source.ts';
 
-const NODE: NodeSight = { isAnythingAtStake: () => false, missing: () => 0 };
+const NODE: NodeSight = { stake: () => 'nothing', missing: () => 0 };
 
 async function merged(...sources: ObjectsSource[]): Promise<MergedSources> {
   const host = new DirectoryHost();

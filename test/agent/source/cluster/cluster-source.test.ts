@@ -64,7 +64,7 @@ function world({ withNode = true, atStake = false } = {}) {
   const log = { warn: () => {} };
   const claims = createClaimDesk({ transport, clock, nodeName: 'n1', log });
   const source = createClusterSource({ host: clock, transport, nodeName: 'n1', node, claims });
-  const sight = { isAnythingAtStake: () => atStake, missing: () => 0 };
+  const sight = { stake: () => (atStake ? ('something' as const) : ('nothing' as const)), missing: () => 0 };
   return {
     clock,
     store,

@@ -5,6 +5,7 @@ import { temporaryPath } from '../../../../mount/temporary-file.ts';
 import { createDirectoryTrust } from '../../../../agent/source/manifests/directory-trust.ts';
 import { fail, type FailureCode, ok, type Result } from '../../../../mount/failure.ts';
 import type { DirectoryIdentity } from '../../../../mount/host.ts';
+import type { Stake } from '../../../../agent/source/objects-source.ts';
 import { createMountTable, type MountEntry } from '../../../../mount/mount-table.ts';
 import { value } from '../../../value.ts';
 import { path } from '../../manifests.ts';
@@ -37,7 +38,7 @@ function machine() {
     is: OLD as DirectoryIdentity | undefined,
     note: undefined as Uint8Array | undefined,
     bootId: 'one',
-    atStake: true,
+    stake: 'something' as Stake,
     unreadable: undefined as FailureCode | undefined,
     full: false,
     lines: [] as string[],
@@ -57,7 +58,7 @@ function machine() {
     createDirectoryTrust({
       directory: state.directory,
       note: NOTE,
-      isNothingAtStake: () => !state.atStake,
+      stake: () => state.stake,
       log: { debug: write, info: write, warn: write, error: write },
       host: {
         nowMs: () => 7_000,
@@ -121,9 +122,9 @@ test('what nothing depends on may be replaced, and the configuration may name an
   const { state, agent } = machine();
   await agent().identify();
   state.is = NEW;
-  state.atStake = false;
+  state.stake = 'nothing';
   assert.deepEqual(value(await agent().identify()), NEW);
-  state.atStake = true;
+  state.stake = 'something';
   state.directory = path('/srv/manifests');
   state.is = OLD;
   assert.deepEqual(value(await agent().identify()), OLD);
@@ -173,16 +174,17 @@ test('on a full disk the directory is remembered by the process, and written dow
   assert.equal(codeOf(await agent().identify()), 'directory-replaced');
 });
 
-test('while nothing depends on it, a directory that cannot be noted is not read: a restart could take another', async () => {
+test('without a note a directory is not read while nothing depends on it: a restart could take another', async () => {
   const { state, agent } = machine();
   state.full = true;
-  state.atStake = false;
+  state.stake = 'unknown';
   const one = agent();
   assert.equal(codeOf(await one.identify()), 'disk-full');
+  state.stake = 'nothing';
   assert.equal(codeOf(await one.identify()), 'disk-full', 'the next look says the same');
   state.full = false;
   assert.equal(codeOf(await one.identify()), 'ok');
-  state.atStake = true;
+  state.stake = 'something';
   state.is = NEW;
   assert.equal(codeOf(await agent().identify()), 'directory-replaced');
 });
