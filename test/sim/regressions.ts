@@ -426,4 +426,8 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfAbsence: true,
     sentence: 'nothing is set up by a directory whose note had no answer: another one was taken for it',
   },
+  {
+    seed: 494_421_835,
+    sentence: 'no numbers are asked of a place that is on its way down, though its mount was seen a moment ago',
+  },
 ];

@@ -74,6 +74,7 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
   const asked: { readonly handle: string; readonly atMs: number; readonly call: StatisticsCall }[] = [];
   const hung: ((answer: Result<VolumeStatistics>) => void)[] = [];
   let timers = 0;
+  const changing = new Set<VolumeId>();
   let answerOf: (handle: string) => Answer = () => said(1);
   const plugin = {
     lane: (spec: CsiVolumeSpec) => spec.driver,
@@ -123,6 +124,7 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
       },
     },
     actual: () => actual,
+    isChanging: (volume) => changing.has(volume),
     plugins,
     secretsOf: () => NO_SECRETS,
     periodMs,
@@ -138,6 +140,7 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
     actual,
     asked,
     answers,
+    changing,
     collector,
     events,
     storageQuestions: () => storageQuestions,
@@ -161,6 +164,18 @@ function world(volumes: readonly ActualVolume[], periodMs = PERIOD_MS) {
     },
   };
 }
+
+test('a place is asked about as it was found: not while an operation of its volume runs, nor after', async () => {
+  const one = world([volume('1')]);
+  await one.run(PERIOD_MS);
+  const call = one.asked[0]?.call ?? assert.fail('it was not asked');
+  assert.equal(call.stillThere(), true);
+  one.changing.add(csiVolumeId('a.test', '1'));
+  assert.equal(call.stillThere(), false, 'seed 494421835: what it has done already is believed at its end');
+  one.changing.clear();
+  one.actual.set(csiVolumeId('a.test', '1'), volume('1', { staged: UNSURE }));
+  assert.equal(call.stillThere(), false, 'another stage');
+});
 
 test('each volume that is there is asked once in a period, one after the other', async () => {
   const one = world(['1', '2', '3', '4'].map((handle) => volume(handle)));
