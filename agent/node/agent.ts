@@ -243,6 +243,8 @@ function statisticsFor(foundation: Foundation, reconciler: Reconciler): Statisti
   return createStatisticsCollector({
     clock: host,
     actual: () => reconciler.actual(),
+    isChanging: (volume) =>
+      reconciler.running().some((one) => one.operation.volume === volume && one.phase === 'running'),
     plugins,
     secretsOf: ({ spec }) =>
       reconciler.desired().volumes.get(spec.id)?.secrets ?? unwantedSecrets(feed.source.current(), spec),

@@ -16,6 +16,8 @@ import { createOwedAnswers, type OwedAnswers } from './owed-answers.ts';
 export interface StatisticsCollectorParts {
   readonly clock: Pick<Clock, 'nowMs' | 'timer'>;
   readonly actual: () => ActualState;
+  /** An operation of the volume runs: what is mounted of it may have changed, and is not believed yet. */
+  readonly isChanging: (volume: VolumeId) => boolean;
   readonly plugins: PluginRegistry;
   /** Those of a volume, wanted or not. */
   readonly secretsOf: (volume: ActualVolume) => VolumeSecrets;
@@ -187,9 +189,11 @@ class PeriodicCollector implements StatisticsCollector {
 
   async #ask(id: VolumeId): Promise<void> {
     const volume = this.#parts.actual().get(id);
-    const about = volume === undefined ? undefined : callAbout(volume, () => this.#parts.actual().get(id));
+    const about = volume === undefined ? undefined : callAbout(volume);
     if (volume === undefined || about === undefined) return;
-    const call: StatisticsCall = { ...about, secrets: this.#parts.secretsOf(volume) };
+    const { actual, isChanging, secretsOf } = this.#parts;
+    const stillThere = (): boolean => !isChanging(id) && isAsItWas(actual().get(id), volume);
+    const call: StatisticsCall = { ...about, stillThere, secrets: secretsOf(volume) };
     const plugin = this.#parts.plugins.of(call.spec);
     const lane = plugin.lane(call.spec);
     const entry = this.#entryOf(id);
@@ -252,18 +256,15 @@ class PeriodicCollector implements StatisticsCollector {
   }
 }
 
-/**
- * A place of the volume to ask about, one that is there before one that was only tried; undefined: there is none.
- * `now`: the same volume at any later time.
- */
-function callAbout(volume: ActualVolume, now: () => ActualVolume | undefined = () => volume) {
+/** A place of the volume to ask about, one that is there before one that was only tried; undefined: there is none. */
+function callAbout(volume: ActualVolume) {
   const { spec, needs, publishContext, stagedMount, staged, publications } = volume;
   const places = [...publications.values()];
   const place = places.find(({ presence }) => presence.kind === 'present') ?? places[0];
   if (place === undefined && staged.kind === 'absent') return undefined;
   const publication: PublicationSpec | undefined = place?.spec;
   const facts = { needs, publishContext, stagedMount };
-  return { spec, facts, publication, mount: place?.mount, stillThere: () => isAsItWas(now(), volume) };
+  return { spec, facts, publication, mount: place?.mount };
 }
 
 /** No call of ours has begun or ended that could have changed what is mounted of it. */
