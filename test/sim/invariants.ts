@@ -388,7 +388,10 @@ function hasEnded(sim: Simulation, known: ActualVolume | undefined, operation: O
 
 /** By the wish alone, before it was noted. */
 function isStanding({ reconciler }: AgentView, volume: VolumeId): boolean {
-  const { outOfService, lostAttachments } = reconciler.desired();
+  return isBarred(reconciler.desired(), volume);
+}
+
+function isBarred({ outOfService, lostAttachments }: DesiredState, volume: VolumeId): boolean {
   return volume.startsWith(CSI_PLUGIN) && (outOfService || lostAttachments.has(volume));
 }
 

@@ -428,6 +428,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     seed: 494_421_835,
-    sentence: 'no numbers are asked of a place that is on its way down, though its mount was seen a moment ago',
+    sentence:
+      'no numbers are asked of a place that is on its way down, though its mount was seen a moment ago',
   },
 ];
