@@ -361,7 +361,7 @@ function checkBeginnings(
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);
     const wasFree = (): boolean =>
       known?.quarantine?.reason !== 'operator' &&
-      wasFreeWithin(sim, before?.get(operation.volume), operation.volume);
+      wasFreeWithin(sim, before?.get(operation.volume), operation);
     if (!isTeardown(operation.kind) && isQuarantined && !wasFree())
       sim.violate('B-3', `${operation.kind} begins of ${operation.volume}, which is in quarantine`);
     if (!isTeardown(operation.kind) && unwanted && !sim.desiredWithin.wanted(operation))
@@ -369,13 +369,17 @@ function checkBeginnings(
   }
 }
 
-/** It was not in quarantine before this event, and a wish of the event had nothing against it (seed 237729091). */
+/** It was not in quarantine before this event, and a wish of the event asked for it (seed 237729091). */
 function wasFreeWithin(
   { desiredWithin }: Simulation,
   before: ActualVolume | undefined,
-  volume: VolumeId,
+  operation: Operation,
 ): boolean {
-  const isFree = (desired: DesiredState): boolean => desiredQuarantine(desired, volume, before) === undefined;
+  const { volume } = operation;
+  const isFree = (desired: DesiredState): boolean =>
+    isWanted(desired, operation) &&
+    !isBarred(desired, volume) &&
+    desiredQuarantine(desired, volume, before) === undefined;
   return before?.quarantine === undefined && desiredWithin.some(isFree);
 }
 
