@@ -80,3 +80,19 @@ test('a device that was given another file meanwhile is not taken for the one it
     [path],
   );
 });
+
+test('a device that has another file by now is not taken from whoever has it, nor one detached twice', {
+  skip,
+}, async (t) => {
+  const [one, other] = twins(t);
+  let device = await exchanged(one, other);
+  for (let again = 1; device === undefined && again <= 20; again += 1) device = await exchanged(one, other);
+  assert.ok(device !== undefined, 'the device was free');
+  const { path } = device;
+  await detachLoopDevice(device);
+  const [its] = (await findLoopDevices(other.path, other)).attached;
+  assert.equal(its?.path, path, 'the other file is still there');
+  await detachLoopDevice(its);
+  assert.deepEqual((await findLoopDevices(other.path, other)).attached, []);
+  await detachLoopDevice(its);
+});
