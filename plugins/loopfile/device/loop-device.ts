@@ -5,7 +5,7 @@
  * of those files sits on a dead file system that is none of our business. So the list comes from /sys, which never
  * touches a file system, and only devices that look like ours are asked for the inode that proves it.
  */
-import { readdir, readFile } from 'node:fs/promises';
+import { open, readdir, readFile } from 'node:fs/promises';
 import { status, unlessAbsent } from './status.ts';
 import { ask, run } from './tools.ts';
 
@@ -16,6 +16,8 @@ export interface LoopDevice {
   readonly name: string;
   /** `7:7`, as mountinfo shows it. */
   readonly number: string;
+  /** Names one file's time on this device: with another one it is another device. Undefined before Linux 5.15. */
+  readonly turn: string | undefined;
 }
 
 /** A data file, known by more than its name. */
@@ -76,9 +78,20 @@ export async function attachLoopDevice(file: BackingFile): Promise<LoopDevice> {
   throw status('RESOURCE_EXHAUSTED', `no free loop device after ${ATTACH_ATTEMPTS_MAX} attempts`);
 }
 
-/** The caller has made sure that nothing mounts it here; elsewhere the kernel lets go after the last user. */
+/**
+ * The caller has made sure that nothing mounts it here; elsewhere the kernel lets go after the last user. Nothing to do
+ * where it has lost its file already, whoever has the device by now. While it is open no file is taken from it, so what
+ * is detached is what was looked at (`lo_release` of the kernel lets go at the last close).
+ */
 export async function detachLoopDevice(device: LoopDevice): Promise<void> {
-  await run('losetup', ['--detach', device.path]);
+  const pin = await unlessAbsent(open(device.path, 'r'));
+  try {
+    const now = (await usedDevices()).find((one) => one.name === device.name);
+    if (now === undefined || now.turn !== device.turn) return;
+    await run('losetup', ['--detach', device.path]);
+  } finally {
+    await pin?.close();
+  }
 }
 
 /** Makes the device as large as its file has become. */
@@ -111,11 +124,12 @@ async function loopNames(): Promise<readonly string[]> {
 async function usedDevices(): Promise<readonly UsedDevice[]> {
   const devices = await Promise.all(
     (await loopNames()).map(async (name) => {
+      const turn = await turnOf(name);
       const backing = await unlessAbsent(readFile(`/sys/block/${name}/loop/backing_file`, 'utf8'));
       if (backing === undefined) return undefined;
       const number = (await unlessAbsent(readFile(`/sys/block/${name}/dev`, 'utf8')))?.trim();
-      if (number === undefined) return undefined;
-      return { path: `/dev/${name}`, name, number, backingPath: backing.replace(/\n$/, '') };
+      if (number === undefined || turn !== (await turnOf(name))) return undefined;
+      return { path: `/dev/${name}`, name, number, turn, backingPath: backing.replace(/\n$/, '') };
     }),
   );
   return devices.filter((device) => device !== undefined);
@@ -137,12 +151,13 @@ const proven = new Map<string, string>();
 
 /** Asked in every call about a volume; the kernel is asked once for each time that a file was attached. */
 async function shows(device: LoopDevice, file: BackingFile): Promise<boolean> {
-  const turn = await turnOf(device);
+  const { name, turn } = device;
   const proof = `${turn} ${file.device} ${file.inode}`;
-  if (turn !== undefined && proven.get(device.name) === proof) return true;
+  if (turn !== undefined && proven.get(name) === proof) return true;
   if (!(await isSaidToShow(device, file))) return false;
   // While it was asked it may have been given another file.
-  if (turn !== undefined && turn === (await turnOf(device))) proven.set(device.name, proof);
+  if (turn !== (await turnOf(name))) return false;
+  if (turn !== undefined) proven.set(name, proof);
   return true;
 }
 
@@ -150,8 +165,8 @@ async function shows(device: LoopDevice, file: BackingFile): Promise<boolean> {
  * The kernel counts it up for the whole machine with each file that a loop device is given or loses; undefined before
  * Linux 5.15.
  */
-async function turnOf(device: LoopDevice): Promise<string | undefined> {
-  return (await unlessAbsent(readFile(`/sys/block/${device.name}/diskseq`, 'utf8')))?.trim();
+async function turnOf(name: string): Promise<string | undefined> {
+  return (await unlessAbsent(readFile(`/sys/block/${name}/diskseq`, 'utf8')))?.trim();
 }
 
 async function isSaidToShow(device: LoopDevice, file: BackingFile): Promise<boolean> {
