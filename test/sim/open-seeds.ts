@@ -10,7 +10,7 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
   ],
   [
     494_419_869,
-    'a publish repeated for its driver was answered OK, and our own look failed: what a pod surely has is unsure then, ' +
-      'and is taken down with the file system that died',
+    'a publish repeated for its driver was answered OK, and our own look failed: what a pod surely has is unsure ' +
+      'then, and is taken down with the file system that died',
   ],
 ]);
