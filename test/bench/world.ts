@@ -123,7 +123,7 @@ export async function createWorld({
   async function close(): Promise<void> {
     for (const child of started.reverse()) await child.end('SIGKILL');
     if (mountsBelow(root).length > 0) await runToEnd('umount', ['--lazy', '--', root]);
-    await detachLoopDevices(loopDevicesBelow(directory));
+    await detachLoopDevices(directory, loopDevicesBelow(directory));
   }
 
   try {

@@ -1,5 +1,14 @@
 /** What the kernel says of this machine: mounts, loop devices and processes; never asked of the product. */
-import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -58,10 +67,20 @@ export async function runToEnd(tool: string, argv: readonly string[]): Promise<v
   if (ran.value.exitCode !== 0) throw new Error(`${tool} ${argv.join(' ')}: ${ran.value.stderr.trim()}`);
 }
 
-/** Devices that are gone by now are no failure. */
-export async function detachLoopDevices(devices: readonly string[]): Promise<void> {
-  for (const device of devices)
-    await runTool({ tool: 'losetup', argv: ['--detach', device], deadlineMs: TOOL_MS });
+/**
+ * Those of the devices whose file is below the directory still: what has lost it may be another test's by now. Open, a
+ * device keeps its file, so that it is the one that was looked at which is detached.
+ */
+export async function detachLoopDevices(directory: string, devices: readonly string[]): Promise<void> {
+  for (const device of devices.filter((one) => existsSync(one))) {
+    const pin = openSync(device, 'r');
+    try {
+      if (!loopDevicesBelow(directory).includes(device)) continue;
+      await runTool({ tool: 'losetup', argv: ['--detach', device], deadlineMs: TOOL_MS });
+    } finally {
+      closeSync(pin);
+    }
+  }
 }
 
 /** Lazily and whole trees at once, deepest last: nobody works there any more. */

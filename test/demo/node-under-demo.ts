@@ -159,7 +159,7 @@ export function createNodeUnderDemo(scratch: string, signal: AbortSignal): NodeU
       await unmountAll([...mounts].reverse());
       const devices = loopDevicesBelow(scratch);
       left.push(...devices);
-      await detachLoopDevices(devices);
+      await detachLoopDevices(scratch, devices);
       return left;
     },
     lastWords() {

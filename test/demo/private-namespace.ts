@@ -160,7 +160,7 @@ async function sweep(scratch: string): Promise<readonly string[]> {
   }
   const devices = loopDevicesBelow(scratch);
   left.push(...devices.map((device) => `loop device ${device}`));
-  await detachLoopDevices(devices);
+  await detachLoopDevices(scratch, devices);
   const mounts = mountsBelow(scratch);
   if (mounts.length > 0) return [...left, ...mounts.map(({ target }) => `mount ${target} (still there)`)];
   rmSync(scratch, { recursive: true, force: true });

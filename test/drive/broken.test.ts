@@ -24,7 +24,7 @@ for (const [fault, duty] of Object.entries(FAULTS) as readonly (readonly [Fault,
       assert.deepEqual(named, [duty], troubles(report).join('\n'));
       assert.equal(report.good, false);
     } finally {
-      await detachLoopDevices(loopDevicesBelow(world.directory));
+      await detachLoopDevices(world.directory, loopDevicesBelow(world.directory));
       world.close();
     }
   });

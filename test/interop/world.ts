@@ -187,7 +187,7 @@ export function createWorld(config: readonly string[] = []): World {
       // Before: one that holds a block volume has the path of a mount, and without the mount it has none.
       const devices = loopDevicesBelow(scratch);
       await unmountAll([...mounts].reverse());
-      await detachLoopDevices([...new Set([...devices, ...loopDevicesBelow(scratch)])]);
+      await detachLoopDevices(scratch, [...new Set([...devices, ...loopDevicesBelow(scratch)])]);
       rmSync(scratch, { recursive: true, force: true });
       return [
         ...mounts.map(({ target }) => `mount ${target.slice(scratch.length)}`),

@@ -30,7 +30,7 @@ async function forgotten(node: RealNode, papers: 'missing' | 'empty'): Promise<v
 async function forgetAtDriver({ driver }: RealNode): Promise<void> {
   const devices = loopDevicesBelow(driver.pool);
   assert.equal(devices.length, 1);
-  await detachLoopDevices(devices);
+  await detachLoopDevices(driver.pool, devices);
   driver.oracle.forgetNode();
 }
 

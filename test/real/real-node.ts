@@ -183,7 +183,7 @@ async function takeAway(scratch: string): Promise<readonly string[]> {
     return `${device} ${file.trim().slice(scratch.length)}`;
   });
   await unmountAll([...mounts].reverse());
-  await detachLoopDevices(devices);
+  await detachLoopDevices(scratch, devices);
   rmSync(scratch, { recursive: true, force: true });
   return [...mounts.map(({ target }) => `mount ${target.slice(scratch.length)}`), ...named];
 }

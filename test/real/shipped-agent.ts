@@ -159,7 +159,7 @@ async function takeAway(directory: string): Promise<readonly string[]> {
   const mounts = mountsBelow(directory);
   const devices = loopDevicesBelow(directory);
   await unmountAll([...mounts].reverse());
-  await detachLoopDevices(devices);
+  await detachLoopDevices(directory, devices);
   rmSync(directory, { recursive: true, force: true });
   return [...mounts.map(({ target }) => target), ...devices];
 }
