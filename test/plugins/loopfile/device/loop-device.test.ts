@@ -56,21 +56,23 @@ test('what a device shows is asked once for each time that it was attached', { s
   assert.equal(count, 0);
 });
 
-/** Undefined: somebody else on the machine took the device in the moment when it was free. */
-async function exchanged(one: BackingFile, other: BackingFile): Promise<LoopDevice | undefined> {
-  const device = await attachLoopDevice(one);
-  assert.equal((await findLoopDevices(one.path, one)).attached.length, 1);
-  await detachLoopDevice(device);
-  return spawnSync('losetup', [device.path, other.path]).status === 0 ? device : undefined;
+/** The device as it was found with the one file; it has the other by now. */
+async function exchanged(one: BackingFile, other: BackingFile): Promise<LoopDevice> {
+  // Somebody else on the machine may take the device in the moment when it is free.
+  for (let tries = 1; tries <= 21; tries += 1) {
+    const device = await attachLoopDevice(one);
+    assert.equal((await findLoopDevices(one.path, one)).attached.length, 1);
+    await detachLoopDevice(device);
+    if (spawnSync('losetup', [device.path, other.path]).status === 0) return device;
+  }
+  return assert.fail('the device was not free');
 }
 
 test('a device that was given another file meanwhile is not taken for the one it was', {
   skip,
 }, async (t) => {
   const [one, other] = twins(t);
-  let device = await exchanged(one, other);
-  for (let again = 1; device === undefined && again <= 20; again += 1) device = await exchanged(one, other);
-  assert.ok(device !== undefined, 'the device was free');
+  const device = await exchanged(one, other);
   const { path } = device;
   t.after(() => execFileSync('losetup', ['--detach', path]));
   assert.deepEqual((await findLoopDevices(one.path, one)).attached, []);
@@ -85,9 +87,7 @@ test('a device that has another file by now is not taken from whoever has it, no
   skip,
 }, async (t) => {
   const [one, other] = twins(t);
-  let device = await exchanged(one, other);
-  for (let again = 1; device === undefined && again <= 20; again += 1) device = await exchanged(one, other);
-  assert.ok(device !== undefined, 'the device was free');
+  const device = await exchanged(one, other);
   const { path } = device;
   await detachLoopDevice(device);
   const [its] = (await findLoopDevices(other.path, other)).attached;
