@@ -11,7 +11,8 @@ const { skip } = goPrograms();
 const GO_PROGRAM = new URL('./go-program.ts', import.meta.url).href;
 const ASK = `const { goPrograms } = await import('${GO_PROGRAM}');
 console.log(JSON.stringify(goPrograms('registrar').skip));`;
-const ASK_MS = 60_000;
+/** Listing reads hundreds of packages, beside builds that take both processors. */
+const ASK_MS = 600_000;
 
 /** In this namespace, with another environment. */
 function ask(environment: Readonly<Record<string, string | undefined>>) {

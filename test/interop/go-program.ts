@@ -91,13 +91,16 @@ function withoutGo(): string | false {
   return lacking === undefined ? false : skipLoudly(lacking);
 }
 
-/** Listing what is to be built reads all of its packages, and so fetches their modules; it compiles nothing. */
+/**
+ * Listing what is to be built reads all of its packages, and so fetches their modules. It compiles nothing, so it waits
+ * for no build, which takes minutes when nothing is in Go's cache.
+ */
 function lackingModules(
   names: readonly GoProgram[],
 ): { readonly need: string; readonly words: string } | undefined {
   for (const name of names) {
     const { module, package: source } = PROGRAMS[name];
-    const listed = runGo(module, ['list', '-deps', '-f', '', source]);
+    const listed = runGo(module, 'go', ['list', '-deps', '-f', '', source]);
     if (listed.status === 0) continue;
     const need =
       `the Go modules of ${name} are not in the module cache and cannot be fetched: ` +
@@ -129,16 +132,16 @@ function build(name: GoProgram): string {
   mkdirSync(BUILD, { recursive: true });
   const file = programFile(name);
   const startMs = performance.now();
-  const ran = runGo(module, ['build', '-p', '2', ...flags, '-o', file, source]);
+  // One at a time: test files run side by side, and two must not link the same file, nor compile everything twice.
+  const build = ['go', 'build', '-p', '2', ...flags, '-o', file, source];
+  const ran = runGo(module, 'flock', [join(BUILD, '.lock'), ...build]);
   if (ran.status !== 0) throw new Error(`go build ${source}: ${ran.error?.message ?? ran.stderr}`);
   process.stderr.write(`built ${name} in ${((performance.now() - startMs) / 1_000).toFixed(1)} s\n`);
   return file;
 }
 
-/** One at a time: test files run side by side, and two must not link the same file, nor compile everything twice. */
-function runGo(module: string, argv: readonly string[]) {
-  mkdirSync(BUILD, { recursive: true });
-  return spawnSync('flock', [join(BUILD, '.lock'), 'go', ...argv], {
+function runGo(module: string, command: string, argv: readonly string[]) {
+  return spawnSync(command, argv, {
     cwd: module,
     env: { ...process.env, GOMAXPROCS: '1', CGO_ENABLED: '0', GOWORK: 'off' },
     encoding: 'utf8',
