@@ -18,6 +18,7 @@ import {
   parseMountTable,
 } from '../../mount/mount-table.ts';
 import { runTool } from '../../mount/tool.ts';
+import { attachedLoopDevices } from '../machine/loop-devices.ts';
 
 const TOOL_DIRECTORIES = ['/usr/sbin', '/usr/bin', '/sbin', '/bin'] as const;
 
@@ -48,14 +49,10 @@ export function mountsBelow(directory: string): readonly MountEntry[] {
 
 /** `/dev/loopN` of every loop device whose backing file is below a directory, deleted or not. From /sys alone. */
 export function loopDevicesBelow(directory: string): readonly string[] {
-  return readdirSync('/sys/block')
-    .filter((name) => name.startsWith('loop'))
-    .flatMap((name) => {
-      // On overlayfs the kernel may show the path in the upper layer; the scratch name in it is unique.
-      return readOrNothing(`/sys/block/${name}/loop/backing_file`)?.includes(`${directory}/`)
-        ? [`/dev/${name}`]
-        : [];
-    });
+  // On overlayfs the kernel may show the path in the upper layer; the scratch name in it is unique.
+  return attachedLoopDevices()
+    .filter(({ backingFile }) => backingFile.includes(`${directory}/`))
+    .map(({ name }) => `/dev/${name}`);
 }
 
 const TOOL_MS = 120_000;

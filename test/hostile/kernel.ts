@@ -2,7 +2,8 @@
  * What the kernel says, read by the judge's own eyes: nothing of the product is asked, because the product's reader is
  * one of the things that are judged.
  */
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { attachedLoopDevices } from '../machine/loop-devices.ts';
 
 /** open(2): names a file without asking its file system. */
 const O_PATH = 0o10000000;
@@ -59,13 +60,7 @@ export function numberOfDevice(node: string): string {
 
 /** Loop devices whose backing file is below a directory: `loop3 /dir/disk`. From /sys, which no hung disk delays. */
 export function loopDevicesOf(directory: string): readonly string[] {
-  return readdirSync('/sys/block').flatMap((name) => {
-    if (!name.startsWith('loop')) return [];
-    try {
-      const file = readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim();
-      return file.includes(`${directory}/`) ? [`${name} ${file}`] : [];
-    } catch {
-      return [];
-    }
-  });
+  return attachedLoopDevices()
+    .filter(({ backingFile }) => backingFile.includes(`${directory}/`))
+    .map(({ name, backingFile }) => `${name} ${backingFile}`);
 }

@@ -6,6 +6,7 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { attachedLoopDevices } from './loop-devices.ts';
 
 /**
  * The directory of whatever may go beside a run of the tests is named so. It is short, because the path of a socket has
@@ -57,15 +58,7 @@ function mounts(): string[] {
 }
 
 function loopDevices(): string[] {
-  return readdirSync('/sys/block').flatMap((name) => {
-    if (!name.startsWith('loop')) return [];
-    try {
-      return [`${name} ${readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim()}`];
-    } catch {
-      // Nothing is attached to it.
-      return [];
-    }
-  });
+  return attachedLoopDevices().map(({ name, backingFile }) => `${name} ${backingFile}`);
 }
 
 function scratchIn(directory: string): string[] {

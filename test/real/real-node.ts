@@ -3,15 +3,7 @@
  * driver behind its judge. Nothing of it stays, and what had to be taken away at the end fails the test.
  */
 import assert from 'node:assert/strict';
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { changeAtAgent } from '../../agent/cli/api-client.ts';
@@ -23,13 +15,8 @@ import type { VolumeRecord } from '../../reconciler/recovery/record.ts';
 import { recordsIn } from '../demo/recorded.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
 import { type ChildProcess, startProcess } from '../demo/child-process.ts';
-import {
-  detachLoopDevices,
-  loopDevicesBelow,
-  mountsBelow,
-  readOrNothing,
-  unmountAll,
-} from '../demo/machine.ts';
+import { detachLoopDevices, mountsBelow, readOrNothing, unmountAll } from '../demo/machine.ts';
+import { attachedLoopDevices } from '../machine/loop-devices.ts';
 import { until } from '../until.ts';
 import { bundle } from './bundle.ts';
 import { type JudgedDriver, startJudgedDriver } from './judged-driver.ts';
@@ -177,15 +164,17 @@ export async function onRealNode(
 async function takeAway(scratch: string): Promise<readonly string[]> {
   const mounts = mountsBelow(scratch);
   // Loop devices first: those that hold a device keep its bind busy.
-  const devices = loopDevicesBelow(scratch);
-  const named = devices.map((device) => {
-    const file = readFileSync(device.replace('/dev/', '/sys/block/').concat('/loop/backing_file'), 'utf8');
-    return `${device} ${file.trim().slice(scratch.length)}`;
-  });
+  const devices = attachedLoopDevices().filter(({ backingFile }) => backingFile.includes(`${scratch}/`));
   await unmountAll([...mounts].reverse());
-  await detachLoopDevices(scratch, devices);
+  await detachLoopDevices(
+    scratch,
+    devices.map(({ name }) => `/dev/${name}`),
+  );
   rmSync(scratch, { recursive: true, force: true });
-  return [...mounts.map(({ target }) => `mount ${target.slice(scratch.length)}`), ...named];
+  return [
+    ...mounts.map(({ target }) => `mount ${target.slice(scratch.length)}`),
+    ...devices.map(({ name, backingFile }) => `/dev/${name} ${backingFile.slice(scratch.length)}`),
+  ];
 }
 
 /** The one volume of the status that the driver knows by this handle. */

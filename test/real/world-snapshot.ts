@@ -3,6 +3,7 @@ import { closeSync, lstatSync, openSync, readdirSync, readFileSync, readlinkSync
 import { join } from 'node:path';
 import type { VolumeRecord } from '../../reconciler/recovery/record.ts';
 import { recordsIn } from '../demo/recorded.ts';
+import { attachedLoopDevices } from '../machine/loop-devices.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
 
 /** Names that differ from run to run get one name. */
@@ -87,12 +88,7 @@ function isDown({ attached, staged, publications, tombstones = [] }: VolumeRecor
 }
 
 function loops(directory: string): string[] {
-  return readdirSync('/sys/block').flatMap((name) => {
-    try {
-      const backing = readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim();
-      return backing.startsWith(`${directory}/`) ? [`loop ${backing.slice(directory.length)}`] : [];
-    } catch {
-      return [];
-    }
-  });
+  return attachedLoopDevices()
+    .filter(({ backingFile }) => backingFile.startsWith(`${directory}/`))
+    .map(({ backingFile }) => `loop ${backingFile.slice(directory.length)}`);
 }

@@ -29,7 +29,7 @@ describe('a loopfile driver', { skip: cannotRun('losetup', 'mkfs.ext4') }, () =>
     driver = await world.start();
   });
   after(() => world.close());
-  afterEach(() => assert.deepEqual(world.sweep(), [], 'nothing stays mounted or attached'));
+  afterEach(async () => assert.deepEqual(await world.sweep(), [], 'nothing stays mounted or attached'));
 
   async function restart(): Promise<void> {
     await driver.kill();

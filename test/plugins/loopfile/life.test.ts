@@ -44,7 +44,7 @@ describe('a loopfile volume', { skip }, () => {
     await world.close();
     assert.equal(exitCode, 0);
   });
-  afterEach(() => assert.deepEqual(world.sweep(), [], 'nothing stays mounted or attached'));
+  afterEach(async () => assert.deepEqual(await world.sweep(), [], 'nothing stays mounted or attached'));
 
   const SIZES = { ext4: 64, xfs: 300, btrfs: 256 } as const;
   for (const [fsType, mebibytes] of Object.entries(SIZES)) {

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
@@ -24,6 +24,7 @@ import {
   VolumeUsage_Unit as Unit,
 } from '../../../plugins/csi/wire/generated/csi.ts';
 import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
+import { detachLoopDevices, loopDevicesBelow } from '../../demo/machine.ts';
 import { programArguments } from '../../machine/program.ts';
 
 const DEADLINE_MS = 300_000;
@@ -87,7 +88,7 @@ export interface World {
   /** The same file, seen through the namespace. */
   inside(path: string): string;
   /** Takes away every mount and loop device of this world; what there was. One failed test must not fail the next. */
-  sweep(): readonly string[];
+  sweep(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -174,19 +175,16 @@ export async function createWorld(where: 'own' | 'here' = 'own'): Promise<World>
   }
 
   function loops(): readonly string[] {
-    return readdirSync('/sys/block').filter((name) => {
-      const file = `/sys/block/${name}/loop/backing_file`;
-      return existsSync(file) && readFileSync(file, 'utf8').startsWith(directory);
-    });
+    return loopDevicesBelow(directory);
   }
 
-  function sweep(): readonly string[] {
+  async function sweep(): Promise<readonly string[]> {
     const left = [
       ...mounts().map((entry) => `mount ${entry.target}`),
-      ...loops().map((name) => `device ${name}`),
+      ...loops().map((device) => `device ${device}`),
     ];
     for (const entry of [...mounts()].reverse()) run('umount', '--', entry.target);
-    for (const name of loops()) execFileSync('losetup', ['--detach', `/dev/${name}`]);
+    await detachLoopDevices(directory, loops());
     return left;
   }
 
@@ -197,7 +195,7 @@ export async function createWorld(where: 'own' | 'here' = 'own'): Promise<World>
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
-    sweep();
+    await sweep();
     if (keeper !== undefined) {
       keeper.kill('SIGKILL');
       await once(keeper, 'exit');

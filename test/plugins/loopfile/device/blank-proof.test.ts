@@ -75,7 +75,7 @@ describe('a volume of the loopfile driver', { skip: cannotRun('losetup', 'mkfs.e
     await world.start();
   });
   after(() => world.close());
-  afterEach(() => assert.deepEqual(world.sweep(), [], 'nothing stays mounted or attached'));
+  afterEach(async () => assert.deepEqual(await world.sweep(), [], 'nothing stays mounted or attached'));
 
   const sum = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex');
   const make = (name: string) => createVolume(world, name.replaceAll(' ', '-'), {}, SIZE_BYTES);

@@ -110,6 +110,6 @@ test(`${DRIVEN_COUNT} volumes that hold something are not formatted by the drive
     assertOk(await volume.unstage());
   };
   await Promise.all(Array.from({ length: LANES }, (_, first) => lane(first)));
-  assert.deepEqual(world.sweep(), [], 'nothing stays mounted or attached');
+  assert.deepEqual(await world.sweep(), [], 'nothing stays mounted or attached');
   t.diagnostic(`${DRIVEN_COUNT} images, 0 writes: ${JSON.stringify(Object.fromEntries(reasons))}`);
 });
