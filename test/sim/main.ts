@@ -1,12 +1,15 @@
 /**
- * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES] [--about STORY]`: simulates N seeds, the first
- * one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes N` instead of
- * `--seeds`: as many as there is time for, the first one drawn by chance, and told.
+ * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES] [--about STORY] [--hashes FILE]`: simulates N
+ * seeds, the first one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes N`
+ * instead of `--seeds`: as many as there is time for, the first one drawn by chance, and told.
+ * FILE gets a line for each seed with the hash of its trace, in the order of the seeds. A change that is to change
+ * nothing leaves the file as it was (CONTRIBUTING.md).
  * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
  * Seeds that are known to fail (open-seeds.ts) are told loudly and do not fail a run of many; alone they do.
  */
 import type { ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { OPEN_SEEDS } from './open-seeds.ts';
@@ -34,6 +37,7 @@ interface Options {
   readonly workers: number;
   readonly traceLines: number;
   readonly about: string | undefined;
+  readonly hashesFile: string | undefined;
 }
 
 function optionsFrom(argv: readonly string[]): Options {
@@ -46,6 +50,7 @@ function optionsFrom(argv: readonly string[]): Options {
       workers: { type: 'string', default: String(availableParallelism()) },
       trace: { type: 'string', default: TAIL_LINES },
       about: { type: 'string' },
+      hashes: { type: 'string' },
     },
   });
   const { about } = values;
@@ -66,6 +71,7 @@ function optionsFrom(argv: readonly string[]): Options {
     workers: number('workers'),
     traceLines: number('trace'),
     about,
+    hashesFile: values.hashes,
   };
 }
 
@@ -77,6 +83,7 @@ class Tally {
   readonly rare = { ...NO_TALLY };
   readonly crashedAt = new Set<string>();
   readonly failed: number[] = [];
+  readonly hashes = new Map<number, string>();
   failure: BatchReport['failure'];
 
   add(report: BatchReport): void {
@@ -87,6 +94,7 @@ class Tally {
     addTally(this.rare, report.tally);
     for (const boundary of report.crashedAt) this.crashedAt.add(boundary);
     this.failed.push(...report.failed);
+    for (const [seed, hash] of report.hashes) this.hashes.set(seed, hash);
     if (
       report.failure !== undefined &&
       (this.failure === undefined || report.failure.seed < this.failure.seed)
@@ -182,6 +190,10 @@ const progress = setInterval(() => {
 await simulateAll(options, (report) => tally.add(report));
 clearInterval(progress);
 process.stdout.write(`${summary(tally, performance.now() - startedMs)}\n`);
+if (options.hashesFile !== undefined) {
+  const hashes = [...tally.hashes].sort(([a], [b]) => a - b);
+  writeFileSync(options.hashesFile, hashes.map(([seed, hash]) => `${seed} ${hash}\n`).join(''));
+}
 const open = tally.failed.filter((seed) => OPEN_SEEDS.has(seed));
 if (open.length > 0) {
   const lines = open.map((seed) => `  ${seed}: ${OPEN_SEEDS.get(seed)}`);

@@ -20,12 +20,15 @@ export interface BatchReport {
   readonly tally: Tally;
   readonly crashedAt: readonly string[];
   readonly failed: readonly number[];
+  /** The hash of the trace of each seed. */
+  readonly hashes: readonly (readonly [seed: number, hash: string])[];
   readonly failure: Pick<Report, 'seed' | 'violation' | 'tail' | 'traceHash'> | undefined;
 }
 
 export async function simulateBatch({ first, count, tailLines, about }: Batch): Promise<BatchReport> {
   const crashedAt = new Set<string>();
   const failed: number[] = [];
+  const hashes: [number, string][] = [];
   const tally: Tally = { ...NO_TALLY };
   const plan = about === undefined ? undefined : STORIES[about];
   let failure: BatchReport['failure'];
@@ -37,10 +40,12 @@ export async function simulateBatch({ first, count, tailLines, about }: Batch): 
     driverCalls += report.driverCalls;
     addTally(tally, report.tally);
     for (const boundary of report.crashedAt) crashedAt.add(boundary);
+    hashes.push([seed, report.traceHash]);
     if (report.violation === undefined) continue;
     failed.push(seed);
     const { violation, traceHash, tail } = report;
     failure ??= { seed, violation, traceHash, tail: tail.slice(-tailLines) };
   }
-  return { seeds: count, steps, crashes, driverCalls, tally, crashedAt: [...crashedAt], failed, failure };
+  const crashedAll = [...crashedAt];
+  return { seeds: count, steps, crashes, driverCalls, tally, crashedAt: crashedAll, failed, hashes, failure };
 }
