@@ -1,5 +1,5 @@
 /** A transition as the hosts of tests do it: each step is a call of its own. */
-import { createTurns, type Turns } from '../mount/agent-side/turns.ts';
+import { createTurns, type Turns } from '../mount/process/turns.ts';
 import type { Result } from '../mount/failure.ts';
 import type { Host } from '../mount/host.ts';
 import type { PathStepKind } from '../mount/path-steps.ts';

@@ -1,5 +1,5 @@
 /** The kinds of volume that this agent has. */
-import { createTurns } from '../../mount/agent-side/turns.ts';
+import { createTurns } from '../../mount/process/turns.ts';
 import type { Ground } from '../../mount/ground.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';

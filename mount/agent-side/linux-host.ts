@@ -17,7 +17,7 @@ import { readMountTable } from '../broker/path/mount-lookup.ts';
 import { ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
 import { aboutPath } from '../mount-lines.ts';
-import { createTurns } from './turns.ts';
+import { createTurns } from '../process/turns.ts';
 import { createUsageQuestion } from './usage-question.ts';
 
 export interface LinuxHostParts {

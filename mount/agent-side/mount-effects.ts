@@ -1,7 +1,7 @@
 /** What the host does by tools: mount(8), umount(8) and systemd-notify(1), each in the broker that runs tools. */
 import type { HostDeadlines } from './host-deadlines.ts';
 import type { ToolBroker } from './tool-broker.ts';
-import { createTurns } from './turns.ts';
+import { createTurns } from '../process/turns.ts';
 import { mountArguments, mountTableOf, serverOf, TABLE_ARGUMENTS } from './tools/mount-arguments.ts';
 import { createTogether } from './tools/together.ts';
 import type { PathCallKind, PathCalls, ToolAnswer } from '../broker/broker-protocol.ts';

@@ -1,7 +1,7 @@
 /** local: a directory or a disk that an administrator named is bound into the pods of its claim. */
 import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
-import { createTurns } from '../../mount/agent-side/turns.ts';
+import { createTurns } from '../../mount/process/turns.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { deathFailure } from '../guard/dead-file-system.ts';
 import type { Layout } from '../layout/layout.ts';

@@ -3,7 +3,7 @@
  * after the volume and go before it, in the same two verbs, so that nobody can forget the one for the other (DL-04).
  */
 import { done, fail, ok, type Result } from '../../mount/failure.ts';
-import type { Turns } from '../../mount/agent-side/turns.ts';
+import type { Turns } from '../../mount/process/turns.ts';
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host, type MountIdentity, parentOf } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';

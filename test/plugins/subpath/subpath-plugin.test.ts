@@ -1,7 +1,7 @@
 /** Parts of volumes of pods: bound with the volume, and gone before it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createTurns } from '../../../mount/agent-side/turns.ts';
+import { createTurns } from '../../../mount/process/turns.ts';
 import { FIRM_GROUND } from '../../../mount/ground.ts';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import { traitsOf } from '../../../plugins/kinds/kinds.ts';
