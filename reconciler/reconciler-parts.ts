@@ -6,7 +6,7 @@ import type { PluginRegistry, VolumeSecrets } from '../plugins/plugin.ts';
 import type { VolumeId, VolumeSpec } from '../plugins/volume.ts';
 import type { ActualState } from './model/actual-state.ts';
 import { begin, learn } from './model/belief-change.ts';
-import type { BackOffLimits } from './run/back-off.ts';
+import type { BackOffLimits } from '../mount/process/back-off.ts';
 import { tellInFlight } from './run/in-flight-text.ts';
 import type { Log } from '../mount/process/log.ts';
 import { planVolume } from './model/plan.ts';

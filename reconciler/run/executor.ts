@@ -3,7 +3,7 @@ import PQueue from 'p-queue';
 import { assert, type Failure } from '../../mount/failure.ts';
 import type { Clock } from '../../mount/host.ts';
 import type { CallReport, Step } from '../../plugins/step.ts';
-import type { BackOffLimits } from './back-off.ts';
+import type { BackOffLimits } from '../../mount/process/back-off.ts';
 import type { ToldStep } from '../model/told-step.ts';
 import type { OperationTraits } from './operation-traits.ts';
 import { Entries, type Entry, type InFlight } from './in-flight.ts';

@@ -1,7 +1,7 @@
 /** What failed last of each key of operations, and when it is tried again. */
 import { FAILURE_RETRY, type Failure } from '../../mount/failure.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
-import { type BackOffLimits, backOffMs } from './back-off.ts';
+import { type BackOffLimits, backOffMs } from '../../mount/process/back-off.ts';
 import type { OperationTraits } from './operation-traits.ts';
 
 /** The last failure of a key and when it will be tried again (undefined: only when its cause changes). */

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { CallReport } from '../../../plugins/step.ts';
 import type { VolumeId } from '../../../plugins/volume.ts';
 import type { VolumeOutcome } from '../../../reconciler/model/actual-state.ts';
-import { backOffMs } from '../../../reconciler/run/back-off.ts';
+import { backOffMs } from '../../../mount/process/back-off.ts';
 import { createVolumeExecutor, type VolumeFinished } from '../../../reconciler/run/volume-operation.ts';
 import { createObstacleBook } from '../../../reconciler/run/obstacle-book.ts';
 import { tellInFlight } from '../../../reconciler/run/in-flight-text.ts';
