@@ -5,6 +5,7 @@ import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { csiNodePath, csiNodesPath, nodePath } from '../../kubernetes/api/resource-path.ts';
 import { createObject, deleteObject, patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
+import { Retries } from '../../mount/process/back-off.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
@@ -29,8 +30,7 @@ export interface DriverReport {
 const GONE_MS = 60_000;
 /** Others may have written it: nobody tells, because a node may not watch it. */
 const AGAIN_MS = 300_000;
-const RETRY_FIRST_MS = 1_000;
-const RETRY_MS_MAX = 60_000;
+const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
 
 export function createDriverReport(parts: DriverReportParts): DriverReport {
   return new ReportOfDrivers(parts);
@@ -45,7 +45,7 @@ class ReportOfDrivers implements DriverReport {
   #isAgain = false;
   #isStopped = false;
   #nodeUid: string | undefined;
-  #retryMs = RETRY_FIRST_MS;
+  readonly #retries = new Retries(RETRY);
   #told = '';
   #cancel: Cancel = () => {};
   readonly #cancels: Cancel[] = [];
@@ -92,9 +92,8 @@ class ReportOfDrivers implements DriverReport {
     if (this.#isAgain) return void this.#write();
     const isRepeated = failure?.code === 'conflict';
     const waitMs =
-      failure === undefined ? this.#untilNextMs() : Math.max(this.#retryMs, failure.retryAfterMs ?? 0);
-    this.#retryMs =
-      failure === undefined || isRepeated ? RETRY_FIRST_MS : Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+      failure === undefined ? this.#untilNextMs() : this.#retries.nextMs({ leastMs: failure.retryAfterMs });
+    if (failure === undefined || isRepeated) this.#retries.reset();
     this.#cancel = this.#parts.clock.timer(waitMs, () => void this.#write());
   }
 

@@ -11,6 +11,7 @@ import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes, otherWriterOf } from '../../kubernetes/objects/attachment-sight.ts';
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
+import { Retries } from '../../mount/process/back-off.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createContest } from './in-use-contest.ts';
 import { inUseList, isSameList } from './in-use-list.ts';
@@ -44,8 +45,7 @@ export interface InUseReport {
 
 /** Between two writes: what changes meanwhile is written as one. */
 const PACE_MS = 50;
-const RETRY_FIRST_MS = 500;
-const RETRY_MS_MAX = 10_000;
+const RETRY = { firstMs: 500, maxMs: 10_000 } as const;
 /** The attach/detach controller gives up an attach in doubt when the Node changes next: it has to change. */
 const UNCHANGED_MS_MAX = 270_000;
 /** Bounded by the size of an object. */
@@ -81,7 +81,7 @@ class NodeInUseReport implements InUseReport {
   #doubtedVersion: string | undefined;
   #touches = 0;
   #endedMs = Number.NEGATIVE_INFINITY;
-  #retryMs = RETRY_FIRST_MS;
+  readonly #retries = new Retries(RETRY);
   #cancelLook: Cancel | undefined;
   #cancelTouch: Cancel = () => {};
   #cancelNode: Cancel = () => {};
@@ -227,7 +227,7 @@ class NodeInUseReport implements InUseReport {
     if (answered.ok) this.#written = new Set(names);
     if (!read.ok) return this.#retry(read.failure);
     node.learn(read.value);
-    if (answered.ok) this.#retryMs = RETRY_FIRST_MS;
+    if (answered.ok) this.#retries.reset();
     this.#reconcile(answered.ok || answered.failure.code === 'conflict' ? undefined : answered.failure);
   }
 
@@ -256,8 +256,7 @@ class NodeInUseReport implements InUseReport {
   }
 
   #retry(failure: ApiFailure): void {
-    const waitMs = Math.max(this.#retryMs, failure.retryAfterMs ?? 0);
-    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+    const waitMs = this.#retries.nextMs({ leastMs: failure.retryAfterMs });
     this.#fail(unreported(failure.message));
     this.#plan(waitMs);
   }

@@ -9,6 +9,7 @@ import { mappingIn } from '../../kubernetes/fields/plain-value.ts';
 import { CLAIM_PROTECTION, isHeldBack } from '../../kubernetes/fields/protection.ts';
 import { type NamedReference, objectKey, type ObjectKey } from '../../kubernetes/objects/objects.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
+import { Retries } from '../../mount/process/back-off.ts';
 import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { PodUid } from '../../plugins/volume.ts';
@@ -65,8 +66,7 @@ export interface ClaimDesk extends ClaimProtection {
 
 /** What changes within this is looked at once. */
 const LOOK_MS = 50;
-const RETRY_MS_MIN = 100;
-const RETRY_MS_MAX = 60_000;
+const RETRY = { firstMs: 100, maxMs: 60_000 } as const;
 const MAKING_SURE = 'it is being deleted, and it is being made sure that it stays until then';
 const RIGHT_TO_WRITE =
   '; if it stays so, an administrator has to let this node patch persistentvolumeclaims/status';
@@ -91,7 +91,7 @@ interface Entry extends SeenClaim {
   /** The server's words for why it does not take what is to be written. */
   refusal: Pick<ApiFailure, 'code' | 'message'> | undefined;
   isWriting: boolean;
-  retryMs: number;
+  readonly retries: Retries;
   cancelRetry: Cancel | undefined;
 }
 
@@ -156,7 +156,7 @@ class DeskOfClaims implements ClaimDesk {
     known?.cancelRetry?.();
     const entry: Entry = {
       ...{ reference, uid: object.uid, object, waiting: new Set<PodUid>(), sure: new Set<PodUid>() },
-      ...{ refusal: undefined, isWriting: false, retryMs: RETRY_MS_MIN, cancelRetry: undefined },
+      ...{ refusal: undefined, isWriting: false, retries: new Retries(RETRY), cancelRetry: undefined },
     };
     this.#entries.set(key, entry);
     return entry;
@@ -216,7 +216,7 @@ class DeskOfClaims implements ClaimDesk {
     entry.refusal = undefined;
     if (answer.value.uid === entry.uid) this.#learn(entry, answer.value);
     // What others write at the same time, or the server does not keep, is not written at the pace of its answers.
-    if (this.#wanted(entry, [...entry.waiting]) === undefined) entry.retryMs = RETRY_MS_MIN;
+    if (this.#wanted(entry, [...entry.waiting]) === undefined) entry.retries.reset();
     else this.#writeLater(entry, 0);
     this.#tell(entry.reference, answer.value);
     this.#gathered.soon();
@@ -251,11 +251,10 @@ class DeskOfClaims implements ClaimDesk {
   }
 
   #writeLater(entry: Entry, leastMs: number): void {
-    entry.cancelRetry = this.#parts.clock.timer(Math.max(entry.retryMs, leastMs), () => {
+    entry.cancelRetry = this.#parts.clock.timer(entry.retries.nextMs({ leastMs }), () => {
       entry.cancelRetry = undefined;
       void this.#write(entry);
     });
-    entry.retryMs = Math.min(2 * entry.retryMs, RETRY_MS_MAX);
   }
 
   #tell(reference: NamedReference, object: ApiObjectEnvelope | undefined): void {

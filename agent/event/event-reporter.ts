@@ -3,6 +3,7 @@ import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { eventPath, eventsPath } from '../../kubernetes/api/resource-path.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
+import { Retries } from '../../mount/process/back-off.ts';
 import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type DueEvent, EventBook } from './event-book.ts';
@@ -38,8 +39,7 @@ export interface EventReporter {
 /** A change is one of many: what is in the way is looked at once for all of them. */
 const LOOK_MS = 1_000;
 const QUEUE_MAX = 1_000;
-const RETRY_MS_MIN = 1_000;
-const RETRY_MS_MAX = 60_000;
+const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
 const BOUNDS = { answerBytesMax: 1_048_576, deadlineMs: 10_000 } as const;
 /** Kubernetes allows 253, and the id and a dot come after it. */
 const SUBJECT_NAME_MAX = 230;
@@ -56,7 +56,7 @@ class QueueOfEvents implements EventReporter {
   #watch: EventWatch | undefined;
   #isSending = false;
   #isStopped = false;
-  #retryMs = RETRY_MS_MIN;
+  readonly #retries = new Retries(RETRY);
   #told: string | undefined;
   readonly #gathered: Gathered;
   #cancelNext: Cancel = () => {};
@@ -116,7 +116,7 @@ class QueueOfEvents implements EventReporter {
       }
       // Another one of that id may have come meanwhile: it is said, and more of it in five minutes.
       this.#queue.delete(event.id);
-      if (failure === undefined) this.#retryMs = RETRY_MS_MIN;
+      if (failure === undefined) this.#retries.reset();
       this.#tell(failure);
     }
     this.#isSending = false;
@@ -124,8 +124,7 @@ class QueueOfEvents implements EventReporter {
 
   #retryLater(failure: ApiFailure): void {
     this.#tell(failure);
-    const waitMs = Math.max(this.#retryMs, failure.retryAfterMs ?? 0);
-    this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MS_MAX);
+    const waitMs = this.#retries.nextMs({ leastMs: failure.retryAfterMs });
     this.#cancelRetry = this.#parts.clock.timer(waitMs, () => {
       this.#isSending = false;
       void this.#send();

@@ -1,6 +1,7 @@
 /** Looks for what no record explains: the whole layout at the start, then at each resync what nobody knows. */
 import type { Ground } from '../../mount/ground.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
+import { Retries } from '../../mount/process/back-off.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
@@ -28,13 +29,13 @@ export interface LayoutScan {
  * How soon the layout is looked at again when a part of it could not be read, or when somebody's mount lies in it. The
  * wait doubles up to a resync: such a mount may stay for ever, and each look is one at every pod.
  */
-const UNREAD_RETRY_MS = 5_000;
+const UNREAD_FIRST_MS = 5_000;
 
 export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
   const { host, layout, ground, reader, reconciler, resyncMs } = parts;
   let cancel: Cancel = () => {};
   let stopped = false;
-  let retryMs = UNREAD_RETRY_MS;
+  const retries = new Retries({ firstMs: UNREAD_FIRST_MS, maxMs: resyncMs });
 
   /** Leftovers never wait for a restart. */
   async function scan(extent: 'whole' | 'strangers'): Promise<void> {
@@ -48,8 +49,8 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
     };
     if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
     else join();
-    const waitMs = finds.complete ? resyncMs : Math.min(resyncMs, retryMs);
-    retryMs = finds.complete ? UNREAD_RETRY_MS : waitMs * 2;
+    const waitMs = finds.complete ? resyncMs : retries.nextMs();
+    if (finds.complete) retries.reset();
     cancel = host.timer(waitMs, () => {
       void scan(finds.complete ? 'strangers' : extent);
     });

@@ -1,5 +1,6 @@
 /** Who was asked, who owes an answer, and when it may be asked again: at most one question about a thing at a time. */
 import type { Clock } from '../../mount/host.ts';
+import { doubledMs } from '../../mount/process/back-off.ts';
 
 export interface OwedAnswersParts {
   readonly clock: Pick<Clock, 'nowMs'>;
@@ -42,8 +43,7 @@ export interface OwedAnswers {
 const FRESH_MS_MAX = 1_000;
 /** From when on who has not answered owes an answer: no question is given longer. */
 const OWED_AFTER_MS = 10_000;
-const REASK_MS_MIN = 300_000;
-const REASK_MS_MAX = 3_600_000;
+const REASK = { firstMs: 300_000, maxMs: 3_600_000 } as const;
 
 interface Entry {
   readonly lane: string;
@@ -59,7 +59,7 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
   const open = new Map<string, Set<Entry>>();
 
   function reaskAfterMs(unanswered: number): number {
-    return Math.max(periodMs, Math.min(REASK_MS_MIN * 2 ** (unanswered - 1), REASK_MS_MAX));
+    return Math.max(periodMs, doubledMs(unanswered, REASK));
   }
 
   function owedOf(entry: Entry | undefined): Owed | undefined {

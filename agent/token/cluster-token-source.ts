@@ -4,6 +4,7 @@ import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { tokenPath } from '../../kubernetes/api/resource-path.ts';
 import type { TokenRequest } from '../../kubernetes/objects/objects.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
+import { Retries } from '../../mount/process/back-off.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type { PodReference } from '../../plugins/volume.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
@@ -27,8 +28,7 @@ export interface ClusterTokenSource extends TokenSource {
   stop(): void;
 }
 
-const RETRY_FIRST_MS = 1_000;
-const RETRY_MS_MAX = 60_000;
+const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
 const ANSWER_BYTES_MAX = 256 * 1_024;
 const ANSWER_MS_MAX = 10_000;
 /** A JWT: three parts of base64url. */
@@ -53,7 +53,7 @@ interface Entry {
   /** Why there is none, or no newer one. */
   message: string;
   isAsking: boolean;
-  retryMs: number;
+  readonly retries: Retries;
   /** Whether anybody has wanted it since it was issued. */
   isWanted: boolean;
   cancel: Cancel;
@@ -115,7 +115,7 @@ class ClusterTokens implements ClusterTokenSource {
     const entry = known ?? {
       ...{ key, pod, request, issued: undefined, isAsking: false, isWanted: true },
       message: 'it is being asked for',
-      retryMs: RETRY_FIRST_MS,
+      retries: new Retries(RETRY),
       cancel: () => {},
     };
     if (known === undefined) this.#entries.set(key, entry);
@@ -150,23 +150,22 @@ class ClusterTokens implements ClusterTokenSource {
 
   #take(entry: Entry, issued: Issued): void {
     entry.issued = issued;
-    entry.retryMs = RETRY_FIRST_MS;
+    entry.retries.reset();
     entry.isWanted = false;
     this.#look(entry, issued);
   }
 
-  #retry(entry: Entry, { message, retryAfterMs = 0 }: Refusal): void {
+  #retry(entry: Entry, { message, retryAfterMs: leastMs }: Refusal): void {
     const { host } = this.#parts;
     entry.message = message;
-    const waitMs = Math.max(entry.retryMs * (0.5 + host.random() / 2), retryAfterMs);
-    entry.retryMs = Math.min(entry.retryMs * 2, RETRY_MS_MAX);
+    const waitMs = entry.retries.nextMs({ leastMs, share: 0.5 + host.random() / 2 });
     entry.cancel = host.timer(waitMs, () => this.#again(entry));
   }
 
   /** A timer is no longer than an hour, and the clock of the wall may have been set meanwhile. */
   #look(entry: Entry, issued: Issued): void {
     const { host } = this.#parts;
-    entry.cancel = host.timer(Math.max(dueInMs(issued, host.wallMs()), RETRY_FIRST_MS), () => {
+    entry.cancel = host.timer(Math.max(dueInMs(issued, host.wallMs()), RETRY.firstMs), () => {
       if (isFresh(issued, host.wallMs())) this.#look(entry, issued);
       else this.#again(entry);
     });

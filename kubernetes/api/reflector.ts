@@ -3,6 +3,7 @@
  * list again when the watch cannot go on. What is seen never goes back in time, and what cannot be read is not absent.
  */
 import type { Cancel, Clock } from '../../mount/host.ts';
+import { Retries } from '../../mount/process/back-off.ts';
 import { type ApiObjectEnvelope, readWatchEvent, type WatchEvent } from './api-object.ts';
 import type { ApiFailure } from './api-failure.ts';
 import type { ApiTransport } from './api-transport.ts';
@@ -46,8 +47,7 @@ const WATCH_SECONDS_MORE = 300;
 const WATCH_END_MS = 30_000;
 /** A bookmark comes once a minute; a stream without any for this long is opened anew. */
 const SILENCE_MS_MAX = 150_000;
-const RETRY_FIRST_MS = 800;
-const RETRY_MS_MAX = 30_000;
+const RETRY = { firstMs: 800, maxMs: 30_000 } as const;
 const HEALTHY_MS = 120_000;
 const REOPEN_MS_MIN = 1_000;
 /** Lists that agree on an earlier state at this distance: the server's data was set back, and stays so. */
@@ -79,7 +79,7 @@ class ListingReflector implements Reflector {
   #cancel: Cancel = () => {};
   #cancelSilence: Cancel = () => {};
   #cancelHealth: Cancel = () => {};
-  #retryMs = RETRY_FIRST_MS;
+  readonly #retries = new Retries(RETRY);
   #openedMs = Number.NEGATIVE_INFINITY;
   /** Grows with each attempt: what an earlier one still says is not heard. */
   #attempt = 0;
@@ -209,9 +209,7 @@ class ListingReflector implements Reflector {
 
   #healthy(): void {
     this.#cancelHealth();
-    this.#cancelHealth = this.#parts.clock.timer(HEALTHY_MS, () => {
-      this.#retryMs = RETRY_FIRST_MS;
-    });
+    this.#cancelHealth = this.#parts.clock.timer(HEALTHY_MS, () => this.#retries.reset());
   }
 
   #hear(event: WatchEvent | undefined): void {
@@ -265,8 +263,7 @@ class ListingReflector implements Reflector {
     const { clock, random } = this.#parts;
     this.#trouble = { failure, sinceMs: this.#trouble?.sinceMs ?? clock.nowMs() };
     this.#tell();
-    const waitMs = Math.max(random() * this.#retryMs, failure.retryAfterMs ?? 0);
-    this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+    const waitMs = this.#retries.nextMs({ leastMs: failure.retryAfterMs, share: random() });
     this.#cancel = clock.timer(waitMs, again);
   }
 

@@ -1,11 +1,10 @@
 /** Trying to admit the driver behind one socket: one attempt per life of the socket, repeated after a back-off. */
 import type { Failure, Result } from '../../../mount/failure.ts';
 import type { Cancel, Clock } from '../../../mount/host.ts';
+import { doubledMs, spreadMs } from '../../../mount/process/back-off.ts';
 import type { Admitted } from './handshake.ts';
 
-const RETRY_MS_MIN = 100;
-const RETRY_MS_MAX = 10_000;
-const DOUBLINGS_MAX = 16;
+const RETRY = { firstMs: 100, maxMs: 10_000 } as const;
 /** A socket that is replaced while its driver hangs: so many abandoned handshakes may run out beside the new one. */
 const HANDSHAKES_PER_SOCKET_MAX = 3;
 
@@ -58,8 +57,8 @@ export function createAdmission(clock: AdmissionClock, verdict: Verdict): Admiss
   /** Counted from the end of the last try, so that a storm of hints makes some ten tries a second at most. */
   function schedule(attempt: Attempt): void {
     attempt.retry?.();
-    const doublings = Math.min(Math.max(attempt.failures - 1, 0), DOUBLINGS_MAX);
-    const waitMs = Math.min(RETRY_MS_MIN * 2 ** doublings, RETRY_MS_MAX) * (0.8 + 0.4 * clock.random());
+    // After a hint, too: the first wait is how far two tries are apart at least.
+    const waitMs = spreadMs(doubledMs(Math.max(attempt.failures, 1), RETRY), clock.random());
     attempt.retry = clock.timer(Math.max(0, attempt.endedAtMs + waitMs - clock.nowMs()), () => {
       attempt.retry = undefined;
       if (current === attempt) void carryOut(attempt);

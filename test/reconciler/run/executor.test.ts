@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import fc from 'fast-check';
 import type { CallReport } from '../../../plugins/step.ts';
 import type { VolumeId } from '../../../plugins/volume.ts';
 import type { VolumeOutcome } from '../../../reconciler/model/actual-state.ts';
-import { backOffMs } from '../../../mount/process/back-off.ts';
 import { createVolumeExecutor, type VolumeFinished } from '../../../reconciler/run/volume-operation.ts';
 import { createObstacleBook } from '../../../reconciler/run/obstacle-book.ts';
 import { tellInFlight } from '../../../reconciler/run/in-flight-text.ts';
@@ -175,19 +173,6 @@ test('a reset forgets the back-off', async () => {
   await settled();
   executor.resetBackOff(volume);
   assert.equal(executor.submit(stage).kind, 'started');
-});
-
-test('back-off grows to its cap and never overflows, for any number of failures', () => {
-  fc.assert(
-    fc.property(fc.nat(100_000), fc.double({ min: 0, max: 0.999, noNaN: true }), (failures, chance) => {
-      const waitMs = backOffMs(failures, { firstMs: 500, maxMs: 120_000 }, chance);
-      assert.ok(waitMs >= (failures === 0 ? 0 : 400) && waitMs <= 144_000);
-    }),
-  );
-  assert.deepEqual(
-    [1, 2, 3, 20].map((n) => backOffMs(n, { firstMs: 500, maxMs: 120_000 }, 0.5)),
-    [500, 1_000, 2_000, 120_000],
-  );
 });
 
 test('what failed for good, but was reset while it ran, is tried again: the cause may be gone already', async () => {
