@@ -108,11 +108,12 @@ test('the reconciler names no kind of volume', () => {
   }
 });
 
-/** In what is said of volumes, too: a kind is asked, never compared. */
-const KIND_COMPARED = /spec\??\.kind\b|'(?:csi|orphan|empty-dir|host-path|content)'/;
+/** What is said of volumes, and what stands before the verbs of all kinds: a kind is asked, never compared. */
+const KIND_COMPARED = /spec\??\.kind\b|'(?:csi|orphan|empty-dir|host-path|content|local|nfs)'/;
+const OF_ALL_KINDS = /^(?:agent\/(?:status|metrics|mounts|event|node|timing|api|cli)|plugins\/guard)\//;
 
-test('what is shown of volumes is asked of their traits', () => {
-  for (const source of product.filter(({ path }) => /^agent\/(status|metrics)\//.test(path))) {
+test('what is shown of volumes, and what guards them, is asked of their traits', () => {
+  for (const source of product.filter(({ path }) => OF_ALL_KINDS.test(path))) {
     const named = KIND_COMPARED.exec(withoutComments(source.text));
     assert.equal(named, null, `${source.path} names ${named?.[0]}`);
   }

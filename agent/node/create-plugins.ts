@@ -60,7 +60,7 @@ export function createPlugins(
     const plugin = create({ host, layout, mounter, csi, deniedHostPaths });
     return operationTimes.timed(
       guardMounts(
-        { host, layout, ground },
+        { host, layout, ground, traits },
         bindSubpaths({ host, layout, ground, mounter, traits, turns }, plugin),
       ),
     );

@@ -57,6 +57,7 @@ export const CSI_TRAITS: VolumeTraits<CsiVolumeSpec> = {
   kind: 'csi',
   plugin: CSI_PLUGIN,
   isShared: true,
+  mountToldBy: 'device',
   driver: ({ driver }) => driver,
   stagingPath: (spec, layout) => layout.stagingPath(spec),
   stagingDirectory: ({ driver, volumeHandle }, layout) => layout.deviceDirectory(driver, volumeHandle),

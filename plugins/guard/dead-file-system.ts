@@ -1,14 +1,14 @@
 /** Can what is mounted still be used? Judged by what the kernel answers, and by what was mounted there. */
 import { type DeathCause, type Effect, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, FileSystemProbe, Host, MountIdentity } from '../../mount/host.ts';
-import type { CsiVolumeSpec } from '../volume.ts';
+import type { FileSystemTerms } from '../traits/volume-traits.ts';
 
 /** `silent`: it has not answered in time; nobody knows whether it will. */
 export type FileSystemFinding = 'usable' | 'silent' | DeathCause;
 
 export interface FileSystemPlace {
   readonly path: AbsolutePath;
-  readonly spec: Pick<CsiVolumeSpec, 'accessModes' | 'mountOptions' | 'readOnly'>;
+  readonly spec: FileSystemTerms;
   /** As it was when it was made; undefined: nobody knows. */
   readonly mount: MountIdentity | undefined;
   /** The pod has it for reading only. */

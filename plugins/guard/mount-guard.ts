@@ -21,7 +21,7 @@ import { placesOf, stageOf, type WatchedPlace } from './watched-place.ts';
  * while we called, unless the volume is known to be of another kind of device, or it lies over another file system.
  */
 export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): VolumePlugin {
-  const { layout, ground } = parts;
+  const { ground } = parts;
   const judge = new MountJudge(parts);
 
   async function guarded<T>(
@@ -41,7 +41,7 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
   return {
     ...plugin,
     stage: (call) => {
-      const place = stageOf(layout, call);
+      const place = stageOf(parts, call);
       return guarded(
         [place],
         () => plugin.stage(call),
@@ -49,28 +49,28 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
       );
     },
     publish: (call) => {
-      const places = placesOf(layout, call, call.publication);
+      const places = placesOf(parts, call, call.publication);
       const look = () =>
         guarded(
-          [...places, stageOf(layout, call)],
+          [...places, stageOf(parts, call)],
           () => plugin.publish(call),
           ({ mount }, before) => judge.after(places[0], mount, before),
         );
       return orLook(places[0], call, plugin.publish, look);
     },
     unpublish: (call) => {
-      const places = placesOf(layout, call, call.publication);
+      const places = placesOf(parts, call, call.publication);
       const look = () => guarded(places, () => plugin.unpublish(call));
       return orLook(places[0], call, plugin.unpublish, look);
     },
-    unstage: (call) => guarded([stageOf(layout, call)], () => plugin.unstage(call)),
+    unstage: (call) => guarded([stageOf(parts, call)], () => plugin.unstage(call)),
     ...(plugin.expand === undefined ? {} : { expand: guardedExpand(plugin.expand) }),
   };
 
   function guardedExpand(expand: NonNullable<VolumePlugin['expand']>): NonNullable<VolumePlugin['expand']> {
     return (call) => {
-      const places = call.publication === undefined ? [] : placesOf(layout, call, call.publication);
-      const [place, ...others] = [...places, stageOf(layout, call)].filter((one) => one !== undefined);
+      const places = call.publication === undefined ? [] : placesOf(parts, call, call.publication);
+      const [place, ...others] = [...places, stageOf(parts, call)].filter((one) => one !== undefined);
       return guarded([place, ...others], async ({ mountId }) => {
         if (place?.proven === undefined || mountId !== undefined) return expand(call);
         return fail(goneFrom(place.path));

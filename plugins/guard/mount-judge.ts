@@ -12,16 +12,14 @@ import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { isProven, nameOfMount, sightOf } from '../../mount/mount-sight.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
 import { isOwnTmpfs } from '../../mount/mounter.ts';
-import type { Layout } from '../layout/layout.ts';
 import { volumeDataIn } from '../layout/volume-data.ts';
 import { doubtful } from '../steps.ts';
-import { isBlock } from '../volume.ts';
+import type { VolumeSpec } from '../volume.ts';
 import { isInDoubt } from './own-look.ts';
-import type { WatchedPlace } from './watched-place.ts';
+import type { PlaceParts, WatchedPlace } from './watched-place.ts';
 
-export interface MountJudgeParts {
+export interface MountJudgeParts extends PlaceParts {
   readonly host: Host;
-  readonly layout: Layout;
   readonly ground: Ground;
 }
 
@@ -59,13 +57,13 @@ export class MountJudge {
     const grounded = await this.#parts.ground.refuseStranger(path, within);
     if (!grounded.ok) return grounded;
     const isAsProven = mountId === proven?.mountId && !isInDoubt(watched);
-    if (isAsProven || (proven === undefined && isBlock(watched.spec))) return ok({ mountId });
+    if (isAsProven || (proven === undefined && this.#isDevice(watched.spec))) return ok({ mountId });
     const table = await this.#readTable();
     if (!table.ok) return fail({ ...table.failure, effect: 'none' });
     const strange =
       proven === undefined
         ? await this.#judgeUnproven(watched, table.value)
-        : judgeProven(watched, proven, table.value);
+        : this.#judgeProven(watched, proven, table.value);
     return strange === undefined ? ok({ mountId }) : fail(strange);
   }
 
@@ -78,14 +76,14 @@ export class MountJudge {
     const top = stack.at(-1);
     if (top === undefined) return undefined;
     if (stack.some(({ device }) => device !== top.device)) return strangerFailure(path, top);
-    // A directory of the machine may be on anything, a server's has a source; whether it is that one its plugin sees.
-    if (spec.kind === 'local' || spec.kind === 'nfs') return undefined;
-    if (spec.kind !== 'csi')
+    const { mountToldBy, isInline } = this.#parts.traits;
+    if (mountToldBy === 'plugin') return undefined;
+    if (mountToldBy === undefined)
       return isPlain || (top.fsType === 'tmpfs' && !isOwnTmpfs(top)) ? strangeThere(path, top) : undefined;
     if (staged !== undefined && !isOfKind(top, staged)) return strangeThere(path, top);
     if (top.fsType !== 'tmpfs' || top.root !== '/') return undefined;
     // Nothing that lasts is kept in memory; what an inline volume's driver mounted has its papers beside it.
-    if (spec.lifecycle === 'Persistent' && staged?.device !== top.device) return strangeThere(path, top);
+    if (isInline?.(spec) !== true && staged?.device !== top.device) return strangeThere(path, top);
     const papers = await this.#parts.host.inspect(volumeDataIn(parentOf(path)));
     return papers.ok && papers.value.kind === 'absent' ? strangeThere(path, top) : undefined;
   }
@@ -96,7 +94,7 @@ export class MountJudge {
     made: MountIdentity | undefined,
     before: Look,
   ): Promise<Result<void>> {
-    if (place?.spec.kind !== 'csi' || made === undefined || isBlock(place.spec)) return done;
+    if (place === undefined || made === undefined || !this.#hasOwnKind(place.spec)) return done;
     const known = place.proven ?? place.staged;
     if (known === undefined) return this.#judgeFirst(place, made, before);
     if (known.device === made.device) return done;
@@ -128,28 +126,33 @@ export class MountJudge {
     const isLeft = failure.code === 'unpublished-still-mounted' || failure.code === 'unstaged-still-mounted';
     if (!isLeft || place?.proven === undefined) return failure;
     const table = await this.#readTable();
-    const stranger = table.ok ? judgeProven(place, place.proven, table.value) : undefined;
+    const stranger = table.ok ? this.#judgeProven(place, place.proven, table.value) : undefined;
     return stranger === undefined ? failure : { ...failure, ...stranger, effect: failure.effect };
+  }
+
+  #judgeProven({ path, spec }: WatchedPlace, proven: MountIdentity, table: MountTable): Failure | undefined {
+    const sight = sightOf(table, path, proven);
+    if (sight.kind === 'seen') return undefined;
+    if (sight.kind === 'covered') return strangerFailure(path, sight.by);
+    const { shown } = sight;
+    if (shown === undefined || !this.#hasOwnKind(spec)) return undefined;
+    // Mounted again by its driver, late, it may have another number; it is of the same kind.
+    return isOfKind(shown, proven) ? undefined : strangeThere(path, shown);
+  }
+
+  /** A file system that stays on the kind of device that it was on. */
+  #hasOwnKind(spec: VolumeSpec): boolean {
+    return this.#parts.traits.mountToldBy === 'device' && !this.#isDevice(spec);
+  }
+
+  #isDevice(spec: VolumeSpec): boolean {
+    return this.#parts.traits.isDevice?.(spec) === true;
   }
 
   #readTable(): Promise<Result<MountTable>> {
     const { host, layout } = this.#parts;
     return host.readMountTable(layout.root);
   }
-}
-
-function judgeProven(
-  { path, spec }: WatchedPlace,
-  proven: MountIdentity,
-  table: MountTable,
-): Failure | undefined {
-  const sight = sightOf(table, path, proven);
-  if (sight.kind === 'seen') return undefined;
-  if (sight.kind === 'covered') return strangerFailure(path, sight.by);
-  const { shown } = sight;
-  if (shown === undefined || spec.kind !== 'csi' || isBlock(spec)) return undefined;
-  // Mounted again by its driver, late, it may have another number; it is of the same kind.
-  return isOfKind(shown, proven) ? undefined : strangeThere(path, shown);
 }
 
 function strangeThere(path: AbsolutePath, top: MountEntry): Failure {

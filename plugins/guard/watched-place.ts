@@ -2,7 +2,8 @@
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { PublicationCall, VolumeCall } from '../plugin.ts';
-import { RECONSTRUCTED, isBlock, type PublicationSpec, type VolumeSpec } from '../volume.ts';
+import type { VolumeTraits } from '../traits/volume-traits.ts';
+import { RECONSTRUCTED, type PublicationSpec, type VolumeSpec } from '../volume.ts';
 
 /** A place, and what is known of it. */
 export interface WatchedPlace {
@@ -18,31 +19,35 @@ export interface WatchedPlace {
   readonly isPlain?: boolean;
 }
 
+export interface PlaceParts {
+  readonly layout: Layout;
+  /** What the volumes are like whose places these are. */
+  readonly traits: VolumeTraits;
+}
+
 /** Those of a publication, its mount point first; none of what is bound from the host or mounted by others. */
 export function placesOf(
-  layout: Layout,
+  { layout, traits }: PlaceParts,
   { spec, facts, mount, isDoubted }: Pick<PublicationCall, 'spec' | 'facts' | 'mount' | 'isDoubted'>,
   publication: PublicationSpec,
 ): readonly WatchedPlace[] {
-  if (spec.kind === 'host-path' || spec.kind === 'image') return [];
+  if (traits.isInPlace === true && traits.orphanPath === undefined) return [];
   const common = { spec, isDoubted, staged: facts.needs.stage ? facts.stagedMount : undefined };
   const place = { ...common, path: layout.mountPoint(spec, publication), proven: mount };
-  // Found on disk, its medium is a guess.
-  const isPlain = spec.kind === 'empty-dir' && spec.medium === 'disk' && publication.origin !== RECONSTRUCTED;
-  if (!isBlock(spec)) return [{ ...place, isPlain }];
+  // What it is like is a guess when it was found on disk.
+  const isPlain = traits.isPlain?.(spec) === true && publication.origin !== RECONSTRUCTED;
+  if (traits.isDevice?.(spec) !== true) return [{ ...place, isPlain }];
   const { link, published } = layout.blockPublication(publication);
   return [place, ...[link, published].map((path) => ({ ...common, path, proven: undefined }))];
 }
 
 /** Undefined for a volume that is not staged. */
-export function stageOf(layout: Layout, { spec, facts }: VolumeCall): WatchedPlace | undefined {
-  const path = facts.needs.stage ? stagingPathOf(layout, spec) : undefined;
+export function stageOf(
+  { layout, traits }: PlaceParts,
+  { spec, facts }: VolumeCall,
+): WatchedPlace | undefined {
+  const path = facts.needs.stage ? traits.stagingPath?.(spec, layout) : undefined;
   if (path === undefined) return undefined;
   const { stagedMount: proven, isStageDoubted: isDoubted } = facts;
   return { spec, path, proven, isDoubted, staged: undefined };
-}
-
-function stagingPathOf(layout: Layout, spec: VolumeSpec): AbsolutePath | undefined {
-  if (spec.kind === 'local') return layout.localStage(spec.name);
-  return spec.kind === 'csi' ? layout.stagingPath(spec) : undefined;
 }

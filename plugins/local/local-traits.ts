@@ -35,6 +35,8 @@ export const LOCAL_TRAITS: VolumeTraits<LocalVolumeSpec> = {
   kind: 'local',
   plugin: LOCAL_PLUGIN,
   isShared: true,
+  // A directory of the machine may be on anything.
+  mountToldBy: 'plugin',
   isForOnePod: ({ accessModes }) => isOncePod(accessModes),
   shownName: ({ name }) => name,
   name: ({ name }) => name,

@@ -29,6 +29,8 @@ export const NFS_TRAITS: VolumeTraits<NfsVolumeSpec> = {
   plugin: NFS_PLUGIN,
   // Two claims, or two volumes, of one pod may lead to one place in it.
   isShared: true,
+  // Whether its source is the right one its plugin sees.
+  mountToldBy: 'plugin',
   name: ({ name }) => name,
   fromPlace: ({ pod, name }) => ({ ...nfsVolume(pod, name), source: '', mountOptions: [] }),
   // The pod has what was mounted; what a PersistentVolume says by now is about its next pod.

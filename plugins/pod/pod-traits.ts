@@ -39,6 +39,7 @@ export const EMPTY_DIR_TRAITS: VolumeTraits<EmptyDirVolumeSpec> = {
   kind: 'empty-dir',
   plugin: EMPTY_DIR_PLUGIN,
   isDataLost: true,
+  isPlain: ({ medium }) => medium === 'disk',
   marker: 'own',
   fromPlace: ({ pod, name, isMounted }) => ({
     kind: 'empty-dir',

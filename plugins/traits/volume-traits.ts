@@ -1,9 +1,16 @@
 /** What a kind of volume is like. Each folder of a kind declares its own, so that no floor above has to name it. */
 import type { AbsolutePath } from '../../mount/host.ts';
-import type { FileSystemPlace } from '../guard/dead-file-system.ts';
 import type { Layout, PlaceInPod } from '../layout/layout.ts';
 import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
-import type { AccessMode, PluginName, PodUid, VolumeMode, VolumeSpec, WantedImage } from '../volume.ts';
+import type {
+  AccessMode,
+  CsiVolumeSpec,
+  PluginName,
+  PodUid,
+  VolumeMode,
+  VolumeSpec,
+  WantedImage,
+} from '../volume.ts';
 
 /** What becomes of one field of a specification when the wish changes under a volume that stands. */
 export interface FieldRule<Spec> {
@@ -44,6 +51,13 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   readonly hasContent?: true;
   /** The pod sees it where it is on this machine anyway: no mount is made for it. */
   readonly isInPlace?: true;
+  /**
+   * How its mount is told from a stranger's: by the kind of device that its driver mounts, or by its plugin alone,
+   * because it may be on anything. Absent: by our label, for what is mounted is a tmpfs of ours.
+   */
+  readonly mountToldBy?: 'device' | 'plugin';
+  /** Pods have a directory of ours: nothing is ever mounted there. */
+  isPlain?(spec: Spec): boolean;
   /** The image whose files it is: what starts the containers mounts them, and there is no path to them here. */
   image?(spec: Spec): WantedImage;
   /** Who is asked to set it up; undefined: it is done here, and no call can take effect late. */
@@ -57,7 +71,7 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   /** Pods have a device of it and not files. */
   isDevice?(spec: Spec): boolean;
   /** How its file system is to be, when that may die by itself; undefined: it has none that is looked at. */
-  fileSystem?(spec: Spec): FileSystemPlace['spec'] | undefined;
+  fileSystem?(spec: Spec): FileSystemTerms | undefined;
   /** What people call it; absent: they know it by its id. */
   shownName?(spec: Spec): string;
   /** What it is called where its id is shown beside: by its object, its pod, its driver, or where it was found. */
@@ -87,6 +101,9 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   /** A mount, or what is left of one, that nothing explains. */
   fromMount?(path: AbsolutePath): Spec;
 }
+
+/** What tells whether a file system may be read-only though nothing has happened to it. */
+export type FileSystemTerms = Pick<CsiVolumeSpec, 'accessModes' | 'mountOptions' | 'readOnly'>;
 
 /** Directories that tell by their names alone which volume is staged there. */
 export interface NamedStages<Spec> {

@@ -5,6 +5,7 @@ import { ok } from '../../../mount/failure.ts';
 import { type AbsolutePath, type Host, type MountIdentity, parentOf } from '../../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
+import { traitsOf } from '../../../plugins/kinds/kinds.ts';
 import { guardMounts } from '../../../plugins/guard/mount-guard.ts';
 import type { PublicationCall, VolumePlugin } from '../../../plugins/plugin.ts';
 import { bytesFrom } from '../../../plugins/volume.ts';
@@ -63,7 +64,10 @@ async function said(
   };
   const plugin = { stage: act, publish: act, unpublish: act, expand: act } as unknown as VolumePlugin;
   const ground = { ...FIRM_GROUND, learn: () => ok(undefined), expectedRound: () => undefined };
-  const guarded = guardMounts({ host: host as Host, layout, ground }, plugin);
+  const guarded = guardMounts(
+    { host: host as Host, layout, ground, traits: traitsOf(call(changes).spec) },
+    plugin,
+  );
   const { expand } = guarded;
   const about = call({ facts, ...changes });
   assert.ok(expand);
