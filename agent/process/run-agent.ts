@@ -3,30 +3,26 @@ import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Cancel } from '../../mount/host.ts';
 import { createGathered } from '../../mount/process/gathered.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
-import { createLinuxHost, type LinuxHost } from '../../mount/agent-side/linux-host.ts';
+import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
 import { type IssuedHere, issuedHere } from '../token/issued-here.ts';
-import { createParserBroker } from '../../mount/agent-side/parser-broker.ts';
-import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { type Agent, createAgent } from '../node/agent.ts';
 import type { AgentView } from '../node/agent-view.ts';
 import { createApiServer } from '../api/api-server.ts';
-import { createChildParser } from '../source/manifests/parse/child-parser.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadParse } from '../source/cluster/read-kubeconfig-file.ts';
-import { createDirectoryWatcher } from '../source/manifests/directory-watcher.ts';
 import { EXIT_CODES } from '../config/exit-code.ts';
 import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
-import type { ManifestParser } from '../source/manifests/parse/manifest-parser.ts';
-import { BROKER_PROGRAMS } from './broker-programs.ts';
+import { type AgentHost, createAgentHost } from './agent-host.ts';
 import { type Cluster, connectCluster } from './cluster.ts';
 import { checkMountNamespace } from './mount-namespace.ts';
 import { formatMetrics } from '../metrics/metrics.ts';
 import { listenForMetrics } from './listen-for-metrics.ts';
 import { machineCapacity } from './machine-capacity.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
+import { type SlowStart, tellSlowStart } from '../../mount/process/slow-start.ts';
 import { statusOf } from '../status/status.ts';
 import type { PodStatus, StatusDocument } from '../status/status-document.ts';
 import { mountsOf } from '../mounts/container-mounts.ts';
@@ -85,7 +81,21 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
   const helpers = await waitForHelpers(layout.helpersLock);
   if (!helpers.ok) return refused(helpers.failure, EXIT_CODES.failure);
   if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
-  const { host, parser, closeHost } = await createHost(launch, helpers.value.descriptor);
+  const hosted = await createAgentHost(launch, helpers.value.descriptor);
+  const slowStart = tellSlowStart({ host: hosted.host, log });
+  try {
+    return await begin(launch, hosted, slowStart);
+  } finally {
+    void slowStart.end();
+  }
+}
+
+async function begin(
+  launch: Launch,
+  { host, parser, closeHost }: AgentHost,
+  slowStart: SlowStart,
+): Promise<LaunchOutcome> {
+  const { config, log } = launch;
   const checked = await checkHost(launch, host);
   for (const warning of await directoryWarnings(host, config.manifests))
     log.warn('configuration', { warning });
@@ -120,6 +130,7 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
         : EXIT_CODES.failure,
     );
   }
+  await slowStart.end();
   return serve(launch, host, agent, { ...issued.value, cluster: cluster.value }, closeHost);
 }
 
@@ -135,37 +146,6 @@ function isCovered(checked: Result<void>, { code }: Failure): boolean {
 
 function refused(failure: Failure, exitCode: number): LaunchOutcome {
   return { kind: 'refused', exitCode, failure };
-}
-
-async function createHost(
-  { config, brokerCommand }: Launch,
-  helpersDescriptor: number,
-): Promise<{
-  readonly host: LinuxHost;
-  readonly parser: ManifestParser;
-  readonly closeHost: () => Promise<void>;
-}> {
-  const remote = createGrpcRemote();
-  // The watcher wants the host's timer and the host the watcher; nothing watches before both are there.
-  const watcher = createDirectoryWatcher({ timer: (delayMs, fire) => host.timer(delayMs, fire) });
-  const { pathDeadlineMs } = config;
-  const host: LinuxHost = await createLinuxHost({
-    remote: remote.call,
-    watch: watcher.watch,
-    brokerCommand,
-    brokerPrograms: BROKER_PROGRAMS,
-    helpersDescriptor,
-    deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
-  });
-  // It touches nothing of the machine, so the next agent need not wait for it: no helpers lock.
-  const parserBroker = createParserBroker({ command: brokerCommand, programs: BROKER_PROGRAMS });
-  // There is a manifest in most directories, and something else to do until it is read.
-  parserBroker.begin();
-  const closeHost = async (): Promise<void> => {
-    remote.close();
-    await Promise.all([watcher.close(), parserBroker.close(), host.close()]);
-  };
-  return { host, parser: createChildParser(parserBroker), closeHost };
 }
 
 async function checkHost({ config, log, mountNamespace }: Launch, host: LinuxHost): Promise<Result<void>> {
