@@ -79,25 +79,33 @@ const KINDS: readonly VolumeKind[] = [
   { traits: ORPHAN_TRAITS, create: ({ host, layout, mounter }) => createOrphanPlugin(host, layout, mounter) },
 ];
 
-const byName = new Map<VolumeSpec['kind'], VolumeKind>();
-for (const kind of KINDS) registerKind(kind);
+let listed: readonly VolumeKind[] = KINDS;
+/** The list as it is looked up, closed from the first question on: nobody has two answers from it. */
+let closed: ReadonlyMap<VolumeSpec['kind'], VolumeKind> | undefined;
 
-/** Another kind, for as long as the process lives: never one whose name or whose plugin's name another one has. */
+/** One kind more for this process, before anybody has asked for one: tests have a kind of their own. */
 export function registerKind(kind: VolumeKind): void {
-  const { traits } = kind;
-  assert(!byName.has(traits.kind), `one kind is called ${traits.kind}`);
-  assert(traitsOfPlugin(traits.plugin) === undefined, `one kind has the plugin ${traits.plugin}`);
-  byName.set(traits.kind, kind);
+  assert(closed === undefined, 'the list of kinds is closed: it was asked already');
+  listed = [...listed, kind];
 }
 
-/** All that there are, in the order of their registration. */
+function close(): ReadonlyMap<VolumeSpec['kind'], VolumeKind> {
+  const byName = new Map(listed.map((kind) => [kind.traits.kind, kind]));
+  assert(byName.size === listed.length, 'no two kinds are called the same');
+  const plugins = new Set(listed.map(({ traits }) => traits.plugin));
+  assert(plugins.size === listed.length, 'no two kinds have plugins of one name');
+  closed = byName;
+  return byName;
+}
+
+/** All that there are, in the order of the list. */
 export function volumeKinds(): readonly VolumeKind[] {
-  return [...byName.values()];
+  return [...(closed ?? close()).values()];
 }
 
-/** Total: every specification has a kind that is registered here. */
+/** Total: every specification has a kind that is in the list. */
 export function traitsOf({ kind }: VolumeSpec): VolumeTraits {
-  const found = byName.get(kind);
+  const found = (closed ?? close()).get(kind);
   assert(found !== undefined, `${kind} has traits`);
   return found.traits;
 }

@@ -1,21 +1,20 @@
 /** A kind of volume that the product does not have goes up and down: nothing but its folder and its line knows it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Config } from '../../agent/config/config.ts';
+import { createPlugins } from '../../agent/node/create-plugins.ts';
 import { conflictOf } from '../../agent/resolve/volume-conflict.ts';
-import { FIRM_GROUND } from '../../mount/ground.ts';
-import { done, ok } from '../../mount/failure.ts';
+import { createGround } from '../../mount/ground.ts';
 import { below, type Host } from '../../mount/host.ts';
-import { registerKind, volumeKinds } from '../../plugins/kinds/kinds.ts';
-import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
-import { createPodPlugin } from '../../plugins/pod/pod-plugin.ts';
-import { CSI_PLUGIN } from '../../plugins/volume.ts';
+import type { RunningDriverRegistry } from '../../plugins/csi/driver/driver-registry.ts';
+import { registerKind, traitsOf } from '../../plugins/kinds/kinds.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
 import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
 import { createRecordStore } from '../../reconciler/recovery/record-store.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
-import { freshHost, layout, mounterOf, ROOT } from '../plugins/local-world.ts';
+import { freshHost, layout, ROOT } from '../plugins/local-world.ts';
 import type { MemoryHost } from '../plugins/memory-host.ts';
 import { SHARE, shareSpec } from '../plugins/share/share-kind.ts';
 import { settled } from './bench-host.ts';
@@ -23,14 +22,19 @@ import { place, wanted, wish } from './world.ts';
 
 registerKind(SHARE);
 
-test('a kind is registered once, and no other has its plugin', () => {
-  assert.throws(() => registerKind(SHARE), /one kind is called test-share/);
-  const twin = { ...SHARE, traits: { ...SHARE.traits, kind: 'test-twin' as 'test-share' } };
-  assert.throws(() => registerKind(twin), /one kind has the plugin mooring\.test\/share/);
+test('the list of kinds is closed when it was asked once', () => {
+  assert.equal(traitsOf(shareSpec('music', 'a.example')), SHARE.traits);
+  assert.throws(() => registerKind({ ...SHARE }), /closed/);
 });
 
 const STAGED = below(layout.plugins, 'mooring.test', 'share', 'music');
 const RESYNC_MS = 60_000;
+const NO_DRIVERS: Partial<Config> = {
+  nodeName: 'node',
+  csiDeadlineMs: 1_000,
+  staticDrivers: [],
+  drivers: new Map(),
+};
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 
 function wantedShare(pods: readonly string[], server = 'a.example'): DesiredVolume {
@@ -39,7 +43,7 @@ function wantedShare(pods: readonly string[], server = 'a.example'): DesiredVolu
 
 const targetOf = (pod: string): string => `${ROOT}/pods/${pod}/volumes/mooring.test~share/pv-music`;
 
-/** An agent's reconciler over the machine, with all that the list has. */
+/** An agent's reconciler over the machine, and all kinds as the agent has them: guarded, with their parts. */
 async function startOn(machine: MemoryHost) {
   // What is due soon is due at the next turn; the resync never comes.
   const timer: Host['timer'] = (delayMs, fire) => {
@@ -48,19 +52,19 @@ async function startOn(machine: MemoryHost) {
     return () => clearImmediate(due);
   };
   const host: Host = { ...machine, timer };
-  const mounter = mounterOf(machine);
-  const csi = createPodPlugin({
-    name: CSI_PLUGIN,
-    publish: async () => ok({ mount: undefined }),
-    unpublish: async () => done,
-  });
-  const plugins = createRegistry(
-    volumeKinds().map(({ create }) => create({ host, layout, mounter, csi, deniedHostPaths: [] })),
+  const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
+  const drivers: Pick<RunningDriverRegistry, 'get' | 'suspect'> = { get: () => undefined, suspect() {} };
+  const { plugins } = createPlugins(
+    { host, config: NO_DRIVERS as unknown as Config, deniedHostPaths: [] },
+    layout,
+    drivers as RunningDriverRegistry,
+    ground,
   );
   const records = createRecordStore(host, layout);
   const loaded = await records.load();
   const table = await host.readMountTable(layout.root);
   assert.ok(loaded.ok && table.ok);
+  assert.ok(ground.learn(table.value).ok);
   const recovered: ActualState = recover({
     records: loaded.value.records,
     table: table.value,
@@ -79,7 +83,7 @@ async function startOn(machine: MemoryHost) {
     laneWidth: () => 4,
     resyncMs: RESYNC_MS,
   });
-  const scan = { host, layout, ground: FIRM_GROUND, known: reconciler.actual(), isWanted: () => true };
+  const scan = { host, layout, ground, known: reconciler.actual(), isWanted: () => true };
   reconciler.takeReconstructed(await findUnrecorded(scan, 'whole'));
   return {
     reconciler,
