@@ -1,5 +1,6 @@
 /** Is there nothing to lose on a device? Answered by its bytes. Path brokers only. */
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync } from 'node:fs';
+import { isZero, tellingRanges } from '../../device/telling-bytes.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
@@ -7,18 +8,9 @@ import { formatDevice } from '../path/mount-lookup.ts';
 import { withChild } from '../path/path-walk.ts';
 
 const MEBIBYTE = 1024 * 1024;
-/** Signatures live at the ends: ext4, xfs, LUKS and LVM in front, GPT copies and md and ZFS labels behind. */
-const END_BYTES = 4 * MEBIBYTE;
-/**
- * Copies of superblocks further in, for who has overwritten the beginning alone: of ext4 (after 8,193 and 32,768 blocks
- * of 1 and 4 KiB, and after three times as many), of btrfs, and the second groups of xfs of usual sizes.
- */
-const COPIES = [8, 24, 64, 128, 384, 640, 1_024, 16 * 1_024, 256 * 1_024].map((at) => at * MEBIBYTE);
-const COPY_BYTES = MEBIBYTE;
 const SECTOR_BYTES = 512;
 const EXCLUSIVE = constants.O_RDONLY | constants.O_EXCL | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const CHUNK = Buffer.alloc(MEBIBYTE);
-const ZEROS = Buffer.alloc(MEBIBYTE);
 
 /** As `DeviceFileSystems.proveBlank`. */
 export function proveBlank(device: AbsolutePath): Result<void> {
@@ -63,12 +55,12 @@ function readZeros(descriptor: number, device: AbsolutePath): Result<void> {
     return fail({ code: 'path-wrong-kind', message: `${device} is no block device`, effect: 'none' });
   const sectors = readFileSync(`/sys/dev/block/${formatDevice(facts.rdev)}/size`, 'utf8');
   const sizeBytes = Number(sectors) * SECTOR_BYTES;
-  for (const [from, to] of rangesOf(sizeBytes)) {
+  for (const [from, to] of tellingRanges(sizeBytes)) {
     for (let at = from; at < to; ) {
       const read = readSync(descriptor, CHUNK, 0, Math.min(CHUNK.length, to - at), at);
       if (read === 0)
         return fail({ code: 'input-output', message: `${device} ends at byte ${at}`, effect: 'none' });
-      if (!CHUNK.subarray(0, read).equals(ZEROS.subarray(0, read))) {
+      if (!isZero(CHUNK.subarray(0, read))) {
         const message = `${device} is not blank, so it is not formatted: there is data within 1 MiB after byte ${at}`;
         return fail({ code: 'device-content', message, effect: 'none', blocker: device });
       }
@@ -76,12 +68,4 @@ function readZeros(descriptor: number, device: AbsolutePath): Result<void> {
     }
   }
   return done;
-}
-
-/** What is read of a device of this size; all of a small one. */
-function rangesOf(sizeBytes: number): readonly (readonly [from: number, to: number])[] {
-  if (sizeBytes <= 2 * END_BYTES) return [[0, sizeBytes]];
-  const end = sizeBytes - END_BYTES;
-  const copies = COPIES.filter((at) => at < end).map((at) => [at, Math.min(at + COPY_BYTES, end)] as const);
-  return [[0, END_BYTES], ...copies, [end, sizeBytes]];
 }

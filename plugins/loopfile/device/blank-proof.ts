@@ -6,12 +6,11 @@
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { type ByteRanges, endRanges, isZero } from '../../../mount/device/telling-bytes.ts';
 import type { LoopDevice } from './loop-device.ts';
 import { errnoOf, status } from './status.ts';
 
-/** Signatures live at the ends: ext4, xfs, btrfs, LUKS and LVM in front, GPT copies and md and ZFS labels behind. */
-const END_BYTES = 4 * 1024 * 1024;
-const ZEROS = Buffer.alloc(END_BYTES);
+const CHUNK_BYTES = 4 * 1024 * 1024;
 
 export interface DataFile {
   readonly sizeBytes: number;
@@ -29,8 +28,8 @@ export async function proveBlank(device: LoopDevice, file: DataFile): Promise<vo
   if (handle === undefined) throw status('FAILED_PRECONDITION', `${device.path} is in use`);
   try {
     const isHole = file.allocatedBytes === 0;
-    await readZeros(handle, device, 0, isHole ? Math.min(END_BYTES, file.sizeBytes) : file.sizeBytes);
-    if (isHole) await readZeros(handle, device, Math.max(0, file.sizeBytes - END_BYTES), file.sizeBytes);
+    const ranges: ByteRanges = isHole ? endRanges(file.sizeBytes) : [[0, file.sizeBytes]];
+    for (const [from, to] of ranges) await readZeros(handle, device, from, to);
   } finally {
     await handle.close();
   }
@@ -59,11 +58,11 @@ async function readZeros(
   fromByte: number,
   toByte: number,
 ): Promise<void> {
-  const buffer = Buffer.alloc(END_BYTES);
+  const buffer = Buffer.alloc(CHUNK_BYTES);
   for (let at = fromByte; at < toByte; ) {
-    const { bytesRead } = await handle.read(buffer, 0, Math.min(END_BYTES, toByte - at), at);
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(CHUNK_BYTES, toByte - at), at);
     if (bytesRead === 0) throw status('INTERNAL', `${device.path} ends at byte ${at}, its file at ${toByte}`);
-    if (!buffer.subarray(0, bytesRead).equals(ZEROS.subarray(0, bytesRead))) {
+    if (!isZero(buffer.subarray(0, bytesRead))) {
       throw status('FAILED_PRECONDITION', `not blank, so not formatted: data within 4 MiB after byte ${at}`);
     }
     at += bytesRead;
