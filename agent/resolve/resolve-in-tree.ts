@@ -1,8 +1,8 @@
 /** PersistentVolumes of kinds without a driver, local and nfs, and nfs as pods write it, as volumes to set up. */
 import { type Failure, ok, type Result } from '../../mount/failure.ts';
-import { overlap } from '../../mount/absolute-path.ts';
 import { localVolumeId } from '../../plugins/local/local-traits.ts';
 import { nfsVolume } from '../../plugins/nfs/nfs-traits.ts';
+import { whyDenied } from '../../plugins/pod/denied-path.ts';
 import type {
   LocalSource,
   NfsSource,
@@ -26,11 +26,9 @@ export function resolveLocal(
     const message = `PersistentVolume ${name}: local volumes with volumeMode Block are not supported yet`;
     return refuse('kind-unsupported', message);
   }
-  const denied = options.deniedHostPaths.find((one) => overlap(path, one));
-  if (denied !== undefined) {
-    const message = `PersistentVolume ${name}: the local path ${path} is denied, because of ${denied}`;
-    return refuse('spec-invalid', message);
-  }
+  const title = `PersistentVolume ${name}: the local path ${path}`;
+  const denied = whyDenied({ title, path }, options.deniedHostPaths);
+  if (denied !== undefined) return refuse('spec-invalid', denied);
   const id = localVolumeId(name);
   return ok({
     ...PLAIN,

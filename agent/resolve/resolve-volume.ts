@@ -1,6 +1,6 @@
 /** From a volume as a pod names it to a volume to set up, or the reason why it cannot be one. Pure. */
 import { ok, type Result } from '../../mount/failure.ts';
-import { overlap } from '../../mount/absolute-path.ts';
+import { whyDenied } from '../../plugins/pod/denied-path.ts';
 import {
   CONTENT_PLUGIN,
   EMPTY_DIR_PLUGIN,
@@ -89,8 +89,8 @@ function resolveHostPath(
   { path, type }: Extract<PodVolumeSource, { kind: 'host-path' }>,
 ): Result<Resolved> {
   const { uid } = pod.reference;
-  const denied = deniedHostPaths.find((one) => overlap(path, one));
-  if (denied !== undefined) return refuse('spec-invalid', `hostPath ${path} is denied, because of ${denied}`);
+  const denied = whyDenied({ title: `hostPath ${path}`, path }, deniedHostPaths);
+  if (denied !== undefined) return refuse('spec-invalid', denied);
   const id = podVolumeId(HOST_PATH_PLUGIN, uid, name);
   return ok({ ...PLAIN, specName: name, spec: { kind: 'host-path', id, pod: uid, name, path, type } });
 }

@@ -13,6 +13,15 @@ export interface HostPlace {
   readonly found: RealPath;
 }
 
+/** Why a path is denied by its name alone; undefined: it is not. Where links lead is looked at when it is set up. */
+export function whyDenied(
+  { title, path }: Pick<HostPlace, 'title' | 'path'>,
+  denied: readonly AbsolutePath[],
+): string | undefined {
+  const cause = denied.find((one) => overlap(path, one));
+  return cause === undefined ? undefined : `${title} is denied, because of ${cause}`;
+}
+
 /** `host-path-check` for what is at, below or above a denied path, which may be written by a link too. No effect. */
 export function* refuseDenied(
   { title, path, found }: HostPlace,
