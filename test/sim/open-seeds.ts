@@ -4,11 +4,6 @@
  */
 export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
   [
-    494_410_944,
-    'a stage of a block volume takes effect after it was given up, and then the records are lost: no papers say ' +
-      'whose it is, so its directory stays',
-  ],
-  [
     494_419_869,
     'a publish repeated for its driver was answered OK, and our own look failed: what a pod surely has is unsure ' +
       'then, and is taken down with the file system that died',

@@ -431,4 +431,8 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'no numbers are asked of a place that is on its way down, though its mount was seen a moment ago',
   },
+  {
+    seed: 494_410_944,
+    sentence: 'no record is lost while the device of a stage that was given up is all that tells of it',
+  },
 ];

@@ -1,5 +1,5 @@
 /** What the machine and the neighbours do to the agent: drivers that go, mounts that are held or taken, damage. */
-import { below } from '../../mount/host.ts';
+import { type AbsolutePath, below } from '../../mount/host.ts';
 import type { DeviceNumber } from '../../mount/host.ts';
 import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import { volumeDataIn } from '../../plugins/layout/volume-data.ts';
@@ -141,15 +141,31 @@ export class SimTrouble {
   #isAloneWithLateStage(name: string): boolean {
     const { storage, kernel, layout } = this.#parts;
     const volumes = storage.drivers.flatMap((driver) =>
-      [...driver.backings()].map(({ handle }) => ({ driver: driver.name, handle })),
+      [...driver.backings()].map(({ handle, stagedAt }) => ({ driver: driver.name, handle, stagedAt })),
     );
-    return volumes.some(({ driver, handle }) => {
+    return volumes.some(({ driver, handle, stagedAt }) => {
       if (!isOfJournal(name) && `${sha256Hex(csiVolumeId(driver, handle))}.json` !== name) return false;
       const directory = layout.deviceDirectory(driver, handle);
-      const papers = kernel.inspect(volumeDataIn(directory));
       const isMounted = kernel.mountsAt(below(directory, 'globalmount')).length > 0;
-      return isMounted && typeof papers !== 'string' && papers.kind === 'absent';
+      if (isMounted && this.#isAbsent(volumeDataIn(directory))) return true;
+      return [...stagedAt].some((path) => this.#isNodeAlone(path as AbsolutePath));
     });
+  }
+
+  /** The driver's node lies where a block volume is staged. */
+  #isNodeAlone(stage: AbsolutePath): boolean {
+    const { kernel, layout } = this.#parts;
+    const owner = layout.ownerOf(stage);
+    const staged = kernel.walk(stage);
+    if (owner?.kind !== 'block-stage' || typeof staged === 'string') return false;
+    return (
+      staged.inode.entries.size > 0 && this.#isAbsent(volumeDataIn(layout.blockVolume(owner.specName).data))
+    );
+  }
+
+  #isAbsent(path: AbsolutePath): boolean {
+    const facts = this.#parts.kernel.inspect(path);
+    return typeof facts !== 'string' && facts.kind === 'absent';
   }
 
   /** A process that nobody knows has the device of a volume open. */
