@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AbsolutePath, below } from '../../../mount/host.ts';
+import { type AbsolutePath, below, parentOf } from '../../../mount/host.ts';
 import type {
   NodePublishVolumeRequest,
   NodeStageVolumeRequest,
@@ -206,6 +206,60 @@ test('DR-08: what the driver bound was unmounted: published again, the pod has t
   assert.deepEqual(world.describe(), published);
   accept(await world.plugin().unpublish(world.call()));
   assert.deepEqual(world.describe(), before);
+});
+
+test('MT-14: what was bound while somebody took the driver’s own away was never the pod’s, and goes', async () => {
+  for (const isSwapped of [false, true]) {
+    const world = createBlockWorld();
+    const before = world.describe();
+    const { published, held } = places(world);
+    const { mount } = world.host;
+    world.host.mount = async (request) => {
+      world.host.mount = mount;
+      accept(await world.memory.unmount(published));
+      if (isSwapped) {
+        world.newDisk();
+        accept(await mount({ ...request, source: world.disk.path, target: published }));
+      }
+      return mount(request);
+    };
+    const first = await world.plugin().publish(world.call());
+    assert.deepEqual(refuse(first), { code: 'device-changed', effect: 'unknown' });
+    assert.equal(accept(await world.host.mountIdOf(held)), undefined);
+    accept(await world.plugin().publish(world.call()));
+    assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
+    accept(await world.plugin().unpublish(world.call()));
+    assert.deepEqual(world.describe(), before);
+  }
+});
+
+test('MT-14: a file that is bound where the device should be, since before a crash, gives way to it', async () => {
+  const world = createBlockWorld();
+  const { published, held } = places(world);
+  const { mount } = world.host;
+  world.host.mount = async (request) => {
+    accept(await world.memory.unmount(published));
+    accept(await mount(request));
+    return new Promise(() => {});
+  };
+  void world.plugin().publish(world.call());
+  while (accept(await world.host.mountIdOf(held)) === undefined) await new Promise(setImmediate);
+  world.host.mount = mount;
+  accept(await world.plugin().publish(world.call()));
+  assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
+});
+
+test('MT-15: a file that somebody else bound where the device should be stays, and is named', async () => {
+  const world = createBlockWorld();
+  const { held } = places(world);
+  const theirs = below(parentOf(held), 'theirs');
+  world.memory.plant(theirs, { kind: 'file' });
+  world.memory.plant(held, { kind: 'file' });
+  accept(await world.memory.mount({ fsType: 'bind', source: theirs, target: held, options: [] }));
+  const mountId = accept(await world.host.mountIdOf(held));
+  const refused = refuse(await world.plugin().publish(world.call()));
+  assert.deepEqual(refused, { code: 'device-changed', effect: 'unknown' });
+  assert.equal(accept(await world.host.mountIdOf(held)), mountId);
 });
 
 for (const manner of ['bind', 'mknod'] as const) {
