@@ -34,6 +34,12 @@ export interface BlockPublication {
   takeBack(publication: PublicationSpec): Promise<Result<void>>;
 }
 
+interface Parts {
+  readonly host: Host;
+  readonly layout: Layout;
+  readonly mounter: Mounter;
+}
+
 export function createBlockPublication(host: Host, layout: Layout, mounter: Mounter): BlockPublication {
   return {
     async bringOut(publication) {
@@ -44,7 +50,7 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
         const message = `NodePublishVolume said OK, but there is no block device at ${published}`;
         return fail({ code: 'published-not-a-device', message, effect: 'unknown', blocker: published });
       }
-      const bound = await bind(host, published, held, device.value);
+      const bound = await bind({ host, layout, mounter }, published, held, device.value);
       if (!bound.ok) {
         // The link leads to another device than the pod was given: who is started now must get none.
         if (bound.failure.code === 'device-changed') await removeLink(host, link);
@@ -77,12 +83,13 @@ export function createBlockPublication(host: Host, layout: Layout, mounter: Moun
  * device. The driver (NodePublishVolume.readonly) and what the runtime allows the container decide.
  */
 async function bind(
-  host: Host,
+  parts: Parts,
   published: AbsolutePath,
   held: AbsolutePath,
   device: DeviceNumber,
 ): Promise<Result<Bound>> {
-  const before = await boundAt(host, held);
+  const { host, mounter } = parts;
+  const before = await withoutFile(parts, published, held);
   if (!before.ok) return before;
   if (before.value !== undefined) {
     const same = sameDevice({ mount: before.value, isNew: false }, held, device);
@@ -95,10 +102,34 @@ async function bind(
   // The kernel is the judge: a mount that failed or was killed may be there.
   const after = await boundAt(host, held);
   if (!after.ok) return after;
-  if (after.value !== undefined)
-    return sameDevice({ mount: after.value, isNew: before.value === undefined }, held, device);
+  if (after.value !== undefined) {
+    const isNew = before.value === undefined;
+    const same = sameDevice({ mount: after.value, isNew }, held, device);
+    // The driver's own was taken away or replaced since we looked: no pod was shown what is bound now.
+    if (!same.ok && isNew) await mounter.unmount(held);
+    return same;
+  }
   const message = `mount said done, but nothing is mounted at ${held}`;
   return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
+}
+
+/**
+ * What is bound there. A file is no device: we bound it as the driver's own was taken away, nobody has it, and it goes.
+ * Somebody else's stays.
+ */
+async function withoutFile(
+  { host, layout, mounter }: Parts,
+  published: AbsolutePath,
+  held: AbsolutePath,
+): Promise<Result<MountIdentity | undefined>> {
+  const bound = await boundAt(host, held);
+  if (!bound.ok || bound.value === undefined || bound.value.blockDevice !== undefined) return bound;
+  const table = await host.readMountTable(layout.root);
+  if (!table.ok) return table;
+  const belowRoot = published.slice(layout.root.length);
+  if (table.value.at(held).at(-1)?.root.endsWith(belowRoot) !== true) return bound;
+  const unmounted = await mounter.unmount(held);
+  return unmounted.ok ? ok(undefined) : unmounted;
 }
 
 /** Is the one no disk of this machine any more, and the other one? */
