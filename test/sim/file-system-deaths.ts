@@ -4,7 +4,7 @@
  */
 import type { DeathCause } from '../../mount/failure.ts';
 import type { PublicationKey, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
-import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
+import type { ActualPublication, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
 import type { AgentView } from '../../agent/node/agent-view.ts';
 import type { Backing } from './backing.ts';
@@ -43,11 +43,18 @@ const CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'r
 /** What a mount shows that was just made. Read-only it may have been made: without a stage nobody knew it before. */
 const PLAIN_CAUSES: readonly DeathCause[] = ['input-output', 'emergency-read-only', 'daemon-gone'];
 
+interface Had {
+  readonly place: ActualPublication;
+  readonly mount: Mount | undefined;
+}
+
 export class FileSystemDeaths {
   readonly #parts: DeathParts;
   /** When the driver was called for each publish that is under way, and who was ready after the event before. */
   readonly #called = new Map<string, number>();
   #ready: ReadonlySet<string> = new Set();
+  /** What each place that was ready showed then, until it is believed absent. */
+  #had: ReadonlyMap<string, Had> = new Map();
   #reconciler: AgentView['reconciler'] | undefined;
   readonly #diedMs = new Map<string, number>();
 
@@ -82,7 +89,10 @@ export class FileSystemDeaths {
     trace.add(`the file system of ${handle} dies: ${cause}`);
   }
 
-  /** DR-11: no pod becomes ready from what was dead before its driver was called. After every event of an agent. */
+  /**
+   * DR-11: no pod becomes ready from what was dead before its driver was called, but one that was told of that very
+   * mount before, and keeps it. After every event of an agent.
+   */
   look({ reconciler }: AgentView): void {
     const { everyMs } = this.#parts;
     if (everyMs === 0) return;
@@ -91,16 +101,19 @@ export class FileSystemDeaths {
       this.#reconciler = reconciler;
       this.#called.clear();
       this.#ready = readyIn(reconciler);
+      this.#noteHad(reconciler);
       return;
     }
     const ready = readyIn(reconciler);
     for (const name of ready) {
       const calledMs = this.#called.get(name);
-      const death = calledMs === undefined || this.#ready.has(name) ? undefined : this.#deathOf(name);
+      const isAsBefore = this.#ready.has(name) || this.#hasStill(name);
+      const death = calledMs === undefined || isAsBefore ? undefined : this.#deathOf(name);
       if (death !== undefined && calledMs !== undefined && death.sinceMs + FRESH_MS < calledMs)
         this.#parts.violate('DR-11', `${name} is ready, and its file system is dead: ${death.cause}`);
     }
     this.#ready = ready;
+    this.#noteHad(reconciler);
     const running = new Set<string>();
     for (const { operation, phase, step } of reconciler.running()) {
       if (operation.kind !== 'publish' || phase !== 'running') continue;
@@ -109,6 +122,32 @@ export class FileSystemDeaths {
       if (step.kind === 'called') this.#called.set(name, step.sinceMs);
     }
     for (const name of this.#called.keys()) if (!running.has(name)) this.#called.delete(name);
+  }
+
+  #noteHad(reconciler: AgentView['reconciler']): void {
+    const had = new Map<string, Had>();
+    for (const [id, { publications }] of reconciler.actual()) {
+      for (const [key, place] of publications) {
+        const name = nameOf(id, key);
+        const known = this.#had.get(name);
+        const isNew = place.presence.kind === 'present' && known?.place !== place;
+        const now = isNew ? { place, mount: this.#mountOf(place) } : known;
+        if (now !== undefined) had.set(name, now);
+      }
+    }
+    this.#had = had;
+  }
+
+  #mountOf({ mount }: ActualPublication): Mount | undefined {
+    const isIt = ({ id, target }: Mount): boolean =>
+      id === mount?.mountId && !target.endsWith('/globalmount');
+    return this.#parts.kernel.mounts().find(isIt);
+  }
+
+  /** The same mount, not another one that was given its number, and one sees it. */
+  #hasStill(name: string): boolean {
+    const mount = this.#had.get(name)?.mount;
+    return mount !== undefined && this.#parts.kernel.mountsAt(mount.target).at(-1) === mount;
   }
 
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */
@@ -121,14 +160,18 @@ export class FileSystemDeaths {
   }
 
   /**
-   * May it begin though its volume is wanted? What pods surely have stays with them: what the agent believed is taken
-   * for sure, unless the mount that it knew is not there any more.
+   * May it begin though its volume is wanted? What pods were told of stays with them, believed or in doubt, while the
+   * mount that the agent knew is there still.
    */
   mayGo(operation: Operation, known: ActualVolume | undefined, before: ActualVolume | undefined): boolean {
     if (known === undefined || !this.isDead(this.#backingOf(known.spec))) return false;
     if (!('publication' in operation)) return true;
-    const place = before?.publications.get(operation.publication);
-    if (place?.presence.kind !== 'present') return true;
+    const { publication } = operation;
+    const place = before?.publications.get(publication);
+    if (place === undefined) return true;
+    // In doubt, with nothing noted of it: it was found on disk, and nobody knows what it was.
+    if (place.presence.kind !== 'present')
+      return place.mount === undefined || !this.#hasStill(nameOf(operation.volume, publication));
     const { fileSystem } = this.#backingOf(known.spec) ?? {};
     const isIt = (mount: Mount): boolean =>
       mount.id === place.mount?.mountId &&

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ok } from '../../../mount/failure.ts';
 import { accept, refuse } from './answers.ts';
-import { call, STAGED, targetOf, up, world } from './csi-world.ts';
+import { call, STAGED, targetOf, UNSTAGED, up, world } from './csi-world.ts';
 import { refusing } from './scripted-driver.ts';
 
 const ABORTED = 10;
@@ -80,4 +80,29 @@ test('KV-C9: one that took the mount away, or began without one, is in doubt', a
   const inDoubt = { code: 'driver-failed', effect: 'unknown' };
   assert.deepEqual(refuse(await made.plugin.publish(call({ refresh: true }))), inDoubt);
   assert.deepEqual(refuse(await made.plugin.publish(call({ refresh: true }))), inDoubt, 'it is gone');
+});
+
+test('INV-3, DR-11: a pod keeps the dead mount that it was told of, and gets no other dead one', async () => {
+  const made = await world();
+  const { mount } = accept(await made.plugin.publish(call({ facts: UNSTAGED })));
+  assert.ok(mount !== undefined);
+  const walks: string[] = [];
+  made.host.changeOwnership = async ({ path }) => {
+    walks.push(path);
+    return ok({ seen: 1, changed: 0, refused: 0 });
+  };
+  const { lookUpMount } = made.host;
+  made.host.lookUpMount = async (path) => {
+    const seen = await lookUpMount(path);
+    return seen.ok && seen.value.mounted ? ok({ ...seen.value, death: 'input-output' }) : seen;
+  };
+  const doubted = { facts: UNSTAGED, isDoubted: true } as const;
+  const again = (known: typeof mount | undefined) => made.plugin.publish(call({ ...doubted, mount: known }));
+  assert.deepEqual(accept(await again(mount)).mount, mount);
+  assert.deepEqual(walks, [], 'nobody can walk what is dead');
+  const dead = { code: 'file-system-dead', effect: 'unknown' };
+  assert.deepEqual(refuse(await again(undefined)), dead);
+  // Another one of its number: nothing was mounted when the driver was called.
+  made.host.mounts.delete(targetOf(made));
+  assert.deepEqual(refuse(await again({ ...mount, mountId: mount.mountId + 1 })), dead);
 });

@@ -1,12 +1,12 @@
 /** A dead file system under a stage: who gets it, who keeps it, and when it goes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ok } from '../../../mount/failure.ts';
+import { type FailureCode, ok } from '../../../mount/failure.ts';
 import { parseAbsolutePath } from '../../../mount/host.ts';
 import { deathFailure } from '../../../plugins/guard/dead-file-system.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import { createBelief } from '../../../reconciler/model/belief.ts';
-import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
+import type { ActualPublication, ActualVolume, Presence } from '../../../reconciler/model/actual-state.ts';
 import { createFileSystemLook } from '../../../reconciler/run/file-system-look.ts';
 import type { Operation } from '../../../reconciler/model/operation.ts';
 import { type Gate, planVolume } from '../../../reconciler/model/plan.ts';
@@ -80,6 +80,33 @@ test('what may be left in places of a dead one goes first, though it is wanted',
   assert.deepEqual(plan(['a', 'b'], dead({ a: 'unsure' })).operations, [unpublish('a')]);
   assert.deepEqual(plan(['a', 'b'], dead({ a: 'unsure', b: 'present' })).operations, []);
 });
+
+test('INV-3: a pod that was told of a dead one keeps it, whatever is in doubt, until its mount is gone', () => {
+  const held = dead({ old: 'present' });
+  const { key } = place('old', 'data');
+  const there = held.publications.get(key);
+  assert.ok(there);
+  const mount = { mountId: 7, device: '7:1' };
+  const plans = (changes: Partial<ActualPublication>) => {
+    const old = { ...there, presence: doubt('driver-deadline'), mount, ...changes };
+    return plan(['old', 'new'], { ...held, publications: new Map([[key, old]]) });
+  };
+  const { operations, waits } = plans({});
+  assert.deepEqual(operations, []);
+  assert.equal(waits.find(({ publication }) => publication === key)?.failure?.blocker, 'default/old');
+  assert.deepEqual(plans({ presence: { kind: 'unsure', because: 'restart' } }).operations, []);
+  for (const gone of [
+    { presence: doubt('mount-lost') },
+    { presence: doubt('published-not-mounted') },
+    { mount: undefined },
+    { untold: true as const },
+  ])
+    assert.deepEqual(plans(gone).operations, [unpublish('old')]);
+});
+
+function doubt(code: FailureCode): Presence {
+  return { kind: 'unsure', because: { code, message: 'it is in doubt', effect: 'unknown' } };
+}
 
 for (const [code, whose] of [
   ['mount-stacked', 'over whose place somebody mounted'],
