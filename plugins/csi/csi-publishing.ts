@@ -1,13 +1,13 @@
 /** The rung of a CSI volume that is published: one RPC up, one down, and after each the kernel is asked. */
 import { assert, fail, ok, type Result } from '../../mount/failure.ts';
-import type { MountIdentity } from '../../mount/host.ts';
+import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
 import { applyFsGroup } from './call/fs-group.ts';
 import { publishRequest } from './call/request.ts';
 import { tokenSecrets } from './call/service-account-tokens.ts';
 import { mayBeGone, noLongerWanted, notRegistered } from './call/volume-rpc.ts';
 import { type CsiSurroundings, csiSpec, forced, prepareFor, sharingOf } from './csi-surroundings.ts';
 import type { DriverInstance } from './driver/driver.ts';
-import { publishedMountAt } from './mount-proof.ts';
+import { type PublishedMount, publishedMountAt } from './mount-proof.ts';
 import { heldAt, refused, takeAway } from './place-outcome.ts';
 import { NodeService } from './wire/generated/csi.ts';
 import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
@@ -29,7 +29,7 @@ async function tryPublish(
   csi: CsiSurroundings,
   call: PublicationCall,
 ): Promise<Result<{ readonly mount: MountIdentity }>> {
-  const { host, layout, inTurn, places, stagedMount, block } = csi;
+  const { host, layout, inTurn, places, stagedMount } = csi;
   const spec = csiSpec(call.spec);
   const { publication } = call;
   const place = places.publication(spec, publication);
@@ -41,7 +41,7 @@ async function tryPublish(
   const prepared = await prepareFor(csi, spec, place);
   if (!prepared.ok) return prepared;
   let asked: DriverInstance | undefined;
-  const published = await inTurn(spec, call, {
+  const answered = await inTurn(spec, call, {
     method: NodeService.nodePublishVolume,
     build: (driver) => {
       asked = driver;
@@ -52,20 +52,35 @@ async function tryPublish(
     tokens: tokenSecrets(call),
     recheck: looks.again,
   });
-  if (!published.ok) return refused(prepared.value, published.failure, call.refresh);
+  if (!answered.ok) return refused(prepared.value, answered.failure, call.refresh);
   assert(asked !== undefined, 'a call that was answered was made');
-  const mount = await (spec.mode === 'Block'
-    ? block.bringOut(publication)
-    : publishedMountAt(host, { path: place.path, driver: spec.driver, mayBeDead: call.refresh }));
-  if (!mount.ok) return mount;
-  // A republish, every minute or so, must not walk a million files each time.
-  if (call.refresh) return ok({ mount: mount.value });
+  const published = await lookAtPublished(csi, call, place.path, prepared.value.mountedBefore);
+  if (!published.ok) return published;
+  const { mount, isDead } = published.value;
+  // A republish, every minute or so, must not walk a million files each time, and nobody can walk what is dead.
+  if (call.refresh || isDead) return ok({ mount });
   // From here on a failure is a volume that must be unpublished (KV-G7).
   const { progress, stillWanted } = call;
   call.step({ kind: 'working' });
   const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
   const given = await applyFsGroup(host, request);
-  return given.ok ? ok({ mount: mount.value }) : given;
+  return given.ok ? ok({ mount }) : given;
+}
+
+async function lookAtPublished(
+  { host, block }: CsiSurroundings,
+  call: PublicationCall,
+  path: AbsolutePath,
+  wasMounted: boolean,
+): Promise<Result<PublishedMount>> {
+  const spec = csiSpec(call.spec);
+  if (spec.mode !== 'Block') {
+    // The number of a mount is given again when that one is gone: it was there before the driver was called, too.
+    const known = wasMounted ? call.mount : undefined;
+    return publishedMountAt(host, { path, driver: spec.driver, has: call.refresh ? 'any' : known });
+  }
+  const device = await block.bringOut(call.publication);
+  return device.ok ? ok({ mount: device.value, isDead: false }) : device;
 }
 
 export async function unpublish(csi: CsiSurroundings, call: PublicationCall): Promise<Result<void>> {

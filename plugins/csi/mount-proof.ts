@@ -23,20 +23,36 @@ export async function stagedMountAt(
   return fail({ code: 'staged-not-mounted', message, effect: 'unknown', blocker: driver });
 }
 
+export interface PublishedMount {
+  readonly mount: MountIdentity;
+  /** It serves no more, and the pod has it. */
+  readonly isDead: boolean;
+}
+
 /**
- * The mount at a target. `published-not-mounted` when there is none, `file-system-dead` when it does not serve, unless
- * it `mayBeDead`: a refresh takes nothing from a pod.
+ * The mount at a target. `published-not-mounted` when there is none, `file-system-dead` when it does not serve and is
+ * not the one that the pod `has`: nothing is taken from it, and nothing else is given to it there.
  */
 export async function publishedMountAt(
   host: Pick<Host, 'lookUpMount'>,
-  place: { readonly path: AbsolutePath; readonly driver: string; readonly mayBeDead?: boolean },
-): Promise<Result<MountIdentity>> {
-  const { path, driver, mayBeDead = false } = place;
-  const mount = await host.lookUpMount(path);
-  if (!mount.ok) return doubtful<never>(mount);
-  if (mount.value.mounted) return mayBeDead ? ok(identityOf(mount.value)) : living(path, mount.value);
-  const message = `NodePublishVolume said OK, but nothing is mounted at ${path}`;
-  return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: driver });
+  place: {
+    readonly path: AbsolutePath;
+    readonly driver: string;
+    readonly has: MountIdentity | 'any' | undefined;
+  },
+): Promise<Result<PublishedMount>> {
+  const { path, driver, has } = place;
+  const found = await host.lookUpMount(path);
+  if (!found.ok) return doubtful<never>(found);
+  if (!found.value.mounted) {
+    const message = `NodePublishVolume said OK, but nothing is mounted at ${path}`;
+    return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: driver });
+  }
+  const { mountId, device, death } = found.value;
+  const isHad = has === 'any' || (mountId === has?.mountId && device === has.device);
+  if (isHad) return ok({ mount: identityOf(found.value), isDead: death !== undefined });
+  const mount = living(path, found.value);
+  return mount.ok ? ok({ mount: mount.value, isDead: false }) : mount;
 }
 
 /** A driver says OK to what is mounted already, dead or not (DR-11). */

@@ -1,5 +1,5 @@
 /** What is, as far as it is known, with three values on every rung. Pure. */
-import type { Failure } from '../../mount/failure.ts';
+import type { Failure, FailureCode } from '../../mount/failure.ts';
 import type { DeviceNumber, MountIdentity } from '../../mount/host.ts';
 import type { Needs, PublishContext } from '../../plugins/plugin.ts';
 import type {
@@ -200,6 +200,18 @@ export function isCovered(presence: Presence): boolean {
 export function isCoverFailure({ code, effect }: Failure): boolean {
   return effect === 'none' && (code === 'mount-foreign' || code === 'mount-stacked');
 }
+
+/** The kernel has shown that what was proven to be there is not there any more. */
+export function isMountLost(presence: Presence): boolean {
+  if (presence.kind !== 'unsure' || typeof presence.because !== 'object') return false;
+  return MOUNT_LOST.has(presence.because.code);
+}
+
+const MOUNT_LOST: ReadonlySet<FailureCode> = new Set([
+  'mount-lost',
+  'device-changed',
+  'published-not-mounted',
+]);
 
 /** About to be climbed, and not known before. */
 export function isBegun(presence: Presence): boolean {

@@ -2,7 +2,12 @@
 import { isHeld } from './group-doubt.ts';
 import { bounded, type Failure } from '../../mount/failure.ts';
 import type { PublicationKey } from '../../plugins/volume.ts';
-import type { ActualPublication, ActualVolume, VolumeOutcome } from './actual-state.ts';
+import {
+  type ActualPublication,
+  type ActualVolume,
+  isMountLost,
+  type VolumeOutcome,
+} from './actual-state.ts';
 import type { Operation } from './operation.ts';
 
 /** After an operation: what it ran into, or that what it set up or took down is another one now. */
@@ -27,9 +32,19 @@ export function isStageDead(volume: ActualVolume | undefined): boolean {
   return volume?.sickness?.of === 'stage' && volume.staged.kind !== 'absent';
 }
 
-/** No pod surely has it: what may be left in places shows the dead one, or nothing. */
+/** No pod has it: what may be left in places shows the dead one, or nothing. */
 export function isFreeToRenew({ publications }: ActualVolume): boolean {
-  return ![...publications.values()].some(isHeld);
+  return ![...publications.values()].some(keepsDead);
+}
+
+/**
+ * Its pod was told of it, and its mount is there still as far as is known: a call that ended in doubt, or a start, has
+ * taken nothing from the pod, and only it can give up what is dead.
+ */
+function keepsDead(place: ActualPublication): boolean {
+  const { presence, mount, untold } = place;
+  if (isHeld(place)) return true;
+  return presence.kind === 'unsure' && untold !== true && mount !== undefined && !isMountLost(presence);
 }
 
 /** Published and found dead, as the volume of a driver that does not stage is: only another mount can serve. */
@@ -47,7 +62,7 @@ export function deadStageFailure(
   if (known === undefined || failure === undefined || !isStageDead(known)) return undefined;
   if (known.publications.get(place)?.presence.kind === 'present') return undefined;
   const pods = [...known.publications.values()]
-    .filter(isHeld)
+    .filter(keepsDead)
     .map(({ spec: { pod } }) => (pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`));
   if (pods.length === 0)
     return { ...failure, message: `${failure.message}; no pod has it: it is taken down first` };

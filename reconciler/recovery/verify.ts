@@ -10,6 +10,7 @@ import {
   type ActualVolume,
   isCovered,
   isCoverFailure,
+  isMountLost,
   PRESENT,
   type Presence,
 } from '../model/actual-state.ts';
@@ -83,9 +84,10 @@ export function verifyMounts(
   for (const [key, publication] of volume.publications) {
     const subpathLost = (): Failure | undefined => lostSubpath(table, publication.spec, layout);
     const mountPoint = layout.mountPoint(spec, publication.spec);
+    const gone = volume.sickness === undefined ? undefined : lostInDoubt(publication, table, mountPoint);
     const now =
-      traitsOf(spec).isInPlace === true
-        ? { ...publication, presence: unless(publication.presence, subpathLost()) }
+      traitsOf(spec).isInPlace === true || gone !== undefined
+        ? { ...publication, presence: gone ?? unless(publication.presence, subpathLost()) }
         : judge(publication.presence, mountPoint, publication.mount, () => {
             return (
               deviceCovered(spec, publication, table, layout, ground) ??
@@ -100,6 +102,17 @@ export function verifyMounts(
       losses.push({ publication: key, failure: becauseOf(now.presence) });
   }
   return { volume: doubted, losses, regained };
+}
+
+/** What is in doubt of a dead volume is not proven by being there, but no pod has it any more when it is gone. */
+function lostInDoubt(
+  { presence, mount }: ActualPublication,
+  table: MountTable,
+  path: AbsolutePath,
+): Presence | undefined {
+  if (presence.kind !== 'unsure' || mount === undefined || isMountLost(presence)) return undefined;
+  if (isCovered(presence) || sightOf(table, path, mount).kind !== 'gone') return undefined;
+  return { kind: 'unsure', because: { ...LOST, blocker: path } };
 }
 
 /** What is there for certain, unless something of it is lost. */

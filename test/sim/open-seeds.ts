@@ -2,10 +2,4 @@
  * Seeds that fail and are not solved yet, with what is known of them. A run of many tells them loudly and fails on any
  * other; one that no longer fails is told, too, and is to be taken out. Solved, a seed moves to regressions.ts.
  */
-export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
-  [
-    494_419_869,
-    'a publish repeated for its driver was answered OK, and our own look failed: what a pod surely has is unsure ' +
-      'then, and is taken down with the file system that died',
-  ],
-]);
+export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map();

@@ -435,4 +435,8 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 494_410_944,
     sentence: 'no record is lost while the device of a stage that was given up is all that tells of it',
   },
+  {
+    seed: 494_419_869,
+    sentence: 'a pod that was told of a dead file system keeps it, though a call about its place ended in doubt',
+  },
 ];
