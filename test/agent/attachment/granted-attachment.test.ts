@@ -193,6 +193,21 @@ test('what another one writes is kept, and who takes ours away again and again i
   assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'not-attached');
 });
 
+test('a Node that is made anew has no other writer: what it lists is written, and nobody is blamed', async () => {
+  const world = attachmentWorld();
+  world.stand(ONE);
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  for (let time = 0; time < 4; time += 1) {
+    world.store.remove(NODES, NODE);
+    if (time % 2 === 0) await world.clock.go(SECOND_MS);
+    world.store.put(NODES, { metadata: { name: NODE }, status: {} });
+    await world.clock.go(2 * SECOND_MS);
+    assert.deepEqual(world.inUse(), [NAME]);
+  }
+  assert.equal(codeOf(await within(world, attachment.attach(TWO, callOf(TWO)))), 'not-attached');
+});
+
 test('a volume that waits is tried again when it is attached, and when the Node lists it', async () => {
   const world = attachmentWorld();
   const { attachment, woken } = world.begin();
