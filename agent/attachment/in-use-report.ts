@@ -69,8 +69,9 @@ class NodeInUseReport implements InUseReport {
   readonly #leaving = new Set<string>();
   #unexplained: ReadonlySet<string> | undefined;
   #isDiskRead = false;
-  /** The last list that the server was seen to have as we want it. */
+  /** The last list that the server was seen to have as we want it, and the uid of the Node that it is of. */
   #written: ReadonlySet<string> = new Set();
+  #nodeUid: string | undefined;
   #waiters: Waiter[] = [];
   /** Somebody waits for the list to be acknowledged. */
   #hasFailed = false;
@@ -182,6 +183,9 @@ class NodeInUseReport implements InUseReport {
 
   /** What this life has written and still wants is on the list no more. Each time counts once. */
   #noteTaken(seen: ApiObjectEnvelope, names: readonly string[]): void {
+    // From a Node that was made anew nobody has taken anything.
+    if (seen.uid !== this.#nodeUid) this.#written = new Set();
+    this.#nodeUid = seen.uid;
     const listed = new Set(nodeVolumes(seen.value).inUse);
     const isTaken = names.some((name) => this.#written.has(name) && !listed.has(name));
     if (isTaken) this.#contest.note(otherWriterOf(seen.value, this.#parts.writer));
@@ -277,12 +281,8 @@ class NodeInUseReport implements InUseReport {
     this.#planTouch();
     if (seen === undefined || this.#isStopped || this.#isWriting) return;
     const annotations = { [TOUCHED]: `${seen.resourceVersion}.${Math.floor(clock.nowMs())}` };
-    const touched = await patchObject(transport, {
-      path: nodePath(nodeName),
-      before: seen,
-      annotations,
-      change: {},
-    });
+    const path = nodePath(nodeName);
+    const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
     if (touched.ok && !this.#isStopped) node.learn(touched.value);
   }
 }
