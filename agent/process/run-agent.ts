@@ -2,6 +2,7 @@
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Cancel } from '../../mount/host.ts';
 import { createGathered } from '../../mount/process/gathered.ts';
+import { collectAtRest } from '../../mount/process/heap-at-rest.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
 import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
@@ -221,12 +222,15 @@ async function serve(
   log.info('agent ready', { socket: config.socket });
   issued.cluster?.begin(agent);
   const cancelLine = paced(host, agent, () => notifier.status(statusLine(agent.view())));
+  const isIdle = (): boolean => agent.view().reconciler.idle();
+  const cancelCollection = collectAtRest({ clock: host, work: agent, isIdle });
   return {
     kind: 'running',
     agent: {
       async stop() {
         log.info('agent stopping', { operations: agent.view().reconciler.running().length });
         cancelLine();
+        cancelCollection();
         issued.stop();
         issued.cluster?.stop();
         const told = Promise.race([notifier.stopping(), after(host, STOPPING_TOLD_MS)]);

@@ -192,6 +192,7 @@ test('a broker knows nothing of the environment of the agent', async (t) => {
     environment
       .split('\0')
       .map((one) => one.split('=')[0])
+      .filter((name) => name?.startsWith('MALLOC_') !== true)
       .sort(),
     ['', 'LC_ALL', 'NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE', 'PATH'],
   );
