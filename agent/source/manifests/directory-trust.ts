@@ -38,6 +38,8 @@ export interface DirectoryTrust {
    * (`DirectoryReading.identity`).
    */
   identify(): Promise<Result<DirectoryIdentity>>;
+  /** The one that `identify` would answer if it is still there; undefined: it has to be looked at. */
+  expected(): DirectoryIdentity | undefined;
   /** Undefined when the last look found the right one, or none. */
   replaced(): ReplacedDirectory | undefined;
   /**
@@ -89,6 +91,14 @@ class RememberedDirectory implements DirectoryTrust {
     // What stands goes on: it is remembered by this process alone, and written down at the next look that can.
     this.#tellUnnoted(noted.failure);
     return identity;
+  }
+
+  expected(): DirectoryIdentity | undefined {
+    const trusted = this.#trusted;
+    const isSettled = this.#isNoteRead && this.#isNoted && this.#stranger === undefined;
+    if (!isSettled || trusted?.bootId !== this.#parts.host.bootId) return undefined;
+    const { mountId, device, inode, bornNs } = trusted;
+    return { mountId, device, inode, bornNs };
   }
 
   replaced(): ReplacedDirectory | undefined {

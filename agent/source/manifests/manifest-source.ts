@@ -23,7 +23,7 @@ export interface ManifestSourceParts {
   /** How long a disappearance or a change must last before it counts. */
   readonly settleMs?: number;
   /** Which directory may be read; by default whichever is there. */
-  readonly trust?: Pick<DirectoryTrust, 'identify'>;
+  readonly trust?: Pick<DirectoryTrust, 'identify' | 'expected'>;
   /** Pods that the records know and no manifest has; by default none. */
   readonly missing?: () => number;
   /** How long what is not in a directory that was accepted in the place of another one is kept. */

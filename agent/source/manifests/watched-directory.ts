@@ -14,7 +14,7 @@ export interface WatchedDirectoryParts {
   readonly host: Pick<Host, 'watch' | 'readDirectoryFiles'>;
   readonly directory: AbsolutePath;
   /** Which directory may be read; undefined: whichever is there. */
-  readonly trust: Pick<DirectoryTrust, 'identify'> | undefined;
+  readonly trust: Pick<DirectoryTrust, 'identify' | 'expected'> | undefined;
   /** Something in it may have changed. */
   readonly onHint: () => void;
   /** The last listing failed. */
@@ -39,17 +39,30 @@ export function createWatchedDirectory(parts: WatchedDirectoryParts): WatchedDir
   }
 
   /** What was mounted over it, or put in its place, may have been watched instead: nobody tells of a mount. */
-  function watchAnew({ mountId, device, inode }: DirectoryIdentity): void {
-    const now = `${mountId} ${device} ${inode}`;
+  function watchAnew(identity: DirectoryIdentity): void {
+    const now = nameOf(identity);
     if (now === watched) return;
     const isAsBegun = watched === undefined && !parts.isInTrouble();
     watched = now;
     if (!isAsBegun) watch();
   }
 
+  /** The one that was looked at the last time, without a look before: a reading of another one fails. */
+  async function readExpected(
+    path: AbsolutePath,
+    reading: DirectoryReading,
+  ): Promise<Result<readonly FileEntry[]> | undefined> {
+    const identity = trust?.expected();
+    if (identity === undefined || nameOf(identity) !== watched) return undefined;
+    const read = await host.readDirectoryFiles(path, { ...reading, identity });
+    return read.ok ? read : undefined;
+  }
+
   return {
     watch,
     async read(path, reading) {
+      const asExpected = await readExpected(path, reading);
+      if (asExpected !== undefined) return asExpected;
       const trusted = await trust?.identify();
       if (trusted?.ok === false) return trusted;
       if (trusted !== undefined) watchAnew(trusted.value);
@@ -58,4 +71,8 @@ export function createWatchedDirectory(parts: WatchedDirectoryParts): WatchedDir
     },
     stop: () => cancelWatch(),
   };
+}
+
+function nameOf({ mountId, device, inode }: DirectoryIdentity): string {
+  return `${mountId} ${device} ${inode}`;
 }
