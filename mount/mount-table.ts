@@ -60,7 +60,7 @@ export function createMountTable(entries: readonly MountEntry[], rootId?: number
     // What hangs beside the root where the table ends hangs on the root, as far as anybody can see.
     children.set(parent, siblings.set(entry.target, entry));
   }
-  if (root !== undefined) adopt(children, root.mountId);
+  if (root !== undefined) hangOnRoot(children, root.mountId);
   let named: Map<string, MountEntry[]> | undefined;
 
   function way(path: AbsolutePath): readonly MountEntry[] {
@@ -93,7 +93,7 @@ export function createMountTable(entries: readonly MountEntry[], rootId?: number
 
 const NOTHING: readonly MountEntry[] = [];
 
-function adopt(children: Map<number, Map<string, MountEntry>>, rootId: number): void {
+function hangOnRoot(children: Map<number, Map<string, MountEntry>>, rootId: number): void {
   const stray = children.get(UNLISTED_ROOT);
   if (stray === undefined) return;
   children.set(rootId, new Map([...stray, ...(children.get(rootId) ?? [])]));

@@ -5,7 +5,7 @@ import { Retries } from '../../mount/process/back-off.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
-import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
+import { reconstruct } from '../../reconciler/recovery/reconstruct.ts';
 import type { DesiredObjectsReader } from './desired-objects-reader.ts';
 
 export interface LayoutScanParts {
@@ -41,18 +41,18 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
   async function scan(extent: 'whole' | 'strangers'): Promise<void> {
     const isWanted = (pod: PodUid): boolean => reader.current().pods.has(pod);
     const known = reconciler.actual();
-    const finds = await findUnrecorded({ host, layout, ground, known, isWanted }, extent);
+    const found = await reconstruct({ host, layout, ground, known, isWanted }, extent);
     if (stopped) return;
     const join = (): void => {
-      reconciler.takeReconstructed(finds);
-      if (finds.complete) parts.onWhole();
+      reconciler.takeReconstructed(found);
+      if (found.complete) parts.onWhole();
     };
-    if (finds.volumes.length > 0) reader.read({ found: finds.volumes, join });
+    if (found.volumes.length > 0) reader.read({ found: found.volumes, join });
     else join();
-    const waitMs = finds.complete ? resyncMs : retries.nextMs();
-    if (finds.complete) retries.reset();
+    const waitMs = found.complete ? resyncMs : retries.nextMs();
+    if (found.complete) retries.reset();
     cancel = host.timer(waitMs, () => {
-      void scan(finds.complete ? 'strangers' : extent);
+      void scan(found.complete ? 'strangers' : extent);
     });
   }
 

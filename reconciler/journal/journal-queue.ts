@@ -1,6 +1,6 @@
 /**
  * What waits for the journal: all that comes while a write is running goes together into the next one, and shares its
- * result. Of several wishes for one key the last one is written.
+ * result. Of several that are wanted for one key the last one is written.
  *
  * Nothing waits for an erase but its own operation, whose volume is down: it goes with the next record that is written,
  * or with the erases of the next moment.
@@ -11,7 +11,7 @@ import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 /** What is to be recorded of one key; undefined: the record is to be erased. */
 type Body = string | undefined;
 
-export interface RecordWish {
+export interface WantedRecord {
   readonly key: string;
   /** It is written only with room for the records that taking the volume down needs. */
   readonly climb: { readonly body: Body } | undefined;
@@ -39,7 +39,7 @@ interface Waiter {
   readonly settle: (result: Result<void>) => void;
 }
 
-/** The wishes of one write, and what they may have of bytes together. */
+/** All records of one write have at most so many together. */
 const BATCH_BYTES_MAX = 4_194_304;
 const WAITING_MAX = 100_000;
 /** Longer than the volumes of a pod that comes down are apart, shorter than anybody notices. */
@@ -48,7 +48,7 @@ const ERASE_GATHER_MS = 20;
 export class JournalQueue {
   /** Before each write, while others may still come. */
   readonly #prepare: () => Promise<Result<void>>;
-  readonly #write: (wishes: readonly RecordWish[], prepared: Result<void>) => Promise<Refusals>;
+  readonly #write: (wanted: readonly WantedRecord[], prepared: Result<void>) => Promise<Refusals>;
   #waiting = new Map<string, Waiting>();
   readonly #clock: Pick<Clock, 'timer'>;
   #isBusy = false;
@@ -59,7 +59,7 @@ export class JournalQueue {
   constructor(
     clock: Pick<Clock, 'timer'>,
     prepare: () => Promise<Result<void>>,
-    write: (wishes: readonly RecordWish[], prepared: Result<void>) => Promise<Refusals>,
+    write: (wanted: readonly WantedRecord[], prepared: Result<void>) => Promise<Refusals>,
   ) {
     this.#clock = clock;
     this.#prepare = prepare;
@@ -106,7 +106,7 @@ export class JournalQueue {
       const batch = this.#takeBatch();
       // What is too much for one write is written behind it.
       this.#isDue = this.#waiting.size > 0;
-      const refusals = await this.#write(batch.map(wishOf), prepared);
+      const refusals = await this.#write(batch.map(wantedRecord), prepared);
       for (const { key, climb, undo } of batch) {
         climb?.settle(resultOf(refusals.climbs.get(key)));
         undo?.settle(resultOf(refusals.undos.get(key)));
@@ -130,7 +130,7 @@ export class JournalQueue {
 }
 
 /** What came last says what is meant, of either kind. A climb before it shares its result. */
-function wishOf({ key, latest, climb, undo }: Waiting): RecordWish {
+function wantedRecord({ key, latest, climb, undo }: Waiting): WantedRecord {
   const meant = latest === 'climb' ? climb : undo;
   return { key, climb: climb && meant, undo };
 }

@@ -9,7 +9,7 @@ import type { LoadedRecords, RecordStore, UnreadableRecord } from '../recovery/r
 import { JournalDisk, RECORDS_MAX } from './journal-disk.ts';
 import type { JournalEntry } from './journal-format.ts';
 import type { RoomyEntry } from './journal-state.ts';
-import { JournalQueue, type RecordWish, type Refusals } from './journal-queue.ts';
+import { JournalQueue, type WantedRecord, type Refusals } from './journal-queue.ts';
 import { FILE_NAMES, type JournalDamage, type JournalReading } from './journal-reading.ts';
 
 /** The largest body of one record. */
@@ -68,7 +68,7 @@ class RecordJournal implements JournalStore {
     this.#queue = new JournalQueue(
       host,
       () => this.#grounded(),
-      (wishes, grounded) => this.#write(wishes, grounded),
+      (wanted, grounded) => this.#write(wanted, grounded),
     );
   }
 
@@ -134,15 +134,15 @@ class RecordJournal implements JournalStore {
     return grounded.ok ? done : fail(asRecordFailure(grounded.failure));
   }
 
-  async #write(wishes: readonly RecordWish[], grounded: Result<void>): Promise<Refusals> {
+  async #write(wanted: readonly WantedRecord[], grounded: Result<void>): Promise<Refusals> {
     const climbs = new Map<string, Failure>();
     const undos = new Map<string, Failure>();
     const refuse = (key: string, failure: Failure): void => {
       climbs.set(key, asRecordFailure(failure));
       undos.set(key, asRecordFailure(failure));
     };
-    const due: WishedEntry[] = [];
-    for (const { key, climb, undo } of wishes) {
+    const due: DueEntry[] = [];
+    for (const { key, climb, undo } of wanted) {
       this.#unerased.delete(key);
       const meant = climb ?? undo;
       const entry = { key, body: meant?.body, isDoubtful: false, needsRoom: climb !== undefined, undo };
@@ -167,7 +167,7 @@ class RecordJournal implements JournalStore {
   }
 
   /** Those that are written, and why the others are not: one that is too large keeps nobody else from climbing. */
-  async #withRoom(entries: readonly WishedEntry[]): Promise<RoomyEntries> {
+  async #withRoom(entries: readonly DueEntry[]): Promise<RoomyEntries> {
     if (!entries.some(({ needsRoom }) => needsRoom)) return { entries, failure: undefined };
     const room = await this.#disk.makeRoom(entries);
     if (room.ok) return { entries, failure: undefined };
@@ -188,18 +188,18 @@ class RecordJournal implements JournalStore {
   }
 }
 
-interface WishedEntry extends RoomyEntry {
+interface DueEntry extends RoomyEntry {
   /** What is written where there is no room for what needs it. */
-  readonly undo: RecordWish['undo'];
+  readonly undo: WantedRecord['undo'];
 }
 
 interface RoomyEntries {
-  readonly entries: readonly WishedEntry[];
+  readonly entries: readonly DueEntry[];
   readonly failure: Failure | undefined;
 }
 
 /** What was to be undone of those that were to climb and have no room. */
-function undoing(all: readonly WishedEntry[], roomy: readonly WishedEntry[]): readonly WishedEntry[] {
+function undoing(all: readonly DueEntry[], roomy: readonly DueEntry[]): readonly DueEntry[] {
   const isRoomy = new Set(roomy);
   return all.flatMap((entry) => {
     const { undo } = entry;

@@ -25,7 +25,7 @@ import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
 import { isStageDead } from './sickness.ts';
 import { lateFailure, placesBeside } from './tombstone.ts';
-import { isToBeGivenBack, isToBeRenewed, placesThatCannotBeServed, renewalFailure } from './staged-spec.ts';
+import { isToBeGivenBack, needsRestage, placesThatCannotBeServed, restageFailure } from './staged-spec.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
 export interface Gate
@@ -101,7 +101,7 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
     else operations.push({ kind: 'unpublish', volume, publication });
   }
   const kind = actual.staged.kind !== 'absent' ? 'unstage' : 'detach';
-  const isWanted = desired !== undefined && !isToBeRenewed(desired, actual);
+  const isWanted = desired !== undefined && !needsRestage(desired, actual);
   if (isWanted || actual.publications.size > 0 || isOnTheGround(actual)) return;
   if (!gate.complete || !gate.layoutRead) wait('gate-closed', kind);
   else if (input.needs === undefined) wait('waiting-driver', kind);
@@ -160,10 +160,10 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {
   const { actual } = input;
-  if (actual !== undefined && input.quarantine === undefined && isToBeRenewed(desired, actual)) {
+  if (actual !== undefined && input.quarantine === undefined && needsRestage(desired, actual)) {
     const places = [...desired.publications.keys()].filter((key) => !actual.publications.has(key));
     for (const publication of places) {
-      const failure = renewalFailure(desired, actual, publication);
+      const failure = restageFailure(desired, actual, publication);
       waits.push({ kind: 'blocked', operation: 'publish', publication, failure });
     }
     return;

@@ -62,7 +62,7 @@ export function fieldsWantedOtherwise(
  * It stands otherwise than it is wanted, and no pod has it, nor may have it: it goes, and is set up as it is wanted. So
  * a wish that is mended mends a volume that could not be set up. As well when it is dead, and no pod surely has it.
  */
-export function isToBeRenewed(desired: DesiredVolume | undefined, known: ActualVolume | undefined): boolean {
+export function needsRestage(desired: DesiredVolume | undefined, known: ActualVolume | undefined): boolean {
   if (desired === undefined || known === undefined || desired.blocked !== undefined) return false;
   if (isStageDead(known)) return isFreeToRenew(known);
   return (
@@ -80,11 +80,11 @@ export function isToBeGivenBack(desired: DesiredVolume, known: ActualVolume, key
   const wanted = desired.publications.get(key);
   if (there === undefined || wanted === undefined) return false;
   if (there.ended === true || isDeadPlace(there)) return true;
-  if (isStageDead(known)) return isToBeRenewed(desired, known);
+  if (isStageDead(known)) return needsRestage(desired, known);
   if (there.untold !== true || desired.blocked !== undefined || !traitsOf(known.spec).isShared) return false;
   return (
     isSurplus(desired, known, key) ||
-    isToBeRenewed(desired, known) ||
+    needsRestage(desired, known) ||
     unservedField(desired, known) !== undefined ||
     there.spec.readOnly !== wanted.spec.readOnly ||
     !isSameValue(there.spec.fsGroup, wanted.spec.fsGroup)
@@ -105,7 +105,7 @@ export function placesThatCannotBeServed(
 }
 
 /** While it is renewed: why a place that nothing is at yet is not set up. */
-export function renewalFailure(desired: DesiredVolume, known: ActualVolume, key: PublicationKey): Failure {
+export function restageFailure(desired: DesiredVolume, known: ActualVolume, key: PublicationKey): Failure {
   const dead = deadStageFailure(known, key);
   if (dead !== undefined) return dead;
   const fields = fieldsWantedOtherwise(known, desired.spec).join(', ');

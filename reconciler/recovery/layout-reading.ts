@@ -10,7 +10,7 @@ import type { Reconstruction } from './reconstruct.ts';
 import {
   possibleUseOf,
   stagedDevices,
-  type UnknownPlaces,
+  type UnattributedMounts,
   type UnreadPlace,
   whyPodUnknown,
 } from './unattributed-mounts.ts';
@@ -33,7 +33,7 @@ const NOT_READ_YET: Failure = {
 export class LayoutReading {
   readonly #parts: LayoutReadingParts;
   readonly #read = { layoutRead: false, placesRead: false };
-  #unknown: UnknownPlaces | undefined;
+  #unknown: UnattributedMounts | undefined;
   /** As the last scan left them; undefined: there was none. */
   #unread: readonly UnreadPlace[] | undefined;
   /** While places are unknown: all that each volume was seen staged from. */

@@ -50,9 +50,9 @@ export function createReconstructGate(parts: ReconstructGateParts): ReconstructG
       for (const id of found.gone) forgetGone(id);
       for (const volume of found.volumes) {
         const { id } = volume.spec;
-        const adopted = mergeFound(actual.get(id), volume);
-        if (adopted === undefined) continue;
-        belief.reconstruct(adopted);
+        const merged = mergeFound(actual.get(id), volume);
+        if (merged === undefined) continue;
+        belief.reconstruct(merged);
         if (isOrphan(volume.spec)) orphans.add(id);
         log.info('volume found on disk', { volume: id });
         touch(id);

@@ -12,7 +12,7 @@ import { type PublicationSpec, RECONSTRUCTED, type VolumeId, type VolumeSpec } f
 import type { ActualVolume } from '../model/actual-state.ts';
 import { reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 import { latePlaces } from '../model/tombstone.ts';
-import type { UnknownMount, UnknownPlaces } from './unattributed-mounts.ts';
+import type { UnattributedMount, UnattributedMounts } from './unattributed-mounts.ts';
 
 /**
  * Mounts in the places of volumes that nothing explains: they can only be taken down. Those that somebody mounted over
@@ -136,9 +136,9 @@ function pathsOf(
 export async function unknownPlaces(
   { host, layout, disk, table }: LayoutReading,
   orphans: readonly ActualVolume[],
-): Promise<UnknownPlaces> {
+): Promise<UnattributedMounts> {
   const unread = [...disk.unlisted()];
-  const mounts: UnknownMount[] = [];
+  const mounts: UnattributedMount[] = [];
   const isPlace = (path: AbsolutePath): boolean => hasPapers(volumeAt(path, layout)?.plugin ?? '');
   for (const { directory, failure } of disk.unreadPapers()) {
     if (!isBelow(directory, layout.pods)) unread.push(failure);
@@ -167,7 +167,7 @@ const NOTHING_TELLS: Failure = {
   effect: 'none',
 };
 
-function mountsAt(table: MountTable, isMeant: (entry: MountEntry) => boolean): readonly UnknownMount[] {
+function mountsAt(table: MountTable, isMeant: (entry: MountEntry) => boolean): readonly UnattributedMount[] {
   return table.entries.filter(isMeant).map(({ target, device, root }) => ({ path: target, device, root }));
 }
 

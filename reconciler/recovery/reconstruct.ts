@@ -38,7 +38,7 @@ import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
-import type { UnknownPlaces, UnreadPlace } from './unattributed-mounts.ts';
+import type { UnattributedMounts, UnreadPlace } from './unattributed-mounts.ts';
 
 export interface LayoutScan {
   readonly host: Host;
@@ -65,7 +65,7 @@ export interface Reconstruction {
   /** What could not be looked at, and where pods may have something; undefined when nothing could be learnt. */
   readonly unreadPlaces: readonly UnreadPlace[] | undefined;
   /** Where publications may be that nobody knows; undefined when nothing could be learnt. */
-  readonly unknown: UnknownPlaces | undefined;
+  readonly unknown: UnattributedMounts | undefined;
 }
 
 /** Has any pod a directory here? One that could not be looked for may be there. */
@@ -80,10 +80,7 @@ export async function mayHavePods(host: Host, { pods }: Layout): Promise<boolean
  * is among the unknown places; what cannot be read is never taken for absent. `whole` looks at every pod; otherwise
  * only at pods that nobody knows or wants.
  */
-export async function findUnrecorded(
-  scan: LayoutScan,
-  extent: 'whole' | 'strangers',
-): Promise<Reconstruction> {
+export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers'): Promise<Reconstruction> {
   const { host, layout, known } = scan;
   const disk = createDiskReader(host);
   const reconstructed = createReconstructed(known);

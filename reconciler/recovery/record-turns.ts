@@ -3,11 +3,11 @@ import type { Result } from '../../mount/failure.ts';
 import type { Written } from './record-disk.ts';
 
 /** Text, or undefined where the record is to be erased. */
-type Wish = string | undefined;
+type WantedText = string | undefined;
 
 /** Those who came while another operation was running. */
 interface Waiting {
-  text: Wish;
+  text: WantedText;
   readonly promise: Promise<Result<Written>>;
   readonly resolve: (result: Result<Written>) => void;
 }
@@ -17,16 +17,16 @@ interface Turn {
 }
 
 export class RecordTurns {
-  readonly #write: (name: string, text: Wish) => Promise<Result<Written>>;
+  readonly #write: (name: string, text: WantedText) => Promise<Result<Written>>;
   /** By the names of the files. */
   readonly #turns = new Map<string, Turn>();
 
-  constructor(write: (name: string, text: Wish) => Promise<Result<Written>>) {
+  constructor(write: (name: string, text: WantedText) => Promise<Result<Written>>) {
     this.#write = write;
   }
 
   /** Settles when this text, or one that came after it, has been written. */
-  take(name: string, text: Wish): Promise<Result<Written>> {
+  take(name: string, text: WantedText): Promise<Result<Written>> {
     const turn = this.#turns.get(name);
     if (turn === undefined) {
       const running = this.#write(name, text);
@@ -58,7 +58,7 @@ export class RecordTurns {
   }
 }
 
-function waiting(text: Wish): Waiting {
+function waiting(text: WantedText): Waiting {
   let resolve: (result: Result<Written>) => void = () => {};
   const promise = new Promise<Result<Written>>((settle) => {
     resolve = settle;

@@ -11,12 +11,12 @@ import type { PodUid, VolumeId } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../model/actual-state.ts';
 
 /** A mount, or a block device, where pods have volumes; nobody knows whose it is. */
-export interface UnknownMount extends Pick<MountEntry, 'device' | 'root'> {
+export interface UnattributedMount extends Pick<MountEntry, 'device' | 'root'> {
   readonly path: AbsolutePath;
 }
 
-export interface UnknownPlaces {
-  readonly mounts: readonly UnknownMount[];
+export interface UnattributedMounts {
+  readonly mounts: readonly UnattributedMount[];
   /** What could not be read, each with its path as blocker: a publication there may be of any volume. */
   readonly unread: readonly Failure[];
   /** As the kernel had it when the places were looked at. */
@@ -57,7 +57,7 @@ export function stagedDevices(volume: ActualVolume, table: MountTable, layout: L
 }
 
 export interface PossibleUse {
-  readonly unknown: UnknownPlaces;
+  readonly unknown: UnattributedMounts;
   readonly actual: ActualState;
   readonly layout: Layout;
   /** All that the volume was ever seen staged from: what was published then may be there still. */
@@ -85,7 +85,7 @@ export function possibleUseOf(volume: VolumeId, possibleUse: PossibleUse): Failu
  * A block device is of one volume, so another one's is not ours. Of anonymous file systems (major 0: NFS, FUSE, btrfs)
  * the number tells less: two mounts of one export may have two, and then a volume must be known that has this one.
  */
-function mayBeOf(volume: VolumeId, mount: UnknownMount, possibleUse: PossibleUse): boolean {
+function mayBeOf(volume: VolumeId, mount: UnattributedMount, possibleUse: PossibleUse): boolean {
   const { stagedFrom } = possibleUse;
   if (stagedFrom.has(mount.device)) return true;
   const isOthers = isStagedByAnother(volume, mount, possibleUse);
@@ -93,7 +93,7 @@ function mayBeOf(volume: VolumeId, mount: UnknownMount, possibleUse: PossibleUse
   return !isOthers && (stagedFrom.size === 0 || [...stagedFrom].some(isAnonymous));
 }
 
-function isStagedByAnother(volume: VolumeId, mount: UnknownMount, possibleUse: PossibleUse): boolean {
+function isStagedByAnother(volume: VolumeId, mount: UnattributedMount, possibleUse: PossibleUse): boolean {
   const { actual, layout, unknown } = possibleUse;
   return [...actual.values()].some(({ spec }) => {
     const staging = spec.id === volume || isDevice(spec) ? undefined : stagingPathOf(spec, layout);

@@ -11,7 +11,7 @@ import { registerKind, traitsOf } from '../../plugins/kinds/kinds.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { createReconciler } from '../../reconciler/reconciler.ts';
-import { findUnrecorded } from '../../reconciler/recovery/reconstruct.ts';
+import { reconstruct } from '../../reconciler/recovery/reconstruct.ts';
 import { createRecordStore } from '../../reconciler/recovery/record-store.ts';
 import { recover } from '../../reconciler/recovery/recover.ts';
 import { freshHost, layout, ROOT } from '../plugins/local-world.ts';
@@ -84,7 +84,7 @@ async function startOn(machine: MemoryHost) {
     resyncMs: RESYNC_MS,
   });
   const scan = { host, layout, ground, known: reconciler.actual(), isWanted: () => true };
-  reconciler.takeReconstructed(await findUnrecorded(scan, 'whole'));
+  reconciler.takeReconstructed(await reconstruct(scan, 'whole'));
   return {
     reconciler,
     async want(volumes: readonly DesiredVolume[]) {

@@ -16,7 +16,7 @@ import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
 import { type ActualState, PRESENT, RESTARTED } from '../../../reconciler/model/actual-state.ts';
 import { begin, learn } from '../../../reconciler/model/belief-change.ts';
-import { findUnrecorded, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
+import { reconstruct, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
 import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
 import { reconstructedPublication } from '../../../reconciler/recovery/reconstructed.ts';
 import { performStepwise } from '../../perform-stepwise.ts';
@@ -74,7 +74,7 @@ const published = layout.target(csi('data'), place('web', 'data'));
 const data = JSON.stringify({ driverName: DRIVER, volumeHandle: 'data', specVolID: 'pv-data' });
 
 async function scan(host: Host, known: ActualState = new Map()) {
-  return (await findUnrecorded({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole'))
+  return (await reconstruct({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole'))
     .volumes;
 }
 
@@ -217,7 +217,7 @@ test('an orphan whose volume is called mount is gone, though other volumes of it
   };
   const known = new Map([[orphan.spec.id, orphan]]);
   const host = disk({ [`${plugin}/other/file`]: '' });
-  const finds = await findUnrecorded(
+  const finds = await reconstruct(
     { host, layout, ground: FIRM_GROUND, known, isWanted: () => true },
     'whole',
   );
@@ -229,7 +229,7 @@ test('an orphan of which nothing is there any more is told as gone', async () =>
   assert.ok(orphan);
   const known = new Map([[orphan.spec.id, orphan]]);
   const gone = async (host: Host) =>
-    (await findUnrecorded({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole')).gone;
+    (await reconstruct({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole')).gone;
   assert.deepEqual(await gone(disk({ [`${published}/x`]: '' })), []);
   assert.deepEqual(await gone(disk({ '/state/pods/web/x': '' }, [published])), []);
   assert.deepEqual(await gone(disk({ '/state/pods/web/x': '' })), [orphan.spec.id]);
@@ -253,7 +253,7 @@ test('a pod that cannot be read hides no publication: what is staged is not judg
     directory.startsWith(layout.pods) && directory !== layout.pods
       ? fail({ code: 'input-output', message: '', effect: 'none' })
       : listDirectory(directory, entriesMax);
-  const finds = await findUnrecorded(
+  const finds = await reconstruct(
     { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
     'whole',
   );
@@ -270,7 +270,7 @@ test('beside an orphan, which may be its publication, a staged volume is found, 
     },
     [published],
   );
-  const finds = await findUnrecorded(
+  const finds = await reconstruct(
     { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
     'whole',
   );
@@ -282,7 +282,7 @@ test('beside an orphan, which may be its publication, a staged volume is found, 
 test('an orphan with nothing mounted, or where no driver publishes, is no unknown publication', async () => {
   const unknownOf = async (host: Host) =>
     (
-      await findUnrecorded(
+      await reconstruct(
         { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
         'whole',
       )
@@ -298,7 +298,7 @@ test('a mount whose papers cannot be read now is no orphan: it is unknown, and i
   const paper = published.replace(/mount$/, 'vol_data.json');
   const host = disk({ [paper]: data }, [published]);
   host.readFile = async () => fail({ code: 'input-output', message: 'EIO', effect: 'none' });
-  const finds = await findUnrecorded(
+  const finds = await reconstruct(
     { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
     'whole',
   );
@@ -323,7 +323,7 @@ test('RC-18: while somebody’s mount hides what may be a publication, the place
   ] as const) {
     const table = createMountTable([ROOT_MOUNT, line(20, 1, hidden, { device: '7:1' }), line(21, 1, over)]);
     const host = { ...disk({ [`${layout.pods}/web`]: null }), readMountTable: async () => ok(table) };
-    const finds = await findUnrecorded(
+    const finds = await reconstruct(
       { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
       'whole',
     );
@@ -339,7 +339,7 @@ test('an orphan of a block volume is known by the number of its device, where th
   const host = disk({ [block.held]: '' }, [block.held]);
   const unknownOf = async () =>
     (
-      await findUnrecorded(
+      await reconstruct(
         { host, layout, ground: FIRM_GROUND, known: new Map(), isWanted: () => true },
         'whole',
       )
@@ -438,7 +438,7 @@ test('what is hidden and known, or inside of what is known, is no unknown place'
     [csi('data').id, actual('data', { staged: 'present' })],
   ]);
   const host = { ...disk({ [`${layout.pods}/web`]: null }), readMountTable: async () => ok(table) };
-  const finds = await findUnrecorded(
+  const finds = await reconstruct(
     { host, layout, ground: FIRM_GROUND, known, isWanted: () => true },
     'whole',
   );
@@ -506,14 +506,14 @@ test('what is mounted of a block volume is found below a pod that is known, too,
   ] as const) {
     for (const mount of [block.held, block.published]) {
       const host = disk({ ...papers, [mount]: '' }, [mount]);
-      const finds = await findUnrecorded({ ...strangers, host }, 'strangers');
+      const finds = await reconstruct({ ...strangers, host }, 'strangers');
       assert.deepEqual(
         finds.volumes.map(({ spec }) => spec.kind),
         [kind],
       );
     }
     const host = disk({ ...papers, [block.held]: '' });
-    assert.deepEqual((await findUnrecorded({ ...strangers, host }, 'strangers')).volumes, []);
+    assert.deepEqual((await reconstruct({ ...strangers, host }, 'strangers')).volumes, []);
   }
 });
 
@@ -535,10 +535,10 @@ test('what is left of a block volume in a pod that nobody knows is found with th
     known: new Map(),
     isWanted: () => false,
   };
-  const finds = await findUnrecorded(strangers, 'strangers');
+  const finds = await reconstruct(strangers, 'strangers');
   assert.deepEqual(finds.volumes.map(({ spec }) => spec.id).sort(), [csi('data').id, RAW.id].sort());
   const ours = { ...strangers, isWanted: () => true };
-  assert.deepEqual((await findUnrecorded(ours, 'strangers')).volumes, []);
+  assert.deepEqual((await reconstruct(ours, 'strangers')).volumes, []);
 });
 
 test('an inline volume is found as one: nothing of it is ever detached or unstaged', async () => {

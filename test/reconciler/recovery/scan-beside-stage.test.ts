@@ -11,7 +11,7 @@ import { createLayout } from '../../../plugins/layout/layout.ts';
 import { readVolumeData } from '../../../plugins/layout/volume-data.ts';
 import type { CsiVolumeSpec, VolumeId } from '../../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../../reconciler/model/actual-state.ts';
-import { findUnrecorded } from '../../../reconciler/recovery/reconstruct.ts';
+import { reconstruct } from '../../../reconciler/recovery/reconstruct.ts';
 import { performStepwise } from '../../perform-stepwise.ts';
 import { createMemoryHost } from '../../plugins/memory-host.ts';
 import { actual, csi, DRIVER } from '../world.ts';
@@ -90,7 +90,7 @@ async function stageBeforeCall(at: number, staging: Staging, left: AbsolutePath)
 }
 
 async function scanLayout(host: Host, known: ActualState): Promise<void> {
-  await findUnrecorded({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole');
+  await reconstruct({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole');
 }
 
 async function assertStaging(host: Host, staging: Staging, when: string): Promise<void> {
@@ -129,7 +129,7 @@ for (const [what, staging] of Object.entries(STAGINGS)) {
         async () => {
           if (steps < step || scanned > 0) return;
           scanned += 1;
-          await findUnrecorded({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole');
+          await reconstruct({ host, layout, ground: FIRM_GROUND, known, isWanted: () => true }, 'whole');
         },
         'steps',
       );

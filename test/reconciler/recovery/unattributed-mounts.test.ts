@@ -16,7 +16,7 @@ import { createReconstructGate } from '../../../reconciler/recovery/reconstruct-
 import {
   stagedDevices,
   possibleUseOf,
-  type UnknownMount,
+  type UnattributedMount,
 } from '../../../reconciler/recovery/unattributed-mounts.ts';
 import { actual, csi, place, wish } from '../world.ts';
 
@@ -39,7 +39,7 @@ function world(staged: Readonly<Record<string, string>>) {
 
 function isSuspected(staged: Readonly<Record<string, string>>, device: string, at = '/'): boolean {
   const { table, actual: state } = world(staged);
-  const mounts: UnknownMount[] = [{ path: HERE, device, root: at }];
+  const mounts: UnattributedMount[] = [{ path: HERE, device, root: at }];
   const volume = state.get(csi('data').id);
   assert.ok(volume);
   return (
@@ -94,7 +94,7 @@ function knowledge(volumes: readonly ActualVolume[]) {
   return { belief, touched, knows: createReconstructGate(parts) };
 }
 
-function finds(mounts: readonly UnknownMount[], table = world({}).table): Reconstruction {
+function finds(mounts: readonly UnattributedMount[], table = world({}).table): Reconstruction {
   const unknown = { mounts, unread: [], table };
   return { volumes: [], gone: [], placesRead: true, unreadPlaces: [], complete: false, unknown };
 }
