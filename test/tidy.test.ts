@@ -66,7 +66,8 @@ test('rooms are small enough to look round in', () => {
   for (const [room, count] of files) assert.ok(count <= ROOM_FILES_MAX, `${room}/ has ${count} files`);
 });
 
-test('rooms never import each other in a circle', () => {
+/** The rooms that each room imports from. */
+function neighboursOfRooms(): ReadonlyMap<string, ReadonlySet<string>> {
   const neighbours = new Map<string, Set<string>>();
   for (const source of inRooms) {
     const from = roomOf(source.path);
@@ -75,6 +76,35 @@ test('rooms never import each other in a circle', () => {
       .map((name) => roomOf(resolved(source, name)));
     neighbours.set(from, new Set([...(neighbours.get(from) ?? []), ...to.filter((room) => room !== from)]));
   }
+  return neighbours;
+}
+
+/** As ARCHITECTURE.md draws them: a line for each room, and the others of its floor as they are called on it. */
+function arrowsOfRooms(): readonly string[] {
+  const arrows: string[] = [];
+  for (const [from, neighbours] of neighboursOfRooms()) {
+    const [floor = ''] = from.split('/');
+    const near = [...neighbours].filter((room) => room.split('/')[0] === floor).sort();
+    const called = near.map((room) => (room === floor ? floor : room.slice(floor.length + 1)));
+    if (called.length > 0) arrows.push(`${from} → ${called.join(' ')}`);
+  }
+  return arrows.sort();
+}
+
+test('rooms of one floor import along the arrows that ARCHITECTURE.md draws, and no others', () => {
+  const text = readFileSync(join(ROOT, 'docs/ARCHITECTURE.md'), 'utf8');
+  const drawn = text.split('\n').filter((line) => / → /.test(line) && /^[a-z]/.test(line));
+  assert.deepEqual(drawn, arrowsOfRooms());
+});
+
+test('every room has its line in ARCHITECTURE.md, which says what is looked for there', () => {
+  const text = readFileSync(join(ROOT, 'docs/ARCHITECTURE.md'), 'utf8');
+  for (const room of new Set(inRooms.map(({ path }) => roomOf(path))))
+    assert.ok(text.includes(`\n| \`${room}/\` | `), `${room}/ has no line`);
+});
+
+test('rooms never import each other in a circle', () => {
+  const neighbours = neighboursOfRooms();
   const done = new Set<string>();
   const visit = (room: string, way: readonly string[]): void => {
     assert.ok(!way.includes(room), [...way.slice(way.indexOf(room)), room].join(' -> '));
