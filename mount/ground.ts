@@ -30,7 +30,7 @@ export function createGround(
   root: AbsolutePath,
   directories: readonly AbsolutePath[],
 ): Ground {
-  /** By directory: the ids of the mounts on the way to it. */
+  /** Each directory has the ids of the mounts on the way to it. */
   const ways = new Map<AbsolutePath, readonly number[]>();
   // The deepest first.
   const bases = [...directories, root].sort((a, b) => b.length - a.length);

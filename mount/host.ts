@@ -134,7 +134,7 @@ export interface DirectoryReading {
   readonly fileBytesMax: number;
   /** Another directory than this one is `directory-replaced`: nothing of it is read. */
   readonly identity?: DirectoryIdentity;
-  /** By name: contents that the caller has, and that are not read again. */
+  /** Contents by name that the caller has, and that are not read again. */
   readonly known?: ReadonlyMap<string, ContentStamp>;
   /** The bound of all contents together, the smaller files first; those beyond are `unread`. */
   readonly contentBytesMax?: number;
@@ -219,7 +219,7 @@ export interface Host extends Clock, DeviceFileSystems, UsageQuestions {
   perform<Args extends TransitionArgs, T>(transition: Transition<Args, T>, args: Args): Promise<Result<T>>;
 
   // Mounts.
-  /** At start, resync and in doubt. It has the mounts at `about`, below it and on the way; others may be missing. */
+  /** Read at start, resync, in doubt. It has the mounts at `about`, below it and on the way; others may be missing. */
   readMountTable(about: AbsolutePath): Promise<Result<MountTable>>;
   /**
    * The id of the mount whose root is at `path`; undefined when it is no mount point, or absent. The same cost at any

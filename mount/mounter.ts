@@ -128,7 +128,7 @@ function* verifyOurs(target: AbsolutePath): Program<Result<MountIdentity>> {
   });
 }
 
-/** By its label, or by that of a kubelet's; another one of that label cannot be told from it. */
+/** It is told by its label, or by that of a kubelet's; another one of that label cannot be told from it. */
 export function isOwnTmpfs({ fsType, root, source }: MountEntry): boolean {
   if (fsType !== 'tmpfs' && fsType !== 'hugetlbfs') return false;
   return root === '/' && (source === TMPFS_LABEL || source === KUBELET_LABEL[fsType]);

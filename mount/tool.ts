@@ -11,7 +11,7 @@ export interface ToolRequest {
   /** A bare name such as `mount`; looked up in the system directories only, never in the caller's PATH. */
   readonly tool: string;
   readonly argv: readonly string[];
-  /** From the start of the tool; then SIGKILL to it and its process group. */
+  /** Counted from the start of the tool. Then it and its process group get SIGKILL. */
   readonly deadlineMs: number;
   /** Written to standard input; without it standard input is /dev/null. */
   readonly input?: string;
@@ -135,7 +135,7 @@ function makeUnnamedFile(content: string): Result<number> {
 function writeUnnamed(descriptor: number, content: string): number {
   try {
     const bytes = Buffer.from(content);
-    // At a position of its own: the tool reads from the beginning.
+    // Each write has a position of its own, so the tool reads from the beginning.
     for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at, at);
     return descriptor;
   } catch (error) {

@@ -97,7 +97,7 @@ export interface PublicationCall extends VolumeCall {
   readonly namesakes?: () => readonly Namesake[];
   /** The places of other pods at which the volume surely is by now; absent: none. */
   readonly companions?: () => readonly PublicationSpec[];
-  /** By a verb of a plugin that `looksItself`: what is to be there before it does anything. */
+  /** What is to be there before anything is done, which a plugin that `looksItself` sees to. */
   readonly expected?: ExpectedPlace;
   /** Present when the wish has files for it; teardown never needs them. */
   readonly files: VolumeFiles | undefined;
@@ -126,7 +126,7 @@ export interface StatisticsCall {
   readonly mount: MountIdentity | undefined;
   /** Asked when the turn has come: has nothing of ours changed at that place since the question was put? */
   readonly stillThere: () => boolean;
-  /** Not sent: taken out of what the driver says. */
+  /** They are not sent, and taken out of what the driver says. */
   readonly secrets: VolumeSecrets;
 }
 

@@ -15,6 +15,6 @@ export type Step =
 /** How a long call says what it does. Nothing is decided on it, and it holds no secret. */
 export interface CallReport {
   readonly step: (step: Step) => void;
-  /** Within a step; also its sign of life. */
+  /** What is told within a step is also its sign of life. */
   readonly progress: (text: string) => void;
 }

@@ -29,7 +29,7 @@ export const POLICY: Policy = { planVolume, begin, learn, tellInFlight, mayBegin
 export interface ReconcilerParts {
   readonly host: Host;
   readonly layout: Layout;
-  /** By default one over which nobody mounts anything. */
+  /** Left out, it is one over which nobody mounts anything. */
   readonly ground?: Pick<Ground, 'strangerOver'>;
   readonly plugins: PluginRegistry;
   readonly records: RecordStore;

@@ -384,10 +384,15 @@ test('nothing is exported that nobody imports', () => {
 
 /** A fragment that begins so leaves to the reader what it is of. */
 const FRAGMENT = /(?:\/\*\*|\/\/|\*) Of \S.*/;
+/** So do a few words behind a preposition: "By uid." Whose uid, and what is found by it? */
+const FEW_WORDS =
+  /\/\*\* (?:At|Below|Between|By|For|From|In|On|To|With|Within|Without)(?: [^ .,:;]+){1,5}\. \*\//;
 
 test('every comment names its subject, and none begins with a bare "Of"', () => {
   for (const { path, text } of [...product, ...sourcesBelow('test')])
     assert.equal(FRAGMENT.exec(text)?.[0], undefined, `${path} has a comment without a subject`);
+  for (const { path, text } of product)
+    assert.equal(FEW_WORDS.exec(text)?.[0], undefined, `${path} has a comment without a subject`);
 });
 
 test('no test asserts how long something took', () => {

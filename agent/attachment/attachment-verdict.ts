@@ -16,7 +16,7 @@ export interface AttachmentFacts {
   /** The Node's status says that the volume is attached. */
   readonly isListed: boolean;
   readonly answer: AttachmentAnswer;
-  /** For people. */
+  /** Told to people. */
   readonly name: string;
   readonly driver: string;
   readonly nodeName: string;

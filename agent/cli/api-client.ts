@@ -11,7 +11,7 @@ export type ApiAnswer<T> =
 
 export interface ApiRequest {
   readonly socket: string;
-  /** With its query, as `/v1/status?after=…`. */
+  /** It has its query: `/v1/status?after=…`. */
   readonly path: string;
   readonly timeoutMs: number;
   /** The `kind` of the document that is asked for. */

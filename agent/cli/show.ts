@@ -23,7 +23,7 @@ export type Shown = boolean;
 /** One question to the agent, or one change, and how the document that it answers with is shown. */
 export interface Asked<Document> {
   readonly socket: string;
-  /** With its query. */
+  /** It has its query. */
   readonly path: string;
   /** The kind that the document says it is. */
   readonly kind: string;
@@ -54,7 +54,7 @@ export async function askAndShow<Document>(asked: Asked<Document>, screen: Scree
   return true;
 }
 
-/** For who wants the document itself. */
+/** Called by who wants the document itself. */
 export function lookAt<Document>({ socket, path, kind }: Pick<Asked<Document>, 'socket' | 'path' | 'kind'>) {
   return getFromAgent<Document>({ socket, path, kind, timeoutMs: TIMEOUT_MS });
 }
@@ -127,7 +127,7 @@ const HOME = '\u001b[H';
 const CLEAR_LINE_END = '\u001b[K';
 const CLEAR_BELOW = '\u001b[J';
 
-/** In place on a terminal, without flicker: every line over the old one, the rest cleared; what is too long is cut. */
+/** A terminal is redrawn without flicker: every line over the old one, the rest cleared; what is too long is cut. */
 function redraw(text: string, screen: Screen): void {
   const rows = screen.rows();
   if (rows === undefined) {

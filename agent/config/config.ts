@@ -15,7 +15,7 @@ export interface DriverOptions {
   readonly parallelPublish: boolean;
   /** Undefined: `operationsPerDriverMax`. */
   readonly operationsMax: number | undefined;
-  /** In quarantine: send `force` and `fence` of CSI pull 477, which no release has; the driver may drop data (B-5). */
+  /** In quarantine, `force` and `fence` of CSI pull 477 are sent, which no release has: drivers may drop data (B-5). */
   readonly forceFields: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Config {
   readonly manifests: AbsolutePath;
   readonly nodeName: string;
   readonly staticDrivers: readonly StaticDriver[];
-  /** By driver name; a driver that is not listed has the defaults. */
+  /** Each driver is found by its name; one that is not listed has the defaults. */
   readonly drivers: ReadonlyMap<string, DriverOptions>;
   readonly csiDeadlineMs: number;
   readonly lateEffectMs: number;
@@ -81,7 +81,7 @@ export interface ConfigProblem {
   readonly message: string;
 }
 
-/** Not a Failure: a bad configuration has many problems at once, and nothing in the agent decides on them. */
+/** It is no Failure: a bad configuration has many problems at once, and nothing in the agent decides on them. */
 export type ConfigReading =
   | { readonly ok: true; readonly value: Config; readonly warnings: readonly string[] }
   | { readonly ok: false; readonly problems: readonly ConfigProblem[] };

@@ -63,7 +63,7 @@ export function sumLine({ verdicts, good }: DriveReport, look: Look): string {
   return paint(parts.join(', '), good ? 'green' : 'red', look);
 }
 
-/** For machines; sets of numbers are the capability numbers of CSI. */
+/** Machines read it; sets of numbers are the capability numbers of CSI. */
 export function reportDocument(report: DriveReport, seed: number): object {
   const { driver, verdicts, good } = report;
   const count = (kind: VerdictKind): number => verdicts.filter((one) => one.kind === kind).length;

@@ -83,7 +83,7 @@ function dueAt({ saidMs, sinceMs }: Entry, { sayAfterMs }: VolumeEvent): number 
   return saidMs === undefined ? sinceMs + sayAfterMs : saidMs + AGAIN_AFTER_MS;
 }
 
-/** Not by the message: it counts and names moments. */
+/** The message does not count: it has counts and moments in it. */
 function idOf({ subject: { kind, namespace, name, uid }, reason, code, volume }: VolumeEvent): string {
   return sha256Hex(JSON.stringify([kind, namespace, name, uid, reason, code, volume])).slice(0, 16);
 }

@@ -51,7 +51,7 @@ export function createEventReporter(parts: EventReporterParts): EventReporter {
 class QueueOfEvents implements EventReporter {
   readonly #parts: EventReporterParts;
   readonly #book = new EventBook();
-  /** By id: of one that waits only the newest is sent. */
+  /** Each is found by its id: of one that waits only the newest is sent. */
   readonly #queue = new Map<string, DueEvent>();
   #watch: EventWatch | undefined;
   #isSending = false;

@@ -31,7 +31,7 @@ export interface VolumeEvent {
   readonly reason: EventReason;
   /** The failure's code, or the kind of the wait. */
   readonly code: string;
-  /** Which volume of the subject. */
+  /** It is this volume of the subject. */
   readonly volume: string;
   /** Printable, and bounded as in the status. */
   readonly message: string;

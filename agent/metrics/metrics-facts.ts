@@ -23,7 +23,7 @@ export interface MetricsFacts {
   readonly drivers: readonly string[];
   readonly desiredObjects: Pick<DesiredObjects, 'claims' | 'volumes'>;
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
-  /** In the text of the metrics. */
+  /** They are in the text of the metrics already. */
   readonly operationTimes: string;
   /** The host's clock. */
   readonly nowMs: number;

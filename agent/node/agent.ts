@@ -50,7 +50,7 @@ export interface AgentParts {
   readonly standing?: StandingWatch | undefined;
   readonly config: Config;
   readonly log: Log;
-  /** For tests that plant a bug; the product never passes it. */
+  /** Tests pass it to plant a bug; the product never does. */
   readonly policy?: Partial<Policy>;
   /** In which the wish is put together and read; by default such that nobody waits long for it. */
   readonly slices?: Slices;
@@ -64,7 +64,7 @@ export interface Agent {
    * a failure means that the state root cannot be used, and nothing was started.
    */
   start(): Promise<Result<void>>;
-  /** Only after a successful start. */
+  /** May be called after a successful start only. */
   view(): AgentView;
   onChange(listener: () => void): Cancel;
   /** Starts nothing new, waits at most `waitMs` for what runs, and takes nothing down. */

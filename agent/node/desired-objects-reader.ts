@@ -17,7 +17,7 @@ export interface DesiredObjectsReaderParts {
   /** The newest wish. */
   readonly newest: () => DesiredObjects;
   readonly desire: (desiredObjects: DesiredObjects) => Sliced<DesiredState>;
-  /** In one turn: what is wanted, and whom to keep of what stands and of what is `found`, go together. */
+  /** What is wanted, and whom to keep of what stands and of what is `found`, are taken in one turn. */
   readonly take: (
     desiredObjects: DesiredObjects,
     desired: DesiredState,

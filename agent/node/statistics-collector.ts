@@ -23,7 +23,7 @@ export interface StatisticsCollectorParts {
   readonly secretsOf: (volume: ActualVolume) => VolumeSecrets;
   /** Each volume is asked once in it; 0: nothing is ever asked. */
   readonly periodMs: number;
-  /** For the health of the storage behind the drivers. */
+  /** What the health of the storage behind the drivers is asked of. */
   readonly storage: {
     readonly drivers: () => readonly string[];
     /** Undefined: the driver cannot say. */

@@ -46,7 +46,7 @@ export interface Launch {
   readonly mountNamespace: (process: 'self' | '1') => Result<string>;
   /** Makes the directory with its parents, 0750, and refuses a symbolic link on the way. */
   readonly makeStateDirectory: (path: AbsolutePath) => Result<void>;
-  /** For a kubeconfig: the parser of manifests, which runs in a process of its own for these. */
+  /** A kubeconfig is read by the parser of manifests, which runs in a process of its own for these. */
   readonly loadParse: LoadParse;
   /** Version of Node.js. */
   readonly runtime: string;

@@ -87,7 +87,7 @@ function wordOf(attachment: Stamped<VolumeAttachment>): AttachmentWord | undefin
     const why = attachError === undefined ? '' : `: ${attachError}`;
     return { lost: true, blocked: notAttached(`${title} says that it is not attached to this node${why}`) };
   }
-  // On its way off this node: the kubelet begins nothing then (WaitForAttach), and takes nothing down.
+  // While it is on its way off this node the kubelet begins nothing (WaitForAttach), and takes nothing down.
   return deleted ? { lost: false, blocked: notAttached(`${title} is being deleted`) } : undefined;
 }
 

@@ -11,7 +11,7 @@ import type { DesiredObjects } from '../source/desired-objects.ts';
 /** What a content volume should hold, and the name of that state. */
 export interface ContentFiles {
   readonly files: VolumeFiles;
-  /** From the object's revision and the volume's own fields; no byte of the content goes into it. */
+  /** It is made from the object's revision and the volume's own fields; no byte of the content goes into it. */
   readonly generation: string;
 }
 

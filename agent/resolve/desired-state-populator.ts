@@ -208,7 +208,7 @@ function namesOf(
   return { volumeNames: [...before, volumeName] };
 }
 
-/** For files of the pod's own; what the host has, and devices, keep their owner (kubelet). Whether, says the driver. */
+/** The pod's own files get it; what the host has, and devices, keep their owner (kubelet). Whether, says the driver. */
 function fsGroupOf({ fsGroup }: Pod, spec: VolumeSpec): Pick<PublicationSpec, 'fsGroup'> {
   if (fsGroup === undefined || traitsOf(spec).isInPlace === true) return {};
   return isDevice(spec) ? {} : { fsGroup };

@@ -12,7 +12,7 @@ export interface DriverTerms {
     CsiVolumeSpec,
     'attachRequired' | 'podInfoOnMount' | 'lifecycle' | 'fsGroupPolicy' | 'tokensInSecrets'
   >;
-  /** By `lifecycle-mode`: it does not do such volumes. By `reference-missing`: its terms cannot be read. */
+  /** `lifecycle-mode`: it does not do such volumes. `reference-missing`: its terms cannot be read. */
   readonly refused: Failure | undefined;
   readonly seLinuxMount: boolean;
   readonly requiresRepublish: boolean;

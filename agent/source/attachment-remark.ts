@@ -45,7 +45,7 @@ function remarkOf(object: Stamped<VolumeAttachment>, objects: Objects): Attachme
     : undefined;
 }
 
-/** By its CSIDriver object. */
+/** Its CSIDriver object says so. */
 export function needsNoAttach(drivers: ReadonlyMap<ObjectKey, CsiDriver>, driver: string): boolean {
   return drivers.get(driver)?.attachRequired === false;
 }

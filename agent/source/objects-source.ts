@@ -74,7 +74,7 @@ export interface NodeSight {
 /** A directory in the place of the one that a source was read from. */
 export interface ReplacedDirectory {
   readonly directory: string;
-  /** For people. */
+  /** Told to people. */
   readonly was: string;
   readonly is: string;
   /** Names what is there now: an operator's word is about it and no other. */

@@ -18,7 +18,7 @@ export interface ManifestsDocument {
   readonly kind: 'Manifests';
   /** Null: the manifests are read from the directory that they were always read from. */
   readonly replaced: ReplacedStatus | null;
-  /** By uid. */
+  /** Each pod is found by its uid. */
   readonly kept: readonly KeptPod[];
 }
 

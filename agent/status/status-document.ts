@@ -68,7 +68,7 @@ export interface DriverStatus {
 export interface ClusterStatus {
   /** `https://10.0.0.1:6443`. */
   readonly server: string;
-  /** As `ClusterReport.state`. */
+  /** It is what `ClusterReport.state` says. */
   readonly state: 'connecting' | 'following' | 'broken';
   /** Since when it is so. */
   readonly since: string;
@@ -99,7 +99,7 @@ export interface VanishedStatus {
 /** Another directory in the place of that of the manifests: nothing of it is read, and nothing is taken down. */
 export interface ReplacedStatus {
   readonly directory: string;
-  /** For people. */
+  /** Told to people. */
   readonly was: string;
   readonly is: string;
   /** What `POST /v1/manifests` takes as `accept`. */

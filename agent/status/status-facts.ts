@@ -26,7 +26,7 @@ export interface StatusFacts {
   readonly cluster: ClusterReport | undefined;
   readonly held: HeldPods;
   readonly replaced: ReplacedDirectory | undefined;
-  /** For what only the PersistentVolume knows. */
+  /** Asked for what only the PersistentVolume knows. */
   readonly persistentVolumes: DesiredObjects['volumes'];
   /** Since when a volume has been unresolved for the same reason. */
   readonly unresolvedSinceMs: (unresolved: UnresolvedVolume) => number;

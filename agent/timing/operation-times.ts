@@ -9,7 +9,7 @@ import type { VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 export interface OperationTimes {
   /** The same plugin, and what its verbs take is counted from now on. */
   timed(plugin: VolumePlugin): VolumePlugin;
-  /** In the text format of Prometheus. */
+  /** They are in the text format of Prometheus. */
   text(): string;
 }
 

@@ -35,7 +35,7 @@ export interface WatchListener {
 }
 
 export interface ApiTransport {
-  /** For people: `https://10.0.0.1:6443`. */
+  /** People are told of it so: `https://10.0.0.1:6443`. */
   readonly server: string;
   /** The parsed body of an answer with a status 2xx. Never rejects. */
   request(request: ApiRequest): Promise<ApiResult<unknown>>;

@@ -7,7 +7,7 @@ import type { ResourceSelection } from './resource-path.ts';
 
 /** All objects of a selection at one version. */
 export interface Listed {
-  /** By uid. */
+  /** Each object is found by its uid. */
   readonly objects: ReadonlyMap<string, ApiObjectEnvelope>;
   readonly resourceVersion: string;
   /** Host clock: before the first page was asked for. */

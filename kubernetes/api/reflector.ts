@@ -23,7 +23,7 @@ export interface ReflectorParts {
 
 /** What a reflector knows at one moment; host clock. */
 export interface Reflection {
-  /** By uid; undefined before the first list. */
+  /** Each object is found by its uid; undefined before the first list. */
   readonly objects: ReadonlyMap<string, ApiObjectEnvelope> | undefined;
   /** When the last list that counted was asked for. */
   readonly listedMs: number | undefined;

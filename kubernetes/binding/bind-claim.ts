@@ -14,7 +14,7 @@ import {
 export interface Bindable {
   readonly claims: ReadonlyMap<ObjectKey, PersistentVolumeClaim>;
   readonly volumes: ReadonlyMap<ObjectKey, PersistentVolume>;
-  /** By `reference-missing`. `identity` as `identityOf` says it; `whose` follows it in the sentence. */
+  /** Refuses by `reference-missing`. `identity` is as `identityOf` says it; `whose` follows it in the sentence. */
   readonly refuseMissing: (identity: string, whose?: string) => ReturnType<typeof refuse>;
 }
 

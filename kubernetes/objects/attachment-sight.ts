@@ -19,9 +19,9 @@ export interface AttachmentSight {
 
 /** What a Node's status says of volumes, by their unique names. */
 export interface NodeVolumes {
-  /** By this node. */
+  /** What this node says. */
   readonly inUse: readonly string[];
-  /** By whoever attaches. */
+  /** What whoever attaches says. */
   readonly attached: ReadonlySet<string>;
 }
 

@@ -8,10 +8,10 @@ import { dividedUp } from '../fields/quantity.ts';
 const RESOURCE = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-[0-9]{1,19}[KMGTPE]i)$/;
 const RIGHT_RESOURCE =
   'limits or requests of cpu, memory, ephemeral-storage or hugepages-<size>, such as limits.memory';
-/** In thousandths of a processor. */
+/** Processors are counted in thousandths. */
 const CPU_DIVISORS: ReadonlySet<bigint> = new Set([1n, 1_000n]);
 const RIGHT_CPU_DIVISOR = '1 or 1m';
-/** In bytes: 1, and each prefix of Kubernetes up to E and Ei. */
+/** Bytes are divided by 1, and by each prefix of Kubernetes up to E and Ei. */
 const BYTES_DIVISORS: ReadonlySet<bigint> = new Set(
   [0n, 1n, 2n, 3n, 4n, 5n, 6n].flatMap((power) => [10n ** (3n * power), 2n ** (10n * power)]),
 );
@@ -46,7 +46,7 @@ export function readContainerResource(
   return { kind: 'text', text: String(dividedUp(limit ?? 0n, divisor)) };
 }
 
-/** In the resource's unit; one that is missing or 0 is 1. */
+/** It is in the resource's unit; one that is missing or 0 is 1. */
 function readDivisor(reader: FieldReader, resource: string): bigint {
   const isCpu = resource === 'cpu';
   const one = isCpu ? 1_000n : 1n;

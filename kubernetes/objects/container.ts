@@ -50,7 +50,7 @@ export interface VolumePart {
 /** A raw block device in a container. */
 export interface VolumeDevice {
   readonly volume: string;
-  /** As written. */
+  /** It is as it was written. */
   readonly path: string;
 }
 

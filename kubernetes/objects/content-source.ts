@@ -51,7 +51,7 @@ export interface TokenProjection {
 export interface TrustBundleProjection {
   readonly kind: 'cluster-trust-bundle';
   readonly bundles: TrustBundles;
-  /** Without bundles an empty file. */
+  /** Where there are no bundles the file is empty. */
   readonly optional: boolean;
   readonly path: string;
   readonly defaultMode: number;

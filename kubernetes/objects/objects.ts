@@ -23,7 +23,7 @@ import type { ImageSource } from '../sources/read-image.ts';
 export interface Stamp {
   /** The part of the source that says it: the manifest file's name. */
   readonly origin: string;
-  /** For people, where in it: the file and the document, `web.yaml#2`. */
+  /** People are told where in it: the file and the document, `web.yaml#2`. */
   readonly place: string;
 }
 
@@ -40,7 +40,7 @@ export interface NamedReference {
 export interface Pod {
   readonly kind: 'Pod';
   readonly reference: PodReference;
-  /** Only those that a container mounts (kubelet: the others are ignored). */
+  /** Those that a container mounts; as by the kubelet, the others are ignored. */
   readonly volumes: readonly PodVolume[];
   /** Those of all kinds. */
   readonly containers: readonly Container[];
@@ -87,7 +87,7 @@ export interface InlineSource {
 export interface PersistentVolume {
   readonly kind: 'PersistentVolume';
   readonly name: string;
-  /** As of a claim. */
+  /** It is as of a claim. */
   readonly leaving: boolean;
   readonly source:
     | CsiSource
@@ -235,7 +235,7 @@ export interface ConfigMap {
   readonly kind: 'ConfigMap';
   readonly namespace: string;
   readonly name: string;
-  /** As a Secret's. */
+  /** It is as a Secret's. */
   readonly immutable: boolean;
   readonly data: ReadonlyMap<string, Uint8Array>;
 }

@@ -30,7 +30,7 @@ export function hugePageSizes(spec: FieldReader): readonly string[] {
   return [...new Set(sizes)].sort();
 }
 
-/** In bytes: the most huge pages of this size that the pod's containers may have at a time; 0: none is allowed any. */
+/** The bytes of huge pages of this size that the pod's containers may have at a time; 0: none is allowed any. */
 export function podHugePageLimit(spec: FieldReader, size: string): bigint {
   return limitOfContainers(spec, HUGE_PAGES + size);
 }

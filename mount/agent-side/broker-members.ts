@@ -19,7 +19,7 @@ export class BrokerMembers<Member extends { readonly broker: BrokerProcess }> {
     return this.#isClosing;
   }
 
-  /** For tests and status. */
+  /** Tests and the status ask for them. */
   pids(): readonly number[] {
     return [...this.#members].flatMap(({ broker }) => broker.pid ?? []);
   }

@@ -24,7 +24,7 @@ interface Waiter {
 }
 
 export function createOwnershipTurns(): OwnershipTurns {
-  /** By key: the one that runs, then those that wait. */
+  /** Each key has the one that runs, then those that wait. */
   const queues = new Map<string, Waiter[]>();
 
   function leave(key: string, queue: Waiter[], place: Waiter): void {

@@ -22,7 +22,7 @@ export interface PlaceHolder {
 /** Those of several places, in their order; each place has at most 8, and copies only where there is room for them. */
 export type PlaceHolders = readonly (readonly PlaceHolder[])[];
 
-/** For people: who, what he is called, and where he has it. */
+/** People are told who it is, what he is called, and where he has it. */
 export function holderText({ pid, command, path, how }: PlaceHolder): string {
   const name = command === '' ? '' : ` (${command})`;
   switch (how) {

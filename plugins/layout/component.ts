@@ -60,6 +60,6 @@ export function unescapePlugin(directory: string): string {
   return directory.replaceAll('~', '/');
 }
 
-/** In a pod: what CSI drivers mount there, and the readiness markers of directories that the kubelet made. */
+/** What a pod's directory has: mounts of CSI drivers, and readiness markers of directories that the kubelet made. */
 export const DRIVER_VOLUMES = escapePlugin(CSI_PLUGIN);
 export const MARKERS = escapePlugin('kubernetes.io/empty-dir');

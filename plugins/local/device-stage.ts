@@ -194,7 +194,7 @@ function isReadOnly({ mountOptions }: LocalVolumeSpec): boolean {
 
 type Mounted = Extract<MountLookup, { mounted: true }>;
 
-/** By the number; one of btrfs is made up at each mount. */
+/** A device is known by its number; that of a btrfs is made up at each mount. */
 function stagedAs(
   { mountId, device, readOnly }: Mounted,
   number: DeviceNumber,

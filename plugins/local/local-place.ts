@@ -8,7 +8,7 @@ import { resolveRealPath } from '../pod/real-path.ts';
 export interface LocalPath {
   /** The PersistentVolume's name. */
   readonly name: string;
-  /** As the administrator wrote it. */
+  /** It is as the administrator wrote it. */
   readonly from: AbsolutePath;
   readonly denied: readonly AbsolutePath[];
 }
@@ -44,7 +44,7 @@ export function* localPlace(local: LocalPath): Program<Result<LocalPlace>> {
   return refuse('path-wrong-kind', `is of kind ${kind}, neither a directory nor a block device`);
 }
 
-/** For people. */
+/** How people are told of it. */
 export function titleOf({ name, from }: Pick<LocalPath, 'name' | 'from'>): string {
   return `the local path ${from.slice(0, 400)} of PersistentVolume ${name}`;
 }

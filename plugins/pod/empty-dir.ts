@@ -26,7 +26,7 @@ import type { EmptyDirVolumeSpec, FsGroup } from '../volume.ts';
 
 /** Every user of the pod writes into it; the 0750 parents keep other pods and users out (SE-35). */
 const VOLUME_MODE = 0o777;
-/** With a group: what is made in it is that group's, too. */
+/** What is made in a directory of a group is that group's, too. */
 const SETGID = 0o2000;
 
 interface DirectoryPath {

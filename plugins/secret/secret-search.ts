@@ -16,7 +16,7 @@ export interface Span {
 
 export interface SecretSearch {
   look(form: SecretForm): void;
-  /** In the order of the text, apart from each other; undefined when looking on would have taken too long. */
+  /** They are in the order of the text, apart from each other; undefined when looking on would have taken too long. */
   found(): readonly Span[] | undefined;
 }
 

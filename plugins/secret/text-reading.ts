@@ -3,7 +3,7 @@
  * programs are written in. Which one was meant is not decided: all readings are kept, side by side.
  */
 
-/** From one place in a text to a later one: a character, or something that may stand between two of them. */
+/** It leads from one place in a text to a later one: a character, or something that may stand between two of them. */
 export interface Step {
   readonly to: number;
   /** A code point, or the value of a byte among numbers; undefined: nothing, as the end of a line in a long word. */

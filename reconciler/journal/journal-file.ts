@@ -17,13 +17,13 @@ export interface FoundEntry {
 }
 
 export interface FoundAppend {
-  /** By their index in the append. */
+  /** Each entry is found by its index in the append. */
   readonly entries: Map<number, FoundEntry>;
   /** As its end has it; undefined: that is not there. */
   count: number | undefined;
   /** The sum of the id of the boot that it was made in, where its end is there. */
   bootSum: string | undefined;
-  /** Where the next append begins. */
+  /** The next append begins here. */
   endBytes: number;
 }
 
@@ -32,7 +32,7 @@ export interface JournalFile {
   readonly start: { readonly version: string; readonly capacityBytes: number } | undefined;
   /** The highest one that anything of the file is of; undefined: nothing of it can be read. */
   readonly epoch: number | undefined;
-  /** By sequence, those of that epoch. */
+  /** Those of that epoch are found by their sequence. */
   readonly appends: ReadonlyMap<number, FoundAppend>;
   readonly sizeBytes: number;
 }

@@ -35,7 +35,7 @@ export interface JournalEntry {
 /** The key of what was lost where nothing tells whose it was. */
 export const ANY_KEY = '0'.repeat(64);
 
-/** Which append of which epoch. */
+/** It is that append of that epoch. */
 export interface AppendPlace {
   readonly epoch: number;
   readonly sequence: number;

@@ -19,7 +19,7 @@ export interface WantedRecord {
   readonly undo: { readonly body: Body } | undefined;
 }
 
-/** By key; a key that is missing here was done. */
+/** Each has its key; a key that is missing here was done. */
 export interface Refusals {
   readonly climbs: ReadonlyMap<string, Failure>;
   readonly undos: ReadonlyMap<string, Failure>;

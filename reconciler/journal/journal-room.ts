@@ -4,7 +4,7 @@ import { ENTRY_OVERHEAD_BYTES, PAGE_BYTES, pagesOf } from './journal-format.ts';
 /** What a small node needs; a file grows beyond it, and never shrinks. */
 export const CAPACITY_BYTES = 262_144;
 export const CAPACITY_BYTES_MAX = 268_435_456;
-/** For the pages that small appends leave half empty. */
+/** Small appends leave pages half empty, and this is for them. */
 const SLACK_BYTES = 16_384;
 
 /**

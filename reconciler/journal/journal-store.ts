@@ -38,7 +38,7 @@ export interface JournalStore extends Omit<RecordStore, 'load' | 'takeOver' | 'g
   create(records: readonly VolumeRecord[]): Promise<Result<void>>;
   /** Before `remove`: whatever becomes of that, there is all of the journal then, or nothing. */
   retire(): Promise<Result<void>>;
-  /** For good when it settles `ok`. */
+  /** It is gone for good when this settles `ok`. */
   remove(): Promise<Result<void>>;
   /** Takes away what a kill while it was made or removed has left, which nobody believes; where `load` found none. */
   clear(): Promise<Result<void>>;

@@ -192,7 +192,7 @@ function sizeForgotten(volume: ActualVolume): ActualVolume {
   return mayStand || volume.tombstones !== undefined ? volume : { ...volume, sizeBytes: undefined };
 }
 
-/** On the way down: "in use" ends with the last place, not with one that could not be set up. */
+/** "In use" ends on the way down with the last place, not with one that could not be set up. */
 function useForgotten(volume: ActualVolume): ActualVolume {
   const isInUse = volume.publications.size > 0 || volume.refusedExpansion?.because !== 'in-use';
   return sizeForgotten(isInUse ? volume : { ...volume, refusedExpansion: undefined });

@@ -122,7 +122,7 @@ function giveBackBeside(
   else operations.push(...next);
 }
 
-/** In quarantine: down to the last rung but the attachment, and then the proof. */
+/** A volume in quarantine comes down to the last rung but the attachment, and then the proof is made. */
 function cleanUp(input: PlanInput, actual: ActualVolume, operations: Operation[], waits: Wait[]): void {
   const { volume, gate } = input;
   const next: readonly Operation[] =

@@ -44,7 +44,7 @@ export function mayLeave(volume: ActualVolume, standing: QuarantineReason | unde
   return volume.quarantine?.verified === true && standing === undefined;
 }
 
-/** Without those of anonymous file systems (major 0): the kernel gives their numbers to the next mount at once. */
+/** Anonymous file systems (major 0) are left out: the kernel gives their numbers to the next mount at once. */
 function devicesOf({ stagedMount, publications }: ActualVolume): readonly DeviceNumber[] {
   return realDevices([stagedMount, ...[...publications.values()].map(({ mount }) => mount)]);
 }

@@ -9,7 +9,7 @@ import { isDevice } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 
-/** By the path of the link; undefined: it leads to no device. One that could not be looked at is left out. */
+/** Each link has its device by its path; undefined: it leads to none. One that could not be looked at is left out. */
 export type ShownDevices = ReadonlyMap<AbsolutePath, DeviceNumber | undefined>;
 
 export interface ShownVolume {

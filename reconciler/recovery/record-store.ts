@@ -39,7 +39,7 @@ export interface RecordStore {
    * where the file system writes in place. For what is set up: without the room it is `record-write`.
    */
   saveWithRoom(volume: ActualVolume): Promise<Result<void>>;
-  /** Not durable on purpose: a record that a power cut brings back only makes the next start more careful. */
+  /** It is not durable on purpose: a record that a power cut brings back only makes the next start more careful. */
   erase(volume: VolumeId): Promise<Result<void>>;
   /**
    * An erase waits for others to be written with, so nothing may wait for it but the end of this agent: a kill

@@ -18,7 +18,7 @@ interface Turn {
 
 export class RecordTurns {
   readonly #write: (name: string, text: WantedText) => Promise<Result<Written>>;
-  /** By the names of the files. */
+  /** Each file has its turn by its name. */
   readonly #turns = new Map<string, Turn>();
 
   constructor(write: (name: string, text: WantedText) => Promise<Result<Written>>) {

@@ -254,5 +254,5 @@ function isStuck({ phase, step }: Entry<unknown>, nowMs: number): boolean {
   return phase === 'running' && isOurs && nowMs - step.signMs >= STUCK_MS;
 }
 
-/** Without a sign from a look or a walk of ours; a path call has its end in half of it, if it has one. */
+/** So long a look or a walk of ours gives no sign. A path call has its end in half of it, if it has one. */
 const STUCK_MS = 60_000;

@@ -20,7 +20,7 @@ export type Blockade =
 export interface ObstacleBook {
   /** All blockades of the volume; those that stay the same keep their `sinceMs`. */
   replace(volume: VolumeId, blockades: readonly Blockade[]): void;
-  /** With what runs or queues now. */
+  /** What runs or queues now is among them. */
   list(inFlight: readonly VolumeInFlight[]): readonly Obstacle[];
   /**
    * Is this failure of this operation another one than the last time? A repeated failure is not logged again. Forgotten

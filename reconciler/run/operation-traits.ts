@@ -4,7 +4,7 @@ export interface OperationTraits<Operation, Subject extends string> {
   subject(operation: Operation): Subject;
   /** True when they must never run at once. Symmetric. */
   conflicts(a: Operation, b: Operation): boolean;
-  /** Within the subject: those of one key share their failures and back off together. */
+  /** Operations of the subject that have one key share their failures and back off together. */
   setbackKey(operation: Operation): string;
   /** True for what sets up: the back-off of that can be reset alone. The same for all of one `setbackKey`. */
   climbs(operation: Operation): boolean;

@@ -8,7 +8,7 @@ export type Rung = 'none' | 'unsure' | 'yes';
 export interface Ladder<Place> {
   attached: Rung;
   staged: Rung;
-  /** By target path. */
+  /** Each place is found by its target path. */
   readonly published: Map<string, Place>;
 }
 
@@ -27,9 +27,9 @@ export interface VolumeHistory extends Ladder<PublishedPlace> {
   stagedAs: string | undefined;
   /** JSON of the volume context of the first call that carried one, without pod information. */
   context: string | undefined;
-  /** By method and place: the arguments of the last call that got no final answer. */
+  /** Each method and place has the arguments of the last call that got no final answer. */
   readonly pending: Map<string, string>;
-  /** By method and place: the last arguments, whatever the answer. */
+  /** Each method and place has the last arguments, whatever the answer was. */
   readonly lasting: Map<string, string>;
   /** NodeExpandVolume said FAILED_PRECONDITION, and the volume has been in use ever since. */
   expandRefused: boolean;

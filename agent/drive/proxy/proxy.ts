@@ -43,7 +43,7 @@ export interface ArrivingCall {
 }
 
 export interface ProxyParts {
-  /** Where the orchestrator dials. */
+  /** The orchestrator dials there. */
   readonly listen: string;
   /** The driver's socket; a driver that is started again behind the same path is found again. */
   readonly driver: string;

@@ -92,7 +92,7 @@ export async function mountsAt(path: string): Promise<readonly MountEntry[]> {
   return (await readMounts()).filter(({ target }) => target === path);
 }
 
-/** At the path or anywhere below it. */
+/** Those that lie at the path or anywhere below it. */
 export async function mountsBelow(path: string): Promise<readonly MountEntry[]> {
   return (await readMounts()).filter(({ target }) => target === path || target.startsWith(`${path}/`));
 }

@@ -19,7 +19,7 @@ const INTERRUPTED = 130;
 /** `private`: nobody else sees its mounts. `slave`: what is mounted outside on shared mounts is seen inside. */
 export type Propagation = 'private' | 'slave';
 
-/** In the second life: the scratch directory that the first one made. A driver that is started does not learn of it. */
+/** The second life has the scratch directory that the first one made. A driver that is started does not learn of it. */
 export function scratchInside(): string | undefined {
   const { [OUTER]: outer, [SCRATCH]: scratch } = process.env;
   delete process.env[OUTER];

@@ -71,7 +71,7 @@ function isAnonymous({ device }: KnownDirectory): boolean {
   return device.startsWith('0:');
 }
 
-/** For people, and for a word about exactly this directory: `ext4 on /dev/sda1, inode 12, born …`. */
+/** People are told of it so, and a word about just this directory is made of it: `ext4 on /dev/sda1, inode 12, …`. */
 export function describeDirectory(directory: KnownDirectory): string {
   const { path, fsType, source, mountPoint, inode, bornNs } = directory;
   const where = mountPoint === path ? 'mounted on it' : `mounted at ${mountPoint}`;

@@ -48,7 +48,7 @@ export function afterLooks(
   return new Map(settled.map((one) => [one.name, one]));
 }
 
-/** In how many milliseconds of the host's clock to look again; undefined when no file waits for another look. */
+/** How many milliseconds of the host's clock there are to the next look; undefined when no file waits for one. */
 export function nextLookMs(files: ManifestFiles, { nowMs, readingSinceMs }: Listing): number | undefined {
   const isReading = readingSinceMs < Number.POSITIVE_INFINITY;
   // What is due and waits for another file to be read is looked at when that has been.

@@ -12,9 +12,9 @@ import type { DeviceNumber } from '../../host.ts';
 const MESSAGE_LENGTH_MAX = 1_024;
 
 export interface DeviceUsers {
-  /** At most 32. */
+  /** There are at most 32. */
   readonly users: readonly string[];
-  /** At most 32. */
+  /** There are at most 32. */
   readonly possible: readonly PossibleUser[];
   /** The device and its partitions. */
   readonly numbers: readonly string[];

@@ -34,7 +34,7 @@ export function deathOfError(error: unknown): DeathCause | undefined {
   return DEATH_OF_ERRNO[errnoOf(error)];
 }
 
-/** In the same words as the table: for whoever has read it already. */
+/** The options are in the words of the table, for whoever has read it already. */
 export function deathInOptions(superOptions: readonly string[]): DeathCause | undefined {
   if (superOptions.includes('shutdown')) return 'shut-down';
   return superOptions.includes('emergency_ro') ? 'emergency-read-only' : undefined;

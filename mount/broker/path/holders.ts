@@ -77,7 +77,7 @@ function chainOf({ entries }: MountTable, mountId: number): Chain | undefined {
   return { mount, parent: entries.find((one) => one.mountId === mount.parentId) };
 }
 
-/** In another namespace. `follows`: it is unmounted there when it is here. */
+/** How a mount is there in another namespace. `follows`: it is unmounted there when it is here. */
 type Copy =
   | { readonly kind: 'none' | 'stays' }
   | { readonly kind: 'follows'; readonly targets: readonly AbsolutePath[] };
@@ -103,7 +103,7 @@ export function isFollowing(theirs: Peer | undefined, ours: Peer | undefined): b
   return theirs.propagation.some((one) => one === group || one === group.replace('shared', 'master'));
 }
 
-/** Only letters, digits and a few signs, at most 32: a process chooses its own name. Empty when it has ended. */
+/** A process chooses its own name: letters, digits and a few signs are left, at most 32. Empty when it has ended. */
 export function nameOf(pid: string): string {
   return (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '')
     .replace(/[^-\w.+:@/ ]/g, '')

@@ -109,7 +109,7 @@ function publicationPlace(
     async takeAway() {
       const taken = await shared.alone(spec.specName, () => takeAway(host, published, removeAll));
       if (!taken.ok || taken.value.isMounted) return taken;
-      // Not in the volume's turn: its next pod has nothing to do with what is left of this one.
+      // This is not done in the volume's turn: its next pod has nothing to do with what is left of this one.
       const removed = named(published, await removeEmptyPodDirectories(host, layout, place.pod.uid));
       return removed.ok ? taken : removed;
     },

@@ -23,7 +23,7 @@ export class SharedDirectories {
     this.#nodeName = nodeName;
   }
 
-  /** In the turn of the volume: one after the other. */
+  /** Each has the turn of the volume, one after the other. */
   alone<T>(specName: string, act: () => Promise<T>): Promise<T> {
     return this.#lanes.run(specName, 'alone', act);
   }

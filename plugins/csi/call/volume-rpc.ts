@@ -48,7 +48,7 @@ export type VolumeRpc = <Request, Reply>(
 
 /** Guarantees: one call in flight per volume, with nothing of ours between the end of one and the start of the next. */
 export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: VolumeRpcParts): VolumeRpc {
-  /** In the lane. Assumes: nothing the answer depends on was read before. */
+  /** Asks in the lane. Assumes: nothing the answer depends on was read before. */
   async function ask<Request, Reply>(
     spec: CsiVolumeSpec,
     call: CallFacts,

@@ -19,7 +19,7 @@ export function listFacts(
   return host.readDirectoryFiles(directory, bounds);
 }
 
-/** Not the time of the directory: it moves with every file in it. */
+/** The time of the directory does not count: it moves with every file in it. */
 export async function readTraces(
   host: Pick<Host, 'inspect' | 'readDirectoryFiles'>,
   directory: AbsolutePath,

@@ -46,7 +46,7 @@ export async function recognise(device: LoopDevice): Promise<DeviceContent> {
 
 const MAKE_MS = 10 * 60_000;
 
-/** Only after `proveBlank`, with the intent on disk. */
+/** Called only after `proveBlank`, with the intent on disk. */
 export async function makeFileSystem(device: LoopDevice, fsType: FsType): Promise<void> {
   const [tool, ...argv] = makeCall(fsType, device.path);
   await run(tool, argv, MAKE_MS);

@@ -41,7 +41,7 @@ export interface FileSystemMount {
   readonly device: LoopDevice;
   readonly target: string;
   readonly fsType: string;
-  /** From the allow-list only. */
+  /** All of them are on the allow-list. */
   readonly options: readonly string[];
 }
 

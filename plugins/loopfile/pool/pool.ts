@@ -47,7 +47,7 @@ export interface Pool {
   /** NOT_FOUND when there is none; INTERNAL when its papers or its data file are damaged. */
   get(id: VolumeId): Promise<Volume>;
   find(id: VolumeId): Promise<Volume | undefined>;
-  /** In order of id. Damaged volumes are left out and named, so that one of them does not hide the others. */
+  /** Sorted by id. Damaged volumes are left out and named, so that one of them does not hide the others. */
   list(): Promise<{ readonly volumes: readonly Volume[]; readonly damaged: readonly string[] }>;
   /** ABORTED when somebody else made a volume of that name meanwhile. */
   create(request: VolumeRequest): Promise<Volume>;

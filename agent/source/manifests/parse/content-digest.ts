@@ -36,7 +36,7 @@ class Said {
   }
 }
 
-/** In characters; a longer piece is hashed as it comes. */
+/** Counted in characters; a longer piece is hashed as it comes. */
 const GATHERED_MAX = 65_536;
 
 /** Each value begins with its kind and its length, so that no two are written alike. */

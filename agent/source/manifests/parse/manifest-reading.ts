@@ -85,7 +85,7 @@ function rejectionOf(origin: string, line: number, reading: ShapeReading): reado
   ];
 }
 
-/** Without a byte order mark; undefined when it is not UTF-8. */
+/** A byte order mark is left out; undefined when it is not UTF-8. */
 function decode(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

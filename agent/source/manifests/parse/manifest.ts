@@ -21,7 +21,7 @@ export interface ManifestDocument {
   readonly field: string;
   /** Null, booleans, finite numbers, strings, lists and mappings; read mappings by their own keys only. */
   readonly value: unknown;
-  /** Not empty: the document is refused, and `value` (without what was refused) only helps to say who it is. */
+  /** If there are any, the document is refused, and `value` (without what was refused) only tells who it is. */
   readonly problems: readonly Problem[];
 }
 
