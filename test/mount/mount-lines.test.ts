@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { aboutPath, atOrBelow, type LineFilter, withId } from '../../mount/mount-lines.ts';
 import { parseMountTable } from '../../mount/mount-table.ts';
-import { readMountInfo } from '../../mount/broker/path/mount-info.ts';
+import { readMountInfo } from '../../mount/process/mount-info.ts';
 import { value } from '../value.ts';
 
 const ROOT = '/var/lib/mooring' as AbsolutePath;

@@ -4,7 +4,7 @@ import { type Scan, Unseen } from './device-scan.ts';
 import { aboutTask, isAlive, tasks } from './task.ts';
 import { nameOf } from '../path/holders.ts';
 import { type AbsolutePath, isBelow } from '../../host.ts';
-import { readMountInfo } from '../path/mount-info.ts';
+import { readMountInfo } from '../../process/mount-info.ts';
 import { type MountEntry, parseMountTable } from '../../mount-table.ts';
 
 /** One table for each mount namespace that a process or a thread is in. */

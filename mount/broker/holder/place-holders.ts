@@ -12,7 +12,7 @@ import {
   PlaceIndex,
 } from '../../holder/place-index.ts';
 import { type AbsolutePath, isBelow, parentOf } from '../../host.ts';
-import { readMountInfo } from '../path/mount-info.ts';
+import { readMountInfo } from '../../process/mount-info.ts';
 import { aboutPath, ofDevices } from '../../mount-lines.ts';
 import { createMountTable, type MountEntry, type MountTable, parseMountTable } from '../../mount-table.ts';
 import { printable } from '../../text/printable.ts';

@@ -5,7 +5,7 @@ import { errnoOf } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
 import { type AbsolutePath, isBelow } from '../../host.ts';
 import { mountIdOfPath, readMountTable } from './mount-lookup.ts';
-import { readMountInfo } from './mount-info.ts';
+import { readMountInfo } from '../../process/mount-info.ts';
 import { type MountEntry, type MountTable, parseMountTable } from '../../mount-table.ts';
 
 const HOLDERS_MAX = 8;

@@ -12,7 +12,7 @@ import {
   parentOf,
 } from '../../host.ts';
 import { atOrBelow, type LineFilter, withId } from '../../mount-lines.ts';
-import { readOwnMountInfo } from './mount-info.ts';
+import { readOwnMountInfo } from '../../process/mount-info.ts';
 import { type MountEntry, type MountTable, parseMountLine, parseMountTable } from '../../mount-table.ts';
 import {
   mountIdOf,

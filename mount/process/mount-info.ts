@@ -1,9 +1,9 @@
 /** The text of mountinfo, read so that no line of a mount that stays is lost. Touches no file system but proc. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { release } from 'node:os';
-import { errnoOf } from '../../errno.ts';
-import { fail, ok, type Result } from '../../failure.ts';
-import type { LineFilter } from '../../mount-lines.ts';
+import { errnoOf } from '../errno.ts';
+import { fail, ok, type Result } from '../failure.ts';
+import type { LineFilter } from '../mount-lines.ts';
 
 const MOUNTINFO = '/proc/self/mountinfo';
 /** `fs.mount-max` is 100,000 mounts of at most some 8 KiB a line; a real table of that size has 15 MiB. */
