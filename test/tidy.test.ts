@@ -176,6 +176,17 @@ const EFFECT_FILES =
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 
+/** Where a table that changes while it is read is read until it stays the same, however old the kernel. */
+const TABLE_READER = 'mount/process/mount-info.ts';
+
+test('the mount table has one reader', () => {
+  const readers = product.filter(({ text }) => withoutComments(text).includes('proc/self/mountinfo'));
+  assert.deepEqual(
+    readers.map(({ path }) => path),
+    [TABLE_READER],
+  );
+});
+
 const withoutComments = (text: string): string => text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
 
 test('no effect bypasses the port', () => {

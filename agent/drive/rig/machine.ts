@@ -24,6 +24,7 @@ import { performance } from 'node:perf_hooks';
 import { fail, ok, type Result } from '../../../mount/failure.ts';
 import type { Clock, PathKind } from '../../../mount/host.ts';
 import { type MountEntry, parseMountTable } from '../../../mount/mount-table.ts';
+import { readOwnMountInfo } from '../../../mount/process/mount-info.ts';
 import { formatDevice } from '../../../mount/broker/path/mount-lookup.ts';
 import { runTool } from '../../../mount/tool.ts';
 
@@ -82,7 +83,7 @@ function errnoOf(error: unknown): string {
 
 /** The table of this mount namespace; empty when it cannot be read. */
 export async function readMounts(): Promise<readonly MountEntry[]> {
-  const text = await attempt(() => readFile('/proc/self/mountinfo', 'utf8'));
+  const text = readOwnMountInfo();
   const table = text.ok ? parseMountTable(text.value) : undefined;
   return table?.ok === true ? table.value.entries : [];
 }

@@ -4,7 +4,7 @@ import { type Scan, Unseen } from './device-scan.ts';
 import { aboutTask, isAlive, tasks } from './task.ts';
 import { nameOf } from '../path/holders.ts';
 import { type AbsolutePath, isBelow } from '../../host.ts';
-import { readMountInfo } from '../../process/mount-info.ts';
+import { readMountInfo, readOwnMountInfo } from '../../process/mount-info.ts';
 import { type MountEntry, parseMountTable } from '../../mount-table.ts';
 
 /** One table for each mount namespace that a process or a thread is in. */
@@ -22,8 +22,7 @@ export function findMounts(scan: Scan): void {
 
 /** False when the process has ended. */
 function addMounts({ numbers, nodes, users, mounts }: Scan, of: string, pid: string | undefined): boolean {
-  const file = pid === undefined ? '/proc/self/mountinfo' : `${of}/mountinfo`;
-  const text = readMountInfo(file);
+  const text = pid === undefined ? readOwnMountInfo() : readMountInfo(`${of}/mountinfo`);
   const table = text.ok ? parseMountTable(text.value) : text;
   if (!table.ok) {
     if (pid !== undefined && !isAlive(of)) return false;

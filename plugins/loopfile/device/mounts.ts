@@ -1,13 +1,14 @@
 /** Mounting and unmounting, with the kernel's table as the only judge of what happened. */
-import { readFile } from 'node:fs/promises';
 import type { AbsolutePath } from '../../../mount/host.ts';
 import { type MountEntry, type MountTable, parseMountTable } from '../../../mount/mount-table.ts';
+import { readOwnMountInfo } from '../../../mount/process/mount-info.ts';
 import type { LoopDevice } from './loop-device.ts';
 import { status } from './status.ts';
 import { ask, run } from './tools.ts';
 
 export async function readMounts(): Promise<MountTable> {
-  const table = parseMountTable(await readFile('/proc/self/mountinfo', 'utf8'));
+  const text = readOwnMountInfo();
+  const table = text.ok ? parseMountTable(text.value) : text;
   if (!table.ok) throw status('INTERNAL', table.failure.message);
   return table.value;
 }
