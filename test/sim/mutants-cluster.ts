@@ -4,13 +4,15 @@ import { readOne } from '../../kubernetes/api/write-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { attachmentSight } from '../../kubernetes/objects/attachment-sight.ts';
+import type { ClusterAttachment } from '../../agent/attachment/granted-attachment.ts';
 import { ok, type Result } from '../../mount/failure.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Attached } from '../../plugins/plugin.ts';
 import type { CsiVolumeSpec } from '../../plugins/volume.ts';
 import { NODE_NAME } from './manifests.ts';
 import type { Mutant } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutClaims, aboutCluster, aboutClusterGrowth, aboutDetaching } from './stories.ts';
+import { aboutClaims, aboutCluster, aboutClusterGrowth, aboutDetaching, aboutLostNodes } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 type Attach = (spec: CsiVolumeSpec, attach: () => Promise<Result<Attached>>) => Promise<Result<Attached>>;
@@ -24,15 +26,63 @@ function withAttach(climb: (transport: ApiTransport) => Attach): Mutation {
       const changed = climb(transport);
       const attach: typeof attachment.attach = (spec, call) =>
         changed(spec, () => attachment.attach(spec, call));
-      const wrapped = new Proxy(attachment, {
-        get(_, key) {
-          if (key === 'attach') return attach;
-          const own: unknown = Reflect.get(attachment, key);
-          return typeof own === 'function' ? own.bind(attachment) : own;
-        },
-      });
-      return { ...cluster, attachment: wrapped };
+      return { ...cluster, attachment: replaced(attachment, 'attach', attach) };
     },
+  };
+}
+
+function replaced(
+  attachment: ClusterAttachment,
+  name: keyof ClusterAttachment,
+  method: unknown,
+): ClusterAttachment {
+  return new Proxy(attachment, {
+    get(_, key) {
+      if (key === name) return method;
+      const own: unknown = Reflect.get(attachment, key);
+      return typeof own === 'function' ? own.bind(attachment) : own;
+    },
+  });
+}
+
+type Begin = ClusterAttachment['begin'];
+
+/** Who attaches is told otherwise what stands. */
+function withBegin(begin: (attachment: ClusterAttachment) => Begin, plan = aboutCluster): Mutation {
+  return {
+    plan,
+    wrapCluster: (cluster) => ({
+      ...cluster,
+      attachment: replaced(cluster.attachment, 'begin', begin(cluster.attachment)),
+    }),
+  };
+}
+
+/** What is staged and no pod has is not worth a word to it. */
+const reportsWhatPodsHave = withBegin(
+  (attachment) => (actual, drivers) => {
+    const hasPlace = ({ publications }: ActualVolume): boolean =>
+      [...publications.values()].some(({ presence }) => presence.kind !== 'absent');
+    attachment.begin(() => new Map([...actual()].filter(([, volume]) => hasPlace(volume))), drivers);
+  },
+  aboutDetaching,
+);
+
+/** Whatever the server listed, its own records know all. */
+const believesItsRecords = withBegin(
+  (attachment) => (actual, drivers) => {
+    attachment.begin(actual, drivers);
+    attachment.diskRead();
+  },
+  aboutLostPapers,
+);
+
+function aboutLostPapers(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    safetyMs: Math.max(about.safetyMs, 60_000),
+    events: { ...about.events, agentCrashes: 2, recordDamaged: 3 },
   };
 }
 
@@ -92,6 +142,27 @@ const takesDeniedForAbsent = withTransport((transport) => async (request) => {
   if (answered.ok || answered.failure.code !== 'denied' || request.method !== 'GET') return answered;
   return { ok: false, failure: { ...answered.failure, code: 'absent' } };
 });
+
+/** What it has told one Node it has told all that bear its name. */
+const knowsOneNode = withTransport((transport) => {
+  let first: unknown;
+  return async (request) => {
+    const { metadata, status } = (request.body ?? {}) as {
+      readonly metadata?: { readonly uid?: unknown };
+      readonly status?: object;
+    };
+    if (!/\/nodes\/[^/]+\/status$/.test(request.path)) return transport.request(request);
+    first ??= metadata?.uid;
+    if (metadata?.uid === first) return transport.request(request);
+    const path = request.path.replace(/\/status$/, '');
+    const read = await transport.request({ ...request, method: 'GET', path, body: undefined });
+    if (!read.ok) return read;
+    const node = read.value as { readonly metadata: object; readonly status: object };
+    const annotations = { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' };
+    const told = { ...node, metadata: { ...node.metadata, annotations } };
+    return { ok: true, value: { ...told, status: { ...node.status, ...status } } };
+  };
+}, aboutLostNodes);
 
 const REMEMBERED_MS = 30_000;
 
@@ -178,6 +249,21 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: 'believes a grant from before its report',
     caughtBy: ['INV-4', 'INV-5'],
     make: () => believesAnEarlierGrant,
+  },
+  {
+    name: 'reports what pods have, and not what is staged for them',
+    caughtBy: ['INV-5'],
+    make: () => reportsWhatPodsHave,
+  },
+  {
+    name: 'believes its own records about what is in use',
+    caughtBy: ['INV-5'],
+    make: () => believesItsRecords,
+  },
+  {
+    name: 'reports to the Node that it knew first',
+    caughtBy: ['INV-4', 'INV-5', 'liveness'],
+    make: () => knowsOneNode,
   },
   {
     name: 'takes 403 for absent',

@@ -127,6 +127,7 @@ const FILLS_SEED = 14_000_000_029;
 const NFS_SEED = 15_000_000_033;
 const CLUSTER_SEED = 13_000_000_021;
 const CLAIMS_SEED = 16_000_000_037;
+const NODE_SEED = 17_000_000_023;
 const RECORDS_SEED = 14_000_000_029;
 /** The shares of the seeds that have each of these. */
 const STRANGERS_SHARE = 0.25;
@@ -533,6 +534,7 @@ export class Simulation {
       plan: this.plan.cluster,
       random,
       claimsRandom: createRandom(this.seed + CLAIMS_SEED),
+      nodeRandom: createRandom(this.seed + NODE_SEED),
       time: this.time,
       trace: this.trace,
       stormy: () => this.stormy,

@@ -368,10 +368,23 @@ export function aboutDetaching(plan: Plan): Plan {
       forced: 1,
       troubleEveryMs: 0,
       attachmentTroubleEveryMs: 0,
+      nodeDeletedEveryMs: 0,
+      nodeDeadEveryMs: 0,
       controllerLagMsMax: 4_000,
       attachMsMax: 50,
     },
     events: { ...quiet.events, agentCrashes: 0.5 },
+  };
+}
+
+/** The Node is deleted and made anew, and taken for dead, again and again, under pods that come and go. */
+export function aboutLostNodes(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    safetyMs: Math.max(about.safetyMs, 60_000),
+    cluster: { ...about.cluster, nodeDeletedEveryMs: 10_000, nodeDeadEveryMs: 10_000 },
+    events: { ...about.events, podComes: 4, podGoes: 5 },
   };
 }
 
@@ -410,6 +423,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   detaching: aboutDetaching,
   claims: aboutClaims,
   'cluster-growth': aboutClusterGrowth,
+  'lost-nodes': aboutLostNodes,
   'changed-disks': aboutChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
   'dead-and-taken': aboutDeadAndTaken,

@@ -23,6 +23,10 @@ export interface AttachControllerParts {
   /** The storage attaches it; the answer: what a driver is told of it. */
   readonly attach: (volume: WantedVolume) => Readonly<Record<string, string>>;
   readonly detach: (volume: WantedVolume) => void;
+  /** The node is taken for dead: what no pod wants is detached whether or not the node has it in use. */
+  readonly isForced: () => boolean;
+  /** It is about to be detached, and the Node has not said that it is not in use. */
+  readonly onBlindDetach: (volume: WantedVolume) => void;
 }
 
 /** What the controller knows of one volume. */
@@ -51,8 +55,8 @@ export class AttachController {
   constructor(parts: AttachControllerParts) {
     this.#parts = parts;
     this.#heard = new InOrder(parts.time);
-    parts.store.onChange(({ collection, after }) => {
-      if (collection === NODES && after !== undefined) this.#hearNode(after);
+    parts.store.onChange(({ collection, before, after }) => {
+      if (collection === NODES) this.#hearNode(after, before === undefined);
       else if (collection.endsWith('/pods')) this.#hearPods();
     });
     this.#sweep();
@@ -88,10 +92,13 @@ export class AttachController {
     this.#soon();
   }
 
-  #hearNode(node: Json): void {
+  /** Nothing is in use by a Node that is gone; one that is new is told what is attached to it. */
+  #hearNode(node: Json | undefined, isNew: boolean): void {
     const inUse = new Set(textsOf(at(node, 'status')['volumesInUse']));
     this.#hear(() => {
       for (const [unique, managed] of this.#managed) managed.mounted = inUse.has(unique);
+      const attached = [...this.#managed.values()].filter(({ state }) => state === 'attached');
+      if (isNew && attached.length > 0) this.#writeListed(attached.map(({ volume }) => volume.unique));
     });
   }
 
@@ -131,7 +138,8 @@ export class AttachController {
   #look(): void {
     for (const managed of [...this.#managed.values()]) {
       const { volume, state, mounted } = managed;
-      if (state === 'attached' && !mounted && !this.#wanted.has(volume.unique)) this.#beginDetach(managed);
+      const isFree = !mounted || this.#parts.isForced();
+      if (state === 'attached' && isFree && !this.#wanted.has(volume.unique)) this.#beginDetach(managed);
     }
     for (const volume of this.#wanted.values())
       if (!this.#managed.has(volume.unique)) this.#beginAttach(volume);
@@ -202,9 +210,11 @@ export class AttachController {
     this.#next(managed, () => {
       this.#list(volume, false);
       this.#next(managed, () => {
-        if (this.#isInUse(volume)) this.#giveUpDetach(managed);
+        const isForced = this.#parts.isForced();
+        if (this.#isInUse(volume) && !isForced) return this.#giveUpDetach(managed);
+        if (isForced || !this.#isReported()) this.#parts.onBlindDetach(volume);
         // Its requests wait for one another: by the time of this one the node may have the volume in use.
-        else this.#next(managed, () => this.#deleteAttachment(managed));
+        this.#next(managed, () => this.#deleteAttachment(managed));
       });
     });
   }
@@ -221,6 +231,12 @@ export class AttachController {
   #isInUse({ unique }: WantedVolume): boolean {
     const node = this.#parts.store.get(NODES, this.#parts.nodeName);
     return textsOf(at(node, 'status')['volumesInUse']).includes(unique);
+  }
+
+  /** Has whoever runs the node said anything of what is in use since the Node was made? */
+  #isReported(): boolean {
+    const node = this.#parts.store.get(NODES, this.#parts.nodeName);
+    return at(node, 'status')['volumesInUse'] !== undefined;
   }
 
   #giveUpDetach(managed: Managed): void {

@@ -18,6 +18,9 @@ export interface ClusterPlan {
   readonly attachmentTroubleEveryMs: number;
   /** Mean time between two deletions of a claim, whether pods use it or not; 0: none. */
   readonly claimsDeletedEveryMs: number;
+  /** Mean time between two deletions of the Node, and between two moments when it is taken for dead; 0: none. */
+  readonly nodeDeletedEveryMs: number;
+  readonly nodeDeadEveryMs: number;
   /** Whoever grows volumes says in the claim how far he is. */
   readonly resizerHasStatuses: boolean;
   /** Probability that the agent dies at a write to the server: before it, or after its answer. */
@@ -35,6 +38,8 @@ export const NO_CLUSTER: ClusterPlan = {
   troubleEveryMs: 0,
   attachmentTroubleEveryMs: 0,
   claimsDeletedEveryMs: 0,
+  nodeDeletedEveryMs: 0,
+  nodeDeadEveryMs: 0,
   resizerHasStatuses: true,
   crashAtWrite: 0,
   controllerLagMsMax: 0,
@@ -59,6 +64,8 @@ export function drawCluster(random: Random): ClusterPlan {
     attachMsMax: random.pick([50, 2_000, 20_000]),
     claimsDeletedEveryMs: random.chance(0.3) ? random.pick([3_000, 10_000]) : 0,
     resizerHasStatuses: random.chance(0.7),
+    nodeDeletedEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
+    nodeDeadEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
   };
 }
 

@@ -7,7 +7,7 @@ import { parseExactBytes } from '../../../kubernetes/fields/quantity.ts';
 import { ROOT } from '../sim-paths.ts';
 import { CANARY } from '../trace.ts';
 import type { Simulation } from '../simulate.ts';
-import { ATTACHMENTS, CLAIMS, claimsOf, isOver, type WantedVolume } from './cluster-objects.ts';
+import { ATTACHMENTS, CLAIMS, claimsOf, isOver, NODES, type WantedVolume } from './cluster-objects.ts';
 import { isAttachable } from './cluster-plan.ts';
 import { csiVolumeId, type VolumeId } from '../../../plugins/volume.ts';
 import type { Backing } from '../backing.ts';
@@ -22,6 +22,8 @@ export class ClusterWatch {
   readonly #cluster: SimCluster;
   /** Since when each attachment was there, attached and not asked to go. */
   readonly #goodSinceMs = new Map<string, number>();
+  /** What the node has said last that it uses: a Node that was deleted, or made anew, has heard nothing yet. */
+  #lastInUse: readonly string[] = [];
   #lookedOn = '';
   #belief: unknown;
 
@@ -32,6 +34,7 @@ export class ClusterWatch {
     cluster.store.onChange(({ collection, before, after }) => {
       if (collection === CLAIMS && before !== undefined && after !== undefined)
         this.#judgeSize(before, after);
+      if (collection === NODES) this.#noteInUse(after);
       if (collection.endsWith('/events')) this.#judgeEvent(after ?? {});
       if (collection !== ATTACHMENTS) return;
       const name = nameOf(after ?? before ?? {});
@@ -174,7 +177,12 @@ export class ClusterWatch {
   }
 
   #inUse(): ReadonlySet<string> {
-    return new Set(textsOf(at(this.#cluster.node(), 'status')['volumesInUse']));
+    return new Set(this.#lastInUse);
+  }
+
+  #noteInUse(node: Json | undefined): void {
+    const { volumesInUse } = at(node, 'status');
+    if (volumesInUse !== undefined) this.#lastInUse = textsOf(volumesInUse);
   }
 
   #stands(backing: Backing): boolean {

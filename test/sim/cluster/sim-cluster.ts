@@ -26,6 +26,7 @@ import {
 import type { ClusterPlan } from './cluster-plan.ts';
 import { at, type Json, metadataOf, nameOf, uidOf } from './json-object.ts';
 import { BY_GRAPH, forbidden, NO_PATH } from './node-rights.ts';
+import { NodeTroubles } from './node-troubles.ts';
 import { ObjectStore } from './object-store.ts';
 import { Resizer } from './resizer.ts';
 import { createSimTransport } from './sim-transport.ts';
@@ -34,6 +35,7 @@ export interface SimClusterParts {
   readonly plan: ClusterPlan;
   readonly random: Random;
   readonly claimsRandom: Random;
+  readonly nodeRandom: Random;
   readonly time: VirtualTime;
   readonly trace: Trace;
   readonly stormy: () => boolean;
@@ -67,6 +69,7 @@ export class SimCluster {
   readonly #parts: SimClusterParts;
   readonly #controller: AttachController;
   readonly #claims: ClaimController;
+  readonly #nodeTroubles: NodeTroubles;
   #isAway = false;
   #hasHeardPods = false;
   #emptyUntilMs = Number.NEGATIVE_INFINITY;
@@ -88,13 +91,22 @@ export class SimCluster {
       store: this.store,
       onUnwanted: (pod, own) => this.#endPod(pod, own),
     });
-    this.#makeNode();
+    this.store.create(ACCOUNTS, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: ACCOUNT } });
+    this.#nodeTroubles = new NodeTroubles({
+      ...{ store: this.store, time, random: parts.nodeRandom, trace, nodeName: NODE_NAME, view: this.view },
+      stormy: parts.stormy,
+      deletedEveryMs: plan.nodeDeletedEveryMs,
+      deadEveryMs: plan.nodeDeadEveryMs,
+    });
     this.#controller = new AttachController({
       ...{ store: this.store, time, random: random.fork(), trace, nodeName: NODE_NAME, view: this.view },
       lagMsMax: () => (parts.stormy() ? plan.controllerLagMsMax : HEALED_LAG_MS),
       attachMsMax: () => (parts.stormy() ? plan.attachMsMax : HEALED_LAG_MS),
       attach: parts.attach,
       detach: (volume) => parts.detach(volume, this.disturbed.has(volume.unique)),
+      isForced: () => this.#nodeTroubles.isTakenForDead,
+      // Whether anybody has it in use nobody has said, or nobody was asked.
+      onBlindDetach: (volume) => void this.disturbed.add(volume.unique),
     });
     this.#claims = new ClaimController({
       ...{ store: this.store, time, random: parts.claimsRandom, trace, view: this.view, files: this.files },
@@ -162,6 +174,7 @@ export class SimCluster {
   heal(): void {
     if (this.#isAway) this.server.cutWatches();
     this.#isAway = false;
+    this.#nodeTroubles.heal();
     this.server.catchUp();
     this.#controller.catchUp();
     this.#claims.heal();
@@ -178,12 +191,6 @@ export class SimCluster {
     const isByGraph = BY_GRAPH.has(target.resource);
     if (isByGraph && this.#parts.stormy() && this.#parts.time.nowMs() < this.#deniedUntilMs) return NO_PATH;
     return forbidden({ verb, target, view: this.view, store: this.store, reach: this.#parts.plan.reach });
-  }
-
-  #makeNode(): void {
-    const head = { apiVersion: 'v1', kind: 'Node', metadata: { name: NODE_NAME, labels: {} } };
-    this.store.create(NODES, { ...head, spec: {}, status: { conditions: [] } });
-    this.store.create(ACCOUNTS, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: ACCOUNT } });
   }
 
   /** With its containers, or without asking whether they have ended. What is its own is collected later. */
