@@ -129,6 +129,21 @@ test('mooring.service: the agent tells when it is ready and is watched', () => {
   assert.equal(settingOf('mooring.service', 'TimeoutStopSec'), '10');
 });
 
+test('the drop-in for a node of a cluster changes how the agent is called, and what it is started after', () => {
+  const drop = 'mooring.service.d/cluster.conf';
+  assert.deepEqual([...new Set(directivesOf(drop).map(({ name }) => name))].toSorted(), [
+    'After',
+    'ExecStart',
+    'Wants',
+  ]);
+  const [none, call = ''] = directivesOf(drop)
+    .filter(({ name }) => name === 'ExecStart')
+    .map(({ value }) => value);
+  assert.equal(none, '', 'a second ExecStart is one too many');
+  const own = settingOf('mooring.service', 'ExecStart') ?? '';
+  assert.match(call, new RegExp(`^${own} --kubeconfig /etc/mooring/kubeconfig --node-name %H$`));
+});
+
 test('mooring.service: the paths are the defaults of the agent', () => {
   const runtime = settingOf('mooring.service', 'RuntimeDirectory') ?? '';
   assert.equal(DEFAULT_SOCKET.startsWith(`/run/${runtime}/`), true);
