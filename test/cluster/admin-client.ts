@@ -24,9 +24,13 @@ const PATCH_TYPES: Readonly<Record<string, string>> = {
 };
 
 /** With the certificates that `directory` holds. */
-export function createAdminClient(server: string, directory: string): AdminClient {
+export function createAdminClient(server: string, directory: string, identityName = 'admin'): AdminClient {
   const read = (name: string): Buffer => readFileSync(join(directory, name));
-  const identity = { ca: read('authority.crt'), cert: read('admin.crt'), key: read('admin.key') };
+  const identity = {
+    ca: read('authority.crt'),
+    cert: read(`${identityName}.crt`),
+    key: read(`${identityName}.key`),
+  };
 
   const tryRequest: AdminClient['tryRequest'] = (method, path, body) =>
     new Promise((resolve) => {

@@ -15,6 +15,8 @@ export interface ControlPlaneOptions {
   readonly directory: string;
   /** The node that has an identity, and a Node object. */
   readonly nodeName: string;
+  /** Further ones; see `kubeconfigOf`. */
+  readonly otherNodes?: readonly string[];
   /** The processes end with this one, however it ends. */
   readonly isBound: boolean;
 }
@@ -24,6 +26,8 @@ export interface ControlPlane {
   readonly nodeName: string;
   readonly adminKubeconfig: string;
   readonly nodeKubeconfig: string;
+  /** The identity of a further node. */
+  kubeconfigOf(nodeName: string): string;
   readonly admin: AdminClient;
   /** Every request that the API server has answered: one JSON object a line (audit.k8s.io, level Metadata). */
   readonly auditLog: string;
@@ -34,6 +38,7 @@ interface Started {
   readonly name: string;
   readonly pid: number;
   readonly startTicks: string;
+  readonly flags: readonly string[];
 }
 
 const READY_MS = 300_000;
@@ -60,13 +65,15 @@ export function prepareControlPlane(): string | undefined {
 
 /** Settles when the API server is ready, the Node is made and the controllers run. Else it rejects. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { directory, nodeName } = options;
+  const { directory, nodeName, otherNodes = [] } = options;
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const made = spawnSync(programFile('certificates'), [directory, nodeName], { encoding: 'utf8' });
+  const names = [nodeName, ...otherNodes];
+  const made = spawnSync(programFile('certificates'), [directory, ...names], { encoding: 'utf8' });
   if (made.status !== 0) throw new Error(`certificates: ${made.stderr}`);
   const [etcd = 0, etcdPeer = 0, api = 0] = await freePorts(3);
   const server = `https://127.0.0.1:${api}`;
-  for (const name of ['admin', 'node', 'kube-controller-manager', 'kube-scheduler'])
+  const clients = ['admin', 'node', 'kube-controller-manager', 'kube-scheduler'];
+  for (const name of [...clients, ...otherNodes.map((one) => `node-${one}`)])
     writeFileSync(join(directory, `${name}.kubeconfig`), kubeconfig(directory, server, name), {
       mode: 0o600,
     });
@@ -83,7 +90,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     `--root-ca-file=${join(directory, 'authority.crt')}`,
   ]);
   start(options, 'kube-scheduler', client(directory, 'kube-scheduler'));
-  await makeNode(plane);
+  for (const name of names) await makeNode(plane.admin, name);
   return plane;
 }
 
@@ -111,6 +118,32 @@ export function signalControlPlane(directory: string, name: string, signal: 'SIG
   for (const one of runningIn(directory)) if (one.name === name) process.kill(one.pid, signal);
 }
 
+/** As when its machine fails, and another one takes its place. Settles when it is ready again. */
+export async function restartApiServer({ directory, plane }: Restarting): Promise<void> {
+  const before = runningIn(directory).find(({ name }) => name === 'kube-apiserver');
+  if (before === undefined) throw new Error('no API server runs there');
+  process.kill(before.pid, 'SIGKILL');
+  while (isRunning(before)) await pause(LOOK_MS / 2);
+  start({ directory, nodeName: plane.nodeName, isBound: true }, before.name, before.flags);
+  await untilReady(directory, plane.admin);
+}
+
+export interface Restarting {
+  readonly directory: string;
+  readonly plane: ControlPlane;
+}
+
+/** History before this moment is gone: who watches from an earlier version has to read all anew. */
+export async function compactHistory(directory: string): Promise<void> {
+  const etcd = runningIn(directory).find(({ name }) => name === 'etcd');
+  const url = etcd?.flags.find((flag) => flag.startsWith('--listen-client-urls='))?.split('=')[1] ?? '';
+  const store = createAdminClient(url, directory, 'etcd-client');
+  // Over HTTP the store takes bytes as base64, and this is the least key.
+  const { header } = await store.request('POST', '/v3/kv/range', { key: 'AA==', limit: 1 });
+  const { revision } = header as { readonly revision: string };
+  await store.request('POST', '/v3/kv/compaction', { revision, physical: true });
+}
+
 function controlPlaneAt(directory: string, server: string, nodeName: string): ControlPlane {
   writeFileSync(join(directory, 'cluster.json'), JSON.stringify({ server, nodeName }));
   return {
@@ -118,6 +151,7 @@ function controlPlaneAt(directory: string, server: string, nodeName: string): Co
     nodeName,
     adminKubeconfig: join(directory, 'admin.kubeconfig'),
     nodeKubeconfig: join(directory, 'node.kubeconfig'),
+    kubeconfigOf: (name) => join(directory, `node-${name}.kubeconfig`),
     admin: createAdminClient(server, directory),
     auditLog: join(directory, 'audit.log'),
   };
@@ -207,7 +241,7 @@ function start({ directory, isBound }: ControlPlaneOptions, name: string, flags:
   child.unref();
   const { pid } = child;
   if (pid === undefined) throw new Error(`${name} was not started: ${command} cannot be run`);
-  const all = [...processesIn(directory), { name, pid, startTicks: startTicks(pid) ?? '' }];
+  const all = [...processesIn(directory), { name, pid, startTicks: startTicks(pid) ?? '', flags }];
   writeFileSync(join(directory, 'processes.json'), JSON.stringify(all));
 }
 
@@ -233,7 +267,7 @@ function lastWords(directory: string): string {
 }
 
 /** Ready, and with no taint: nobody here renews a lease, and the controller that would notice does not run. */
-async function makeNode({ admin, nodeName }: ControlPlane): Promise<void> {
+export async function makeNode(admin: AdminClient, nodeName: string): Promise<void> {
   const path = '/api/v1/nodes';
   const labels = { 'kubernetes.io/hostname': nodeName };
   await admin.request('POST', path, { apiVersion: 'v1', kind: 'Node', metadata: { name: nodeName, labels } });

@@ -62,7 +62,7 @@ export interface World {
 }
 
 /** `config`: further lines of the agent's configuration file. */
-export function createWorld(config: readonly string[] = []): World {
+export function createWorld(config: readonly string[] = [], nodeName = NODE): World {
   const scratch = mkdtempSync(join(realpathSync(tmpdir()), 'mooring-interop-'));
   const root = join(scratch, 'root');
   const manifests = join(scratch, 'manifests');
@@ -79,7 +79,7 @@ export function createWorld(config: readonly string[] = []): World {
       `root: ${root}`,
       `socket: ${socket}`,
       `manifests: ${manifests}`,
-      `node_name: ${NODE}`,
+      `node_name: ${nodeName}`,
       backOff,
       'vanished_hold_ms: 0',
       // What a killed agent had asked and not written down is waited for that long before the volume is let go of.
@@ -147,7 +147,7 @@ export function createWorld(config: readonly string[] = []): World {
       return agent;
     },
     async startLoopfile(endpoint, ...flags) {
-      const argv = ['--pool', pool, '--endpoint', `unix://${endpoint}`, '--node-id', NODE, ...flags];
+      const argv = ['--pool', pool, '--endpoint', `unix://${endpoint}`, '--node-id', nodeName, ...flags];
       const loopfile = start('loopfile', [process.execPath, ...LOOPFILE_COMMAND, ...argv]);
       await loopfile.line('its start', (line) => line.includes('"event":"started"'));
       return loopfile;

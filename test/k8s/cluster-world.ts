@@ -4,12 +4,15 @@ import { readFileSync, writeFileSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import { parseAllDocuments } from 'yaml';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { AdminClient } from '../cluster/admin-client.ts';
 import {
+  compactHistory,
   type ControlPlane,
   prepareControlPlane,
   removeControlPlane,
+  restartApiServer,
   signalControlPlane,
   startControlPlane,
 } from '../cluster/control-plane.ts';
@@ -25,8 +28,22 @@ export interface Cluster {
   silence(isSilent: boolean): void;
   /** Its controllers look at nothing any more. */
   stopControllers(isStopped: boolean): void;
-  /** What the node was refused: `get /api/v1/…`. */
+  /** It is killed, and starts again. */
+  restartApiServer(): Promise<void>;
+  /** The store forgets what was. */
+  compactHistory(): Promise<void>;
+  /** What the node was refused, and no rule about reading by what its pods lead to explains: `get /api/v1/…`. */
   refusals(): readonly string[];
+  /** All that the node has asked for, in order, with the answers. */
+  requests(): readonly AuditedRequest[];
+}
+
+export interface AuditedRequest {
+  readonly verb: string;
+  readonly path: string;
+  /** `system:node:<name>`. */
+  readonly user: string;
+  readonly status: number;
 }
 
 /** Call it first in a test file. The reason why its tests are skipped, said loudly, or false. */
@@ -40,7 +57,7 @@ export function clusterObstacle(): string | false {
 }
 
 /** One control plane for the file, ended after its last test. */
-export function sharedCluster(): () => Promise<Cluster> {
+export function sharedCluster(...otherNodes: readonly string[]): () => Promise<Cluster> {
   let started: Promise<Cluster> | undefined;
   const directory: string[] = [];
   after(async () => {
@@ -48,15 +65,15 @@ export function sharedCluster(): () => Promise<Cluster> {
     for (const one of directory) await removeControlPlane(one);
   });
   return () => {
-    started ??= start(directory);
+    started ??= start(directory, otherNodes);
     return started;
   };
 }
 
-async function start(directories: string[]): Promise<Cluster> {
+async function start(directories: string[], otherNodes: readonly string[]): Promise<Cluster> {
   const directory = mkdtempSync(join(realpathSync(tmpdir()), 'mooring-k8s-'));
   directories.push(directory);
-  const plane = await startControlPlane({ directory, nodeName: NODE, isBound: true });
+  const plane = await startControlPlane({ directory, nodeName: NODE, otherNodes, isBound: true });
   const { admin } = plane;
   // The controllers make it, and a pod that names it is refused before.
   await until('the service account', async () => {
@@ -70,17 +87,59 @@ async function start(directories: string[]): Promise<Cluster> {
     stopControllers: (isStopped) =>
       signalControlPlane(directory, 'kube-controller-manager', isStopped ? 'SIGSTOP' : 'SIGCONT'),
     silence: (isSilent) => signalControlPlane(directory, 'kube-apiserver', isSilent ? 'SIGSTOP' : 'SIGCONT'),
-    refusals: () =>
-      readFileSync(plane.auditLog, 'utf8')
-        .split('\n')
-        .filter((line) => line.includes(`"system:node:${NODE}"`))
-        .map(
-          (line) =>
-            JSON.parse(line) as { verb: string; requestURI: string; responseStatus?: { code?: number } },
-        )
-        .filter(({ responseStatus }) => responseStatus?.code === 403)
-        .map(({ verb, requestURI }) => `${verb} ${requestURI}`),
+    restartApiServer: () => restartApiServer({ directory, plane }),
+    compactHistory: () => compactHistory(directory),
+    refusals: () => unexpectedRefusals(requestsIn(plane.auditLog)),
+    requests: () => requestsIn(plane.auditLog),
   };
+}
+
+function requestsIn(auditLog: string): readonly AuditedRequest[] {
+  return readFileSync(auditLog, 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('"system:node:') && line.endsWith('}'))
+    .map((line) => {
+      const { verb, requestURI, user, responseStatus } = JSON.parse(line) as AuditLine;
+      return { verb, path: requestURI, user: user.username, status: responseStatus?.code ?? 0 };
+    });
+}
+
+interface AuditLine {
+  readonly verb: string;
+  readonly requestURI: string;
+  readonly user: { readonly username: string };
+  readonly responseStatus?: { readonly code?: number };
+}
+
+/** What a node may read because a pod of it leads there; the name is at the end of the path, or selects. */
+const BY_GRAPH =
+  /\/(?:persistentvolume(?:claim)?s|volumeattachments|secrets|configmaps)(?:\/[^/?]+$|\?.*=metadata\.name)/;
+const ATTACHMENTS_WATCHED = /\/volumeattachments\?.*fieldSelector=metadata\.name/;
+
+/**
+ * The authorizer hears of a pod, and of where its claim leads, a moment after the node does, and with the pod goes the
+ * right: so what a pod leads to may be refused to whoever reads it, and is answered at another time. Whether
+ * attachments may be watched is found out by trying, and a token of a pod is as what it leads to.
+ */
+function unexpectedRefusals(all: readonly AuditedRequest[]): readonly string[] {
+  const isAnswered = (one: AuditedRequest): boolean => one.status < 300 || one.status === 404;
+  const answered = new Set(all.filter(isAnswered).map(({ path }) => objectOf(path)));
+  const isExpected = ({ verb, path }: AuditedRequest): boolean => {
+    if (ATTACHMENTS_WATCHED.test(path)) return verb === 'list' || verb === 'watch';
+    if (verb === 'create') return /\/serviceaccounts\/[^/]+\/token$/.test(path);
+    const isRead = verb === 'get' || verb === 'list' || verb === 'watch';
+    return isRead && BY_GRAPH.test(path) && answered.has(objectOf(path));
+  };
+  return all
+    .filter((one) => one.status === 403 && !isExpected(one))
+    .map(({ verb, path }) => `${verb} ${path}`);
+}
+
+/** Its path, by whichever way it is read. */
+function objectOf(path: string): string {
+  const { pathname, searchParams } = new URL(path, 'https://server');
+  const selected = /^metadata\.name=(.+)$/.exec(searchParams.get('fieldSelector') ?? '')?.[1];
+  return selected === undefined ? pathname : `${pathname}/${selected}`;
 }
 
 const CORE = '/api/v1/namespaces/default';
@@ -90,6 +149,7 @@ export async function makePod(
   admin: AdminClient,
   name: string,
   volumes: Readonly<Record<string, object>>,
+  nodeName = NODE,
 ): Promise<void> {
   const names = Object.keys(volumes);
   const volumeMounts = names.map((one) => ({ name: one, mountPath: `/${one}` }));
@@ -98,7 +158,7 @@ export async function makePod(
     kind: 'Pod',
     metadata: { name },
     spec: {
-      nodeName: NODE,
+      nodeName,
       serviceAccountName: 'default',
       containers: [{ name: 'c', image: 'none', volumeMounts }],
       volumes: names.map((one) => ({ name: one, ...volumes[one] })),
@@ -204,17 +264,13 @@ export async function makeTokenKubeconfigIn(directory: string, { admin }: Cluste
   return file;
 }
 
-/** Beside the rights of a node: attachments may be watched, as docs/KUBERNETES.md offers it. */
-export async function allowWatchOfAttachments({ admin, plane }: Cluster): Promise<void> {
-  const rbac = 'rbac.authorization.k8s.io';
-  const rules = [
-    { apiGroups: ['storage.k8s.io'], resources: ['volumeattachments'], verbs: ['get', 'list', 'watch'] },
-  ];
-  const metadata = { name: 'mooring-node-watch' };
-  await admin.request('POST', `/apis/${rbac}/v1/clusterroles`, { metadata, rules });
-  await admin.request('POST', `/apis/${rbac}/v1/clusterrolebindings`, {
-    metadata,
-    roleRef: { apiGroup: rbac, kind: 'ClusterRole', name: metadata.name },
-    subjects: [{ apiGroup: rbac, kind: 'User', name: `system:node:${plane.nodeName}` }],
-  });
+const NODE_WATCH = new URL('../../systemd/node-watch.yaml', import.meta.url);
+
+/** Beside the rights of a node: attachments may be watched, by the objects that an administrator is given. */
+export async function allowWatchOfAttachments({ admin }: Cluster): Promise<void> {
+  for (const document of parseAllDocuments(readFileSync(NODE_WATCH, 'utf8'))) {
+    const object = document.toJS() as { readonly kind: string };
+    const collection = `${object.kind.toLowerCase()}s`;
+    await admin.request('POST', `/apis/rbac.authorization.k8s.io/v1/${collection}`, object);
+  }
 }

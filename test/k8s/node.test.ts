@@ -85,11 +85,7 @@ inCluster(
     assert.deepEqual(mountsBelow(world.root), []);
     assert.equal(readFileSync(join(site, 'index.html'), 'utf8'), 'hello');
     assert.doesNotMatch(readFileSync(world.logOf('agent'), 'utf8'), new RegExp(CANARY));
-    // The authorizer learns of a pod a moment after the node does.
-    assert.deepEqual(
-      [...new Set(refusals())].filter((one) => !/(secrets|configmaps|token)/.test(one)),
-      [],
-    );
+    assert.deepEqual(refusals(), []);
   },
 );
 

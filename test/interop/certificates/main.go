@@ -1,5 +1,6 @@
 // Certificates of a control plane on the loopback: one authority, and an identity for each of those who speak with each
-// other. Prints nothing; the directory is the first argument, the name of the node the second.
+// other. Prints nothing; the directory is the first argument, the name of the node the second, and those of further nodes
+// come after it.
 package main
 
 import (
@@ -26,8 +27,8 @@ type identity struct {
 	isServer     bool
 }
 
-func identities(node string) []identity {
-	return []identity{
+func identities(node string, others []string) []identity {
+	all := []identity{
 		{"kube-apiserver", "kube-apiserver", "", true},
 		{"etcd", "etcd", "", true},
 		{"etcd-client", "kube-apiserver", "", false},
@@ -36,20 +37,24 @@ func identities(node string) []identity {
 		{"kube-scheduler", "system:kube-scheduler", "", false},
 		{"node", "system:node:" + node, "system:nodes", false},
 	}
+	for _, other := range others {
+		all = append(all, identity{"node-" + other, "system:node:" + other, "system:nodes", false})
+	}
+	return all
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: certificates <directory> <node name>")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: certificates <directory> <node name> [<node name>...]")
 		os.Exit(64)
 	}
-	if err := write(os.Args[1], os.Args[2]); err != nil {
+	if err := write(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func write(directory, node string) error {
+func write(directory, node string, others []string) error {
 	authorityKey, err := newKey(filepath.Join(directory, "authority.key"))
 	if err != nil {
 		return err
@@ -60,7 +65,7 @@ func write(directory, node string) error {
 	if err := sign(directory, "authority", authority, authority, authorityKey, authorityKey); err != nil {
 		return err
 	}
-	for _, one := range identities(node) {
+	for _, one := range identities(node, others) {
 		key, err := newKey(filepath.Join(directory, one.file+".key"))
 		if err != nil {
 			return err
