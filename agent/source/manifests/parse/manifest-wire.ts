@@ -22,31 +22,39 @@ type Packed<T> = Omit<T, 'data'> & { readonly data: PackedContent };
 type WireObject = Omit<ReadObject, 'object'> & {
   readonly object: Exclude<ApiObject, Secret | ConfigMap> | Packed<Secret> | Packed<ConfigMap>;
 };
-type Head = Omit<FileReading, 'objects'>;
+type Rest = Omit<FileReading, 'objects'>;
+
+/** What is not an object, and the first objects: most files are one part. */
+interface Head {
+  readonly rest: Rest;
+  readonly objects: readonly WireObject[];
+}
 
 /** The head, and then lists of objects. */
-export function toParts({ objects, ...head }: FileReading): readonly [Head, ...(readonly WireObject[])[]] {
+export function toParts({ objects, ...rest }: FileReading): readonly [Head, ...(readonly WireObject[])[]] {
+  const first: WireObject[] = [];
   const parts: WireObject[][] = [];
-  let room = 0;
+  let part = first;
+  let room = PART_VALUES_MAX - valuesIn(rest);
   for (const read of objects) {
     const values = valuesIn(read);
-    const part = parts.at(-1);
-    if (part === undefined || values > room) {
-      parts.push([packed(read)]);
-      room = PART_VALUES_MAX - values;
-    } else {
-      part.push(packed(read));
-      room -= values;
+    if (values > room) {
+      part = [];
+      parts.push(part);
+      room = PART_VALUES_MAX;
     }
+    part.push(packed(read));
+    room -= values;
   }
-  return [head, ...parts];
+  return [{ rest, objects: first }, ...parts];
 }
 
 /** What `toParts` made, after its journey. */
 export function fromParts([head, ...parts]: readonly unknown[]): FileReading {
   assert(head !== undefined, 'an answer has a head');
-  const objects = parts.flatMap((part) => (part as readonly WireObject[]).map(unpacked));
-  return { ...(head as Head), objects };
+  const { rest, objects } = head as Head;
+  const all = [objects, ...(parts as (readonly WireObject[])[])];
+  return { ...rest, objects: all.flatMap((part) => part.map(unpacked)) };
 }
 
 function packed(read: ReadObject): WireObject {
