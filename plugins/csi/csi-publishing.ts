@@ -54,7 +54,7 @@ async function tryPublish(
   });
   if (!answered.ok) return refused(prepared.value, answered.failure, call.refresh);
   assert(asked !== undefined, 'a call that was answered was made');
-  const published = await lookAtPublished(csi, call, place.path, prepared.value.mountedBefore);
+  const published = await lookAtPublished(csi, call, place.path, prepared.value.mountIdBefore);
   if (!published.ok) return published;
   const { mount, isDead } = published.value;
   // A republish, every minute or so, must not walk a million files each time, and nobody can walk what is dead.
@@ -71,12 +71,12 @@ async function lookAtPublished(
   { host, block }: CsiSurroundings,
   call: PublicationCall,
   path: AbsolutePath,
-  wasMounted: boolean,
+  mountIdBefore: number | undefined,
 ): Promise<Result<PublishedMount>> {
   const spec = csiSpec(call.spec);
   if (spec.mode !== 'Block') {
-    // The number of a mount is given again when that one is gone: it was there before the driver was called, too.
-    const known = wasMounted ? call.mount : undefined;
+    // The number of a mount is given again when that one is gone: it was this before the driver was called, too.
+    const known = mountIdBefore === call.mount?.mountId ? call.mount : undefined;
     return publishedMountAt(host, { path, driver: spec.driver, has: call.refresh ? 'any' : known });
   }
   const device = await block.bringOut(call.publication);

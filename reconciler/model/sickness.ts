@@ -8,7 +8,7 @@ import {
   isMountLost,
   type VolumeOutcome,
 } from './actual-state.ts';
-import type { Operation } from './operation.ts';
+import { type Operation, publicationOf } from './operation.ts';
 
 /** After an operation: what it ran into, or that what it set up or took down is another one now. */
 export function noteSickness(
@@ -19,12 +19,20 @@ export function noteSickness(
   const { kind } = operation;
   if (outcome.kind === 'failed') {
     const { failure } = outcome;
-    if (failure.code !== 'file-system-dead' || !volume.needs.stage) return volume;
-    return kind === 'stage' || kind === 'publish'
-      ? { ...volume, sickness: { failure, of: 'stage' } }
-      : volume;
+    if (failure.code !== 'file-system-dead' || (kind !== 'stage' && kind !== 'publish')) return volume;
+    const now = kind === 'publish' && failure.effect !== 'none' ? withoutMount(volume, operation) : volume;
+    return now.needs.stage ? { ...now, sickness: { failure, of: 'stage' } } : now;
   }
   return kind === 'stage' || kind === 'unstage' ? { ...volume, sickness: undefined } : volume;
+}
+
+/** What was found dead after an OK is not what had been noted there: that one is gone, whatever has its number. */
+function withoutMount(volume: ActualVolume, operation: Operation): ActualVolume {
+  const key = publicationOf(operation);
+  const place = key === undefined ? undefined : volume.publications.get(key);
+  if (place?.mount === undefined) return volume;
+  const forgotten = { ...place, mount: undefined };
+  return { ...volume, publications: new Map(volume.publications).set(place.spec.key, forgotten) };
 }
 
 /** Nothing is published from it any more; it is taken down when no pod has it, and set up anew. */

@@ -47,6 +47,8 @@ export interface TakenAway {
 export interface Prepared {
   /** Before the call a mount, or the driver's device, was there. */
   readonly mountedBefore: boolean;
+  /** The number of the mount that was there. */
+  readonly mountIdBefore?: number | undefined;
   /**
    * After a refused call: takes away what `prepare` made. False when the driver changed something all the same, so that
    * the effect is unknown; then all of ours stays.
@@ -72,7 +74,7 @@ export function driverPathIn(host: Host, directory: VolumeDirectory): DriverPath
         const undone = await host.perform(undoVolumeDirectory, { path, mountPoint, mountId, isFresh });
         return undone.ok && undone.value;
       };
-      return ok({ mountedBefore: mountId !== undefined, undo });
+      return ok({ mountedBefore: mountId !== undefined, mountIdBefore: mountId, undo });
     },
     takeAway: () => host.perform(removeVolumeDirectory, { path, mountPoint, above }),
   };

@@ -102,7 +102,15 @@ test('INV-3, DR-11: a pod keeps the dead mount that it was told of, and gets no 
   assert.deepEqual(walks, [], 'nobody can walk what is dead');
   const dead = { code: 'file-system-dead', effect: 'unknown' };
   assert.deepEqual(refuse(await again(undefined)), dead);
-  // Another one of its number: nothing was mounted when the driver was called.
-  made.host.mounts.delete(targetOf(made));
-  assert.deepEqual(refuse(await again({ ...mount, mountId: mount.mountId + 1 })), dead);
+  // Another one that has its number now: another was mounted, or none, when the driver was called.
+  for (const left of [undefined, { ...mount, mountId: mount.mountId + 1 }]) {
+    const target = targetOf(made);
+    if (left === undefined) made.host.mounts.delete(target);
+    else made.host.mounts.set(target, left);
+    made.plan.before = async () => {
+      made.host.mounts.set(target, mount);
+      return undefined;
+    };
+    assert.deepEqual(refuse(await again(mount)), dead);
+  }
 });

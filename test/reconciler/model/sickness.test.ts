@@ -1,7 +1,7 @@
 /** A dead file system under a stage: who gets it, who keeps it, and when it goes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type FailureCode, ok } from '../../../mount/failure.ts';
+import { type Effect, type FailureCode, ok } from '../../../mount/failure.ts';
 import { parseAbsolutePath } from '../../../mount/host.ts';
 import { deathFailure } from '../../../plugins/guard/dead-file-system.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
@@ -102,6 +102,18 @@ test('INV-3: a pod that was told of a dead one keeps it, whatever is in doubt, u
     { untold: true as const },
   ])
     assert.deepEqual(plans(gone).operations, [unpublish('old')]);
+});
+
+test('DR-11: what is found dead in a place, and is not what its pod was told of, is not taken for that again', () => {
+  const plain = actual('data', { pods: { a: 'unsure' }, needs: { ...needs, stage: false } });
+  const [key, there] = [...plain.publications][0] ?? [];
+  assert.ok(key !== undefined && there !== undefined);
+  const told = { ...there, mount: { mountId: 7, device: '7:1' } };
+  const known = { ...plain, publications: new Map([[key, told]]) };
+  const after = (effect: Effect) =>
+    noteSickness(known, publish('a'), { kind: 'failed', failure: { ...FAILURE, effect } });
+  assert.equal(after('unknown').publications.get(key)?.mount, undefined);
+  assert.equal(after('none').publications.get(key)?.mount, told.mount, 'nobody looked at the place');
 });
 
 function doubt(code: FailureCode): Presence {
