@@ -3,7 +3,7 @@ import { done, type Failure, fail, ok, type Result } from '../failure.ts';
 import type { AbsolutePath, Clock, Host } from '../host.ts';
 import { inodeBehind, type LoopDeviceParts } from '../broker/device/loop-device.ts';
 import type { DeviceNode } from '../broker/device/path-device.ts';
-import { endOf } from '../tool.ts';
+import { endOf, type ToolRequest } from '../tool.ts';
 
 export interface DeviceHoldParts extends LoopDeviceParts {
   readonly clock: Clock;
@@ -83,7 +83,9 @@ async function release(parts: DeviceHoldParts, path: AbsolutePath): Promise<Resu
     if (loops.value.length === 0) return done;
     if (looks > 0) await pause(parts.clock, DETACH_LOOK_MS);
     for (const name of loops.value.slice(0, LOOPS_MAX)) {
-      const detached = await runLosetup(parts, ['--detach', `/dev/${name}`]);
+      const detached = await runLosetup(parts, ['--detach', `/dev/${name}`], { name, path });
+      // By now it shows something else, as one does that had lost its file and was given another: the next look tells.
+      if (!detached.ok && detached.failure.code === 'path-missing') continue;
       if (!detached.ok) said = detached.failure;
       if (said !== undefined && said.code !== 'input-output') return fail(said);
     }
@@ -92,8 +94,13 @@ async function release(parts: DeviceHoldParts, path: AbsolutePath): Promise<Resu
   return fail({ code: 'device-in-use', message, effect: 'unknown', blocker: path });
 }
 
-async function runLosetup(parts: DeviceHoldParts, argv: readonly string[]): Promise<Result<void>> {
-  const report = await parts.runTool({ tool: 'losetup', argv, deadlineMs: parts.deadlineMs });
+async function runLosetup(
+  { runTool, deadlineMs }: DeviceHoldParts,
+  argv: readonly string[],
+  onLoop?: ToolRequest['onLoop'],
+): Promise<Result<void>> {
+  const on = onLoop === undefined ? {} : { onLoop };
+  const report = await runTool({ tool: 'losetup', argv, deadlineMs, ...on });
   if (!report.ok) return report;
   const { exitCode, deadlinePassed } = report.value;
   if (exitCode === 0 && !deadlinePassed) return done;

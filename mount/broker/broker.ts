@@ -10,6 +10,7 @@ import {
   type ToBroker,
 } from './broker-protocol.ts';
 import { assert } from '../failure.ts';
+import { runOnLoop } from './device/loop-pin.ts';
 import { performPathCall } from './dispatch.ts';
 import { holdForTools } from './part/part-bind.ts';
 import { sealProcess } from './process-seal.ts';
@@ -94,7 +95,7 @@ function serveTools(run: typeof runTool | undefined): void {
   process.on('message', (message: ToBroker) => {
     assert(message.kind === 'tool', 'a tool broker gets tool calls');
     running += 1;
-    void run({ ...message.request, inheritedDescriptors: INHERITED }).then((result) => {
+    void runOnLoop(run, { ...message.request, inheritedDescriptors: INHERITED }).then((result) => {
       running -= 1;
       say({ kind: 'settled', id: message.id, result });
       if (running === 0 && !process.connected) process.exit(0);

@@ -66,7 +66,7 @@ export async function attachLoopDevice(file: BackingFile): Promise<LoopDevice> {
   for (let attempt = 0; attempt < ATTACH_ATTEMPTS_MAX; attempt += 1) {
     const name = await freeName();
     const answer = await ask('losetup', ['--', `/dev/${name}`, file.path]);
-    const device = (await usedDevices()).find((one) => one.name === name);
+    const device = await usedDevice(name);
     if (answer.exitCode !== 0) {
       if (device !== undefined) continue;
       throw status('INTERNAL', `losetup /dev/${name} ended with ${answer.exitCode}: ${answer.complaint}`);
@@ -86,7 +86,7 @@ export async function attachLoopDevice(file: BackingFile): Promise<LoopDevice> {
 export async function detachLoopDevice(device: LoopDevice): Promise<void> {
   const pin = await unlessAbsent(open(device.path, 'r'));
   try {
-    const now = (await usedDevices()).find((one) => one.name === device.name);
+    const now = await usedDevice(device.name);
     if (now === undefined || now.turn !== device.turn) return;
     await run('losetup', ['--detach', device.path]);
   } finally {
@@ -122,17 +122,18 @@ async function loopNames(): Promise<readonly string[]> {
 }
 
 async function usedDevices(): Promise<readonly UsedDevice[]> {
-  const devices = await Promise.all(
-    (await loopNames()).map(async (name) => {
-      const turn = await turnOf(name);
-      const backing = await unlessAbsent(readFile(`/sys/block/${name}/loop/backing_file`, 'utf8'));
-      if (backing === undefined) return undefined;
-      const number = (await unlessAbsent(readFile(`/sys/block/${name}/dev`, 'utf8')))?.trim();
-      if (number === undefined || turn !== (await turnOf(name))) return undefined;
-      return { path: `/dev/${name}`, name, number, turn, backingPath: backing.replace(/\n$/, '') };
-    }),
-  );
+  const devices = await Promise.all((await loopNames()).map(usedDevice));
   return devices.filter((device) => device !== undefined);
+}
+
+/** Undefined: it has no file, or was just given or losing one. */
+async function usedDevice(name: string): Promise<UsedDevice | undefined> {
+  const turn = await turnOf(name);
+  const backing = await unlessAbsent(readFile(`/sys/block/${name}/loop/backing_file`, 'utf8'));
+  if (backing === undefined) return undefined;
+  const number = (await unlessAbsent(readFile(`/sys/block/${name}/dev`, 'utf8')))?.trim();
+  if (number === undefined || turn !== (await turnOf(name))) return undefined;
+  return { path: `/dev/${name}`, name, number, turn, backingPath: backing.replace(/\n$/, '') };
 }
 
 /** The lowest name without a file, existing or not: losetup makes a device that is named to it. */

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { truncateSync, writeFileSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
+import { ok } from '../../../mount/failure.ts';
+import { type AbsolutePath, below } from '../../../mount/host.ts';
+import { createDeviceHold } from '../../../mount/agent-side/device-hold.ts';
+import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';
+import { BROKER_COMMAND } from '../../real/broker-command.ts';
+import { inPrivateProcesses } from '../../real/namespace.ts';
+import { value } from '../../value.ts';
+import { scratchDirectory } from '../scratch.ts';
+
+const skip = inPrivateProcesses();
+const IMAGE_BYTES = 1_048_576;
+
+/** The name of a loop device that shows it: `loop3`. */
+function attach(t: TestContext, image: AbsolutePath): string {
+  writeFileSync(image, '');
+  truncateSync(image, IMAGE_BYTES);
+  const device = execFileSync('losetup', ['--find', '--show', '--', image], { encoding: 'utf8' }).trim();
+  t.after(() => {
+    if (fileOf(device.slice('/dev/'.length)) === image) spawnSync('losetup', ['--detach', device]);
+  });
+  return device.slice('/dev/'.length);
+}
+
+function fileOf(name: string): string {
+  return spawnSync('cat', [`/sys/block/${name}/loop/backing_file`], { encoding: 'utf8' }).stdout.trim();
+}
+
+test('a loop device that was given to somebody else since the look is left to him', { skip }, async (t) => {
+  const root = scratchDirectory(t);
+  const [ours, theirs] = [below(root, 'ours'), below(root, 'theirs')];
+  const held = attach(t, ours);
+  const other = attach(t, theirs);
+  const tools = createToolBroker({ command: BROKER_COMMAND });
+  t.after(() => tools.close());
+  const looks = [[other, held], [other], []];
+  const { releaseDevice } = createDeviceHold({
+    runTool: (request) => tools.run(request),
+    deadlineMs: 60_000,
+    clock: { nowMs: () => 0, wallMs: () => 0, timer: (_delayMs, fire) => (setImmediate(fire), () => {}) },
+    nodeOf: async () => ok(undefined),
+    loopsOf: async () => ok(looks.shift() ?? []),
+  });
+  value(await releaseDevice(ours));
+  assert.deepEqual([fileOf(held), fileOf(other)], ['', theirs]);
+  assert.deepEqual(looks, [], 'each look was made');
+});
