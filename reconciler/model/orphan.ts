@@ -10,7 +10,7 @@ import type { DesiredState } from './desired-state.ts';
  * that is wanted there, or not yet down there, has mounted. One in quarantine is not set up again before all is down.
  * Two orphans of one place, as a mount and the bind of a part of it, do not wait for each other.
  */
-export function claimsOn(
+export function contestedPlaces(
   orphan: VolumeId,
   actual: ActualState,
   desired: DesiredState,
@@ -19,15 +19,15 @@ export function claimsOn(
     ...[...desired.volumes.values()].filter(({ spec }) => !isInQuarantine(spec, actual, desired)),
     ...[...actual.values()].filter(({ spec }) => !isOrphan(spec)),
   ];
-  const claims = new Map<PublicationKey, Failure>();
+  const contested = new Map<PublicationKey, Failure>();
   for (const key of actual.get(orphan)?.publications.keys() ?? []) {
-    const claimant = others.find(({ publications }) => publications.has(key));
-    if (claimant !== undefined) claims.set(key, claimedBy(claimant.spec.id));
+    const other = others.find(({ publications }) => publications.has(key));
+    if (other !== undefined) contested.set(key, contestedBy(other.spec.id));
   }
-  return claims;
+  return contested;
 }
 
-function claimedBy(volume: VolumeId): Failure {
+function contestedBy(volume: VolumeId): Failure {
   const message =
     `nothing tells whose this is, and ${volume} is to be in this place or still is: ` +
     'it may be what a container uses, and goes when that volume is published here or not wanted here any more';

@@ -88,9 +88,10 @@ function descend(input: PlanInput, actual: ActualVolume, operations: Operation[]
   const wait = (kind: Wait['kind'], operation: OperationKind, publication?: PublicationKey): void => {
     const pod = publication === undefined ? undefined : actual.publications.get(publication)?.spec.pod.uid;
     const hold = pod === undefined ? undefined : gate.heldPods?.get(pod);
-    const claim = publication === undefined ? undefined : gate.contested?.get(publication);
+    const contest = publication === undefined ? undefined : gate.contested?.get(publication);
     const possibleUse = publication === undefined && gate.complete ? gate.possibleUse : undefined;
-    waits.push({ kind, operation, publication, failure: kind === 'frozen' ? (hold ?? claim) : possibleUse });
+    const failure = kind === 'frozen' ? (hold ?? contest) : possibleUse;
+    waits.push({ kind, operation, publication, failure });
   };
   for (const [publication, { spec }] of actual.publications) {
     const isKept = desired?.publications.has(publication) && !isToBeGivenBack(desired, actual, publication);
@@ -153,9 +154,9 @@ function heldBack(gate: Gate, spec: PublicationSpec): 'gate-closed' | 'frozen' |
   // What was found on disk may come from any source that cannot be read now.
   const { origin, pod } = spec;
   const isUnknown = origin === RECONSTRUCTED ? gate.unknownOrigins.size > 0 : gate.unknownOrigins.has(origin);
-  const isClaimed = gate.contested?.has(spec.key) ?? false;
+  const isContested = gate.contested?.has(spec.key) ?? false;
   const isHeld = gate.heldPods?.has(pod.uid) ?? false;
-  return isUnknown || isClaimed || isHeld || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
+  return isUnknown || isContested || isHeld || gate.frozenPods.has(pod.uid) ? 'frozen' : undefined;
 }
 
 function climb(input: PlanInput, desired: DesiredVolume, operations: Operation[], waits: Wait[]): void {

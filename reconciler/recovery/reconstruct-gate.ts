@@ -6,7 +6,7 @@ import { LayoutReading, type LayoutReadingParts } from './layout-reading.ts';
 import { type Reconstruction, mergeFound } from './reconstruct.ts';
 import { lastToGoBeside, lastToGo } from '../model/last-to-go.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { claimsOn, isExplained } from '../model/orphan.ts';
+import { contestedPlaces, isExplained } from '../model/orphan.ts';
 import type { Gate } from '../model/plan.ts';
 
 export interface ReconstructGateParts extends LayoutReadingParts {
@@ -62,7 +62,7 @@ export function createReconstructGate(parts: ReconstructGateParts): ReconstructG
     gateOf: (volume) => ({
       ...reading.gateOf(volume),
       contested: orphans.has(volume)
-        ? claimsOn(volume, actual, desired())
+        ? contestedPlaces(volume, actual, desired())
         : lastToGo(actual.get(volume), belief, desired(), (pod) => reading.whyUnknown(pod)),
     }),
     visit(volume) {
