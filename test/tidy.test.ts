@@ -393,6 +393,26 @@ test('nothing is exported that nobody imports', () => {
   assert.deepEqual(onlyTests.sort(), [...ONLY_TESTS_IMPORT].sort());
 });
 
+/** Words that are cut short, and those that say nothing; not those that everybody cuts short (uid, stat, fs). */
+const CUT_SHORT =
+  'arr attr buf cb cfg cmd cnt ctx cur desc dest dst elem err evt fn helper idx impl lib mgr msg num obj opts param ' +
+  'pkg prev ptr pvc req res resp src str temp util utils val vals vols';
+/** Names that were given up for those of the field (docs/GLOSSARY.md has the ones that remain). */
+const GIVEN_UP = 'adopt adopted discharge forgive forgiveness forgiven notebook suspicion ward wished';
+const NO_NAMES = new Set([...CUT_SHORT.split(' '), ...GIVEN_UP.split(' ')]);
+const TEXTS = /'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\\n]|\\.)*"/g;
+
+test('names are made of whole words, and of none that was given up', () => {
+  for (const { path, text } of product) {
+    const code = withoutComments(text).replaceAll(TEXTS, '');
+    for (const name of new Set([path, ...(code.match(/[A-Za-z_$][\w$]*/g) ?? [])])) {
+      const words = name.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
+      const bad = words.find((word) => NO_NAMES.has(word.toLowerCase()));
+      assert.equal(bad, undefined, `${path} has the name ${name}`);
+    }
+  }
+});
+
 /** A fragment that begins so leaves to the reader what it is of. */
 const FRAGMENT = /(?:\/\*\*|\/\/|\*) Of \S.*/;
 /** So do a few words behind a preposition: "By uid." Whose uid, and what is found by it? */
