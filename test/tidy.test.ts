@@ -1,36 +1,25 @@
 /** House rules as a test: floors, one importer per package, effects only behind the port, sizes, what is dead. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { FAILURE_RETRY } from '../mount/failure.ts';
+import {
+  arrowsOfRooms,
+  FLOORS,
+  floorOf,
+  inRooms,
+  neighboursOfRooms,
+  product,
+  resolved,
+  ROOT,
+  roomOf,
+  type Source,
+  sourcesBelow,
+} from './house-plan.ts';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const FLOORS = ['mount', 'plugins', 'kubernetes', 'reconciler', 'agent'] as const;
 const LINE_COLUMNS_MAX = 120;
-
-interface Source {
-  readonly path: string;
-  readonly text: string;
-  readonly imports: readonly string[];
-}
-
-function sourcesBelow(folder: string): Source[] {
-  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts') && !name.includes('generated/'))
-    .map((name) => {
-      const path = join(folder, name);
-      const text = readFileSync(join(ROOT, path), 'utf8');
-      const imports = [...text.matchAll(/(?:from|import\()\s*'([^']+)'/g)].map((match) => match[1] ?? '');
-      return { path, text, imports };
-    });
-}
-
-const product = FLOORS.flatMap(sourcesBelow);
-const floorOf = (path: string): number => FLOORS.findIndex((floor) => path.startsWith(`${floor}/`));
-const resolved = (source: Source, name: string): string => normalize(join(dirname(source.path), name));
 
 test('imports only go down the stairs', () => {
   for (const source of product) {
@@ -54,10 +43,6 @@ test('nothing below agent/ knows of an API server', () => {
   }
 });
 
-const roomOf = (path: string): string => dirname(path);
-
-/** The entry connects everything. */
-const inRooms = product.filter(({ path }) => path !== 'agent/main.ts');
 const ROOM_FILES_MAX = 20;
 
 test('rooms are small enough to look round in', () => {
@@ -65,31 +50,6 @@ test('rooms are small enough to look round in', () => {
   for (const { path } of product) files.set(roomOf(path), (files.get(roomOf(path)) ?? 0) + 1);
   for (const [room, count] of files) assert.ok(count <= ROOM_FILES_MAX, `${room}/ has ${count} files`);
 });
-
-/** The rooms that each room imports from. */
-function neighboursOfRooms(): ReadonlyMap<string, ReadonlySet<string>> {
-  const neighbours = new Map<string, Set<string>>();
-  for (const source of inRooms) {
-    const from = roomOf(source.path);
-    const to = source.imports
-      .filter((name) => name.startsWith('.'))
-      .map((name) => roomOf(resolved(source, name)));
-    neighbours.set(from, new Set([...(neighbours.get(from) ?? []), ...to.filter((room) => room !== from)]));
-  }
-  return neighbours;
-}
-
-/** As ARCHITECTURE.md draws them: a line for each room, and the others of its floor as they are called on it. */
-function arrowsOfRooms(): readonly string[] {
-  const arrows: string[] = [];
-  for (const [from, neighbours] of neighboursOfRooms()) {
-    const [floor = ''] = from.split('/');
-    const near = [...neighbours].filter((room) => room.split('/')[0] === floor).sort();
-    const called = near.map((room) => (room === floor ? floor : room.slice(floor.length + 1)));
-    if (called.length > 0) arrows.push(`${from} → ${called.join(' ')}`);
-  }
-  return arrows.sort();
-}
 
 test('rooms of one floor import along the arrows that ARCHITECTURE.md draws, and no others', () => {
   const text = readFileSync(join(ROOT, 'docs/ARCHITECTURE.md'), 'utf8');
