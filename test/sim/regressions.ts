@@ -437,6 +437,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     seed: 494_419_869,
-    sentence: 'a pod that was told of a dead file system keeps it, though a call about its place ended in doubt',
+    sentence:
+      'a pod that was told of a dead file system keeps it, though a call about its place ended in doubt',
   },
 ];
