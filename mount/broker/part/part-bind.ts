@@ -37,6 +37,12 @@ const WORDS_BYTES_MAX = 256;
 const SOURCE = '/proc/self/fd/3';
 const TARGET = '/proc/self/fd/4';
 
+/**
+ * Since util-linux 2.39 mount(8) takes the kernel's newer calls, and does not have them follow the link that a
+ * descriptor is in /proc; mount(2), as before, does.
+ */
+const MOUNT_ENVIRONMENT = { LC_ALL: 'C', LIBMOUNT_FORCE_MOUNT2: 'always' };
+
 let held: readonly number[] = [];
 
 /** Descriptors that tools are to keep open, so that whoever waits for the broker waits for its tool as well. */
@@ -160,7 +166,7 @@ function runMount(argv: readonly string[], open: readonly number[]): Result<void
   if (tool === undefined) return fail({ code: 'tool-missing', message: 'mount is missing', effect: 'none' });
   const { status, signal, stderr, error } = spawnSync(tool, argv, {
     cwd: '/',
-    env: { LC_ALL: 'C' },
+    env: MOUNT_ENVIRONMENT,
     stdio: ['ignore', 'ignore', 'pipe', ...open, ...held],
     timeout: MOUNT_MS_MAX,
     killSignal: 'SIGKILL',
