@@ -70,6 +70,8 @@ export interface VolumeCall extends CallReport {
   readonly stillWanted: () => boolean;
   /** The group of the pod the call is made for; of a stage, of the first pod that wants the volume. */
   readonly fsGroup: FsGroup | undefined;
+  /** By a `stage` or `publish` that `looksFirst`: what is to be there before it does anything. */
+  readonly expectedAll?: readonly ExpectedPlace[];
   /** The volume is in quarantine: drivers that were opted in are told to prefer success to data (CSI pull 477). */
   readonly force: boolean;
 }
@@ -170,6 +172,8 @@ export interface VolumePlugin {
   readonly name: PluginName;
   /** `publish` and `unpublish` look at `expected` before they do anything, and fail with `isUnexpected`. */
   readonly looksItself?: true;
+  /** `stage` and `publish` look at `expectedAll` before they do anything, and fail with `isUnexpected`. */
+  readonly looksFirst?: (spec: VolumeSpec) => boolean;
   /** Undefined while it cannot be known, because the driver is not registered. */
   needs(spec: VolumeSpec): Needs | undefined;
   /** The bulkhead it runs in: a hung driver fills only its own lane. */

@@ -72,6 +72,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
 
   return memory.remembering({
     name: CSI_PLUGIN,
+    looksFirst: (spec) => csiSpec(spec).mode !== 'Block',
     needs: (spec) => needsOf(csiSpec(spec), drivers, attachment),
     lane: (spec) => csiSpec(spec).driver,
     attach,

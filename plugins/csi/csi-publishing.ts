@@ -1,5 +1,5 @@
 /** The rung of a CSI volume that is published: one RPC up, one down, and after each the kernel is asked. */
-import { assert, fail, ok, type Result } from '../../mount/failure.ts';
+import { assert, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
 import { applyFsGroup } from './call/fs-group.ts';
 import { publishRequest } from './call/request.ts';
@@ -19,7 +19,8 @@ export async function publish(csi: CsiSurroundings, call: PublicationCall) {
   const published = await tryPublish(csi, call);
   // Promised: nothing changed. The pod's directories made on the way are no volume, so no unpublish would come. A
   // republish finds them made, and in use.
-  if (!published.ok && published.failure.effect === 'none' && !call.refresh) {
+  const isAsBefore = !published.ok && published.failure.effect === 'none';
+  if (isAsBefore && published.failure.isUnexpected !== true && !call.refresh) {
     await removeEmptyPodDirectories(csi.host, csi.layout, call.publication.pod.uid);
   }
   return published;
@@ -37,8 +38,9 @@ async function tryPublish(
   // First, and elsewhere: what hangs on it must not keep others from being looked at.
   const looks = stagedMount.looksFor(call, staging);
   const reusable = await looks.first();
-  if (!reusable.ok) return reusable;
-  const prepared = await prepareFor(csi, spec, place);
+  // What stands in the way may be somebody else's, which whoever looks at all of the places can tell.
+  if (!reusable.ok) return call.expectedAll === undefined ? reusable : unexpected(reusable.failure);
+  const prepared = await prepareFor(csi, call, place);
   if (!prepared.ok) return prepared;
   let asked: DriverInstance | undefined;
   const answered = await inTurn(spec, call, {
@@ -81,6 +83,10 @@ async function lookAtPublished(
   }
   const device = await block.bringOut(call.publication);
   return device.ok ? ok({ mount: device.value, isDead: false }) : device;
+}
+
+function unexpected(failure: Failure): Result<never> {
+  return fail({ ...failure, isUnexpected: true });
 }
 
 export async function unpublish(csi: CsiSurroundings, call: PublicationCall): Promise<Result<void>> {

@@ -12,7 +12,7 @@ export async function stage(csi: CsiSurroundings, call: VolumeCall) {
   const { host, inTurn, places, stagedMount } = csi;
   const spec = csiSpec(call.spec);
   const place = places.staging(spec);
-  const prepared = await prepareFor(csi, spec, place);
+  const prepared = await prepareFor(csi, call, place);
   if (!prepared.ok) return prepared;
   const staged = await inTurn(spec, call, {
     method: NodeService.nodeStageVolume,

@@ -57,9 +57,9 @@ export function reachableHere({ drivers, nodeName }: CsiSurroundings, spec: CsiV
 /** No directory is made for a driver that is not there: nothing would remove it. */
 export async function prepareFor(
   csi: CsiSurroundings,
-  spec: CsiVolumeSpec,
+  call: VolumeCall,
   place: DriverPath,
 ): Promise<Result<Prepared>> {
-  const reachable = reachableHere(csi, spec);
-  return reachable.ok ? place.prepare() : reachable;
+  const reachable = reachableHere(csi, csiSpec(call.spec));
+  return reachable.ok ? place.prepare(call.expectedAll) : reachable;
 }

@@ -5,9 +5,9 @@
  */
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
-import type { VolumePlugin } from '../plugin.ts';
+import type { VolumeCall, VolumePlugin } from '../plugin.ts';
 import { type Look, MountJudge, type MountJudgeParts } from './mount-judge.ts';
-import { createOwnLook } from './own-look.ts';
+import { createOwnLook, expectedAt } from './own-look.ts';
 import { placesOf, stageOf, type WatchedPlace } from './watched-place.ts';
 
 /**
@@ -37,24 +37,37 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
     return judged.ok ? result : judged;
   }
 
+  /** Where the plugin `looksFirst`, its own first call is the look; where that sees something else, we look as ever. */
+  async function climbing<Call extends VolumeCall, T>(
+    all: readonly (WatchedPlace | undefined)[],
+    call: Call,
+    verb: (call: Call) => Promise<Result<T>>,
+    judgeAfter: (made: T, before: Look) => Promise<Result<void>>,
+  ): Promise<Result<T>> {
+    const look = () => guarded(all, () => verb(call), judgeAfter);
+    const expectedAll = plugin.looksFirst?.(call.spec) === true ? expectedAt(ground, all) : undefined;
+    if (expectedAll === undefined) return look();
+    const result = await verb({ ...call, expectedAll });
+    if (!result.ok)
+      return result.failure.isUnexpected === true ? look() : fail(await judge.blame(all[0], result.failure));
+    const judged = await judgeAfter(result.value, { mountId: expectedAll[0]?.mountId });
+    return judged.ok ? result : judged;
+  }
+
   const orLook = createOwnLook(ground, plugin);
   return {
     ...plugin,
     stage: (call) => {
       const place = stageOf(parts, call);
-      return guarded(
-        [place],
-        () => plugin.stage(call),
-        ({ stagedMount }, before) => judge.after(place, stagedMount, before),
+      return climbing([place], call, plugin.stage, ({ stagedMount }, before) =>
+        judge.after(place, stagedMount, before),
       );
     },
     publish: (call) => {
       const places = placesOf(parts, call, call.publication);
       const look = () =>
-        guarded(
-          [...places, stageOf(parts, call)],
-          () => plugin.publish(call),
-          ({ mount }, before) => judge.after(places[0], mount, before),
+        climbing([...places, stageOf(parts, call)], call, plugin.publish, ({ mount }, before) =>
+          judge.after(places[0], mount, before),
         );
       return orLook(places[0], call, plugin.publish, look);
     },

@@ -2,6 +2,7 @@
 import type { Result } from '../../mount/failure.ts';
 import type { Ground } from '../../mount/ground.ts';
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
+import type { ExpectedPlace } from '../../mount/expected-place.ts';
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
 
 interface KnownPlace {
@@ -30,6 +31,24 @@ export function createOwnLook(ground: Pick<Ground, 'expectedRound'>, { looksItse
     const result = await verb({ ...call, expected });
     return !result.ok && result.failure.isUnexpected === true ? look() : result;
   };
+}
+
+/**
+ * What each of the places is to look like while nobody else has mounted anything; undefined: of one of them that is not
+ * known, or was in doubt.
+ */
+export function expectedAt(
+  ground: Pick<Ground, 'expectedRound'>,
+  places: readonly (KnownPlace | undefined)[],
+): readonly ExpectedPlace[] | undefined {
+  const all: ExpectedPlace[] = [];
+  for (const place of places) {
+    if (place === undefined) continue;
+    const within = ground.expectedRound(place.path);
+    if (within === undefined || isInDoubt(place)) return undefined;
+    all.push({ path: place.path, mountId: place.proven?.mountId, within });
+  }
+  return all;
 }
 
 /** What was proven may have gone meanwhile. */

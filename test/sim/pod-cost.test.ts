@@ -189,7 +189,7 @@ for (const form of ['files', 'journal'] as const) {
     t.diagnostic(JSON.stringify({ up, down }));
     const records = RECORDS[form];
     assert.deepEqual(
-      grown(up, { pathCalls: 12, steps: 57, processes: 2, driverCalls: 2, ...records.up }),
+      grown(up, { pathCalls: 10, steps: 57, processes: 2, driverCalls: 2, ...records.up }),
       {},
     );
     assert.deepEqual(

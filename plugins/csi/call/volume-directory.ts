@@ -1,5 +1,6 @@
 /** The directories a CSI volume has on this node, and the kubelet's `vol_data.json` in them. */
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';
+import { asExpected, type ExpectedPlace } from '../../../mount/expected-place.ts';
 import type { AbsolutePath, Host } from '../../../mount/host.ts';
 import { paths } from '../../../mount/path-steps.ts';
 import { type Program, transition, type TransitionArgs } from '../../../mount/transition.ts';
@@ -29,8 +30,11 @@ export interface VolumeDirectory {
 export interface DriverPath {
   /** Given to the driver. */
   readonly path: AbsolutePath;
-  /** Makes it ready for the driver. A failure has effect `none` when what it made could be removed again. */
-  prepare(): Promise<Result<Prepared>>;
+  /**
+   * Makes it ready for the driver. A failure has effect `none` when what it made could be removed again. `expectedAll`,
+   * where there is one: nothing is done unless all of that is as it says.
+   */
+  prepare(expectedAll?: readonly ExpectedPlace[]): Promise<Result<Prepared>>;
   /**
    * Unless something is mounted there, removes what the driver left and what is ours: never more than empty
    * directories, empty files, device nodes and what we wrote; directories above that are the pod's go when they are
@@ -66,8 +70,8 @@ export function driverPathIn(host: Host, directory: VolumeDirectory): DriverPath
   const { path, mountPoint, above } = directory;
   return {
     path: mountPoint,
-    async prepare() {
-      const prepared = await host.perform(prepareVolumeDirectory, directory);
+    async prepare(expectedAll) {
+      const prepared = await host.perform(prepareVolumeDirectory, { ...directory, expectedAll });
       if (!prepared.ok) return prepared;
       const { mountId, isFresh } = prepared.value;
       const undo = async (): Promise<boolean> => {
@@ -89,13 +93,23 @@ interface Preparation {
 
 type Directory = Pick<VolumeDirectory, 'path' | 'mountPoint'>;
 
-export const prepareVolumeDirectory = transition<VolumeDirectory, Preparation>(
+interface PreparedDirectory extends VolumeDirectory {
+  readonly expectedAll: readonly ExpectedPlace[] | undefined;
+}
+
+export const prepareVolumeDirectory = transition<PreparedDirectory, Preparation>(
   'prepare-volume-directory',
-  function* (directory) {
+  function* ({ expectedAll = [], ...directory }) {
+    for (const expected of expectedAll) {
+      const known = yield* asExpected(expected);
+      if (!known.ok) return known;
+    }
     const facts = yield* paths.inspect(directory.path);
     if (!facts.ok) return unchanged(facts);
     const isFresh = facts.value.kind === 'absent';
-    const mountId = isFresh ? ok(undefined) : yield* paths.mountIdOf(directory.mountPoint);
+    const seen = expectedAll.find(({ path }) => path === directory.mountPoint);
+    const isKnown = isFresh || seen !== undefined;
+    const mountId = isKnown ? ok(seen?.mountId) : yield* paths.mountIdOf(directory.mountPoint);
     if (!mountId.ok) return unchanged(mountId);
     const filled = yield* fill(directory, mountId.value !== undefined);
     if (filled.ok) return ok({ mountId: mountId.value, isFresh });

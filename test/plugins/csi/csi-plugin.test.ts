@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FAILURE_RETRY } from '../../../mount/failure.ts';
+import { FAILURE_RETRY, type Result } from '../../../mount/failure.ts';
 import {
   ControllerPublishVolumeRequest,
   NodePublishVolumeRequest,
@@ -54,6 +54,34 @@ test('A-054, A-060: a staged mount costs two RPCs, and taking it down two that l
   ];
   assert.deepEqual(tree(made), kept);
   assert.equal(made.host.mounts.size, 0);
+});
+
+test('MT-15: what is not as it was expected is left as it is, and the driver is not asked', async () => {
+  const made = await world();
+  const before = tree(made);
+  const strange = [{ path: stagingOf(made), mountId: 4_711, within: 1 }];
+  const isLeft = (result: Result<unknown>): void => {
+    const { isUnexpected, effect } = result.ok ? {} : { ...result.failure };
+    assert.deepEqual([isUnexpected, effect, made.host.called, tree(made)], [true, 'none', [], before]);
+  };
+  isLeft(await made.plugin.stage(call({ expectedAll: strange })));
+  isLeft(await made.plugin.publish(call({ facts: UNSTAGED, expectedAll: strange })));
+});
+
+test('what is as it was expected is set up, and the directory is not looked at once more', async () => {
+  const made = await world();
+  const expected = async (path: ReturnType<typeof stagingOf>) => [
+    { path, ...accept(await made.host.mountPlaceOf(path)) },
+  ];
+  const { stagedMount } = accept(
+    await made.plugin.stage(call({ expectedAll: await expected(stagingOf(made)) })),
+  );
+  assert.deepEqual(stagedMount, made.host.mounts.get(stagingOf(made)));
+  const expectedAll = await expected(targetOf(made));
+  const { mount } = accept(
+    await made.plugin.publish(call({ facts: { ...STAGED, stagedMount }, expectedAll })),
+  );
+  assert.deepEqual(mount, made.host.mounts.get(targetOf(made)));
 });
 
 test("9.3: directories and vol_data.json are the kubelet's, key by key", async () => {
