@@ -5,7 +5,7 @@ import type { Config } from '../../agent/config/config.ts';
 import { createPlugins } from '../../agent/node/create-plugins.ts';
 import { conflictOf } from '../../agent/resolve/volume-conflict.ts';
 import { createGround } from '../../mount/ground.ts';
-import { below, type Host } from '../../mount/host.ts';
+import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import type { RunningDriverRegistry } from '../../plugins/csi/driver/driver-registry.ts';
 import { registerKind, traitsOf } from '../../plugins/kinds/kinds.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
@@ -134,6 +134,24 @@ test('after a restart a kind of the tests alone is proven by its mounts, and tak
   await second.want([]);
   assert.deepEqual(host.describe(layout.plugins), before);
   assert.deepEqual(host.names(`${ROOT}/pods`), []);
+});
+
+test('MT-15: what somebody mounts over a volume of a kind of the tests alone is named, and stays', async () => {
+  const host = freshHost();
+  const agent = await startOn(host);
+  const before = host.describe(ROOT);
+  await agent.want([wantedShare(['web'])]);
+  const target = targetOf('web') as AbsolutePath;
+  const evil = { fsType: 'tmpfs', source: 'evil', target, options: [] } as const;
+  assert.ok((await host.mount(evil)).ok);
+  await agent.want([]);
+  const [obstacle] = agent.reconciler.obstacles();
+  assert.equal(obstacle?.code, 'mount-stacked');
+  assert.match(obstacle?.message ?? '', /"evil"/);
+  assert.ok((await host.unmount(target)).ok);
+  await agent.want([wantedShare(['web'])]);
+  await agent.want([]);
+  assert.deepEqual(host.describe(ROOT), before);
 });
 
 test('what staging fixes of a kind of the tests alone is told by its table', async () => {
