@@ -40,7 +40,14 @@ test('a loop device that was given to somebody else since the look is left to hi
   const { releaseDevice } = createDeviceHold({
     runTool: (request) => tools.run(request),
     deadlineMs: 60_000,
-    clock: { nowMs: () => 0, wallMs: () => 0, timer: (_delayMs, fire) => (setImmediate(fire), () => {}) },
+    clock: {
+      nowMs: () => 0,
+      wallMs: () => 0,
+      timer(_delayMs, fire) {
+        setImmediate(fire);
+        return () => {};
+      },
+    },
     nodeOf: async () => ok(undefined),
     loopsOf: async () => ok(looks.shift() ?? []),
   });
