@@ -28,8 +28,8 @@ export type PoolBounds = Required<
 export const POOL_BOUNDS: PoolBounds = {
   pathBrokersMax: 8,
   idleBrokersMin: 1,
-  // Each takes some 10 MB, and 50 ms of a processor when it is started again.
-  idleMsMax: 2_000,
+  // Each takes some 10 MB. With 2 s a drain that followed its set-up by some seconds took a fifth more processor time.
+  idleMsMax: 10_000,
   // They wait for the disk together.
   crowdBrokersMax: 3,
 };
