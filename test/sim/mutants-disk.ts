@@ -1,6 +1,7 @@
 /** Planted bugs of records on a sick disk, and of dead file systems. */
 import { climbs } from '../../reconciler/model/operation.ts';
 import { done, fail, ok } from '../../mount/failure.ts';
+import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import { planVolume } from '../../reconciler/model/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import { inJournal } from './records-plan.ts';
@@ -89,4 +90,25 @@ export const DISK_MUTANTS: readonly Mutant[] = [
       plan: aboutDeadFileSystems,
     }),
   },
+  {
+    name: 'takes a dead file system from a pod whose place is in doubt',
+    seed: 347,
+    caughtBy: ['INV-3'],
+    make: () => ({
+      policy: {
+        planVolume: (input) =>
+          planVolume(
+            input.actual === undefined ? input : { ...input, actual: withoutMountsInDoubt(input.actual) },
+          ),
+      },
+      plan: aboutDeadFileSystems,
+    }),
+  },
 ];
+
+function withoutMountsInDoubt(volume: ActualVolume): ActualVolume {
+  const publications = [...volume.publications].map(([key, place]) => {
+    return [key, place.presence.kind === 'unsure' ? { ...place, mount: undefined } : place] as const;
+  });
+  return { ...volume, publications: new Map(publications) };
+}
