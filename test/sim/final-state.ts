@@ -81,14 +81,20 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
   return data === undefined ? undefined : contentDiffers(only.root, data);
 }
 
+/** The text of a file, or whether a text will do. */
+type TextWanted = string | ((text: string) => boolean);
+
 /** By file; undefined for a volume whose content is nobody's wish. */
 function contentWanted(
-  { tokens }: Simulation,
+  { tokens, cluster }: Simulation,
   pod: SimPod,
   volume: PodVolume,
-): Readonly<Record<string, string>> | undefined {
+): Readonly<Record<string, TextWanted>> | undefined {
   if (volume.kind === 'downward-api' || volume.kind === 'projected') {
-    const token = hasToken(volume) ? { [TOKEN_FILE]: tokens.textFor(pod.uid) } : {};
+    // Whichever of those that the server has issued for the pod, and that is good still.
+    const isGood = (text: string): boolean => cluster?.tokens.isGood(text, pod.uid) === true;
+    const wanted = cluster === undefined ? tokens.textFor(pod.uid) : isGood;
+    const token = hasToken(volume) ? { [TOKEN_FILE]: wanted } : {};
     return { ...token, ...fieldsShown(pod, volume) };
   }
   return volume.kind === 'secret' || volume.kind === 'config-map' ? volume.source.data : undefined;
@@ -120,14 +126,15 @@ function deviceDiffers(sim: Simulation, link: string, csi: DriverVolume): string
   return undefined;
 }
 
-function contentDiffers(root: Inode, data: Readonly<Record<string, string>>): string | undefined {
+function contentDiffers(root: Inode, data: Readonly<Record<string, TextWanted>>): string | undefined {
   const link = root.entries.get('..data');
   const generation = link === undefined ? undefined : root.entries.get(link.linkText);
   if (generation === undefined) return 'no generation is visible';
   for (const [name, value] of Object.entries(data)) {
     const file = generation.entries.get(name);
-    if (file === undefined || Buffer.from(file.content).toString() !== value)
-      return `file ${name} is not as wished`;
+    const text = file === undefined ? undefined : Buffer.from(file.content).toString();
+    const isAsWished = text !== undefined && (typeof value === 'string' ? text === value : value(text));
+    if (!isAsWished) return `file ${name} is not as wished`;
     if (root.entries.get(name)?.kind !== 'symlink') return `${name} is not shown`;
   }
   const generations = [...root.entries.keys()].filter((name) => name.startsWith('..') && name !== '..data');

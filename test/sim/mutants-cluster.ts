@@ -4,6 +4,7 @@ import { readOne } from '../../kubernetes/api/write-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { attachmentSight } from '../../kubernetes/objects/attachment-sight.ts';
+import type { TokenSource } from '../../agent/source/token-source.ts';
 import type { ClusterAttachment } from '../../agent/attachment/granted-attachment.ts';
 import { ok, type Result } from '../../mount/failure.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
@@ -12,7 +13,14 @@ import type { CsiVolumeSpec } from '../../plugins/volume.ts';
 import { NODE_NAME } from './manifests.ts';
 import type { Mutant } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutClaims, aboutCluster, aboutClusterGrowth, aboutDetaching, aboutLostNodes } from './stories.ts';
+import {
+  aboutClaims,
+  aboutCluster,
+  aboutClusterGrowth,
+  aboutDetaching,
+  aboutLostNodes,
+  aboutTokens,
+} from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 type Attach = (spec: CsiVolumeSpec, attach: () => Promise<Result<Attached>>) => Promise<Result<Attached>>;
@@ -76,6 +84,24 @@ const believesItsRecords = withBegin(
   },
   aboutLostPapers,
 );
+
+/** One token is good for as long as its pod is there. */
+const asksForOneToken: Mutation = {
+  plan: aboutTokens,
+  wrapCluster(cluster) {
+    const first = new Map<string, ReturnType<TokenSource['tokenFor']>>();
+    const tokens: TokenSource = {
+      tokensFor: (pod, requests) => cluster.tokens.tokensFor(pod, requests),
+      tokenFor(pod, request) {
+        const known = first.get(pod.uid) ?? cluster.tokens.tokenFor(pod, request);
+        if (known.kind === 'token') first.set(pod.uid, known);
+        return known;
+      },
+      onChange: (listener) => cluster.tokens.onChange(listener),
+    };
+    return { ...cluster, tokens };
+  },
+};
 
 function aboutLostPapers(plan: Plan): Plan {
   const about = aboutCluster(plan);
@@ -266,17 +292,26 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     make: () => knowsOneNode,
   },
   {
+    name: 'shows the first token of a pod for ever',
+    seed: 25,
+    caughtBy: ['liveness', 'stability'],
+    make: () => asksForOneToken,
+  },
+  {
     name: 'takes 403 for absent',
+    seed: 117,
     caughtBy: ['lost', 'INV-3'],
     make: () => takesDeniedForAbsent,
   },
   {
     name: 'obeys an empty list after 410',
+    seed: 59,
     caughtBy: ['INV-3'],
     make: () => believesAnEmptyList,
   },
   {
     name: 'reads lists from a cache that lags',
+    seed: 70,
     caughtBy: ['INV-3', 'lost'],
     make: () => readsListsFromACache,
   },
@@ -287,6 +322,7 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'tells a claim that its volume has grown while it grows',
+    seed: 25,
     caughtBy: ['KEP-1790'],
     make: () => reportsTooSoon,
   },

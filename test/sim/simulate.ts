@@ -478,7 +478,7 @@ export class Simulation {
       sources: cluster === undefined ? [manifests] : [manifests, cluster.source],
       attachment: cluster?.attachment,
       standing: cluster?.attachment,
-      tokens: this.tokens,
+      tokens: cluster?.tokens ?? this.tokens,
       capacity: { cpu: CPU_THOUSANDTHS },
       config: { ...this.config, recordStore: this.#nextRecordForm() },
       journalBytes: this.plan.records.journalBytes,

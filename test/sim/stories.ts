@@ -388,6 +388,18 @@ export function aboutLostNodes(plan: Plan): Plan {
   };
 }
 
+/** Pods that show a token of their own, of a server whose tokens do not live long. */
+export function aboutTokens(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    safetyMs: Math.max(about.safetyMs, 60_000),
+    podFields: { share: 0.9 },
+    cluster: { ...about.cluster, tokenLifeMsMax: 10_000 },
+    events: { ...about.events, podComes: 4 },
+  };
+}
+
 /**
  * Claims that are deleted whenever they can be, and pods that come meanwhile; whoever holds claims back is slow.
  * Nothing else goes wrong.
@@ -424,6 +436,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   claims: aboutClaims,
   'cluster-growth': aboutClusterGrowth,
   'lost-nodes': aboutLostNodes,
+  'cluster-tokens': aboutTokens,
   'changed-disks': aboutChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
   'dead-and-taken': aboutDeadAndTaken,

@@ -12,6 +12,7 @@ import { createObject, deleteObject, patchObject } from './api-writes.ts';
 import type { ApiFaults } from './api-faults.ts';
 import type { Json } from './json-object.ts';
 import type { ObjectStore } from './object-store.ts';
+import type { TokenIssuer } from './token-issuer.ts';
 import { WatchStream, type Watching } from './watch-stream.ts';
 
 export interface ApiServerParts {
@@ -21,6 +22,8 @@ export interface ApiServerParts {
   readonly faults: () => ApiFaults;
   /** Why it is forbidden; undefined: it is allowed. */
   readonly forbids: (verb: Verb, target: ApiTarget) => string | undefined;
+  /** Without one there are no service accounts. */
+  readonly tokens?: TokenIssuer;
   /** Lists of it are empty for now, by mistake. */
   readonly hides?: (target: ApiTarget) => boolean;
 }
@@ -51,6 +54,7 @@ export class ApiServer {
     const isOne = target.name !== undefined;
     const forbidden = this.#forbidden(VERBS[method] ?? (isOne ? 'get' : 'list'), target);
     if (forbidden !== undefined) return forbidden;
+    if (method === 'POST' && target.part === 'token') return this.#issueToken(target, body);
     if (method === 'POST') return createObject(this.store, target, body);
     if (method === 'PATCH') return patchObject(this.store, target, body);
     if (method === 'DELETE') return deleteObject(this.store, target, body);
@@ -117,6 +121,14 @@ export class ApiServer {
     if (why === undefined) return undefined;
     const { resource, name = '' } = target;
     return refusal(403, `${resource} "${name}" is forbidden: cannot ${verb} resource "${resource}": ${why}`);
+  }
+
+  #issueToken({ collection, name = '' }: ApiTarget, body: Json): ApiAnswer {
+    const { tokens } = this.#parts;
+    const account = this.store.get(collection, name);
+    if (account === undefined || tokens === undefined)
+      return refusal(404, `serviceaccounts "${name}" not found`);
+    return tokens.issue(account, collection.replace(/serviceaccounts$/, 'pods'), body);
   }
 
   #get({ collection, name = '', query, resource, part }: ApiTarget): ApiAnswer {

@@ -1,21 +1,11 @@
-/** What changes an object: creation, merge patches of it and of its status, deletion, tokens of a service account. */
+/** What changes an object: creation, merge patches of it and of its status, deletion. */
 import { type ApiAnswer, invalid, refusal } from './api-answer.ts';
 import type { ApiTarget } from './api-path.ts';
-import {
-  at,
-  isMapping,
-  isSameJson,
-  type Json,
-  mergePatch,
-  metadataOf,
-  nameOf,
-  uidOf,
-} from './json-object.ts';
+import { at, isMapping, isSameJson, type Json, mergePatch, metadataOf, nameOf } from './json-object.ts';
 import type { ObjectStore } from './object-store.ts';
 
 export function createObject(store: ObjectStore, target: ApiTarget, body: Json): ApiAnswer {
-  const { collection, resource, part, kind, apiVersion, namespace } = target;
-  if (part === 'token') return issueToken(store, target, body);
+  const { collection, resource, kind, apiVersion, namespace } = target;
   const name = metadataOf(body)['name'];
   if (typeof name !== 'string' || name === '') return invalid(`${resource} needs a name`);
   if (store.get(collection, name) !== undefined) return refusal(409, `${resource} "${name}" already exists`);
@@ -84,17 +74,4 @@ function changedDriver(before: Json, after: Json): string | undefined {
 function driversOf(csiNode: Json): readonly Json[] {
   const { drivers } = at(csiNode, 'spec');
   return Array.isArray(drivers) ? drivers.filter(isMapping) : [];
-}
-
-const TOKEN_SECONDS = 3_600;
-
-function issueToken(store: ObjectStore, { collection, name = '' }: ApiTarget, body: Json): ApiAnswer {
-  const account = store.get(collection, name);
-  if (account === undefined) return refusal(404, `serviceaccounts "${name}" not found`);
-  const { expirationSeconds } = at(body, 'spec');
-  const seconds = typeof expirationSeconds === 'number' ? expirationSeconds : TOKEN_SECONDS;
-  const expirationTimestamp = store.timeText(seconds * 1_000);
-  const claims = Buffer.from(`${uidOf(account)} ${expirationTimestamp}`).toString('base64url');
-  const status = { token: `head.${claims}.sign`, expirationTimestamp };
-  return { status: 201, body: { ...body, kind: 'TokenRequest', status } };
 }

@@ -23,6 +23,8 @@ export interface ClusterPlan {
   readonly nodeDeadEveryMs: number;
   /** Whoever grows volumes says in the claim how far he is. */
   readonly resizerHasStatuses: boolean;
+  /** The server's tokens live no longer, in ms, while anything goes wrong. */
+  readonly tokenLifeMsMax: number;
   /** Probability that the agent dies at a write to the server: before it, or after its answer. */
   readonly crashAtWrite: number;
   /** How far the attach/detach controller is behind, and how long an attacher takes. */
@@ -41,6 +43,7 @@ export const NO_CLUSTER: ClusterPlan = {
   nodeDeletedEveryMs: 0,
   nodeDeadEveryMs: 0,
   resizerHasStatuses: true,
+  tokenLifeMsMax: Number.POSITIVE_INFINITY,
   crashAtWrite: 0,
   controllerLagMsMax: 0,
   attachMsMax: 0,
@@ -66,6 +69,7 @@ export function drawCluster(random: Random): ClusterPlan {
     resizerHasStatuses: random.chance(0.7),
     nodeDeletedEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
     nodeDeadEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
+    tokenLifeMsMax: random.pick([Number.POSITIVE_INFINITY, 60_000, 10_000]),
   };
 }
 

@@ -30,6 +30,7 @@ import { NodeTroubles } from './node-troubles.ts';
 import { ObjectStore } from './object-store.ts';
 import { Resizer } from './resizer.ts';
 import { createSimTransport } from './sim-transport.ts';
+import { TokenIssuer } from './token-issuer.ts';
 
 export interface SimClusterParts {
   readonly plan: ClusterPlan;
@@ -62,6 +63,7 @@ const DENIED_MS_MAX = 40_000;
 export class SimCluster {
   readonly store: ObjectStore;
   readonly server: ApiServer;
+  readonly tokens: TokenIssuer;
   readonly files: ClusterFiles;
   readonly view: ClusterObjectsView;
   /** Volumes whose attachment was taken away by hand, under whatever stood; by unique name. */
@@ -82,8 +84,12 @@ export class SimCluster {
     this.store = new ObjectStore(() => time.nowMs());
     this.view = new ClusterObjectsView(this.store);
     const faults = (): ApiFaults => this.#faults();
+    this.tokens = new TokenIssuer({
+      ...{ store: this.store, nowMs: () => time.nowMs() },
+      lifeMsMax: () => (parts.stormy() ? plan.tokenLifeMsMax : Number.POSITIVE_INFINITY),
+    });
     this.server = new ApiServer({
-      ...{ store: this.store, time, random: random.fork(), faults },
+      ...{ store: this.store, time, random: random.fork(), faults, tokens: this.tokens },
       forbids: (verb, target) => this.#forbids(verb, target),
       hides: ({ resource }) => resource === 'pods' && time.nowMs() < this.#emptyUntilMs,
     });
