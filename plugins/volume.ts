@@ -257,7 +257,12 @@ export function csiVolumeId(driver: string, volumeHandle: string): VolumeId {
   return `${CSI_PLUGIN}/${driver}^${volumeHandle}` as VolumeId;
 }
 
-/** A raw device and not files. */
+/** Pods have a device of it and not files. */
+export function hasDevice(spec: VolumeSpec): boolean {
+  return (spec.kind === 'csi' || spec.kind === 'local') && spec.mode === 'Block';
+}
+
+/** A raw device of a driver and not files. */
 export function isBlock(spec: VolumeSpec): spec is CsiVolumeSpec & { readonly mode: 'Block' } {
   return spec.kind === 'csi' && spec.mode === 'Block';
 }

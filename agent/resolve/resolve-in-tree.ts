@@ -14,6 +14,8 @@ import { brokenRules, isTrueOf, wordsOf } from '../../plugins/topology-rule.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 
+const NO_FILES = { fsType: '', mountOptions: [] } as const;
+
 /** `readOnly` is the pod's word. */
 export function resolveLocal(
   { desired, options }: Sources,
@@ -21,18 +23,16 @@ export function resolveLocal(
   { path, fsType }: LocalSource,
   readOnly: boolean,
 ): Result<Resolved> {
-  const { name, mountOptions, accessModes } = volume;
-  if (volume.volumeMode === 'Block') {
-    const message = `PersistentVolume ${name}: local volumes with volumeMode Block are not supported yet`;
-    return refuse('kind-unsupported', message);
-  }
+  const { name, accessModes, volumeMode: mode } = volume;
+  // A device is shown as it is: neither a file system nor mount options are of it.
+  const files = mode === 'Block' ? NO_FILES : { fsType, mountOptions: volume.mountOptions };
   const title = `PersistentVolume ${name}: the local path ${path}`;
   const denied = whyDenied({ title, path }, options.deniedHostPaths);
   if (denied !== undefined) return refuse('spec-invalid', denied);
   const id = localVolumeId(name);
   return ok({
     ...PLAIN,
-    spec: { kind: 'local', id, name, path, fsType, mountOptions, accessModes },
+    spec: { kind: 'local', id, name, path, mode, ...files, accessModes },
     specName: name,
     readOnly,
     blocked: wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName)),

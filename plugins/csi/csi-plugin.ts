@@ -4,7 +4,6 @@ import { createMounter } from '../../mount/mounter.ts';
 import type { Attachment } from './attach/attachment.ts';
 import { createCalledAttachment } from './attach/called-attachment.ts';
 import { afterCalled } from './attach/after-called.ts';
-import { createBlockPublication } from './block/block-publication.ts';
 import { verifyClean } from './block/clean-device.ts';
 import { createSecretMemory } from './call/secret-memory.ts';
 import { createCallLanes } from './call/volume-call-queue.ts';
@@ -20,6 +19,7 @@ import { createStatistics, type Statistics } from './statistics.ts';
 import { NodeServiceCapability_RPC_Type as NodeCapability } from './wire/generated/csi.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { Needs, VolumeCall, VolumePlugin } from '../plugin.ts';
+import { createDevicePublication } from '../device/device-publication.ts';
 import { CSI_PLUGIN, type CsiVolumeSpec } from '../volume.ts';
 
 /** The kubelet's csiTimeout; per call here, per step there. */
@@ -61,7 +61,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     ...{ host, layout, nodeName, drivers, inTurn, parallelPublish, mayForce },
     places: createCsiPlaces(host, layout, nodeName),
     stagedMount: createStagedMount(host),
-    block: createBlockPublication(host, layout, createMounter(host, layout.root)),
+    block: createDevicePublication({ host, root: layout.root, mounter: createMounter(host, layout.root) }),
   };
 
   async function attach(call: VolumeCall) {

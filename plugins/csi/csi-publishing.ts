@@ -1,6 +1,7 @@
 /** The rung of a CSI volume that is published: one RPC up, one down, and after each the kernel is asked. */
 import { assert, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
+import { bringOutPublished } from './block/block-publication.ts';
 import { applyFsGroup } from './call/fs-group.ts';
 import { publishRequest } from './call/request.ts';
 import { tokenSecrets } from './call/service-account-tokens.ts';
@@ -70,7 +71,7 @@ async function tryPublish(
 }
 
 async function lookAtPublished(
-  { host, block }: CsiSurroundings,
+  { host, layout, block }: CsiSurroundings,
   call: PublicationCall,
   path: AbsolutePath,
   mountIdBefore: number | undefined,
@@ -81,7 +82,7 @@ async function lookAtPublished(
     const known = mountIdBefore === call.mount?.mountId ? call.mount : undefined;
     return publishedMountAt(host, { path, driver: spec.driver, has: call.refresh ? 'any' : known });
   }
-  const device = await block.bringOut(call.publication);
+  const device = await bringOutPublished({ host, block }, layout.blockPublication(call.publication));
   return device.ok ? ok({ mount: device.value, isDead: false }) : device;
 }
 
@@ -94,7 +95,8 @@ export async function unpublish(csi: CsiSurroundings, call: PublicationCall): Pr
   if (spec.mode !== 'Block') return unpublishPlace(csi, spec, call);
   if (!call.stillWanted()) return noLongerWanted();
   if (csi.drivers.get(spec.driver) === undefined) return notRegistered(spec.driver);
-  const taken = await csi.block.takeBack(call.publication);
+  // Until the driver has let go, an open NodePublishVolume may yet make a device at the target: `held` stays.
+  const taken = await csi.block.takeBack(csi.layout.blockPublication(call.publication));
   return taken.ok ? doubtful(await unpublishPlace(csi, spec, call)) : taken;
 }
 

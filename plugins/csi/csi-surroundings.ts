@@ -2,7 +2,7 @@
 import { assert, type Result } from '../../mount/failure.ts';
 import type { Host } from '../../mount/host.ts';
 import type { RemoteMethod } from '../../mount/remote-call.ts';
-import type { BlockPublication } from './block/block-publication.ts';
+import type { DevicePublication } from '../device/device-publication.ts';
 import { FORCE_FIELD, withFlag } from './call/force-field.ts';
 import type { Sharing } from './call/volume-call-queue.ts';
 import type { DriverPath, Prepared } from './call/volume-directory.ts';
@@ -24,7 +24,7 @@ export interface CsiSurroundings {
   readonly inTurn: VolumeRpc;
   readonly places: CsiPlaces;
   readonly stagedMount: StagedMount;
-  readonly block: BlockPublication;
+  readonly block: DevicePublication;
   /** May publish and unpublish of one volume at different targets overlap in this driver? */
   readonly parallelPublish: (driver: string) => boolean;
   /** May this driver be sent `force` and `fence`? */

@@ -37,8 +37,9 @@ export function placesOf(
   // What it is like is a guess when it was found on disk.
   const isPlain = traits.isPlain?.(spec) === true && publication.origin !== RECONSTRUCTED;
   if (traits.isDevice?.(spec) !== true) return [{ ...place, isPlain }];
-  const { link, published } = layout.blockPublication(publication);
-  return [place, ...[link, published].map((path) => ({ ...common, path, proven: undefined }))];
+  const { link, published } = layout.devicePublication(spec, publication);
+  const others = [link, published].filter((path) => path !== place.path);
+  return [place, ...others.map((path) => ({ ...common, path, proven: undefined }))];
 }
 
 /** Undefined for a volume that is not staged. */

@@ -2,7 +2,6 @@
 import { findMount, proveOwnTmpfs } from '../../mount/mounter.ts';
 import type { AnyTransition } from '../../mount/transition.ts';
 import {
-  placeDirectory,
   placeVolumeData,
   prepareVolumeDirectory,
   removeVolumeDirectory,
@@ -11,6 +10,7 @@ import {
 import { lookAtPlaces } from '../../mount/expected-place.ts';
 import { removeBlockDirectories, removeUnknownBlock } from '../layout/block-directory.ts';
 import { removeEmptyDeviceDirectory } from '../layout/device-directory.ts';
+import { placeDirectory } from '../layout/place-directory.ts';
 import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
 import { bindLocalDirectory, removeLocalPlace } from '../local/bind-directory.ts';

@@ -31,6 +31,9 @@ export const STAGES = ['kubernetes.io', 'csi'] as const;
 /** The way from `plugins` to the file systems of devices of the machine, mounted for all of their pods. */
 export const LOCAL_STAGES = ['kubernetes.io', 'local-volume', 'mounts'] as const;
 
+/** The way from `plugins` to the devices of the machine that pods have: the kubelet escapes the plugin here, too. */
+export const LOCAL_DEVICES = ['kubernetes.io~local-volume', 'volumeDevices'] as const;
+
 /** In the directory of a staged volume, and in the directory of a published one: where the driver mounts. */
 export const GLOBAL_MOUNT = 'globalmount';
 export const MOUNT = 'mount';
@@ -60,6 +63,7 @@ export function unescapePlugin(directory: string): string {
   return directory.replaceAll('~', '/');
 }
 
-/** What a pod's directory has: mounts of CSI drivers, and readiness markers of directories that the kubelet made. */
+/** What a pod's directory has: mounts of CSI drivers, devices of the machine, and the kubelet's readiness markers. */
 export const DRIVER_VOLUMES = escapePlugin(CSI_PLUGIN);
+export const LOCAL_VOLUMES = LOCAL_DEVICES[0];
 export const MARKERS = escapePlugin('kubernetes.io/empty-dir');

@@ -12,9 +12,8 @@ import {
   DEVICES,
   DRIVER_VOLUMES,
   escapePlugin,
-  FORMATS,
   GLOBAL_MOUNT,
-  LOCAL_STAGES,
+  LOCAL_VOLUMES,
   MARKERS,
   MOUNT,
   OWN,
@@ -28,20 +27,21 @@ import {
   VOLUMES,
   WRAPPED,
 } from './component.ts';
+import { type LocalLayout, localLayout } from './local-layout.ts';
 import { ownerBelow } from './owner.ts';
 import type { PathOwner } from './path-owner.ts';
+import type { DevicePublicationLayout, PlaceInPod } from './place-in-pod.ts';
 import {
   type CsiVolumeSpec,
-  isBlock,
+  hasDevice,
   pluginOf,
   type PluginName,
   type PodUid,
-  type PublicationSpec,
   type Subpath,
   type VolumeSpec,
 } from '../volume.ts';
 
-export interface Layout {
+export interface Layout extends LocalLayout {
   readonly root: AbsolutePath;
   /** `<root>/pods` */
   readonly pods: AbsolutePath;
@@ -72,8 +72,8 @@ export interface Layout {
    */
   readyDirectory(spec: Pick<VolumeSpec, 'kind'>, publication: PlaceInPod): AbsolutePath;
   /**
-   * Where the pod sees it: the volume directory, for CSI its `mount`, for a block volume the link
-   * `pods/<uid>/volumeDevices/kubernetes.io~csi/<specName>`. hostPath has no place of its own.
+   * Where the pod sees it: the volume directory, for CSI its `mount`, for a device the link
+   * `pods/<uid>/volumeDevices/<plugin with ~>/<specName>`. hostPath has no place of its own.
    */
   target(spec: VolumeSpec, publication: PlaceInPod): AbsolutePath;
   /** `target` of any CSI volume with files. */
@@ -84,7 +84,7 @@ export interface Layout {
   subpathDirectory(publication: PlaceInPod): AbsolutePath;
   /** `pods/<uid>/volume-subpaths/<specName>/<container>/<index>`: where a part of it is bound. */
   subpath(publication: PlaceInPod, subpath: Pick<Subpath, 'container' | 'index'>): AbsolutePath;
-  /** Where the kernel has a mount when it is published: `target`, and for a block volume the `held` file. */
+  /** Where the kernel has a mount when it is published: `target`, and for a device the `held` file. */
   mountPoint(spec: VolumeSpec, publication: PlaceInPod): AbsolutePath;
   /** `plugins/kubernetes.io/csi`: a directory for each driver that stages, and `blockDevices`. */
   readonly stages: AbsolutePath;
@@ -94,11 +94,6 @@ export interface Layout {
   deviceDirectory(driver: string, volumeHandle: string): AbsolutePath;
   /** The staging_target_path: its `globalmount`, and for a block volume `…/csi/volumeDevices/staging/<specName>`. */
   stagingPath(spec: StagedSpec): AbsolutePath;
-  /** `plugins/kubernetes.io/local-volume/mounts`: the file systems of local devices, by PersistentVolume. */
-  readonly localStages: AbsolutePath;
-  localStage(specName: string): AbsolutePath;
-  /** `<root>/mooring/formats/<specName>.json`: its device is being formatted, or was when that was cut short. */
-  formatIntent(specName: string): AbsolutePath;
   /** `plugins/kubernetes.io/csi/volumeDevices`: all that block volumes have outside the pods. */
   readonly blockDevices: AbsolutePath;
   /** `plugins/kubernetes.io/csi/volumeDevices/staging` */
@@ -109,14 +104,11 @@ export interface Layout {
   blockVolume(specName: string): BlockVolumeLayout;
   /** The places of one publication of a block volume. */
   blockPublication(publication: PlaceInPod): BlockPublicationLayout;
+  /** The same of any volume of which pods have a device; `published` is what its link leads to. */
+  devicePublication(spec: VolumeSpec, publication: PlaceInPod): DevicePublicationLayout;
   /** The inverse of all of these, as `ownerBelow`. */
   ownerOf(path: string): PathOwner | undefined;
 }
-
-/** Where in a pod a volume is. */
-export type PlaceInPod = Pick<PublicationSpec, 'specName'> & {
-  readonly pod: Pick<PublicationSpec['pod'], 'uid'>;
-};
 
 /** Structural directories of a pod: they hold what is the pod's and nothing else. */
 export interface PodFolders {
@@ -128,6 +120,8 @@ export interface PodFolders {
   readonly devices: AbsolutePath;
   /** `volumeDevices/kubernetes.io~csi`: the links to the pod's block devices. */
   readonly links: AbsolutePath;
+  /** `volumeDevices/kubernetes.io~local-volume`: those to devices of the machine. */
+  readonly localLinks: AbsolutePath;
   /** `volume-subpaths` */
   readonly subpaths: AbsolutePath;
   /** `plugins` */
@@ -153,16 +147,13 @@ export interface BlockVolumeLayout {
   readonly stage: AbsolutePath;
 }
 
-/** Below `plugins/kubernetes.io/csi/volumeDevices`, and in the pod. */
-export interface BlockPublicationLayout {
+/**
+ * Below `plugins/kubernetes.io/csi/volumeDevices`, and in the pod. `published` is `publish/<specName>/<podUid>`, the
+ * target_path of the driver; `held` is `<specName>/dev/<podUid>`.
+ */
+export interface BlockPublicationLayout extends DevicePublicationLayout {
   /** `<specName>/data`: the directory of the kubelet's vol_data.json. */
   readonly data: AbsolutePath;
-  /** `publish/<specName>/<podUid>`: the target_path of the driver. */
-  readonly published: AbsolutePath;
-  /** `<specName>/dev/<podUid>`: our bind of it, which a loop device holds open. */
-  readonly held: AbsolutePath;
-  /** `pods/<podUid>/volumeDevices/kubernetes.io~csi/<specName>`: the link the pod's runtime resolves. */
-  readonly link: AbsolutePath;
 }
 
 export function sha256Hex(text: string): string {
@@ -181,7 +172,6 @@ export function createLayout(root: AbsolutePath): Layout {
   const records = below(own, RECORDS);
   const stages = below(plugins, ...STAGES);
   const blockDevices = below(stages, DEVICES);
-  const localStages = below(plugins, ...LOCAL_STAGES);
   // Asked at every look at a volume, and a digest costs more than the look; a spec is never changed.
   const stagingPaths = new WeakMap<StagedSpec, AbsolutePath>();
   const layout: Layout = {
@@ -206,7 +196,7 @@ export function createLayout(root: AbsolutePath): Layout {
     target: (spec, publication) => {
       if (spec.kind === 'host-path') return spec.path;
       if (spec.kind === 'orphan') return spec.path;
-      if (isBlock(spec)) return layout.blockPublication(publication).link;
+      if (hasDevice(spec)) return layout.devicePublication(spec, publication).link;
       return spec.kind === 'csi' ? layout.csiTarget(publication) : layout.volumeDirectory(spec, publication);
     },
     csiTarget: ({ pod, specName }) => below(pods, pod.uid, VOLUMES, DRIVER_VOLUMES, specName, MOUNT),
@@ -221,7 +211,7 @@ export function createLayout(root: AbsolutePath): Layout {
     subpath: (publication, { container, index }) =>
       below(layout.subpathDirectory(publication), container, String(index)),
     mountPoint: (spec, publication) =>
-      isBlock(spec) ? layout.blockPublication(publication).held : layout.target(spec, publication),
+      hasDevice(spec) ? layout.devicePublication(spec, publication).held : layout.target(spec, publication),
     stagingPath: (spec) => {
       const known = stagingPaths.get(spec);
       if (known !== undefined) return known;
@@ -232,9 +222,9 @@ export function createLayout(root: AbsolutePath): Layout {
       stagingPaths.set(spec, path);
       return path;
     },
-    localStages,
-    localStage: (specName) => below(localStages, specName),
-    formatIntent: (specName) => below(own, FORMATS, `${specName}.json`),
+    devicePublication: ({ kind }, place) =>
+      kind === 'local' ? layout.localDevicePublication(place) : layout.blockPublication(place),
+    ...localLayout(own, plugins, pods),
     ...blockLayout(blockDevices, pods),
     ownerOf: (path) => ownerBelow(root, path),
   };
@@ -278,6 +268,7 @@ function podFoldersIn(directory: AbsolutePath): PodFolders {
     volumesOf: (plugin) => below(volumes, escapePlugin(plugin)),
     devices,
     links: below(devices, DRIVER_VOLUMES),
+    localLinks: below(devices, LOCAL_VOLUMES),
     subpaths: below(directory, SUBPATHS),
     plugins,
     markers: below(plugins, MARKERS),

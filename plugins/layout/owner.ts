@@ -6,6 +6,7 @@ import {
   DEVICES,
   DRIVER_VOLUMES,
   FORMATS,
+  LOCAL_VOLUMES,
   MARKERS,
   MOUNT,
   OWN,
@@ -53,6 +54,7 @@ function isWritten(owner: PathOwner): boolean {
     case 'block-volume':
       return owner.part === 'data';
     case 'block-publication':
+    case 'local-device-publication':
       return owner.part === 'held';
     default:
       return false;
@@ -128,8 +130,12 @@ function ownerInVolumes(pod: PodUid, [plugin, specName, ...inside]: Components):
 
 function ownerInDevices(pod: PodUid, [plugin, specName, ...more]: Components): PathOwner | undefined {
   if (plugin === undefined) return { kind: 'pod', pod };
-  if (plugin !== DRIVER_VOLUMES || more.length > 0) return undefined;
+  if ((plugin !== DRIVER_VOLUMES && plugin !== LOCAL_VOLUMES) || more.length > 0) return undefined;
   if (specName === undefined) return { kind: 'pod', pod };
+  if (plugin === LOCAL_VOLUMES)
+    return isObjectName(specName)
+      ? { kind: 'local-device-publication', pod, specName, part: 'link' }
+      : undefined;
   return isBlockVolumeName(specName) ? { kind: 'block-publication', pod, specName, part: 'link' } : undefined;
 }
 

@@ -23,6 +23,7 @@ export type PathOwner =
   | BlockStageOwner
   | BlockPublicationOwner
   | LocalStageOwner
+  | LocalDeviceOwner
   /** `mooring/formats/<volume>.json`: the intent to format a device. */
   | { readonly kind: 'format'; readonly specName: string }
   /** A file that is being written, or what a crash has left of one: see mount/temporary-file.ts. */
@@ -41,6 +42,7 @@ export interface SharedOwner {
 
 type SharedStages =
   | 'local-stages'
+  | 'local-devices'
   | 'formats'
   | 'stages'
   | 'block-devices'
@@ -87,6 +89,11 @@ export interface LocalStageOwner {
   readonly specName: string;
   readonly part: 'directory' | 'content';
 }
+
+/** `plugins/kubernetes.io~local-volume/volumeDevices/<volume>`, and one publication of it: its bind, its link. */
+export type LocalDeviceOwner =
+  | { readonly kind: 'local-device'; readonly specName: string }
+  | ({ readonly kind: 'local-device-publication'; readonly part: 'held' | 'link' } & OfPodVolume);
 
 export interface BlockStageOwner {
   readonly kind: 'block-stage';

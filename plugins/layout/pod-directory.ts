@@ -71,11 +71,11 @@ export function removeStrangePodDirectories(
   plugins: readonly PluginName[],
 ): Promise<Result<void>> {
   const { kinds, others } = podDirectories(layout, pod);
-  const { subpaths, volumesOf } = layout.podFolders(pod);
+  const { subpaths, volumesOf, localLinks } = layout.podFolders(pod);
   const unusual = plugins.filter((name) => !USUAL_PLUGINS.includes(name)).map(volumesOf);
   return host.perform(removeUnused, {
     path: layout.podDirectory(pod),
-    directories: [...kinds, ...unusual, subpaths, ...others],
+    directories: [...kinds, ...unusual, subpaths, localLinks, ...others],
   });
 }
 

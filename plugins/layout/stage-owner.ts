@@ -7,6 +7,7 @@ import {
   BLOCK_TARGETS,
   DEVICES,
   GLOBAL_MOUNT,
+  LOCAL_DEVICES,
   LOCAL_STAGES,
   OLD_STAGES,
   STAGES,
@@ -52,6 +53,7 @@ export function partOf([name, ...more]: Components, mount: string): StageOwner['
 export function ownerInPlugins(components: Components): PathOwner | undefined {
   const [domain, stages, driver, ...rest] = components;
   if (domain === undefined) return shared('plugins');
+  if (domain === LOCAL_DEVICES[0]) return ownerInLocalDevices(components.slice(1));
   if (domain !== STAGES[0]) return undefined;
   if (stages === LOCAL_STAGES[1]) return ownerInLocalStages(components.slice(2));
   if (stages !== STAGES[1]) return undefined;
@@ -69,6 +71,16 @@ function ownerInLocalStages([mounts, specName, ...inside]: Components): PathOwne
     return mounts === undefined || mounts === LOCAL_STAGES[2] ? shared('local-stages') : undefined;
   if (mounts !== LOCAL_STAGES[2] || !isObjectName(specName)) return undefined;
   return { kind: 'local-stage', specName, part: inside.length === 0 ? 'directory' : 'content' };
+}
+
+function ownerInLocalDevices([devices, specName, uid, ...more]: Components): PathOwner | undefined {
+  if (devices === undefined) return shared('local-devices');
+  if (devices !== LOCAL_DEVICES[1]) return undefined;
+  if (specName === undefined) return shared('local-devices');
+  if (!isObjectName(specName)) return undefined;
+  if (uid === undefined) return { kind: 'local-device', specName };
+  const pod = more.length === 0 ? parsePodUid(uid) : undefined;
+  return pod === undefined ? undefined : { kind: 'local-device-publication', pod, specName, part: 'held' };
 }
 
 const HASH = /^[0-9a-f]{64}$/;

@@ -1,4 +1,4 @@
-/** local: a directory or a disk that an administrator named is bound into the pods of its claim. */
+/** local: a directory or a disk that an administrator named is bound into the pods of its claim, or shown. */
 import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
 import { createTurns } from '../../mount/process/turns.ts';
@@ -6,13 +6,14 @@ import type { Mounter } from '../../mount/mounter.ts';
 import { deathFailure } from '../guard/dead-file-system.ts';
 import type { Layout } from '../layout/layout.ts';
 import { podDirectories } from '../layout/pod-directory.ts';
-import type { PublicationCall, VolumePlugin } from '../plugin.ts';
+import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
 import { giveToGroup } from '../pod/group-ownership.ts';
 import { createPodPlugin } from '../pod/pod-plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
-import type { VolumeSpec } from '../volume.ts';
+import { hasDevice, type VolumeSpec } from '../volume.ts';
 import { bindLocalDirectory, removeLocalPlace } from './bind-directory.ts';
 import { bindFlags } from './bind-options.ts';
+import { DevicePlace } from './device-place.ts';
 import { DeviceStage } from './device-stage.ts';
 import { GroupHolders, isGrouped } from './group-holders.ts';
 import { findLocalPlace } from './local-place.ts';
@@ -33,7 +34,8 @@ export interface LocalPluginParts {
 export function createLocalPlugin({ host, layout, mounter, denied }: LocalPluginParts): VolumePlugin {
   const inTurn = createTurns();
   const holders = new GroupHolders();
-  const devices = new DeviceStage({ host, layout, mounter });
+  const stages = new DeviceStage({ host, layout, mounter });
+  const devices = new DevicePlace({ host, layout, mounter, denied });
 
   /** Who comes waits until the walk for those before him has ended: only then all files are one group's. */
   function applyFsGroup(
@@ -56,19 +58,13 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
   return createPodPlugin({
     name: LOCAL_PLUGIN,
     shared: {
-      async stage(call) {
-        const spec = localSpec(call.spec);
-        const { name, path } = spec;
-        const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
-        if (!place.ok) return place;
-        if (place.value.kind === 'directory') return ok({ stagedMount: undefined });
-        return devices.stage(spec, place.value.path, call);
-      },
-      unstage: ({ spec }) => devices.unstage(localSpec(spec)),
+      stage: (call) => stageFiles({ host, denied, stages }, call),
+      unstage: ({ spec }) => stages.unstage(localSpec(spec)),
     },
     async publish(call) {
       const { publication } = call;
       const spec = localSpec(call.spec);
+      if (hasDevice(spec)) return devices.publish(spec, call);
       const target = layout.target(spec, publication);
       const staged = call.facts.stagedMount;
       const { readOnly } = publication;
@@ -85,7 +81,9 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       const identity: MountIdentity = { mountId, device };
       return given.ok ? ok({ mount: identity }) : doubtful<never>(given);
     },
-    unpublish({ spec, publication }) {
+    unpublish(call) {
+      const { spec, publication } = call;
+      if (hasDevice(spec)) return devices.unpublish(localSpec(spec), call);
       holders.forget(spec.id, publication.key);
       const target = layout.target(localSpec(spec), publication);
       const above = podDirectories(layout, publication.pod.uid);
@@ -95,6 +93,21 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       );
     },
   });
+}
+
+interface StageParts extends Pick<LocalPluginParts, 'host' | 'denied'> {
+  readonly stages: DeviceStage;
+}
+
+/** Nothing is done for a directory, and for who has the device itself. */
+async function stageFiles({ host, denied, stages }: StageParts, call: VolumeCall) {
+  const spec = localSpec(call.spec);
+  const { name, path } = spec;
+  if (hasDevice(spec)) return ok({ stagedMount: undefined });
+  const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
+  if (!place.ok) return place;
+  if (place.value.kind === 'directory') return ok({ stagedMount: undefined });
+  return stages.stage(spec, place.value.path, call);
 }
 
 function localSpec(spec: VolumeSpec): LocalVolumeSpec {

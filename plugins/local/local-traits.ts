@@ -1,7 +1,14 @@
-/** What volumes of kind local are like: a directory of this machine, named by an administrator, for pods of a claim. */
+/** What volumes of kind local are like: a directory or disk of this machine, named by an administrator, for a claim. */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
-import { type AccessMode, isOncePod, type PluginName, type VolumeId } from '../volume.ts';
+import {
+  type AccessMode,
+  hasDevice,
+  isOncePod,
+  type PluginName,
+  type VolumeId,
+  type VolumeMode,
+} from '../volume.ts';
 
 declare module '../volume.ts' {
   interface VolumeSpecs {
@@ -20,6 +27,8 @@ export interface LocalVolumeSpec {
    * in a pod: to take it down nobody needs the path.
    */
   readonly path: AbsolutePath;
+  /** Pods have the files, or the device itself. */
+  readonly mode: VolumeMode;
   /** What a device is to hold; empty is whatever is on it, and ext4 where nothing is. */
   readonly fsType: string;
   readonly mountOptions: readonly string[];
@@ -42,13 +51,22 @@ export const LOCAL_TRAITS: VolumeTraits<LocalVolumeSpec> = {
   name: ({ name }) => name,
   persistentVolume: ({ name }) => name,
   accessModes: ({ accessModes }) => accessModes,
-  stagingPath: ({ name }, layout) => layout.localStage(name),
+  stagingPath: (spec, layout) => (hasDevice(spec) ? undefined : layout.localStage(spec.name)),
   stages: { directory: (layout) => layout.localStages, fromName: found },
+  isDevice: hasDevice,
+  devices: {
+    directory: (layout) => layout.localDevices,
+    ofVolume: (name, layout) => layout.localDevice(name),
+    links: ({ localLinks }) => localLinks,
+    fromName: (name) => ({ ...found(name), mode: 'Block' }),
+  },
+  completed: (spec) => ({ ...spec, mode: (spec as Partial<LocalVolumeSpec>).mode ?? 'Filesystem' }),
   fromPlace: ({ name }) => found(name),
   fields: {
     name: IDENTITY,
     // Two pods of one volume never see two directories.
     path: { ...FIXED, excludes: () => true },
+    mode: { ...FIXED, place: true, excludes: () => true, title: 'volumeMode' },
     fsType: FIXED,
     mountOptions: FIXED,
     accessModes: FIXED,
@@ -67,6 +85,7 @@ function found(name: string): LocalVolumeSpec {
     id: localVolumeId(name),
     name,
     path,
+    mode: 'Filesystem',
     fsType: '',
     mountOptions: [],
     accessModes: [],

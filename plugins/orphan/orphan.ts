@@ -4,8 +4,8 @@ import { done, fail, ok, type Result } from '../../mount/failure.ts';
 import { type AbsolutePath, type Host, isBelow, parentOf } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { removeEmptyBlockDirectories } from '../layout/block-directory.ts';
-import { removeHeldFile, removeLeft } from '../csi/block/block-places.ts';
-import { createBlockPublication } from '../csi/block/block-publication.ts';
+import { createDevicePublication } from '../device/device-publication.ts';
+import { removeHeldFile, removeLeft } from '../device/held-file.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { PathOwner } from '../layout/path-owner.ts';
 import type { VolumePlugin } from '../plugin.ts';
@@ -30,12 +30,13 @@ import {
  * and the driver's target go with it. The driver is not asked, because nobody knows which one it was.
  */
 export function createOrphanPlugin(host: Host, layout: Layout, mounter: Mounter): VolumePlugin {
-  const block = createBlockPublication(host, layout, mounter);
+  const block = createDevicePublication({ host, root: layout.root, mounter });
 
   async function unpublishBlock(publication: PublicationSpec): Promise<Result<void>> {
-    const { published, held } = layout.blockPublication(publication);
+    const places = layout.blockPublication(publication);
+    const { published, held } = places;
     return inOrder(
-      () => block.takeBack(publication),
+      () => block.takeBack(places),
       () => mounter.unmount(published),
       () => removeLeft(host, published),
       // What tells of the place goes last.

@@ -1,6 +1,7 @@
 /** What a kind of volume is like. Each folder of a kind declares its own, so that no floor above has to name it. */
 import type { AbsolutePath } from '../../mount/host.ts';
-import type { Layout, PlaceInPod } from '../layout/layout.ts';
+import type { Layout, PodFolders } from '../layout/layout.ts';
+import type { PlaceInPod } from '../layout/place-in-pod.ts';
 import type { VolumeDataOwner } from '../layout/volume-data-text.ts';
 import type {
   AccessMode,
@@ -70,6 +71,8 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
   readonly stages?: NamedStages<Spec>;
   /** Pods have a device of it and not files. */
   isDevice?(spec: Spec): boolean;
+  /** Where what pods have of its devices lies, each called by its volume; absent: papers tell whose they are. */
+  readonly devices?: NamedDevices<Spec>;
   /** How its file system is to be, when that may die by itself; undefined: it has none that is looked at. */
   fileSystem?(spec: Spec): FileSystemTerms | undefined;
   /** What people call it; absent: they know it by its id. */
@@ -109,6 +112,14 @@ export type FileSystemTerms = Pick<CsiVolumeSpec, 'accessModes' | 'mountOptions'
 export interface NamedStages<Spec> {
   directory(layout: Layout): AbsolutePath;
   fromName(name: string): Spec;
+}
+
+/** Directories that tell by their names alone which pods have a device of which volume. */
+export interface NamedDevices<Spec> extends NamedStages<Spec> {
+  /** What pods hold of one, each called by the uid of its pod. */
+  ofVolume(name: string, layout: Layout): AbsolutePath;
+  /** The links of a pod. */
+  links(folders: PodFolders): AbsolutePath;
 }
 
 /** What is in a pod's directory of a volume of which nothing else is known. */

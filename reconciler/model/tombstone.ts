@@ -289,6 +289,6 @@ function pathsOf(volume: ActualVolume, tombstone: Tombstone, layout: Layout): re
   const isTaken = publication !== undefined && volume.publications.has(publication.key);
   if (publication === undefined || (isTaken && !isElsewhere(volume, tombstone))) return [];
   return isDevice(spec)
-    ? [layout.mountPoint(spec, publication), layout.blockPublication(publication).published]
+    ? [layout.mountPoint(spec, publication), layout.devicePublication(spec, publication).published]
     : [layout.mountPoint(spec, publication)];
 }

@@ -26,7 +26,7 @@ export async function lookAtDevices(
   const shown = new Map<AbsolutePath, DeviceNumber | undefined>();
   for (const { spec, places } of volumes) {
     if (!isDevice(spec)) continue;
-    for (const { link, published } of places.map((place) => layout.blockPublication(place))) {
+    for (const { link, published } of places.map((place) => layout.devicePublication(spec, place))) {
       const device = await deviceBehind(host, link, published);
       if (device.ok) shown.set(link, device.value);
     }

@@ -37,7 +37,7 @@ export async function listBlockPlaces(
   return places;
 }
 
-/** Adds every place of a block volume that nobody knows and that is asked for. */
+/** Adds every place of a block volume that nobody knows and that is asked for; what is mounted is, in any pod. */
 export async function addBlockPlaces(
   reading: LayoutReading,
   places: BlockPlaces,
@@ -53,13 +53,17 @@ interface PodDevicePath {
   readonly isAskedFor: (place: PublicationSpec) => boolean;
 }
 
-async function addPlace({ disk, layout, reconstructed }: LayoutReading, place: PodDevicePath): Promise<void> {
+async function addPlace(
+  { disk, layout, table, reconstructed }: LayoutReading,
+  place: PodDevicePath,
+): Promise<void> {
   const { specName } = place;
   const pod = parsePodUid(place.pod);
   if (pod === undefined) return;
   const publication = reconstructedPublication(pod, specName);
-  if (reconstructed.isKnownPlace(publication.key) || !place.isAskedFor(publication)) return;
-  const { held, data: directory } = layout.blockPublication(publication);
+  const { held, published, data: directory } = layout.blockPublication(publication);
+  const isMounted = table.named(held).length > 0 || table.named(published).length > 0;
+  if (reconstructed.isKnownPlace(publication.key) || !(isMounted || place.isAskedFor(publication))) return;
   const data = await disk.volData(directory);
   if (data === 'unknown') return;
   if (data === 'nothing') {

@@ -71,7 +71,7 @@ function unexplained(
     // What is bound there and is not wanted goes when the volume is published, or with it.
     if (place.subpaths !== undefined || place.origin === RECONSTRUCTED)
       explained.add(layout.subpathDirectory(place));
-    if (isDevice(spec)) explained.add(layout.blockPublication(place).published);
+    if (isDevice(spec)) explained.add(layout.devicePublication(spec, place).published);
   };
   for (const volume of volumes) {
     const { spec, publications } = volume;

@@ -35,6 +35,7 @@ import {
   wasAbsent,
 } from '../model/actual-state.ts';
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
+import { addNamedDevices, scanNamedStages, tidyNamedDevices } from './reconstruct-named.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
@@ -98,17 +99,15 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
   const covered: UnreadPlace[] = [];
   const reading: LayoutReading = { ...scan, disk, table: table.value, reconstructed, covered };
   const podNames = await disk.names(layout.pods);
-  for (const pod of podNames) {
-    const uid = parsePodUid(pod);
+  const isAskedFor = ({ pod }: PublicationSpec): boolean => extent === 'whole' || isStrange(pod.uid);
+  for (const uid of podNames.map(parsePodUid)) {
     if (uid === undefined) continue;
-    const isStranger = isStrange(uid);
-    if (extent === 'whole' || isStranger) await scanPod(reading, uid);
-    if (isStranger && !reconstructed.isKnownPod(uid)) await removeLeftovers(reading, uid);
+    if (extent === 'whole' || isStrange(uid)) await scanPod(reading, uid);
+    if (isStrange(uid) && !reconstructed.isKnownPod(uid)) await removeLeftovers(reading, uid);
   }
   const blockPlaces = await listBlockPlaces(reading, podNames);
-  await addBlockPlaces(reading, blockPlaces, (place) => {
-    return extent === 'whole' || isStrange(place.pod.uid) || isBlockMounted(reading, place);
-  });
+  await addBlockPlaces(reading, blockPlaces, isAskedFor);
+  const unusedDevices = await addNamedDevices(reading, podNames, isAskedFor);
   findOrphans(reading);
   const isOrphaned = [...known.values(), ...reconstructed.list()].some(({ spec }) => isOrphan(spec));
   // A scan may take minutes: what is mounted now of what nobody knows is worth a second look.
@@ -131,6 +130,7 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
   if (disk.unlisted().length === 0) {
     await scanStaging({ ...now, disk: stages }, isClear);
     await scanNamedStages({ ...now, disk: stages });
+    if (isClear) await tidyNamedDevices(now, unusedDevices);
     await scanBlockStaging({ ...now, disk: stages }, { places: blockPlaces, tidies: isClear });
   }
   const unread = [
@@ -171,12 +171,6 @@ const NOTHING_FOUND: Reconstruction = {
 
 function unreadPlaces(disk: DiskReader, covered: readonly UnreadPlace[]): readonly UnreadPlace[] {
   return [...covered, ...disk.unreadDirectories()];
-}
-
-/** One that nobody knows is found in any pod, as all mounts are. */
-function isBlockMounted({ table, layout }: LayoutReading, place: PublicationSpec): boolean {
-  const { held, published } = layout.blockPublication(place);
-  return table.named(held).length > 0 || table.named(published).length > 0;
 }
 
 async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
@@ -249,19 +243,6 @@ async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<voi
       if (typeof data === 'string') continue;
       const spec = specFromPaper(data, '', 'Filesystem');
       if (stagingDirectoryOf(spec, layout) === directory) reconstructed.staged(spec);
-    }
-  }
-}
-
-/** What is staged in a directory that its name alone tells of, mounted or not: it is taken down unless it is wanted. */
-async function scanNamedStages({ layout, known, disk, reconstructed }: LayoutReading): Promise<void> {
-  for (const { stages } of kinds()) {
-    if (stages === undefined) continue;
-    for (const name of await disk.names(stages.directory(layout))) {
-      if (!isObjectName(name)) continue;
-      const spec = stages.fromName(name);
-      const before = known.get(spec.id);
-      if (before === undefined || wasAbsent(before.staged)) reconstructed.staged(spec);
     }
   }
 }

@@ -41,10 +41,10 @@ export function whyPodUnknown(
 /** Its own directory, what all pods share, and what is above them; nothing of pods is where volumes are staged. */
 function mayHaveIn(pod: PodUid, path: AbsolutePath, layout: Layout): boolean {
   const own = layout.podDirectory(pod);
-  const shared = layout.blockDevices;
   const isIn = (directory: AbsolutePath): boolean => path === directory || isBelow(path, directory);
-  const isAbove = isBelow(own, path) || isBelow(shared, path);
-  return isAbove || isIn(own) || (isIn(shared) && !isIn(layout.blockStages));
+  const shared = [layout.blockDevices, layout.localDevices];
+  const isAbove = [own, ...shared].some((directory) => isBelow(directory, path));
+  return isAbove || isIn(own) || (shared.some(isIn) && !isIn(layout.blockStages));
 }
 
 /** What a volume was seen staged from, by belief and by the kernel. */

@@ -91,7 +91,7 @@ export function verifyMounts(
         : judge(publication.presence, mountPoint, publication.mount, () => {
             return (
               deviceCovered(spec, publication, table, layout, ground) ??
-              deviceLost(publication, shown, layout) ??
+              deviceLost(spec, publication, shown, layout) ??
               subpathLost()
             );
           });
@@ -160,18 +160,19 @@ function deviceCovered(
   ground: Pick<Ground, 'strangerOver'>,
 ): Failure | undefined {
   if (!isDevice(spec)) return undefined;
-  const { link } = layout.blockPublication(place);
+  const { link } = layout.devicePublication(spec, place);
   const stranger = ground.strangerOver(table, link);
   return stranger === undefined ? undefined : strangerFailure(link, stranger);
 }
 
 /** We hold the device that the pod was given; what its link leads to is the driver's. */
 function deviceLost(
+  volume: VolumeSpec,
   { spec, mount }: ActualPublication,
   shown: ShownDevices,
   layout: Layout,
 ): Failure | undefined {
-  const { link, published } = layout.blockPublication(spec);
+  const { link, published } = layout.devicePublication(volume, spec);
   const given = mount?.blockDevice;
   const now = shown.get(link);
   if (given === undefined || !shown.has(link) || now === given) return undefined;

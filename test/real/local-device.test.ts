@@ -5,34 +5,41 @@ import { createHash } from 'node:crypto';
 import {
   closeSync,
   openSync,
+  lstatSync,
   readFileSync,
+  readlinkSync,
+  rmSync,
   statfsSync,
+  statSync,
   truncateSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readMounts } from '../demo/machine.ts';
+import { loopDevicesBelow, mountsBelow, readMounts } from '../demo/machine.ts';
+import { until } from '../until.ts';
+import { mooring } from './mooring-command.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, podWith, type RealNode } from './real-node.ts';
 
 const skip = inPrivateNamespace();
 const MEBIBYTE = 1024 * 1024;
 
-function volumeYaml(name: string, device: string, fsType = ''): string {
+function volumeYaml(name: string, device: string, fsType = '', mode = 'Filesystem'): string {
   return `apiVersion: v1
 kind: PersistentVolume
 metadata: { name: ${name} }
 spec:
   accessModes: [ReadWriteOnce]
+  volumeMode: ${mode}
   claimRef: { namespace: default, name: ${name} }
   local: { path: ${device}${fsType === '' ? '' : `, fsType: ${fsType}`} }
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: { name: ${name}, namespace: default }
-spec: { volumeName: ${name}, accessModes: [ReadWriteOnce] }
+spec: { volumeName: ${name}, accessModes: [ReadWriteOnce], volumeMode: ${mode} }
 `;
 }
 
@@ -182,4 +189,51 @@ test(
         }
       }),
     ),
+);
+
+/** The shortest that the configuration allows. */
+const RESYNC_MS = 10_000;
+
+test('a pod has the disk itself, held open over kill -9 and put right; nobody looks into it', { skip }, () =>
+  onRealNode((node) =>
+    withDisk(node, 4 * MEBIBYTE, async ({ file, device }) => {
+      node.settings.resync_ms = RESYNC_MS;
+      const before = digest(file);
+      node.put('disk', volumeYaml('raw', device, '', 'Block'));
+      node.put('web', podWith('raw', 'Block'));
+      await node.startAgent();
+      await node.untilMounted(1);
+      const link = join(node.root, 'pods/web-1/volumeDevices/kubernetes.io~local-volume/raw');
+      const held = join(node.root, 'plugins/kubernetes.io~local-volume/volumeDevices/raw/web-1');
+      assert.equal(readlinkSync(link), held);
+      assert.ok(statSync(link).isBlockDevice());
+      assert.equal(statSync(link).rdev, statSync(device).rdev, 'the device of the PersistentVolume');
+      assert.equal(digest(file), before, 'nothing was written');
+      const printed = await mooring(node, 'mounts', 'web', '-o', 'podman');
+      assert.equal(printed.stdout.trim(), `--device=${link}:/dev/data:rwm`);
+
+      await node.untilRecorded();
+      const made = { mounts: mountsBelow(node.root), holds: loopDevicesBelow(node.root) };
+      assert.equal(made.holds.length, 1);
+      await node.killAgent();
+      await node.startAgent();
+      await node.untilMounted(1);
+      assert.deepEqual({ mounts: mountsBelow(node.root), holds: loopDevicesBelow(node.root) }, made);
+
+      rmSync(link);
+      await until('the next resync to bring the link back', () => {
+        return lstatSync(link, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+      });
+      await gone(node);
+      assert.deepEqual([...mountsBelow(node.root), ...loopDevicesBelow(node.root)], []);
+      assert.equal(digest(file), before);
+
+      const readOnly = podWith('raw', 'Block').replace('claimName: raw', 'claimName: raw, readOnly: true');
+      node.put('web', readOnly);
+      await node.untilMounted(1);
+      const asked = await mooring(node, 'mounts', 'web', '-o', 'podman');
+      assert.equal(asked.stdout.trim(), `--device=${link}:/dev/data:rm`);
+      await gone(node);
+    }),
+  ),
 );

@@ -4,6 +4,7 @@ import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Backing } from './backing.ts';
 import type { Wanted } from './final-places.ts';
 import type { Disk } from './manifests.ts';
+import { heldOf } from './local-volumes.ts';
 import { groupsDiffer } from './final-groups.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
@@ -23,11 +24,12 @@ function holdsDiffer(sim: Simulation, { places }: Wanted): string | undefined {
   const kept = new Set<string>();
   for (const { pod, volume } of places) {
     const csi = csiOf(pod, volume);
-    if (csi?.block !== true) continue;
+    const local = volume.kind === 'local' ? heldOf(volume) : undefined;
+    if (csi?.block !== true && local === undefined) continue;
     const path = sim.world.mountPointOf(pod, volume);
     const held = devices.holds().filter((hold) => hold.path === path);
     const present = held.map((hold) => hold.device).filter((device) => devices.has(device));
-    const device = sim.world.storage.backingOf(csi)?.device;
+    const device = local ?? (csi && sim.world.storage.backingOf(csi)?.device);
     if (present.length !== 1 || present[0] !== device)
       return `${path}: ${present.join(' and ') || 'nothing'} is held, not ${device}`;
     kept.add(path);

@@ -1,7 +1,7 @@
 /** Every file and directory below the agent's root has a reason, when all is healed (INV-18). */
 import type { Inode } from './file-tree.ts';
 import { isOrphanWaiting, type Wanted } from './final-places.ts';
-import { intentsOf, localStageOf } from './local-volumes.ts';
+import { intentsOf, isLocalDevice, localStageOf } from './local-volumes.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
@@ -30,6 +30,8 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     keepWithParents(target);
     const stage = volume.kind === 'local' ? localStageOf(layout, volume) : undefined;
     if (stage !== undefined) keepWithParents(stage);
+    if (volume.kind === 'local' && isLocalDevice(volume))
+      keepWithParents(sim.world.mountPointOf(pod, volume));
     const csi = csiOf(pod, volume);
     if (csi?.block === true) {
       const { published, held, data } = layout.blockPublication(placeIn(pod, volume));
@@ -62,7 +64,14 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
   // An mkfs that was cut short is told of until the volume is staged.
   for (const path of intentsOf(layout)) keepWithParents(path);
   for (const shared of ['', '/staging', '/publish']) keepWithParents(`${layout.blockDevices}${shared}`);
-  for (const path of [layout.localStages, layout.pods, layout.registry, layout.records, layout.source])
+  for (const path of [
+    layout.localStages,
+    layout.localDevices,
+    layout.pods,
+    layout.registry,
+    layout.records,
+    layout.source,
+  ])
     keepWithParents(path);
   return keep;
 }

@@ -1,6 +1,6 @@
 /**
- * Volumes of kind local: directories of the machine that pods share, and what must be true of them when all is healed.
- * Drawn from a stream of their own, and off in most seeds, so that those of before keep their stories.
+ * Volumes of kind local: directories and disks of the machine that pods share, and what must be true of them when all
+ * is healed. Drawn from a stream of their own, and off in most seeds, so that those of before keep their stories.
  */
 import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
 import { temporaryPath } from '../../mount/temporary-file.ts';
@@ -25,9 +25,11 @@ export interface LocalVolume {
 export interface LocalsPlan {
   /** Probability that a pod has such a volume. */
   readonly share: number;
+  /** Probability that such a volume is the device of a disk. */
+  readonly devices: number;
 }
 
-export const NO_LOCALS: LocalsPlan = { share: 0 };
+export const NO_LOCALS: LocalsPlan = { share: 0, devices: 0 };
 
 /** The share of the seeds that have such volumes. */
 const SEEDS_SHARE = 0.3;
@@ -37,13 +39,34 @@ const DISK = 'local-disk';
 /** No disk of a driver has it. */
 const DISK_NUMBER = '259:7' as DeviceNumber;
 const SPEC_NAMES = [...DIRECTORIES, DISK] as const;
+/** A disk that pods have as it is. */
+const RAW = 'local-raw';
+const RAW_NUMBER = '259:8' as DeviceNumber;
+/** The share of the seeds with local volumes in which that disk is one of them, drawn from a stream of its own. */
+const RAW_SEEDS_SHARE = 0.4;
 /** What is in each directory, as the administrator left it. */
 const CONTENT = 'identity';
 /** Made after the walk; that setgid gives it the group is not simulated. */
 const MADE_PART: readonly string[] = ['part', 'deeper'];
 
 export function withLocals(plan: Plan, random: Random): Plan {
-  return random.chance(SEEDS_SHARE) ? { ...plan, locals: { share: random.pick([0.4, 0.8]) } } : plan;
+  return random.chance(SEEDS_SHARE)
+    ? { ...plan, locals: { ...plan.locals, share: random.pick([0.4, 0.8]) } }
+    : plan;
+}
+
+export function withLocalDevices(plan: Plan, random: Random): Plan {
+  if (!random.chance(RAW_SEEDS_SHARE) || plan.locals.share === 0) return plan;
+  return { ...plan, locals: { ...plan.locals, devices: random.pick([0.3, 0.7]) } };
+}
+
+export function asDevice(volume: LocalVolume): LocalVolume {
+  return { ...volume, specName: RAW };
+}
+
+/** Pods have the device and not files. */
+export function isLocalDevice({ specName }: Pick<LocalVolume, 'specName'>): boolean {
+  return specName === RAW;
 }
 
 export function drawLocalVolume(random: Random, name: string): LocalVolume {
@@ -56,6 +79,7 @@ function pathOf({ specName }: Pick<LocalVolume, 'specName'>): AbsolutePath {
 
 /** A part that there is, or that is made; undefined: neither. */
 export function partOfLocal({ specName, readOnly }: LocalVolume): string | undefined {
+  if (specName === RAW) return undefined;
   if (specName !== DISK) return CONTENT;
   return readOnly ? undefined : MADE_PART.join('/');
 }
@@ -79,7 +103,7 @@ function rootOf(kernel: SimKernel, volume: Pick<LocalVolume, 'specName'>): Inode
   return typeof at === 'string' ? undefined : at.inode;
 }
 
-export function installLocals(kernel: SimKernel): void {
+export function installLocals(kernel: SimKernel, { devices }: LocalsPlan): void {
   for (const specName of DIRECTORIES) {
     const directory = pathOf({ specName });
     kernel.makeDirectory(directory, 0o755);
@@ -87,12 +111,18 @@ export function installLocals(kernel: SimKernel): void {
   }
   const disk = kernel.localDisks.add(pathOf({ specName: DISK }));
   kernel.makeDeviceNode(disk.path, DISK_NUMBER);
+  if (devices > 0) {
+    kernel.devices.addFixed(RAW_NUMBER, RAW);
+    kernel.makeDeviceNode(pathOf({ specName: RAW }), RAW_NUMBER);
+  }
   kernel.synchronise(HOST_DATA);
 }
 
-export function localObjects(): readonly object[] {
-  return SPEC_NAMES.flatMap((name) => {
+export function localObjects({ devices }: LocalsPlan): readonly object[] {
+  const names = devices > 0 ? [...SPEC_NAMES, RAW] : SPEC_NAMES;
+  return names.flatMap((name) => {
     const accessModes = ['ReadWriteMany'];
+    const mode = name === RAW ? { volumeMode: 'Block' } : {};
     const here = { key: 'kubernetes.io/hostname', operator: 'In', values: [NODE_NAME] };
     const volume = {
       apiVersion: 'v1',
@@ -100,6 +130,7 @@ export function localObjects(): readonly object[] {
       metadata: { name },
       spec: {
         capacity: { storage: '1Gi' },
+        ...mode,
         accessModes,
         claimRef: { namespace: NAMESPACE, name: claimOf(name) },
         local: { path: pathOf({ specName: name }) },
@@ -110,7 +141,7 @@ export function localObjects(): readonly object[] {
       apiVersion: 'v1',
       kind: 'PersistentVolumeClaim',
       metadata: { name: claimOf(name), namespace: NAMESPACE },
-      spec: { accessModes, volumeName: name, resources: { requests: { storage: '1Gi' } } },
+      spec: { ...mode, accessModes, volumeName: name, resources: { requests: { storage: '1Gi' } } },
     };
     return [volume, claim];
   });
@@ -131,6 +162,7 @@ export function localDiffers(
   volume: LocalVolume,
   target: string,
 ): string | undefined {
+  if (isLocalDevice(volume)) return localDeviceDiffers(kernel, target);
   const stack = kernel.mountsAt(target);
   const only = stack.at(-1);
   if (only === undefined || stack.length > 1) return `${stack.length} layers mounted`;
@@ -142,6 +174,28 @@ export function localDiffers(
   const { gid } = root;
   const other = inodesOf(root).find((inode) => inode.gid !== gid && !MADE_PART.includes(inode.name));
   return other === undefined ? undefined : `"${other.name}" has the group ${other.gid}, not ${gid}`;
+}
+
+/** The pod's link leads to the disk, which is bound to a place of ours and held open there. */
+function localDeviceDiffers(kernel: SimKernel, link: string): string | undefined {
+  const at = kernel.walk(link as AbsolutePath);
+  if (typeof at === 'string' || at.inode.kind !== 'symlink') return 'there is no link';
+  const held = at.inode.linkText as AbsolutePath;
+  const device = kernel.deviceOf(held);
+  if (device !== RAW_NUMBER) return `the link leads to ${device ?? 'no device'}`;
+  const layers = kernel.mountsAt(held).length;
+  return layers === 1 ? undefined : `${layers} layers mounted at ${held}`;
+}
+
+/** Where nothing is when no pod has a device of this kind. */
+export function isOfLocalDevices({ localDevices, podFolders }: Layout, path: string): boolean {
+  const links = podFolders('any').localLinks.split('/').slice(-2).join('/');
+  return path === localDevices || path.endsWith(`/${links}`);
+}
+
+/** What is to be held open of it; undefined: it is no device. */
+export function heldOf(volume: Pick<LocalVolume, 'specName'>): DeviceNumber | undefined {
+  return isLocalDevice(volume) ? RAW_NUMBER : undefined;
 }
 
 /** DL-01: nothing is made in a directory but what pods ask for, and nothing of it goes. */

@@ -2,7 +2,7 @@
 import { nfsSource, type NfsVolume } from './nfs-volumes.ts';
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
 import { fieldsSource, projectedSource } from './pod-fields.ts';
-import { type LocalVolume, localSource } from './local-volumes.ts';
+import { isLocalDevice, type LocalVolume, localSource } from './local-volumes.ts';
 import { mountsOf, type Subpaths } from './subpaths.ts';
 import type { SimAccessMode } from './wish-history.ts';
 
@@ -97,7 +97,8 @@ export function podObjects(pod: SimPod): readonly object[] {
 }
 
 function podObject(pod: SimPod): object {
-  const isDevice = (volume: PodVolume): boolean => volume.kind === 'csi' && volume.disk.wishedBlock;
+  const isDevice = (volume: PodVolume): boolean =>
+    volume.kind === 'local' ? isLocalDevice(volume) : volume.kind === 'csi' && volume.disk.wishedBlock;
   return {
     apiVersion: 'v1',
     kind: 'Pod',

@@ -3,7 +3,7 @@ import { drawNfsVolume } from './nfs-volumes.ts';
 import { below } from '../../mount/host.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
 import { withLimits } from './filled-directories.ts';
-import { drawLocalVolume } from './local-volumes.ts';
+import { asDevice, drawLocalVolume } from './local-volumes.ts';
 import { drawLaterVolume } from './more-kinds.ts';
 import { drawFieldsVolume } from './pod-fields.ts';
 import type { Random } from './random.ts';
@@ -19,6 +19,7 @@ export interface PodMakerParts {
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
   readonly localsRandom: Random;
+  readonly localDevicesRandom: Random;
   readonly fillsRandom: Random;
   readonly nfsRandom: Random;
   readonly subpathsRandom: Random;
@@ -51,10 +52,11 @@ export class PodMaker {
   }
 
   #withLocal<Drawn extends Pick<SimPod, 'volumes'>>(drawn: Drawn): Drawn {
-    const { localsRandom, plan } = this.#parts;
+    const { localsRandom, localDevicesRandom, plan } = this.#parts;
     if (!localsRandom.chance(plan.locals.share)) return drawn;
     const local = drawLocalVolume(localsRandom, `v${drawn.volumes.length}`);
-    return { ...drawn, volumes: [...drawn.volumes, local] };
+    const isDevice = localDevicesRandom.chance(plan.locals.devices);
+    return { ...drawn, volumes: [...drawn.volumes, isDevice ? asDevice(local) : local] };
   }
 
   #withNfs<Drawn extends Pick<SimPod, 'volumes'>>(drawn: Drawn): Drawn {

@@ -15,6 +15,7 @@ import {
   publicationKey,
   type VolumeSpec,
 } from '../../plugins/volume.ts';
+import { isLocalDevice } from './local-volumes.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
 import { handleOfInline } from './sim-storage.ts';
 
@@ -67,7 +68,10 @@ export function specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
     const { driver, handle } = csi;
     return { kind: 'csi', driver, volumeHandle: handle, mode, specName: specNameOf(volume) } as VolumeSpec;
   }
-  if (volume.kind === 'local') return { kind: 'local', id: localVolumeId(volume.specName) } as VolumeSpec;
+  if (volume.kind === 'local') {
+    const mode = isLocalDevice(volume) ? 'Block' : 'Filesystem';
+    return { kind: 'local', id: localVolumeId(volume.specName), mode } as VolumeSpec;
+  }
   if (volume.kind === 'nfs') return nfsVolume(pod.uid as PodUid, specNameOf(volume)) as VolumeSpec;
   const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline' | 'local' | 'nfs'>;
   const id = podVolumeId(PLUGIN_OF[kind], pod.uid as PodUid, volume.name);

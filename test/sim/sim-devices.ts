@@ -23,6 +23,8 @@ export class SimDevices {
   readonly #last = new Map<DeviceNumber, string>();
   readonly #openers = new Map<DeviceNumber, string[]>();
   readonly #holds: Hold[] = [];
+  /** Built in: they are there at each start. */
+  readonly #fixed = new Map<DeviceNumber, string>();
   /** Counts disks that come and go; a cheap "did anything change?". */
   changes = 0;
 
@@ -35,6 +37,12 @@ export class SimDevices {
       this.changes += 1;
       return device;
     }
+  }
+
+  /** A disk that is never unplugged. */
+  addFixed(device: DeviceNumber, label: string): void {
+    this.#fixed.set(device, label);
+    this.#present.set(device, label);
   }
 
   /** The disk that had this number is there again; false when another disk has it now, or is still held under it. */
@@ -125,6 +133,7 @@ export class SimDevices {
   losePower(): void {
     this.changes += 1;
     this.#present.clear();
+    for (const [device, label] of this.#fixed) this.#present.set(device, label);
     this.#last.clear();
     this.#openers.clear();
     this.#holds.length = 0;

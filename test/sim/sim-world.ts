@@ -77,6 +77,7 @@ export interface SimWorldParts {
   readonly fieldsRandom: Random;
   readonly kindsRandom: Random;
   readonly localsRandom: Random;
+  readonly localDevicesRandom: Random;
   readonly fillsRandom: Random;
   readonly nfsRandom: Random;
   readonly subpathsRandom: Random;
@@ -201,7 +202,7 @@ export class SimWorld {
         .filter(({ described }) => described)
         .map((driver) => driverObject({ ...driver, attaches: driver.nature.attaches })),
       ...this.storage.sharedDisks.flatMap(diskObjects),
-      ...(plan.locals.share > 0 ? localObjects() : []),
+      ...(plan.locals.share > 0 ? localObjects(plan.locals) : []),
       ...(plan.nfs.share > 0 ? nfsObjects() : []),
     ]);
     if (plan.events.nodeMarked > 0) this.#files.add(NODE_FILE, () => [nodeObject(this.#nodeIsMarked)]);
@@ -601,7 +602,7 @@ export class SimWorld {
     const own = [...wayTo(pages), ROOT, HOST_DATA, this.layout.registry, this.layout.plugins];
     for (const path of ['/etc', '/etc/mooring', '/var', '/var/lib', ...own])
       kernel.makeDirectory(path as AbsolutePath, 0o750);
-    if (this.#parts.plan.locals.share > 0) installLocals(kernel);
+    if (this.#parts.plan.locals.share > 0) installLocals(kernel, this.#parts.plan.locals);
     kernel.directoriesFill = this.#parts.plan.fills.share > 0 || this.#parts.plan.nfs.share > 0;
     this.mountManifests();
     kernel.synchronise(ROOT);

@@ -28,7 +28,7 @@ import { happen } from './happenings.ts';
 import { checkEffect, checkStep, checkTeardown, type Listing } from './invariants.ts';
 import { recordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
-import { withLocals } from './local-volumes.ts';
+import { isOfLocalDevices, withLocalDevices, withLocals } from './local-volumes.ts';
 import { withFills } from './filled-directories.ts';
 import { withNfs } from './nfs-volumes.ts';
 import { withMoreKinds } from './more-kinds.ts';
@@ -123,6 +123,7 @@ const FIELDS_SEED = 8_000_000_011;
 const KINDS_SEED = 9_000_000_011;
 const SUBPATHS_SEED = 9_000_000_041;
 const LOCALS_SEED = 12_000_000_017;
+const LOCAL_DEVICES_SEED = 16_000_000_057;
 const FILLS_SEED = 14_000_000_029;
 const NFS_SEED = 15_000_000_033;
 const CLUSTER_SEED = 13_000_000_021;
@@ -193,7 +194,9 @@ export class Simulation {
     const kindsRandom = createRandom(seed + KINDS_SEED);
     const subpathsRandom = createRandom(seed + SUBPATHS_SEED);
     const localsRandom = createRandom(seed + LOCALS_SEED);
-    const kinds = withLocals(withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom), localsRandom);
+    const localDevicesRandom = createRandom(seed + LOCAL_DEVICES_SEED);
+    const more = withMoreKinds(withPodFields(plain, fieldsRandom), kindsRandom);
+    const kinds = withLocalDevices(withLocals(more, localsRandom), localDevicesRandom);
     const clusterRandom = createRandom(seed + CLUSTER_SEED);
     const cluster = drawCluster(clusterRandom.fork());
     const fillsRandom = createRandom(seed + FILLS_SEED);
@@ -242,6 +245,7 @@ export class Simulation {
       fieldsRandom: fieldsRandom.fork(),
       kindsRandom,
       localsRandom,
+      localDevicesRandom,
       fillsRandom,
       nfsRandom,
       subpathsRandom: subpathsRandom.fork(),
@@ -444,6 +448,7 @@ export class Simulation {
         (this.plan.absence === NO_ABSENCE &&
           (kind === 'identifyDirectory' || path === this.world.layout.source)) ||
         (this.plan.locals.share === 0 && path === this.world.layout.localStages) ||
+        (this.plan.locals.devices === 0 && isOfLocalDevices(this.world.layout, path)) ||
         (this.plan.records === RECORD_FILES &&
           kind === 'listDirectory' &&
           path === this.world.layout.records),

@@ -298,7 +298,7 @@ export function aboutLocals(plan: Plan): Plan {
   return {
     ...plan,
     podsMax: Math.max(plan.podsMax, 3),
-    locals: { share: 0.9 },
+    locals: { share: 0.9, devices: 0.4 },
     features: { ...features, fsGroupShare: 0.7 },
     events: comingAndDying(events),
   };

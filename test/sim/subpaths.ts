@@ -5,7 +5,7 @@
 import { type AbsolutePath, below, isBelow } from '../../mount/host.ts';
 import { type PodUid, publicationKey } from '../../plugins/volume.ts';
 import type { Inode } from './file-tree.ts';
-import { partOfLocal } from './local-volumes.ts';
+import { isLocalDevice, partOfLocal } from './local-volumes.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
 import { placeIn } from './pod-volume.ts';
 import type { Random } from './random.ts';
@@ -60,6 +60,7 @@ function partsOf({ volumes, subpaths }: SimPod): readonly { readonly name: strin
 
 /** By the wish of now: a disk may become one while pods have it, and has no parts then. */
 function isDevice(volume: PodVolume): boolean {
+  if (volume.kind === 'local') return isLocalDevice(volume);
   return volume.kind === 'csi' && volume.disk.wishedBlock;
 }
 

@@ -4,7 +4,13 @@
  */
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
-import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
+import {
+  hasDevice,
+  type PublicationKey,
+  type PublicationSpec,
+  type VolumeId,
+  type VolumeSpec,
+} from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { isBeside, type Operation } from '../../reconciler/model/operation.ts';
@@ -63,10 +69,9 @@ export class ToldPlaces {
   }
 
   #pathsOf(volume: VolumeSpec, place: PublicationSpec): readonly AbsolutePath[] {
-    const { target, mountPoint, blockPublication } = this.#layout;
+    const { target, mountPoint, devicePublication } = this.#layout;
     const paths = [target(volume, place), mountPoint(volume, place)];
-    const isDevice = volume.kind === 'csi' && volume.mode === 'Block';
-    return isDevice ? [...paths, blockPublication(place).published] : paths;
+    return hasDevice(volume) ? [...paths, devicePublication(volume, place).published] : paths;
   }
 
   /** No container outlives the power. */

@@ -2,18 +2,17 @@
  * The places of a block volume outside the driver: where the kubelet has them (KV-D3), but taken
  * down with rmdir and unlink only, where the kubelet deletes recursively (KV-H14).
  */
-import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, type Host, parentOf } from '../../../mount/host.ts';
+import { makeHeldFile, removeHeldFile, removeLeft } from '../../device/held-file.ts';
 import type { Layout } from '../../layout/layout.ts';
+import { placeDirectory } from '../../layout/place-directory.ts';
 import { removeEmptyPodDirectories } from '../../layout/pod-directory.ts';
 import { doubtful } from '../../steps.ts';
 import type { CsiVolumeSpec, PublicationSpec } from '../../volume.ts';
-import { type DriverPath, placeDirectory, type TakenAway, unchanged } from '../call/volume-directory.ts';
+import { type DriverPath, type TakenAway, unchanged } from '../call/volume-directory.ts';
 import { lookAt, NOTHING_THERE, type Seen, SharedDirectories } from './shared-directories.ts';
 
-/** The kubelet's, of the file a device is bound to. */
-const HELD_FILE_MODE = 0o640;
 /** More than a driver leaves behind by mistake. */
 const LEFTOVERS_MAX = 64;
 
@@ -94,8 +93,7 @@ function publicationPlace(
           [
             () => shared.refuseForeign(spec),
             () => host.perform(placeDirectory, { path: parentOf(held) }),
-            async () =>
-              fresh ? host.writeFile(held, new Uint8Array(), { mode: HELD_FILE_MODE, durable: false }) : done,
+            async () => (fresh ? makeHeldFile(host, held) : done),
             () => shared.writeData(spec),
             () => host.perform(placeDirectory, { path: parentOf(published) }),
             // All but what a pod has would stand in the driver's way (A-061), or be taken for what it makes now.
@@ -137,33 +135,6 @@ async function isKept(host: Host, held: AbsolutePath, { mountId, device }: Seen)
   if (mountId !== undefined || device === undefined) return ok(mountId !== undefined);
   const bound = await host.deviceOf(held);
   return bound.ok ? ok(bound.value === device) : bound;
-}
-
-/** The file our bind lies on, with what a crash inside Host.writeFile leaves. Only an empty one is ours. */
-export async function removeHeldFile(host: Host, held: AbsolutePath): Promise<Result<void>> {
-  const removed = await removeLeft(host, held);
-  if (!removed.ok) return removed;
-  return host.removeFile(temporaryPath(held));
-}
-
-/**
- * What a driver leaves where a device was: nothing, an empty file it had bound the device to, the node it made, or a
- * directory. Nothing of that holds data; anything else is named and stays (A-066).
- */
-export async function removeLeft(host: Host, path: AbsolutePath): Promise<Result<void>> {
-  const facts = await host.inspect(path);
-  if (!facts.ok) return facts;
-  const { kind, sizeBytes } = facts.value;
-  if (kind === 'absent') return done;
-  if (kind === 'directory') return host.removeEmptyDirectory(path);
-  if ((kind === 'file' && sizeBytes === 0) || kind === 'block') {
-    const mountId = await host.mountIdOf(path);
-    if (!mountId.ok) return mountId;
-    if (mountId.value === undefined) return host.removeFile(path);
-    return fail({ code: 'mount-busy', message: `${path} is still mounted`, effect: 'none', blocker: path });
-  }
-  const message = `left behind: a ${kind} at ${path}, neither an empty file nor a device`;
-  return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: path });
 }
 
 /** Drivers bind the device to a file in the staging directory, and not all take that file away again. */

@@ -1,206 +1,22 @@
-/** A published block device on its way to the pod, and back: bound, held open, linked (KV-D3, KV-D5). */
-import { done, fail, ok, type Result } from '../../../mount/failure.ts';
-import {
-  type AbsolutePath,
-  below,
-  type DeviceNumber,
-  type Host,
-  type MountIdentity,
-  parentOf,
-} from '../../../mount/host.ts';
-import type { Mounter } from '../../../mount/mounter.ts';
-import type { Layout } from '../../layout/layout.ts';
-import { doubtful, inOrder } from '../../steps.ts';
-import type { PublicationSpec } from '../../volume.ts';
-import { placeDirectory } from '../call/volume-directory.ts';
-
-/** A link for each block device, by number, until the device is removed; whoever has it open keeps only its number. */
-const PRESENT_DEVICES = below('/' as AbsolutePath, 'sys', 'dev', 'block');
-
-export interface BlockPublication {
-  /**
-   * After NodePublishVolume was answered OK: the kernel must have a block device at the target; it is bound to `held`,
-   * kept open there, and linked into the pod. Idempotent. `published-not-a-device`; `device-changed` when the pod was
-   * given another device than the driver has there now, and both exist: then the pod has no link. One that has gone
-   * from the machine is replaced by the one that the driver has now, and both are held until `takeBack`. Every failure
-   * has effect `unknown`.
-   */
-  bringOut(publication: PublicationSpec): Promise<Result<MountIdentity>>;
-  /**
-   * Before NodeUnpublishVolume: what `bringOut` did, undone in the opposite order, however far it came. The target is
-   * not touched, and the empty file at `held` stays: until the driver has let go of the target it is all that tells of
-   * the place when the record is lost, and an open NodePublishVolume may yet make a device there.
-   */
-  takeBack(publication: PublicationSpec): Promise<Result<void>>;
-}
-
-interface Parts {
-  readonly host: Host;
-  readonly layout: Layout;
-  readonly mounter: Mounter;
-}
-
-export function createBlockPublication(host: Host, layout: Layout, mounter: Mounter): BlockPublication {
-  return {
-    async bringOut(publication) {
-      const { published, held, link } = layout.blockPublication(publication);
-      const device = await host.deviceOf(published);
-      if (!device.ok) return doubtful<never>(device);
-      if (device.value === undefined) {
-        const message = `NodePublishVolume said OK, but there is no block device at ${published}`;
-        return fail({ code: 'published-not-a-device', message, effect: 'unknown', blocker: published });
-      }
-      const bound = await bind({ host, layout, mounter }, published, held, device.value);
-      if (!bound.ok) {
-        // The link leads to another device than the pod was given: who is started now must get none.
-        if (bound.failure.code === 'device-changed') await removeLink(host, link);
-        return doubtful<never>(bound);
-      }
-      const hold = await host.holdDevice(held);
-      if (!hold.ok) {
-        // No pod was shown it, and the next one may be another: a driver says OK over a node of before a reboot, too.
-        // What is held after all is busy and stays.
-        if (bound.value.isNew) await mounter.unmount(held);
-        return doubtful<never>(hold);
-      }
-      const linked = await setLink(host, link, published);
-      return linked.ok ? ok(bound.value.mount) : doubtful<never>(linked);
-    },
-    takeBack(publication) {
-      const { held, link } = layout.blockPublication(publication);
-      return inOrder(
-        // First: while the loop device has it open, the bind cannot be unmounted.
-        () => host.releaseDevice(held),
-        () => removeLink(host, link),
-        () => mounter.unmount(held),
-      );
-    },
-  };
-}
+/** What a driver has published of a block volume, on its way to the pod. */
+import { fail, type Result } from '../../../mount/failure.ts';
+import type { Host, MountIdentity } from '../../../mount/host.ts';
+import type { DevicePublication } from '../../device/device-publication.ts';
+import type { DevicePublicationLayout } from '../../layout/place-in-pod.ts';
+import { doubtful } from '../../steps.ts';
 
 /**
- * Also for a read-only publication without `ro`: a read-only bind of a device node forbids nothing that goes to the
- * device. The driver (NodePublishVolume.readonly) and what the runtime allows the container decide.
+ * After NodePublishVolume was answered OK: the kernel must have a block device at the target. As
+ * `DevicePublication.bringOut`, and `published-not-a-device`.
  */
-async function bind(
-  parts: Parts,
-  published: AbsolutePath,
-  held: AbsolutePath,
-  device: DeviceNumber,
-): Promise<Result<Bound>> {
-  const { host, mounter } = parts;
-  const before = await withoutFile(parts, published, held);
-  if (!before.ok) return before;
-  if (before.value !== undefined) {
-    const same = sameDevice({ mount: before.value, isNew: false }, held, device);
-    const isGone = same.ok ? ok(false) : await isReplaced(host, before.value.blockDevice, device);
-    if (!isGone.ok) return isGone;
-    // What is gone stays bound and held below: the pod may have its number still, and nobody else gets that.
-    if (!isGone.value) return same;
-  }
-  const mounted = await host.mount({ fsType: 'bind', source: published, target: held, options: [] });
-  // The kernel is the judge: a mount that failed or was killed may be there.
-  const after = await boundAt(host, held);
-  if (!after.ok) return after;
-  if (after.value !== undefined) {
-    const isNew = before.value === undefined;
-    const same = sameDevice({ mount: after.value, isNew }, held, device);
-    // The driver's own was taken away or replaced since we looked: no pod was shown what is bound now.
-    if (!same.ok && isNew) await mounter.unmount(held);
-    return same;
-  }
-  const message = `mount said done, but nothing is mounted at ${held}`;
-  return mounted.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: held }) : mounted;
-}
-
-/**
- * What is bound there. A file is no device: we bound it as the driver's own was taken away, nobody has it, and it goes.
- * Somebody else's stays.
- */
-async function withoutFile(
-  { host, layout, mounter }: Parts,
-  published: AbsolutePath,
-  held: AbsolutePath,
-): Promise<Result<MountIdentity | undefined>> {
-  const bound = await boundAt(host, held);
-  if (!bound.ok || bound.value === undefined || bound.value.blockDevice !== undefined) return bound;
-  const table = await host.readMountTable(layout.root);
-  if (!table.ok) return table;
-  const belowRoot = published.slice(layout.root.length);
-  if (table.value.at(held).at(-1)?.root.endsWith(belowRoot) !== true) return bound;
-  const unmounted = await mounter.unmount(held);
-  return unmounted.ok ? ok(undefined) : unmounted;
-}
-
-/** Is the one no disk of this machine any more, and the other one? */
-async function isReplaced(
-  host: Host,
-  old: DeviceNumber | undefined,
-  now: DeviceNumber,
-): Promise<Result<boolean>> {
-  const present = await isPresent(host, now);
-  if (!present.ok || !present.value || old === undefined) return present.ok ? ok(false) : present;
-  const still = await isPresent(host, old);
-  return still.ok ? ok(!still.value) : still;
-}
-
-async function isPresent(host: Host, device: DeviceNumber): Promise<Result<boolean>> {
-  const facts = await host.inspect(below(PRESENT_DEVICES, device));
-  return facts.ok ? ok(facts.value.kind !== 'absent') : facts;
-}
-
-async function boundAt(host: Host, held: AbsolutePath): Promise<Result<MountIdentity | undefined>> {
-  const mount = await host.lookUpMount(held);
-  if (!mount.ok) return mount;
-  if (!mount.value.mounted) return ok(undefined);
-  const { mountId, device } = mount.value;
-  const blockDevice = await host.deviceOf(held);
-  if (!blockDevice.ok) return blockDevice;
-  return ok({
-    mountId,
-    device,
-    ...(blockDevice.value === undefined ? {} : { blockDevice: blockDevice.value }),
-  });
-}
-
-interface Bound {
-  readonly mount: MountIdentity;
-  /** Nothing was bound there before. */
-  readonly isNew: boolean;
-}
-
-function sameDevice(bound: Bound, held: AbsolutePath, device: DeviceNumber): Result<Bound> {
-  const { blockDevice } = bound.mount;
-  if (blockDevice === device) return ok(bound);
-  const theirs = blockDevice ?? 'no device';
-  const message = `the driver published device ${device}, but the pod has ${theirs} at ${held}`;
-  return fail({ code: 'device-changed', message, effect: 'unknown', blocker: held });
-}
-
-/** As the kubelet: absolute, to what the driver made. One that leads elsewhere is of another life of this place. */
-async function setLink(host: Host, link: AbsolutePath, text: AbsolutePath): Promise<Result<void>> {
-  const now = await host.readLink(link);
-  if (now.ok && now.value === text) return done;
-  if (!now.ok && now.failure.code !== 'path-missing') return now;
-  if (now.ok) {
-    const removed = await host.removeFile(link);
-    if (!removed.ok) return removed;
-  }
-  const made = await makeLink(host, link, text);
-  // Another volume of the pod coming down may remove an empty parent between our steps: then once more.
-  return made.ok || made.failure.code !== 'path-missing' ? made : makeLink(host, link, text);
-}
-
-async function makeLink(host: Host, link: AbsolutePath, text: AbsolutePath): Promise<Result<void>> {
-  const made = await host.perform(placeDirectory, { path: parentOf(link) });
-  return made.ok ? host.makeLink(link, text) : made;
-}
-
-async function removeLink(host: Host, link: AbsolutePath): Promise<Result<void>> {
-  const facts = await host.inspect(link);
-  if (!facts.ok) return facts;
-  if (facts.value.kind === 'absent') return done;
-  if (facts.value.kind === 'symlink') return host.removeFile(link);
-  const message = `a ${facts.value.kind} where the link to the device was: ${link}`;
-  return fail({ code: 'path-wrong-kind', message, effect: 'none', blocker: link });
+export async function bringOutPublished(
+  { host, block }: { readonly host: Pick<Host, 'deviceOf'>; readonly block: DevicePublication },
+  places: DevicePublicationLayout,
+): Promise<Result<MountIdentity>> {
+  const { published } = places;
+  const device = await host.deviceOf(published);
+  if (!device.ok) return doubtful<never>(device);
+  if (device.value !== undefined) return block.bringOut(places, { path: published, device: device.value });
+  const message = `NodePublishVolume said OK, but there is no block device at ${published}`;
+  return fail({ code: 'published-not-a-device', message, effect: 'unknown', blocker: published });
 }

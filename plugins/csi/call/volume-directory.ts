@@ -3,14 +3,13 @@ import { done, fail, ok, type Result } from '../../../mount/failure.ts';
 import { asExpected, type ExpectedPlace } from '../../../mount/expected-place.ts';
 import type { AbsolutePath, Host } from '../../../mount/host.ts';
 import { paths } from '../../../mount/path-steps.ts';
-import { type Program, transition, type TransitionArgs } from '../../../mount/transition.ts';
+import { type Program, transition } from '../../../mount/transition.ts';
 import { sha256Hex } from '../../layout/layout.ts';
+import { makeVolumeDirectory } from '../../layout/place-directory.ts';
 import { type PodDirectories, removePodDirectories } from '../../layout/pod-directory.ts';
 import { eraseVolumeData, writeVolumeData } from '../../layout/volume-data.ts';
 import type { VolumeData } from '../../layout/volume-data-text.ts';
 import { doubtful } from '../../steps.ts';
-
-const DIRECTORY_MODE = 0o750;
 
 /**
  * One directory of ours with `vol_data.json` beside the place where the driver mounts: the device directory with its
@@ -142,34 +141,21 @@ export const removeVolumeDirectory = transition<Directory & Pick<VolumeDirectory
 );
 
 function* fill(directory: VolumeDirectory, isMounted: boolean): Program<Result<void>> {
-  const made = yield* makeDirectory(directory.path);
+  const made = yield* makeVolumeDirectory(directory.path);
   if (!made.ok) return made;
   const written = yield* writeVolumeData(directory.path, directory.data);
   // A mounted mount point is the root of somebody's volume: neither its mode nor its existence is ours to set.
   if (!written.ok || isMounted) return written;
   return yield* directory.mountPointMadeBy === 'us'
-    ? makeDirectory(directory.mountPoint)
+    ? makeVolumeDirectory(directory.mountPoint)
     : removeMountPoint(directory.mountPoint);
 }
 
-/** Another volume of the pod coming down may remove an empty parent between our steps: then once more. */
-function* makeDirectory(path: AbsolutePath): Program<Result<void>> {
-  const made = yield* paths.makeDirectory(path, DIRECTORY_MODE);
-  return made.ok || made.failure.code !== 'path-missing'
-    ? made
-    : yield* paths.makeDirectory(path, DIRECTORY_MODE);
-}
-
-/** A directory of ours for a volume. */
-export const placeDirectory = transition<TransitionArgs, void>('place-directory', ({ path }) =>
-  makeDirectory(path),
-);
-
-/** The same with `vol_data.json` in it. */
+/** A directory of ours for a volume, with `vol_data.json` in it. */
 export const placeVolumeData = transition<Pick<VolumeDirectory, 'path' | 'data'>, void>(
   'place-volume-data',
   function* ({ path, data }) {
-    const made = yield* makeDirectory(path);
+    const made = yield* makeVolumeDirectory(path);
     return made.ok ? yield* writeVolumeData(path, data) : made;
   },
 );

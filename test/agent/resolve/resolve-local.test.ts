@@ -47,6 +47,7 @@ test('a local PersistentVolume is one volume for all pods of its claim, by its n
     id: 'kubernetes.io/local-volume/pv-data',
     name: 'pv-data',
     path: '/mnt/disks/one',
+    mode: 'Filesystem',
     fsType: 'xfs',
     mountOptions: ['noatime'],
     accessModes: ['ReadWriteOnce'],
@@ -65,19 +66,27 @@ test('a pod with a group says so for a local volume', () => {
   assert.equal(publicationOf(desired(grouped, claim, localYaml())).spec.fsGroup?.gid, 2_000);
 });
 
-test('a path that is denied, or the device that there is not yet, is refused by its name', () => {
+test('a path that is denied is refused by its name', () => {
   const denied = localYaml({ local: '{path: /var/lib}' });
   assert.match(
     refusalOf(web, claim, denied),
     /^spec-invalid: .*pv-data: the local path \/var\/lib is denied/,
   );
+});
+
+test('a device is wanted as it is: without a file system, mount options and a group', () => {
   const block = 'volumeMode: Block';
-  const device = refusalOf(
-    withDevices(web),
-    claimYaml('data', `{volumeName: pv-data, ${block}}`),
-    localYaml({ spec: block }),
-  );
-  assert.match(device, /^kind-unsupported: PersistentVolume pv-data: local volumes with volumeMode Block/);
+  const pod = `${withDevices(web)}  securityContext: {fsGroup: 2000}\n`;
+  const ofDevice = claimYaml('data', `{volumeName: pv-data, ${block}}`);
+  const local = localYaml({
+    local: '{path: /disks/x, fsType: xfs}',
+    spec: `${block}, mountOptions: [noatime]`,
+  });
+  const state = desired(pod, ofDevice, local);
+  const { spec } = volumeOf(state, ID);
+  assert.ok(spec.kind === 'local');
+  assert.deepEqual([spec.mode, spec.path, spec.fsType, spec.mountOptions], ['Block', '/disks/x', '', []]);
+  assert.equal(publicationOf(state).spec.fsGroup, undefined);
 });
 
 test('a path that is missing or climbs is refused when it is read', () => {

@@ -54,6 +54,16 @@ test('9.3: a block volume lies where the kubelet has it, and its pod finds a lin
   assert.equal(layout.mountPoint(CSI, inPod), layout.target(CSI, inPod));
 });
 
+test('a local device lies where the kubelet has it, and its pod finds a link', () => {
+  const device = localVolume('/dev/sdx' as AbsolutePath, [], 'Block');
+  const { publication: inPod } = callOf(device);
+  const devices = '/var/lib/kubelet/plugins/kubernetes.io~local-volume/volumeDevices';
+  const link = `${POD_DIRECTORY}/volumeDevices/kubernetes.io~local-volume/local-1`;
+  const held = `${devices}/local-1/${POD}`;
+  assert.deepEqual(layout.devicePublication(device, inPod), { published: held, held, link });
+  assert.deepEqual([layout.target(device, inPod), layout.mountPoint(device, inPod)], [link, held]);
+});
+
 test('hostPath and orphan are where they are', () => {
   const { publication } = callOf(content('secret'));
   const path = '/srv/data' as AbsolutePath;

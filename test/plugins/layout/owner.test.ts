@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type AbsolutePath, below, parentOf, parseAbsolutePath } from '../../../mount/host.ts';
 import { nameBegun, temporaryPath } from '../../../mount/temporary-file.ts';
-import { createLayout, type Layout, type PlaceInPod, sha256Hex } from '../../../plugins/layout/layout.ts';
+import { createLayout, type Layout, sha256Hex } from '../../../plugins/layout/layout.ts';
+import type { PlaceInPod } from '../../../plugins/layout/place-in-pod.ts';
 import type { PathOwner } from '../../../plugins/layout/path-owner.ts';
 import { isBlockVolumeName, isStagingDriver } from '../../../plugins/layout/stage-owner.ts';
 import { volumeDataIn } from '../../../plugins/layout/volume-data.ts';
@@ -132,9 +133,26 @@ test('the stage of a local device leads back to its volume, and so does the inte
       [stage, { kind: 'local-stage', specName, part: 'directory' }],
       [below(stage, inside), { kind: 'local-stage', specName, part: 'content' }],
       [layout.localStages, { kind: 'shared', directory: 'local-stages' }],
+      [layout.localDevices, { kind: 'shared', directory: 'local-devices' }],
+      [layout.localDevice(specName), { kind: 'local-device', specName }],
       [layout.formatIntent(specName), intent],
       [temporaryPath(layout.formatIntent(specName)), { kind: 'temporary', of: intent }],
       [parentOf(layout.formatIntent(specName)), { kind: 'shared', directory: 'formats' }],
+    ];
+  });
+});
+
+test('the device of a local volume is known by what holds it for a pod, and by the link of the pod', () => {
+  const name = nameOf(/^[a-z0-9][-a-z0-9.]{0,40}$/, isObjectName);
+  inverts(fc.tuple(pod, name), (layout, [uid, specName]) => {
+    const of = { kind: 'local-device-publication', pod: uid, specName } as const;
+    const { held, link } = layout.localDevicePublication(place(uid, specName));
+    const temporary = { kind: 'temporary', of: { ...of, part: 'held' } } as const;
+    return [
+      [held, { ...of, part: 'held' }],
+      [link, { ...of, part: 'link' }],
+      [temporaryPath(held), temporary],
+      [layout.podFolders(uid).localLinks, { kind: 'pod', pod: uid }],
     ];
   });
 });
