@@ -36,6 +36,7 @@ const PROBE_MS_MAX = 10_000;
 const POLL_MS = 200;
 const SOCKET_MS_MAX = 120_000;
 const CONSOLE_LINES_SHOWN = 20;
+const ARCHIVE = '/dev/disk/by-id/virtio-product';
 const BOOT_ID = 'cat /proc/sys/kernel/random/boot_id';
 
 /** `product`: a tar archive, unpacked to the root of the machine's disk; not needed any more when this settles. */
@@ -150,7 +151,8 @@ export async function startVirtualMachine(image: MachineImage, product: string):
       join(scratch, 'disk'),
     ]);
     await machine.powerOn();
-    await machine.must('tar -xf /dev/disk/by-id/virtio-product -C /');
+    // A machine with little to start is up before its devices all have their names.
+    await machine.must(`udevadm wait --timeout=${BOOT_MS_MAX / 1_000} ${ARCHIVE} && tar -xf ${ARCHIVE} -C /`);
     isUnpacked = true;
     return machine;
   } catch (error) {

@@ -8,7 +8,7 @@ import { after, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { type VolumeFacts, volumeAndClaim } from '../interop/manifests.ts';
-import { type MachineImage, machineImage } from './machine-image.ts';
+import { type MachineImage, machineImage, type MachineKind, PLAIN_MACHINE } from './machine-image.ts';
 import { startVirtualMachine, type VirtualMachine } from './virtual-machine.ts';
 
 export const DRIVER = 'loopfile.mooring.dev';
@@ -82,10 +82,14 @@ after(endRunning);
 
 /**
  * Runs a test on a node with nothing on it: on that of the test before if it passed. The test leaves it as empty as it
- * was. Skipped, loudly, where there can be no machine.
+ * was. Skipped, loudly, where there can be no machine. All tests of a file have the same kind of machine.
  */
-export async function onVmNode(t: TestContext, tell: (node: VmNode) => Promise<void>): Promise<void> {
-  const image = await machineImage();
+export async function onVmNode(
+  t: TestContext,
+  tell: (node: VmNode) => Promise<void>,
+  kind: MachineKind = PLAIN_MACHINE,
+): Promise<void> {
+  const image = await machineImage(kind);
   if ('missing' in image) {
     process.stderr.write(`\n*** SKIPPED: test/vm: ${image.missing} ***\n\n`);
     t.skip(image.missing);

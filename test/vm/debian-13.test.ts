@@ -1,0 +1,16 @@
+/**
+ * A node of the next Debian: its podman has Quadlet, and its kernel and mount(8) are others than those of the other
+ * machines. A boot serves all that needs more packages than a volume does: what is told of them is in files beside.
+ */
+import { test } from 'node:test';
+import type { MachineKind } from './machine-image.ts';
+import { tellOfUnits } from './quadlet.ts';
+import { onVmNode } from './vm-node.ts';
+
+const DEBIAN_13: MachineKind = {
+  release: 'trixie',
+  packages: ['podman', 'crun', 'catatonit', 'busybox-static', 'nfs-common', 'nfs-kernel-server', 'nftables'],
+};
+
+test('podman runs by Quadlet, and a unit without it, on what is prepared: from boot to reboot to nothing', (t) =>
+  onVmNode(t, tellOfUnits, DEBIAN_13));
