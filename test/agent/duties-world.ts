@@ -5,6 +5,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, wr
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { type Agent, type AgentParts, createAgent } from '../../agent/node/agent.ts';
 import { parseConfig } from '../../agent/config/parse-config.ts';
 import { createTrustedManifests } from '../../agent/source/manifests/trusted-manifests.ts';
@@ -16,7 +17,7 @@ import { statusOf } from '../../agent/status/status.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { observeForMetrics } from '../../agent/metrics/metrics-facts.ts';
 import { observe } from '../../agent/status/status-facts.ts';
-import { ok } from '../../mount/failure.ts';
+import { fail, ok } from '../../mount/failure.ts';
 import { below, type FileEntry, type Host, type MountIdentity } from '../../mount/host.ts';
 import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
@@ -220,7 +221,11 @@ function wholeHost(host: SocketHost, answers: Answers): Host {
           ),
         ),
       ),
-    async readDirectoryFiles(path) {
+    async readDirectoryFiles(path, { identity }) {
+      const there = await host.identifyDirectory(path);
+      if (!there.ok) return there;
+      if (identity !== undefined && !isDeepStrictEqual(there.value, identity))
+        return fail({ code: 'directory-replaced', message: `${path} is another one`, effect: 'none' });
       const entries: FileEntry[] = [];
       for (const name of readdirSync(path)) {
         const file = below(path, name);
