@@ -92,7 +92,7 @@ export const DISK_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'takes a dead file system from a pod whose place is in doubt',
-    seed: 347,
+    seed: 443,
     caughtBy: ['INV-3'],
     make: () => ({
       policy: {
@@ -101,7 +101,7 @@ export const DISK_MUTANTS: readonly Mutant[] = [
             input.actual === undefined ? input : { ...input, actual: withoutMountsInDoubt(input.actual) },
           ),
       },
-      plan: aboutDeadFileSystems,
+      plan: aboutDeadAndTaken,
     }),
   },
 ];
