@@ -28,6 +28,15 @@ export class LocalDisks {
     return disk;
   }
 
+  /** It is at this path by now. */
+  plug(path: AbsolutePath, disk: LocalDisk): void {
+    this.#disks.set(path, disk);
+  }
+
+  unplug(path: AbsolutePath): void {
+    this.#disks.delete(path);
+  }
+
   /** A person wipes what an mkfs that was cut short has left. */
   heal(): void {
     for (const disk of this.#disks.values()) if (disk.content === 'half') disk.content = 'blank';
@@ -61,12 +70,17 @@ export class LocalDisks {
   mount(path: string, target: AbsolutePath, options: readonly string[]): string | undefined {
     const content = this.at(path)?.content;
     if (content === undefined || typeof content === 'string') return 'wrong fs type, bad superblock';
+    // Another session may have given it another number.
+    if (content.mounts === 0) content.block = this.#numberAt(path as AbsolutePath);
     return this.#kernel.mountFileSystem(content, target, options);
   }
 
   #newFileSystem(path: AbsolutePath): FileSystem {
+    return this.#kernel.makeFileSystem('ext4', path, false, this.#numberAt(path));
+  }
+
+  #numberAt(path: AbsolutePath): DeviceNumber | undefined {
     const block = this.#kernel.deviceOf(path);
-    const number = typeof block === 'string' && block.includes(':') ? (block as DeviceNumber) : undefined;
-    return this.#kernel.makeFileSystem('ext4', path, false, number);
+    return typeof block === 'string' && block.includes(':') ? (block as DeviceNumber) : undefined;
   }
 }
