@@ -20,7 +20,8 @@ function attach(t: TestContext, image: AbsolutePath): string {
   truncateSync(image, IMAGE_BYTES);
   const device = execFileSync('losetup', ['--find', '--show', '--', image], { encoding: 'utf8' }).trim();
   t.after(() => {
-    if (fileOf(device.slice('/dev/'.length)) === image) spawnSync('losetup', ['--detach', device]);
+    // By now the scratch directory may be gone: the kernel says behind the path that the file is deleted.
+    if (fileOf(device.slice('/dev/'.length)).startsWith(image)) spawnSync('losetup', ['--detach', device]);
   });
   return device.slice('/dev/'.length);
 }
