@@ -1,20 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createNotifier, type Notifier, type NotifierParts } from '../../../mount/process/notify.ts';
-import { done, fail, ok, type Result } from '../../../mount/failure.ts';
-import type { PathFacts } from '../../../mount/host.ts';
+import { done, ok } from '../../../mount/failure.ts';
 import type { Log } from '../../../mount/process/log.ts';
-
-const ROOT_FACTS: PathFacts = {
-  kind: 'directory',
-  mode: 0o755,
-  uid: 0,
-  gid: 0,
-  inode: 2,
-  sizeBytes: 0,
-  modifiedMs: 0,
-};
-const LOST: Result<never> = fail({ code: 'broker-lost', message: 'gone', effect: 'none' });
+import { LOST, ROOT_FACTS } from './broker-answers.ts';
 
 interface Stage {
   readonly notifier: Notifier;
