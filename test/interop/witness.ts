@@ -27,6 +27,8 @@ export interface Witness {
   open(): Promise<void>;
   /** As when the driver dies: the socket goes, its connections break, what was asked is not answered. */
   close(): Promise<void>;
+  /** Every orchestrator that had asked is dead: nobody waits any more for a call that the driver has still open. */
+  callersAreGone(): void;
   excuse(excuse: Excuse): void;
   /** The next call of this method has arrived; the driver may not have seen it yet. */
   arrival(method: string): Promise<void>;
@@ -95,6 +97,7 @@ export function createWitness(
       serving = undefined;
       oracle.forgetOpenCalls();
     },
+    callersAreGone: () => oracle.forgetOpenCalls(),
     arrival: (method) => new Promise((resolve) => void awaited.set(method, resolve)),
     excuse: (excuse) => void excuses.push(excuse),
   };

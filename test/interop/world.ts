@@ -39,6 +39,7 @@ export interface World {
   /** The CSI socket of a driver, in a directory made for it. */
   socketOf(driver: string): string;
   logOf(name: string): string;
+  /** There is one at a time: what an earlier one had asked of a driver, nobody waits for any more. */
   startAgent(): Promise<Program>;
   /** Settles when it listens. */
   startLoopfile(endpoint: string, ...flags: readonly string[]): Promise<Program>;
@@ -141,6 +142,7 @@ export function createWorld(config: readonly string[] = [], nodeName = NODE): Wo
     lastWords,
     until,
     async startAgent() {
+      for (const witness of witnesses) witness.callersAreGone();
       const flags = ['--config', configFile, '--allow-private-mount-namespace', '--log-format', 'json'];
       const agent = start('agent', [...AGENT_COMMAND, 'agent', ...flags]);
       await untilHealthy(socket, agent, signal);
