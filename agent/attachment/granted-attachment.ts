@@ -19,7 +19,7 @@ import { type AttachmentFacts, attachmentVerdict, type AttachmentVerdict } from 
 import { createDriverReport, type DriverReport } from './driver-report.ts';
 import { isAwaited, isReported, mayBeLost } from './attachment-rung.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
-import type { StandingWatch } from './standing-watch.ts';
+import type { DiskReading, StandingWatch } from './standing-watch.ts';
 
 export interface ClusterAttachmentParts {
   readonly transport: ApiTransport;
@@ -144,8 +144,8 @@ class AttachmentByCluster implements ClusterAttachment {
     if (!isSame) this.#tellWord();
   }
 
-  diskRead(): void {
-    this.#report.diskRead();
+  diskRead(read: DiskReading): void {
+    this.#report.diskRead(read);
   }
 
   stop(): void {

@@ -15,6 +15,8 @@ import { Retries } from '../../mount/process/back-off.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createContest } from './in-use-contest.ts';
 import { inUseList, isSameList } from './in-use-list.ts';
+import type { DiskReading } from './standing-watch.ts';
+import { isManaged, isReportedNode, reportMarks, touchMark } from './node-mark.ts';
 
 export interface InUseReportParts {
   readonly transport: ApiTransport;
@@ -35,8 +37,11 @@ export interface InUseReport {
   stop(): void;
   /** Something may stand or be gone: the list is looked at soon. */
   look(): void;
-  /** All that stands on the disk is in `standing` now: what else the server listed at the start is not here. */
-  diskRead(): void;
+  /**
+   * What was found on the disk is in `standing` now. `all`: what else the server listed at the start is not here.
+   * `places`: it may be, and a Node that no agent has written on can be told what stands.
+   */
+  diskRead(read: DiskReading): void;
   /** Settles when the server has acknowledged that it is on the list, or a try has failed: `in-use-unreported`. */
   use(name: string): Promise<Result<void>>;
   /** Nothing of it is here: settles when the server has acknowledged that it is off the list, or could not. */
@@ -50,8 +55,6 @@ const RETRY = { firstMs: 500, maxMs: 10_000 } as const;
 const UNCHANGED_MS_MAX = 270_000;
 /** Bounded by the size of an object. */
 const NAMES_MAX = 4_000;
-const MANAGED_BY_CONTROLLER = 'volumes.kubernetes.io/controller-managed-attach-detach';
-const TOUCHED = 'mooring.dev/touched';
 
 export function createInUseReport(parts: InUseReportParts): InUseReport {
   return new NodeInUseReport(parts);
@@ -68,7 +71,7 @@ class NodeInUseReport implements InUseReport {
   readonly #contest;
   readonly #leaving = new Set<string>();
   #unexplained: ReadonlySet<string> | undefined;
-  #isDiskRead = false;
+  #diskRead: DiskReading | undefined;
   /** The last list that the server was seen to have as we want it, and the uid of the Node that it is of. */
   #written: ReadonlySet<string> = new Set();
   #nodeUid: string | undefined;
@@ -114,8 +117,8 @@ class NodeInUseReport implements InUseReport {
     if (this.#cancelLook === undefined) this.#plan(0);
   }
 
-  diskRead(): void {
-    this.#isDiskRead = true;
+  diskRead(read: DiskReading): void {
+    this.#diskRead = read;
     this.look();
   }
 
@@ -166,6 +169,11 @@ class NodeInUseReport implements InUseReport {
       return this.#fail(unreported(`there are ${names.length} names, more than ${NAMES_MAX} in one object`));
     this.#noteTaken(seen, names);
     if (this.#isAsWanted(seen, names)) return this.#acknowledge(seen, names);
+    // What stands and is in no record would be missing on the list, and the list would say that it may be detached.
+    if (this.#diskRead === undefined && !isReportedNode(seen))
+      return this.#fail(
+        unreported(`Node ${nodeName} is a new one, and what stands here is still being read`),
+      );
     if (failure !== undefined) return this.#retry(failure);
     if (this.#untilPaceMs() > 0) return this.#plan(0);
     void this.#write(seen, names);
@@ -175,7 +183,7 @@ class NodeInUseReport implements InUseReport {
   #noteSeen(seen: ApiObjectEnvelope): void {
     const { inUse } = nodeVolumes(seen.value);
     this.#unexplained ??= new Set(inUse);
-    if (this.#isDiskRead) this.#unexplained = new Set();
+    if (this.#diskRead === 'all') this.#unexplained = new Set();
     const doubted = this.#doubtedVersion;
     if (doubted !== undefined && compareResourceVersions(seen.resourceVersion, doubted) > 0)
       this.#doubtedVersion = undefined;
@@ -209,10 +217,8 @@ class NodeInUseReport implements InUseReport {
   }
 
   #isAsWanted(seen: ApiObjectEnvelope, names: readonly string[]): boolean {
-    const isManaged = Object.hasOwn(annotationsOf(seen), MANAGED_BY_CONTROLLER);
-    return (
-      isManaged && this.#doubtedVersion === undefined && isSameList(nodeVolumes(seen.value).inUse, names)
-    );
+    const isListed = isSameList(nodeVolumes(seen.value).inUse, names);
+    return isManaged(seen) && this.#doubtedVersion === undefined && isListed;
   }
 
   async #write(seen: ApiObjectEnvelope, names: readonly string[]): Promise<void> {
@@ -221,7 +227,7 @@ class NodeInUseReport implements InUseReport {
     const answered = await patchObject(transport, {
       path: nodeStatusPath(nodeName),
       before: seen,
-      annotations: this.#annotations(),
+      annotations: { ...reportMarks(seen), ...this.#doubtMark() },
       change: { status: { volumesInUse: names } },
     });
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
@@ -243,11 +249,11 @@ class NodeInUseReport implements InUseReport {
     return readOne(this.#parts.transport, nodePath(this.#parts.nodeName));
   }
 
-  #annotations(): Readonly<Record<string, string>> {
+  #doubtMark(): Readonly<Record<string, string>> {
     // A write that changes nothing makes no version, and only a later version ends the doubt in an earlier write.
-    if (this.#doubtedVersion === undefined) return { [MANAGED_BY_CONTROLLER]: 'true' };
+    if (this.#doubtedVersion === undefined) return {};
     this.#touches += 1;
-    return { [MANAGED_BY_CONTROLLER]: 'true', [TOUCHED]: `${this.#doubtedVersion}.${this.#touches}` };
+    return touchMark(`${this.#doubtedVersion}.${this.#touches}`);
   }
 
   #acknowledge(seen: ApiObjectEnvelope, names: readonly string[]): void {
@@ -280,16 +286,11 @@ class NodeInUseReport implements InUseReport {
     const seen = node.current();
     this.#planTouch();
     if (seen === undefined || this.#isStopped || this.#isWriting) return;
-    const annotations = { [TOUCHED]: `${seen.resourceVersion}.${Math.floor(clock.nowMs())}` };
+    const annotations = touchMark(`${seen.resourceVersion}.${Math.floor(clock.nowMs())}`);
     const path = nodePath(nodeName);
     const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
     if (touched.ok && !this.#isStopped) node.learn(touched.value);
   }
-}
-
-function annotationsOf({ value }: ApiObjectEnvelope): object {
-  const { annotations } = (value['metadata'] ?? {}) as { readonly annotations?: unknown };
-  return typeof annotations === 'object' && annotations !== null ? annotations : {};
 }
 
 function unreported(why: string): Failure {

@@ -5,13 +5,16 @@ import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 
+/** `places`: every directory was read, and a record that cannot be read may know of more; `all`: so were the records. */
+export type DiskReading = 'places' | 'all';
+
 export interface StandingWatch {
   /** What stands was rebuilt from records and mount table; both are asked again and again from now on. */
   begin(actual: () => ActualState, drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void;
   /** Something of it may be another. */
   look(): void;
-  /** All that is on the disk is in what stands. */
-  diskRead(): void;
+  /** What was found on the disk is in what stands. */
+  diskRead(read: DiskReading): void;
   /** What is said of a volume that stands; undefined of any other, and where it is none of his. */
   wordOf(volume: VolumeId): StandingWord | undefined;
   /** Called when a word may be another. */

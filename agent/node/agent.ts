@@ -159,7 +159,7 @@ class NodeAgent implements Agent {
       onWhole: () => {
         this.#isDiskRead = true;
         // A record that cannot be read may be of something that stands.
-        if (unreadable.length === 0) this.#foundation.standing?.diskRead();
+        this.#foundation.standing?.diskRead(unreadable.length === 0 ? 'all' : 'places');
       },
     });
     this.#scan.start();

@@ -80,7 +80,7 @@ const reportsWhatPodsHave = withBegin(
 const believesItsRecords = withBegin(
   (attachment) => (actual, drivers) => {
     attachment.begin(actual, drivers);
-    attachment.diskRead();
+    attachment.diskRead('all');
   },
   aboutLostPapers,
 );

@@ -8,9 +8,4 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     'a local disk is not blank and nobody has noted that it was being formatted: it is refused (device-content) ' +
       'when all is healed, and the judge expects it to be mounted; which of them is at fault is not known',
   ],
-  [
-    7_157,
-    'the record of a volume is lost, the Node is deleted, the agent starts, and the Node is made anew: what is in ' +
-      'use is told to it before the disk was read, so without that volume; it should wait for the disk',
-  ],
 ]);

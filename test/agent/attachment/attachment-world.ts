@@ -14,6 +14,7 @@ import { createTestDrivers } from './test-drivers.ts';
 import { call, SPEC } from '../../plugins/csi/csi-world.ts';
 
 export const NODE = 'n1';
+export const NODE_UID = 'the-node';
 export const NODES = '/api/v1/nodes';
 export const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments';
 const NEEDS = { attach: true, stage: true, expand: false };
@@ -26,10 +27,20 @@ export function callOf(spec: CsiVolumeSpec, more: Partial<VolumeCall> = {}): Vol
   return { ...call(), spec, ...more };
 }
 
-export function attachmentWorld({ listed = [] }: { readonly listed?: readonly string[] } = {}) {
+interface AttachmentWorldOptions {
+  readonly listed?: readonly string[];
+  /** Whose list it is, by an agent's mark: the uid of a Node; undefined: no agent has ever written on it. */
+  readonly reported?: string;
+}
+
+export function attachmentWorld({ listed = [], reported }: AttachmentWorldOptions = {}) {
   const clock = handClock();
   const store = new ApiStore();
-  store.put(NODES, { metadata: { name: NODE }, status: { volumesInUse: listed } });
+  const annotations = reported === undefined ? {} : { 'mooring.dev/reported': reported };
+  store.put(NODES, {
+    metadata: { name: NODE, uid: NODE_UID, annotations },
+    status: { volumesInUse: listed },
+  });
   const transport = storeTransport(store, clock);
   const shared = { transport, clock, random: () => clock.random(), nodeName: NODE };
   const drivers = createTestDrivers();
@@ -40,8 +51,8 @@ export function attachmentWorld({ listed = [] }: { readonly listed?: readonly st
   };
   const actual = new Map<VolumeId, ActualVolume>();
 
-  /** Another life of the agent: what stands is what it finds. */
-  function begin() {
+  /** Another life of the agent: what stands is what it finds, and the disk tells no more, unless it is told later. */
+  function begin({ isDiskRead = true }: { readonly isDiskRead?: boolean } = {}) {
     const node = createNodeObject(shared);
     const attachment = createClusterAttachment({ ...shared, node, writer: 'mooring', log });
     const woken: VolumeId[] = [];
@@ -52,6 +63,7 @@ export function attachmentWorld({ listed = [] }: { readonly listed?: readonly st
     });
     node.start();
     attachment.begin(() => actual, drivers);
+    if (isDiskRead) attachment.diskRead('all');
     return {
       attachment,
       woken,

@@ -6,11 +6,13 @@ import { csiVolumeId } from '../../../plugins/volume.ts';
 import { PRESENT } from '../../../reconciler/model/actual-state.ts';
 import { type Json, refusal } from '../../kubernetes/api/api-store.ts';
 import { attachmentContract } from '../../contract/attachment.ts';
-import { ATTACHMENTS, attachmentWorld, callOf, NODE, NODES, specOf } from './attachment-world.ts';
+import { ATTACHMENTS, attachmentWorld, callOf, NODE, NODE_UID, NODES, specOf } from './attachment-world.ts';
 
 const ONE = specOf('one');
 const TWO = specOf('two');
-const NAME = csiVolumeId(ONE.driver, ONE.volumeHandle);
+const THREE = specOf('three');
+const nameOf = ({ driver, volumeHandle }: typeof ONE): string => csiVolumeId(driver, volumeHandle);
+const NAME = nameOf(ONE);
 const SECOND_MS = 1_000;
 
 const codeOf = (result: Result<unknown> | undefined): string | undefined =>
@@ -164,16 +166,42 @@ test('a write whose answer was lost cannot undo a later one, however late it com
 });
 
 test('another life takes nothing off the list before the disk was read', async () => {
-  const world = attachmentWorld({ listed: ['kubernetes.io/csi/d^left', NAME] });
+  const world = attachmentWorld({ listed: ['kubernetes.io/csi/d^left', NAME], reported: NODE_UID });
   world.stand(ONE);
-  const { attachment, end } = world.begin();
+  const { attachment, end } = world.begin({ isDiskRead: false });
   await world.clock.go(5 * SECOND_MS);
   assert.deepEqual(world.inUse(), ['kubernetes.io/csi/d^left', NAME]);
-  attachment.diskRead();
+  attachment.diskRead('places');
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(world.inUse(), ['kubernetes.io/csi/d^left', NAME]);
+  attachment.diskRead('all');
   await world.clock.go(SECOND_MS);
   assert.deepEqual(world.inUse(), [NAME]);
   end();
 });
+
+for (const [what, reported] of [
+  ['that no agent has ever written on', undefined],
+  ['that is a copy of an earlier one', 'the-node-of-before'],
+] as const)
+  test(`nothing is listed in a Node ${what}, before the disk was read: what no record knows may stand`, async () => {
+    const world = attachmentWorld(reported === undefined ? {} : { reported });
+    world.stand(ONE);
+    const { attachment, woken } = world.begin({ isDiskRead: false });
+    await world.clock.go(5 * SECOND_MS);
+    assert.deepEqual(world.inUse(), []);
+    world.stand(THREE, { attached: { kind: 'unsure', because: 'begun' } });
+    attachment.look();
+    const attached = await within(world, attachment.attach(THREE, callOf(THREE)));
+    assert.equal(codeOf(attached), 'in-use-unreported');
+    assert.match(messageOf(attached), /Node n1 is a new one, and what stands here is still being read/);
+    world.stand(TWO);
+    // A record that cannot be read keeps names on the list; it does not keep the list from being written.
+    attachment.diskRead('places');
+    await world.clock.go(SECOND_MS);
+    assert.deepEqual([...world.inUse()].sort(), [nameOf(ONE), nameOf(TWO), nameOf(THREE)].sort());
+    assert.ok(woken.includes(THREE.id), 'who waited is tried again');
+  });
 
 test('what another one writes is kept, and who takes ours away again and again is told', async () => {
   const world = attachmentWorld();
