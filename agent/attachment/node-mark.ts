@@ -13,7 +13,7 @@ const TOUCHED = 'mooring.dev/touched';
  */
 const REPORTED = 'mooring.dev/reported';
 
-/** With each list that is written. */
+/** They are written with each list. */
 export function reportMarks({ uid }: ApiObjectEnvelope): Marks {
   return { [MANAGED_BY_CONTROLLER]: 'true', [REPORTED]: uid };
 }

@@ -5,7 +5,7 @@ import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 
-/** `places`: every directory was read, and a record that cannot be read may know of more; `all`: so were the records. */
+/** `places`: every directory was read, and a record that cannot be read may know of more. `all`: no record was such. */
 export type DiskReading = 'places' | 'all';
 
 export interface StandingWatch {

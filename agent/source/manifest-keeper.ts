@@ -4,7 +4,7 @@ import type { Host } from '../../mount/host.ts';
 import type { PodReference, PodUid } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import { massRemovalIn, type DesiredObjects } from './desired-objects.ts';
-import type { ObjectsSource, ReplacedDirectory } from './objects-source.ts';
+import type { MassRemoval, ObjectsSource, ReplacedDirectory } from './objects-source.ts';
 import type { HeldPods, VanishedHold } from './vanished-hold.ts';
 
 export interface ManifestKeeper {
@@ -57,21 +57,29 @@ export function podsStanding(volumes: Iterable<ActualVolume>): readonly PodRefer
   return [...volumes].flatMap(({ publications }) => [...publications.values()].map(({ spec }) => spec.pod));
 }
 
-/** Why each is kept, for the planner and for people. */
+/** Why each is kept as it is, for the planner and for people. */
 export function reasonsOf(
   held: HeldPods,
+  leaving: MassRemoval | undefined,
   clock: Pick<Host, 'nowMs' | 'wallMs'>,
 ): ReadonlyMap<PodUid, Failure> {
   const wallOf = (ms: number): string =>
     new Date(clock.wallMs() + ms - clock.nowMs()).toISOString().slice(0, 19);
-  return new Map(
-    [...held].map(([uid, { pod, untilMs }]) => {
-      const message =
-        `its manifest vanished while nobody looked: it is kept until ${wallOf(untilMs)}Z in case that is a mistake, ` +
-        `and then taken down; "mooring forget ${shownPod(pod)}" says that it is gone`;
-      return [uid, { code: 'manifest-vanished', message, effect: 'none' }];
-    }),
-  );
+  const vanished = (message: string): Failure => ({ code: 'manifest-vanished', message, effect: 'none' });
+  const reasons = new Map<PodUid, Failure>();
+  for (const uid of leaving?.pods ?? []) {
+    const message =
+      `its manifest vanished with those of most pods: it is kept as it is until ${wallOf(leaving?.untilMs ?? 0)}Z in ` +
+      'case that is a mistake, and then taken down; "mooring forget" says that it is gone';
+    reasons.set(uid, vanished(message));
+  }
+  for (const [uid, { pod, untilMs }] of held) {
+    const message =
+      `its manifest vanished while nobody looked: it is kept until ${wallOf(untilMs)}Z in case that is a mistake, ` +
+      `and then taken down; "mooring forget ${shownPod(pod)}" says that it is gone`;
+    reasons.set(uid, vanished(message));
+  }
+  return reasons;
 }
 
 /** As `mooring forget` takes it; a pod found on disk has only its uid. */

@@ -59,7 +59,10 @@ export interface DesiredState {
   readonly frozenPods: ReadonlySet<PodUid>;
   /** Sources that cannot be read now: publications that came from them are frozen too. */
   readonly unknownOrigins: ReadonlySet<string>;
-  /** Pods that nobody wants, as far as is known, and that are kept for a time all the same; each with the reason. */
+  /**
+   * Pods that nobody wants, as far as is known, and that are kept as they are for a time all the same: nothing of them
+   * is torn down, nothing new is set up. Each with the reason.
+   */
   readonly heldPods?: ReadonlyMap<PodUid, Failure>;
   /** Why it is not known at all now what is wanted; what is deleted for good waits until it is. */
   readonly doubt?: Failure | undefined;

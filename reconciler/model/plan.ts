@@ -199,8 +199,9 @@ function nextClimb(
   });
   const cannotBeServed = placesThatCannotBeServed(desired, actual);
   const comesLater = podsThatMustWait(desired, actual, gate.placesRead);
+  // What may be gone for good is kept as it is: it gets nothing new, least of all a file system on a blank disk.
   const mustWait = (place: PublicationSpec): Failure | undefined =>
-    cannotBeServed(place) ?? comesLater(place);
+    gate.heldPods?.get(place.pod.uid) ?? cannotBeServed(place) ?? comesLater(place);
   const refused = missing.flatMap(({ spec }): readonly Wait[] => {
     const failure = mustWait(spec);
     return failure === undefined

@@ -441,6 +441,10 @@ export const REGRESSIONS: readonly Regression[] = [
       'a pod that was told of a dead file system keeps it, though a call about its place ended in doubt',
   },
   {
+    seed: 29_855_033,
+    sentence: 'a pod whose manifest vanished with most others gets nothing new while it is kept',
+  },
+  {
     seed: 7_157,
     sentence: 'a Node that was made anew is told what is in use when the disk was read, lost records or not',
   },

@@ -130,6 +130,21 @@ test('an unresolved pod freezes its own teardown and nobody else’s (k/k#120150
   );
 });
 
+test('a pod that is kept because its manifest vanished gets nothing new, and others do (seed 29855033)', () => {
+  const failure = { code: 'manifest-vanished', message: 'kept as it is', effect: 'none' } as const;
+  const gate = { ...OPEN, heldPods: new Map([['web' as PodUid, failure]]) };
+  const waiting = { kind: 'blocked', operation: 'publish', publication: place('web', 'data').key, failure };
+  assert.deepEqual(plan(wanted('data', ['web']), undefined, STAGED, gate), {
+    operations: [],
+    waits: [waiting],
+  });
+  const staged = actual('data', { staged: 'present', pods: { web: 'unsure' } });
+  assert.deepEqual(plan(wanted('data', ['web', 'other']), staged, STAGED, gate), {
+    operations: [publish('other')],
+    waits: [waiting],
+  });
+});
+
 test('a source that cannot be read freezes the pods that came from it', () => {
   const now = actual('data', { staged: 'present', pods: { web: 'present' } });
   assert.deepEqual(
