@@ -16,6 +16,7 @@ export interface LocalDisk {
 
 export class LocalDisks {
   readonly #kernel: SimKernel;
+  #isAttended = false;
   readonly #disks = new Map<AbsolutePath, LocalDisk>();
 
   constructor(kernel: SimKernel) {
@@ -28,8 +29,9 @@ export class LocalDisks {
     return disk;
   }
 
-  /** A person wipes what an mkfs that was cut short has left. */
+  /** A person wipes what an mkfs that was cut short has left, and what one leaves that is still under way (seed 4376). */
   heal(): void {
+    this.#isAttended = true;
     for (const disk of this.#disks.values()) if (disk.content === 'half') disk.content = 'blank';
   }
 
@@ -54,7 +56,8 @@ export class LocalDisks {
     const blank = this.proveBlank(path);
     const disk = this.at(path);
     if (!blank.ok || disk === undefined) return blank;
-    disk.content = half ? 'half' : this.#newFileSystem(path);
+    const left = this.#isAttended ? 'blank' : 'half';
+    disk.content = half ? left : this.#newFileSystem(path);
     return ok(undefined);
   }
 
