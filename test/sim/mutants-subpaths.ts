@@ -5,10 +5,7 @@ import { learn } from '../../reconciler/model/belief-change.ts';
 import { removeSubpaths } from '../../plugins/subpath/subpath-binds.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutChangedDisks, aboutSubpaths } from './stories.ts';
-import type { Plan } from './swarm.ts';
-
-const partsEverywhere = (plan: Plan): Plan => ({ ...plan, subpathShare: 0.8 });
+import { aboutPartsOfChangedDisks, aboutSubpaths } from './stories.ts';
 
 const leavesBinds: Mutation = {
   ...withHost((host) => ({
@@ -28,7 +25,7 @@ const bindsBelowLostMounts: Mutation = {
 
 /** That the parts were to be bound otherwise is in the record before the verb, and stays there. */
 const takesTriedForBound: Mutation = {
-  plan: (plan) => partsEverywhere(aboutChangedDisks(plan)),
+  plan: aboutPartsOfChangedDisks,
   policy: {
     learn: (believed, before, operation, outcome) => {
       const learnt = learn(believed, before, operation, outcome);

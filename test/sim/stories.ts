@@ -429,6 +429,11 @@ export function aboutClusterGrowth(plan: Plan): Plan {
   };
 }
 
+/** Most volumes are given to their pods in parts, too. */
+export function aboutPartsOfChangedDisks(plan: Plan): Plan {
+  return { ...aboutChangedDisks(plan), subpathShare: 0.8 };
+}
+
 /** By the name that a run of many is told with `--about`. */
 export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined>> = {
   cluster: aboutCluster,
@@ -438,6 +443,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'lost-nodes': aboutLostNodes,
   'cluster-tokens': aboutTokens,
   'changed-disks': aboutChangedDisks,
+  'parts-of-changed-disks': aboutPartsOfChangedDisks,
   'dead-file-systems': aboutDeadFileSystems,
   'dead-and-taken': aboutDeadAndTaken,
   'dead-and-walked': aboutDeadAndWalked,
