@@ -19,7 +19,8 @@ export interface Ground {
 }
 
 /** The ground of a world in which nobody else mounts anything. */
-export const FIRM_GROUND: Pick<Ground, 'strangerOver' | 'refuseStranger'> = {
+export const FIRM_GROUND: Pick<Ground, 'strangerOver' | 'expectedRound' | 'refuseStranger'> = {
+  expectedRound: () => undefined,
   strangerOver: () => undefined,
   refuseStranger: async () => done,
 };

@@ -14,6 +14,7 @@ import type { BoundPart, PartBind } from './part-bind.ts';
 import type { RemoteCall, RemoteReply } from './remote-call.ts';
 import type { Transition, TransitionArgs } from './transition.ts';
 import type { UnmountTarget, WalkedTarget } from './path-tool.ts';
+import type { WriteOptions } from './temporary-file.ts';
 import type { UsageQuestions } from './usage.ts';
 
 export {
@@ -198,8 +199,9 @@ export interface Host extends Clock, DeviceFileSystems, UsageQuestions {
    * Writes over bytes that the file has already; they are on the disk when it settles. Where the file system writes in
    * place (ext4, XFS, tmpfs) it takes no block and no inode, so no full disk fails it, if the bytes were written before
    * (no hole). Not atomic: one cut short leaves any part of it, and nothing outside changed. Beyond it: `too-large`.
+   * `mount-foreign`, and nothing done, where the directory is in another mount than `within`.
    */
-  overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Promise<Result<void>>;
+  overwriteFile(path: AbsolutePath, at: number, content: Uint8Array, within?: number): Promise<Result<void>>;
   /** fsync(2) of a file or a directory: what it has now, whoever wrote it, is on the disk when it settles `ok`. */
   synchronise(path: AbsolutePath): Promise<Result<void>>;
   /** unlink of a file, link or socket; never a directory. Absent is success. */
@@ -290,11 +292,4 @@ export interface Host extends Clock, DeviceFileSystems, UsageQuestions {
   watch(directory: AbsolutePath, hint: () => void): Cancel;
   /** sd_notify(3) state lines (`READY=1`); does nothing when no service manager asked to be told. */
   notify(state: string): Promise<Result<void>>;
-}
-
-export interface WriteOptions {
-  readonly mode: number;
-  readonly durable: boolean;
-  /** Fail with `path-wrong-kind` instead of replacing. */
-  readonly exclusive?: boolean;
 }

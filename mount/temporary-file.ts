@@ -1,6 +1,13 @@
 /** How `Host.writeFile` calls a file until it is whole: a crash leaves it, and the next write replaces it. Pure. */
 import { createHash } from 'node:crypto';
-import { type AbsolutePath, below, nameIn, parentOf } from './host.ts';
+import { type AbsolutePath, below, nameIn, parentOf } from './absolute-path.ts';
+
+export interface WriteOptions {
+  readonly mode: number;
+  readonly durable: boolean;
+  /** Fail with `path-wrong-kind` instead of replacing. */
+  readonly exclusive?: boolean;
+}
 
 const NAME_BYTES_MAX = 255;
 const TEMPORARY = /^\.(.+)\.tmp$/;

@@ -76,8 +76,8 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     readDirectoryFiles: (path, reading) => ask('readDirectoryFiles', { path, stampAgeMs, ...reading }),
     readFile: (path, bytesMax) => ask('readFile', { path, bytesMax }),
     writeFile: (path, content, options) => inTurn(path, () => ask('writeFile', { path, content, options })),
-    overwriteFile: (path, offsetBytes, content) =>
-      inTurn(path, () => ask('overwriteFile', { path, offsetBytes, content })),
+    overwriteFile: (path, at, content, within) =>
+      inTurn(path, () => ask('overwriteFile', { path, at, content, within })),
     synchronise: (path) => ask('synchronise', { path }),
     removeFile: (path) => ask('removeFile', { path }),
     rename: (from, to) => ask('rename', { from, to }),

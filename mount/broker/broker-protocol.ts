@@ -11,13 +11,13 @@ import type {
   MountLookup,
   MountPlace,
   PathFacts,
-  WriteOptions,
 } from '../host.ts';
 import type { PlaceHolders } from '../holder/place-holder.ts';
 import type { PlacesAsked } from './holder/place-holders.ts';
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
 import type { BoundPart, PartBind } from '../part-bind.ts';
+import type { WriteOptions } from '../temporary-file.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';
 import type { Usage, UsageRequest } from '../usage.ts';
@@ -50,7 +50,7 @@ export interface PathCalls {
     result: Result<void>;
   };
   overwriteFile: {
-    args: { path: AbsolutePath; offsetBytes: number; content: Uint8Array };
+    args: { path: AbsolutePath; at: number; content: Uint8Array; within: number | undefined };
     result: Result<void>;
   };
   synchronise: { args: { path: AbsolutePath }; result: Result<void> };

@@ -66,7 +66,7 @@ function dispatch(call: PlainCall, sign: (seen: number) => void): Result<unknown
     case 'writeFile':
       return writeFile(call.args.path, call.args.content, call.args.options);
     case 'overwriteFile':
-      return overwriteFile(call.args.path, call.args.offsetBytes, call.args.content);
+      return overwriteFile(call.args);
     case 'synchronise':
       return synchronise(call.args.path);
     case 'removeFile':

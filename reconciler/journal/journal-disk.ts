@@ -1,6 +1,6 @@
 /** The two files of the journal: read and believed, appended to, and written anew, each time by one durable write. */
 import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
+import { below, type Host } from '../../mount/host.ts';
 import {
   entryBytes,
   formatAppend,
@@ -11,6 +11,7 @@ import {
   pagesOf,
 } from './journal-format.ts';
 import { CAPACITY_BYTES, CAPACITY_BYTES_MAX, capacityFor, needOf, roomOf } from './journal-room.ts';
+import { type GroundParts, overwriteOnGround, refuseStranger } from './journal-ground.ts';
 import {
   entriesOf,
   fitting,
@@ -39,9 +40,8 @@ const ENTRIES_MAX = 2 * RECORDS_MAX;
 const NOT_THERE = unwritten('the journal of records is not there');
 const TOO_LARGE = unwritten(`the journal of records would have more than ${CAPACITY_BYTES_MAX} bytes`);
 
-export interface JournalDiskParts {
+export interface JournalDiskParts extends GroundParts {
   readonly host: Host;
-  readonly directory: AbsolutePath;
   readonly capacityBytes?: number | undefined;
   /** It is told of each damage once, when that is found. */
   readonly onDamage: (damage: JournalDamage) => void;
@@ -198,7 +198,8 @@ export class JournalDisk {
 
   async #known(): Promise<Result<State>> {
     if (this.#state !== undefined) return ok(this.#state);
-    const reading = await this.read();
+    const firm = await refuseStranger(this.#parts);
+    const reading = firm.ok ? await this.read() : firm;
     if (!reading.ok) return reading;
     return this.#state === undefined ? NOT_THERE : ok(this.#state);
   }
@@ -213,9 +214,8 @@ export class JournalDisk {
   }
 
   async #append(state: State, entries: readonly JournalEntry[], content: Uint8Array): Promise<Result<void>> {
-    const { host, directory } = this.#parts;
-    const path = below(directory, FILE_NAMES[state.active]);
-    const written = await host.overwriteFile(path, state.endBytes, content);
+    const path = below(this.#parts.directory, FILE_NAMES[state.active]);
+    const written = await overwriteOnGround(this.#parts, path, state.endBytes, content);
     if (!written.ok) return this.#failed(written.failure);
     this.#state = learnt(state, entries, state.endBytes + content.length);
     return done;
@@ -226,7 +226,8 @@ export class JournalDisk {
    * it, so that both files say the same until something is appended.
    */
   async #renew(room: { readonly moreBytes: number; readonly leastBytes: number }): Promise<Result<void>> {
-    const reading = await this.read();
+    const firm = await refuseStranger(this.#parts);
+    const reading = firm.ok ? await this.read() : firm;
     if (!reading.ok) return reading;
     const state = this.#state;
     if (state === undefined || reading.value === undefined) return NOT_THERE;

@@ -43,12 +43,10 @@ interface Waiter {
 const BATCH_BYTES_MAX = 4_194_304;
 const WAITING_MAX = 100_000;
 /** Longer than the volumes of a pod that comes down are apart, shorter than anybody notices. */
-const ERASE_GATHER_MS = 20;
+const ERASE_GATHER_MS = 50;
 
 export class JournalQueue {
-  /** Before each write, while others may still come. */
-  readonly #prepare: () => Promise<Result<void>>;
-  readonly #write: (wanted: readonly WantedRecord[], prepared: Result<void>) => Promise<Refusals>;
+  readonly #write: (wanted: readonly WantedRecord[]) => Promise<Refusals>;
   #waiting = new Map<string, Waiting>();
   readonly #clock: Pick<Clock, 'timer'>;
   #isBusy = false;
@@ -56,13 +54,8 @@ export class JournalQueue {
   #isDue = false;
   #cancel: Cancel | undefined;
 
-  constructor(
-    clock: Pick<Clock, 'timer'>,
-    prepare: () => Promise<Result<void>>,
-    write: (wanted: readonly WantedRecord[], prepared: Result<void>) => Promise<Refusals>,
-  ) {
+  constructor(clock: Pick<Clock, 'timer'>, write: (wanted: readonly WantedRecord[]) => Promise<Refusals>) {
     this.#clock = clock;
-    this.#prepare = prepare;
     this.#write = write;
   }
 
@@ -102,11 +95,12 @@ export class JournalQueue {
     while (this.#isDue) {
       this.#cancel?.();
       this.#cancel = undefined;
-      const prepared = await this.#prepare();
+      // What is decided at one moment is written together.
+      await undefined;
       const batch = this.#takeBatch();
       // What is too much for one write is written behind it.
       this.#isDue = this.#waiting.size > 0;
-      const refusals = await this.#write(batch.map(wantedRecord), prepared);
+      const refusals = await this.#write(batch.map(wantedRecord));
       for (const { key, climb, undo } of batch) {
         climb?.settle(resultOf(refusals.climbs.get(key)));
         undo?.settle(resultOf(refusals.undos.get(key)));

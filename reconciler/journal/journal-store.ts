@@ -1,7 +1,7 @@
 /** Records in the journal: one durable write for all that is to be written down at a time. */
 import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import { FIRM_GROUND, type Ground } from '../../mount/ground.ts';
-import { below, type Host } from '../../mount/host.ts';
+import type { Host } from '../../mount/host.ts';
 import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import { parseBody, recordOf, type VolumeRecord } from '../recovery/record.ts';
@@ -10,7 +10,7 @@ import { JournalDisk, RECORDS_MAX } from './journal-disk.ts';
 import type { JournalEntry } from './journal-format.ts';
 import type { RoomyEntry } from './journal-state.ts';
 import { JournalQueue, type WantedRecord, type Refusals } from './journal-queue.ts';
-import { FILE_NAMES, type JournalDamage, type JournalReading } from './journal-reading.ts';
+import type { JournalDamage, JournalReading } from './journal-reading.ts';
 
 /** The largest body of one record. */
 const BODY_BYTES_MAX = 1_048_576;
@@ -22,7 +22,7 @@ export interface JournalStoreParts {
   readonly host: Host;
   readonly layout: Layout;
   /** A record is neither written nor looked for in what somebody mounted over its directory. */
-  readonly ground?: Pick<Ground, 'refuseStranger'> | undefined;
+  readonly ground?: Pick<Ground, 'expectedRound' | 'refuseStranger'> | undefined;
   /** What a small node needs; smaller in tests. */
   readonly capacityBytes?: number | undefined;
   /** Damage that is found after the start; that of the start is among what is loaded. */
@@ -61,15 +61,11 @@ class RecordJournal implements JournalStore {
   readonly #unerased = new Set<string>();
 
   constructor(parts: JournalStoreParts) {
-    const { host, layout, capacityBytes, onDamage } = parts;
+    const { host, layout, ground = FIRM_GROUND, capacityBytes, onDamage } = parts;
     this.#parts = parts;
     const told = (damage: JournalDamage): void => onDamage(unreadableOf(damage));
-    this.#disk = new JournalDisk({ host, directory: layout.records, capacityBytes, onDamage: told });
-    this.#queue = new JournalQueue(
-      host,
-      () => this.#grounded(),
-      (wanted, grounded) => this.#write(wanted, grounded),
-    );
+    this.#disk = new JournalDisk({ host, directory: layout.records, ground, capacityBytes, onDamage: told });
+    this.#queue = new JournalQueue(host, (wanted) => this.#write(wanted));
   }
 
   async load(): Promise<Result<LoadedRecords | undefined>> {
@@ -126,15 +122,7 @@ class RecordJournal implements JournalStore {
     return this.#queue.take(keyOf(volume), kind, body);
   }
 
-  async #grounded(): Promise<Result<void>> {
-    const { host, layout, ground = FIRM_GROUND } = this.#parts;
-    const path = below(layout.records, FILE_NAMES[0]);
-    const place = await host.mountPlaceOf(path);
-    const grounded = place.ok ? await ground.refuseStranger(path, place.value.within) : place;
-    return grounded.ok ? done : fail(asRecordFailure(grounded.failure));
-  }
-
-  async #write(wanted: readonly WantedRecord[], grounded: Result<void>): Promise<Refusals> {
+  async #write(wanted: readonly WantedRecord[]): Promise<Refusals> {
     const climbs = new Map<string, Failure>();
     const undos = new Map<string, Failure>();
     const refuse = (key: string, failure: Failure): void => {
@@ -150,13 +138,12 @@ class RecordJournal implements JournalStore {
       if (isOneMore && this.#disk.size() >= RECORDS_MAX) refuse(key, TOO_MANY.failure);
       else due.push(entry);
     }
-    const roomy = grounded.ok ? await this.#withRoom(due) : { entries: due, failure: grounded.failure };
+    const roomy = await this.#withRoom(due);
     for (const { key } of due)
       if (roomy.failure !== undefined) climbs.set(key, asRecordFailure(roomy.failure));
     for (const { key } of roomy.entries) climbs.delete(key);
     const entries = [...roomy.entries, ...undoing(due, roomy.entries)];
-    const parts = grounded.ok ? await this.#writeParts(entries) : [{ entries: due, written: grounded }];
-    for (const part of parts) {
+    for (const part of await this.#writeParts(entries)) {
       for (const { key, body } of part.entries) {
         if (part.written.ok) this.#parts.onSettled?.(key);
         else refuse(key, part.written.failure);

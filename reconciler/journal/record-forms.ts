@@ -28,7 +28,7 @@ export interface RecordFormParts {
   readonly form: RecordForm;
   readonly host: Host;
   readonly layout: Layout;
-  readonly ground?: Pick<Ground, 'refuseStranger'> | undefined;
+  readonly ground?: Pick<Ground, 'expectedRound' | 'refuseStranger'> | undefined;
   readonly log: Pick<Log, 'warn'>;
   /** What a small node needs; smaller in tests. */
   readonly journalBytes?: number | undefined;

@@ -419,6 +419,22 @@ function linkSentences(sentence: Sentence): void {
     assert.equal(await text(host, below(real, 'f')), 'kept');
     assert.deepEqual(value(await host.lookUpMount(below(real, 'd'))), { mounted: false });
   });
+  sentence('bytes are written over in the mount that was meant, and in no other', async ({ host, root }) => {
+    const directory = below(root, 'd');
+    const path = below(directory, 'f');
+    value(await host.makeDirectory(directory, 0o755));
+    value(await host.writeFile(path, bytes('below'), PLAIN));
+    const { within } = value(await host.mountPlaceOf(path));
+    value(await host.overwriteFile(path, 0, bytes('BE'), within));
+    value(await host.mount({ fsType: 'tmpfs', source: 'contract', target: directory, options: [] }));
+    value(await host.writeFile(path, bytes('above'), PLAIN));
+    refuses(await host.overwriteFile(path, 0, bytes('XX'), within), 'mount-foreign');
+    assert.equal(await text(host, path), 'above');
+    value(await host.unmount(directory));
+    assert.equal(await text(host, path), 'BElow');
+    value(await host.overwriteFile(path, 2, bytes('LOW'), within));
+    assert.equal(await text(host, path), 'BELOW');
+  });
   sentence('a link is never taken for the directory it points to', async ({ host, root }) => {
     value(await host.makeDirectory(below(root, 'real', 'd'), 0o755));
     value(await host.makeLink(below(root, 'link'), below(root, 'real')));

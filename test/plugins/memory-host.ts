@@ -4,6 +4,7 @@
  * Every single change of the tree is one effect, so a call such as removeTree or makeDirectory can be cut in its
  * middle. It is not the simulator's host: no drivers, no watches, no concurrency of its own.
  */
+import type { WriteOptions } from '../../mount/temporary-file.ts';
 import { aboutPath } from '../contract/about-path.ts';
 import { withinRoom } from '../contract/content-room.ts';
 import { done, type Failure, type FailureCode, fail, ok, type Result } from '../../mount/failure.ts';
@@ -23,7 +24,6 @@ import {
   type PathFacts,
   type PathKind,
   wayTo,
-  type WriteOptions,
 } from '../../mount/host.ts';
 import { type BoundPart, failRootLost, type PartBind } from '../../mount/part-bind.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
@@ -157,6 +157,10 @@ export function createMemoryHost(): MemoryHost {
   let now = 0;
 
   const mountAt = (path: string): Mount | undefined => mounts.findLast((one) => one.entry.target === path);
+  const mountRound = (path: AbsolutePath): number => {
+    const table = createMountTable(mounts.map(({ entry }) => entry));
+    return table.way(parentOf(path)).at(-1)?.mountId ?? 1;
+  };
   const atTop = (path: string, node: Node): Node => mountAt(path)?.root ?? node;
 
   function walk(path: AbsolutePath): Result<Node | undefined> {
@@ -603,8 +607,9 @@ export function createMemoryHost(): MemoryHost {
         return node.value.content.byteLength > bytesMax ? problem('too-large', path) : ok(node.value.content);
       }),
     writeFile: (path, content, options) => asked('writeFile', () => writeFile(path, content, options)),
-    overwriteFile: (path, offsetBytes, content) =>
+    overwriteFile: (path, offsetBytes, content, within) =>
       asked('overwriteFile', () => {
+        if (within !== undefined && mountRound(path) !== within) return problem('mount-foreign', path);
         const node = walk(path);
         if (!node.ok) return node;
         if (node.value === undefined) return problem('path-missing', path);
@@ -657,9 +662,7 @@ export function createMemoryHost(): MemoryHost {
     mountIdOf: (path) => asked('mountIdOf', () => ok(mountAt(path)?.entry.mountId)),
     mountPlaceOf: (path) =>
       asked('mountPlaceOf', () => {
-        const table = createMountTable(mounts.map(({ entry }) => entry));
-        const within = table.way(parentOf(path)).at(-1)?.mountId ?? 1;
-        return ok({ mountId: mountAt(path)?.entry.mountId, within });
+        return ok({ mountId: mountAt(path)?.entry.mountId, within: mountRound(path) });
       }),
     lookUpMount: (path) =>
       asked<MountLookup>('lookUpMount', () => {

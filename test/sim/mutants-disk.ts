@@ -15,9 +15,9 @@ export const DISK_MUTANTS: readonly Mutant[] = [
     make: () => ({
       // The disk is full whenever a stage is to be undone, and the room for that is not there.
       ...withHost((host) => ({
-        overwriteFile: async (path, offsetBytes, content) => {
+        overwriteFile: async (path, offsetBytes, content, within) => {
           const isUndoing = Buffer.from(content).includes('"staged":"unsure"');
-          if (!isUndoing) return host.overwriteFile(path, offsetBytes, content);
+          if (!isUndoing) return host.overwriteFile(path, offsetBytes, content, within);
           return fail({ code: 'disk-full', message: path, effect: 'none' });
         },
       })),
@@ -30,9 +30,9 @@ export const DISK_MUTANTS: readonly Mutant[] = [
     caughtBy: ['liveness'],
     make: () => ({
       ...withHost((host) => ({
-        overwriteFile: async (path, offsetBytes, content) => {
+        overwriteFile: async (path, offsetBytes, content, within) => {
           const isErase = offsetBytes > 0 && Buffer.from(content).includes('erase ');
-          return isErase ? done : host.overwriteFile(path, offsetBytes, content);
+          return isErase ? done : host.overwriteFile(path, offsetBytes, content, within);
         },
       })),
       plan: inJournal,

@@ -35,7 +35,7 @@ interface Cost {
   driverCalls: number;
   /** What of records is written and waited for. */
   recordWrites: number;
-  /** Calls of path brokers about records: each write is one, and so is the look whether somebody covers them. */
+  /** Calls of path brokers about records: each write is one; in files so is the look whether somebody covers them. */
   recordCalls: number;
 }
 
@@ -175,7 +175,7 @@ function grown(cost: Cost, was: Cost): Partial<Cost> {
 /** In a journal one durable write for each volume, each way; an erased file is unlinked, which waits for no disk. */
 const RECORDS = {
   files: { up: { recordWrites: 9, recordCalls: 18 }, down: { recordWrites: 5, recordCalls: 18 } },
-  journal: { up: { recordWrites: 4, recordCalls: 8 }, down: { recordWrites: 4, recordCalls: 8 } },
+  journal: { up: { recordWrites: 4, recordCalls: 4 }, down: { recordWrites: 4, recordCalls: 4 } },
 } as const;
 
 for (const form of ['files', 'journal'] as const) {

@@ -5,6 +5,7 @@
  * Guarantees of a dead life: no promise of it ever settles, no timer of it ever fires; an effect that was under way
  * has landed, or half landed, or not, by the seed. A driver call that reached the driver goes on without us.
  */
+import type { WriteOptions } from '../../mount/temporary-file.ts';
 import type { Usage, UsageRequest } from '../../mount/usage.ts';
 import { usageOf } from './sim-usage.ts';
 import type { PlaceHolder, PlaceHolders } from '../../mount/holder/place-holder.ts';
@@ -28,7 +29,6 @@ import {
   type MountRequest,
   parentOf,
   type PathFacts,
-  type WriteOptions,
   wayTo,
 } from '../../mount/host.ts';
 import type { BoundPart, PartBind } from '../../mount/part-bind.ts';
@@ -308,9 +308,16 @@ export class SimHost implements Host {
     return this.#act({ kind: 'writeFile', what: path, apply, applyHalf });
   }
 
-  overwriteFile(path: AbsolutePath, offsetBytes: number, content: Uint8Array): Promise<Result<void>> {
+  overwriteFile(
+    path: AbsolutePath,
+    offsetBytes: number,
+    content: Uint8Array,
+    within?: number,
+  ): Promise<Result<void>> {
     const { kernel, onWrite } = this.#parts;
     const writeOver = (bytes: Uint8Array): Result<void> => {
+      if (within !== undefined && kernel.mountRound(path).id !== within)
+        return fail({ code: 'mount-foreign', message: path, effect: 'none' });
       onWrite(path, content);
       const written = kernel.writeOver(path, offsetBytes, bytes);
       if (written === false) return tooLarge(path);

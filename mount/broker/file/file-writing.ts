@@ -14,8 +14,8 @@ import { attempt, unlinkIfThere } from './attempt.ts';
 import { type OpenPath, type ChildPath, childIn, withChild } from '../path/path-walk.ts';
 import { errnoOf } from '../../errno.ts';
 import { done, type Result } from '../../failure.ts';
-import type { AbsolutePath, WriteOptions } from '../../host.ts';
-import { temporaryName } from '../../temporary-file.ts';
+import type { AbsolutePath } from '../../host.ts';
+import { temporaryName, type WriteOptions } from '../../temporary-file.ts';
 
 /**
  * Temporary file and rename. The temporary name is fixed, so that what a dead agent left is found and replaced: the

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { FIRM_GROUND } from '../../../mount/ground.ts';
 import { type AbsolutePath, below, parseAbsolutePath } from '../../../mount/host.ts';
 import { sha256Hex } from '../../../plugins/layout/layout.ts';
 import { JournalDisk } from '../../../reconciler/journal/journal-disk.ts';
@@ -24,7 +25,13 @@ const save = (name: string): JournalEntry => {
 };
 
 function diskOf(host: BenchHost, at: AbsolutePath): JournalDisk {
-  return new JournalDisk({ host, directory: at, capacityBytes: CAPACITY_BYTES, onDamage: () => {} });
+  return new JournalDisk({
+    host,
+    directory: at,
+    ground: FIRM_GROUND,
+    capacityBytes: CAPACITY_BYTES,
+    onDamage: () => {},
+  });
 }
 
 async function namesIn(host: BenchHost, at: AbsolutePath): Promise<readonly string[]> {
