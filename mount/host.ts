@@ -288,8 +288,11 @@ export interface Host extends Clock, DeviceFileSystems, UsageQuestions {
 
   // Neighbours.
   call<Request, Reply>(call: RemoteCall<Request, Reply>): Promise<RemoteReply<Reply>>;
-  /** Says "look": events may be lost, doubled or late. Watching a missing directory begins when it appears. */
-  watch(directory: AbsolutePath, hint: () => void): Cancel;
+  /**
+   * Says "look": events may be lost, doubled or late. Watching a missing directory begins when it appears. `concerns`:
+   * whether what happens to an entry of that name need be told; by default anything is.
+   */
+  watch(directory: AbsolutePath, hint: () => void, concerns?: (name: string) => boolean): Cancel;
   /** sd_notify(3) state lines (`READY=1`); does nothing when no service manager asked to be told. */
   notify(state: string): Promise<Result<void>>;
 }

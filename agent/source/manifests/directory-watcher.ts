@@ -27,8 +27,8 @@ const POLL_MS = 10_000;
 export function createDirectoryWatcher(clock: Pick<Clock, 'timer'>): DirectoryWatcher {
   const watches = new Set<{ readonly end: () => Promise<void> }>();
   return {
-    watch(directory, hint) {
-      const one = watchDirectory(clock, directory, hint);
+    watch(directory, hint, concerns = anything) {
+      const one = watchDirectory(clock, directory, hint, concerns);
       watches.add(one);
       return () => {
         watches.delete(one);
@@ -43,10 +43,17 @@ export function createDirectoryWatcher(clock: Pick<Clock, 'timer'>): DirectoryWa
   };
 }
 
+/**
+ * Most files are written under another name first. A hint at that is a look for nothing, and the one at the file itself
+ * would be the second of a burst, which has to wait: so whoever watches should say which names concern him.
+ */
+const anything = (): boolean => true;
+
 function watchDirectory(
   clock: Pick<Clock, 'timer'>,
   directory: AbsolutePath,
   hint: () => void,
+  concerns: (name: string) => boolean,
 ): { readonly end: () => Promise<void> } {
   let watcher: FSWatcher | undefined;
   let ended = false;
@@ -85,9 +92,10 @@ function watchDirectory(
       found = true;
     });
     mine.on('raw', (event: string, name: unknown) => {
-      hintSoon();
       // inotify tells the end of the directory itself by the directory's own name.
-      if (event === 'rename' && name === ownName) again(mine, DEBOUNCE_MS);
+      const isOwnEnd = event === 'rename' && name === ownName;
+      if (isOwnEnd || typeof name !== 'string' || concerns(name)) hintSoon();
+      if (isOwnEnd) again(mine, DEBOUNCE_MS);
     });
     mine.on('error', () => {
       broken = true;

@@ -91,6 +91,7 @@ class ListedManifests implements ManifestSource {
       host,
       directory,
       trust: parts.trust,
+      concerns: (name) => MANIFEST_NAME.test(name),
       onHint: () => this.#hint(),
       isInTrouble: () => this.#trouble !== undefined,
     });

@@ -15,6 +15,8 @@ export interface WatchedDirectoryParts {
   readonly directory: AbsolutePath;
   /** Which directory may be read; undefined: whichever is there. */
   readonly trust: Pick<DirectoryTrust, 'identify' | 'expected'> | undefined;
+  /** Names that are read. */
+  readonly concerns: (name: string) => boolean;
   /** Something in it may have changed. */
   readonly onHint: () => void;
   /** The last listing failed. */
@@ -29,13 +31,13 @@ export interface WatchedDirectory {
 }
 
 export function createWatchedDirectory(parts: WatchedDirectoryParts): WatchedDirectory {
-  const { host, directory, trust, onHint } = parts;
+  const { host, directory, trust, concerns, onHint } = parts;
   let cancelWatch: Cancel = () => {};
   let watched: string | undefined;
 
   function watch(): void {
     cancelWatch();
-    cancelWatch = host.watch(directory, onHint);
+    cancelWatch = host.watch(directory, onHint, concerns);
   }
 
   /** What was mounted over it, or put in its place, may have been watched instead: nobody tells of a mount. */

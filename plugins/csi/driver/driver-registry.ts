@@ -7,7 +7,7 @@ import type { DriverChange, DriverInstance, DriverRegistry, RefusedDriver } from
 import { type Candidate, createDriverElection, type DriverElection } from './driver-election.ts';
 import { DriverSocket, type SocketSurroundings } from './driver-socket.ts';
 import { createNodeIds } from './node-ids.ts';
-import { scanRegistry } from './registry-scan.ts';
+import { isLookedAt, scanRegistry } from './registry-scan.ts';
 import { type TrustedLayout, trustDirectory } from './socket-trust.ts';
 import { createWatchList, type WatchList } from './watch-list.ts';
 
@@ -81,7 +81,7 @@ class LookingRegistry implements RunningDriverRegistry {
     const made = await host.makeDirectory(layout.registry, REGISTRY_MODE);
     if (this.#isStopped) return;
     for (const path of staticSockets) this.#watches.keep(this.#add(path, true), path);
-    this.#cancelWatch = host.watch(layout.registry, () => void this.#scan.ask());
+    this.#cancelWatch = host.watch(layout.registry, () => void this.#scan.ask(), isLookedAt);
     this.#resync();
     await this.#scan.ask();
     if (!made.ok) this.#directoryRefusal ??= made.failure;

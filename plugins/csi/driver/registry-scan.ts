@@ -26,7 +26,7 @@ export async function scanRegistry(
   const sorted = entries.value
     .toSorted(socketsFirst)
     .flatMap(({ name, facts }) => {
-      const socket = name.startsWith('.') ? undefined : parseAbsolutePath(`${directory}/${name}`);
+      const socket = isLookedAt(name) ? parseAbsolutePath(`${directory}/${name}`) : undefined;
       return socket === undefined ? [] : [[socket, traceOf(facts)] as const];
     })
     .sort(([a], [b]) => Number(isKnown(b)) - Number(isKnown(a)));
@@ -35,6 +35,11 @@ export async function scanRegistry(
     `has ${entries.value.length} entries, and ${left} of them are not looked at: only ${SOCKETS_MAX} are, known ` +
     'drivers first, then the oldest sockets; remove what is no socket of a driver';
   return ok({ sockets: new Map(sorted.slice(0, SOCKETS_MAX)), refusal: left > 0 ? refusal : undefined });
+}
+
+/** What is hidden is somebody's who is not ready yet. */
+export function isLookedAt(name: string): boolean {
+  return !name.startsWith('.');
 }
 
 function socketsFirst(a: FileEntry, b: FileEntry): number {

@@ -56,16 +56,21 @@ function look(directory: string): string {
   }
 }
 
-function watched(directory: string, time: typeof clock = clock): Watched {
+function watched(
+  directory: string,
+  time: typeof clock = clock,
+  concerns?: (name: string) => boolean,
+): Watched {
   const watcher = createDirectoryWatcher(time);
   let hints = 0;
   let seen = 'never looked';
   let looked: () => void = () => {};
-  watcher.watch(path(directory), () => {
+  const hint = (): void => {
     hints += 1;
     seen = look(directory);
     looked();
-  });
+  };
+  watcher.watch(path(directory), hint, concerns);
   const one: Watched = {
     directory,
     caughtUp: () =>
@@ -93,8 +98,8 @@ function watched(directory: string, time: typeof clock = clock): Watched {
 }
 
 /** Watching a directory that is there; the first hint says that the watch has begun. */
-async function watching(time: typeof clock = clock): Promise<Watched> {
-  const one = watched(await temporaryDirectory(), time);
+async function watching(time: typeof clock = clock, concerns?: (name: string) => boolean): Promise<Watched> {
+  const one = watched(await temporaryDirectory(), time, concerns);
   await one.caughtUp();
   return one;
 }
@@ -141,6 +146,36 @@ test('a burst of events is a few hints, and the last state is seen', async () =>
   }
   await seen;
   assert.ok(one.hints() - before <= ended, `${one.hints() - before} hints in ${ended} spans`);
+  await one.end();
+});
+
+test('a file that is written under a name of no concern is one hint, at once, when it gets its own', async () => {
+  // Time stands still: a hint that has to wait for the end of a burst never comes.
+  const due = new Set<() => void>();
+  const still: typeof clock = {
+    timer(_, fire) {
+      due.add(fire);
+      return () => due.delete(fire);
+    },
+  };
+  let isTold = (): void => {};
+  const told = new Promise<void>((resolve) => {
+    isTold = resolve;
+  });
+  const one = await watching(still, (name) => {
+    if (name === '.web.yaml.tmp') isTold();
+    return !name.startsWith('.');
+  });
+  for (const fire of due) fire();
+  due.clear();
+  const before = one.hints();
+  const hidden = join(one.directory, '.web.yaml.tmp');
+  await writeFile(hidden, 'a: 1');
+  await told;
+  assert.equal(one.hints(), before);
+  await rename(hidden, join(one.directory, 'web.yaml'));
+  await one.caughtUp();
+  assert.equal(one.hints(), before + 1);
   await one.end();
 });
 

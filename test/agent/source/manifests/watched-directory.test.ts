@@ -34,6 +34,7 @@ function world() {
       },
       expected: () => seen.expected,
     },
+    concerns: () => true,
     onHint: () => {},
     isInTrouble: () => false,
   });
