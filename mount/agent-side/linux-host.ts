@@ -15,7 +15,7 @@ import type { BrokerPrograms, PathCallKind, PathCalls } from '../broker/broker-p
 import type { LoopDeviceParts } from '../broker/device/loop-device.ts';
 import { readMountTable } from '../broker/path/mount-lookup.ts';
 import { ok, type Result } from '../failure.ts';
-import type { AbsolutePath, Clock, Host } from '../host.ts';
+import type { AbsolutePath, Cancel, Clock, Host } from '../host.ts';
 import { aboutPath } from '../mount-lines.ts';
 import { createTurns } from '../process/turns.ts';
 import { createUsageQuestion } from './usage-question.ts';
@@ -134,11 +134,28 @@ function createQuestions(
 const CLOCK: Clock = {
   nowMs: () => performance.now(),
   wallMs: () => Date.now(),
-  timer: (delayMs, fire) => {
-    const timer = setTimeout(fire, Math.min(Math.max(delayMs, 0), TIMER_MS_MAX));
-    return () => clearTimeout(timer);
-  },
+  timer: startTimer,
 };
+
+/** Node.js counts in whole milliseconds, from the beginning of a turn: by itself a timer is up to two of them early. */
+function startTimer(delayMs: number, fire: () => void): Cancel {
+  if (delayMs <= 0) {
+    const immediate = setImmediate(fire);
+    return () => clearImmediate(immediate);
+  }
+  const dueMs = performance.now() + delayMs;
+  const begin = (leftMs: number): NodeJS.Timeout =>
+    setTimeout(
+      () => {
+        const restMs = dueMs - performance.now();
+        if (restMs > 0 && delayMs <= TIMER_MS_MAX) timer = begin(restMs);
+        else fire();
+      },
+      Math.min(Math.ceil(leftMs), TIMER_MS_MAX),
+    );
+  let timer = begin(delayMs);
+  return () => clearTimeout(timer);
+}
 
 type DeviceCalls = DeviceFileSystems &
   Pick<Host, 'deviceOf' | 'holdDevice' | 'releaseDevice' | 'findDeviceUsers'>;

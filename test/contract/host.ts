@@ -673,12 +673,28 @@ function timeSentences(sentence: Sentence): void {
       await new Promise<void>((resolve) => {
         host.timer(20, resolve);
       });
-      // Timers count whole milliseconds, the clock counts more finely.
-      assert.ok(host.nowMs() - startMs >= 19, `${host.nowMs() - startMs} ms`);
+      assert.ok(host.nowMs() - startMs >= 20, `${host.nowMs() - startMs} ms`);
       assert.ok(cancelled);
       assert.ok(host.wallMs() > 0);
     },
   );
+  sentence('a timer is never early, and one of no time waits for no other', async ({ host }) => {
+    const early: number[] = [];
+    for (let delayMs = 0.1; delayMs < 12; delayMs += 0.37) {
+      const startMs = host.nowMs();
+      await new Promise<void>((resolve) => void host.timer(delayMs, resolve));
+      const passedMs = host.nowMs() - startMs;
+      if (passedMs < delayMs) early.push(delayMs - passedMs);
+    }
+    assert.deepEqual(early, []);
+    const order: string[] = [];
+    await new Promise<void>((resolve) => {
+      host.timer(1, () => resolve(void order.push('one')));
+      host.timer(0, () => order.push('none'));
+      host.timer(0, () => order.push('cancelled'))();
+    });
+    assert.deepEqual(order, ['none', 'one']);
+  });
   sentence('chance is in [0, 1), and the boot has a name', async ({ host }) => {
     for (let n = 0; n < 100; n += 1) {
       const drawn = host.random();
