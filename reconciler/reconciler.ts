@@ -36,6 +36,8 @@ export interface Reconciler {
   desired(): DesiredState;
   running(): readonly VolumeInFlight[];
   obstacles(): readonly Obstacle[];
+  /** These pods will soon not be wanted: whether anybody still has what they have is looked at by then. */
+  foresee(pods: ReadonlySet<PodUid>): void;
   /** The word of who runs the pod that its containers have ended: what it still has is looked at again, at once. */
   released(pod: PodUid): void;
   /** An operator's word: what is left of a pod that is not wanted goes, whoever has something of it. */
@@ -176,6 +178,10 @@ class VolumeReconciler implements Reconciler {
 
   obstacles(): readonly Obstacle[] {
     return this.#obstacles.list(this.#executor.inFlight());
+  }
+
+  foresee(pods: ReadonlySet<PodUid>): void {
+    this.#watch.holders.foresee(pods);
   }
 
   released(pod: PodUid): void {

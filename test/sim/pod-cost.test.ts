@@ -14,6 +14,7 @@ import {
   claimSource,
   claimYaml,
   configMapYaml,
+  podUid,
   podYaml,
   secretYaml,
   volumeYaml,
@@ -142,6 +143,12 @@ async function world(t: TestContext, recordStore: RecordForm) {
   accept(await agent.start());
   await settled(agent, false);
   return {
+    /** The source says that the pod will soon be gone. Answers what is begun because of that. */
+    warn(): readonly string[] {
+      log.length = 0;
+      source.warn(podUid('uid-app'));
+      return [...log];
+    },
     /** What it costs until all that these files want is there, and nothing else. */
     async costOf(files: Readonly<Record<string, string>>): Promise<Cost> {
       Object.assign(cost, NOTHING);
@@ -198,6 +205,15 @@ for (const form of ['files', 'journal'] as const) {
     );
   });
 }
+
+test('who still has something of a pod is looked for while it is about to go, and not once more', async (t) => {
+  const { costOf, warn } = await world(t, 'journal');
+  await costOf(WITH_POD);
+  await costOf(STORAGE);
+  await costOf(WITH_POD);
+  assert.deepEqual(warn(), ['findPlaceHolders']);
+  assert.equal((await costOf(STORAGE)).pathCalls, 9);
+});
 
 const PODS = 30;
 /** The driver of this bench has one disk. */

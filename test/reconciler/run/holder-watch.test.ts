@@ -138,3 +138,44 @@ test('one look is for all that come down at once, and when nobody has anything t
   assert.equal(looks.length, 1);
   assert.equal(looks[0]?.length, 440);
 });
+
+test('who was not there just before the pod was gone is not looked for again, nor is a volume of others', async () => {
+  const { reconciler, drop, unpublished, looks } = await standing('data', 'logs');
+  reconciler.foresee(new Set(['web' as PodUid]));
+  await settled();
+  assert.deepEqual([looks.length, looks[0]?.length, unpublished()], [1, 2, 0]);
+  reconciler.foresee(new Set(['another' as PodUid]));
+  await drop();
+  assert.deepEqual([looks.length, unpublished()], [1, 2]);
+});
+
+test('who was there just before the pod was gone, and has ended since, keeps nothing', async () => {
+  const { reconciler, say, drop, unpublished, looks } = await standing('data');
+  say(ok([RUNS]));
+  reconciler.foresee(new Set(['web' as PodUid]));
+  await settled();
+  say(ok([]));
+  await drop();
+  assert.deepEqual([looks.length, unpublished()], [2, 1]);
+});
+
+test('who came since the look before the pod was gone keeps it, when that look is old', async () => {
+  const { host, reconciler, say, drop, unpublished } = await standing('data');
+  reconciler.foresee(new Set(['web' as PodUid]));
+  await settled();
+  await host.advance(1_500);
+  say(ok([RUNS]));
+  await drop();
+  assert.equal(unpublished(), 0);
+});
+
+test('a pod that was about to go, came back, and is about to go again is looked at again', async () => {
+  const { reconciler, say, drop, unpublished, looks } = await standing('data');
+  reconciler.foresee(new Set(['web' as PodUid]));
+  await settled();
+  say(ok([RUNS]));
+  reconciler.foresee(new Set(['web' as PodUid]));
+  await settled();
+  await drop();
+  assert.deepEqual([looks.length, unpublished()], [3, 0]);
+});
