@@ -9,8 +9,10 @@ export function summaryOf(
   pods: readonly PodStatus[],
   volumes: readonly VolumeStatus[],
 ): StatusDocument['summary'] {
-  const places = pods.flatMap((pod) => pod.volumes);
-  const count = (state: VolumeState): number => places.filter((place) => place.state === state).length;
+  const counts = new Map<VolumeState, number>();
+  for (const pod of pods)
+    for (const { state } of pod.volumes) counts.set(state, (counts.get(state) ?? 0) + 1);
+  const count = (state: VolumeState): number => counts.get(state) ?? 0;
   return {
     pods: pods.length,
     podsWanted: pods.filter(({ wanted }) => wanted).length,
