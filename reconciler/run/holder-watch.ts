@@ -6,7 +6,7 @@
 import { fail, type Failure, type Result } from '../../mount/failure.ts';
 import { holderText, type PlaceHolder } from '../../mount/holder/place-holder.ts';
 import type { AbsolutePath, Cancel, Host } from '../../mount/host.ts';
-import { isDevice } from '../../plugins/kinds/volume-questions.ts';
+import { isDevice, isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import {
@@ -263,7 +263,8 @@ class Watch implements HolderWatch {
   #placeOf({ spec, publications }: ActualVolume, key: PublicationKey): Place | undefined {
     const publication = publications.get(key)?.spec;
     // What is the machine's own stays anyway, and who has a device open is a matter of the kernel and of the driver.
-    if (publication === undefined || traitsOf(spec).isInPlace === true || isDevice(spec)) return undefined;
+    const isOwn = traitsOf(spec).isInPlace === true && !isOrphan(spec);
+    if (publication === undefined || isOwn || isDevice(spec)) return undefined;
     const path = this.#parts.layout.mountPoint(spec, publication);
     return { volume: spec.id, pod: { ...publication.pod, uid: podOf(key) }, path };
   }

@@ -5,7 +5,10 @@ import { fail, ok, type Result } from '../../../mount/failure.ts';
 import type { PlaceHolder } from '../../../mount/holder/place-holder.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../../mount/host.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
-import type { PodUid } from '../../../plugins/volume.ts';
+import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
+import type { PodUid, VolumeId } from '../../../plugins/volume.ts';
+import type { ActualState } from '../../../reconciler/model/actual-state.ts';
+import { createReconstructed, reconstructedPublication } from '../../../reconciler/recovery/reconstructed.ts';
 import { createReconciler } from '../../../reconciler/reconciler.ts';
 import { createRecordStore } from '../../../reconciler/recovery/record-store.ts';
 import { createBenchHost, settled } from '../bench-host.ts';
@@ -19,9 +22,18 @@ const RUNS: PlaceHolder = { pid: 7, command: 'sh', path: '/data', how: 'bound' }
 
 /** Volumes of one pod each that stand, and that nobody wants any more when the test says so. */
 async function standing(...handles: readonly string[]) {
+  return standingBeside({ recovered: new Map(), holders: [] }, ...handles);
+}
+
+interface Beside {
+  readonly recovered: ActualState;
+  readonly holders: readonly PlaceHolder[];
+}
+
+async function standingBeside({ recovered, holders }: Beside, ...handles: readonly string[]) {
   const host = createBenchHost();
   const looks: (readonly AbsolutePath[])[] = [];
-  let answer: Result<readonly PlaceHolder[]> = ok([]);
+  let answer: Result<readonly PlaceHolder[]> = ok(holders);
   host.findPlaceHolders = async (places) => {
     looks.push(places);
     return answer.ok ? ok(places.map(() => (answer.ok ? answer.value : []))) : answer;
@@ -34,7 +46,7 @@ async function standing(...handles: readonly string[]) {
     layout,
     plugins,
     records: createRecordStore(host, layout),
-    recovered: new Map(),
+    recovered,
     log: { debug: silent, info: silent, warn: silent, error: silent },
     backOff: { firstMs: 60_000, maxMs: 60_000 },
     laneWidth: () => 4,
@@ -69,6 +81,22 @@ test('who still has a volume keeps it, is told, and it goes within seconds of hi
   assert.match(reason()?.message ?? '', /mooring release \S+ --force/);
   await host.advance(300_000);
   assert.equal(unpublished(), 0);
+  say(ok([]));
+  await host.advance(2_000);
+  assert.equal(unpublished(), 1);
+});
+
+test('what is mounted and nobody explains is held as well: a record may be lost while containers run', async () => {
+  const layout = createLayout(root);
+  const place = reconstructedPublication('web' as PodUid, 'data');
+  const found = createReconstructed(new Map());
+  const path = layout.volumeDirectory({ id: 'kubernetes.io/iscsi/x' as VolumeId }, place);
+  found.place(orphanAt(path), false, place);
+  const beside = { recovered: found.all(), holders: [RUNS] };
+  const { say, host, unpublished, looks, reason } = await standingBeside(beside);
+  await host.advance(2_000);
+  assert.deepEqual([unpublished(), looks.at(-1)], [0, [path]]);
+  assert.equal(reason()?.code, 'volume-held');
   say(ok([]));
   await host.advance(2_000);
   assert.equal(unpublished(), 1);
