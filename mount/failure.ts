@@ -61,6 +61,8 @@ export const FAILURE_RETRY = {
   'published-not-a-device': 'later',
   'device-in-use': 'later',
   'device-content': 'later',
+  'target-refused': 'later',
+  'target-unreachable': 'later',
   'expand-in-use': 'on-change',
   'expand-infeasible': 'on-change',
   'lifecycle-mode': 'on-change',

@@ -5,7 +5,7 @@
  * the process before or after any effect (INV-36). `createLinuxHost` and that of test/sim pass test/contract/host.ts.
  */
 import type { AbsolutePath, Brand } from './absolute-path.ts';
-import type { DeviceFileSystems, FileSystemType } from './device-file-systems.ts';
+import type { DeviceFileSystems, DeviceNumber, FileSystemType, IscsiSessions } from './block-devices.ts';
 import type { DeathCause, Result } from './failure.ts';
 import type { PlaceHolders } from './holder/place-holder.ts';
 import type { MountTable } from './mount-table.ts';
@@ -26,6 +26,7 @@ export {
   parseAbsolutePath,
   wayTo,
 } from './absolute-path.ts';
+export type { DeviceNumber } from './block-devices.ts';
 
 export type Cancel = () => void;
 
@@ -47,9 +48,6 @@ export type PathKind =
   | 'fifo'
   | 'block'
   | 'character';
-
-/** Block device as the kernel numbers it: `major:minor`, `8:16`. Reused once nobody has the device open. */
-export type DeviceNumber = Brand<string, 'DeviceNumber'>;
 
 /** What lstat says. All fields but `kind` are zero when the path is absent. */
 export interface PathFacts {
@@ -165,7 +163,7 @@ export const REMOVE_TREE_DEADLINE_MS = 300_000;
  * makes the host kill the call, and a call that cannot be killed stays open (its key stays held). Paths are walked
  * from `/` without following a symbolic link; a link on the way is `path-unsafe`.
  */
-export interface Host extends Clock, DeviceFileSystems, UsageQuestions {
+export interface Host extends Clock, DeviceFileSystems, IscsiSessions, UsageQuestions {
   /** Uniform in [0, 1). */
   random(): number;
   /** /proc/sys/kernel/random/boot_id: a record of another boot proves nothing about mounts. */

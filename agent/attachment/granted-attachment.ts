@@ -226,9 +226,12 @@ class AttachmentByCluster implements ClusterAttachment {
 
   #inUse(): ReadonlySet<string> {
     const names = new Set<string>();
-    for (const volume of this.#actual().values())
-      if (volume.spec.kind === 'csi' && isReported(volume))
-        names.add(csiVolumeId(volume.spec.driver, volume.spec.volumeHandle));
+    for (const volume of this.#actual().values()) {
+      const { spec } = volume;
+      if (spec.kind === 'csi' && isReported(volume)) names.add(csiVolumeId(spec.driver, spec.volumeHandle));
+      // The cluster attaches nothing of it, and keeps it from other nodes while it is in use here.
+      if (spec.kind === 'iscsi' && isSetUp(volume)) names.add(spec.id);
+    }
     return names;
   }
 

@@ -39,10 +39,10 @@ export interface ResolvedVolumeSecrets extends ResolvedSecrets {
  * whoever adds the secret gets the size, at once or, with a driver that cannot grow what is used, after the last pod.
  */
 export function resolveSecrets(desired: DesiredSecrets, source: CsiSource): ResolvedVolumeSecrets {
-  const controllerPublish = resolve(desired, source.controllerPublishSecret);
-  const stage = resolve(desired, source.stageSecret);
-  const publish = resolve(desired, source.publishSecret);
-  const expand = resolve(desired, source.expandSecret);
+  const controllerPublish = resolveSecret(desired, source.controllerPublishSecret);
+  const stage = resolveSecret(desired, source.stageSecret);
+  const publish = resolveSecret(desired, source.publishSecret);
+  const expand = resolveSecret(desired, source.expandSecret);
   const expandMissing = expand.ok ? undefined : expand.failure;
   for (const one of [controllerPublish, stage, publish]) {
     if (!one.ok) return { secrets: UNKNOWN_SECRETS, blocked: one.failure, expandMissing };
@@ -61,7 +61,7 @@ export function resolvePublishSecret(
   desired: DesiredSecrets,
   reference: NamedReference | undefined,
 ): ResolvedSecrets {
-  const publish = resolve(desired, reference);
+  const publish = resolveSecret(desired, reference);
   if (!publish.ok) return { secrets: UNKNOWN_SECRETS, blocked: publish.failure };
   return { secrets: { ...NO_SECRETS, publish: publish.value }, blocked: undefined };
 }
@@ -76,7 +76,7 @@ export function unwantedSecrets(
   spec: VolumeSpec,
 ): VolumeSecrets {
   if (spec.kind !== 'csi') return NO_SECRETS;
-  const controllerPublish = dataOf(resolve(desired, spec.controllerPublishSecret));
+  const controllerPublish = dataOf(resolveSecret(desired, spec.controllerPublishSecret));
   const source = desired.volumes.get(spec.specName as ObjectKey)?.source;
   if (source?.kind !== 'csi' || csiVolumeId(source.driver, source.volumeHandle) !== spec.id)
     return { ...UNKNOWN_SECRETS, controllerPublish };
@@ -89,7 +89,8 @@ function dataOf(result: Result<SecretData | undefined>): SecretData | undefined 
   return result.ok ? result.value : undefined;
 }
 
-function resolve(
+/** One Secret as text by key; undefined where none is named. */
+export function resolveSecret(
   desired: DesiredSecrets,
   reference: NamedReference | undefined,
 ): Result<SecretData | undefined> {

@@ -1,9 +1,12 @@
-/** PersistentVolumes of kinds without a driver, local and nfs, and nfs as pods write it, as volumes to set up. */
+/** PersistentVolumes of kinds without a driver, and those kinds as pods write them, as volumes to set up. */
 import { type Failure, ok, type Result } from '../../mount/failure.ts';
 import { localVolumeId } from '../../plugins/local/local-traits.ts';
+import { chapProblem } from '../../plugins/iscsi/chap.ts';
+import { iscsiVolumeId } from '../../plugins/iscsi/iscsi-traits.ts';
 import { nfsVolume } from '../../plugins/nfs/nfs-traits.ts';
 import { whyDenied } from '../../plugins/pod/denied-path.ts';
 import type {
+  IscsiSource,
   LocalSource,
   NfsSource,
   Node,
@@ -11,7 +14,10 @@ import type {
   Pod,
 } from '../../kubernetes/objects/objects.ts';
 import { brokenRules, isTrueOf, wordsOf } from '../../plugins/topology-rule.ts';
+import { NO_SECRETS } from '../../plugins/plugin.ts';
+import { objectKey } from '../../kubernetes/objects/objects.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
+import { resolveSecret } from './csi-secrets.ts';
 import { PLAIN, type Resolved, type Sources } from './resolved.ts';
 
 const NO_FILES = { fsType: '', mountOptions: [] } as const;
@@ -68,6 +74,64 @@ export function resolveNfs(
 ): Resolved {
   const spec = { ...nfsVolume(uid, name), source: `${server}:${path}`, mountOptions };
   return { ...PLAIN, spec, specName: name, readOnly };
+}
+
+/** A PersistentVolume; `readOnly` is the pod's word. */
+export function resolveIscsiVolume(
+  sources: Sources,
+  pod: Pod,
+  { volume, source, readOnly }: { volume: PersistentVolume; source: IscsiSource; readOnly: boolean },
+): Result<Resolved> {
+  const { name, mountOptions, accessModes, volumeMode } = volume;
+  if (volumeMode === 'Block') {
+    const message = `PersistentVolume ${name}: iSCSI volumes with volumeMode Block are not supported yet`;
+    return refuse('kind-unsupported', message);
+  }
+  const { desired, options } = sources;
+  const wrong = wrongNode(volume, options.nodeName, desired.nodes.get(options.nodeName));
+  const resolved = resolveIscsi(sources, pod, { source, name, mountOptions, accessModes });
+  return ok({
+    ...resolved,
+    readOnly: readOnly || source.readOnly,
+    blocked: wrong ?? resolved.blocked,
+  });
+}
+
+interface NamedIscsi extends Partial<Pick<PersistentVolume, 'mountOptions' | 'accessModes'>> {
+  readonly source: IscsiSource;
+  /** The PersistentVolume's, or the volume's in the pod. */
+  readonly name: string;
+}
+
+export function resolveIscsi(
+  { desired }: Sources,
+  { reference: { namespace } }: Pod,
+  { source, name, mountOptions = [], accessModes = [] }: NamedIscsi,
+): Resolved {
+  const { portal, portals, iqn, lun, iface, fsType, readOnly, chap, secret } = source;
+  const place = { portal, iqn, lun, iface };
+  const id = iscsiVolumeId(place);
+  const spec = {
+    kind: 'iscsi',
+    id,
+    ...place,
+    portals,
+    fsType,
+    mountOptions,
+    readOnly,
+    chap,
+    accessModes,
+  } as const;
+  const resolved = { ...PLAIN, spec, specName: name, readOnly };
+  if (secret === undefined || (!chap.discovery && !chap.session)) return resolved;
+  const whose = { ...secret, namespace: secret.namespace === '' ? namespace : secret.namespace };
+  const data = resolveSecret(desired, whose);
+  if (!data.ok) return { ...resolved, blocked: data.failure };
+  const key = objectKey(whose);
+  const problem = chapProblem(chap, data.value?.reveal() ?? {});
+  if (problem !== undefined)
+    return { ...resolved, blocked: refuse('spec-invalid', `Secret ${key}: ${problem}`, key).failure };
+  return { ...resolved, secrets: { ...NO_SECRETS, stage: data.value } };
 }
 
 const HOSTNAME = 'kubernetes.io/hostname';

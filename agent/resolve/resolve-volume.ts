@@ -15,7 +15,7 @@ import { whyUnsupported } from '../../kubernetes/sources/other-kinds.ts';
 import { projectedFiles } from './projected-files.ts';
 import { resolveClaim, resolveOwnClaim } from './resolve-claim.ts';
 import { resolveInline } from './resolve-inline.ts';
-import { resolveNfs } from './resolve-in-tree.ts';
+import { resolveIscsi, resolveNfs } from './resolve-in-tree.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
 import { PLAIN, type Resolved, type ResolveOptions, type Sources } from './resolved.ts';
 
@@ -42,6 +42,8 @@ export function resolveVolume(sources: Sources, pod: Pod, volume: PodVolume): Re
     }
     case 'host-path':
       return resolveHostPath(sources.options, pod, name, source);
+    case 'iscsi':
+      return ok(resolveIscsi(sources, pod, { source, name }));
     case 'nfs':
       return ok(resolveNfs(pod, name, source));
     case 'image': {

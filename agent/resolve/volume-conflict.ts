@@ -8,7 +8,7 @@ import {
   type SpecField,
   fieldValue,
 } from '../../plugins/kinds/spec-fields.ts';
-import { isInline } from '../../plugins/kinds/volume-questions.ts';
+import { isInline, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import type { PodReference, VolumeSpec } from '../../plugins/volume.ts';
 import { objectKey } from '../../kubernetes/objects/objects.ts';
 import { refuse } from '../../kubernetes/fields/refuse.ts';
@@ -61,7 +61,8 @@ function fixedForBoth(a: VolumeSpec, b: VolumeSpec): readonly SpecField[] {
 }
 
 function titleOf(spec: VolumeSpec): string {
-  return `${isInline(spec) ? 'inline volume' : 'PersistentVolume'} ${nameOf(spec)}`;
+  const isPersistent = persistentVolumeOf(spec) !== undefined;
+  return `${isInline(spec) ? 'inline volume' : isPersistent ? 'PersistentVolume' : 'volume'} ${nameOf(spec)}`;
 }
 
 function nameOf(spec: VolumeSpec): string {

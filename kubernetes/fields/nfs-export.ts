@@ -27,7 +27,8 @@ export function readNfsExport(reader: FieldReader): NfsExport {
   return { server: serverOf(written) ?? '', path: pathOf(path) ?? '/' };
 }
 
-function serverOf(text: string): string | undefined {
+/** A name or an address, of IPv6 in brackets; undefined: it is neither, or valid on one link only. */
+export function serverOf(text: string): string | undefined {
   const server = text.includes(':') ? addressOf(text) : nameOf(text);
   return server === undefined || OF_ONE_LINK.test(server) ? undefined : server;
 }

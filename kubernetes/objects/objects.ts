@@ -1,4 +1,5 @@
 /** The objects of the wish: of each Kubernetes kind only the fields that decide about volumes. */
+import type { IscsiTarget } from '../fields/iscsi-target.ts';
 import type { NfsExport } from '../fields/nfs-export.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { Container, SeLinuxLabel } from './container.ts';
@@ -65,6 +66,7 @@ export type PodVolumeSource =
   | { readonly kind: 'own-claim' }
   | InlineSource
   | EmptyDirSource
+  | IscsiSource
   | NfsSource
   | { readonly kind: 'host-path'; readonly path: AbsolutePath; readonly type: HostPathType }
   | ImageSource
@@ -91,6 +93,7 @@ export interface PersistentVolume {
   readonly leaving: boolean;
   readonly source:
     | CsiSource
+    | IscsiSource
     | LocalSource
     | NfsSource
     | { readonly kind: 'unsupported'; readonly what: string };
@@ -124,6 +127,17 @@ export interface CsiSource {
 export interface NfsSource extends NfsExport {
   readonly kind: 'nfs';
   readonly readOnly: boolean;
+}
+
+/** A disk of an iSCSI target. */
+export interface IscsiSource extends IscsiTarget {
+  readonly kind: 'iscsi';
+  /** Empty: not said. */
+  readonly fsType: string;
+  readonly readOnly: boolean;
+  readonly chap: { readonly discovery: boolean; readonly session: boolean };
+  /** An empty namespace is that of the pod. */
+  readonly secret: NamedReference | undefined;
 }
 
 /** A directory or disk of the one machine that `nodeAffinity` names. */

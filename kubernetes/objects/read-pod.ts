@@ -10,7 +10,7 @@ import { LABEL_NAME, OBJECT_NAME } from '../fields/object-name.ts';
 import { type NamedReference, objectKey, type Pod, type PodVolume, type PodVolumeSource } from './objects.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readHostPath } from '../fields/host-path.ts';
-import { readNfsSource } from './read-nfs-source.ts';
+import { readIscsiSource, readNfsSource } from './read-network-source.ts';
 import { readProjectedSource } from './read-projected.ts';
 import { readFsGroup, readPodSeLinux } from './read-pod-security.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
@@ -135,6 +135,7 @@ const SUPPORTED: Readonly<Record<string, (source: FieldReader, pod: PodFields) =
   emptyDir: (source, { spec }) => readEmptyDir(source, spec),
   ephemeral: readOwnClaim,
   image: readImage,
+  iscsi: readIscsiSource,
   nfs: readNfsSource,
   hostPath: (source) => ({
     kind: 'host-path',

@@ -9,7 +9,7 @@ import { GROUP_ID, isGroupId } from './read-pod-security.ts';
 import { readNodeAffinity } from './read-node-affinity.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { readHostPath } from '../fields/host-path.ts';
-import { readNfsSource } from './read-nfs-source.ts';
+import { readIscsiSource, readNfsSource } from './read-network-source.ts';
 import { OTHER_KINDS } from '../sources/other-kinds.ts';
 import { CLAIM_PROTECTION, VOLUME_PROTECTION } from '../fields/protection.ts';
 import { parseExactBytes } from '../fields/quantity.ts';
@@ -26,7 +26,7 @@ const NO_NODE_EXPANSION = 'volume.kubernetes.io/node-expansion-not-required';
 const RESIZE_STATUS = /^[A-Za-z]{0,64}$/;
 
 /** Every source type of PersistentVolumeSpec; a field that is none of them is not a source. */
-const VOLUME_SOURCES: readonly string[] = ['csi', 'hostPath', 'local', 'nfs', ...OTHER_KINDS];
+const VOLUME_SOURCES: readonly string[] = ['csi', 'hostPath', 'iscsi', 'local', 'nfs', ...OTHER_KINDS];
 
 /** A PersistentVolume; what is wrong with it is left in the reader's problems. */
 export function readPersistentVolume(reader: FieldReader): PersistentVolume {
@@ -81,6 +81,8 @@ function readSource(spec: FieldReader): PersistentVolume['source'] {
   switch (what) {
     case 'csi':
       return readCsiSource(spec.key(what));
+    case 'iscsi':
+      return readIscsiSource(spec.key(what));
     case 'nfs':
       return readNfsSource(spec.key(what));
     case 'local':

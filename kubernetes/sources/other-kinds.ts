@@ -24,8 +24,8 @@ const INSTEAD = {
   vsphereVolume: csiDriver('csi.vsphere.vmware.com'),
 } as const;
 
-/** Kubernetes still has these, and this program does not. */
-const NOT_YET = ['fc', 'iscsi'] as const;
+/** Kubernetes still has it, and this program does not. */
+const NOT_YET = ['fc'] as const;
 
 /** The fields of all of them, of a pod's volume as of a PersistentVolume. */
 export const OTHER_KINDS: readonly string[] = [...Object.keys(INSTEAD), ...NOT_YET];

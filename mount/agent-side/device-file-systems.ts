@@ -1,5 +1,5 @@
 /** File systems on block devices, by tools in the broker that runs tools, and by bytes in one that reads paths. */
-import type { DeviceFileSystems } from '../device-file-systems.ts';
+import type { DeviceFileSystems } from '../block-devices.ts';
 import {
   checkCall,
   contentIn,

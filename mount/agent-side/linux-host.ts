@@ -4,12 +4,13 @@ import { performance } from 'node:perf_hooks';
 import { createHostBrokers, type HostBrokers } from './host-brokers.ts';
 import { createDeviceHold } from './device-hold.ts';
 import { type DeviceUsersParts, findDeviceUsers } from './device-users.ts';
-import type { DeviceFileSystems } from '../device-file-systems.ts';
+import type { DeviceFileSystems } from '../block-devices.ts';
 import { createDeviceFileSystems } from './device-file-systems.ts';
 import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './fs-group-walk.ts';
 import { DEADLINES_MS, type HostDeadlines } from './host-deadlines.ts';
 import { type Ask, createMountEffects } from './mount-effects.ts';
+import { createIscsi } from './tools/iscsi-effects.ts';
 import type { ToolBroker } from './tool-broker.ts';
 import type { BrokerPrograms, PathCallKind, PathCalls } from '../broker/broker-protocol.ts';
 import type { LoopDeviceParts } from '../broker/device/loop-device.ts';
@@ -50,6 +51,8 @@ export interface LinuxHost extends Host {
 /** The coarsest clocks of file systems count in two seconds. */
 const STAMP_AGE_MS = 3_000;
 const TIMER_MS_MAX = 2 ** 31 - 1;
+/** What is told when the look is lost. */
+const ISCSI_SYSFS = '/sys/class/iscsi_session' as AbsolutePath;
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 
 export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost> {
@@ -98,6 +101,12 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     findHolders: (target) => ask('findHolders', { target }),
     findPlaceHolders: (places, within) => ask('findPlaceHolders', { places, within, except: brokers.pids() }),
     ...createDeviceCalls(tools, ask, deadlines),
+    ...createIscsi({
+      runTool: (request) => brokers.remoteTools.run(request),
+      readSessions: () => ask('readIscsiSessions', { path: ISCSI_SYSFS }),
+      writeRecord: (record) => ask('writeIscsiRecord', record),
+      inTurn: createTurns(),
+    }),
     changeOwnership: createOwnership({
       clock: CLOCK,
       lookMs: parts.walkLookMs,

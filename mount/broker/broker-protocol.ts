@@ -16,6 +16,8 @@ import type { PlaceHolders } from '../holder/place-holder.ts';
 import type { PlacesAsked } from './holder/place-holders.ts';
 import type { DeviceNode, NodeIdentity } from './device/path-device.ts';
 import type { DeviceUsers } from './device/path-device-users.ts';
+import type { IscsiRecord } from './device/iscsi-record.ts';
+import type { IscsiSession } from '../block-devices.ts';
 import type { BoundPart, PartBind } from '../part-bind.ts';
 import type { WriteOptions } from '../temporary-file.ts';
 import type { ToolReport, ToolRequest } from '../tool.ts';
@@ -72,6 +74,8 @@ export interface PathCalls {
   proveBlank: { args: { path: AbsolutePath }; result: Result<void> };
   isDeviceFree: { args: { path: AbsolutePath }; result: Result<boolean> };
   scanForDeviceUsers: { args: { device: DeviceNumber }; result: Result<DeviceUsers> };
+  readIscsiSessions: { args: { path: AbsolutePath }; result: Result<readonly IscsiSession[]> };
+  writeIscsiRecord: { args: IscsiRecord; result: Result<void> };
   /** Gives a sign of life after each step. */
   transition: { args: TransitionCall; result: Result<unknown> };
   /** Gives signs of life: it may take any time. */
@@ -121,6 +125,8 @@ const CHANGES_THE_WORLD = {
   proveBlank: false,
   isDeviceFree: false,
   scanForDeviceUsers: false,
+  readIscsiSessions: false,
+  writeIscsiRecord: true,
   changeOwnershipPart: true,
 } as const satisfies Record<Exclude<PathCallKind, 'transition'>, boolean>;
 

@@ -17,6 +17,8 @@ import { measureUsage } from './file/file-usage.ts';
 import { findPlaceHolders } from './holder/place-holders.ts';
 import { findHolders } from './path/holders.ts';
 import { isDeviceFree, proveBlank } from './device/blank-device.ts';
+import { writeIscsiRecord } from './device/iscsi-record.ts';
+import { readIscsiSessions } from './device/iscsi-sysfs.ts';
 import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
 import { bindPart } from './part/part-bind.ts';
@@ -109,7 +111,9 @@ type DeviceCall = Extract<
       | 'proveBlank'
       | 'isDeviceFree'
       | 'scanForDeviceUsers'
-      | 'findDeviceByNode';
+      | 'findDeviceByNode'
+      | 'readIscsiSessions'
+      | 'writeIscsiRecord';
   }
 >;
 
@@ -127,5 +131,9 @@ function dispatchOfDevice(call: DeviceCall): Result<unknown> {
       return scanForDeviceUsers(call.args.device);
     case 'findDeviceByNode':
       return findDeviceByNode(call.args);
+    case 'readIscsiSessions':
+      return readIscsiSessions();
+    case 'writeIscsiRecord':
+      return writeIscsiRecord(call.args);
   }
 }

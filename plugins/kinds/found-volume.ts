@@ -11,9 +11,15 @@ export function specFromPaper(data: VolumeDataOwner, specName: string, mode: Vol
   return firstOf((traits) => traits.fromPaper?.(data, specName, mode));
 }
 
-/** Volumes of the plugin of this name are told by papers. */
-export function hasPapers(plugin: string): boolean {
-  return traitsOfPlugin(plugin)?.fromPaper !== undefined;
+/** Whose place it is in a pod is told elsewhere, by papers or by what is staged, and may be told by nothing. */
+export function isToldElsewhere(plugin: string): boolean {
+  const traits = traitsOfPlugin(plugin);
+  return traits?.fromPaper !== undefined || isToldByStage(traits);
+}
+
+/** Which volume of the kind is in a pod is told by what is staged of the same file system. */
+export function isToldByStage(traits: VolumeTraits | undefined): boolean {
+  return traits?.stages !== undefined && traits.fromPlace === undefined;
 }
 
 /** Whose marker it is: of the kinds that have such ones the first, for with the volume gone there is no telling. */

@@ -4,6 +4,8 @@ import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { CSI_TRAITS } from '../csi/csi-traits.ts';
 import type { Layout } from '../layout/layout.ts';
+import { createIscsiPlugin } from '../iscsi/iscsi-plugin.ts';
+import { ISCSI_TRAITS } from '../iscsi/iscsi-traits.ts';
 import { createLocalPlugin } from '../local/local-plugin.ts';
 import { LOCAL_TRAITS } from '../local/local-traits.ts';
 import { createNfsPlugin } from '../nfs/nfs-plugin.ts';
@@ -59,6 +61,7 @@ const KINDS: readonly VolumeKind[] = [
     create: ({ deniedHostPaths: denied, ...parts }) => createLocalPlugin({ ...parts, denied }),
   },
   { traits: NFS_TRAITS, create: ({ host, layout, mounter }) => createNfsPlugin(host, layout, mounter) },
+  { traits: ISCSI_TRAITS, create: createIscsiPlugin },
   { traits: IMAGE_TRAITS, create: createImagePlugin },
   {
     traits: SECRET_TRAITS,

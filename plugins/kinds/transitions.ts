@@ -13,7 +13,7 @@ import { removeEmptyDeviceDirectory } from '../layout/device-directory.ts';
 import { placeDirectory } from '../layout/place-directory.ts';
 import { removeUnused } from '../layout/pod-directory.ts';
 import { removeVolumeData } from '../layout/volume-data.ts';
-import { bindLocalDirectory, removeLocalPlace } from '../local/bind-directory.ts';
+import { bindLocalDirectory, bindStagedRoot, removeLocalPlace } from '../local/bind-directory.ts';
 import { findLocalPlace } from '../local/local-place.ts';
 import { placeNfsMount } from '../nfs/nfs-mount.ts';
 import { dropGeneration, isWritten, showGeneration } from '../pod/atomic-writer.ts';
@@ -30,6 +30,7 @@ import { placeSubpaths, removeLeftBinds, removeSubpaths } from '../subpath/subpa
 
 export const TRANSITIONS: readonly AnyTransition[] = [
   bindLocalDirectory,
+  bindStagedRoot,
   checkHostPath,
   dropGeneration,
   findLocalPlace,

@@ -14,6 +14,7 @@ export const OWN = 'mooring';
 /** The directories and files of `mooring`. */
 export const RECORDS = 'records';
 export const FORMATS = 'formats';
+export const SESSIONS = 'sessions';
 export const OWN_FILES = {
   source: 'source.json',
   agentLock: 'agent.lock',
@@ -33,6 +34,9 @@ export const LOCAL_STAGES = ['kubernetes.io', 'local-volume', 'mounts'] as const
 
 /** The way from `plugins` to the devices of the machine that pods have: the kubelet escapes the plugin here, too. */
 export const LOCAL_DEVICES = ['kubernetes.io~local-volume', 'volumeDevices'] as const;
+/** The way from `plugins` to the file systems of iSCSI, and how the directories there begin: one for each interface. */
+export const ISCSI_STAGES = ['kubernetes.io', 'iscsi'] as const;
+export const INTERFACE = 'iface-';
 
 /** In the directory of a staged volume, and in the directory of a published one: where the driver mounts. */
 export const GLOBAL_MOUNT = 'globalmount';

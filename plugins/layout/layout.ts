@@ -28,6 +28,7 @@ import {
   WRAPPED,
 } from './component.ts';
 import { type LocalLayout, localLayout } from './local-layout.ts';
+import { type IscsiLayout, iscsiLayout } from './iscsi-layout.ts';
 import { ownerBelow } from './owner.ts';
 import type { PathOwner } from './path-owner.ts';
 import type { DevicePublicationLayout, PlaceInPod } from './place-in-pod.ts';
@@ -41,7 +42,7 @@ import {
   type VolumeSpec,
 } from '../volume.ts';
 
-export interface Layout extends LocalLayout {
+export interface Layout extends LocalLayout, IscsiLayout {
   readonly root: AbsolutePath;
   /** `<root>/pods` */
   readonly pods: AbsolutePath;
@@ -169,7 +170,6 @@ export function createLayout(root: AbsolutePath): Layout {
   const pods = below(root, PODS);
   const plugins = below(root, PLUGINS);
   const own = below(root, OWN);
-  const records = below(own, RECORDS);
   const stages = below(plugins, ...STAGES);
   const blockDevices = below(stages, DEVICES);
   // Asked at every look at a volume, and a digest costs more than the look; a spec is never changed.
@@ -180,11 +180,11 @@ export function createLayout(root: AbsolutePath): Layout {
     plugins,
     registry: below(root, REGISTRY),
     own,
-    records,
+    records: below(own, RECORDS),
     source: below(own, OWN_FILES.source),
     agentLock: below(own, OWN_FILES.agentLock),
     helpersLock: below(own, OWN_FILES.helpersLock),
-    record: (name) => below(records, name),
+    record: (name) => below(layout.records, name),
     podDirectory: (pod) => below(pods, pod),
     podFolders: (pod) => podFoldersIn(below(pods, pod)),
     volumeDirectory: ({ id }, { pod, specName }) =>
@@ -225,6 +225,7 @@ export function createLayout(root: AbsolutePath): Layout {
     devicePublication: ({ kind }, place) =>
       kind === 'local' ? layout.localDevicePublication(place) : layout.blockPublication(place),
     ...localLayout(own, plugins, pods),
+    ...iscsiLayout(plugins, own),
     ...blockLayout(blockDevices, pods),
     ownerOf: (path) => ownerBelow(root, path),
   };

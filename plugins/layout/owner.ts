@@ -15,6 +15,7 @@ import {
   PODS,
   RECORDS,
   REGISTRY,
+  SESSIONS,
   SUBPATHS,
   unescapePlugin,
   VOLUMES,
@@ -46,6 +47,7 @@ function isWritten(owner: PathOwner): boolean {
     case 'own-file':
     case 'record':
     case 'format':
+    case 'session-note':
       return true;
     case 'marker':
       return owner.part === 'content';
@@ -89,6 +91,7 @@ function named(
 function ownerInOwn([name, ...rest]: Components): PathOwner | undefined {
   if (name === undefined) return shared('own');
   if (name === FORMATS) return ownerInFormats(rest);
+  if (name === SESSIONS) return ownerInSessions(rest);
   if (name === RECORDS) return named('records', rest, (record) => ({ kind: 'record', name: record }));
   const file = OWN_FILE_NAMES.get(name);
   return file === undefined || rest.length > 0 ? undefined : { kind: 'own-file', file };
@@ -98,6 +101,12 @@ function ownerInFormats([file, ...more]: Components): PathOwner | undefined {
   if (file === undefined) return shared('formats');
   const specName = file.endsWith('.json') ? file.slice(0, -'.json'.length) : '';
   return more.length === 0 && isObjectName(specName) ? { kind: 'format', specName } : undefined;
+}
+
+function ownerInSessions([file, ...more]: Components): PathOwner | undefined {
+  if (file === undefined) return shared('session-notes');
+  const name = file.endsWith('.json') ? file.slice(0, -'.json'.length) : '';
+  return more.length === 0 && isObjectName(name) ? { kind: 'session-note', name } : undefined;
 }
 
 const OWN_FILE_NAMES: ReadonlyMap<string, keyof typeof OWN_FILES> = new Map(

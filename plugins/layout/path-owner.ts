@@ -24,6 +24,9 @@ export type PathOwner =
   | BlockPublicationOwner
   | LocalStageOwner
   | LocalDeviceOwner
+  | IscsiStageOwner
+  /** `mooring/sessions/<name>.json`: a session of iSCSI that the agent has begun, or was about to. */
+  | { readonly kind: 'session-note'; readonly name: string }
   /** `mooring/formats/<volume>.json`: the intent to format a device. */
   | { readonly kind: 'format'; readonly specName: string }
   /** A file that is being written, or what a crash has left of one: see mount/temporary-file.ts. */
@@ -43,6 +46,8 @@ export interface SharedOwner {
 type SharedStages =
   | 'local-stages'
   | 'local-devices'
+  | 'iscsi-stages'
+  | 'session-notes'
   | 'formats'
   | 'stages'
   | 'block-devices'
@@ -94,6 +99,14 @@ export interface LocalStageOwner {
 export type LocalDeviceOwner =
   | { readonly kind: 'local-device'; readonly specName: string }
   | ({ readonly kind: 'local-device-publication'; readonly part: 'held' | 'link' } & OfPodVolume);
+
+/** `plugins/kubernetes.io/iscsi/iface-<interface>/<name>`, or what is in it. */
+export interface IscsiStageOwner {
+  readonly kind: 'iscsi-stage';
+  readonly iface: string;
+  readonly name: string;
+  readonly part: 'directory' | 'content';
+}
 
 export interface BlockStageOwner {
   readonly kind: 'block-stage';

@@ -8,6 +8,8 @@ import {
   DEVICES,
   GLOBAL_MOUNT,
   LOCAL_DEVICES,
+  INTERFACE,
+  ISCSI_STAGES,
   LOCAL_STAGES,
   OLD_STAGES,
   STAGES,
@@ -56,6 +58,7 @@ export function ownerInPlugins(components: Components): PathOwner | undefined {
   if (domain === LOCAL_DEVICES[0]) return ownerInLocalDevices(components.slice(1));
   if (domain !== STAGES[0]) return undefined;
   if (stages === LOCAL_STAGES[1]) return ownerInLocalStages(components.slice(2));
+  if (stages === ISCSI_STAGES[1]) return ownerInIscsiStages(components.slice(2));
   if (stages !== STAGES[1]) return undefined;
   if (driver === undefined) return shared('stages');
   if (driver === DEVICES) return ownerInBlockDevices(rest);
@@ -81,6 +84,15 @@ function ownerInLocalDevices([devices, specName, uid, ...more]: Components): Pat
   if (uid === undefined) return { kind: 'local-device', specName };
   const pod = more.length === 0 ? parsePodUid(uid) : undefined;
   return pod === undefined ? undefined : { kind: 'local-device-publication', pod, specName, part: 'held' };
+}
+
+/** The directory of an interface is nobody's alone. */
+function ownerInIscsiStages([folder, name, ...inside]: Components): PathOwner | undefined {
+  if (folder === undefined) return shared('iscsi-stages');
+  if (!folder.startsWith(INTERFACE)) return undefined;
+  if (name === undefined) return shared('iscsi-stages');
+  const iface = folder.slice(INTERFACE.length);
+  return { kind: 'iscsi-stage', iface, name, part: inside.length === 0 ? 'directory' : 'content' };
 }
 
 const HASH = /^[0-9a-f]{64}$/;

@@ -23,24 +23,47 @@ export interface DirectoryBind extends TransitionArgs, LocalPath {
 export const bindLocalDirectory = transition<DirectoryBind, MountedDirectory>(
   'bind-local-directory',
   function* (bind) {
-    const { path: target, flags, stage } = bind;
+    const { path, flags, stage } = bind;
     const root = stage === undefined ? yield* directoryOf(bind) : ok(stage.path);
     if (!root.ok) return root;
-    const rootMountId = stage?.mountId;
-    const request = { root: root.value, rootMountId, part: '', target, makesMissing: false, flags };
-    const bound = yield* paths.bindPart(request);
-    if (!bound.ok) return doubtful<never>(bound);
-    if (bound.value === 'other') {
-      const message = `something else than ${titleOf(bind)} is mounted at ${target}`;
-      return fail({ code: 'mount-foreign', message, effect: 'none', blocker: target });
-    }
-    const seen = yield* paths.lookUpMount(target);
-    if (!seen.ok) return doubtful<never>(seen);
-    if (seen.value.mounted) return ok(seen.value);
-    const message = `what was mounted at ${target} has just gone`;
-    return fail({ code: 'mount-failed', message, effect: 'unknown' });
+    return yield* bindRoot({
+      path,
+      title: titleOf(bind),
+      root: root.value,
+      rootMountId: stage?.mountId,
+      flags,
+    });
   },
 );
+
+/** What is mounted at `root`, bound where a pod sees it. */
+export interface RootBind extends TransitionArgs {
+  /** People are told this name. */
+  readonly title: string;
+  readonly root: AbsolutePath;
+  /** The mount that has to be there; undefined: it is a directory of the machine. */
+  readonly rootMountId: number | undefined;
+  readonly flags: readonly MountFlag[];
+}
+
+export const bindStagedRoot = transition<RootBind, MountedDirectory>('bind-staged-root', (bind) =>
+  bindRoot(bind),
+);
+
+function* bindRoot(bind: RootBind): Program<Result<MountedDirectory>> {
+  const { path: target, title, root, rootMountId, flags } = bind;
+  const bound = yield* paths.bindPart({ root, rootMountId, part: '', target, makesMissing: false, flags });
+  if (!bound.ok) return doubtful<never>(bound);
+  if (bound.value === 'other') {
+    const message = `something else than ${title} is mounted at ${target}`;
+    return fail({ code: 'mount-foreign', message, effect: 'none', blocker: target });
+  }
+  const seen = yield* paths.lookUpMount(target);
+  if (!seen.ok) return doubtful<never>(seen);
+  if (seen.value.mounted) return ok(seen.value);
+  const message = `what was mounted at ${target} has just gone`;
+  return fail({ code: 'mount-failed', message, effect: 'unknown' });
+}
 
 type MountedDirectory = Extract<MountLookup, { mounted: true }>;
 

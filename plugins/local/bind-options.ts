@@ -11,7 +11,7 @@ const DEFAULTS: ReadonlySet<string> = new Set(['defaults', 'bind', 'rw', 'suid',
  * A device has been mounted with all of them.
  */
 export function bindFlags(
-  spec: LocalVolumeSpec,
+  spec: Pick<LocalVolumeSpec, 'name' | 'mountOptions'>,
   { readOnly, isDevice }: { readonly readOnly: boolean; readonly isDevice: boolean },
 ): Result<readonly MountFlag[]> {
   const options = spec.mountOptions.filter((one) => (isDevice ? isFlag(one) : !DEFAULTS.has(one)));

@@ -1,4 +1,4 @@
-/** The file system of a local device, mounted once for all of its pods; made first where nothing is for certain. */
+/** The file system of a device, mounted once for all pods of its volume; made first where nothing is for certain. */
 import {
   type FileSystemType,
   FILE_SYSTEM_TYPES,
@@ -16,15 +16,24 @@ import {
   parentOf,
 } from '../../mount/host.ts';
 import type { Mounter } from '../../mount/mounter.ts';
-import type { Layout } from '../layout/layout.ts';
 import type { VolumeCall } from '../plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
-import type { LocalVolumeSpec } from './local-traits.ts';
 
 export interface DeviceStageParts {
   readonly host: Host;
-  readonly layout: Layout;
   readonly mounter: Mounter;
+}
+
+/** What is to be mounted where. */
+export interface StagedDevice {
+  /** What people call its volume. */
+  readonly title: string;
+  /** Empty: whatever is there. */
+  readonly fsType: string;
+  readonly mountOptions: readonly string[];
+  readonly target: AbsolutePath;
+  /** The file that tells of an mkfs that was begun. */
+  readonly intent: AbsolutePath;
 }
 
 const MODE = 0o750;
@@ -44,12 +53,12 @@ export class DeviceStage {
 
   /** `device`: the real path of its node. What is mounted there already, and is of the device, stays as it is. */
   async stage(
-    spec: LocalVolumeSpec,
+    volume: StagedDevice,
     device: AbsolutePath,
     call: VolumeCall,
   ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
-    const { host, layout } = this.#parts;
-    const target = layout.localStage(spec.name);
+    const { host } = this.#parts;
+    const { target } = volume;
     const number = await host.deviceOf(device);
     if (!number.ok) return number;
     if (number.value === undefined)
@@ -59,41 +68,40 @@ export class DeviceStage {
     call.step({ kind: 'working', deadlineMs: WORK_MS_MAX });
     const staged = before.value.mounted
       ? stagedAs(before.value, number.value, target)
-      : await this.#make(spec, { device, number: number.value }, call);
+      : await this.#make(volume, { device, number: number.value }, call);
     if (!staged.ok) return staged;
-    const finished = await this.#finish(spec, device);
+    const finished = await this.#finish(volume, device);
     return finished.ok ? staged : doubtful<never>(finished);
   }
 
   async #make(
-    spec: LocalVolumeSpec,
+    volume: StagedDevice,
     { device, number }: { readonly device: AbsolutePath; readonly number: DeviceNumber },
     call: VolumeCall,
   ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
-    const type = await this.#prepared(spec, device, call);
+    const type = await this.#prepared(volume, device, call);
     if (!type.ok) return type;
-    const mounted = await this.#mount(spec, { device, type: type.value, number });
+    const mounted = await this.#mount(volume, { device, type: type.value, number });
     return mounted.ok ? mounted : doubtful<never>(mounted);
   }
 
   /** Also of what was mounted before: a crash may have come between. */
-  async #finish(spec: LocalVolumeSpec, device: AbsolutePath): Promise<Result<void>> {
-    const { host, layout } = this.#parts;
-    const removed = await host.removeFile(layout.formatIntent(spec.name));
-    if (!removed.ok || isReadOnly(spec)) return removed;
+  async #finish(volume: StagedDevice, device: AbsolutePath): Promise<Result<void>> {
+    const { host } = this.#parts;
+    const removed = await host.removeFile(volume.intent);
+    if (!removed.ok || isReadOnly(volume)) return removed;
     const content = await host.readDeviceContent(device);
     if (!content.ok || content.value.kind !== 'file-system') return content.ok ? done : content;
     const { type } = content.value;
-    const mountPoint = layout.localStage(spec.name);
+    const { target: mountPoint } = volume;
     return isFileSystemType(type) && growsMounted(type)
       ? host.growFileSystem({ device, type, mountPoint })
       : done;
   }
 
   /** Nothing is there of a directory. */
-  unstage(spec: LocalVolumeSpec): Promise<Result<void>> {
-    const { host, layout, mounter } = this.#parts;
-    const target = layout.localStage(spec.name);
+  unstage(target: AbsolutePath): Promise<Result<void>> {
+    const { host, mounter } = this.#parts;
     return inOrder(
       () => mounter.unmount(target),
       () => host.removeEmptyDirectory(target),
@@ -102,25 +110,25 @@ export class DeviceStage {
 
   /** The file system that is on the device, checked; one of another type than is wanted is never replaced. */
   async #prepared(
-    spec: LocalVolumeSpec,
+    volume: StagedDevice,
     device: AbsolutePath,
     call: VolumeCall,
   ): Promise<Result<FileSystemType>> {
     const { host } = this.#parts;
     const content = await host.readDeviceContent(device);
     if (!content.ok) return content;
-    if (content.value.kind === 'nothing') return this.#format(spec, device, call);
-    if (content.value.kind === 'other') return this.#refuse(spec, device, `holds ${content.value.what}`);
+    if (content.value.kind === 'nothing') return this.#format(volume, device, call);
+    if (content.value.kind === 'other') return this.#refuse(volume, device, `holds ${content.value.what}`);
     const { type } = content.value;
     if (!isFileSystemType(type))
       return this.#refuse(
-        spec,
+        volume,
         device,
         `holds ${type}, and one of ${FILE_SYSTEM_TYPES.join(', ')} is known here`,
       );
-    if (spec.fsType !== '' && spec.fsType !== type)
-      return this.#refuse(spec, device, `holds ${type}, not ${spec.fsType}; it is never reformatted`);
-    if (isReadOnly(spec)) return ok(type);
+    if (volume.fsType !== '' && volume.fsType !== type)
+      return this.#refuse(volume, device, `holds ${type}, not ${volume.fsType}; it is never reformatted`);
+    if (isReadOnly(volume)) return ok(type);
     call.progress('checking the file system');
     const ready = await inOrder(
       () => host.checkFileSystem(device, type),
@@ -134,21 +142,21 @@ export class DeviceStage {
    * throw anything away: it tells a person what became of the device when mkfs was cut short.
    */
   async #format(
-    spec: LocalVolumeSpec,
+    volume: StagedDevice,
     device: AbsolutePath,
     call: VolumeCall,
   ): Promise<Result<FileSystemType>> {
-    const { host, layout } = this.#parts;
-    const type = spec.fsType === '' ? DEFAULT_TYPE : spec.fsType;
+    const { host } = this.#parts;
+    const type = volume.fsType === '' ? DEFAULT_TYPE : volume.fsType;
     if (!isFileSystemType(type))
-      return this.#refuse(spec, device, `is blank, and ${type} is none of ${FILE_SYSTEM_TYPES.join(', ')}`);
-    if (isReadOnly(spec)) return this.#refuse(spec, device, 'is blank, and is wanted read-only');
+      return this.#refuse(volume, device, `is blank, and ${type} is none of ${FILE_SYSTEM_TYPES.join(', ')}`);
+    if (isReadOnly(volume)) return this.#refuse(volume, device, 'is blank, and is wanted read-only');
     const blank = await host.proveBlank(device);
     if (!blank.ok) {
       const isData = blank.failure.code === 'device-content';
-      return isData ? this.#refuse(spec, device, `cannot be formatted: ${blank.failure.message}`) : blank;
+      return isData ? this.#refuse(volume, device, `cannot be formatted: ${blank.failure.message}`) : blank;
     }
-    const intent = layout.formatIntent(spec.name);
+    const { intent } = volume;
     const text = JSON.stringify({ version: 1, device, type, bootId: host.bootId });
     call.progress(`making ${type}`);
     const made = await inOrder(
@@ -160,12 +168,12 @@ export class DeviceStage {
   }
 
   async #mount(
-    spec: LocalVolumeSpec,
+    volume: StagedDevice,
     { device, type, number }: { device: AbsolutePath; type: FileSystemType; number: DeviceNumber },
   ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
-    const { host, layout } = this.#parts;
-    const target = layout.localStage(spec.name);
-    const options = [...optionsOf(type), ...spec.mountOptions.filter((one) => !OF_BINDS.has(one))];
+    const { host } = this.#parts;
+    const { target } = volume;
+    const options = [...optionsOf(type), ...volume.mountOptions.filter((one) => !OF_BINDS.has(one))];
     const placed = await host.makeDirectory(target, MODE);
     if (!placed.ok) return placed;
     const said = await host.mount({ fsType: type, source: device, target, options });
@@ -177,18 +185,18 @@ export class DeviceStage {
     return said.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: device }) : said;
   }
 
-  async #refuse(spec: LocalVolumeSpec, device: AbsolutePath, because: string): Promise<Result<never>> {
-    const intent = await this.#parts.host.inspect(this.#parts.layout.formatIntent(spec.name));
+  async #refuse(volume: StagedDevice, device: AbsolutePath, because: string): Promise<Result<never>> {
+    const intent = await this.#parts.host.inspect(volume.intent);
     const isCutShort = intent.ok && intent.value.kind === 'file';
     const advice = isCutShort
       ? '; an mkfs of this agent was cut short: if nothing else wrote to it, run wipefs --all'
       : '';
-    const message = `device ${device} of PersistentVolume ${spec.name} ${because}${advice}`;
+    const message = `device ${device} of ${volume.title} ${because}${advice}`;
     return fail({ code: 'device-content', message, effect: 'none', blocker: device });
   }
 }
 
-function isReadOnly({ mountOptions }: LocalVolumeSpec): boolean {
+function isReadOnly({ mountOptions }: StagedDevice): boolean {
   return mountOptions.includes('ro');
 }
 

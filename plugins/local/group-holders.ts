@@ -1,5 +1,9 @@
-/** Whose group the files of a local volume have, so that who comes later does not take them. */
+/** Whose group the files of a shared volume have, so that who comes later does not take them. */
+import { done, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, Host } from '../../mount/host.ts';
+import { createTurns } from '../../mount/process/turns.ts';
 import type { PublicationCall } from '../plugin.ts';
+import { giveToGroup } from '../pod/group-ownership.ts';
 import type { PublicationKey, PublicationSpec, VolumeId } from '../volume.ts';
 
 /**
@@ -7,10 +11,30 @@ import type { PublicationKey, PublicationSpec, VolumeId } from '../volume.ts';
  * walked for.
  */
 export class GroupHolders {
+  readonly #host: Host;
   readonly #walked = new Map<VolumeId, Set<PublicationKey>>();
+  readonly #inTurn = createTurns();
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  /** Who comes waits until the walk for those before him has ended: only then all files are one group's. */
+  give(path: AbsolutePath, call: PublicationCall): Promise<Result<void>> {
+    const { spec, publication, progress, stillWanted, refresh } = call;
+    const { fsGroup, key } = publication;
+    return this.#inTurn(spec.id, async () => {
+      if (fsGroup === undefined || !isGrouped(publication)) return done;
+      if (refresh || this.#isHeldByAnother(call)) return done;
+      const request = { volume: spec.id, path, fsGroup, readOnly: false, progress, stillWanted };
+      const given = await giveToGroup(this.#host, request);
+      if (given.ok) this.#noteWalk(spec.id, key);
+      return given;
+    });
+  }
 
   /** A pod that wanted its group surely has the volume: its walk was whole. */
-  isHeldByAnother({ spec, publication, companions }: PublicationCall): boolean {
+  #isHeldByAnother({ spec, publication, companions }: PublicationCall): boolean {
     const isOther = (key: PublicationKey): boolean => key !== publication.key;
     const present = companions?.() ?? [];
     return (
@@ -19,7 +43,7 @@ export class GroupHolders {
     );
   }
 
-  noteWalk(volume: VolumeId, key: PublicationKey): void {
+  #noteWalk(volume: VolumeId, key: PublicationKey): void {
     this.#walked.set(volume, new Set(this.#walked.get(volume)).add(key));
   }
 
@@ -31,6 +55,6 @@ export class GroupHolders {
 }
 
 /** The files are given to its group, as the kubelet does for who may write. */
-export function isGrouped({ fsGroup, readOnly }: PublicationSpec): boolean {
+function isGrouped({ fsGroup, readOnly }: PublicationSpec): boolean {
   return fsGroup !== undefined && !readOnly;
 }

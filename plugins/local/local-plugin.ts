@@ -1,21 +1,19 @@
 /** local: a directory or a disk that an administrator named is bound into the pods of its claim, or shown. */
-import { assert, done, fail, ok, type Result } from '../../mount/failure.ts';
+import { assert, fail, ok } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
-import { createTurns } from '../../mount/process/turns.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import { deathFailure } from '../guard/dead-file-system.ts';
 import type { Layout } from '../layout/layout.ts';
 import { podDirectories } from '../layout/pod-directory.ts';
-import type { PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
-import { giveToGroup } from '../pod/group-ownership.ts';
+import type { VolumeCall, VolumePlugin } from '../plugin.ts';
 import { createPodPlugin } from '../pod/pod-plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 import { hasDevice, type VolumeSpec } from '../volume.ts';
 import { bindLocalDirectory, removeLocalPlace } from './bind-directory.ts';
 import { bindFlags } from './bind-options.ts';
 import { DevicePlace } from './device-place.ts';
-import { DeviceStage } from './device-stage.ts';
-import { GroupHolders, isGrouped } from './group-holders.ts';
+import { DeviceStage, type StagedDevice } from './device-stage.ts';
+import { GroupHolders } from './group-holders.ts';
 import { findLocalPlace } from './local-place.ts';
 import { LOCAL_PLUGIN, type LocalVolumeSpec } from './local-traits.ts';
 
@@ -32,34 +30,15 @@ export interface LocalPluginParts {
  * its files, and that for the pod which had it given to its group first. What is not blank is never formatted (INV-9).
  */
 export function createLocalPlugin({ host, layout, mounter, denied }: LocalPluginParts): VolumePlugin {
-  const inTurn = createTurns();
-  const holders = new GroupHolders();
-  const stages = new DeviceStage({ host, layout, mounter });
+  const holders = new GroupHolders(host);
+  const stages = new DeviceStage({ host, mounter });
   const devices = new DevicePlace({ host, layout, mounter, denied });
-
-  /** Who comes waits until the walk for those before him has ended: only then all files are one group's. */
-  function applyFsGroup(
-    spec: LocalVolumeSpec,
-    path: AbsolutePath,
-    call: PublicationCall,
-  ): Promise<Result<void>> {
-    const { publication, progress, stillWanted, refresh } = call;
-    const { fsGroup, key } = publication;
-    return inTurn(spec.id, async () => {
-      if (fsGroup === undefined || !isGrouped(publication)) return done;
-      if (refresh || holders.isHeldByAnother(call)) return done;
-      const request = { volume: spec.id, path, fsGroup, readOnly: false, progress, stillWanted };
-      const given = await giveToGroup(host, request);
-      if (given.ok) holders.noteWalk(spec.id, key);
-      return given;
-    });
-  }
 
   return createPodPlugin({
     name: LOCAL_PLUGIN,
     shared: {
-      stage: (call) => stageFiles({ host, denied, stages }, call),
-      unstage: ({ spec }) => stages.unstage(localSpec(spec)),
+      stage: (call) => stageFiles({ host, layout, denied, stages }, call),
+      unstage: ({ spec }) => stages.unstage(layout.localStage(localSpec(spec).name)),
     },
     async publish(call) {
       const { publication } = call;
@@ -77,7 +56,7 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       if (!mount.ok) return mount;
       const { death, mountId, device } = mount.value;
       if (death !== undefined) return fail(deathFailure(target, death, 'unknown'));
-      const given = await applyFsGroup(spec, target, call);
+      const given = await holders.give(target, call);
       const identity: MountIdentity = { mountId, device };
       return given.ok ? ok({ mount: identity }) : doubtful<never>(given);
     },
@@ -95,19 +74,30 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
   });
 }
 
-interface StageParts extends Pick<LocalPluginParts, 'host' | 'denied'> {
+interface StageParts extends Pick<LocalPluginParts, 'host' | 'layout' | 'denied'> {
   readonly stages: DeviceStage;
 }
 
 /** Nothing is done for a directory, and for who has the device itself. */
-async function stageFiles({ host, denied, stages }: StageParts, call: VolumeCall) {
+async function stageFiles({ host, layout, denied, stages }: StageParts, call: VolumeCall) {
   const spec = localSpec(call.spec);
   const { name, path } = spec;
   if (hasDevice(spec)) return ok({ stagedMount: undefined });
   const place = await host.perform(findLocalPlace, { path, from: path, name, denied });
   if (!place.ok) return place;
   if (place.value.kind === 'directory') return ok({ stagedMount: undefined });
-  return stages.stage(spec, place.value.path, call);
+  return stages.stage(deviceOf(spec, layout), place.value.path, call);
+}
+
+function deviceOf({ name, fsType, mountOptions }: LocalVolumeSpec, layout: Layout): StagedDevice {
+  const title = `PersistentVolume ${name}`;
+  return {
+    title,
+    fsType,
+    mountOptions,
+    target: layout.localStage(name),
+    intent: layout.formatIntent(name),
+  };
 }
 
 function localSpec(spec: VolumeSpec): LocalVolumeSpec {

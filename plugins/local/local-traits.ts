@@ -4,6 +4,7 @@ import type { FieldRule, VolumeTraits } from '../traits/volume-traits.ts';
 import {
   type AccessMode,
   hasDevice,
+  isObjectName,
   isOncePod,
   type PluginName,
   type VolumeId,
@@ -52,7 +53,10 @@ export const LOCAL_TRAITS: VolumeTraits<LocalVolumeSpec> = {
   persistentVolume: ({ name }) => name,
   accessModes: ({ accessModes }) => accessModes,
   stagingPath: (spec, layout) => (hasDevice(spec) ? undefined : layout.localStage(spec.name)),
-  stages: { directory: (layout) => layout.localStages, fromName: found },
+  stages: {
+    directory: (layout) => layout.localStages,
+    fromName: (name) => (isObjectName(name) ? found(name) : undefined),
+  },
   isDevice: hasDevice,
   devices: {
     directory: (layout) => layout.localDevices,

@@ -108,14 +108,22 @@ export interface VolumeTraits<Spec extends VolumeSpec = VolumeSpec> {
 /** What tells whether a file system may be read-only though nothing has happened to it. */
 export type FileSystemTerms = Pick<CsiVolumeSpec, 'accessModes' | 'mountOptions' | 'readOnly'>;
 
-/** Directories that tell by their names alone which volume is staged there. */
+/**
+ * Directories that tell by their names alone which volume is staged there. A kind without `fromPlace` and `fromPaper`
+ * is known in a pod by what is staged of the same file system.
+ */
 export interface NamedStages<Spec> {
   directory(layout: Layout): AbsolutePath;
-  fromName(name: string): Spec;
+  /** They lie one directory deeper: a name has that of its directory before it, and a slash between. */
+  readonly isGrouped?: true;
+  /** Undefined: no volume's name. */
+  fromName(name: string): Spec | undefined;
 }
 
 /** Directories that tell by their names alone which pods have a device of which volume. */
-export interface NamedDevices<Spec> extends NamedStages<Spec> {
+export interface NamedDevices<Spec> {
+  directory(layout: Layout): AbsolutePath;
+  fromName(name: string): Spec;
   /** What pods hold of one, each called by the uid of its pod. */
   ofVolume(name: string, layout: Layout): AbsolutePath;
   /** The links of a pod. */

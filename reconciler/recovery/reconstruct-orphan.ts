@@ -4,7 +4,7 @@ import type { Failure } from '../../mount/failure.ts';
 import { hiddenBelow, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, type Host, isBelow, parentOf } from '../../mount/host.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
-import { hasPapers, orphanAt } from '../../plugins/kinds/found-volume.ts';
+import { isToldElsewhere, orphanAt } from '../../plugins/kinds/found-volume.ts';
 import { isDevice, orphanPathOf, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
 import type { PodVolumeOwner } from '../../plugins/layout/path-owner.ts';
@@ -139,7 +139,7 @@ export async function unknownPlaces(
 ): Promise<UnattributedMounts> {
   const unread = [...disk.unlisted()];
   const mounts: UnattributedMount[] = [];
-  const isPlace = (path: AbsolutePath): boolean => hasPapers(volumeAt(path, layout)?.plugin ?? '');
+  const isPlace = (path: AbsolutePath): boolean => isToldElsewhere(volumeAt(path, layout)?.plugin ?? '');
   for (const { directory, failure } of disk.unreadPapers()) {
     if (!isBelow(directory, layout.pods)) unread.push(failure);
     else mounts.push(...mountsAt(table, ({ target }) => isBelow(target, directory)));

@@ -7,7 +7,7 @@
  */
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host, isBelow } from '../../mount/host.ts';
-import { orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
+import { isToldByStage, orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import { kinds, traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
 import { driverOf, isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
 import { unescapePlugin } from '../../plugins/layout/component.ts';
@@ -16,6 +16,7 @@ import { markedBy } from '../../plugins/layout/owner.ts';
 import { isStagingDriver } from '../../plugins/layout/stage-owner.ts';
 import { removeEmptyDeviceDirectory } from '../../plugins/layout/device-directory.ts';
 import { removeStrangePodDirectories } from '../../plugins/layout/pod-directory.ts';
+import type { VolumeTraits } from '../../plugins/traits/volume-traits.ts';
 import { removeLeftBinds } from '../../plugins/subpath/subpath-binds.ts';
 import {
   isObjectName,
@@ -35,7 +36,7 @@ import {
   wasAbsent,
 } from '../model/actual-state.ts';
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
-import { addNamedDevices, scanNamedStages, tidyNamedDevices } from './reconstruct-named.ts';
+import { addNamedDevices, scanNamedStages, stagedAs, tidyNamedDevices } from './reconstruct-named.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
 import { createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
@@ -180,7 +181,7 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
   const unreadBefore = unread();
   for (const name of await disk.names(volumes)) {
     const traits = traitsOfPlugin(unescapePlugin(name));
-    if (traits?.fromPlace === undefined && traits?.fromPaper === undefined) continue;
+    if (traits === undefined || !isFoundInPods(traits)) continue;
     for (const specName of await disk.names(volumesOf(traits.plugin))) {
       if (!isObjectName(specName)) continue;
       const publication = reconstructedPublication(pod, specName);
@@ -199,6 +200,11 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
         continue;
       }
       if (reconstructed.isKnownPlace(publication.key)) continue;
+      if (isToldByStage(traits)) {
+        const spec = stagedAs(reading, traits, directory);
+        reconstructed.place(spec ?? orphanAt(mountPoint), spec !== undefined, publication);
+        continue;
+      }
       const data = await disk.volData(directory);
       if (data === 'unknown') continue;
       if (data === 'nothing') {
@@ -211,6 +217,10 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
     }
   }
   if (unread() === unreadBefore) await scanMarkers(reading, pod);
+}
+
+function isFoundInPods(traits: VolumeTraits): boolean {
+  return traits.fromPlace !== undefined || traits.fromPaper !== undefined || isToldByStage(traits);
 }
 
 /**

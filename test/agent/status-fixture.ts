@@ -87,7 +87,7 @@ export function publication(owner: PodReference, specName: string): PublicationS
 
 function nameOf(spec: VolumeSpec): string {
   if (spec.kind === 'csi') return spec.specName;
-  return spec.kind === 'orphan' ? 'orphan' : spec.name;
+  return 'name' in spec ? spec.name : spec.kind;
 }
 
 export function wanted(spec: VolumeSpec, ...owners: readonly PodReference[]): DesiredVolume {

@@ -32,6 +32,7 @@ import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import { findPart } from '../part-of-tree.ts';
 import { performStepwise } from '../perform-stepwise.ts';
 import { SimDevices } from '../sim/sim-devices.ts';
+import { SimInitiator } from '../sim/sim-initiator.ts';
 import type { Room, Usage, UsageRequest } from '../../mount/usage.ts';
 import { isOwned, modeAfterChown, ownedMode } from '../sim/tree-ownership.ts';
 
@@ -82,6 +83,8 @@ export interface MemoryHost extends Host {
   onEffect(listener: () => void): void;
   /** The disks of the machine, who has them open, and what `holdDevice` holds. */
   readonly devices: SimDevices;
+  /** Targets that a test has put into the network, and the sessions with them. */
+  readonly initiator: SimInitiator;
   /** Mounts, devices and holds are gone, what is on disk stays. */
   reboot(): void;
   /** One line for each file, directory, link and mount below `path`; names of generations are made alike. */
@@ -541,6 +544,17 @@ export function createMemoryHost(): MemoryHost {
     return ok('bound');
   }
 
+  const initiator = new SimInitiator({
+    plug(iqn, _portal, lun) {
+      const path = `/dev/disk-${iqn}-${lun}`.replaceAll(/[^A-Za-z0-9/-]/g, '-') as AbsolutePath;
+      const node = walk(path);
+      const known = node.ok ? node.value?.block : undefined;
+      const device = known ?? host.plantDevice(path, { kind: 'blank' });
+      return { node: path, device };
+    },
+    unplug() {},
+  });
+
   const host: MemoryHost = {
     knowsNoswap: true,
     wall: Date.UTC(2026, 0, 31, 15, 4, 5),
@@ -705,6 +719,28 @@ export function createMemoryHost(): MemoryHost {
       }),
     checkFileSystem: () => asked('checkFileSystem', () => done),
     growFileSystem: () => asked('growFileSystem', () => done),
+    readIscsiSessions: () => asked('readIscsiSessions', () => ok(initiator.read())),
+    logInToIscsi: (login) =>
+      asked('logInToIscsi', () => {
+        const answer = initiator.answer(login);
+        if (answer === 'found') return ok('found');
+        if (answer !== undefined)
+          return fail({ code: answer, message: login.iqn, effect: 'none', blocker: login.portal });
+        change(() => initiator.begin(login, 'agent'));
+        return ok('made');
+      }),
+    scanIscsi: () => asked('scanIscsi', () => done),
+    logOutOfIscsi: (way) =>
+      asked('logOutOfIscsi', () => {
+        const session = initiator.find(way);
+        if (session !== undefined) change(() => initiator.end(session));
+        return done;
+      }),
+    removeMultipath: (map) =>
+      asked('removeMultipath', () => {
+        if (initiator.hasMap(map)) change(() => initiator.removeMap(map));
+        return done;
+      }),
     findHolders: (target) =>
       asked('findHolders', () => ok(mountAt(target) === undefined ? [] : ['pid 7 (test)'])),
     findPlaceHolders: (places) => asked('findPlaceHolders', () => ok(places.map(() => []))),
@@ -757,8 +793,10 @@ export function createMemoryHost(): MemoryHost {
       listeners.push(listener);
     },
     devices,
+    initiator,
     reboot() {
       mounts.length = 0;
+      initiator.losePower();
       devices.losePower();
     },
     describe(path) {

@@ -53,8 +53,8 @@ export interface FileSystem {
   death: { readonly cause: DeathCause; readonly sinceMs: number } | undefined;
   /** Who asks it waits until this ends. `killable`: but a process that is killed meanwhile is let go. */
   hang: { readonly sinceMs: number; readonly killable: boolean } | undefined;
-  /** The block device it is on; without one the number is made up at each first mount. */
-  readonly block: DeviceNumber | undefined;
+  /** The block device it is on, by its number of now; without one the number is made up at each first mount. */
+  block: DeviceNumber | undefined;
   readonly root: Inode;
   readonly undo: (() => void)[] | undefined;
   readonly numbers: InodeNumbers;

@@ -2,6 +2,7 @@
 import type { Inode } from './file-tree.ts';
 import { isOrphanWaiting, type Wanted } from './final-places.ts';
 import { intentsOf, isLocalDevice, localStageOf } from './local-volumes.ts';
+import { iscsiKept, iscsiStage } from './iscsi-volumes.ts';
 import { csiOf, placeIn } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 import { ROOT } from './sim-paths.ts';
@@ -28,7 +29,12 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     if (bind !== undefined) keepWithParents(bind.target);
     if (volume.kind === 'host-path' || volume.kind === 'image') continue;
     keepWithParents(target);
-    const stage = volume.kind === 'local' ? localStageOf(layout, volume) : undefined;
+    const stage =
+      volume.kind === 'local'
+        ? localStageOf(layout, volume)
+        : volume.kind === 'iscsi'
+          ? iscsiStage(layout, volume)
+          : undefined;
     if (stage !== undefined) keepWithParents(stage);
     if (volume.kind === 'local' && isLocalDevice(volume))
       keepWithParents(sim.world.mountPointOf(pod, volume));
@@ -40,7 +46,7 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
       keepWithParents(`${data}/.vol_data.json.tmp`);
     } else if (csi !== undefined) keep.add(`${target.slice(0, target.lastIndexOf('/'))}/vol_data.json`);
     const marker = volume.kind === 'empty-dir' ? volume.name : `wrapped_${volume.name}`;
-    if (csi === undefined && volume.kind !== 'local' && volume.kind !== 'nfs')
+    if (csi === undefined && volume.kind !== 'local' && volume.kind !== 'nfs' && volume.kind !== 'iscsi')
       keepWithParents(`${layout.pods}/${pod.uid}/plugins/kubernetes.io~empty-dir/${marker}/ready`);
   }
   for (const [path, { block, driver }] of wanted.stages) {
@@ -61,6 +67,7 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     keepWithParents(`${layout.registry}/${driver.name}-reg.sock`);
     keepWithParents(`${layout.plugins}/kubernetes.io/csi/${driver.name}`);
   }
+  for (const path of iscsiKept(sim, wanted.places)) keepWithParents(path);
   // An mkfs that was cut short is told of until the volume is staged.
   for (const path of intentsOf(layout)) keepWithParents(path);
   for (const shared of ['', '/staging', '/publish']) keepWithParents(`${layout.blockDevices}${shared}`);

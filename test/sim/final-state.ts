@@ -2,6 +2,7 @@
  * Is the machine what the user wishes, and nothing else? Asked when all faults are healed (INV-7, INV-12, INV-17,
  * INV-18, INV-33).
  */
+import { iscsiDiffers, iscsiLost, iscsiStage, sessionsDiffer } from './iscsi-volumes.ts';
 import { nfsDiffers, nfsLost } from './nfs-volumes.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
@@ -35,6 +36,7 @@ export function differenceFromWish(sim: Simulation): string | undefined {
     stagesDiffer(sim, wanted) ??
     strangeMount(sim, wanted) ??
     volumesDiffer(sim, wanted) ??
+    sessionsDiffer(sim, wanted.places) ??
     dataLost(sim) ??
     agentDiffers(sim, wanted) ??
     recordsDiffer(sim, wanted) ??
@@ -60,6 +62,7 @@ function placeDiffers(sim: Simulation, { pod, volume, target }: Place): string |
   const stack = sim.kernel.mountsAt(target);
   const at = sim.kernel.walk(target as AbsolutePath);
   if (volume.kind === 'local') return localDiffers(sim, pod, volume, target);
+  if (volume.kind === 'iscsi') return iscsiDiffers(sim, pod, volume, target);
   if (volume.kind === 'nfs') return nfsDiffers(sim, volume, target);
   if (volume.kind === 'image')
     return at === 'ENOENT' ? undefined : 'something is where an image has no place';
@@ -181,7 +184,12 @@ function strangeMount(sim: Simulation, { places, stages }: Wanted): string | und
     const bind = bindOf(sim, pod, volume);
     if (bind !== undefined) targets.add(bind.target);
     targets.add(sim.world.mountPointOf(pod, volume));
-    const stage = volume.kind === 'local' ? localStageOf(sim.world.layout, volume) : undefined;
+    const stage =
+      volume.kind === 'local'
+        ? localStageOf(sim.world.layout, volume)
+        : volume.kind === 'iscsi'
+          ? iscsiStage(sim.world.layout, volume)
+          : undefined;
     if (stage !== undefined) targets.add(stage);
     const { published } = sim.world.layout.blockPublication(placeIn(pod, volume));
     if (csiOf(pod, volume)?.block === true) targets.add(published);
@@ -208,7 +216,7 @@ function dataLost(sim: Simulation): string | undefined {
   for (const [key, path] of sim.world.keepsakes) {
     if (typeof sim.kernel.walk(path) === 'string') return `${key}: what the pod wrote is gone`;
   }
-  return localLost(sim) ?? nfsLost(sim);
+  return localLost(sim) ?? nfsLost(sim) ?? iscsiLost(sim);
 }
 
 function agentDiffers(sim: Simulation, { waiting }: Wanted): string | undefined {

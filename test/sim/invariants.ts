@@ -61,7 +61,9 @@ export function checkEffect(sim: Simulation, kind: EffectKind, path: string): vo
   const inside =
     path.startsWith(`${ROOT}/`) ||
     ((kind === 'makeDirectory' || kind === 'mount') && path.startsWith(`${HOST_DATA}/`));
-  if (!inside) sim.violate('outside', `${kind} of ${path}, which is not ours`);
+  // An mkfs writes to a disk.
+  const isDisk = kind === 'mount' && sim.kernel.targets.isNode(path);
+  if (!inside && !isDisk) sim.violate('outside', `${kind} of ${path}, which is not ours`);
   const isVolume = kind === 'unmount' || (kind === 'removeTree' && VOLUME_ROOT.test(path));
   if (!isVolume || isStaleBind(sim, path)) return;
   // A bind of a part may go when its volume may.

@@ -29,10 +29,20 @@ export class LocalDisks {
     return disk;
   }
 
+  /** It is at this path by now. */
+  plug(path: AbsolutePath, disk: LocalDisk): void {
+    if (this.#isAttended) wipe(disk);
+    this.#disks.set(path, disk);
+  }
+
+  unplug(path: AbsolutePath): void {
+    this.#disks.delete(path);
+  }
+
   /** A person wipes what an mkfs that was cut short has left, and what one leaves that is still under way (seed 4376). */
   heal(): void {
     this.#isAttended = true;
-    for (const disk of this.#disks.values()) if (disk.content === 'half') disk.content = 'blank';
+    for (const disk of this.#disks.values()) wipe(disk);
   }
 
   at(path: string): LocalDisk | undefined {
@@ -64,12 +74,21 @@ export class LocalDisks {
   mount(path: string, target: AbsolutePath, options: readonly string[]): string | undefined {
     const content = this.at(path)?.content;
     if (content === undefined || typeof content === 'string') return 'wrong fs type, bad superblock';
+    // Another session may have given it another number.
+    if (content.mounts === 0) content.block = this.#numberAt(path as AbsolutePath);
     return this.#kernel.mountFileSystem(content, target, options);
   }
 
   #newFileSystem(path: AbsolutePath): FileSystem {
-    const block = this.#kernel.deviceOf(path);
-    const number = typeof block === 'string' && block.includes(':') ? (block as DeviceNumber) : undefined;
-    return this.#kernel.makeFileSystem('ext4', path, false, number);
+    return this.#kernel.makeFileSystem('ext4', path, false, this.#numberAt(path));
   }
+
+  #numberAt(path: AbsolutePath): DeviceNumber | undefined {
+    const block = this.#kernel.deviceOf(path);
+    return typeof block === 'string' && block.includes(':') ? (block as DeviceNumber) : undefined;
+  }
+}
+
+function wipe(disk: LocalDisk): void {
+  if (disk.content === 'half') disk.content = 'blank';
 }

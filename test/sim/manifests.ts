@@ -1,4 +1,5 @@
 /** Kubernetes objects as the user writes them, from what the simulated world means. */
+import { iscsiSource, type IscsiVolume } from './iscsi-volumes.ts';
 import { nfsSource, type NfsVolume } from './nfs-volumes.ts';
 import type { FsGroup, FsGroupPolicy } from '../../plugins/volume.ts';
 import { fieldsSource, projectedSource } from './pod-fields.ts';
@@ -27,6 +28,7 @@ export type PodVolume =
   | CsiVolume
   | InlineVolume
   | LocalVolume
+  | IscsiVolume
   | NfsVolume
   | {
       readonly kind: 'empty-dir';
@@ -159,6 +161,8 @@ function volumeSource(volume: PodVolume): object {
           ...(volume.secret === undefined ? {} : { nodePublishSecretRef: { name: volume.secret.name } }),
         },
       };
+    case 'iscsi':
+      return iscsiSource(volume);
     case 'nfs':
       return nfsSource(volume);
     case 'local':

@@ -12,6 +12,7 @@ import { NOVEL_MUTANTS } from './mutants-csi.ts';
 import { WALK_MUTANTS } from './mutants-walk.ts';
 import { REASON_MUTANTS } from './mutants-reasons.ts';
 import { SUBPATH_MUTANTS } from './mutants-subpaths.ts';
+import { ISCSI_MUTANTS } from './mutants-iscsi.ts';
 import { NFS_MUTANTS } from './mutants-nfs.ts';
 import { GUARD_MUTANTS } from './mutants-guard.ts';
 import type { Mutation } from './simulate.ts';
@@ -169,5 +170,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...MOUNT_MUTANTS,
   ...SUBPATH_MUTANTS,
   ...NFS_MUTANTS,
+  ...ISCSI_MUTANTS,
   ...CLUSTER_MUTANTS,
 ];

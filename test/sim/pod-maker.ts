@@ -1,4 +1,5 @@
 /** What pods a user writes: which volumes they have, and the group that owns them. */
+import { drawIscsiVolume } from './iscsi-volumes.ts';
 import { drawNfsVolume } from './nfs-volumes.ts';
 import { below } from '../../mount/host.ts';
 import type { PodVolume, SimPod } from './manifests.ts';
@@ -22,6 +23,7 @@ export interface PodMakerParts {
   readonly localDevicesRandom: Random;
   readonly fillsRandom: Random;
   readonly nfsRandom: Random;
+  readonly iscsiRandom: Random;
   readonly subpathsRandom: Random;
 }
 
@@ -40,7 +42,9 @@ export class PodMaker {
     const fsGroup = isGrouped
       ? { gid: random.pick([1_000, 2_000]), changePolicy: random.pick(['Always', 'OnRootMismatch'] as const) }
       : undefined;
-    const withAll = this.#withNfs(this.#withLocal(this.#withFields(this.#withLaterKind(drawn))));
+    const withAll = this.#withIscsi(
+      this.#withNfs(this.#withLocal(this.#withFields(this.#withLaterKind(drawn)))),
+    );
     const subpaths = drawSubpaths(subpathsRandom, plan.subpathShare, withAll.volumes);
     return { name, uid, fsGroup, annotations: {}, subpaths, ...withAll };
   }
@@ -63,6 +67,13 @@ export class PodMaker {
     const { nfsRandom, plan } = this.#parts;
     if (plan.nfs.share === 0 || !nfsRandom.chance(plan.nfs.share)) return drawn;
     const volume = drawNfsVolume(nfsRandom, `v${drawn.volumes.length}`);
+    return { ...drawn, volumes: [...drawn.volumes, volume] };
+  }
+
+  #withIscsi<Drawn extends Pick<SimPod, 'volumes'>>(drawn: Drawn): Drawn {
+    const { iscsiRandom, plan } = this.#parts;
+    if (plan.iscsi.share === 0 || !iscsiRandom.chance(plan.iscsi.share)) return drawn;
+    const volume = drawIscsiVolume(iscsiRandom, `v${drawn.volumes.length}`);
     return { ...drawn, volumes: [...drawn.volumes, volume] };
   }
 

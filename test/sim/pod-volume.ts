@@ -1,6 +1,8 @@
 /** A volume of a pod by the names that the kubelet's layout, the agent and the driver have for it. */
 import { nfsVolume } from '../../plugins/nfs/nfs-traits.ts';
+import { iscsiNameOf, iscsiPlaceOf } from './iscsi-volumes.ts';
 import { nfsNameOf } from './nfs-volumes.ts';
+import { iscsiVolumeId } from '../../plugins/iscsi/iscsi-traits.ts';
 import {
   CONTENT_PLUGIN,
   EMPTY_DIR_PLUGIN,
@@ -50,6 +52,7 @@ export function csiOf(pod: SimPod, volume: PodVolume): DriverVolume | undefined 
 export function specNameOf(volume: PodVolume): string {
   if (volume.kind === 'local') return volume.specName;
   if (volume.kind === 'nfs') return nfsNameOf(volume);
+  if (volume.kind === 'iscsi') return iscsiNameOf(volume);
   return volume.kind === 'csi' ? volume.disk.specName : volume.name;
 }
 
@@ -73,7 +76,11 @@ export function specOf(pod: SimPod, volume: PodVolume): VolumeSpec {
     return { kind: 'local', id: localVolumeId(volume.specName), mode } as VolumeSpec;
   }
   if (volume.kind === 'nfs') return nfsVolume(pod.uid as PodUid, specNameOf(volume)) as VolumeSpec;
-  const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline' | 'local' | 'nfs'>;
+  if (volume.kind === 'iscsi') {
+    const place = iscsiPlaceOf(volume);
+    return { kind: 'iscsi', id: iscsiVolumeId(place), ...place } as VolumeSpec;
+  }
+  const kind = volume.kind as Exclude<PodVolume['kind'], 'csi' | 'inline' | 'local' | 'nfs' | 'iscsi'>;
   const id = podVolumeId(PLUGIN_OF[kind], pod.uid as PodUid, volume.name);
   const path = volume.kind === 'host-path' ? volume.path : undefined;
   return { kind, id, pod: pod.uid, name: volume.name, path } as unknown as VolumeSpec;

@@ -31,11 +31,12 @@ import {
   type PathFacts,
   wayTo,
 } from '../../mount/host.ts';
+import type { IscsiLogin, IscsiSession, IscsiWay } from '../../mount/block-devices.ts';
 import type { BoundPart, PartBind } from '../../mount/part-bind.ts';
 import type { OwnershipReport, OwnershipRequest } from '../../mount/ownership.ts';
 import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import type { Transition, TransitionArgs } from '../../mount/transition.ts';
-import type { GrowingFileSystem } from '../../mount/device-file-systems.ts';
+import type { GrowingFileSystem } from '../../mount/block-devices.ts';
 import {
   type DeviceContent,
   type FileSystemType,
@@ -90,6 +91,8 @@ const SLOW_MS_MAX = 60_000;
 const TWO_STEP_ANSWER = 0.2;
 const HUNG_LOOK_MS = 1_000;
 const DEVICE_USERS_MAX = 32;
+/** A portal that is silent is given up by then. */
+const SILENT_MS_MAX = 90_000;
 const PLACE_HOLDERS_MAX = 8;
 
 /** An effect under way: what it does at once, and what it does when the process is killed in the middle. */
@@ -480,6 +483,41 @@ export class SimHost implements Host {
   growFileSystem({ device, mountPoint }: GrowingFileSystem): Promise<Result<void>> {
     const path = mountPoint ?? device;
     return this.#act({ kind: 'mount', what: `${path} grow`, path, apply: () => ok(undefined) });
+  }
+
+  readIscsiSessions(): Promise<Result<readonly IscsiSession[]>> {
+    const apply = () => ok(this.#parts.kernel.targets.read());
+    return this.#act({ kind: 'readIscsi', what: 'sessions', readOnly: true, apply });
+  }
+
+  async logInToIscsi(login: IscsiLogin): Promise<Result<'made' | 'found'>> {
+    const { kernel, time, random } = this.#parts;
+    const what = `login ${login.portal} ${login.iqn}`;
+    const answer = await this.#act({ kind: 'iscsi', what, apply: () => kernel.targets.logIn(login) });
+    if (answer.ok || answer.failure.code !== 'target-unreachable') return answer;
+    return new Promise((resolve) => {
+      time.after(random.between(1_000, SILENT_MS_MAX), () => {
+        if (this.#alive) resolve(answer);
+      });
+    });
+  }
+
+  scanIscsi({ number }: IscsiSession): Promise<Result<void>> {
+    const { targets } = this.#parts.kernel;
+    return this.#act({ kind: 'iscsi', what: `scan ${number}`, apply: () => ok(targets.scan(number)) });
+  }
+
+  logOutOfIscsi(way: IscsiWay): Promise<Result<void>> {
+    const { targets } = this.#parts.kernel;
+    return this.#act({
+      kind: 'iscsi',
+      what: `logout ${way.portal} ${way.iqn}`,
+      apply: () => ok(targets.logOut(way)),
+    });
+  }
+
+  removeMultipath(map: AbsolutePath): Promise<Result<void>> {
+    return this.#act({ kind: 'iscsi', what: `flush ${map}`, apply: () => ok(undefined) });
   }
 
   bindPart(request: PartBind): Promise<Result<BoundPart>> {

@@ -7,6 +7,7 @@
  * directory that is a mount point can be neither removed nor renamed. One mount namespace, no propagation.
  */
 import { SimNfsServer } from './nfs-volumes.ts';
+import { SimTargets } from './sim-targets.ts';
 import {
   type AbsolutePath,
   type Cancel,
@@ -91,6 +92,7 @@ export class SimKernel {
   readonly localDisks = new LocalDisks(this);
   readonly devices = new SimDevices();
   readonly nfs: SimNfsServer;
+  readonly targets: SimTargets;
   /** Mounts that are neither the agent's nor a driver's. */
   readonly strangers = new Set<Mount>();
   #root: Mount;
@@ -112,6 +114,7 @@ export class SimKernel {
     this.#disk = this.makeFileSystem('ext4', '/dev/vda1', true);
     this.#root = this.#boot();
     this.nfs = new SimNfsServer(this);
+    this.targets = new SimTargets(this);
   }
 
   // Looking.

@@ -1,4 +1,5 @@
 /** The user's side of a seed: manifests that come, change, break and go, and what pods write. */
+import { iscsiObjects } from './iscsi-volumes.ts';
 import { nfsObjects } from './nfs-volumes.ts';
 import { fill } from './filled-directories.ts';
 import { type AbsolutePath, below, type DeviceNumber, wayTo } from '../../mount/host.ts';
@@ -80,6 +81,7 @@ export interface SimWorldParts {
   readonly localDevicesRandom: Random;
   readonly fillsRandom: Random;
   readonly nfsRandom: Random;
+  readonly iscsiRandom: Random;
   readonly subpathsRandom: Random;
 }
 
@@ -173,6 +175,7 @@ export class SimWorld {
     });
     this.hung = new HungFileSystems({ ...parts, random: parts.hangsRandom, storage: this.storage });
     parts.kernel.nfs.run({ ...parts, random: parts.nfsRandom });
+    parts.kernel.targets.run({ ...parts, random: parts.iscsiRandom, layout: this.layout });
     this.strangers = new Strangers({
       ...parts,
       random: parts.strangersRandom,
@@ -204,6 +207,7 @@ export class SimWorld {
       ...this.storage.sharedDisks.flatMap(diskObjects),
       ...(plan.locals.share > 0 ? localObjects(plan.locals) : []),
       ...(plan.nfs.share > 0 ? nfsObjects() : []),
+      ...(plan.iscsi.share > 0 ? iscsiObjects() : []),
     ]);
     if (plan.events.nodeMarked > 0) this.#files.add(NODE_FILE, () => [nodeObject(this.#nodeIsMarked)]);
     if (plan.events.attachmentLost + plan.events.attachmentReplaced > 0)
@@ -494,6 +498,7 @@ export class SimWorld {
     this.attachmentWatch.forgetAll();
     this.told.forgetAll();
     this.trouble.losePower();
+    this.#parts.kernel.targets.losePower();
     const wasCovered = this.#directory.state === 'covered';
     this.#directory.losePower();
     this.#coverIsGone = wasCovered;
@@ -532,6 +537,7 @@ export class SimWorld {
     this.#parts.kernel.localDisks.heal();
     this.hung.heal();
     this.#parts.kernel.nfs.heal();
+    this.#parts.kernel.targets.heal();
     this.removeDead();
   }
 

@@ -30,6 +30,7 @@ import { recordedRefusal } from './recorded-refusal.ts';
 import { Neighbours } from './neighbours.ts';
 import { isOfLocalDevices, withLocalDevices, withLocals } from './local-volumes.ts';
 import { withFills } from './filled-directories.ts';
+import { withIscsi } from './iscsi-volumes.ts';
 import { withNfs } from './nfs-volumes.ts';
 import { withMoreKinds } from './more-kinds.ts';
 import { CPU_THOUSANDTHS, withPodFields } from './pod-fields.ts';
@@ -126,6 +127,7 @@ const LOCALS_SEED = 12_000_000_017;
 const LOCAL_DEVICES_SEED = 16_000_000_057;
 const FILLS_SEED = 14_000_000_029;
 const NFS_SEED = 15_000_000_033;
+const ISCSI_SEED = 18_000_000_041;
 const CLUSTER_SEED = 13_000_000_021;
 const CLAIMS_SEED = 16_000_000_037;
 const NODE_SEED = 17_000_000_023;
@@ -201,8 +203,9 @@ export class Simulation {
     const cluster = drawCluster(clusterRandom.fork());
     const fillsRandom = createRandom(seed + FILLS_SEED);
     const nfsRandom = createRandom(seed + NFS_SEED);
+    const iscsiRandom = createRandom(seed + ISCSI_SEED);
     const plan = {
-      ...withNfs(withFills(kinds, fillsRandom), nfsRandom),
+      ...withIscsi(withNfs(withFills(kinds, fillsRandom), nfsRandom), iscsiRandom),
       subpathShare: drawSubpathShare(subpathsRandom),
       cluster,
     };
@@ -248,6 +251,7 @@ export class Simulation {
       localDevicesRandom,
       fillsRandom,
       nfsRandom,
+      iscsiRandom,
       subpathsRandom: subpathsRandom.fork(),
       agentLife: () => this.life?.number ?? 0,
     });
@@ -449,6 +453,7 @@ export class Simulation {
           (kind === 'identifyDirectory' || path === this.world.layout.source)) ||
         (this.plan.locals.share === 0 && path === this.world.layout.localStages) ||
         (this.plan.locals.devices === 0 && isOfLocalDevices(this.world.layout, path)) ||
+        (this.plan.iscsi.share === 0 && path === this.world.layout.iscsiStages) ||
         (this.plan.records === RECORD_FILES &&
           kind === 'listDirectory' &&
           path === this.world.layout.records),

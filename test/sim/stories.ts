@@ -328,6 +328,17 @@ export function aboutNfs(plan: Plan): Plan {
   };
 }
 
+/** Targets of iSCSI that refuse and fall silent, disks that come late, while pods come and go and agents die. */
+export function aboutIscsi(plan: Plan): Plan {
+  return {
+    ...plan,
+    podsMax: Math.max(plan.podsMax, 3),
+    iscsi: { share: 0.9, everyMs: 10_000 },
+    features: { ...plan.features, fsGroupShare: 0.4 },
+    events: comingAndDying(plan.events),
+  };
+}
+
 /** Pods that write more into their emptyDirs than they may, and less, while agents die and records are lost. */
 export function aboutFilledDirectories(plan: Plan): Plan {
   const { events } = plan;
@@ -461,6 +472,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'local-volumes': aboutLocals,
   'filled-directories': aboutFilledDirectories,
   nfs: aboutNfs,
+  iscsi: aboutIscsi,
   runtimes: aboutRuntimes,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,

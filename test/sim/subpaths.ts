@@ -40,6 +40,8 @@ function partOf(volume: PodVolume): string | undefined {
   if (volume.kind === 'csi') return volume.disk.block || volume.disk.wishedBlock ? undefined : OF_DISK;
   if (volume.kind === 'local') return partOfLocal(volume);
   if (volume.kind === 'nfs') return OF_DISK;
+  // A disk that is blank at first has nothing.
+  if (volume.kind === 'iscsi') return undefined;
   if (volume.kind === 'inline' || volume.kind === 'image') return undefined;
   if (volume.kind === 'secret' || volume.kind === 'config-map') return Object.keys(volume.source.data)[0];
   return volume.kind === 'downward-api' || volume.kind === 'projected' ? 'name' : MADE;

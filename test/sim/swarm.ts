@@ -1,6 +1,7 @@
 /**
  * Which faults a seed meets. Most are off in most seeds: a fault alone, again and again, finds more than all at once.
  */
+import { type IscsiPlan, NO_ISCSI } from './iscsi-volumes.ts';
 import { type NfsPlan, NO_NFS } from './nfs-volumes.ts';
 import { type FillsPlan, NO_FILLS } from './filled-directories.ts';
 import { type AbsencePlan, NO_ABSENCE } from './absence.ts';
@@ -109,6 +110,7 @@ export interface Plan {
   readonly locals: LocalsPlan;
   readonly fills: FillsPlan;
   readonly nfs: NfsPlan;
+  readonly iscsi: IscsiPlan;
   /** Probability that a part of a volume is bound for its pod. */
   readonly subpathShare: number;
   /** Somebody mounts file systems of his own over our places. */
@@ -197,6 +199,7 @@ function drawPlan(random: Random): Plan {
     locals: NO_LOCALS,
     fills: NO_FILLS,
     nfs: NO_NFS,
+    iscsi: NO_ISCSI,
     subpathShare: 0,
     strangers: false,
     runtimesEveryMs: 0,
@@ -209,6 +212,8 @@ function drawPlan(random: Random): Plan {
 
 /** They came later: drawn here, they would make other stories of the old seeds. */
 const UNDRAWN_EFFECTS: ReadonlySet<EffectKind> = new Set([
+  'readIscsi',
+  'iscsi',
   'findPlaceHolders',
   'overwriteFile',
   'synchronise',

@@ -29,6 +29,8 @@ export const EFFECTS = [
   'holdDevice',
   'releaseDevice',
   'findDeviceUsers',
+  'readIscsi',
+  'iscsi',
   'changeOwnership',
   'call',
   'notify',

@@ -1,6 +1,7 @@
 /** Which objects the pods of this node lead to, by name: nothing else is read of a cluster. Pure. */
 import type { ContentSource } from '../../../kubernetes/objects/content-source.ts';
 import {
+  type IscsiSource,
   type NamedReference,
   objectKey,
   type PersistentVolume,
@@ -49,6 +50,8 @@ function volumeReferences({ name, source }: PodVolume, pod: NamedReference): rea
       return source.publishSecretName === undefined
         ? []
         : [{ kind: 'Secret', namespace, name: source.publishSecretName }];
+    case 'iscsi':
+      return source.secret === undefined ? [] : [{ kind: 'Secret', namespace, name: source.secret.name }];
     case 'secret':
     case 'config-map':
       return [contentReference(source, namespace)];
@@ -75,8 +78,20 @@ export function claimReferences({ volumeName }: PersistentVolumeClaim): readonly
 }
 
 /** Those that a node may read: the secret of ControllerPublish is not among them. */
-export function volumeSecrets({ source }: PersistentVolume): readonly Reference[] {
+export function volumeSecrets({ source, claimRef }: PersistentVolume): readonly Reference[] {
+  if (source.kind === 'iscsi') return secretOfIscsi(source, claimRef);
   if (source.kind !== 'csi') return [];
   const named = [source.stageSecret, source.publishSecret, source.expandSecret];
   return named.flatMap((one) => (one === undefined ? [] : [{ kind: 'Secret' as const, ...one }]));
+}
+
+/** Without a namespace of its own it is in that of the pods of its claim. */
+function secretOfIscsi(
+  { secret }: IscsiSource,
+  claimRef: PersistentVolume['claimRef'],
+): readonly Reference[] {
+  const namespace = secret?.namespace === '' ? claimRef?.namespace : secret?.namespace;
+  return secret === undefined || namespace === undefined
+    ? []
+    : [{ kind: 'Secret', namespace, name: secret.name }];
 }

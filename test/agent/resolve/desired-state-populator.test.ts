@@ -181,14 +181,14 @@ test('a claim in another namespace is another claim', () => {
 });
 
 test('kinds that are not supported say so by their name', () => {
-  const iscsi =
+  const fc =
     'apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pv-data}\n' +
-    'spec: {accessModes: [ReadWriteMany], iscsi: {targetPortal: s}}\n';
+    'spec: {accessModes: [ReadWriteMany], fc: {lun: 1}}\n';
   assert.match(
-    unresolvedIn(desired(web, claimYaml('data'), iscsi)),
-    /^kind-unsupported: .*pv-data: volumes of kind iscsi are not supported/,
+    unresolvedIn(desired(web, claimYaml('data'), fc)),
+    /^kind-unsupported: .*pv-data: volumes of kind fc are not supported/,
   );
-  for (const kind of ['fc', 'iscsi', 'gitRepo', 'futureKind']) {
+  for (const kind of ['fc', 'gitRepo', 'futureKind']) {
     const state = desired(podYaml('web', { v: `${kind}: {}` }));
     assert.match(unresolvedIn(state), new RegExp(`^kind-unsupported: volumes of kind ${kind} are`));
   }
@@ -538,7 +538,7 @@ test('the desired state does not depend on the order of files and documents', ()
     podYaml('api', { x: claimSource('data'), y: 'secret: {secretName: s}' }),
     claimYaml('data'),
     volumeYaml('pv-data'),
-    podYaml('odd', { x: 'iscsi: {}', y: claimSource('none') }),
+    podYaml('odd', { x: 'fc: {}', y: claimSource('none') }),
     podYaml('z', { v: 'configMap: {name: c}' }),
   ];
   const shape = (state: DesiredState): unknown => [

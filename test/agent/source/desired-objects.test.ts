@@ -72,7 +72,7 @@ spec:
   containers: [{name: main, volumeDevices: [{name: raw, devicePath: /dev/x}]}]
   initContainers: [{name: init, volumeMounts: [{name: a, mountPath: /a}]}]
   ephemeralContainers: [{name: debug, volumeMounts: [{name: b, mountPath: /b}]}]
-  volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: null, iscsi: {}}, {name: raw, ${claimSource('c')}}]
+  volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: null, fc: {}}, {name: raw, ${claimSource('c')}}]
 `,
   });
   const volumes = podIn(wish).volumes;

@@ -115,6 +115,11 @@ export function createSocketHost(): SocketHost {
       if (failing(path)) return fail({ code: 'input-output', message: path, effect: 'none' });
       return ok(wayTo(path).map((one) => facts(one, foreign)));
     },
+    readIscsiSessions: never,
+    logInToIscsi: never,
+    scanIscsi: never,
+    logOutOfIscsi: never,
+    removeMultipath: never,
     perform(transition, args) {
       return performStepwise(this, transition, args);
     },

@@ -5,6 +5,7 @@ import { createEmptyDirPlugin } from '../../../plugins/pod/empty-dir.ts';
 import { createHostPathPlugin } from '../../../plugins/pod/host-path.ts';
 import { createImagePlugin } from '../../../plugins/pod/image.ts';
 import { createLocalPlugin } from '../../../plugins/local/local-plugin.ts';
+import { createIscsiPlugin } from '../../../plugins/iscsi/iscsi-plugin.ts';
 import { createNfsPlugin } from '../../../plugins/nfs/nfs-plugin.ts';
 import { createOrphanPlugin } from '../../../plugins/orphan/orphan.ts';
 import type { VolumePlugin } from '../../../plugins/plugin.ts';
@@ -32,6 +33,7 @@ const ALL: readonly VolumePlugin[] = [
   createContentPlugin('projected', host, layout, mounter),
   createImagePlugin(),
   createNfsPlugin(host, layout, mounter),
+  createIscsiPlugin({ host, layout, mounter }),
   createLocalPlugin({ host, layout, mounter, denied: [] }),
   createOrphanPlugin(host, layout, mounter),
 ];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type AbsolutePath, below, parentOf, parseAbsolutePath } from '../../../mount/host.ts';
+import { type AbsolutePath, below, nameIn, parentOf, parseAbsolutePath } from '../../../mount/host.ts';
 import { nameBegun, temporaryPath } from '../../../mount/temporary-file.ts';
 import { createLayout, type Layout, sha256Hex } from '../../../plugins/layout/layout.ts';
 import type { PlaceInPod } from '../../../plugins/layout/place-in-pod.ts';
@@ -153,6 +153,31 @@ test('the device of a local volume is known by what holds it for a pod, and by t
       [link, { ...of, part: 'link' }],
       [temporaryPath(held), temporary],
       [layout.podFolders(uid).localLinks, { kind: 'pod', pod: uid }],
+    ];
+  });
+});
+
+test('the stage of a disk of iSCSI leads back to it, and so does the note of a session', () => {
+  const iface = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,20}$/);
+  const place = fc.record({
+    iface,
+    portal: fc.constantFrom('10.0.0.1:3260', '[2001:db8::1]:3261', 'store.example:3260'),
+    iqn: fc.stringMatching(/^iqn\.2026-11\.[a-z]{1,9}:[a-z0-9:._-]{1,9}$/),
+    lun: fc.nat(255),
+  });
+  const note = fc.stringMatching(/^[0-9a-f]{64}$/);
+  inverts(fc.tuple(place, component, note), (layout, [disk, inside, hash]) => {
+    const path = layout.iscsiStage(disk);
+    const name = nameIn(path);
+    const written = { kind: 'session-note', name: hash } as const;
+    return [
+      [path, { kind: 'iscsi-stage', iface: disk.iface, name, part: 'directory' }],
+      [below(path, inside), { kind: 'iscsi-stage', iface: disk.iface, name, part: 'content' }],
+      [parentOf(path), { kind: 'shared', directory: 'iscsi-stages' }],
+      [layout.iscsiStages, { kind: 'shared', directory: 'iscsi-stages' }],
+      [layout.sessionNote(hash), written],
+      [temporaryPath(layout.sessionNote(hash)), { kind: 'temporary', of: written }],
+      [layout.sessionNotes, { kind: 'shared', directory: 'session-notes' }],
     ];
   });
 });

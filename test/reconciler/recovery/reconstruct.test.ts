@@ -12,6 +12,7 @@ import {
   type PathKind,
 } from '../../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
+import { iscsiVolumeId } from '../../../plugins/iscsi/iscsi-traits.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
 import { type ActualState, PRESENT, RESTARTED } from '../../../reconciler/model/actual-state.ts';
@@ -131,6 +132,22 @@ test('an emptyDir is what its mount shows: memory when mounted, a directory to r
 test('a volume directory without vol_data.json and without a mount is found too (k/k#105536)', async () => {
   const [orphan] = await scan(disk({ [`${published}/x`]: '' }));
   assert.equal(orphan?.spec.kind === 'orphan' && orphan.spec.path, published);
+});
+
+const DISK = { portal: '10.0.0.1:3260', iqn: 'iqn.2026-11.example:disk', lun: 1, iface: 'default' };
+
+test('a disk of iSCSI is told in a pod by what is staged of the same device, and else by nothing', async () => {
+  const directory = '/state/pods/web/volumes/kubernetes.io~iscsi/disk';
+  const [id, stage] = [iscsiVolumeId(DISK), layout.iscsiStage(DISK)];
+  const paths = { [`${directory}/f`]: 'x', [`${stage}/f`]: 'x' };
+  const of = (orphan: string) => orphanAt(orphan as AbsolutePath).id;
+  assert.deepEqual(await found(disk(paths, [directory, stage])), [[id, 'unsure', ['web/disk unsure']]]);
+  assert.deepEqual(await found(disk(paths, [directory])), [
+    [of(directory), 'absent', ['web/disk unsure']],
+    [id, 'unsure', []],
+  ]);
+  const strange = disk({ '/state/plugins/kubernetes.io/iscsi/iface-default/lost+found/f': 'x' });
+  assert.deepEqual(await found(strange), []);
 });
 
 test('what is known already is not found again', async () => {

@@ -139,6 +139,7 @@ function secretsOf(pod: Json): readonly string[] {
     textsOf([
       at(volume, 'secret')['secretName'],
       at(volume, 'csi', 'nodePublishSecretRef')['name'],
+      at(volume, 'iscsi', 'secretRef')['name'],
       ...projected(volume, 'secret'),
     ]),
   );
@@ -157,5 +158,6 @@ function projected(volume: Json, kind: string): readonly unknown[] {
 
 function secretsOfVolume(volume: Json): readonly string[] {
   const { nodeStageSecretRef, nodePublishSecretRef } = at(volume, 'spec', 'csi');
-  return textsOf([at(nodeStageSecretRef)['name'], at(nodePublishSecretRef)['name']]);
+  const ofIscsi = at(volume, 'spec', 'iscsi', 'secretRef')['name'];
+  return textsOf([at(nodeStageSecretRef)['name'], at(nodePublishSecretRef)['name'], ofIscsi]);
 }

@@ -1,4 +1,6 @@
 /** Is the cluster what it wishes, when all is healed? Attached and in use is what pods here have, and nothing else. */
+import { iscsiVolumeId } from '../../../plugins/iscsi/iscsi-traits.ts';
+import { iscsiPlaceOf } from '../iscsi-volumes.ts';
 import { csiVolumeId } from '../../../plugins/volume.ts';
 import type { Wanted } from '../final-places.ts';
 import { csiOf } from '../pod-volume.ts';
@@ -20,12 +22,17 @@ export function clusterDiffers(sim: Simulation, { places, waiting }: Wanted): st
       return [csiVolumeId(csi.driver, csi.handle)];
     }),
   );
+  // The cluster attaches nothing of iSCSI, and keeps it from other nodes.
+  const ofIscsi = places.flatMap(({ volume }) =>
+    volume.kind === 'iscsi' ? [iscsiVolumeId(iscsiPlaceOf(volume))] : [],
+  );
+  const inUse = new Set<string>([...wanted, ...ofIscsi]);
   const node = cluster.node();
   const attached = cluster.store
     .list(ATTACHMENTS)
     .map(([, one]) => cluster.view.volumeOfAttachment(one)?.unique ?? nameOf(one));
   return (
-    listDiffers('in use', textsOf(at(node, 'status')['volumesInUse']), wanted) ??
+    listDiffers('in use', textsOf(at(node, 'status')['volumesInUse']), inUse) ??
     listDiffers('listed as attached', listedIn(node), wanted) ??
     listDiffers('attached', attached, wanted) ??
     driversDiffer(sim) ??

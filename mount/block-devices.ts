@@ -1,0 +1,92 @@
+/** What the host does with block devices besides mounting them: file systems on them, and sessions that bring some. */
+import type { AbsolutePath, Brand } from './absolute-path.ts';
+import type { Result } from './failure.ts';
+import type { DeviceContent, FileSystemType } from './device/file-system-tools.ts';
+
+export type { FileSystemType } from './device/file-system-tools.ts';
+
+/** Block device as the kernel numbers it: `major:minor`, `8:16`. Reused once nobody has the device open. */
+export type DeviceNumber = Brand<string, 'DeviceNumber'>;
+
+export interface DeviceFileSystems {
+  /** By blkid(8), which reads and changes nothing. `nothing` does not prove that there is nothing. */
+  readDeviceContent(device: AbsolutePath): Promise<Result<DeviceContent>>;
+  /**
+   * `ok`: nobody else uses the device, and every byte that could tell of something on it was read and is zero (INV-9).
+   * `device-in-use`: a mount in any namespace, or another tool, has it; `device-content` names the first other byte.
+   */
+  proveBlank(device: AbsolutePath): Promise<Result<void>>;
+  /** After a proof of its own, right before mkfs. Never with a force flag: what mkfs refuses stays as it is. */
+  makeFileSystem(device: AbsolutePath, type: FileSystemType): Promise<Result<void>>;
+  /**
+   * Repairs what is safe to repair without asking, on a device that nobody uses; on another one it does nothing.
+   * `device-content`: it needs a person.
+   */
+  checkFileSystem(device: AbsolutePath, type: FileSystemType): Promise<Result<void>>;
+  /** To the size of its device: one that `growsMounted` where it is mounted, others where nobody uses the device. */
+  growFileSystem(place: GrowingFileSystem): Promise<Result<void>>;
+}
+
+export interface GrowingFileSystem {
+  readonly device: AbsolutePath;
+  readonly type: FileSystemType;
+  /** Undefined: it is not mounted. */
+  readonly mountPoint: AbsolutePath | undefined;
+}
+
+/** One way to a target. */
+export interface IscsiWay {
+  readonly iqn: string;
+  /** `host:port`; an address of IPv6 is in brackets. */
+  readonly portal: string;
+  /** The name of an interface of open-iscsi: `default`, or one that an administrator has made. */
+  readonly iface: string;
+}
+
+/** A disk that the kernel has by a session. */
+export interface IscsiDisk {
+  readonly lun: number;
+  readonly node: AbsolutePath;
+  readonly device: DeviceNumber;
+  /** The device-mapper's device that joins this path with others (multipath). */
+  readonly map?: { readonly node: AbsolutePath; readonly device: DeviceNumber };
+}
+
+export interface IscsiSession extends IscsiWay {
+  /** The kernel's number; of one boot. */
+  readonly number: number;
+  /** False: its portal is silent, or the login has not ended; what is asked of its disks waits. */
+  readonly isLoggedIn: boolean;
+  readonly disks: readonly IscsiDisk[];
+}
+
+/** Names and values of a record of open-iscsi; some are secrets. */
+export type IscsiSettings = readonly (readonly [name: string, value: string])[];
+
+export interface IscsiLogin extends IscsiWay {
+  /** CHAP for the question which targets there are. */
+  readonly discovery: IscsiSettings;
+  /** CHAP for the session. */
+  readonly session: IscsiSettings;
+}
+
+export interface IscsiSessions {
+  /** All that the kernel has, by sysfs: neither a portal nor a disk is asked. */
+  readIscsiSessions(): Promise<Result<readonly IscsiSession[]>>;
+  /**
+   * Asks the portal for its targets, and logs in. `found`: a session was there, made by somebody else since it was
+   * looked last. A portal that is silent is `target-unreachable`, one that does not let us in `target-refused`; both
+   * within three minutes. With effect `none` there is no session, and none comes of it any more.
+   */
+  logInToIscsi(login: IscsiLogin): Promise<Result<'made' | 'found'>>;
+  /** The target may have a disk that it had not when the session began. */
+  scanIscsi(session: IscsiSession): Promise<Result<void>>;
+  /** Ends the session, if it is there, and forgets what the login wrote down, secrets included. */
+  logOutOfIscsi(way: IscsiWay): Promise<Result<void>>;
+  /** Takes the device-mapper's device away that joins paths; `mount-busy` when somebody has it. */
+  removeMultipath(map: AbsolutePath): Promise<Result<void>>;
+}
+
+export function isSameWay(a: IscsiWay, b: IscsiWay): boolean {
+  return a.iqn === b.iqn && a.portal === b.portal && a.iface === b.iface;
+}
