@@ -21,8 +21,9 @@ export async function driverBench(
   fates: FateRates = {},
   wire = false,
   nature: Partial<DriverNature> = {},
+  seed = 1,
 ): Promise<DriverBench> {
-  const bench = createBench(t, 1, wire);
+  const bench = createBench(t, seed, wire);
   const { kernel, time, random, neighbours, trace, root } = bench;
   const violations: string[] = [];
   const endpoint = below(root, 'csi.sock');

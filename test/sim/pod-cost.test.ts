@@ -115,8 +115,8 @@ const STORAGE = {
 };
 const WITH_POD = { ...STORAGE, 'pod.yaml': podYaml('app', VOLUMES) };
 
-async function world(t: TestContext, recordStore: RecordForm) {
-  const { bench, socket } = await driverBench(t);
+async function world(t: TestContext, recordStore: RecordForm, seed = 1) {
+  const { bench, socket } = await driverBench(t, {}, false, {}, seed);
   const reading = parseConfig(
     {
       root: bench.root,
@@ -179,32 +179,49 @@ function grown(cost: Cost, was: Cost): Partial<Cost> {
   return Object.fromEntries(keys.filter((key) => cost[key] > was[key]).map((key) => [key, cost[key]]));
 }
 
-/** In a journal one durable write for each volume, each way; an erased file is unlinked, which waits for no disk. */
-const RECORDS = {
-  files: { up: { recordWrites: 9, recordCalls: 18 }, down: { recordWrites: 5, recordCalls: 18 } },
-  journal: { up: { recordWrites: 4, recordCalls: 4 }, down: { recordWrites: 4, recordCalls: 4 } },
-} as const;
+/** An erased file is unlinked, which waits for no disk. */
+const FILES = { up: { recordWrites: 9, recordCalls: 18 }, down: { recordWrites: 5, recordCalls: 18 } };
+/**
+ * In a journal what is ready in one moment shares a write, so how many there are is a matter of who answers first. Down
+ * it takes three at least: all that is begun; the erases with the unstage and the emptyDir, which goes last (AP-12);
+ * their erases. Where the unstage and the emptyDir are ready in two moments each, there are five.
+ */
+const SHARED_WRITES_MAX = 5;
+const SEEDS = 16;
+/** The mean of all seeds; each by itself changes with whatever else is asked of the machine. */
+const SHARED_WRITES_MEAN_MAX = 4.25;
 
-for (const form of ['files', 'journal'] as const) {
-  test(`a pod of four volumes, its records in ${form}, costs no more than it did, up and down`, async (t) => {
-    const { costOf } = await world(t, form);
-    // With the first pod the driver is met.
-    await costOf(WITH_POD);
-    await costOf(STORAGE);
-    const up = await costOf(WITH_POD);
-    const down = await costOf(STORAGE);
-    t.diagnostic(JSON.stringify({ up, down }));
-    const records = RECORDS[form];
-    assert.deepEqual(
-      grown(up, { pathCalls: 10, steps: 57, processes: 2, driverCalls: 2, ...records.up }),
-      {},
-    );
-    assert.deepEqual(
-      grown(down, { pathCalls: 10, steps: 46, processes: 2, driverCalls: 2, ...records.down }),
-      {},
-    );
-  });
+async function upAndDown(t: TestContext, form: RecordForm, seed: number) {
+  const { costOf } = await world(t, form, seed);
+  // With the first pod the driver is met.
+  await costOf(WITH_POD);
+  await costOf(STORAGE);
+  return { up: await costOf(WITH_POD), down: await costOf(STORAGE) };
 }
+
+function assertNotGrown({ up, down }: Awaited<ReturnType<typeof upAndDown>>, records: typeof FILES): void {
+  const wasUp = { pathCalls: 10, steps: 57, processes: 2, driverCalls: 2, ...records.up };
+  const wasDown = { pathCalls: 10, steps: 46, processes: 2, driverCalls: 2, ...records.down };
+  assert.deepEqual([grown(up, wasUp), grown(down, wasDown)], [{}, {}], JSON.stringify({ up, down }));
+}
+
+test('a pod of four volumes, its records in files, costs no more than it did, up and down', async (t) => {
+  assertNotGrown(await upAndDown(t, 'files', 1), FILES);
+});
+
+test('a pod of four volumes, its records in journal, costs no more than it did, up and down', async (t) => {
+  const written = { up: 0, down: 0 };
+  const each = { recordWrites: SHARED_WRITES_MAX, recordCalls: SHARED_WRITES_MAX };
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
+    const cost = await upAndDown(t, 'journal', seed);
+    assertNotGrown(cost, { up: each, down: each });
+    written.up += cost.up.recordWrites;
+    written.down += cost.down.recordWrites;
+  }
+  t.diagnostic(`writes of ${SEEDS} pods: ${JSON.stringify(written)}`);
+  for (const writes of Object.values(written))
+    assert.ok(writes <= SHARED_WRITES_MEAN_MAX * SEEDS, `${writes}`);
+});
 
 test('who still has something of a pod is looked for while it is about to go, and not once more', async (t) => {
   const { costOf, warn } = await world(t, 'journal');
