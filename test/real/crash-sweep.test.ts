@@ -11,6 +11,7 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  existsSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -61,6 +62,7 @@ spec:
       resources: { limits: { hugepages-2Mi: 4Mi } }
       volumeDevices:
         - { name: raw, devicePath: /dev/raw }
+        - { name: whole, devicePath: /dev/whole }
       volumeMounts:
         - { name: data, mountPath: /data }
         - { name: keys, mountPath: /keys }
@@ -103,6 +105,7 @@ spec:
     - { name: pages, emptyDir: { medium: HugePages } }
     - { name: disk, persistentVolumeClaim: { claimName: disk, readOnly: false } }
     - { name: device, persistentVolumeClaim: { claimName: device } }
+    - { name: whole, persistentVolumeClaim: { claimName: whole } }
     - { name: files, image: { reference: quay.io/example/data:1 } }
 `;
 
@@ -124,7 +127,8 @@ spec:
 /** What stays of an empty root: directories that belong to no volume. */
 const SKELETON =
   /^directory \/(pods|plugins\/kubernetes\.io(\/csi(\/[a-z.]+|\/volumeDevices(\/(staging|publish))?)?)?) 0 750$/;
-const LOCAL_SKELETON = /^directory \/plugins\/kubernetes\.io\/local-volume(\/mounts)? 0 750$/;
+const LOCAL_SKELETON =
+  /^directory \/plugins\/kubernetes\.io(\/local-volume(\/mounts)?|~local-volume(\/volumeDevices)?) 0 750$/;
 const BYTES = 32 * 1024 * 1024;
 /** xfs, because a mounted ext4 grows only with CAP_SYS_RESOURCE; and none is smaller. */
 const GROWING_BYTES = 320 * 1024 * 1024;
@@ -134,7 +138,9 @@ const SECTOR_BYTES = 512;
 const STEP_BYTES = 4 * 1024 * 1024;
 const FILE = 'pods/web-1/volumes/kubernetes.io~csi/data/mount';
 const LOCAL = 'pods/web-1/volumes/kubernetes.io~local-volume/disk/part';
-const DEVICE = 'pods/web-1/volumeDevices/kubernetes.io~csi/raw';
+const DEVICES = 'pods/web-1/volumeDevices';
+const DEVICE = `${DEVICES}/kubernetes.io~csi/raw`;
+const WHOLE = `${DEVICES}/kubernetes.io~local-volume/whole`;
 
 function difference(now: readonly string[], expected: readonly string[]): string[] {
   return [
@@ -152,27 +158,28 @@ async function settle(bench: SweepBench, what: string): Promise<void> {
   assert.equal(run.ended, 'settled', `${what}: the next agent did not settle`);
 }
 
-/** A file system and a device of the driver, so large. */
-async function createVolumes(bench: SweepBench, bytes: number, fsType: 'ext4' | 'xfs', disk: string) {
+/** A file system and a device of the driver, so large, and what is of the machine. */
+async function createVolumes(bench: SweepBench, bytes: number, fsType: 'ext4' | 'xfs', disks: Disks) {
   const { driver, volumes } = bench;
   const data = await driver.create('data', String(bytes), { fsType });
   const raw = await driver.create('raw', String(bytes), { mode: 'Block' });
-  const yaml = `${data.yaml}---\n${raw.yaml}---\n${localYaml(bench, disk)}`;
+  const yaml = `${data.yaml}---\n${raw.yaml}---\n${localYaml(bench, disks)}`;
   volumes(yaml);
   return { yaml, handles: [data.handle, raw.handle] };
 }
 
-/** A directory beside the state root, and a blank disk, which an administrator gives to pods. */
-function localYaml({ root }: SweepBench, device: string): string {
+/** A directory beside the state root, and disks, which an administrator gives to pods. */
+function localYaml({ root }: SweepBench, { device, whole }: Disks): string {
   const path = join(root, '../disk');
   mkdirSync(join(path, 'part'), { recursive: true });
   writeFileSync(join(path, 'part/note'), 'precious');
-  const volume = (name: string, local: string, options: string): string => `apiVersion: v1
+  const volume = (name: string, local: string, more: string, mode = 'Filesystem'): string => `apiVersion: v1
 kind: PersistentVolume
 metadata: { name: ${name} }
 spec:
   accessModes: [ReadWriteOnce]
-  mountOptions: [${options}]
+  volumeMode: ${mode}
+  ${more}
   claimRef: { namespace: default, name: ${name} }
   local: { path: ${local} }
   nodeAffinity:
@@ -183,14 +190,23 @@ spec:
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: { name: ${name}, namespace: default }
-spec: { volumeName: ${name}, accessModes: [ReadWriteOnce] }
+spec: { volumeName: ${name}, accessModes: [ReadWriteOnce], volumeMode: ${mode} }
 `;
-  return `${volume('disk', path, 'noatime, noexec')}---\n${volume('device', device, 'noatime')}`;
+  return [
+    volume('disk', path, 'mountOptions: [noatime, noexec]'),
+    volume('device', device, 'mountOptions: [noatime]'),
+    volume('whole', whole, '', 'Block'),
+  ].join('---\n');
 }
 
-/** A blank disk of the machine. */
-function attachDisk({ root }: SweepBench): string {
-  const file = join(root, '../device.img');
+/** Disks of the machine, blank at first: one that is formatted and mounted, and one that a pod is given as it is. */
+interface Disks {
+  readonly device: string;
+  readonly whole: string;
+}
+
+function attachDisk({ root }: SweepBench, name: string): string {
+  const file = join(root, '..', `${name}.img`);
   writeFileSync(file, '');
   truncateSync(file, BYTES);
   return execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
@@ -199,9 +215,15 @@ function attachDisk({ root }: SweepBench): string {
 /** What must still be there after any number of crashes. */
 function leaveTraces({ root }: SweepBench): void {
   writeFileSync(join(root, FILE, 'note'), 'precious', { mode: 0o600 });
-  const device = openSync(join(root, DEVICE), 'r+');
-  writeSync(device, 'precious');
-  closeSync(device);
+  for (const [path, text] of [
+    [DEVICE, 'precious'],
+    [WHOLE, 'whole'],
+  ] as const) {
+    if (!existsSync(join(root, path))) continue;
+    const device = openSync(join(root, path), 'r+');
+    writeSync(device, text);
+    closeSync(device);
+  }
 }
 
 /** The next time the volume is published, its group has something to do. */
@@ -214,12 +236,12 @@ function takeFromGroup({ root }: SweepBench): void {
 async function inBench(
   label: string,
   steadyWish: boolean,
-  tell: (bench: SweepBench, disk: string) => Promise<void>,
+  tell: (bench: SweepBench, disks: Disks) => Promise<void>,
 ): Promise<void> {
   const bench = await createSweepBench(label, steadyWish);
-  const disk = attachDisk(bench);
+  const disks = { device: attachDisk(bench, 'device'), whole: attachDisk(bench, 'whole') };
   try {
-    await tell(bench, disk);
+    await tell(bench, disks);
     await bench.stop();
     bench.wish(undefined);
     await settle(bench, 'at the end');
@@ -233,7 +255,7 @@ async function inBench(
     await bench.stop();
     bench.wish(undefined);
     await bench.run('before', 0).finally(() => {
-      execFileSync('losetup', ['--detach', disk]);
+      execFileSync('losetup', ['--detach', ...Object.values(disks)]);
       return bench.close();
     });
   }
@@ -242,8 +264,8 @@ async function inBench(
 describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
   for (const point of POINTS) {
     test(`killed ${point} any effect, the next agent reaches the same world (INV-17)`, (context) =>
-      inBench(point, true, async (bench, disk) => {
-        await createVolumes(bench, BYTES, 'ext4', disk);
+      inBench(point, true, async (bench, disks) => {
+        await createVolumes(bench, BYTES, 'ext4', disks);
         bench.wish(POD);
         await settle(bench, 'a run that nobody kills');
         leaveTraces(bench);
@@ -253,12 +275,14 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(POD);
         await settle(bench, 'a second run up');
         const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 16, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 17, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
         assert.ok(up.some((line) => line.startsWith(`file /${LOCAL}/note 2000 664 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
         assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);
-        assert.equal(up.filter((line) => line.startsWith('loop ')).length, 3, 'one of them holds the device');
+        assert.equal(up.filter((line) => /^device .*"whole"$/.test(line)).length, 1);
+        assert.ok(up.some((line) => line.startsWith(`link /${WHOLE} `)));
+        assert.equal(up.filter((line) => line.startsWith('loop ')).length, 4, 'two of them hold the devices');
         const kills = await sweep(bench, point, { up, down });
         context.diagnostic(
           `${kills} kills ${point} an effect, 0 differences; ${bench.driver.oracle.calls} calls judged`,
@@ -267,8 +291,8 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
   }
 
   test('killed anywhere while volumes grow, the next agent finishes it, and nothing else changes', (context) =>
-    inBench('grow', false, async (bench, disk) => {
-      const { yaml, handles } = await createVolumes(bench, GROWING_BYTES, 'xfs', disk);
+    inBench('grow', false, async (bench, disks) => {
+      const { yaml, handles } = await createVolumes(bench, GROWING_BYTES, 'xfs', disks);
       bench.wish(GROWING_POD);
       await settle(bench, 'a run that nobody kills');
       leaveTraces(bench);

@@ -22,6 +22,7 @@ export function snapshot(root: string, pool: string): readonly string[] {
     ...mounts(root),
     ...tree(root, 'pods'),
     ...tree(root, 'plugins/kubernetes.io'),
+    ...tree(root, 'plugins/kubernetes.io~local-volume'),
     ...records(root),
     ...loops(pool),
     ...loops(root),
