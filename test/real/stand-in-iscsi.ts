@@ -1,0 +1,135 @@
+/**
+ * A stand-in of iscsiadm(8) on a kernel without iSCSI, for tests in a mount namespace of their own: it notes how it is
+ * called, keeps records as the real one does, and makes of a session a loop device and the entries of sysfs that Linux
+ * has. Whether a real target lets anybody in is no business of it.
+ */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const HELPERS = '/sbin';
+const SCRATCH = '/tmp';
+const SYSFS = '/sys/class';
+const DISK_BYTES = '32M';
+export const IQN = 'iqn.2026-11.example:store';
+/** What each target asks for. */
+export const PASSWORD = 'precious-123456';
+
+/** Each portal has a number, and so has its session. */
+const program = (directory: string): string => `#!/bin/sh
+case "$*" in
+*' 10.0.0.'*) number=\${*#* 10.0.0.} number=\${number%%:*} ;;
+*' -r '*) number=\${*#* -r } number=\${number%% *} ;;
+esac
+own=${directory}/$number session=${SYSFS}/iscsi_session/session$number
+node=/etc/iscsi/nodes/${IQN}/10.0.0.$number,3260
+question=/etc/iscsi/send_targets/10.0.0.$number,3260
+printf '%s\\n' "$*" >> $own/calls
+new() { mkdir -p "\${1%/*}" && printf '# BEGIN RECORD\\n# END RECORD\\n' > "$1"; }
+case "$*" in
+*discoverydb*'-o new') new $question/st_config ;;
+*--discover) while [ -e $own/silent ]; do sleep 0.05; done; echo "10.0.0.$number:3260,1 ${IQN}" ;;
+*discoverydb*'-o delete') rm -r $question ;;
+*'-o new') new $node ;;
+*'-o delete') [ -e $node ] || exit 21; [ ! -e $session ] || exit 15; rm $node ;;
+*--login)
+  [ ! -e $session ] || exit 15
+  grep -qx 'node.session.auth.password = ${PASSWORD}' $node || exit 24
+  disk=$(losetup --find --show $own/disk) || exit 9
+  echo "$disk" > $own/loop
+  made=${SYSFS}/made$number; block=$made/device/target0:0:0/0:0:0:1/block/\${disk#/dev/}
+  connection=${SYSFS}/iscsi_connection/connection$number:0
+  mkdir -p $block $connection ${SYSFS}/iscsi_session
+  echo 10.0.0.$number > $connection/persistent_address; echo 3260 > $connection/persistent_port
+  echo ${IQN} > $made/targetname; echo default > $made/ifacename; echo LOGGED_IN > $made/state
+  cat /sys/block/\${disk#/dev/}/dev > $block/dev
+  mv $made $session ;;
+*--logout)
+  grep -q "^$(cat $own/loop) " /proc/self/mounts && exit 9
+  rm -r $session && losetup --detach "$(cat $own/loop)" ;;
+*) echo "not as iscsiadm is called: $*" >&2; exit 7 ;;
+esac
+`;
+
+/** A target with one disk, its LUN 1. */
+export interface StandInTarget {
+  /** `10.0.0.<number>` */
+  readonly address: string;
+  /** Entries that are there while somebody is logged in, and the record of a login. */
+  readonly session: string;
+  readonly record: string;
+  /** How iscsiadm(8) was called, a line each. */
+  calls(): readonly string[];
+  /** The device of the session that is there, or was there last. */
+  device(): string;
+  /** Nobody is answered while it is silent. */
+  setSilent(isSilent: boolean): void;
+}
+
+export interface StandInIscsi {
+  /** A new one; the disk is blank. */
+  target(number: number): StandInTarget;
+  /** Ends the sessions that are left, and takes all away. */
+  remove(): void;
+}
+
+/** Lays it over /sbin, /etc and /sys/class of this mount namespace. */
+export function layIscsi(): StandInIscsi {
+  const make = ['-d', `${SCRATCH}/mooring-iscsi-XXXXXX`];
+  const directory = execFileSync('mktemp', make, { encoding: 'utf8' }).trim();
+  const mounted: string[] = [];
+  const targets: StandInTarget[] = [];
+
+  function mountOver(target: string, type: string, ...options: readonly string[]): void {
+    execFileSync('mount', ['-t', type, ...options, 'iscsi-test', target]);
+    mounted.unshift(target);
+  }
+
+  function overlay(target: string, name: string): void {
+    const [upper = '', work = ''] = ['upper', 'work'].map((part) => join(directory, `${name}-${part}`));
+    for (const one of [upper, work]) mkdirSync(one);
+    mountOver(target, 'overlay', '-o', `lowerdir=${target},upperdir=${upper},workdir=${work}`);
+  }
+
+  // The upper layer of an overlay is on no overlay.
+  mountOver(directory, 'tmpfs');
+  overlay('/etc', 'etc');
+  const helpers = realpathSync(HELPERS);
+  overlay(helpers, 'helpers');
+  writeFileSync(join(helpers, 'iscsiadm'), program(directory));
+  chmodSync(join(helpers, 'iscsiadm'), 0o755);
+  mountOver(SYSFS, 'tmpfs');
+  return {
+    target(number) {
+      const target = createTarget(join(directory, String(number)), number);
+      targets.push(target);
+      return target;
+    },
+    remove() {
+      for (const target of targets)
+        if (existsSync(target.session)) execFileSync('losetup', ['--detach', target.device()]);
+      for (const target of mounted) execFileSync('umount', ['--lazy', target]);
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function createTarget(own: string, number: number): StandInTarget {
+  mkdirSync(own);
+  execFileSync('truncate', ['--size', DISK_BYTES, join(own, 'disk')]);
+  const address = `10.0.0.${number}`;
+  return {
+    address,
+    session: `${SYSFS}/iscsi_session/session${number}`,
+    record: `/etc/iscsi/nodes/${IQN}/${address},3260`,
+    calls() {
+      const file = join(own, 'calls');
+      return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : [];
+    },
+    device: () => readFileSync(join(own, 'loop'), 'utf8').trim(),
+    setSilent(isSilent) {
+      if (isSilent) writeFileSync(join(own, 'silent'), '');
+      else rmSync(join(own, 'silent'));
+    },
+  };
+}
