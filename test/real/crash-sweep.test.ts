@@ -14,6 +14,7 @@ import {
   existsSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   statfsSync,
   statSync,
@@ -22,9 +23,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import type { CrashPoint } from './crashing-host.ts';
-import { inPrivateNamespace } from './namespace.ts';
+import { inPrivateProcesses } from './namespace.ts';
+import { IQN, layIscsi, PASSWORD, type StandInIscsi, type StandInTarget } from './stand-in-iscsi.ts';
 import { createSweepBench, type SweepBench } from './sweep-bench.ts';
 import { snapshot } from './world-snapshot.ts';
 
@@ -38,13 +40,18 @@ const STRIDES: Readonly<Record<CrashPoint, number>> = {
   during: STRIDE,
   after: 2 * STRIDE,
 };
-const skip = inPrivateNamespace();
+const skip = inPrivateProcesses();
 
-const POD = `
+const podYaml = ({ address }: StandInTarget): string => `
 apiVersion: v1
 kind: Secret
 metadata: { name: keys, namespace: default }
 stringData: { user: anna, password: canary-7f3a }
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: chap, namespace: default }
+stringData: { node.session.auth.username: anna, node.session.auth.password: ${PASSWORD} }
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -76,6 +83,7 @@ spec:
         - { name: pages, mountPath: /pages }
         - { name: disk, mountPath: /disk }
         - { name: device, mountPath: /device }
+        - { name: remote, mountPath: /remote }
         - { name: settings, mountPath: /color, subPath: a/color }
         - { name: scratch, mountPath: /part, subPathExpr: $(POD)/deeper }
         - { name: disk, mountPath: /disk-part, subPath: part }
@@ -106,6 +114,8 @@ spec:
     - { name: disk, persistentVolumeClaim: { claimName: disk, readOnly: false } }
     - { name: device, persistentVolumeClaim: { claimName: device } }
     - { name: whole, persistentVolumeClaim: { claimName: whole } }
+    - name: remote
+      iscsi: { targetPortal: ${address}, iqn: "${IQN}", lun: 1, chapAuthSession: true, secretRef: { name: chap } }
     - { name: files, image: { reference: quay.io/example/data:1 } }
 `;
 
@@ -124,11 +134,28 @@ spec:
     - { name: data, persistentVolumeClaim: { claimName: data } }
 `;
 
+/** What of the machine a bench has for itself. */
+interface Machine {
+  readonly disks: Disks;
+  readonly target: StandInTarget;
+}
+
+let iscsi: StandInIscsi | undefined;
+let targets = 0;
+
+before(() => {
+  if (skip === false) iscsi = layIscsi();
+});
+
+after(() => iscsi?.remove());
+
 /** What stays of an empty root: directories that belong to no volume. */
 const SKELETON =
   /^directory \/(pods|plugins\/kubernetes\.io(\/csi(\/[a-z.]+|\/volumeDevices(\/(staging|publish))?)?)?) 0 750$/;
 const LOCAL_SKELETON =
   /^directory \/plugins\/kubernetes\.io(\/local-volume(\/mounts)?|~local-volume(\/volumeDevices)?) 0 750$/;
+const ISCSI_SKELETON = /^directory \/plugins\/kubernetes\.io\/iscsi(\/iface-default)? 0 750$/;
+const SKELETONS = [SKELETON, LOCAL_SKELETON, ISCSI_SKELETON];
 const BYTES = 32 * 1024 * 1024;
 /** xfs, because a mounted ext4 grows only with CAP_SYS_RESOURCE; and none is smaller. */
 const GROWING_BYTES = 320 * 1024 * 1024;
@@ -138,6 +165,7 @@ const SECTOR_BYTES = 512;
 const STEP_BYTES = 4 * 1024 * 1024;
 const FILE = 'pods/web-1/volumes/kubernetes.io~csi/data/mount';
 const LOCAL = 'pods/web-1/volumes/kubernetes.io~local-volume/disk/part';
+const REMOTE = 'pods/web-1/volumes/kubernetes.io~iscsi/remote';
 const DEVICES = 'pods/web-1/volumeDevices';
 const DEVICE = `${DEVICES}/kubernetes.io~csi/raw`;
 const WHOLE = `${DEVICES}/kubernetes.io~local-volume/whole`;
@@ -149,8 +177,14 @@ function difference(now: readonly string[], expected: readonly string[]): string
   ];
 }
 
-function see({ root, driver }: SweepBench): readonly string[] {
-  return snapshot(root, driver.pool);
+function see({ root, driver }: SweepBench, target: StandInTarget): readonly string[] {
+  const noted = join(root, 'mooring/sessions');
+  const notes = existsSync(noted) ? readdirSync(noted) : [];
+  return [
+    ...snapshot(root, driver.pool),
+    ...[target.session, target.record].filter((path) => existsSync(path)),
+    ...notes.map((name) => `note ${name}`),
+  ];
 }
 
 async function settle(bench: SweepBench, what: string): Promise<void> {
@@ -215,6 +249,7 @@ function attachDisk({ root }: SweepBench, name: string): string {
 /** What must still be there after any number of crashes. */
 function leaveTraces({ root }: SweepBench): void {
   writeFileSync(join(root, FILE, 'note'), 'precious', { mode: 0o600 });
+  if (existsSync(join(root, REMOTE))) writeFileSync(join(root, REMOTE, 'note'), 'remote', { mode: 0o600 });
   for (const [path, text] of [
     [DEVICE, 'precious'],
     [WHOLE, 'whole'],
@@ -236,17 +271,19 @@ function takeFromGroup({ root }: SweepBench): void {
 async function inBench(
   label: string,
   steadyWish: boolean,
-  tell: (bench: SweepBench, disks: Disks) => Promise<void>,
+  tell: (bench: SweepBench, machine: Machine) => Promise<void>,
 ): Promise<void> {
   const bench = await createSweepBench(label, steadyWish);
   const disks = { device: attachDisk(bench, 'device'), whole: attachDisk(bench, 'whole') };
+  targets += 1;
+  const target = iscsi?.target(targets) ?? assert.fail('no stand-in of iscsiadm was laid');
   try {
-    await tell(bench, disks);
+    await tell(bench, { disks, target });
     await bench.stop();
     bench.wish(undefined);
     await settle(bench, 'at the end');
     assert.deepEqual(
-      see(bench).filter((line) => !SKELETON.test(line) && !LOCAL_SKELETON.test(line)),
+      see(bench, target).filter((line) => !SKELETONS.some((one) => one.test(line))),
       [],
       'left behind',
     );
@@ -264,26 +301,38 @@ async function inBench(
 describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
   for (const point of POINTS) {
     test(`killed ${point} any effect, the next agent reaches the same world (INV-17)`, (context) =>
-      inBench(point, true, async (bench, disks) => {
+      inBench(point, true, async (bench, { disks, target }) => {
+        const pod = podYaml(target);
         await createVolumes(bench, BYTES, 'ext4', disks);
-        bench.wish(POD);
+        bench.wish(pod);
         await settle(bench, 'a run that nobody kills');
         leaveTraces(bench);
         bench.wish(undefined);
         await settle(bench, 'a run down that nobody kills');
-        const down = see(bench);
-        bench.wish(POD);
+        const down = see(bench, target);
+        bench.wish(pod);
         await settle(bench, 'a second run up');
-        const up = see(bench);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 17, 'all mounts are there');
+        const up = see(bench, target);
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 19, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
         assert.ok(up.some((line) => line.startsWith(`file /${LOCAL}/note 2000 664 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
+        assert.ok(up.some((line) => line.startsWith(`file /${REMOTE}/note 2000 660 "remote"`)));
+        assert.equal(
+          up.filter((line) => /^(\/sys|\/etc|note )/.test(line)).length,
+          3,
+          'logged in, and noted',
+        );
+        assert.deepEqual(
+          down.filter((line) => /^(\/sys|\/etc|note )/.test(line)),
+          [],
+          'logged out',
+        );
         assert.equal(up.filter((line) => /^device .*"precious"$/.test(line)).length, 2);
         assert.equal(up.filter((line) => /^device .*"whole"$/.test(line)).length, 1);
         assert.ok(up.some((line) => line.startsWith(`link /${WHOLE} `)));
         assert.equal(up.filter((line) => line.startsWith('loop ')).length, 4, 'two of them hold the devices');
-        const kills = await sweep(bench, point, { up, down });
+        const kills = await sweep(bench, point, { pod, target, up, down });
         context.diagnostic(
           `${kills} kills ${point} an effect, 0 differences; ${bench.driver.oracle.calls} calls judged`,
         );
@@ -291,12 +340,12 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
   }
 
   test('killed anywhere while volumes grow, the next agent finishes it, and nothing else changes', (context) =>
-    inBench('grow', false, async (bench, disks) => {
+    inBench('grow', false, async (bench, { disks, target }) => {
       const { yaml, handles } = await createVolumes(bench, GROWING_BYTES, 'xfs', disks);
       bench.wish(GROWING_POD);
       await settle(bench, 'a run that nobody kills');
       leaveTraces(bench);
-      const up = see(bench);
+      const up = see(bench, target);
       const grown = (line: string, bytes: number): string =>
         line.replaceAll(`"${GROWING_BYTES}"`, `"${bytes}"`);
       let kills = 0;
@@ -313,7 +362,7 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
           const what = `killed ${point} effect ${effect} (${run.effects.at(-1)})`;
           await settle(bench, what);
           const expected = up.map((line) => grown(line, bytes));
-          assert.deepEqual(difference(see(bench), expected), [], what);
+          assert.deepEqual(difference(see(bench, target), expected), [], what);
           assert.equal(fileSystemBytes(bench) - before, STEP_BYTES, what);
           assert.equal(deviceBytes(bench), bytes, what);
         }
@@ -344,21 +393,24 @@ async function runTo(bench: SweepBench, manifest: string | undefined, point: Cra
   return run;
 }
 
+interface World {
+  readonly pod: string;
+  readonly target: StandInTarget;
+  readonly up: readonly string[];
+  readonly down: readonly string[];
+}
+
 /**
  * Down and up in turns, each time killed at effect n, until a run on either way is over before its n-th effect. The
  * agent that is killed at the first effects has just started, and the wish changed before; later ones have brought
  * about the world of the kill before, and the wish changes under them.
  */
-async function sweep(
-  bench: SweepBench,
-  point: CrashPoint,
-  world: { readonly up: readonly string[]; readonly down: readonly string[] },
-): Promise<number> {
+async function sweep(bench: SweepBench, point: CrashPoint, world: World): Promise<number> {
   let kills = 0;
   const over = new Set<string>();
   for (let effect = 1; over.size < 2; effect += STRIDES[point]) {
     for (const way of ['down', 'up'] as const) {
-      const manifest = way === 'up' ? POD : undefined;
+      const manifest = way === 'up' ? world.pod : undefined;
       const run = await runTo(bench, manifest, point, effect);
       const what = `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`;
       if (run.ended === 'settled') over.add(way);
@@ -366,7 +418,7 @@ async function sweep(
         kills += 1;
         await bench.startAndGoOn();
       }
-      assert.deepEqual(difference(see(bench), world[way]), [], what);
+      assert.deepEqual(difference(see(bench, world.target), world[way]), [], what);
       if (way === 'up') takeFromGroup(bench);
     }
   }

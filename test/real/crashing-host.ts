@@ -23,6 +23,8 @@ const EFFECTS = new Set([
   'holdDevice',
   'releaseDevice',
   'changeOwnership',
+  'logInToIscsi',
+  'logOutOfIscsi',
 ]);
 
 export interface CrashPlan {
