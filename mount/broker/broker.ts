@@ -12,7 +12,7 @@ import {
 import { assert } from '../failure.ts';
 import { runOnLoop } from './device/loop-pin.ts';
 import { performPathCall } from './dispatch.ts';
-import { holdForTools } from './part/part-bind.ts';
+import { holdForTools } from './path/short-tool.ts';
 import { sealProcess } from './process-seal.ts';
 import type { runTool } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';

@@ -1,5 +1,4 @@
 /** The bind of a part of a volume, from one descriptor to another. Path brokers only. */
-import { spawnSync } from 'node:child_process';
 import {
   closeSync,
   constants,
@@ -14,9 +13,8 @@ import { failErrno } from '../../errno.ts';
 import { type Effect, fail, ok, type Result } from '../../failure.ts';
 import { parentOf } from '../../host.ts';
 import { type BoundPart, failRootLost, MOUNT_FLAGS, type MountFlag, type PartBind } from '../../part-bind.ts';
-import { findTool } from '../../path-tool.ts';
-import { printable } from '../../text/printable.ts';
 import { makeDirectory } from '../file/directory-effects.ts';
+import { runShortTool } from '../path/short-tool.ts';
 import { findMount, mountIdAt } from '../path/mount-lookup.ts';
 import {
   type ChildPath,
@@ -30,9 +28,6 @@ import { openPart } from './part-walk.ts';
 
 const DIRECTORY_MODE = 0o750;
 const FILE_MODE = 0o640;
-/** mount(8) of a bind asks no file system anything; the broker's own deadline is longer. */
-const MOUNT_MS_MAX = 20_000;
-const WORDS_BYTES_MAX = 256;
 /** Where mount(8) finds the two: it has nothing else open but its standard descriptors. */
 const SOURCE = '/proc/self/fd/3';
 const TARGET = '/proc/self/fd/4';
@@ -41,14 +36,7 @@ const TARGET = '/proc/self/fd/4';
  * Since util-linux 2.39 mount(8) takes the kernel's newer calls, and does not have them follow the link that a
  * descriptor is in /proc; mount(2), as before, does.
  */
-const MOUNT_ENVIRONMENT = { LC_ALL: 'C', LIBMOUNT_FORCE_MOUNT2: 'always' };
-
-let held: readonly number[] = [];
-
-/** Descriptors that tools are to keep open, so that whoever waits for the broker waits for its tool as well. */
-export function holdForTools(descriptors: readonly number[]): void {
-  held = descriptors;
-}
+const MOUNT_ENVIRONMENT = { LIBMOUNT_FORCE_MOUNT2: 'always' };
 
 /**
  * See `PartBind`. What is bound is what was walked to: mount(8) gets its descriptor, and the descriptor of the mount
@@ -160,20 +148,6 @@ function bindDescriptors(place: OpenPath, mountPoint: OpenPath): Result<void> {
   }
 }
 
-/** `open`: what it has as its descriptors from 3 on. */
 function runMount(argv: readonly string[], open: readonly number[]): Result<void> {
-  const tool = findTool('mount');
-  if (tool === undefined) return fail({ code: 'tool-missing', message: 'mount is missing', effect: 'none' });
-  const { status, signal, stderr, error } = spawnSync(tool, argv, {
-    cwd: '/',
-    env: MOUNT_ENVIRONMENT,
-    stdio: ['ignore', 'ignore', 'pipe', ...open, ...held],
-    timeout: MOUNT_MS_MAX,
-    killSignal: 'SIGKILL',
-  });
-  if (error !== undefined) return failErrno(error, 'start mount', 'unknown');
-  if (status === 0) return ok(undefined);
-  const words = printable(String(stderr).replace(/\s+/g, ' ').trim(), WORDS_BYTES_MAX);
-  const message = `mount ${signal ?? `exit ${status}`}: ${words}`;
-  return fail({ code: signal === null ? 'mount-failed' : 'deadline-passed', message, effect: 'unknown' });
+  return runShortTool({ tool: 'mount', argv, open, environment: MOUNT_ENVIRONMENT, failed: 'mount-failed' });
 }

@@ -1,0 +1,46 @@
+/** System tools that a path broker waits for: such as ask no file system anything, and are about what it has open. */
+import { spawnSync } from 'node:child_process';
+import { failErrno } from '../../errno.ts';
+import { done, fail, type FailureCode, type Result } from '../../failure.ts';
+import { findTool } from '../../path-tool.ts';
+import { printable } from '../../text/printable.ts';
+
+/** The broker's own deadline is longer. */
+const TOOL_MS_MAX = 20_000;
+const WORDS_BYTES_MAX = 256;
+
+let held: readonly number[] = [];
+
+/** Descriptors that tools are to keep open, so that whoever waits for the broker waits for its tool as well. */
+export function holdForTools(descriptors: readonly number[]): void {
+  held = descriptors;
+}
+
+export interface ShortTool {
+  readonly tool: string;
+  readonly argv: readonly string[];
+  /** What it has as its descriptors from 3 on, and nothing else but the standard ones. */
+  readonly open: readonly number[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** The code of a failure of its own. */
+  readonly failed: FailureCode;
+}
+
+/** What it said is a hint: the caller looks. Effect `unknown` of all that fails but `tool-missing`. */
+export function runShortTool({ tool, argv, open, environment, failed }: ShortTool): Result<void> {
+  const file = findTool(tool);
+  if (file === undefined)
+    return fail({ code: 'tool-missing', message: `${tool} is missing`, effect: 'none' });
+  const { status, signal, stderr, error } = spawnSync(file, argv, {
+    cwd: '/',
+    env: { LC_ALL: 'C', ...environment },
+    stdio: ['ignore', 'ignore', 'pipe', ...open, ...held],
+    timeout: TOOL_MS_MAX,
+    killSignal: 'SIGKILL',
+  });
+  if (error !== undefined) return failErrno(error, `start ${tool}`, 'unknown');
+  if (status === 0) return done;
+  const words = printable(String(stderr).replace(/\s+/g, ' ').trim(), WORDS_BYTES_MAX);
+  const message = `${tool} ${signal ?? `exit ${status}`}: ${words}`;
+  return fail({ code: signal === null ? failed : 'deadline-passed', message, effect: 'unknown' });
+}
