@@ -39,7 +39,7 @@ export class LocalDisks {
     this.#disks.delete(path);
   }
 
-  /** A person wipes what an mkfs that was cut short has left, and what one leaves that is still under way (seed 4376). */
+  /** A person wipes what an mkfs that was cut short has left, and what one that is under way leaves (seed 4376). */
   heal(): void {
     this.#isAttended = true;
     for (const disk of this.#disks.values()) wipe(disk);

@@ -176,13 +176,13 @@ test('an erase waits a moment for another one, and goes at once with a record th
   const [a, b, c, d] = volumes.map(({ spec }) => spec.id);
   assert.ok(a && b && c && d);
   const first = store.erase(a);
-  await host.advance(15);
+  await host.advance(30);
   const second = store.erase(b);
-  await host.advance(15);
+  await host.advance(30);
   assert.ok((await first).ok && (await second).ok);
   assert.equal(writes, 1);
   const third = store.erase(c);
-  await host.advance(15);
+  await host.advance(30);
   assert.ok((await store.save(actual('d', { staged: 'unsure' }))).ok && (await third).ok);
   assert.equal(writes, 2);
   assert.deepEqual(await found(host), [`${d} unsure`]);
