@@ -46,6 +46,8 @@ export interface ReconcilerParts {
   /** The secrets of a volume that nobody wants any more; by default none. */
   readonly unwantedSecrets?: (spec: VolumeSpec) => VolumeSecrets;
   readonly policy?: Partial<Policy>;
+  /** All is planned and nothing is begun: what would be done is asked for with `planOf`. */
+  readonly plansOnly?: boolean;
 }
 
 /** Why waiting operations may be worth trying now: their back-off is forgotten. */

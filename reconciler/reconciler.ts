@@ -9,6 +9,7 @@ import { type DesiredState, NOTHING_KNOWN } from './model/desired-state.ts';
 import { waitingFor } from './model/last-to-go.ts';
 import type { Obstacle } from './model/obstacle.ts';
 import type { Operation } from './model/operation.ts';
+import type { VolumePlan } from './model/plan.ts';
 import { createOperationRunner } from './operation-runner.ts';
 import { createPassQueue, type PassQueue } from './pass-queue.ts';
 import { POLICY, type Policy, type ReconcilerParts, type WakeCause } from './reconciler-parts.ts';
@@ -38,6 +39,8 @@ export interface Reconciler {
   obstacles(): readonly Obstacle[];
   /** These pods will soon not be wanted: whether anybody still has what they have is looked at by then. */
   foresee(pods: ReadonlySet<PodUid>): void;
+  /** What comes next of a volume, and what waits, as things are now. Nothing is begun by asking. */
+  planOf(volume: VolumeId): VolumePlan;
   /** The word of who runs the pod that its containers have ended: what it still has is looked at again, at once. */
   released(pod: PodUid): void;
   /** An operator's word: what is left of a pod that is not wanted goes, whoever has something of it. */
@@ -184,6 +187,10 @@ class VolumeReconciler implements Reconciler {
     this.#watch.holders.foresee(pods);
   }
 
+  planOf(volume: VolumeId): VolumePlan {
+    return this.#planner.planOf(volume);
+  }
+
   released(pod: PodUid): void {
     this.#watch.releases.released(pod);
   }
@@ -236,7 +243,7 @@ class VolumeReconciler implements Reconciler {
     this.#watch.visit(volume);
     const { operations, waits } = this.#planner.planOf(volume);
     const blockades: Blockade[] = waits.map((wait) => ({ from: 'plan', wait }));
-    for (const operation of operations) {
+    for (const operation of this.#parts.plansOnly === true ? [] : operations) {
       const submission = this.#executor.submit(operation);
       if (submission.kind !== 'started') blockades.push({ from: 'executor', operation, submission });
     }

@@ -20,6 +20,7 @@ export interface AgentView {
     | 'desired'
     | 'obstacles'
     | 'running'
+    | 'planOf'
     | 'idle'
     | 'passes'
     | 'quarantine'

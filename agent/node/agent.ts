@@ -52,6 +52,8 @@ export interface AgentParts {
   readonly log: Log;
   /** Tests pass it to plant a bug; the product never does. */
   readonly policy?: Partial<Policy>;
+  /** Nothing is set up or taken down: what would be is asked of the reconciler. */
+  readonly plansOnly?: boolean;
   /** In which the wish is put together and read; by default such that nobody waits long for it. */
   readonly slices?: Slices;
   /** What the smallest journal of records has; for tests. */
@@ -66,6 +68,8 @@ export interface Agent {
   start(): Promise<Result<void>>;
   /** May be called after a successful start only. */
   view(): AgentView;
+  /** The layout on disk was looked at once, whether or not all of it could be read. */
+  hasScanned(): boolean;
   onChange(listener: () => void): Cancel;
   /** Starts nothing new, waits at most `waitMs` for what runs, and takes nothing down. */
   stop(waitMs: number): Promise<void>;
@@ -102,6 +106,7 @@ class NodeAgent implements Agent {
   #hasSeLinux = false;
   #work: Work | undefined;
   #isDiskRead = false;
+  #isScanned = false;
   #scan: LayoutScan | undefined;
 
   constructor(parts: AgentParts) {
@@ -156,6 +161,11 @@ class NodeAgent implements Agent {
       reader: feed.reader,
       reconciler,
       resyncMs: config.resyncMs,
+      onScanned: () => {
+        if (this.#isScanned) return;
+        this.#isScanned = true;
+        this.#notify();
+      },
       onWhole: () => {
         this.#isDiskRead = true;
         // A record that cannot be read may be of something that stands.
@@ -169,6 +179,10 @@ class NodeAgent implements Agent {
   view(): AgentView {
     if (this.#work === undefined) throw new Error('broken invariant: the agent is viewed before it started');
     return this.#work.view;
+  }
+
+  hasScanned(): boolean {
+    return this.#isScanned;
   }
 
   onChange(listener: () => void): Cancel {
@@ -226,7 +240,7 @@ class NodeAgent implements Agent {
 }
 
 function beginReconciler(foundation: Foundation, recovered: ActualState): Reconciler {
-  const { host, layout, ground, plugins, records, log, config, feed, policy } = foundation;
+  const { host, layout, ground, plugins, records, log, config, feed, policy, plansOnly } = foundation;
   return createReconciler({
     ...{ host, layout, ground, plugins, records, recovered, log },
     backOff: config.backOff,
@@ -236,6 +250,7 @@ function beginReconciler(foundation: Foundation, recovered: ActualState): Reconc
     lateEffectMs: config.csiDeadlineMs + config.lateEffectMs,
     unwantedSecrets: (spec) => unwantedSecrets(feed.source.current(), spec),
     ...(policy === undefined ? {} : { policy }),
+    ...(plansOnly === undefined ? {} : { plansOnly }),
   });
 }
 

@@ -15,6 +15,8 @@ export interface LayoutScanParts {
   readonly reader: Pick<DesiredObjectsReader, 'current' | 'read'>;
   readonly reconciler: Pick<Reconciler, 'actual' | 'takeReconstructed'>;
   readonly resyncMs: number;
+  /** What a look has found has joined what stands, whole or not. */
+  readonly onScanned: () => void;
   /** All that was found when everything could be read has joined what stands. */
   readonly onWhole: () => void;
 }
@@ -45,6 +47,7 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
     if (stopped) return;
     const join = (): void => {
       reconciler.takeReconstructed(found);
+      parts.onScanned();
       if (found.complete) parts.onWhole();
     };
     if (found.volumes.length > 0) reader.read({ found: found.volumes, join });

@@ -35,6 +35,8 @@ export interface BenchOptions {
   readonly isRead?: boolean;
   /** Records in a journal are to be loaded and taken over by the test. */
   readonly form?: RecordForm;
+  /** Nothing is begun. */
+  readonly plansOnly?: boolean;
 }
 
 export function createBench({
@@ -42,6 +44,7 @@ export function createBench({
   resyncMs = RESYNC_MS,
   isRead = true,
   form = 'files',
+  plansOnly = false,
 }: BenchOptions = {}) {
   const host = createBenchHost();
   const plugins = createBenchPlugin();
@@ -61,6 +64,7 @@ export function createBench({
     backOff: { firstMs: 500, maxMs: 8_000 },
     laneWidth: () => 4,
     resyncMs,
+    plansOnly,
   });
   if (isRead) reconciler.takeReconstructed(READ_WHOLE);
   return { host, plugins, records, reconciler, told };

@@ -41,7 +41,7 @@ function machine(readable: (scan: number) => boolean) {
     ...{ host, layout, ground: createGround(memory, layout.root, [layout.pods, layout.plugins]) },
     reader: { current: () => NOTHING_DESIRED, read: () => {} },
     reconciler: { actual: () => new Map(), takeReconstructed: () => {} },
-    ...{ resyncMs: RESYNC_MS, onWhole: () => {} },
+    ...{ resyncMs: RESYNC_MS, onScanned: () => {}, onWhole: () => {} },
   });
   return {
     waitsMs,
