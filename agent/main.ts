@@ -1,20 +1,24 @@
 /** The `mooring` command: command line, process, signals, exit codes. The importer of commander. */
-import { lstatSync, mkdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Command, Option } from 'commander';
-import { done, fail, ok, type Result } from '../mount/failure.ts';
-import { type AbsolutePath, parseAbsolutePath } from '../mount/host.ts';
 import { withoutDebugger } from '../mount/process/node-start.ts';
 import { keepYoungGenerationSmall } from '../mount/process/young-generation.ts';
 import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-seal.ts';
-import type { Log } from '../mount/process/log.ts';
-import type { Config, ConfigFlags } from './config/config.ts';
+import type { ConfigFlags, ConfigReading } from './config/config.ts';
 import { EXIT_CODES } from './config/exit-code.ts';
-import { AGENT_NOTES, EXPLAIN_NOTES, meaningOf, PROGRAM_NOTES, STATUS_NOTES } from './cli/help.ts';
+import {
+  AGENT_NOTES,
+  EXPLAIN_NOTES,
+  meaningOf,
+  PLAN_NOTES,
+  PROGRAM_NOTES,
+  STATUS_NOTES,
+} from './cli/help.ts';
 import { createScreen } from './cli/process-screen.ts';
 import { addManifestCommands } from './cli/manifest-subcommands.ts';
+import type { PlanCommandOptions } from './cli/plan-command.ts';
 import { addPodCommands } from './cli/pod-subcommands.ts';
 import { addQuarantineCommand } from './cli/quarantine-subcommands.ts';
 import { DEFAULT_CONFIG_FILE, DEFAULT_SOCKET } from './config/setting.ts';
@@ -51,7 +55,7 @@ async function runCommandLine(): Promise<number> {
   addPodCommands(program, { ...parts, exited: ended });
   addQuarantineCommand(program, parts);
   addManifestCommands(program, parts);
-  addAgentCommand(program, ended);
+  addAgentCommand(program, commander, ended);
   const { addDriveCommand } = await import('./drive/drive-command.ts');
   addDriveCommand(program, { screen: createScreen, brokerCommand, ended });
   try {
@@ -122,32 +126,63 @@ function addLookCommands(program: Command, commander: Commander, ended: (shown: 
     });
 }
 
-function addAgentCommand(program: Command, ended: (code: number) => void): void {
+function addAgentCommand(program: Command, commander: Commander, ended: (code: number) => void): void {
   program.commandsGroup('Serve:');
-  program
-    .command('agent')
-    .summary('keep the volumes of this node as they are wanted')
-    .description('Runs until it is told to stop. Stopping it unmounts nothing.')
-    .optionsGroup('Options (they win over the file):')
-    .option('-c, --config <file>', `YAML; default: ${DEFAULT_CONFIG_FILE} if it is there`)
-    .option('--root <path>', meaningOf('root'))
-    .option('--socket <path>', meaningOf('socket'))
-    .option('--manifests <path>', meaningOf('manifests'))
-    .option('--node-name <name>', meaningOf('node_name'))
-    .option('--kubeconfig <file>', meaningOf('kubeconfig'))
-    .option('--log-format <format>', meaningOf('log.format'))
-    .option('--log-level <level>', meaningOf('log.level'))
-    .option('--allow-private-mount-namespace', meaningOf('allow_private_mount_namespace'))
+  const served = (name: string, summary: string, description: string): Command =>
+    program
+      .command(name)
+      .summary(summary)
+      .description(description)
+      .optionsGroup('Options (they win over the file):')
+      .option('-c, --config <file>', `YAML; default: ${DEFAULT_CONFIG_FILE} if it is there`)
+      .option('--root <path>', meaningOf('root'))
+      .option('--socket <path>', meaningOf('socket'))
+      .option('--manifests <path>', meaningOf('manifests'))
+      .option('--node-name <name>', meaningOf('node_name'))
+      .option('--kubeconfig <file>', meaningOf('kubeconfig'))
+      .option('--log-format <format>', meaningOf('log.format'))
+      .option('--log-level <level>', meaningOf('log.level'))
+      .option('--allow-private-mount-namespace', meaningOf('allow_private_mount_namespace'))
+      .option('--adopt', 'take over what a kubelet left below the root; refused where none has worked');
+  served(
+    'agent',
+    'keep the volumes of this node as they are wanted',
+    'Runs until it is told to stop. Stopping it unmounts nothing.',
+  )
     .addHelpText('after', AGENT_NOTES)
-    .action(async ({ config, ...flags }: ConfigFlags & { config?: string }) => {
-      ended(await runAgentCommand(config, flags));
+    .action(async ({ config, ...flags }: ServeFlags) => {
+      ended(await runAgentCommand(config, flags, flags['adopt'] === true));
     });
+  served(
+    'plan',
+    'what an agent would do if it started now',
+    'Looks at disk, mounts, drivers and sources as an agent does that starts, says what would become of ' +
+      'every volume, and changes nothing.',
+  )
+    .addOption(createOptions(commander).format('table', 'json'))
+    .option('-t, --timeout <time>', 'how long drivers and servers are waited for', '10s')
+    .addHelpText('after', PLAN_NOTES)
+    .action(async ({ config, output, timeout, ...flags }: ServeFlags & PlanCommandOptions) => {
+      ended(await runPlanCommand(config, flags, { output, timeout }));
+    });
+}
+
+type ServeFlags = ConfigFlags & Readonly<Partial<Record<'config', string> & Record<'adopt', true>>>;
+
+async function readConfiguration(file: string | undefined, flags: ConfigFlags): Promise<ConfigReading> {
+  const { readConfig } = await import('./config/config-file.ts');
+  const { readConfigText } = await import('./process/process-facts.ts');
+  return readConfig({ name: file ?? DEFAULT_CONFIG_FILE, text: readConfigText(file) }, flags, hostname());
 }
 
 const VERSION_LINE = `mooring ${BUILD.version} (commit ${BUILD.commit}, Node.js ${process.versions.node})`;
 
 /** Settles with the exit code when the agent did not start or has stopped. */
-async function runAgentCommand(configFile: string | undefined, flags: ConfigFlags): Promise<number> {
+async function runAgentCommand(
+  configFile: string | undefined,
+  flags: ConfigFlags,
+  takesOver: boolean,
+): Promise<number> {
   // Nothing the agent makes is open to others unless it says so; the brokers set modes exactly.
   process.umask(0o077);
   const open = openDebugger();
@@ -156,15 +191,15 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     return EXIT_CODES.configuration;
   }
   const warnings = forbidCores();
-  const { describeProblem } = await import('./config/parse-config.ts');
-  const { readConfig } = await import('./config/config-file.ts');
-  const file = { name: configFile ?? DEFAULT_CONFIG_FILE, text: readConfigText(configFile) };
-  const reading = await readConfig(file, flags, hostname());
+  const reading = await readConfiguration(configFile, flags);
+  const { configurationComplaint } = await import('./config/config-complaint.ts');
   if (!reading.ok) {
-    const lines = reading.problems.map((problem) => `  ${describeProblem(problem)}\n`);
-    process.stderr.write(`mooring: the configuration cannot be used:\n${lines.join('')}`);
+    process.stderr.write(configurationComplaint(reading.problems));
     return EXIT_CODES.configuration;
   }
+  const { createProcessLog, makeStateDirectory, mountNamespace, watchdogMs } = await import(
+    './process/process-facts.ts'
+  );
   const log = await createProcessLog(reading.value.log);
   // Left fatal on purpose: the next start rebuilds the state from records and kernel.
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
@@ -184,7 +219,8 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
     watchdogMs: watchdogMs(),
     mountNamespace,
     makeStateDirectory,
-    loadParse: async () => (await import('./source/manifests/parse/manifest.ts')).parseManifest,
+    takesOver,
+    loadParse: loadManifestParser,
     runtime: process.versions.node,
   });
   const outcome = await Promise.race([starting, stopAsked.then(() => pause(START_END_MS, undefined))]);
@@ -206,6 +242,28 @@ async function runAgentCommand(configFile: string | undefined, flags: ConfigFlag
   process.exit(EXIT_CODES.ok);
 }
 
+/** Settles with the exit code. */
+async function runPlanCommand(
+  configFile: string | undefined,
+  flags: ServeFlags,
+  options: PlanCommandOptions,
+): Promise<number> {
+  const reading = await readConfiguration(configFile, flags);
+  const { planAndShow } = await import('./cli/plan-command.ts');
+  return planAndShow(reading, options, createScreen(), async (config, patienceMs) => {
+    const { mountNamespace } = await import('./process/process-facts.ts');
+    const { runPlan } = await import('./process/run-plan.ts');
+    return runPlan({
+      ...{ config, patienceMs, takesOver: flags['adopt'] === true, mountNamespace },
+      ...{ brokerCommand: brokerCommand(), loadParse: loadManifestParser },
+    });
+  });
+}
+
+async function loadManifestParser() {
+  return (await import('./source/manifests/parse/manifest.ts')).parseManifest;
+}
+
 /** The first one; a second, from somebody impatient, ends the process at once. */
 function nextStopSignal(): Promise<string> {
   return new Promise((resolve) => {
@@ -220,72 +278,9 @@ function nextStopSignal(): Promise<string> {
   });
 }
 
-/** Undefined when no file was named and the usual one is not there. */
-function readConfigText(file: string | undefined): Result<string | undefined> {
-  try {
-    return ok(readFileSync(file ?? DEFAULT_CONFIG_FILE, 'utf8'));
-  } catch (error) {
-    const code = errorCode(error);
-    if (file === undefined && code === 'ENOENT') return ok(undefined);
-    return fail({ code: 'source-unreadable', message: `cannot be read: ${code}`, effect: 'none' });
-  }
-}
-
-async function createProcessLog({ format, level }: Config['log']): Promise<Log> {
-  const { createLog } = await import('../mount/process/journal-log.ts');
-  // A journal that is restarted breaks the pipe for a moment; lines may be lost, volumes are not.
-  process.stderr.on('error', () => {});
-  const chosen = format === 'auto' ? (process.stderr.isTTY ? 'human' : 'json') : format;
-  return createLog({
-    format: chosen === 'human' ? 'human' : 'json',
-    level,
-    priorities: process.env['JOURNAL_STREAM'] !== undefined,
-    write: (line) => process.stderr.write(line),
-    wallMs: () => Date.now(),
-  });
-}
-
 /** This very program again. */
 function brokerCommand(): readonly string[] {
   return [process.execPath, ...withoutDebugger(process.execArgv), fileURLToPath(import.meta.url), 'broker'];
-}
-
-/** sd_watchdog_enabled(3). */
-function watchdogMs(): number | undefined {
-  const { WATCHDOG_USEC: microseconds = '', WATCHDOG_PID: pid } = process.env;
-  const meant = pid === undefined || pid === String(process.pid);
-  return meant && /^[1-9]\d{0,15}$/.test(microseconds) ? Number(microseconds) / 1_000 : undefined;
-}
-
-function mountNamespace(subject: 'self' | '1'): Result<string> {
-  try {
-    return ok(readlinkSync(`/proc/${subject}/ns/mnt`));
-  } catch (error) {
-    return fail({ code: 'permission-denied', message: errorCode(error), effect: 'none' });
-  }
-}
-
-function makeStateDirectory(directory: AbsolutePath): Result<void> {
-  try {
-    // 0750 all the way, as the brokers make directories.
-    const umask = process.umask(0o027);
-    mkdirSync(directory, { recursive: true });
-    process.umask(umask);
-    for (let end = directory.length; end > 0; end = directory.lastIndexOf('/', end - 1)) {
-      const part = parseAbsolutePath(directory.slice(0, end));
-      if (part === undefined || lstatSync(part).isDirectory()) continue;
-      const message = `${part} on the way to the root is not a directory`;
-      return fail({ code: 'path-unsafe', message, effect: 'none' });
-    }
-    return done;
-  } catch (error) {
-    const message = `directory ${directory}: ${errorCode(error)}`;
-    return fail({ code: 'path-wrong-kind', message, effect: 'none' });
-  }
-}
-
-function errorCode(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : String(error);
 }
 
 sealProcess();

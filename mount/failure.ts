@@ -39,6 +39,7 @@ export const FAILURE_RETRY = {
   'deadline-passed': 'later',
   'broker-lost': 'later',
   'already-running': 'on-change',
+  'kubelet-running': 'on-change',
   // The driver.
   'driver-not-registered': 'later',
   'endpoint-unsafe': 'later',

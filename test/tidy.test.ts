@@ -132,7 +132,7 @@ test('each third-party package is imported in exactly one place', () => {
 const EFFECT_MODULES =
   /^node:(fs|fs\/promises|child_process|net|tls|http|http2|https|dgram|timers.*|worker_threads|cluster|process)$/;
 const EFFECT_FILES =
-  /^(mount\/(tool|path-tool|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|kubernetes\/api\/wire\/.*|agent\/(main|api\/api-(server|socket|routes)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
+  /^(mount\/(tool|path-tool|broker\/.*|agent-side\/(linux-host|mount-effects|broker-.*|.*-broker)|process\/.*)|plugins\/loopfile\/.*|plugins\/csi\/wire\/grpc|kubernetes\/api\/wire\/.*|agent\/(main|process\/(process-facts|kubelet-beside)|api\/api-(server|socket|routes)|cli\/(api-client|process-screen|.*-command)|source\/manifests\/directory-watcher|drive\/(rig\/(machine|namespace|driver-child)|drive-command)))\.ts$/;
 const EFFECT_CALLS =
   /\b(Date\.now|Math\.random|setTimeout|setInterval|performance\.now|console\.|process\.(?!getuid))/;
 
@@ -298,6 +298,7 @@ const ONLY_TESTS_IMPORT: readonly string[] = [
   'agent/drive/oracle/oracle-history.ts#doubtRung',
   'agent/drive/oracle/recorded-call.ts#redactedRequest',
   'agent/drive/rig/machine.ts#attempt',
+  'agent/config/config-complaint.ts#describeProblem',
   'agent/process/cluster.ts#joinCluster',
   'agent/process/mount-namespace.ts#mountHolding',
   'mount/process/node-start.ts#PROGRAM_FIRST_LINE',

@@ -12,12 +12,13 @@ Examples:
   mooring wait web --timeout 5m     until its volumes are there
   mooring quarantine list           volumes that another node may have
   mooring manifests list            what is kept although its manifest is gone
+  mooring plan                      what an agent would do if it started now
   mooring agent --config my.yaml    serve this node (usually systemd does)
 
 Exit codes:
   0 done, 1 failed, 2 wrong usage,
   75 another agent holds the root, 78 wrong configuration or mount namespace,
-  124 not in time`;
+  124 not in time; mooring plan: 3 pods would lose volumes`;
 
 export const STATUS_NOTES = `
 Examples:
@@ -78,6 +79,18 @@ A pod is called by its name, namespace/name or uid.
 Examples:
   mooring forget default/web
   mooring forget --all`;
+
+export const PLAN_NOTES = `
+Examples:
+  mooring plan                      before the first start, or after a change
+  mooring plan --adopt --root /var/lib/kubelet --kubeconfig node.kubeconfig
+  mooring plan -o json | jq '.volumes[].places[] | select(.action == "take-down")'
+
+Exit codes:
+  0 nothing is taken from a pod that is wanted
+  1 not all could be read, or there is no plan
+  3 a volume would be taken from a pod that is wanted
+  75 an agent runs (mooring status), 78 an agent would not start`;
 
 export const AGENT_NOTES = `
 Settings of the file, with their defaults:

@@ -5,6 +5,8 @@ export const EXIT_CODES = {
   failure: 1,
   /** The command line was not understood. */
   usage: 2,
+  /** What was planned would take a volume from a pod that is wanted. */
+  disturbs: 3,
   /** Another agent holds the root: trying again later may help. */
   alreadyRunning: 75,
   /** The configuration, or where the agent was started: trying again does not help. */

@@ -182,11 +182,6 @@ export function parseConfig(value: unknown, flags: ConfigFlags, hostName: string
   return { ok: true, value: config, warnings: warningsAbout(config) };
 }
 
-/** One line for a person: `back_off.first_ms: -1: must be a whole number from 10 to 60000 (milliseconds)`. */
-export function describeProblem({ key, value, message }: ConfigProblem): string {
-  return value === undefined ? `${key}: ${message}` : `${key}: ${value}: ${message}`;
-}
-
 const FLAG_KEYS = {
   root: 'root',
   socket: 'socket',

@@ -40,13 +40,15 @@ export interface ClusterWatch {
 export interface ClusterSurroundings {
   readonly loadParse: LoadParse;
   readonly log: Log;
+  /** What goes between the node and the API server. */
+  readonly throughTransport?: ((transport: ApiTransport) => ApiTransport) | undefined;
 }
 
 /** Undefined without a kubeconfig. The kubeconfig is read once, the files that it names again and again. */
 export async function connectCluster(
   host: Pick<Host, 'readFile' | 'nowMs' | 'wallMs' | 'timer' | 'random'>,
   { kubeconfig, nodeName }: Pick<Config, 'kubeconfig' | 'nodeName'>,
-  { loadParse, log }: ClusterSurroundings,
+  { loadParse, log, throughTransport = (transport) => transport }: ClusterSurroundings,
 ): Promise<Result<Cluster | undefined>> {
   if (kubeconfig === undefined) return ok(undefined);
   const access = await readKubeconfigFile(host, kubeconfig, loadParse);
@@ -56,7 +58,7 @@ export async function connectCluster(
     clock: host,
     userAgent: [WRITER, BUILD.version].join('/'),
   });
-  return ok(joinCluster({ host, transport, nodeName, log }));
+  return ok(joinCluster({ host, transport: throughTransport(transport), nodeName, log }));
 }
 
 export interface ClusterParts {

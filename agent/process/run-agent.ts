@@ -1,27 +1,24 @@
 /** The life of the agent process: lock, checks, host, agent, API, and the way out. */
-import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
+import { done, type Failure, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Cancel } from '../../mount/host.ts';
 import { createGathered } from '../../mount/process/gathered.ts';
 import { collectAtRest } from '../../mount/process/heap-at-rest.ts';
 import { takeInstanceLock, waitForHelpers } from '../../mount/process/instance-lock.ts';
 import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
-import { createTrustedManifests } from '../source/manifests/trusted-manifests.ts';
-import { type IssuedHere, issuedHere } from '../token/issued-here.ts';
 import { createLayout } from '../../plugins/layout/layout.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { type Agent, createAgent } from '../node/agent.ts';
+import type { Agent } from '../node/agent.ts';
 import type { AgentView } from '../node/agent-view.ts';
 import { createApiServer } from '../api/api-server.ts';
 import type { Config } from '../config/config.ts';
 import type { LoadParse } from '../source/cluster/read-kubeconfig-file.ts';
 import { EXIT_CODES } from '../config/exit-code.ts';
-import { directoryWarnings } from '../source/manifests/manifest-owner.ts';
 import { type AgentHost, createAgentHost } from './agent-host.ts';
-import { type Cluster, connectCluster } from './cluster.ts';
-import { checkMountNamespace } from './mount-namespace.ts';
+import { checkHost, checkKubeletRoot } from './check-host.ts';
+import { type ComposedAgent, composeAgent } from './compose-agent.ts';
+import { besideWhom, lookForKubelet } from './kubelet-beside.ts';
 import { formatMetrics } from '../metrics/metrics.ts';
 import { listenForMetrics } from './listen-for-metrics.ts';
-import { machineCapacity } from './machine-capacity.ts';
 import { createNotifier } from '../../mount/process/notify.ts';
 import { type SlowStart, tellSlowStart } from '../../mount/process/slow-start.ts';
 import { statusOf } from '../status/status.ts';
@@ -48,6 +45,8 @@ export interface Launch {
   readonly makeStateDirectory: (path: AbsolutePath) => Result<void>;
   /** A kubeconfig is read by the parser of manifests, which runs in a process of its own for these. */
   readonly loadParse: LoadParse;
+  /** A kubelet has worked with this root, and is not to come back: refused where none has. */
+  readonly takesOver: boolean;
   /** Version of Node.js. */
   readonly runtime: string;
 }
@@ -79,6 +78,8 @@ export async function runAgent(launch: Launch): Promise<LaunchOutcome> {
     const { code } = lock.failure;
     return refused(lock.failure, code === 'already-running' ? EXIT_CODES.alreadyRunning : EXIT_CODES.failure);
   }
+  const kubelet = await lookForKubelet(besideWhom(config));
+  if (kubelet !== undefined) return refused(kubelet, EXIT_CODES.configuration);
   const helpers = await waitForHelpers(layout.helpersLock);
   if (!helpers.ok) return refused(helpers.failure, EXIT_CODES.failure);
   if (helpers.value.lingering) log.warn('helpers of an earlier agent still run', { root: config.root });
@@ -96,43 +97,27 @@ async function begin(
   { host, parser, closeHost }: AgentHost,
   slowStart: SlowStart,
 ): Promise<LaunchOutcome> {
-  const { config, log } = launch;
+  const { config } = launch;
   const checked = await checkHost(launch, host);
-  for (const warning of await directoryWarnings(host, config.manifests))
-    log.warn('configuration', { warning });
-  const cluster = await connectCluster(host, config, launch);
-  if (!cluster.ok) {
+  const composed = await composeAgent(launch, { host, parser, hasRoot: checked.ok });
+  if (!composed.ok) {
     await closeHost();
-    return refused(cluster.failure, EXIT_CODES.configuration);
+    return refused(composed.failure, EXIT_CODES.configuration);
   }
-  const manifests = createTrustedManifests({ host, parser, config, log });
-  // What is written on the machine itself comes first, as with static pods.
-  const sources = cluster.value === undefined ? [manifests] : [manifests, cluster.value.source];
-  const issued = await issuedHere(host, config);
-  if (!issued.ok) {
-    await closeHost();
-    return refused(issued.failure, EXIT_CODES.configuration);
-  }
-  const tokens = cluster.value?.tokens ?? issued.value.tokens;
-  const capacity = checked.ok ? machineCapacity(config.root) : {};
-  const attachment = cluster.value?.attachment;
-  const agent = createAgent({
-    ...{ host, sources, tokens, capacity, config, log },
-    attachment,
-    standing: attachment,
-  });
-  const started = checked.ok ? await agent.start() : checked;
+  const { agent, issued } = composed.value;
+  const kubeletRoot = launch.takesOver ? await checkKubeletRoot(host, config.root) : done;
+  const started = checked.ok && kubeletRoot.ok ? await agent.start() : checked.ok ? kubeletRoot : checked;
   if (!started.ok) {
     await closeHost();
     return refused(
       started.failure,
-      isMisplaced(started.failure) && !isCovered(checked, started.failure)
+      (isMisplaced(started.failure) && !isCovered(checked, started.failure)) || !kubeletRoot.ok
         ? EXIT_CODES.configuration
         : EXIT_CODES.failure,
     );
   }
   await slowStart.end();
-  return serve(launch, host, agent, { ...issued.value, cluster: cluster.value }, closeHost);
+  return serve(launch, host, agent, issued, closeHost);
 }
 
 /** Started where it cannot work: another try changes nothing. */
@@ -149,32 +134,11 @@ function refused(failure: Failure, exitCode: number): LaunchOutcome {
   return { kind: 'refused', exitCode, failure };
 }
 
-async function checkHost({ config, log, mountNamespace }: Launch, host: LinuxHost): Promise<Result<void>> {
-  const answered = await host.inspect(config.root);
-  if (!answered.ok) return answered;
-  if (answered.value.kind !== 'directory') {
-    return fail({
-      code: 'path-wrong-kind',
-      message: `the root ${config.root} is not a directory`,
-      effect: 'none',
-    });
-  }
-  const checked = checkMountNamespace({
-    own: mountNamespace('self'),
-    first: mountNamespace('1'),
-    table: await host.readMountTable(config.root),
-    root: config.root,
-  });
-  if (checked.ok || !config.allowPrivateMountNamespace) return checked;
-  log.warn('mounts may stay invisible to pods', { message: checked.failure.message });
-  return done;
-}
-
 async function serve(
   launch: Launch,
   host: LinuxHost,
   agent: Agent,
-  issued: IssuedHere & { readonly cluster: Cluster | undefined },
+  issued: ComposedAgent['issued'],
   closeHost: () => Promise<void>,
 ): Promise<LaunchOutcome> {
   const { config, log } = launch;

@@ -56,6 +56,22 @@ export async function takeInstanceLock(path: AbsolutePath): Promise<Result<Insta
   return written;
 }
 
+/** Who has the lock, as `pid <pid>`; undefined: nobody. It is not taken for longer than a moment, nor its file made. */
+export async function instanceLockHolder(path: AbsolutePath): Promise<Result<string | undefined>> {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT' ? ok(undefined) : failErrno(error, `open ${path}`, 'none');
+  }
+  // Shared: two that ask at one time do not take each other for an agent.
+  const free = await flock(descriptor, ['--shared', '--nonblock']);
+  const pid = readFileSync(descriptor, 'latin1').slice(0, PID_BYTES_MAX).trim();
+  closeSync(descriptor);
+  if (!free.ok) return free;
+  return ok(free.value ? undefined : `pid ${pid}`);
+}
+
 /**
  * Waits, at most 2 s, until the brokers and tools of an earlier agent have ended, and takes the lock that ours will
  * hold. Call it with the instance lock taken, and before the first effect.

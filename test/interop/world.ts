@@ -6,8 +6,10 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { PlanDocument } from '../../agent/plan/plan-document.ts';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { untilHealthy, waitForStatus } from '../demo/agent-status.ts';
+import { runCommand } from '../demo/child-process.ts';
 import {
   detachLoopDevices,
   loopDevicesBelow,
@@ -40,7 +42,11 @@ export interface World {
   socketOf(driver: string): string;
   logOf(name: string): string;
   /** There is one at a time: what an earlier one had asked of a driver, nobody waits for any more. */
-  startAgent(): Promise<Program>;
+  startAgent(...flags: readonly string[]): Promise<Program>;
+  /** An agent that must not start: how it ends. */
+  startRefused(): Promise<{ readonly code: number | null; readonly output: string }>;
+  /** `mooring plan -o json`; fails when there is none. */
+  plan(...flags: readonly string[]): Promise<{ readonly code: number; readonly plan: PlanDocument }>;
   /** Settles when it listens. */
   startLoopfile(endpoint: string, ...flags: readonly string[]): Promise<Program>;
   /** Announced at the front of it, the driver is judged by all that anybody calls; see `close`. */
@@ -141,12 +147,22 @@ export function createWorld(config: readonly string[] = [], nodeName = NODE): Wo
     start,
     lastWords,
     until,
-    async startAgent() {
+    async startAgent(...more) {
       for (const witness of witnesses) witness.callersAreGone();
       const flags = ['--config', configFile, '--allow-private-mount-namespace', '--log-format', 'json'];
-      const agent = start('agent', [...AGENT_COMMAND, 'agent', ...flags]);
+      const agent = start('agent', [...AGENT_COMMAND, 'agent', ...flags, ...more]);
       await untilHealthy(socket, agent, signal);
       return agent;
+    },
+    startRefused() {
+      const flags = ['--config', configFile, '--allow-private-mount-namespace', '--log-format', 'json'];
+      return runCommand([...AGENT_COMMAND.slice(1), 'agent', ...flags]);
+    },
+    async plan(...more) {
+      const flags = ['--config', configFile, '--allow-private-mount-namespace', '-o', 'json'];
+      const planned = await runCommand([...AGENT_COMMAND.slice(1), 'plan', ...flags, ...more]);
+      assert.ok(planned.output.startsWith('{'), planned.output);
+      return { code: planned.code ?? -1, plan: JSON.parse(planned.output) as PlanDocument };
     },
     async startLoopfile(endpoint, ...flags) {
       const argv = ['--pool', pool, '--endpoint', `unix://${endpoint}`, '--node-id', nodeName, ...flags];

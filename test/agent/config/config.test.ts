@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Config, ConfigFlags } from '../../../agent/config/config.ts';
-import { describeProblem, parseConfig } from '../../../agent/config/parse-config.ts';
+import { describeProblem } from '../../../agent/config/config-complaint.ts';
+import { parseConfig } from '../../../agent/config/parse-config.ts';
 import { SETTINGS } from '../../../agent/config/setting.ts';
 
 function read(value: unknown, flags: ConfigFlags = {}): Config {

@@ -1,0 +1,55 @@
+/** Whether one of the kubelets that run on this machine is in the way of an agent. Pure. */
+import { fail, type Failure } from '../../mount/failure.ts';
+import { type AbsolutePath, isBelow, parseAbsolutePath } from '../../mount/host.ts';
+
+export interface KubeletProcess {
+  readonly pid: string;
+  /** Its command line without the program. */
+  readonly options: readonly string[];
+  /** It has our mount namespace: its paths are ours. */
+  readonly sharesMounts: boolean;
+  /** It has our host name, which is the name of its Node unless it was told another. */
+  readonly sharesHostname: boolean;
+}
+
+export interface OurPlace {
+  readonly root: AbsolutePath;
+  /** Undefined: this machine is no node of a cluster. */
+  readonly nodeName: string | undefined;
+  readonly hostname: string;
+}
+
+const KUBELET_ROOT = '/var/lib/kubelet' as AbsolutePath;
+
+export function kubeletInTheWay(
+  processes: readonly KubeletProcess[],
+  { root, nodeName, hostname }: OurPlace,
+): Failure | undefined {
+  for (const { pid, options, sharesMounts, sharesHostname } of processes) {
+    const theirs = parseAbsolutePath(optionOf(options, 'root-dir') ?? KUBELET_ROOT);
+    const isSame =
+      theirs !== undefined && (theirs === root || isBelow(root, theirs) || isBelow(theirs, root));
+    if (sharesMounts && isSame) return inTheWay(pid, `a kubelet runs with the root ${theirs}`);
+    const name = optionOf(options, 'hostname-override') ?? (sharesHostname ? hostname : undefined);
+    if (nodeName !== undefined && name?.toLowerCase() === nodeName)
+      return inTheWay(
+        pid,
+        `a kubelet runs for Node ${nodeName}, whose list of volumes in use has one writer`,
+      );
+  }
+  return undefined;
+}
+
+/** `--name value` or `--name=value`; the last one counts. */
+function optionOf(options: readonly string[], name: string): string | undefined {
+  let value: string | undefined;
+  for (const [index, option] of options.entries()) {
+    if (option === `--${name}`) value = options[index + 1];
+    else if (option.startsWith(`--${name}=`)) value = option.slice(name.length + 3);
+  }
+  return value;
+}
+
+function inTheWay(pid: string, message: string): Failure {
+  return fail({ code: 'kubelet-running', message, effect: 'none', blocker: `pid ${pid}` }).failure;
+}

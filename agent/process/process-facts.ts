@@ -1,0 +1,76 @@
+/** What only the process itself can do: its files and environment before there is a host. */
+import { closeSync, lstatSync, mkdirSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
+import type { Log } from '../../mount/process/log.ts';
+import type { Config } from '../config/config.ts';
+import { DEFAULT_CONFIG_FILE } from '../config/setting.ts';
+
+/** Undefined when no file was named and the usual one is not there. */
+export function readConfigText(file: string | undefined): Result<string | undefined> {
+  try {
+    return ok(readFileSync(file ?? DEFAULT_CONFIG_FILE, 'utf8'));
+  } catch (error) {
+    const code = errorCode(error);
+    if (file === undefined && code === 'ENOENT') return ok(undefined);
+    return fail({ code: 'source-unreadable', message: `cannot be read: ${code}`, effect: 'none' });
+  }
+}
+
+export async function createProcessLog({ format, level }: Config['log']): Promise<Log> {
+  const { createLog } = await import('../../mount/process/journal-log.ts');
+  // A journal that is restarted breaks the pipe for a moment; lines may be lost, volumes are not.
+  process.stderr.on('error', () => {});
+  const chosen = format === 'auto' ? (process.stderr.isTTY ? 'human' : 'json') : format;
+  return createLog({
+    format: chosen === 'human' ? 'human' : 'json',
+    level,
+    priorities: process.env['JOURNAL_STREAM'] !== undefined,
+    write: (line) => process.stderr.write(line),
+    wallMs: () => Date.now(),
+  });
+}
+
+/** A descriptor for brokers that are to hold no lock. */
+export function openNothing(): { readonly descriptor: number; readonly close: () => void } {
+  const descriptor = openSync('/dev/null', 'r');
+  return { descriptor, close: () => closeSync(descriptor) };
+}
+
+/** sd_watchdog_enabled(3). */
+export function watchdogMs(): number | undefined {
+  const { WATCHDOG_USEC: microseconds = '', WATCHDOG_PID: pid } = process.env;
+  const meant = pid === undefined || pid === String(process.pid);
+  return meant && /^[1-9]\d{0,15}$/.test(microseconds) ? Number(microseconds) / 1_000 : undefined;
+}
+
+export function mountNamespace(subject: 'self' | '1'): Result<string> {
+  try {
+    return ok(readlinkSync(`/proc/${subject}/ns/mnt`));
+  } catch (error) {
+    return fail({ code: 'permission-denied', message: errorCode(error), effect: 'none' });
+  }
+}
+
+export function makeStateDirectory(directory: AbsolutePath): Result<void> {
+  try {
+    // 0750 all the way, as the brokers make directories.
+    const umask = process.umask(0o027);
+    mkdirSync(directory, { recursive: true });
+    process.umask(umask);
+    for (let end = directory.length; end > 0; end = directory.lastIndexOf('/', end - 1)) {
+      const part = parseAbsolutePath(directory.slice(0, end));
+      if (part === undefined || lstatSync(part).isDirectory()) continue;
+      const message = `${part} on the way to the root is not a directory`;
+      return fail({ code: 'path-unsafe', message, effect: 'none' });
+    }
+    return done;
+  } catch (error) {
+    const message = `directory ${directory}: ${errorCode(error)}`;
+    return fail({ code: 'path-wrong-kind', message, effect: 'none' });
+  }
+}
+
+function errorCode(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : String(error);
+}
