@@ -61,6 +61,10 @@ export function readOnlyHost<Machine extends Host>(host: Machine, own: AbsoluteP
     makeFileSystem: refused,
     checkFileSystem: refused,
     growFileSystem: refused,
+    logInToIscsi: refused,
+    scanIscsi: refused,
+    logOutOfIscsi: refused,
+    removeMultipath: refused,
     notify: async () => done,
   } satisfies Partial<Host>;
   const looks: Pick<Host, 'listDirectory' | 'readDirectoryFiles' | 'perform' | 'call'> = {

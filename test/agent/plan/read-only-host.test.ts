@@ -16,12 +16,13 @@ const CALLS: Readonly<Record<Exclude<keyof Host, 'bootId'>, 'look' | 'change' | 
   ...{ listDirectory: 'look', readDirectoryFiles: 'look', readMountTable: 'look', mountIdOf: 'look' },
   ...{ mountPlaceOf: 'look', lookUpMount: 'look', probeFileSystem: 'look', findHolders: 'look' },
   ...{ findPlaceHolders: 'look', deviceOf: 'look', findDeviceUsers: 'look', measureUsage: 'look' },
-  ...{ readDeviceContent: 'look', proveBlank: 'look' },
+  ...{ readDeviceContent: 'look', proveBlank: 'look', readIscsiSessions: 'look' },
   ...{ makeDirectory: 'change', removeEmptyDirectory: 'change', removeTree: 'change', writeFile: 'change' },
   ...{ overwriteFile: 'change', synchronise: 'change', removeFile: 'change', rename: 'change' },
   ...{ makeLink: 'change', mount: 'change', bindPart: 'change', unmount: 'change', holdDevice: 'change' },
   ...{ releaseDevice: 'change', changeOwnership: 'change', makeFileSystem: 'change' },
   ...{ checkFileSystem: 'change', growFileSystem: 'change', notify: 'change' },
+  ...{ logInToIscsi: 'change', scanIscsi: 'change', logOutOfIscsi: 'change', removeMultipath: 'change' },
   ...{ perform: 'asked', call: 'asked' },
 };
 
