@@ -4,19 +4,29 @@
  * has. Whether a real target lets anybody in is no business of it.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const HELPERS = '/sbin';
 const SCRATCH = '/tmp';
 const SYSFS = '/sys/class';
-const DISK_BYTES = '32M';
+const DISK_BYTES = '40M';
 export const IQN = 'iqn.2026-11.example:store';
 /** What each target asks for. */
 export const PASSWORD = 'precious-123456';
 
 /** Each portal has a number, and so has its session. */
-const program = (directory: string): string => `#!/bin/sh
+const program = (directory: string, disks: string): string => `#!/bin/sh
 case "$*" in
 *' 10.0.0.'*) number=\${*#* 10.0.0.} number=\${number%%:*} ;;
 *' -r '*) number=\${*#* -r } number=\${number%% *} ;;
@@ -35,7 +45,7 @@ case "$*" in
 *--login)
   [ ! -e $session ] || exit 15
   grep -qx 'node.session.auth.password = ${PASSWORD}' $node || exit 24
-  disk=$(losetup --find --show $own/disk) || exit 9
+  disk=$(losetup --find --show ${disks}/$number) || exit 9
   echo "$disk" > $own/loop
   made=${SYSFS}/made$number; block=$made/device/target0:0:0/0:0:0:1/block/\${disk#/dev/}
   connection=${SYSFS}/iscsi_connection/connection$number:0
@@ -77,6 +87,8 @@ export interface StandInIscsi {
 export function layIscsi(): StandInIscsi {
   const make = ['-d', `${SCRATCH}/mooring-iscsi-XXXXXX`];
   const directory = execFileSync('mktemp', make, { encoding: 'utf8' }).trim();
+  // Where all can see them: whoever asks who has a disk counts a loop device of its size whose file he cannot see.
+  const disks = mkdtempSync(join(tmpdir(), 'mooring-iscsi-disks-'));
   const mounted: string[] = [];
   const targets: StandInTarget[] = [];
 
@@ -96,12 +108,12 @@ export function layIscsi(): StandInIscsi {
   overlay('/etc', 'etc');
   const helpers = realpathSync(HELPERS);
   overlay(helpers, 'helpers');
-  writeFileSync(join(helpers, 'iscsiadm'), program(directory));
+  writeFileSync(join(helpers, 'iscsiadm'), program(directory, disks));
   chmodSync(join(helpers, 'iscsiadm'), 0o755);
   mountOver(SYSFS, 'tmpfs');
   return {
     target(number) {
-      const target = createTarget(join(directory, String(number)), number);
+      const target = createTarget(directory, disks, number);
       targets.push(target);
       return target;
     },
@@ -109,14 +121,15 @@ export function layIscsi(): StandInIscsi {
       for (const target of targets)
         if (existsSync(target.session)) execFileSync('losetup', ['--detach', target.device()]);
       for (const target of mounted) execFileSync('umount', ['--lazy', target]);
-      rmSync(directory, { recursive: true, force: true });
+      for (const one of [directory, disks]) rmSync(one, { recursive: true, force: true });
     },
   };
 }
 
-function createTarget(own: string, number: number): StandInTarget {
+function createTarget(directory: string, disks: string, number: number): StandInTarget {
+  const own = join(directory, String(number));
   mkdirSync(own);
-  execFileSync('truncate', ['--size', DISK_BYTES, join(own, 'disk')]);
+  execFileSync('truncate', ['--size', DISK_BYTES, join(disks, String(number))]);
   const address = `10.0.0.${number}`;
   return {
     address,
