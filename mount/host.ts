@@ -39,6 +39,8 @@ export interface Clock {
   timer(delayMs: number, fire: () => void): Cancel;
 }
 
+/** In a `mount-point` nothing can be made while nothing is mounted, if its file system has the flag `i` (DL-15). */
+export type DirectoryUse = 'mount-point';
 export type PathKind =
   | 'absent'
   | 'directory'
@@ -175,7 +177,7 @@ export interface Host extends Clock, DeviceFileSystems, IscsiSessions, UsageQues
   /** Facts of all of `wayTo(path)`, in this order; what is absent is the last of them. */
   inspectWay(path: AbsolutePath): Promise<Result<readonly PathFacts[]>>;
   /** Makes the directory and its missing parents (0750); exactly `mode` on the last one even if it existed. */
-  makeDirectory(path: AbsolutePath, mode: number): Promise<Result<void>>;
+  makeDirectory(path: AbsolutePath, mode: number, use?: DirectoryUse): Promise<Result<void>>;
   /** rmdir, never recursive: a full directory is somebody's data. Absent is success. */
   removeEmptyDirectory(path: AbsolutePath): Promise<Result<void>>;
   /**

@@ -71,7 +71,8 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
     bootId: readFileSync(BOOT_ID_FILE, 'utf8').trim(),
     inspect: (path) => ask('inspect', { path }),
     inspectWay: (path) => ask('inspectWay', { path }),
-    makeDirectory: (path, mode) => ask('makeDirectory', { path, mode }),
+    makeDirectory: (path, mode, use) =>
+      ask('makeDirectory', { path, mode, ...(use === undefined ? {} : { use }) }),
     removeEmptyDirectory: (path) => ask('removeEmptyDirectory', { path }),
     removeTree: (path) => ask('removeTree', { path }),
     listDirectory: (path, entriesMax) => ask('listDirectory', { path, entriesMax }),

@@ -5,6 +5,7 @@ import type {
   AbsolutePath,
   DeviceNumber,
   DirectoryIdentity,
+  DirectoryUse,
   DirectoryReading,
   FileEntry,
   FileSystemProbe,
@@ -37,7 +38,10 @@ export type BrokerPrograms = Readonly<Record<BrokerKind, string>>;
 export interface PathCalls {
   inspect: { args: { path: AbsolutePath }; result: Result<PathFacts> };
   inspectWay: { args: { path: AbsolutePath }; result: Result<readonly PathFacts[]> };
-  makeDirectory: { args: { path: AbsolutePath; mode: number }; result: Result<void> };
+  makeDirectory: {
+    args: { path: AbsolutePath; mode: number; use?: DirectoryUse };
+    result: Result<void>;
+  };
   removeEmptyDirectory: { args: { path: AbsolutePath }; result: Result<void> };
   removeTree: { args: { path: AbsolutePath }; result: Result<void> };
   listDirectory: { args: { path: AbsolutePath; entriesMax: number }; result: Result<readonly string[]> };

@@ -52,7 +52,7 @@ function dispatch(call: PlainCall, sign: (seen: number) => void): Result<unknown
     case 'inspectWay':
       return inspectWay(call.args.path);
     case 'makeDirectory':
-      return makeDirectory(call.args.path, call.args.mode);
+      return makeDirectory(call.args.path, call.args.mode, call.args.use);
     case 'removeEmptyDirectory':
       return removeEmptyDirectory(call.args.path);
     case 'removeTree':

@@ -13,7 +13,7 @@ interface NfsPlace extends TransitionArgs {
   readonly attempt: MountAttempt;
 }
 
-/** The directory under the mount is never seen while it is mounted, and closed to others while it is not (DL-15). */
+/** The directory under the mount is never seen while it is mounted, and protected while it is not (DL-15). */
 const MOUNT_POINT_MODE = 0o750;
 
 /**
@@ -28,7 +28,7 @@ export const placeNfsMount = transition<NfsPlace, MountIdentity | undefined>(
     if (!mountId.ok) return attempt === 'not-yet' ? mountId : doubtful<never>(mountId);
     if (mountId.value !== undefined) return yield* identify(place);
     if (attempt !== 'not-yet') return ok(undefined);
-    const made = yield* paths.makeDirectory(path, MOUNT_POINT_MODE);
+    const made = yield* paths.makeDirectory(path, MOUNT_POINT_MODE, 'mount-point');
     return made.ok ? ok(undefined) : made;
   },
 );

@@ -176,9 +176,13 @@ export const markMemoryDirectory = transition<
   MemoryPlace & { readonly ready: AbsolutePath },
   FilledMemory<void>
 >('mark-memory-directory', (place) =>
-  fillMemory(place, function* (): Program<Result<void>> {
-    return doubtful(yield* placeReadyMarker(place.ready));
-  }),
+  fillMemory(
+    place,
+    function* (): Program<Result<void>> {
+      return doubtful(yield* placeReadyMarker(place.ready));
+    },
+    'mount-point',
+  ),
 );
 
 interface DirectoryEnd extends EmptyDirectory {

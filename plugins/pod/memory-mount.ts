@@ -1,6 +1,6 @@
 /** A tmpfs that does not swap where the kernel can promise it (SE-34; tmpfs(5): `noswap` since Linux 6.4). */
 import { type Failure, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
+import type { AbsolutePath, DirectoryUse, Host, MountIdentity } from '../../mount/host.ts';
 import { findOwnTmpfs, type MountAttempt, type Mounter } from '../../mount/mounter.ts';
 import { paths } from '../../mount/path-steps.ts';
 import type { Program, Transition, TransitionArgs } from '../../mount/transition.ts';
@@ -121,18 +121,20 @@ function settle<T>(
 
 /**
  * The program of a `fill`: makes the mount point where nothing is mounted, or does `work` on the tmpfs of ours. A
- * failure keeps its effect `none` only where the tmpfs was there before.
+ * failure keeps its effect `none` only where the tmpfs was there before. `use`: of what containers only read the mount
+ * point needs no protection.
  */
 export function* fillMemory<T>(
   { path, attempt, expected }: MemoryPlace,
   work: () => Program<Result<T>>,
+  use?: DirectoryUse,
 ): Program<Result<FilledMemory<T>>> {
   const known = attempt === 'not-yet' ? yield* asExpected(expected) : ok(undefined);
   if (!known.ok) return known;
   const mount = yield* findOwnTmpfs(path, attempt);
   if (!mount.ok) return mount;
   if (mount.value === undefined) {
-    const placed = attempt === 'not-yet' ? yield* placeMountPoint(path) : ok(undefined);
+    const placed = attempt === 'not-yet' ? yield* placeMountPoint(path, use) : ok(undefined);
     return placed.ok ? ok(undefined) : placed;
   }
   const filled = yield* work();
@@ -140,11 +142,12 @@ export function* fillMemory<T>(
   return attempt === 'not-yet' ? filled : doubtful<never>(filled);
 }
 
-function* placeMountPoint(target: AbsolutePath): Program<Result<void>> {
+function* placeMountPoint(target: AbsolutePath, use: DirectoryUse | undefined): Program<Result<void>> {
   const facts = yield* paths.inspect(target);
   if (!facts.ok) return facts;
   const { kind } = facts.value;
-  if (kind === 'absent' || kind === 'directory') return yield* paths.makeDirectory(target, MOUNT_POINT_MODE);
+  if (kind === 'absent' || kind === 'directory')
+    return yield* paths.makeDirectory(target, MOUNT_POINT_MODE, use);
   return fail({
     code: 'path-wrong-kind',
     message: `a ${kind} stands where a directory must be: ${target}`,

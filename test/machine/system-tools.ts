@@ -16,6 +16,7 @@ const PACKAGES = {
   blkid: 'util-linux',
   nsenter: 'util-linux',
   fsfreeze: 'util-linux',
+  chattr: 'e2fsprogs',
   'mkfs.ext4': 'e2fsprogs',
   'fsck.ext4': 'e2fsprogs',
   e2fsck: 'e2fsprogs',

@@ -3,6 +3,7 @@
  * driver behind its judge. Nothing of it stays, and what had to be taken away at the end fails the test.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -170,6 +171,8 @@ async function takeAway(scratch: string): Promise<readonly string[]> {
     scratch,
     devices.map(({ name }) => `/dev/${name}`),
   );
+  // Mount points of a test that failed are protected yet.
+  spawnSync('chattr', ['-R', '-f', '-i', scratch]);
   rmSync(scratch, { recursive: true, force: true });
   return [
     ...mounts.map(({ target }) => `mount ${target.slice(scratch.length)}`),

@@ -1,7 +1,7 @@
 /** Making and removing single directories. Path brokers only. */
 import { chmodSync, closeSync, fstatSync, mkdirSync } from 'node:fs';
 import { attempt } from './attempt.ts';
-import { removeDirectoryAt } from './file-tree.ts';
+import { protectMountPoint, removeMountPoint } from './mount-point.ts';
 import { isMissing, MODE_BITS } from './path-facts.ts';
 import { mountIdAt } from '../path/mount-lookup.ts';
 import {
@@ -15,13 +15,18 @@ import {
 } from '../path/path-walk.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Effect, fail, type FailureCode, ok, type Result } from '../../failure.ts';
-import type { AbsolutePath } from '../../host.ts';
+import type { AbsolutePath, DirectoryUse } from '../../host.ts';
 
 const PARENT_MODE = 0o750;
 /** What rmdir(2) says of a directory, or a file, that something is mounted on. */
-const MAY_BE_MOUNTED: ReadonlySet<FailureCode> = new Set(['mount-busy', 'path-wrong-kind']);
+const MAY_BE_MOUNTED: ReadonlySet<FailureCode> = new Set([
+  'mount-busy',
+  'path-wrong-kind',
+  // It is protected.
+  'permission-denied',
+]);
 
-export function makeDirectory(path: AbsolutePath, mode: number): Result<void> {
+export function makeDirectory(path: AbsolutePath, mode: number, use?: DirectoryUse): Result<void> {
   const reached = openDeepest(path);
   if (!reached.ok) return reached;
   let { place } = reached.value;
@@ -36,10 +41,18 @@ export function makeDirectory(path: AbsolutePath, mode: number): Result<void> {
       closeSync(place.descriptor);
       place = entered.value;
     }
-    return setMode(place, mode, path, effect);
+    const ready = setMode(place, mode, path, effect);
+    return ready.ok && use === 'mount-point' ? protect(place, path) : ready;
   } finally {
     closeSync(place.descriptor);
   }
+}
+
+function protect(place: OpenPath, path: AbsolutePath): Result<void> {
+  return withChild(path, ({ parent }) => {
+    protectMountPoint(place, parent);
+    return done;
+  });
 }
 
 function enter(parent: OpenPath, name: string, path: AbsolutePath, effect: Effect): Result<OpenPath> {
@@ -70,7 +83,7 @@ function setMode(place: OpenPath, mode: number, path: AbsolutePath, effect: Effe
 /** The kernel never removes what is mounted on (rmdir(2), EBUSY): who is in the way is asked when it has refused. */
 export function removeEmptyDirectory(path: AbsolutePath): Result<void> {
   const removed = withChild(path, (child) => {
-    const gone = removeDirectoryAt(child.path, path, 'none');
+    const gone = removeMountPoint(child, path, 'none');
     if (gone.ok || !MAY_BE_MOUNTED.has(gone.failure.code)) return gone;
     const mounted = mountIdAt(child);
     if (!mounted.ok || mounted.value === undefined) return gone;

@@ -1,5 +1,7 @@
 /** Deleting a directory tree that others have written into. Path brokers only. */
-import { rmdirSync, unlinkSync } from 'node:fs';
+import { unlinkSync } from 'node:fs';
+import { removeDirectoryAt } from './attempt.ts';
+import { removeMountPoint } from './mount-point.ts';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { done, type Effect, type Failure, fail, ok, type Result } from '../../failure.ts';
 import type { AbsolutePath } from '../../host.ts';
@@ -35,7 +37,7 @@ export function removeTree(path: AbsolutePath): Result<void> {
     for (;;) {
       const emptied = empty(child, path, removal);
       if (!emptied.ok) return emptied;
-      const gone = removeDirectoryAt(child.path, path, effectOf(removal));
+      const gone = removeMountPoint(child, path, effectOf(removal));
       if (gone.ok || !mayBeEmptiedAgain(removal, gone.failure)) return gone;
     }
   });
@@ -123,16 +125,6 @@ function unlink(removal: Removal, directory: OpenPath, name: Buffer): Result<boo
     if (errno === 'ENOENT') return ok(false);
     if (errno === 'EISDIR') return ok(true);
     return failErrno(error, `unlink ${name.toString('utf8')}`, effectOf(removal));
-  }
-}
-
-/** rmdir(2), never of a mount point. Absent is success. */
-export function removeDirectoryAt(path: string | Buffer, shown: string, effect: Effect): Result<void> {
-  try {
-    rmdirSync(path);
-    return done;
-  } catch (error) {
-    return errnoOf(error) === 'ENOENT' ? done : failErrno(error, `rmdir ${shown}`, effect);
   }
 }
 

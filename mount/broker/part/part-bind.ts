@@ -1,19 +1,11 @@
 /** The bind of a part of a volume, from one descriptor to another. Path brokers only. */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  rmdirSync,
-  unlinkSync,
-} from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, unlinkSync } from 'node:fs';
 import { failErrno } from '../../errno.ts';
 import { type Effect, fail, ok, type Result } from '../../failure.ts';
-import { parentOf } from '../../host.ts';
+import { type AbsolutePath, parentOf } from '../../host.ts';
 import { type BoundPart, failRootLost, MOUNT_FLAGS, type MountFlag, type PartBind } from '../../part-bind.ts';
 import { makeDirectory } from '../file/directory-effects.ts';
+import { protectMountPoint, removeMountPoint } from '../file/mount-point.ts';
 import { runShortTool } from '../path/short-tool.ts';
 import { findMount, mountIdAt } from '../path/mount-lookup.ts';
 import {
@@ -55,7 +47,7 @@ export function bindPart(request: PartBind): Result<BoundPart> {
       const prepared = makeDirectory(parentOf(target), DIRECTORY_MODE);
       if (!prepared.ok) return prepared;
       return withChild(target, (child) => {
-        const bound = bindAt(place, child, isDirectory, effect);
+        const bound = bindAt(place, child, target, isDirectory, effect);
         return bound.ok && bound.value === 'bound' ? giveFlags(child, flags) : bound;
       });
     } finally {
@@ -64,11 +56,17 @@ export function bindPart(request: PartBind): Result<BoundPart> {
   });
 }
 
-function bindAt(place: OpenPath, child: ChildPath, isDirectory: boolean, before: Effect): Result<BoundPart> {
+function bindAt(
+  place: OpenPath,
+  child: ChildPath,
+  target: AbsolutePath,
+  isDirectory: boolean,
+  before: Effect,
+): Result<BoundPart> {
   const mounted = mountIdAt(child);
   if (!mounted.ok) return mounted;
   if (mounted.value !== undefined) return ok(shows(child, place) ? 'bound' : 'other');
-  const placed = placeMountPoint(child, isDirectory, before);
+  const placed = placeMountPoint(child, target, isDirectory, before);
   if (!placed.ok) return placed;
   const said = bindDescriptors(place, placed.value);
   if (shows(child, place)) return ok('bound');
@@ -118,17 +116,26 @@ function flagsOf(place: OpenPath): Result<readonly MountFlag[]> {
 }
 
 /** Opens it. One of the other kind, which is empty as all are that we make, gives way. */
-function placeMountPoint(child: ChildPath, isDirectory: boolean, before: Effect): Result<OpenPath> {
+function placeMountPoint(
+  child: ChildPath,
+  target: AbsolutePath,
+  isDirectory: boolean,
+  before: Effect,
+): Result<OpenPath> {
   try {
     const there = lstatSync(child.path, { throwIfNoEntry: false });
     const isRight = isDirectory ? there?.isDirectory() : there?.isFile();
     if (there !== undefined && isRight !== true) {
-      if (there.isDirectory()) rmdirSync(child.path);
-      else if (there.size === 0) unlinkSync(child.path);
+      if (there.isDirectory()) {
+        const removed = removeMountPoint(child, target, before);
+        if (!removed.ok) return removed;
+      } else if (there.size === 0) unlinkSync(child.path);
       else return fail({ code: 'path-wrong-kind', message: `not empty: ${child.name}`, effect: before });
     }
     if (isRight !== true) make(child, isDirectory);
-    return ok(openPath(child));
+    const place = openPath(child);
+    if (isDirectory) protectMountPoint(place, child.parent);
+    return ok(place);
   } catch (error) {
     return failErrno(error, `make the mount point ${child.name}`, 'unknown');
   }
