@@ -51,7 +51,7 @@ export interface ManifestSource extends Omit<ObjectsSource, 'start' | 'keeping'>
 const RESYNC_MS = 60_000;
 const SETTLE_MS = 300;
 /** What is looked at so long before pods are gone takes less, most often, and is not old when they are. */
-const LOSING_AHEAD_MS = 50;
+const LOSING_AHEAD_MS = 100;
 /** After a listing that failed; doubled up to the resync. */
 const RETRY_MS = 1_000;
 const MANIFEST_NAME = /^[^.].*\.(?:yaml|yml|json)$/s;
