@@ -143,6 +143,7 @@ function addAgentCommand(program: Command, commander: Commander, ended: (code: n
       .option('--log-format <format>', meaningOf('log.format'))
       .option('--log-level <level>', meaningOf('log.level'))
       .option('--allow-private-mount-namespace', meaningOf('allow_private_mount_namespace'))
+      .option('--immutable-mount-points', meaningOf('immutable_mount_points'))
       .option('--adopt', 'take over what a kubelet left below the root; refused where none has worked');
   served(
     'agent',

@@ -41,6 +41,8 @@ export interface Config {
   readonly backOff: { readonly firstMs: number; readonly maxMs: number };
   readonly log: { readonly format: LogFormat; readonly level: LogLevel };
   readonly allowPrivateMountNamespace: boolean;
+  /** Root neither can write through a mount point of ours on which nothing is mounted (DL-15). */
+  readonly immutableMountPoints: boolean;
   /** `auto`: SELinux contexts are used where the machine has SELinux enabled. */
   readonly seLinux: 'auto' | 'off';
   /** Undefined: metrics are on the socket only. */
@@ -70,6 +72,7 @@ export interface ConfigFlags {
   readonly logFormat?: string | undefined;
   readonly logLevel?: string | undefined;
   readonly allowPrivateMountNamespace?: boolean | undefined;
+  readonly immutableMountPoints?: boolean | undefined;
 }
 
 export interface ConfigProblem {

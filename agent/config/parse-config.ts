@@ -141,6 +141,7 @@ function fileSchema(hostName: string) {
     back_off: v.nullish(BACK_OFF, {}),
     log: v.nullish(LOG, {}),
     allow_private_mount_namespace: flag(false),
+    immutable_mount_points: flag(false),
     selinux: v.nullish(oneOf(['auto', 'off']), 'auto'),
     metrics_listen: listenAddress(),
     host_path_denied: list(absolutePath()),
@@ -191,6 +192,7 @@ const FLAG_KEYS = {
   logFormat: 'log.format',
   logLevel: 'log.level',
   allowPrivateMountNamespace: 'allow_private_mount_namespace',
+  immutableMountPoints: 'immutable_mount_points',
 } as const satisfies Record<keyof ConfigFlags, string>;
 
 function withFlags(value: unknown, flags: ConfigFlags): unknown {
@@ -282,6 +284,7 @@ function configOf(file: File): Config {
     backOff: { firstMs: file.back_off.first_ms, maxMs: file.back_off.max_ms },
     log: { format: file.log.format, level: file.log.level },
     allowPrivateMountNamespace: file.allow_private_mount_namespace,
+    immutableMountPoints: file.immutable_mount_points,
     seLinux: file.selinux,
     metricsListen: parseListenAddress(file.metrics_listen),
     hostPathDenied: file.host_path_denied,

@@ -97,6 +97,13 @@ export const SETTINGS: readonly Setting[] = [
     '--allow-private-mount-namespace',
   ),
   row(
+    'immutable_mount_points',
+    'false',
+    'true, false',
+    'make bare mount points immutable, so that root neither writes through them (docs/OPERATING.md)',
+    '--immutable-mount-points',
+  ),
+  row(
     'selinux',
     'auto',
     'auto, off',

@@ -29,6 +29,7 @@ export async function createAgentHost(
     brokerCommand,
     brokerPrograms: BROKER_PROGRAMS,
     helpersDescriptor,
+    immutableMountPoints: config.immutableMountPoints,
     deadlinesMs: { path: pathDeadlineMs, mount: pathDeadlineMs, unmount: pathDeadlineMs },
   });
   // It touches nothing of the machine, so the next agent need not wait for it: no helpers lock.

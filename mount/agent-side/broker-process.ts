@@ -18,6 +18,8 @@ export interface BrokerStart {
   readonly programs?: BrokerPrograms | undefined;
   /** The helpers lock of instance-lock.ts: held until the last broker and the last tool have ended. */
   readonly helpersDescriptor?: number | undefined;
+  /** What it is told on its command line, before its kind. */
+  readonly words?: readonly string[] | undefined;
   /** How large its JavaScript heap may be; it dies of SIGABRT when it needs more. */
   readonly heapMbMax?: number;
 }
@@ -69,21 +71,25 @@ export function startBroker(kind: BrokerKind, start: BrokerStart, events: Broker
   const heap = `--max-old-space-size=${start.heapMbMax ?? HEAP_MB_MAX}`;
   const program = start.programs?.[kind];
   const source = program === undefined ? rest : FROM_STANDARD_INPUT;
-  const child = spawn(node, [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...source, kind], {
-    cwd: '/',
-    // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
-    env: BROKER_ENVIRONMENT,
-    stdio: [
-      program === undefined ? 'ignore' : 'pipe',
-      'ignore',
-      // A parser that runs out of memory says what it was doing: with a secret, it may be.
-      kind === 'parser' ? 'ignore' : 'inherit',
-      'ipc',
-      kind === 'parser' ? 'ignore' : 'pipe',
-      start.helpersDescriptor ?? 'ignore',
-    ],
-    serialization: 'advanced',
-  });
+  const child = spawn(
+    node,
+    [...DEAF_NODE_FLAGS, ...NODE_FLAGS, heap, ...source, ...(start.words ?? []), kind],
+    {
+      cwd: '/',
+      // Cleared: NODE_OPTIONS and secrets of the agent's environment stop here.
+      env: BROKER_ENVIRONMENT,
+      stdio: [
+        program === undefined ? 'ignore' : 'pipe',
+        'ignore',
+        // A parser that runs out of memory says what it was doing: with a secret, it may be.
+        kind === 'parser' ? 'ignore' : 'inherit',
+        'ipc',
+        kind === 'parser' ? 'ignore' : 'pipe',
+        start.helpersDescriptor ?? 'ignore',
+      ],
+      serialization: 'advanced',
+    },
+  );
   // One that ends before it has read itself is told by its end.
   child.stdin?.on('error', () => {});
   child.stdin?.end(program);

@@ -1,7 +1,7 @@
 /** The brokers of the real host: one for tools, and pools of path brokers that do not wait for each other. */
 import { type BrokerPool, createBrokerPool } from './broker-pool.ts';
 import type { HostDeadlines } from './host-deadlines.ts';
-import type { BrokerPrograms } from '../broker/broker-protocol.ts';
+import { type BrokerPrograms, IMMUTABLE_MOUNT_POINTS } from '../broker/broker-protocol.ts';
 import { createToolBroker, type ToolBroker } from './tool-broker.ts';
 
 export interface HostBrokersParts {
@@ -9,6 +9,8 @@ export interface HostBrokersParts {
   readonly brokerCommand: readonly string[];
   readonly brokerPrograms?: BrokerPrograms | undefined;
   readonly pathBrokersMax?: number;
+  /** By default bare mount points are directories as others are. */
+  readonly immutableMountPoints?: boolean | undefined;
   /** The lock of waitForHelpers, which every broker and tool then holds. */
   readonly helpersDescriptor?: number;
 }
@@ -39,12 +41,14 @@ const MEASURE_BROKERS_MAX = 16;
 
 export function createHostBrokers(parts: HostBrokersParts, deadlines: HostDeadlines): HostBrokers {
   const { brokerCommand: command, brokerPrograms: programs, helpersDescriptor } = parts;
+  const words = parts.immutableMountPoints === true ? [IMMUTABLE_MOUNT_POINTS] : [];
   const start = { command, programs, helpersDescriptor };
-  const patient = { ...start, waitsForEver: true, idleBrokersMin: 0 };
+  const pathStart = { ...start, words };
+  const patient = { ...pathStart, waitsForEver: true, idleBrokersMin: 0 };
   const tools = createToolBroker(start);
   const remoteTools = createToolBroker(start);
   const paths = createBrokerPool({
-    ...start,
+    ...pathStart,
     deadlineMs: deadlines.path,
     removeTreeDeadlineMs: deadlines.removeTree,
     deadlinesMs: { findHolders: deadlines.holders },

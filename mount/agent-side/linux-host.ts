@@ -31,6 +31,8 @@ export interface LinuxHostParts {
   readonly brokerPrograms?: BrokerPrograms | undefined;
   readonly deadlinesMs?: Partial<HostDeadlines>;
   readonly pathBrokersMax?: number;
+  /** By default bare mount points are directories as others are. */
+  readonly immutableMountPoints?: boolean | undefined;
   /** How long ago a file was last written, at least, before its times tell a later write from this one. */
   readonly stampAgeMs?: number;
   /** How often a walk of ownership tells how far it is, and looks whether it is wanted still. */

@@ -6,12 +6,14 @@ import {
   BROKER_DESCRIPTOR,
   type BrokerKind,
   type FromBroker,
+  IMMUTABLE_MOUNT_POINTS,
   type Parse,
   type ToBroker,
 } from './broker-protocol.ts';
 import { assert } from '../failure.ts';
 import { runOnLoop } from './device/loop-pin.ts';
 import { performPathCall } from './dispatch.ts';
+import { protectMountPointsFromNowOn } from './file/mount-point.ts';
 import { holdForTools } from './path/short-tool.ts';
 import { sealProcess } from './process-seal.ts';
 import type { runTool } from '../tool.ts';
@@ -35,7 +37,8 @@ export interface BrokerParts {
 
 /**
  * Serves until the agent closes the channel or dies; then ends, a tool broker once its tools have ended.
- * The kind is the last argument of the command line; the parent must have opened an IPC channel.
+ * The kind is the last argument of the command line, what else there is to know stands before it; the parent must have
+ * opened an IPC channel.
  */
 export async function runBroker({ loadTransitions, loadTool, loadParse }: BrokerParts): Promise<void> {
   sealProcess();
@@ -49,6 +52,7 @@ export async function runBroker({ loadTransitions, loadTool, loadParse }: Broker
   process.umask(0);
   // The terminal of a hand-started agent signals its whole process group; what runs must end by itself.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  if (process.argv.includes(IMMUTABLE_MOUNT_POINTS)) protectMountPointsFromNowOn();
   if (kind === 'path') servePaths(await loadTransitions?.());
   else if (kind === 'tool') serveTools(await loadTool?.());
   else serveParser(await loadParse?.());

@@ -115,6 +115,7 @@ test(
         return context.skip('this file system has no flag that makes a directory immutable');
       execFileSync('chattr', ['-i', node.root]);
       node.settings.resync_ms = RESYNC_MS;
+      node.settings.immutable_mount_points = true;
       layNfs(join(node.scratch, 'share'));
       const [directory, image] = [join(node.scratch, 'directory'), join(node.scratch, 'disk.img')];
       mkdirSync(directory);

@@ -37,6 +37,7 @@ export interface RealNode {
     csi_deadline_ms?: number;
     statistics_interval_ms?: number;
     late_effect_ms?: number;
+    immutable_mount_points?: boolean;
     record_store?: RecordForm;
   };
   startAgent(): Promise<void>;

@@ -141,7 +141,10 @@ test('the drop-in for a node of a cluster changes how the agent is called, and w
     .map(({ value }) => value);
   assert.equal(none, '', 'a second ExecStart is one too many');
   const own = settingOf('mooring.service', 'ExecStart') ?? '';
-  assert.match(call, new RegExp(`^${own} --kubeconfig /etc/mooring/kubeconfig --node-name %H$`));
+  // A kubelet that takes the node over could not remove what is immutable (D-115).
+  const common = own.replace(' --immutable-mount-points', '');
+  assert.notEqual(common, own);
+  assert.match(call, new RegExp(`^${common} --kubeconfig /etc/mooring/kubeconfig --node-name %H$`));
 });
 
 test('mooring.service: the paths are the defaults of the agent', () => {

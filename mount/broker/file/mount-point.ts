@@ -15,8 +15,16 @@ const UNABLE = new Set<number>();
 /** The directory that the tool has open, whatever was mounted on it meanwhile: `.` never leads into a mount. */
 const DIRECTORY = '/proc/self/fd/3/.';
 
+let isProtecting = false;
+
+/** Before, nothing is protected; what is protected already can be removed in any case. */
+export function protectMountPointsFromNowOn(): void {
+  isProtecting = true;
+}
+
 /** Not what somebody has mounted there since it was looked at; nothing where its file system has no such flag. */
 export function protectMountPoint(directory: OpenPath, parent: OpenPath): void {
+  if (!isProtecting) return;
   if (mountIdOf(directory) !== mountIdOf(parent)) return;
   const { dev } = fstatSync(directory.descriptor);
   if (UNABLE.has(dev)) return;

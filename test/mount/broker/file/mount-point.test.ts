@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
 import { makeDirectory, removeEmptyDirectory } from '../../../../mount/broker/file/directory-effects.ts';
+import { protectMountPointsFromNowOn } from '../../../../mount/broker/file/mount-point.ts';
 import { removeTree } from '../../../../mount/broker/file/file-tree.ts';
 import { type AbsolutePath, below } from '../../../../mount/host.ts';
 import { inPrivateNamespace } from '../../../real/namespace.ts';
@@ -26,6 +27,13 @@ function protectedPoint(t: TestContext): AbsolutePath | undefined {
   assert.throws(() => mkdirSync(`${path}/made`), { code: 'EPERM' });
   return path;
 }
+
+test('by default a bare mount point is a directory as others are', { skip }, (t) => {
+  const path = below(scratchDirectory(t), 'point');
+  accept(makeDirectory(path, MODE, 'mount-point'));
+  writeFileSync(`${path}/file`, '');
+  protectMountPointsFromNowOn();
+});
 
 test('DL-15: a protected mount point takes nothing, is made again, and goes when it is to go', {
   skip,
