@@ -3,6 +3,7 @@
  * docs/KUBERNETES.md.
  */
 import type { AttachmentSight } from '../../kubernetes/objects/attachment-sight.ts';
+import type { Failure } from '../../mount/failure.ts';
 import type { PublishContext } from '../../plugins/plugin.ts';
 
 /** What is known of the VolumeAttachment. `unknown`: it was never read; that it is denied never means absent. */
@@ -100,4 +101,13 @@ function wait(message: string): AttachmentVerdict {
 
 function why(error: string | undefined): string {
   return error === undefined ? '' : ` (${error})`;
+}
+
+/** What those who wait for a volume are told; its driver is who keeps it back. */
+export function notAttached(
+  { driver }: Pick<AttachmentFacts, 'driver'>,
+  verdict: Exclude<AttachmentVerdict, { readonly kind: 'granted' }>,
+  effect: Failure['effect'],
+): Failure {
+  return { code: 'not-attached', message: verdict.message, effect, blocker: driver };
 }

@@ -1,7 +1,7 @@
 /** The rung `attach` in a cluster: it and this node agree that a volume may be here, and both have said so. */
 import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
-import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
+import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
@@ -15,7 +15,7 @@ import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/m
 import type { StandingWord } from '../resolve/standing-word.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
-import { type AttachmentFacts, attachmentVerdict, type AttachmentVerdict } from './attachment-verdict.ts';
+import { type AttachmentFacts, attachmentVerdict, notAttached } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
 import { isAwaited, isReported, mayBeLost } from './attachment-rung.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
@@ -71,6 +71,8 @@ class AttachmentByCluster implements ClusterAttachment {
    * before does not count.
    */
   readonly #refused = new Map<VolumeId, number>();
+  /** The list of volumes in use was not acknowledged for them, and they were not told of anything since. */
+  readonly #unreported = new Set<VolumeId>();
   /** The words of the last look. */
   #said: ReadonlyMap<VolumeId, string> = new Map();
   #listed: ReadonlySet<string> = new Set();
@@ -165,7 +167,10 @@ class AttachmentByCluster implements ClusterAttachment {
   async attach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<Attached>> {
     if (!call.stillWanted()) return noLongerWanted();
     const reported = await this.#report.use(csiVolumeId(spec.driver, spec.volumeHandle));
-    if (!reported.ok) return reported;
+    if (!reported.ok) {
+      this.#unreported.add(spec.id);
+      return reported;
+    }
     const name = this.#nameOf(spec);
     const askedMs = this.#parts.clock.nowMs();
     // After the acknowledgement: what was read before may be an attachment that was taken back since.
@@ -186,6 +191,7 @@ class AttachmentByCluster implements ClusterAttachment {
     if (!call.stillWanted()) return noLongerWanted();
     const released = await this.#report.release(csiVolumeId(spec.driver, spec.volumeHandle));
     if (released.ok) this.#granted.delete(spec.id);
+    else this.#unreported.add(spec.id);
     return released;
   }
 
@@ -273,24 +279,19 @@ class AttachmentByCluster implements ClusterAttachment {
     if (mayBeLost(followed.volume)) this.#tellWord();
   }
 
+  /** Nobody may have looked yet at those that were refused a moment ago. */
   #tellWaiting(): void {
+    for (const volume of this.#unreported) this.#tellGrant(volume);
     for (const { spec, volume } of this.#followed.values()) if (isAwaited(volume)) this.#tellGrant(spec.id);
   }
 
   #tellGrant(volume: VolumeId): void {
     this.#refused.delete(volume);
+    this.#unreported.delete(volume);
     for (const listener of [...this.#grantListeners]) listener(volume);
   }
 
   #tellWord(): void {
     for (const listener of [...this.#wordListeners]) listener();
   }
-}
-
-function notAttached(
-  { driver }: CsiVolumeSpec,
-  verdict: Exclude<AttachmentVerdict, { readonly kind: 'granted' }>,
-  effect: Failure['effect'],
-): Failure {
-  return { code: 'not-attached', message: verdict.message, effect, blocker: driver };
 }

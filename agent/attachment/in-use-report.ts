@@ -38,8 +38,8 @@ export interface InUseReport {
   /** Something may stand or be gone: the list is looked at soon. */
   look(): void;
   /**
-   * What was found on the disk is in `standing` now. `all`: what else the server listed at the start is not here.
-   * `places`: it may be, and a Node that no agent has written on can be told what stands.
+   * What was found is in `standing` now. `all`: what else the server listed at the start is not here. `places`: it may
+   * be, and a Node that no agent has written on is told what is known; what cannot be read may stay so for ever.
    */
   diskRead(read: DiskReading): void;
   /** Settles when the server has acknowledged that it is on the list, or a try has failed: `in-use-unreported`. */
@@ -118,6 +118,7 @@ class NodeInUseReport implements InUseReport {
   }
 
   diskRead(read: DiskReading): void {
+    if (this.#diskRead === 'all' || this.#diskRead === read) return;
     this.#diskRead = read;
     this.look();
   }

@@ -5,7 +5,7 @@ import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 
-/** `places`: every directory was read, and a record that cannot be read may know of more. `all`: no record was such. */
+/** `places`: all that can be read was read once. `all`: that was every directory and every record. */
 export type DiskReading = 'places' | 'all';
 
 export interface StandingWatch {

@@ -164,12 +164,13 @@ class NodeAgent implements Agent {
       onScanned: () => {
         if (this.#isScanned) return;
         this.#isScanned = true;
+        this.#foundation.standing?.diskRead('places');
         this.#notify();
       },
       onWhole: () => {
         this.#isDiskRead = true;
         // A record that cannot be read may be of something that stands.
-        this.#foundation.standing?.diskRead(unreadable.length === 0 ? 'all' : 'places');
+        if (unreadable.length === 0) this.#foundation.standing?.diskRead('all');
       },
     });
     this.#scan.start();
