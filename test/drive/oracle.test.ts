@@ -280,6 +280,11 @@ rule(
   [['NodeStageVolume'], ['NodeStageVolume', {}, { earlyMs: 15, volumeId: 'v2' }]],
   [['NodeStageVolume'], ['NodeStageVolume', {}, { earlyMs: 15 }]],
 );
+test('A-030: a call is open as long as its caller waits for it, whatever the driver does', () => {
+  const calls = sequence(['NodeStageVolume'], ['NodeStageVolume', {}, { earlyMs: 15 }]);
+  assert.deepEqual(duties(calls, { callerMs: 6 }), ['A-030']);
+  assert.deepEqual(duties(calls, { callerMs: 5 }), []);
+});
 rule(
   'A-030',
   'a driver that may be called in parallel: at different targets only',

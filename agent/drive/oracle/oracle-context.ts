@@ -19,6 +19,8 @@ export interface OracleOptions {
   readonly canaries?: readonly string[];
   /** The wish did not change while it was watched: every call with the same place must have the same arguments. */
   readonly steadyWish?: boolean;
+  /** As long as the orchestrator waits for an answer: a call that is open for longer nobody waits for any more. */
+  readonly callerMs?: number;
 }
 
 export interface OracleContext {

@@ -41,11 +41,14 @@ export interface BeginningCall {
   readonly method: string;
   readonly request: RequestFields;
   readonly unknownBytes?: number;
+  /** When it arrived, on any clock that all calls are told by. */
+  readonly startMs?: number;
 }
 
 export interface OpenCall {
   readonly method: string;
   readonly request: RequestFields;
+  readonly startMs?: number;
 }
 
 export interface EndedCall {

@@ -49,6 +49,7 @@ export class CallOracle {
     };
     const { volumeId } = call.request;
     const history = volumeId === undefined ? undefined : this.#historyOf(volumeId);
+    if (history !== undefined) this.#forgetGivenUp(history, call);
     const context = { call, nature: this.#nature, history, options: this.#options, violate };
     judgeFields(context);
     judgeOrder(context);
@@ -85,6 +86,13 @@ export class CallOracle {
       ...(staged === 'none' ? [] : [`${id} staged: ${staged}`]),
       ...(attached === 'none' ? [] : [`${id} attached: ${attached}`]),
     ]);
+  }
+
+  /** Its caller's deadline has passed; the driver may not know that, and goes on. */
+  #forgetGivenUp({ open }: VolumeHistory, { startMs: nowMs }: BeginningCall): void {
+    const { callerMs } = this.#options;
+    if (callerMs === undefined || nowMs === undefined) return;
+    for (const call of open) if ((call.startMs ?? nowMs) + callerMs <= nowMs) open.delete(call);
   }
 
   #learn(call: BeginningCall, ended: EndedCall): void {
