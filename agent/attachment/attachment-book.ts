@@ -198,7 +198,9 @@ function versionOf(seen: ApiObjectEnvelope | undefined): string | undefined {
   return seen === undefined ? undefined : `${seen.uid} ${seen.resourceVersion}`;
 }
 
+/** And stays so, as far as is known: one that is being deleted will be gone, or another one in its place. */
 function isAttached(answer: NamedAnswer): boolean {
   if (answer.kind !== 'present') return false;
-  return attachmentSight(answer.object.uid, answer.object.value)?.attached === true;
+  const sight = attachmentSight(answer.object.uid, answer.object.value);
+  return sight?.attached === true && !sight.deleted;
 }

@@ -441,6 +441,15 @@ export const REGRESSIONS: readonly Regression[] = [
       'a pod that was told of a dead file system keeps it, though a call about its place ended in doubt',
   },
   {
+    seed: 1_670,
+    sentence: 'an attachment that was seen on its way off is asked for until another one is there',
+  },
+  {
+    seed: 8_660,
+    sentence:
+      'a volume that was refused before anybody had looked at it is told when the list is acknowledged',
+  },
+  {
     seed: 29_855_033,
     sentence: 'a pod whose manifest vanished with most others gets nothing new while it is kept',
   },

@@ -131,7 +131,14 @@ class PolledObject implements NamedObject {
     const { answer, retryAfterMs } = await this.#ask();
     if (answer.kind === 'unknown') this.#askLater(retryAfterMs);
     if (wentBack(answer, this.#answer)) return WENT_BACK;
-    if (!this.#isStopped) this.#hear(answer, startMs);
+    if (this.#isStopped) return answer;
+    const isNews = answer.kind !== 'unknown' && !isSame(answer, this.#answer);
+    this.#hear(answer, startMs);
+    // The next look was planned for what was known before, which may have been nothing to wait for.
+    if (isNews && !this.#isReading) {
+      this.#cancel();
+      this.#plan(retryAfterMs);
+    }
     return answer;
   }
 

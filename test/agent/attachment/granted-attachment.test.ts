@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Result } from '../../../mount/failure.ts';
+import { attachmentNameOf } from '../../../kubernetes/objects/attachment-name.ts';
 import { csiVolumeId } from '../../../plugins/volume.ts';
 import { PRESENT } from '../../../reconciler/model/actual-state.ts';
 import { type Json, refusal } from '../../kubernetes/api/api-store.ts';
@@ -288,6 +289,27 @@ for (const mayWatch of [true, false]) {
     assert.ok(now?.uid !== undefined && now.uid !== uid);
   });
 }
+
+test('an attachment that is on its way off, attached still, is asked for until another one is there (seed 1670)', async () => {
+  const world = attachmentWorld();
+  // A plain node may not watch it, and the list in the Node is the same before and after.
+  world.store.instead = (_, path) =>
+    path.startsWith(`${ATTACHMENTS}?`) ? refusal(403, 'can only read by name') : undefined;
+  world.attach(ONE);
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' }, staged: PRESENT });
+  const { attachment, words } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE, { attached: true }, { deletionTimestamp: '2026-01-01T00:00:00Z' });
+  // It is this look that finds it so, and no other one is due for minutes.
+  assert.equal(codeOf(await within(world, attachment.attach(ONE, callOf(ONE)))), 'not-attached');
+  assert.match(attachment.wordOf(ONE.id)?.word?.blocked.message ?? '', /is being deleted/);
+  const before = words();
+  world.store.remove(ATTACHMENTS, attachmentNameOf(ONE, NODE));
+  world.attach(ONE);
+  await world.clock.go(20 * SECOND_MS);
+  assert.ok(words() > before);
+  assert.equal(attachment.wordOf(ONE.id)?.word, undefined);
+});
 
 test('what cannot be read is not gone: nothing new, and nothing lost', async () => {
   const world = attachmentWorld();
