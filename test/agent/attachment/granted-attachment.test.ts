@@ -290,7 +290,7 @@ for (const mayWatch of [true, false]) {
   });
 }
 
-test('an attachment that is on its way off, attached still, is asked for until another one is there (seed 1670)', async () => {
+test('an attachment that is on its way off is asked for until another one is there (seed 1670)', async () => {
   const world = attachmentWorld();
   // A plain node may not watch it, and the list in the Node is the same before and after.
   world.store.instead = (_, path) =>
