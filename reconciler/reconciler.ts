@@ -37,8 +37,6 @@ export interface Reconciler {
   desired(): DesiredState;
   running(): readonly VolumeInFlight[];
   obstacles(): readonly Obstacle[];
-  /** These pods will soon not be wanted: whether anybody still has what they have is looked at by then. */
-  foresee(pods: ReadonlySet<PodUid>): void;
   /** What comes next of a volume, and what waits, as things are now. Nothing is begun by asking. */
   planOf(volume: VolumeId): VolumePlan;
   /** The word of who runs the pod that its containers have ended: what it still has is looked at again, at once. */
@@ -181,10 +179,6 @@ class VolumeReconciler implements Reconciler {
 
   obstacles(): readonly Obstacle[] {
     return this.#obstacles.list(this.#executor.inFlight());
-  }
-
-  foresee(pods: ReadonlySet<PodUid>): void {
-    this.#watch.holders.foresee(pods);
   }
 
   planOf(volume: VolumeId): VolumePlan {

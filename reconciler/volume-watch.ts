@@ -28,7 +28,7 @@ export interface VolumeWatch {
   readonly resync: Pick<Resync, 'start' | 'changed'>;
   readonly lookout: Pick<Lookout, 'ended'>;
   readonly quarantineControl: QuarantineControl;
-  readonly holders: Pick<HolderWatch, 'look' | 'foresee'>;
+  readonly holders: Pick<HolderWatch, 'look'>;
   /** What is said about who has what is left of a pod. */
   readonly releases: Pick<HolderWatch, 'released' | 'forceRelease'>;
   readonly reconstructGate: Pick<ReconstructGate, 'take' | 'gateOf' | 'ended'>;

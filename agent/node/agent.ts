@@ -232,7 +232,6 @@ class NodeAgent implements Agent {
     const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });
     this.#cancels.push(
       cancelDrivers,
-      feed.source.onLosing((pods) => reconciler.foresee(pods)),
       ...[feed.source, tokens, trustBundles].map((one) => one.onChange(() => feed.reader.read())),
       attachment?.onChange(onGrant) ?? (() => {}),
       standing?.onWord(() => feed.reader.read()) ?? (() => {}),

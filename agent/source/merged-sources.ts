@@ -2,7 +2,6 @@
 import type { Cancel, Host } from '../../mount/host.ts';
 import { createRounds } from '../../mount/process/rounds.ts';
 import type { Slices } from '../../mount/process/slices.ts';
-import type { PodUid } from '../../plugins/volume.ts';
 import {
   assembleDesiredObjects,
   createAssembly,
@@ -27,8 +26,6 @@ export interface MergedSources {
   current(): DesiredObjects;
   /** Called after `current()` was replaced. */
   onChange(listener: () => void): Cancel;
-  /** As `ObjectsSource.onLosing`, of any of them. */
-  onLosing(listener: (pods: ReadonlySet<PodUid>) => void): Cancel;
 }
 
 /** Revisions begin anywhere below this, so that one of an earlier life is not met again by chance. */
@@ -69,12 +66,6 @@ export function createMergedSources({ host, sources, slices }: MergedSourcesPart
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
-    },
-    onLosing(listener) {
-      const losing = sources.map((source) => source.onLosing?.(listener));
-      return () => {
-        for (const cancel of losing) cancel?.();
-      };
     },
   };
 }

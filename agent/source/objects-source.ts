@@ -112,11 +112,6 @@ export interface ObjectsSource {
   current(): SourceReading;
   /** Called after `current()` has changed; best never for a reading that says the same again. */
   onChange(listener: () => void): Cancel;
-  /**
-   * Only of a source that waits before it believes that a pod is gone: called some milliseconds before it will, unless
-   * the pod comes back, so that what has to be looked at then can be looked at by then.
-   */
-  onLosing?(listener: (pods: ReadonlySet<PodUid>) => void): Cancel;
   /** Only of a source that can be taken for another one, or lose what it said by mistake. */
   readonly keeping?: SourceKeeping;
 }

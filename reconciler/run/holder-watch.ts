@@ -33,8 +33,6 @@ export interface HolderWatchParts {
 export interface HolderWatch {
   /** Undefined at once: nobody is looked for. Settles with why it has to stay; undefined: nobody has it. */
   look(operation: Operation): Promise<Failure | undefined> | undefined;
-  /** These pods will soon not be wanted: whoever has nothing of them is known by then. */
-  foresee(pods: ReadonlySet<PodUid>): void;
   /** The runtime's word that the containers of the pod have ended: it is looked again at once. */
   released(pod: PodUid): void;
   /** An operator's word: what is left of the pod goes, whoever has it. Until it is gone, or this agent ends. */
@@ -71,7 +69,6 @@ export function createHolderWatch(parts: HolderWatchParts): HolderWatch {
   const watch = new Watch(parts);
   return {
     look: (operation) => watch.look(operation),
-    foresee: (pods) => watch.foresee(pods),
     released: (pod) => watch.released(pod),
     forceRelease: (pod) => watch.forceRelease(pod),
     stop: () => watch.stop(),
@@ -110,15 +107,6 @@ class Watch implements HolderWatch {
     if (volume === undefined || volume.quarantine !== undefined) return undefined;
     const place = this.#placeOf(volume, operation.publication);
     return place === undefined || this.#forced.has(place.pod.uid) ? undefined : this.#why(place);
-  }
-
-  foresee(pods: ReadonlySet<PodUid>): void {
-    const soon = this.#places((key) => pods.has(podOf(key)));
-    // The pod may have been about to go before, and have come back since.
-    for (const { path } of soon) this.#answers.delete(path);
-    // One that is under way was begun for others: who looks in a moment waits for it, and begins his own.
-    if (soon.length > 0 && this.#pass === undefined && !this.#stopped)
-      void this.#begin([...soon, ...this.#unwanted()]).then(() => this.#forgetHeld(soon));
   }
 
   released(pod: PodUid): void {
@@ -239,24 +227,14 @@ class Watch implements HolderWatch {
     this.#lookAgainLater();
   }
 
-  /** Who still had it before he had to be gone may be gone when he has to: nothing but that nobody had it is kept. */
-  #forgetHeld(places: readonly Place[]): void {
-    for (const { path } of places) {
-      const holders = this.#answers.get(path)?.holders;
-      if (holders?.ok !== true || holders.value.length > 0) this.#answers.delete(path);
-    }
-  }
-
   /** All that stands and is not wanted, as far as anybody could have it. */
   #unwanted(): readonly Place[] {
-    const { volumes } = this.#parts.desired();
-    return this.#places((key, id) => volumes.get(id)?.publications.has(key) !== true);
-  }
-
-  #places(isMeant: (key: PublicationKey, id: VolumeId) => boolean): readonly Place[] {
-    return [...this.#parts.belief.volumes].flatMap(([id, volume]) => {
-      const meant = [...volume.publications.keys()].filter((key) => isMeant(key, id));
-      return meant.flatMap((key) => this.#placeOf(volume, key) ?? []);
+    const { belief, desired } = this.#parts;
+    const { volumes } = desired();
+    return [...belief.volumes].flatMap(([id, volume]) => {
+      const wanted = volumes.get(id)?.publications;
+      const gone = [...volume.publications.keys()].filter((key) => wanted?.has(key) !== true);
+      return gone.flatMap((key) => this.#placeOf(volume, key) ?? []);
     });
   }
 

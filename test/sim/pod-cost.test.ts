@@ -14,7 +14,6 @@ import {
   claimSource,
   claimYaml,
   configMapYaml,
-  podUid,
   podYaml,
   secretYaml,
   volumeYaml,
@@ -143,12 +142,6 @@ async function world(t: TestContext, recordStore: RecordForm, seed = 1) {
   accept(await agent.start());
   await settled(agent, false);
   return {
-    /** The source says that the pod will soon be gone. Answers what is begun because of that. */
-    warn(): readonly string[] {
-      log.length = 0;
-      source.warn(podUid('uid-app'));
-      return [...log];
-    },
     /** What it costs until all that these files want is there, and nothing else. */
     async costOf(files: Readonly<Record<string, string>>): Promise<Cost> {
       Object.assign(cost, NOTHING);
@@ -221,15 +214,6 @@ test('a pod of four volumes, its records in journal, costs no more than it did, 
   t.diagnostic(`writes of ${SEEDS} pods: ${JSON.stringify(written)}`);
   for (const writes of Object.values(written))
     assert.ok(writes <= SHARED_WRITES_MEAN_MAX * SEEDS, `${writes}`);
-});
-
-test('who still has something of a pod is looked for while it is about to go, and not once more', async (t) => {
-  const { costOf, warn } = await world(t, 'journal');
-  await costOf(WITH_POD);
-  await costOf(STORAGE);
-  await costOf(WITH_POD);
-  assert.deepEqual(warn(), ['findPlaceHolders']);
-  assert.equal((await costOf(STORAGE)).pathCalls, 9);
 });
 
 const PODS = 30;

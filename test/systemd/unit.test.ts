@@ -141,7 +141,7 @@ test('the drop-in for a node of a cluster changes how the agent is called, and w
     .map(({ value }) => value);
   assert.equal(none, '', 'a second ExecStart is one too many');
   const own = settingOf('mooring.service', 'ExecStart') ?? '';
-  // A kubelet that takes the node over could not remove what is immutable (D-115).
+  // A kubelet that takes the node over could not remove what is immutable (D-114).
   const common = own.replace(' --immutable-mount-points', '');
   assert.notEqual(common, own);
   assert.match(call, new RegExp(`^${common} --kubeconfig /etc/mooring/kubeconfig --node-name %H$`));

@@ -57,12 +57,6 @@ export function nextLookMs(files: ManifestFiles, { nowMs, readingSinceMs }: List
   return waiting.length === 0 ? undefined : Math.max(1, Math.min(...waiting) - nowMs);
 }
 
-/** The pods that are no longer wanted once what is due by then is believed. */
-export function losingWithin(files: ManifestFiles, untilMs: number): ReadonlySet<PodUid> {
-  const due = [...files.values()].filter((file) => (dueMs(file) ?? Number.POSITIVE_INFINITY) <= untilMs);
-  return new Set(due.flatMap(({ pending }) => [...(pending?.losing ?? [])]));
-}
-
 /** Whether another wish is said by now; what waits to be read is left out on demand. */
 export function differ(before: ManifestFiles, after: ManifestFiles, exceptWaiting: boolean): boolean {
   for (const name of before.keys()) if (!after.has(name)) return true;

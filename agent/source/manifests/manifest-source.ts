@@ -5,15 +5,7 @@ import type { PodUid } from '../../../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk, type ManifestDesk } from './manifest-desk.ts';
 import type { Listing, Look } from './manifest-file.ts';
-import {
-  afterLooks,
-  differ,
-  losingWithin,
-  type ManifestFiles,
-  missing,
-  nextLookMs,
-  podsIn,
-} from './manifest-files.ts';
+import { afterLooks, differ, type ManifestFiles, missing, nextLookMs, podsIn } from './manifest-files.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './parse/manifest-limits.ts';
 import type { ManifestParser } from './parse/manifest-parser.ts';
 import { believeGone, isSameRemoval, massRemoval } from './mass-removal.ts';
@@ -39,7 +31,6 @@ export interface ManifestSourceParts {
 }
 
 export interface ManifestSource extends Omit<ObjectsSource, 'start' | 'keeping'> {
-  onLosing: NonNullable<ObjectsSource['onLosing']>;
   /** As `ObjectsSource.start`. */
   start(): Promise<void>;
   /** The directory was accepted as the right one: it is read now, and what is not in it vanished unseen. */
@@ -50,8 +41,6 @@ export interface ManifestSource extends Omit<ObjectsSource, 'start' | 'keeping'>
 
 const RESYNC_MS = 60_000;
 const SETTLE_MS = 300;
-/** What is looked at so long before pods are gone takes less, most often, and is not old when they are. */
-const LOSING_AHEAD_MS = 100;
 /** After a listing that failed; doubled up to the resync. */
 const RETRY_MS = 1_000;
 const MANIFEST_NAME = /^[^.].*\.(?:yaml|yml|json)$/s;
@@ -73,7 +62,6 @@ class ListedManifests implements ManifestSource {
   readonly #resyncMs: number;
   readonly #settleMs: number;
   readonly #listeners = new Set<() => void>();
-  readonly #losingListeners = new Set<(pods: ReadonlySet<PodUid>) => void>();
   readonly #directory: WatchedDirectory;
   readonly #desk: ManifestDesk;
   #files: ManifestFiles = new Map();
@@ -91,7 +79,6 @@ class ListedManifests implements ManifestSource {
   #acceptedMs: number | undefined;
   #forgotten: ReadonlySet<PodUid> = new Set();
   #cancelLook: Cancel = () => {};
-  #cancelLosing: Cancel = () => {};
   #cancelResync: Cancel = () => {};
 
   constructor(parts: ManifestSourceParts) {
@@ -138,10 +125,8 @@ class ListedManifests implements ManifestSource {
     this.#desk.stop();
     this.#directory.stop();
     this.#cancelLook();
-    this.#cancelLosing();
     this.#cancelResync();
     this.#listeners.clear();
-    this.#losingListeners.clear();
   }
 
   accepted(): void {
@@ -173,11 +158,6 @@ class ListedManifests implements ManifestSource {
   onChange(listener: () => void): Cancel {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
-  }
-
-  onLosing(listener: (pods: ReadonlySet<PodUid>) => void): Cancel {
-    this.#losingListeners.add(listener);
-    return () => this.#losingListeners.delete(listener);
   }
 
   #hint(): void {
@@ -259,18 +239,7 @@ class ListedManifests implements ManifestSource {
 
   #planLook(delayMs: number | undefined): void {
     this.#cancelLook();
-    this.#cancelLosing();
-    if (delayMs === undefined) return;
-    const { host } = this.#parts;
-    this.#cancelLook = host.timer(delayMs, () => void this.#list());
-    const aheadMs = delayMs - LOSING_AHEAD_MS;
-    if (aheadMs < 0 || this.#losingListeners.size === 0) return;
-    const losing = losingWithin(this.#files, host.nowMs() + delayMs);
-    if (losing.size > 0) this.#cancelLosing = host.timer(aheadMs, () => this.#tellLosing(losing));
-  }
-
-  #tellLosing(pods: ReadonlySet<PodUid>): void {
-    for (const listener of this.#losingListeners) listener(pods);
+    if (delayMs !== undefined) this.#cancelLook = this.#parts.host.timer(delayMs, () => void this.#list());
   }
 
   #planResync(): void {

@@ -43,7 +43,6 @@ export function createTrustedManifests({ host, parser, config, log }: TrustedMan
     stop: () => source.stop(),
     current: () => source.current(),
     onChange: (listener) => source.onChange(listener),
-    onLosing: (listener) => source.onLosing(listener),
     keeping: {
       replaced: () => trust.replaced(),
       async accept(sight) {

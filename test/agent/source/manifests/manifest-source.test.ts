@@ -167,36 +167,6 @@ test('a file that vanished is unwanted only after it was missing in two listings
   assert.deepEqual(podsOf(source.current()), []);
 });
 
-test('shortly before pods are gone it is told which, and not of those that come back', async () => {
-  const host = new DirectoryHost();
-  for (const name of ['web', 'db', 'app']) host.write(`${name}.yaml`, podYaml(name));
-  const source = createManifestSource({
-    host,
-    directory: path('/etc/manifests'),
-    parser: IN_PROCESS_PARSER,
-    settleMs: SETTLE_MS,
-  });
-  const told: string[] = [];
-  const cancel = source.onLosing((pods) => told.push([...pods].sort().join(' ')));
-  await source.start();
-  for (const name of ['web', 'db']) host.remove(`${name}.yaml`);
-  await host.hint();
-  await host.advance(100);
-  host.write('db.yaml', podYaml('db'));
-  await host.hint();
-  assert.deepEqual(told, []);
-  await host.advance(SETTLE_MS - 101);
-  assert.deepEqual(told, ['uid-web']);
-  await host.advance(SETTLE_MS);
-  cancel();
-  host.remove('app.yaml');
-  await host.hint();
-  await host.advance(2 * SETTLE_MS);
-  assert.deepEqual(told, ['uid-web']);
-  source.stop();
-  assert.equal(host.pendingTimers, 0);
-});
-
 test('even without a settle time a file has to be missing in two listings', async () => {
   const { host, source } = await bench({ 'web.yaml': podYaml('web') }, 0);
   host.remove('web.yaml');
