@@ -8,4 +8,9 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     'an iSCSI login ends in doubt, so the note that the session is ours stays; an administrator logs in there, and ' +
       'behind the last volume the agent ends that session, of which nobody has a disk: whose it is cannot be told',
   ],
+  [
+    27_507_090,
+    'a driver that does not stage: a pod whose mount was gone after a restart is published again from a file system ' +
+      'that is dead, and told ready; nothing was mounted that could be asked before, and what is published is not asked',
+  ],
 ]);
