@@ -11,6 +11,6 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
   [
     27_507_090,
     'a driver that does not stage: a pod whose mount was gone after a restart is published again from a file system ' +
-      'that is dead, and told ready; nothing was mounted that could be asked before, and what is published is not asked',
+      'that is dead, and told ready; nothing was mounted that could be asked before, and what is published is not',
   ],
 ]);
