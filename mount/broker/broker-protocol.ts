@@ -31,10 +31,10 @@ import type { Usage, UsageRequest } from '../usage.ts';
  */
 export type BrokerKind = 'path' | 'tool' | 'parser';
 
-/** The text of an ES module for each kind of broker, which node reads from its standard input. */
 /** A word on the command line of a broker: mount points that it makes are protected (file/mount-point.ts). */
 export const IMMUTABLE_MOUNT_POINTS = 'immutable-mount-points';
 
+/** The text of an ES module for each kind of broker, which node reads from its standard input. */
 export type BrokerPrograms = Readonly<Record<BrokerKind, string>>;
 
 /** The path calls: their arguments and what they answer. The sentences about them are those of `Host`. */
