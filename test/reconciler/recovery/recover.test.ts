@@ -4,6 +4,7 @@ import { type AbsolutePath, parseAbsolutePath } from '../../../mount/host.ts';
 import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
+import { begin } from '../../../reconciler/model/belief-change.ts';
 import { formatRecord, parseRecord, recordOf } from '../../../reconciler/recovery/record.ts';
 import { recover } from '../../../reconciler/recovery/recover.ts';
 import { actual, csi, place } from '../world.ts';
@@ -138,4 +139,21 @@ test('INV-3: a place that a pod was told of stays one, though nothing is there a
     const state = recover({ records: [written.value], table, shown: new Map(), bootId: 'boot-1', layout });
     assert.equal(state.get(csi('data').id)?.publications.get(entry.spec.key)?.untold, untold);
   }
+});
+
+test('DR-11: a mount that is gone after a restart is known no more when its place is climbed again (seed 27507090)', () => {
+  const { id } = csi('data');
+  const publication = place('web', 'data');
+  const climbed = (entries: readonly MountEntry[]) => {
+    const table = createMountTable(entries);
+    const records = [recordOf(set(), 'boot-1')];
+    const found = recover({ records, table, shown: new Map(), bootId: 'boot-1', layout }).get(id);
+    const operation = { kind: 'publish', volume: id, publication: publication.key } as const;
+    const begun = begin(found ?? assert.fail(), operation, publication);
+    return begun.publications.get(publication.key)?.mount?.mountId;
+  };
+  assert.equal(climbed([mounted(staging, 40), mounted(target, 41)]), 41);
+  // Its number is given to the mount of a call that ends in doubt, and the one after that would take it for the old one.
+  assert.equal(climbed([mounted(staging, 40)]), undefined);
+  assert.equal(climbed([mounted(staging, 40), mounted(target, 42)]), undefined);
 });
