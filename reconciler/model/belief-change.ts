@@ -15,6 +15,7 @@ import {
   type ActualPublication,
   type ActualVolume,
   BEGUN,
+  isMountLost,
   isSetUp,
   type Presence,
   PRESENT,
@@ -85,7 +86,9 @@ function beginPublish(
   const spec = withoutPartsOfDevice(volume, climbing);
   // Which of them are bound as they are wished now is not known from here on, nor after a crash.
   const isBinding = there.presence.kind === 'present' && !isSameSubpaths(there.spec, spec);
-  return { ...there, spec, presence: isBinding ? BEGUN : there.presence };
+  // The number of a mount that is gone may be another one's by the time that this is tried again.
+  const mount = isMountLost(there.presence) ? undefined : there.mount;
+  return { ...there, spec, mount, presence: isBinding ? BEGUN : there.presence };
 }
 
 /** That it had some, or may have, is remembered until it is down: some of them may still be there. */

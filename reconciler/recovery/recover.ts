@@ -26,6 +26,7 @@ import {
 import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
 import type { ShownDevices } from './pod-device.ts';
 import { areSubpathsBound, type BoundSubpaths, boundSubpaths } from './subpath-sight.ts';
+import { mountLost } from './verify.ts';
 import { withArrivedRaised, withBootEnded } from '../model/tombstone.ts';
 
 export interface RecoveryInput {
@@ -137,7 +138,6 @@ function provenPresence(table: MountTable | undefined, path: AbsolutePath, mount
   if (table === undefined) return RESTARTED;
   const sight = sightOf(table, path, mount);
   if (sight.kind === 'covered') return { kind: 'unsure', because: strangerFailure(path, sight.by) };
-  const isSame =
-    sight.kind === 'seen' && (mount.parentId === undefined || mount.parentId === sight.entry.parentId);
-  return isSame ? PRESENT : RESTARTED;
+  if (sight.kind === 'gone') return mountLost(path);
+  return mount.parentId === undefined || mount.parentId === sight.entry.parentId ? PRESENT : RESTARTED;
 }

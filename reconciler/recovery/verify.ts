@@ -26,6 +26,11 @@ const LOST: Failure = {
   effect: 'unknown',
 };
 
+/** Of what was proven to be there once: what the kernel shows at its path is not that mount any more. */
+export function mountLost(path: AbsolutePath): Presence {
+  return { kind: 'unsure', because: { ...LOST, blocker: path } };
+}
+
 export interface Loss {
   /** Undefined: it is the staged mount. */
   readonly publication: PublicationKey | undefined;
@@ -112,7 +117,7 @@ function lostInDoubt(
 ): Presence | undefined {
   if (presence.kind !== 'unsure' || mount === undefined || isMountLost(presence)) return undefined;
   if (isCovered(presence) || sightOf(table, path, mount).kind !== 'gone') return undefined;
-  return { kind: 'unsure', because: { ...LOST, blocker: path } };
+  return mountLost(path);
 }
 
 /** What is there for certain, unless something of it is lost. */
