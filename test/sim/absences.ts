@@ -75,7 +75,7 @@ export class Absences {
     const { life, plan, time, world } = this.#sim;
     const [first] = life?.listings ?? [];
     if (first === undefined || plan.absence.holdMs === 0 || world.isSucceeded(uid)) return;
-    if (life?.listings.some(({ kept }) => kept.has(uid)) === true) return;
+    if (life?.listings.some(({ kept, shown }) => kept.has(uid) || shown?.has(uid)) === true) return;
     // Whoever is held by then: the place had gone already, and no pod was told of it since.
     if (world.told.isGivenBack(path)) return;
     const sinceMs = time.nowMs() - first.atMs;

@@ -28,6 +28,8 @@ import type { EffectKind } from './weather.ts';
 export interface Listing {
   readonly atMs: number;
   readonly kept: ReadonlySet<string>;
+  /** Those in a copy of the manifests that is out of date, wanted or not. */
+  readonly shown?: ReadonlySet<string>;
 }
 
 /** An operation may have begun this long before its effect, on the word of an older listing. */

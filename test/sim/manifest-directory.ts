@@ -6,6 +6,9 @@ import { MANIFESTS } from './sim-paths.ts';
 
 const ASIDE = `${MANIFESTS}.old` as AbsolutePath;
 
+/** As manifests.ts writes it. */
+const POD_UID = /"uid":"(uid-\d+)"/g;
+
 /** `own`: it is there. `covered`: something is mounted on it. `replaced`: it was moved aside for a new one. */
 export type DirectoryState = 'own' | 'covered' | 'replaced';
 
@@ -48,6 +51,13 @@ export class ManifestDirectory {
       this.#kernel.rename(ASIDE, MANIFESTS);
     }
     this.#state = 'own';
+  }
+
+  /** Of the pods in what is seen in its place, be it out of date. */
+  podUids(): ReadonlySet<string> {
+    if (this.#state === 'own') return new Set();
+    const texts = this.#contents().map(([, content]) => Buffer.from(content).toString());
+    return new Set(texts.flatMap((text) => [...text.matchAll(POD_UID)].map(([, uid]) => uid as string)));
   }
 
   /** The one that is there is the right one from now on. */

@@ -461,4 +461,13 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 7_157,
     sentence: 'a Node that was made anew is told what is in use when the disk was read, lost records or not',
   },
+  {
+    seed: 1_418,
+    sentence:
+      'an administrator who logs in where a login of the agent is in doubt is not told from the agent',
+  },
+  {
+    seed: 351_033_300,
+    sentence: 'a pod that an outdated copy of the manifests had goes as soon as it is gone from that copy',
+  },
 ];

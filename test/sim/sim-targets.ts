@@ -43,6 +43,8 @@ export class SimTargets {
   readonly #initiator: SimInitiator;
   readonly #disks = new Map<string, LocalDisk>();
   #parts: SimTargetsParts | undefined;
+  /** Where the agent has tried to log in, and has not ended it since: its note may lie under what somebody mounted. */
+  readonly #tried = new Set<string>();
   #isPowerLost = false;
 
   constructor(kernel: SimKernel) {
@@ -95,6 +97,7 @@ export class SimTargets {
   logIn(login: IscsiLogin): Result<'made' | 'found'> {
     const answer = this.#initiator.answer(login);
     if (answer === 'found') return ok('found');
+    this.#tried.add(nameOf(login));
     const random = this.#parts?.random;
     if (answer !== undefined || random === undefined) {
       const isKnown = answer !== 'target-unreachable' || random?.chance(0.5) === true;
@@ -129,6 +132,7 @@ export class SimTargets {
   }
 
   logOut(way: IscsiWay): void {
+    this.#tried.delete(nameOf(way));
     const session = this.#initiator.find(way);
     if (session === undefined) return;
     if (session.by === 'admin')
@@ -163,6 +167,7 @@ export class SimTargets {
 
   losePower(): void {
     this.#isPowerLost = true;
+    this.#tried.clear();
     this.#initiator.losePower();
     this.#isPowerLost = false;
   }
@@ -215,9 +220,11 @@ export class SimTargets {
     return disks.some(({ device }) => this.#kernel.usersOf(device).length > 0);
   }
 
-  #isNoted({ iface, portal, iqn }: IscsiWay): boolean {
-    const note = this.#parts?.layout.sessionNote(sha256Hex(`${iface} ${portal} ${iqn}`));
-    return note !== undefined && typeof this.#kernel.walk(note) !== 'string';
+  #isNoted(way: IscsiWay): boolean {
+    const note = this.#parts?.layout.sessionNote(sha256Hex(nameOf(way)));
+    return (
+      this.#tried.has(nameOf(way)) || (note !== undefined && typeof this.#kernel.walk(note) !== 'string')
+    );
   }
 
   heal(): void {
@@ -226,6 +233,10 @@ export class SimTargets {
     for (const session of this.sessions()) this.#bringAll(session);
     for (const disk of this.#disks.values()) if (disk.content === 'half') disk.content = 'blank';
   }
+}
+
+function nameOf({ iface, portal, iqn }: IscsiWay): string {
+  return `${iface} ${portal} ${iqn}`;
 }
 
 export function keyOf(iqn: string, lun: number): string {

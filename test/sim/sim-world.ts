@@ -300,6 +300,11 @@ export class SimWorld {
     for (const name of names) if (this.#files.get(name)?.state === 'gone') this.#setState(name, 'whole');
   }
 
+  /** Pods that are in the manifests that the agent sees and, as the copy is out of date, need not be wished. */
+  shownUids(): ReadonlySet<string> {
+    return this.#directory.podUids();
+  }
+
   get directoryState(): DirectoryState {
     return this.#directory.state;
   }

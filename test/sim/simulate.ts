@@ -458,8 +458,10 @@ export class Simulation {
           kind === 'listDirectory' &&
           path === this.world.layout.records),
       onListing: (path) => {
-        if (path === MANIFESTS && this.cluster === undefined)
-          listings.push({ atMs: this.time.nowMs(), kept: this.world.keptUids() });
+        if (path === MANIFESTS && this.cluster === undefined) {
+          const { world } = this;
+          listings.push({ atMs: this.time.nowMs(), kept: world.keptUids(), shown: world.shownUids() });
+        }
       },
     });
     this.tokens.beginLife();
