@@ -141,10 +141,20 @@ function isRenewing(sim: Simulation, uid: string): boolean {
 const POD_PATH = /\/pods\/([^/]+)\//;
 const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
 
+/** When the teardown began that does something at a path of a pod; undefined: none that runs. */
+function beganAtMs({ reconciler }: AgentView, path: string): number | undefined {
+  const running = reconciler.running().find(({ operation, phase }) => {
+    if (operation.kind !== 'unpublish' || phase !== 'running') return false;
+    const [uid, specName] = operation.publication.split('/');
+    return path.includes(`/pods/${uid}/`) && path.split('/').includes(specName ?? '');
+  });
+  return running?.begunMs;
+}
+
 function isInQuarantine(sim: Simulation, path: string, handle: string | undefined): boolean {
   const view = sim.earlyView();
   if (view === undefined) return false;
-  if (sim.world.quarantine.hasJustEnded(sim.time.nowMs())) return true;
+  if (sim.world.quarantine.hasJustEnded(beganAtMs(view, path) ?? sim.time.nowMs())) return true;
   const { outOfService, volumes, lostAttachments } = view.reconciler.desired();
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);

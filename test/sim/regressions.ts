@@ -470,4 +470,9 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 351_033_300,
     sentence: 'a pod that an outdated copy of the manifests had goes as soon as it is gone from that copy',
   },
+  {
+    seed: 351_042_881,
+    sentence:
+      'what was begun while an operator had the volume in quarantine may end after his word that it is not',
+  },
 ];
