@@ -44,8 +44,7 @@ export async function buildTests(
   const programs = PROGRAM_ENTRIES.map((entry) => bundleInto(join(directory, builtName(entry)), entry));
   const tests = build({
     absWorkingDir: ROOT,
-    entryPoints: [...testFiles],
-    outbase: '.',
+    entryPoints: testFiles.map((name, turn) => ({ in: name, out: builtTest(name, turn) })),
     outdir: directory,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -64,5 +63,10 @@ export async function buildTests(
     logLevel: 'warning',
   });
   await Promise.all([tests, ...programs]);
-  return testFiles.map((name) => join(directory, name.replace(/\.ts$/, '.mjs')));
+  return testFiles.map((name, turn) => join(directory, `${builtTest(name, turn)}.mjs`));
+}
+
+/** Without the end. Node's runner sorts what it is given: the turn is in the name. */
+function builtTest(name: string, turn: number): string {
+  return `${String(turn).padStart(4, '0')}/${name.replace(/\.ts$/, '')}`;
 }
