@@ -15,6 +15,8 @@ interface Privacy {
   readonly outerVariable: string;
   /** Options of unshare(1). */
   readonly flags: readonly string[];
+  /** What comes before the command in the namespace. */
+  readonly init: readonly string[];
 }
 
 const MOUNTS: Privacy = {
@@ -22,6 +24,7 @@ const MOUNTS: Privacy = {
   namespace: 'mnt',
   outerVariable: 'MOORING_TEST_OUTER_NAMESPACE',
   flags: ['--mount', '--propagation', 'private'],
+  init: [],
 };
 
 const PROCESSES: Privacy = {
@@ -29,6 +32,9 @@ const PROCESSES: Privacy = {
   namespace: 'pid',
   outerVariable: 'MOORING_TEST_OUTER_PROCESSES',
   flags: ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'],
+  // The first process inherits those of whoever is killed. Node.js waits for its own children only: thousands stay in
+  // /proc as zombies, and each look for holders goes through all of them.
+  init: ['sh', '-c', '"$@"; exit "$?"', 'sh'],
 };
 
 /**
@@ -47,7 +53,7 @@ export function inPrivateProcesses(): string | false {
   return inPrivate(PROCESSES);
 }
 
-function inPrivate({ name, namespace, outerVariable, flags }: Privacy): string | false {
+function inPrivate({ name, namespace, outerVariable, flags, init }: Privacy): string | false {
   const here = readlinkSync(`/proc/self/ns/${namespace}`);
   const outer = process.env[outerVariable];
   if (outer !== undefined && outer !== here) return false;
@@ -58,7 +64,7 @@ function inPrivate({ name, namespace, outerVariable, flags }: Privacy): string |
   }
   const itself = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   // The reports of the runner's protocol go straight through: the runner sees one file. When we are killed, so is it.
-  const again = spawnSync('setpriv', ['--pdeathsig', 'KILL', 'unshare', ...flags, ...itself], {
+  const again = spawnSync('setpriv', ['--pdeathsig', 'KILL', 'unshare', ...flags, ...init, ...itself], {
     stdio: 'inherit',
     env: { ...process.env, [outerVariable]: here },
   });
