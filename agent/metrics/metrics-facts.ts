@@ -18,9 +18,15 @@ export interface MetricsFacts {
   } & Pick<DesiredState, 'complete'>;
   readonly actual: ActualState;
   readonly running: readonly Pick<VolumeInFlight, 'phase'>[];
-  readonly obstacles: readonly Pick<Obstacle, 'kind' | 'code' | 'overdue'>[];
+  readonly obstacles: readonly Pick<Obstacle, 'volume' | 'publication' | 'kind' | 'code' | 'overdue'>[];
+  /** How many were found to stand at the start. */
+  readonly recoveredVolumes: number;
+  /** How many records could not be read then. */
+  readonly unreadableRecords: number;
   /** Names of the drivers that are registered. */
   readonly drivers: readonly string[];
+  /** By which drivers register, or which are theirs; there are no more than the registry looks at. */
+  readonly sockets: readonly { readonly path: string; readonly serves: boolean }[];
   readonly desiredObjects: Pick<DesiredObjects, 'claims' | 'volumes'>;
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   /** They are in the text of the metrics already. */
@@ -41,7 +47,10 @@ export function observeForMetrics(view: AgentView, clock: Pick<Clock, 'nowMs' | 
     actual: reconciler.actual(),
     running: reconciler.running(),
     obstacles: reconciler.obstacles(),
+    recoveredVolumes: view.recoveredVolumes,
+    unreadableRecords: view.unreadableRecords.length,
     drivers: drivers.list().map(({ name }) => name),
+    sockets: drivers.sockets(),
     desiredObjects,
     statistics,
     operationTimes: view.operationTimes.text(),

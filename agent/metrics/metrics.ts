@@ -3,29 +3,15 @@
  * it is asked for, so there is nothing to register, to count or to reset, and no package is needed for it.
  */
 import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { driverOf, handleOf, nameOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
-import { printable } from '../../mount/text/printable.ts';
-import type { UsageNumbers } from '../../plugins/plugin.ts';
-import type { Bytes, PublicationKey, VolumeSpec } from '../../plugins/volume.ts';
+import { driverOf, handleOf, nameOf } from '../../plugins/kinds/volume-questions.ts';
+import type { PublicationKey, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
-import type { NamedReference } from '../../kubernetes/objects/objects.ts';
 import { countOverdue } from '../status/status-step.ts';
 import { sickHealth } from '../status/status-condition.ts';
-import { pluginLabel } from '../timing/operation-times.ts';
+import { count, type Family, family, type Labels, say, textOf } from '../timing/family.ts';
+import { kubeletFamilies } from './kubelet-families.ts';
 import type { MetricsFacts } from './metrics-facts.ts';
-
-type Labels = Readonly<Record<string, string>>;
-
-/** One metric: its series by their labels as text, so that none is said twice. */
-interface Family {
-  readonly name: string;
-  readonly type: 'gauge' | 'counter';
-  readonly help: string;
-  readonly series: Map<string, string>;
-}
-
-type Value = number | bigint | Bytes;
 
 /** The whole page. Every family is there, with or without series. */
 export function formatMetrics(facts: MetricsFacts): string {
@@ -33,46 +19,12 @@ export function formatMetrics(facts: MetricsFacts): string {
     ...volumeFamilies(facts),
     ...healthFamilies(facts),
     ...podVolumeFamilies(facts),
-    ...claimFamilies(facts),
+    ...kubeletFamilies(facts),
     ...agentFamilies(facts),
-    placesFamily(facts),
   ]
     .map(textOf)
     .join('')
     .concat(facts.operationTimes);
-}
-
-function family(name: string, help: string, type: Family['type'] = 'gauge'): Family {
-  return { name, help, type, series: new Map() };
-}
-
-/** The first to say a series wins. */
-function say({ series }: Family, value: Value, labels: Labels = {}): void {
-  const text = labelText(labels);
-  if (!series.has(text)) series.set(text, String(value));
-}
-
-function count(numbers: Family, labels: Labels): void {
-  const text = labelText(labels);
-  numbers.series.set(text, String(Number(numbers.series.get(text) ?? 0) + 1));
-}
-
-function labelText(labels: Labels): string {
-  const texts = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
-  return texts.length === 0 ? '' : `{${texts.join(',')}}`;
-}
-
-/** Never reached by what a label names: a volume handle, each byte of it an escape. */
-const LABEL_BYTES_MAX = 16_384;
-
-/** Made printable, a label has no line end; of the format's three escapes two are left. */
-function escaped(value: string): string {
-  return printable(value, LABEL_BYTES_MAX).replaceAll('\\', '\\\\').replaceAll('"', '\\"');
-}
-
-function textOf({ name, help, type, series }: Family): string {
-  const lines = [...series].map(([labels, value]) => `${name}${labels} ${value}\n`);
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
 }
 
 function agentFamilies(facts: MetricsFacts): readonly Family[] {
@@ -131,26 +83,6 @@ function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Fa
   }
   say(quarantined, quarantines);
   return [volumes, quarantined, registered];
-}
-
-/** A volume of a pod is one, as for the kubelet: one that two pods have is two. */
-function placesFamily({ desired, actual }: MetricsFacts): Family {
-  const places = family(
-    'volume_manager_total_volumes',
-    'Volumes of pods, as they are wanted and as they are.',
-  );
-  const add = (spec: VolumeSpec, state: string, more: number): void => {
-    const labels = { plugin_name: pluginLabel(spec), state };
-    const text = labelText(labels);
-    if (more > 0) places.series.set(text, String(Number(places.series.get(text) ?? 0) + more));
-  };
-  for (const { spec, publications } of desired.volumes.values())
-    add(spec, 'desired_state_of_world', publications.size);
-  for (const { spec, publications } of actual.values()) {
-    const present = [...publications.values()].filter(({ presence }) => presence.kind === 'present');
-    add(spec, 'actual_state_of_world', present.length);
-  }
-  return places;
 }
 
 function ownerOf(spec: VolumeSpec): string {
@@ -230,57 +162,4 @@ function podVolumeFamilies({ actual, statistics }: MetricsFacts): readonly Famil
     say(over, (read.health ?? []).some(({ saidBy }) => saidBy === 'agent') ? 1 : 0, labels);
   }
   return [used, limit, over];
-}
-
-/** The kubelet's own names, so that the dashboards that are there go on working ("Kubernetes Metrics Reference"). */
-function claimFamilies({ actual, desiredObjects, statistics }: MetricsFacts): readonly Family[] {
-  const name = (what: string): string => `kubelet_volume_stats_${what}`;
-  const bytes = {
-    total: family(name('capacity_bytes'), 'Capacity of the volume in bytes.'),
-    available: family(name('available_bytes'), 'Bytes of the volume that can still be used.'),
-    used: family(name('used_bytes'), 'Bytes of the volume that are used.'),
-  };
-  const inodes = {
-    total: family(name('inodes'), 'Inodes that the volume can have.'),
-    available: family(name('inodes_free'), 'Inodes that can still be made.'),
-    used: family(name('inodes_used'), 'Inodes that are used.'),
-  };
-  const abnormal = family(
-    name('health_status_abnormal'),
-    '1: the driver says that something is wrong. 0: nothing.',
-  );
-  const claims = claimsByVolume(desiredObjects);
-  for (const { spec } of actual.values()) {
-    const read = statistics.of(spec.id)?.statistics;
-    // An inline volume has no claim, and may have the name of a volume that has.
-    const volume = persistentVolumeOf(spec);
-    const claim = volume === undefined ? undefined : claims.get(volume);
-    if (read === undefined || claim === undefined) continue;
-    sayUsage(bytes, read.bytes, claim);
-    sayUsage(inodes, read.inodes, claim);
-    if (read.health !== undefined) say(abnormal, read.health.length > 0 ? 1 : 0, claim);
-  }
-  return [...Object.values(bytes), ...Object.values(inodes), abnormal];
-}
-
-function sayUsage(
-  families: Readonly<Record<keyof UsageNumbers, Family>>,
-  numbers: UsageNumbers | undefined,
-  labels: Labels,
-): void {
-  for (const what of ['total', 'available', 'used'] as const) {
-    const value = numbers?.[what];
-    if (value !== undefined) say(families[what], value, labels);
-  }
-}
-
-/** By name of PersistentVolume, the claim it is bound to: its own word first, then that of the claim. */
-function claimsByVolume({ claims, volumes }: MetricsFacts['desiredObjects']): ReadonlyMap<string, Labels> {
-  const found = new Map<string, Labels>();
-  const keep = (volume: string, { namespace, name }: NamedReference): void => {
-    if (!found.has(volume)) found.set(volume, { namespace, persistentvolumeclaim: name });
-  };
-  for (const { name, claimRef } of volumes.values()) if (claimRef !== undefined) keep(name, claimRef);
-  for (const claim of claims.values()) if (claim.volumeName !== undefined) keep(claim.volumeName, claim);
-  return found;
 }

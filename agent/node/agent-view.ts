@@ -29,7 +29,9 @@ export interface AgentView {
     | 'forceRelease'
   >;
   readonly manifests: ManifestKeeper;
-  readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused'>;
+  readonly drivers: Pick<RunningDriverRegistry, 'list' | 'refused' | 'sockets'>;
+  /** That were found to stand at the start. */
+  readonly recoveredVolumes: number;
   readonly unreadableRecords: readonly UnreadableRecord[];
   readonly statistics: Pick<StatisticsCollector, 'of' | 'ofStorage' | 'owedBy'>;
   readonly operationTimes: Pick<OperationTimes, 'text'>;

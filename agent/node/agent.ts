@@ -19,7 +19,7 @@ import type { Log } from '../../mount/process/log.ts';
 import { createReconciler, type Reconciler } from '../../reconciler/reconciler.ts';
 import type { Policy } from '../../reconciler/reconciler-parts.ts';
 import { createRecords } from '../../reconciler/journal/record-forms.ts';
-import type { RecordStore, UnreadableRecord } from '../../reconciler/recovery/record-store.ts';
+import type { RecordStore } from '../../reconciler/recovery/record-store.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
@@ -31,7 +31,7 @@ import { rebuildState, type RebuiltState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
 import type { StandingWatch } from '../attachment/standing-watch.ts';
-import type { OperationTimes } from '../timing/operation-times.ts';
+import { createOperationTimes, type OperationTimes } from '../timing/operation-times.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { NO_TRUST_BUNDLES, type TrustBundleSource } from '../source/trust-bundle-source.ts';
 
@@ -110,7 +110,9 @@ class NodeAgent implements Agent {
   #scan: LayoutScan | undefined;
 
   constructor(parts: AgentParts) {
-    const { host, config, slices = createSlices({ clock: parts.host }) } = parts;
+    const { config, slices = createSlices({ clock: parts.host }) } = parts;
+    const operationTimes = createOperationTimes(parts.host, parts.attachment !== undefined);
+    const host = operationTimes.onHost(parts.host);
     const { trustBundles = NO_TRUST_BUNDLES, tokens, capacity = {}, standing } = parts;
     const layout = createLayout(config.root);
     const deniedHostPaths = [layout.root, ...config.hostPathDenied];
@@ -128,11 +130,15 @@ class NodeAgent implements Agent {
       log: parts.log,
       hasSeLinux: () => this.#hasSeLinux,
       reconciler: () => this.#work?.reconciler,
-      onTaken: () => this.#notify(),
+      onTaken: (desired, actual) => {
+        operationTimes.wanted(desired, actual);
+        this.#notify();
+      },
     });
     const records = createRecords({ ...parts, layout, ground, form: config.recordStore });
-    const kinds = createPlugins({ ...parts, deniedHostPaths }, layout, drivers, ground);
-    this.#foundation = { ...parts, trustBundles, layout, ground, drivers, ...kinds, records, feed };
+    const kinds = createPlugins({ ...parts, host, operationTimes, deniedHostPaths }, layout, drivers, ground);
+    const counted = { ...kinds, operationTimes };
+    this.#foundation = { ...parts, trustBundles, layout, ground, drivers, ...counted, records, feed };
   }
 
   async start(): Promise<Result<void>> {
@@ -209,7 +215,7 @@ class NodeAgent implements Agent {
     const statistics = statisticsFor(this.#foundation, reconciler);
     this.#cancels.push(statistics.onChange(() => this.#notify()));
     statistics.start();
-    const view = viewOf(this.#foundation, { reconciler, statistics }, unreadable);
+    const view = viewOf(this.#foundation, { reconciler, statistics }, { recovered, unreadable });
     this.#work = { reconciler, statistics, view };
     return this.#work;
   }
@@ -273,7 +279,7 @@ function statisticsFor(foundation: Foundation, reconciler: Reconciler): Statisti
 function viewOf(
   { host, layout, drivers, feed, operationTimes }: Foundation,
   { reconciler, statistics }: Omit<Work, 'view'>,
-  unreadableRecords: readonly UnreadableRecord[],
+  { recovered, unreadable: unreadableRecords }: RebuiltState,
 ): AgentView {
   return {
     layout,
@@ -283,6 +289,7 @@ function viewOf(
     reconciler,
     manifests: feed.manifests,
     drivers,
+    recoveredVolumes: recovered.size,
     unreadableRecords,
     ...{ statistics, operationTimes },
     unresolvedSinceMs: feed.unresolvedSinceMs,

@@ -12,27 +12,27 @@ import type { PluginRegistry } from '../../plugins/plugin.ts';
 import { volumeKinds } from '../../plugins/kinds/kinds.ts';
 import { bindSubpaths } from '../../plugins/subpath/subpath-plugin.ts';
 import { createRegistry } from '../../plugins/kinds/plugin-registry.ts';
-import { createOperationTimes, type OperationTimes } from '../timing/operation-times.ts';
+import type { OperationTimes } from '../timing/operation-times.ts';
 import type { Config } from '../config/config.ts';
 
 export interface PluginsParts {
   readonly host: Host;
   readonly config: Config;
   readonly attachment?: Attachment | undefined;
+  readonly operationTimes: Pick<OperationTimes, 'timed'>;
   /** hostPath volumes at, below or above one of these are refused, wherever links lead. */
   readonly deniedHostPaths: readonly AbsolutePath[];
 }
 
 /** Every kind of volume, each behind the guard of its mounts. */
 export function createPlugins(
-  { host, config, attachment, deniedHostPaths }: PluginsParts,
+  { host, config, attachment, operationTimes, deniedHostPaths }: PluginsParts,
   layout: Layout,
   drivers: RunningDriverRegistry,
   ground: Ground,
 ): {
   readonly plugins: PluginRegistry;
   readonly storageHealth: CsiPlugin['storageHealth'];
-  readonly operationTimes: OperationTimes;
 } {
   const mounter = createMounter(host, layout.root);
   const parallelSockets = new Set(
@@ -55,7 +55,6 @@ export function createPlugins(
     },
   });
   const turns = createTurns();
-  const operationTimes = createOperationTimes(host, attachment !== undefined);
   const plugins = volumeKinds().map(({ create, traits }) => {
     const plugin = create({ host, layout, mounter, csi, deniedHostPaths });
     return operationTimes.timed(
@@ -65,5 +64,5 @@ export function createPlugins(
       ),
     );
   });
-  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth, operationTimes };
+  return { plugins: createRegistry(plugins), storageHealth: csi.storageHealth };
 }

@@ -3,7 +3,7 @@ import { assert } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import type { Log } from '../../mount/process/log.ts';
 import type { Slices } from '../../mount/process/slices.ts';
-import { type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
+import { type ActualState, type ActualVolume, podsOf } from '../../reconciler/model/actual-state.ts';
 import type { DesiredState } from '../../reconciler/model/desired-state.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
 import type { Config } from '../config/config.ts';
@@ -41,8 +41,8 @@ export interface DesiredFeedParts {
   readonly hasSeLinux: () => boolean;
   /** Undefined before it has begun. */
   readonly reconciler: () => Pick<Reconciler, 'actual' | 'setDesired'> | undefined;
-  /** The reconciler has something else to work on now. */
-  readonly onTaken: () => void;
+  /** The reconciler has something else to work on now; of `actual` nothing has changed by it yet. */
+  readonly onTaken: (desired: DesiredState, actual: ActualState) => void;
 }
 
 export interface DesiredFeed {
@@ -99,7 +99,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
     vanishedLog.note(objects, held);
     unresolved.note(desired.unresolved);
     reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, massRemovalIn(objects), host) });
-    parts.onTaken();
+    parts.onTaken(desired, reconciler.actual());
   }
 
   return {

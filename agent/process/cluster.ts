@@ -15,6 +15,7 @@ import type { AgentView } from '../node/agent-view.ts';
 import { createNodeObject } from '../source/cluster/node-object.ts';
 import { type LoadParse, readKubeconfigFile } from '../source/cluster/read-kubeconfig-file.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
+import { createApiTally } from '../timing/api-tally.ts';
 import type { TokenSource } from '../source/token-source.ts';
 import { createClusterTokenSource } from '../token/cluster-token-source.ts';
 
@@ -27,6 +28,8 @@ export interface Cluster {
   readonly attachment: ClusterAttachment;
   /** There is something to look at from now on: what it says of it is written. */
   begin(watch: ClusterWatch): void;
+  /** What was asked of its API server, in the text format of Prometheus. */
+  metrics(): string;
   /** Ends all connections. */
   stop(): void;
 }
@@ -69,7 +72,9 @@ export interface ClusterParts {
 }
 
 /** All that a node has of its cluster, over one way to its API server. */
-export function joinCluster({ host, transport, nodeName, log }: ClusterParts): Cluster {
+export function joinCluster({ host, transport: direct, nodeName, log }: ClusterParts): Cluster {
+  const tally = createApiTally(host);
+  const transport = tally.counted(direct);
   const tokens = createClusterTokenSource({ host, transport });
   const shared = { transport, clock: host, random: () => host.random(), nodeName };
   const node = createNodeObject(shared);
@@ -86,6 +91,7 @@ export function joinCluster({ host, transport, nodeName, log }: ClusterParts): C
       events.begin(watch);
       claims.begin(volumesHere(watch));
     },
+    metrics: () => tally.text(),
     stop() {
       events.stop();
       claims.stop();

@@ -152,7 +152,9 @@ async function serve(
     if (wanted === undefined) return undefined;
     return mountsOf(observe(agent.view(), observer), layout, wanted, pod);
   };
-  const metrics = (): string => formatMetrics(observeForMetrics(agent.view(), host));
+  const metrics = (): string => {
+    return formatMetrics(observeForMetrics(agent.view(), host)).concat(issued.cluster?.metrics() ?? '');
+  };
   const api = createApiServer({
     socket: config.socket,
     status,

@@ -55,7 +55,12 @@ async function startOn(machine: MemoryHost) {
   const ground = createGround(host, layout.root, [layout.pods, layout.plugins]);
   const drivers: Pick<RunningDriverRegistry, 'get' | 'suspect'> = { get: () => undefined, suspect() {} };
   const { plugins } = createPlugins(
-    { host, config: NO_DRIVERS as unknown as Config, deniedHostPaths: [] },
+    {
+      host,
+      config: NO_DRIVERS as unknown as Config,
+      operationTimes: { timed: (plugin) => plugin },
+      deniedHostPaths: [],
+    },
     layout,
     drivers as RunningDriverRegistry,
     ground,

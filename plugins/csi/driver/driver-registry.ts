@@ -30,6 +30,8 @@ export interface RunningDriverRegistry extends DriverRegistry {
   stop(): void;
   /** A call found nobody there: look at once whether the driver was replaced or is gone. */
   suspect(driver: string): void;
+  /** All that are looked at, in no order; `serves`: a driver was admitted there. */
+  sockets(): readonly { readonly path: AbsolutePath; readonly serves: boolean }[];
 }
 
 /**
@@ -122,6 +124,13 @@ class LookingRegistry implements RunningDriverRegistry {
 
   suspect(driver: string): void {
     for (const socket of this.#sockets.values()) if (socket.instance?.name === driver) socket.hurry();
+  }
+
+  sockets(): readonly { readonly path: AbsolutePath; readonly serves: boolean }[] {
+    return [...this.#sockets.values()].map(({ path, instance }) => ({
+      path,
+      serves: instance !== undefined,
+    }));
   }
 
   #candidates(name: string): readonly Candidate[] {

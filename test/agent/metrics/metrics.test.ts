@@ -19,6 +19,7 @@ import {
   parsePodUid,
   podVolumeId,
   publicationKey,
+  RECONSTRUCTED,
   type VolumeId,
 } from '../../../plugins/volume.ts';
 import { type ActualVolume, onTheGround, PRESENT } from '../../../reconciler/model/actual-state.ts';
@@ -96,6 +97,9 @@ function metrics(given: Given = {}): string {
     running: [],
     obstacles: [],
     drivers: [DRIVER],
+    sockets: [],
+    recoveredVolumes: 0,
+    unreadableRecords: 0,
     desiredObjects: { claims: new Map(), volumes: new Map() },
     statistics: { of: (id) => given.readings?.get(id), ofStorage: () => undefined, owedBy: () => 2 },
     operationTimes: '',
@@ -105,6 +109,8 @@ function metrics(given: Given = {}): string {
     ...given.facts,
   });
 }
+
+const OF_VOLUME = { volume: csiVolumeId(DRIVER, '1'), publication: undefined };
 
 const series = (text: string, name: string): string[] =>
   text.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
@@ -134,7 +140,7 @@ test('the kubelet’s volume metrics have its names and labels, exact to the byt
   const text = metrics({ here: [here(one)], readings, facts: { desiredObjects } });
   const labels = '{namespace="shop",persistentvolumeclaim="data"}';
   assert.deepEqual(
-    text.split('\n').filter((line) => line.startsWith('kubelet_')),
+    text.split('\n').filter((line) => line.startsWith('kubelet_volume_stats_')),
     [
       `kubelet_volume_stats_capacity_bytes${labels} 4611686018427387904`,
       `kubelet_volume_stats_available_bytes${labels} 60`,
@@ -175,7 +181,7 @@ test('an inline volume and a volume without a claim have no series of claims', (
   const desiredObjects = { claims: new Map([claim('shop', 'data', 'pv-1')]), volumes: new Map() };
   assert.doesNotMatch(
     metrics({ here: [here(inline), here(unclaimed)], readings, facts: { desiredObjects } }),
-    /^kubelet_/m,
+    /^kubelet_volume_stats_/m,
   );
 });
 
@@ -227,9 +233,9 @@ test('waits by kind and code, operations by phase', () => {
   const text = metrics({
     facts: {
       obstacles: [
-        { kind: 'waiting-retry', code: 'driver-busy', overdue: false },
-        { kind: 'waiting-retry', code: 'driver-busy', overdue: false },
-        { kind: 'frozen', code: undefined, overdue: true },
+        { kind: 'waiting-retry', code: 'driver-busy', overdue: false, ...OF_VOLUME },
+        { kind: 'waiting-retry', code: 'driver-busy', overdue: false, ...OF_VOLUME },
+        { kind: 'frozen', code: undefined, overdue: true, ...OF_VOLUME },
       ],
       running: [{ phase: 'running' }, { phase: 'queued' }, { phase: 'queued' }],
     },
@@ -249,7 +255,7 @@ test('a volume that cannot be resolved is a wait like the others, as it is in th
     volumes: new Map(),
     unresolved: [{ failure: { code: 'reference-missing' } }, { failure: { code: 'reference-missing' } }],
   } as const;
-  const obstacles = [{ kind: 'blocked', code: 'reference-missing', overdue: false }] as const;
+  const obstacles = [{ kind: 'blocked', code: 'reference-missing', overdue: false, ...OF_VOLUME }] as const;
   assert.deepEqual(series(metrics({ facts: { desired, obstacles } }), 'mooring_obstacles'), [
     'mooring_obstacles{kind="blocked",code="reference-missing"} 3',
   ]);
@@ -315,4 +321,53 @@ test('a volume of a pod with a limit: what it takes, what it may, and whether th
   ]);
   const over = { saidBy: 'agent', status: 'over-limit', reason: 'SizeLimitExceeded', message: '' } as const;
   assert.equal(values([over])[2], `mooring_pod_volume_over_limit${labels} 1`);
+});
+
+test('what the start found, sockets of drivers, and labels of SELinux have the names of the kubelet', () => {
+  const labelled = spec('1', 'pv-1', { seLinuxContext: 'system_u:object_r:container_file_t:s0:c1,c2' });
+  const modes = { accessModes: ['ReadWriteOnce', 'ReadWriteMany'] as const };
+  const shared = spec('2', 'pv-2', { ...modes, seLinuxContext: 'system_u:object_r:container_file_t:s0' });
+  const sockets = [
+    { path: '/a.sock', serves: true },
+    { path: '/b.sock', serves: false },
+  ];
+  const facts = { recoveredVolumes: 3, unreadableRecords: 1, sockets };
+  const text = metrics({ wanted: [labelled, shared, spec('3', 'pv-3')], facts });
+  assert.deepEqual(series(text, 'reconstruct_volume_operations_total'), [
+    'reconstruct_volume_operations_total 4',
+  ]);
+  assert.deepEqual(series(text, 'reconstruct_volume_operations_errors_total'), [
+    'reconstruct_volume_operations_errors_total 1',
+  ]);
+  assert.deepEqual(series(text, 'plugin_manager_total_plugins'), [
+    'plugin_manager_total_plugins{socket_path="/a.sock",state="desired_state_of_world"} 1',
+    'plugin_manager_total_plugins{socket_path="/a.sock",state="actual_state_of_world"} 1',
+    'plugin_manager_total_plugins{socket_path="/b.sock",state="desired_state_of_world"} 1',
+  ]);
+  const [first = ''] = labelled.accessModes;
+  const mode = first === 'ReadWriteOnce' ? 'RWO' : first;
+  const admitted = 'volume_manager_selinux_volumes_admitted_total';
+  const ofMode = (one: string) =>
+    `${admitted}{volume_plugin="kubernetes.io/csi/${DRIVER}",access_mode="${one}"} 1`;
+  assert.deepEqual(series(text, admitted), [ofMode(mode), ofMode('RWX')]);
+});
+
+test('orphaned pods are those of which the disk alone tells and that nobody wants', () => {
+  const one = here(spec('1', 'pv-1'));
+  const found = (which: ActualVolume): ActualVolume => {
+    const places = [...which.publications].map(([key, place]) => {
+      return [key, { ...place, spec: { ...place.spec, origin: RECONSTRUCTED } }] as const;
+    });
+    return { ...which, publications: new Map(places) };
+  };
+  const name = 'kubelet_orphan_pod_cleaned_volumes';
+  const [publication] = one.publications.keys();
+  const failing = { kind: 'waiting-retry', code: 'device-busy', overdue: false } as const;
+  const obstacles = [{ ...failing, volume: one.spec.id, publication }];
+  const told = (text: string) => [...series(text, name), ...series(text, `${name}_errors`)];
+  assert.deepEqual(told(metrics({ here: [one] })), [`${name} 0`, `${name}_errors 0`]);
+  const alone = metrics({ here: [found(one)], facts: { obstacles: obstacles as never } });
+  assert.deepEqual(told(alone), [`${name} 1`, `${name}_errors 1`]);
+  const asked = metrics({ here: [found(one)], wanted: [spec('1', 'pv-1')] });
+  assert.deepEqual(told(asked), [`${name} 0`, `${name}_errors 0`]);
 });
