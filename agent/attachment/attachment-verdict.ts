@@ -4,7 +4,7 @@
  */
 import type { AttachmentSight } from '../../kubernetes/objects/attachment-sight.ts';
 import type { Failure } from '../../mount/failure.ts';
-import type { PublishContext } from '../../plugins/plugin.ts';
+import type { AttachmentSaid } from '../../reconciler/model/desired-state.ts';
 
 /** What is known of the VolumeAttachment. `unknown`: it was never read; that it is denied never means absent. */
 export type AttachmentAnswer =
@@ -30,7 +30,7 @@ export interface Standing {
 }
 
 export type AttachmentVerdict =
-  | { readonly kind: 'granted'; readonly uid: string; readonly publishContext: PublishContext }
+  | (AttachmentSaid & { readonly kind: 'granted' })
   /** Nothing is set up; what stands stays. */
   | { readonly kind: 'wait'; readonly message: string }
   /** What stands may be somebody else's by now. */

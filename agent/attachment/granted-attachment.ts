@@ -211,7 +211,7 @@ class AttachmentByCluster implements ClusterAttachment {
     const uid = answer.kind === 'present' ? answer.sight.uid : undefined;
     const standing = { stands: true, uid: volume.attachmentUid };
     const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
-    if (verdict.kind === 'granted') return { word: undefined, uid };
+    if (verdict.kind === 'granted') return { word: undefined, uid, said: verdict };
     const blocked = notAttached(spec, verdict, 'none');
     return { word: { lost: verdict.kind === 'lost', blocked }, uid };
   }

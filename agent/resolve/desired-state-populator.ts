@@ -84,7 +84,8 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
     if (standing?.word !== undefined && attachments.get(id)?.lost !== true)
       attachments.set(id, standing.word);
     if (standing?.uid !== undefined) uids.set(id, [standing.uid]);
-    volumes.set(id, finish(volume, attachments.get(id), unresolved));
+    const finished = finish(volume, attachments.get(id), unresolved);
+    volumes.set(id, standing?.said === undefined ? finished : { ...finished, attachment: standing.said });
     yield;
   }
   return {

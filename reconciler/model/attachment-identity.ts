@@ -4,9 +4,30 @@
  * apart. Pure.
  */
 import type { Failure } from '../../mount/failure.ts';
+import type { PublishContext } from '../../plugins/plugin.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import { type ActualVolume, isOnTheGround } from './actual-state.ts';
-import type { DesiredState } from './desired-state.ts';
+import type { DesiredState, DesiredVolume } from './desired-state.ts';
+
+/** Whatever order its entries came in. */
+export function isSameContext(a: PublishContext | undefined, b: PublishContext | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}
+
+/**
+ * Its attachment is the same, and says something else of it than what it was, or is to be, set up by (CSI
+ * `publish_context`). No attacher that we know of does that; one that did would have the volume at another place.
+ */
+export function isContextOther(
+  { attachment }: Pick<DesiredVolume, 'attachment'>,
+  { attached, attachmentUid, publishContext }: ActualVolume,
+): boolean {
+  // In doubt it counts as well: a way down that has begun goes on.
+  if (attached.kind === 'absent' || attachment === undefined || publishContext === undefined) return false;
+  return attachment.uid === attachmentUid && !isSameContext(publishContext, attachment.publishContext);
+}
 
 type Said = Pick<DesiredState, 'attachmentUids'>;
 

@@ -2,6 +2,7 @@
 import { isSameSpec } from '../../plugins/kinds/spec-fields.ts';
 import { isSameSecret } from '../../plugins/secret/sensitive.ts';
 import { isSameSubpaths, type VolumeId } from '../../plugins/volume.ts';
+import { isSameContext } from './attachment-identity.ts';
 import type { DesiredVolume } from './desired-state.ts';
 
 /** By which wish each volume was planned last. */
@@ -30,6 +31,7 @@ function isSameDesire(before: DesiredVolume | undefined, after: DesiredVolume): 
   if (before === undefined || before.blocked?.code !== after.blocked?.code) return false;
   if (!SECRETS.every((one) => isSameSecret(before.secrets[one], after.secrets[one]))) return false;
   if (before.size?.bytes !== after.size?.bytes) return false;
+  if (!isSameContext(before.attachment?.publishContext, after.attachment?.publishContext)) return false;
   if (before.publications.size !== after.publications.size) return false;
   for (const [key, wanted] of after.publications) {
     const known = before.publications.get(key);

@@ -1,6 +1,6 @@
 /** What should be: built by the agent floor from the wish, read by the planner. */
 import type { Failure } from '../../mount/failure.ts';
-import type { VolumeFiles, VolumeSecrets } from '../../plugins/plugin.ts';
+import type { PublishContext, VolumeFiles, VolumeSecrets } from '../../plugins/plugin.ts';
 import type { Sensitive } from '../../plugins/secret/sensitive.ts';
 import type {
   Bytes,
@@ -34,12 +34,20 @@ export interface WantedSize {
   readonly claimLarger?: string | undefined;
 }
 
+/** A volume's attachment by its uid. What it says may be confidential. */
+export interface AttachmentSaid {
+  readonly uid: string;
+  readonly publishContext: PublishContext;
+}
+
 export interface DesiredVolume {
   readonly spec: VolumeSpec;
   readonly secrets: VolumeSecrets;
   readonly publications: ReadonlyMap<PublicationKey, DesiredPublication>;
   /** Wanted, but not to be climbed yet (a secret is missing, say); nothing of it is torn down either. */
   readonly blocked: Failure | undefined;
+  /** By which it may be here now, and what that says of it; undefined: there is none, or it is not known. */
+  readonly attachment?: AttachmentSaid | undefined;
   /** Undefined for a volume of no known size. */
   readonly size: WantedSize | undefined;
 }

@@ -20,6 +20,7 @@ import {
   type VolumeSpec,
 } from '../../plugins/volume.ts';
 import { type ActualPublication, type ActualVolume, isOnTheGround } from './actual-state.ts';
+import { isContextOther } from './attachment-identity.ts';
 import type { DesiredVolume } from './desired-state.ts';
 import { isSurplus } from './single-pod.ts';
 import { deadStageFailure, isDeadPlace, isFreeToRenew, isStageDead } from './sickness.ts';
@@ -67,7 +68,7 @@ export function needsRestage(desired: DesiredVolume | undefined, known: ActualVo
   if (isStageDead(known)) return isFreeToRenew(known);
   return (
     [...known.publications.values()].every(({ untold }) => untold === true) &&
-    fieldsWantedOtherwise(known, desired.spec).length > 0
+    (isContextOther(desired, known) || fieldsWantedOtherwise(known, desired.spec).length > 0)
   );
 }
 
@@ -86,6 +87,7 @@ export function isToBeGivenBack(desired: DesiredVolume, known: ActualVolume, key
     isSurplus(desired, known, key) ||
     needsRestage(desired, known) ||
     unservedField(desired, known) !== undefined ||
+    isContextOther(desired, known) ||
     there.spec.readOnly !== wanted.spec.readOnly ||
     !isSameValue(there.spec.fsGroup, wanted.spec.fsGroup)
   );
@@ -97,9 +99,8 @@ export function placesThatCannotBeServed(
   known: ActualVolume | undefined,
 ): (place: PublicationSpec) => Failure | undefined {
   if (isStageDead(known)) return ({ key }) => deadStageFailure(known, key);
-  const field = known === undefined ? undefined : unservedField(desired, known);
-  if (known === undefined || field === undefined) return () => undefined;
-  const failure = unservedFailure(field, desired.spec, known);
+  const failure = known === undefined ? undefined : unservedFailure(desired, known);
+  if (known === undefined || failure === undefined) return () => undefined;
   // Nobody knows what one that was found on disk was told; only that it is not what is wanted.
   return ({ key }) => (known.reconstructed !== true && known.publications.has(key) ? undefined : failure);
 }
@@ -108,7 +109,7 @@ export function placesThatCannotBeServed(
 export function restageFailure(desired: DesiredVolume, known: ActualVolume, key: PublicationKey): Failure {
   const dead = deadStageFailure(known, key);
   if (dead !== undefined) return dead;
-  const fields = fieldsWantedOtherwise(known, desired.spec).join(', ');
+  const fields = fieldsWantedOtherwise(known, desired.spec).join(', ') || 'publish context';
   const message = `the volume was set up with another ${fields}, and no pod has it: it is taken down first`;
   return { code: 'volume-in-use', message, effect: 'none' };
 }
@@ -126,21 +127,26 @@ function unservedField(desired: DesiredVolume, known: ActualVolume): SpecField |
   );
 }
 
-function unservedFailure(
-  field: SpecField,
-  wanted: VolumeSpec,
-  { spec, publications }: ActualVolume,
-): Failure {
-  const title = ruleOf(spec, field).title ?? field;
-  const [a, b] = [shown(spec, field), shown(wanted, field)];
+/** Undefined when what stands will do for a pod that comes. */
+function unservedFailure(desired: DesiredVolume, known: ActualVolume): Failure | undefined {
+  const { spec, publications } = known;
+  const field = unservedField(desired, known);
+  if (field === undefined && !isContextOther(desired, known)) return undefined;
   const pods = [...publications.values()].map(({ spec: { pod } }) => {
     return pod.name === '' ? `pod ${pod.uid}` : `${pod.namespace}/${pod.name}`;
   });
   const users = pods.join(', ');
-  const message =
-    `the volume stands with ${title} ${a}, and ${title} ${b} is wanted: ` +
-    `delete the pods that use it first (${users})`;
+  const message = `${howOtherwise(desired, spec, field)}: delete the pods that use it first (${users})`;
   return { code: 'volume-in-use', message, effect: 'none', blocker: users };
+}
+
+/** What an attachment says may be confidential, and is not told. */
+function howOtherwise(desired: DesiredVolume, spec: VolumeSpec, field: SpecField | undefined): string {
+  if (field === undefined)
+    return 'the volume was set up by another publish context than its attachment has now';
+  const title = ruleOf(spec, field).title ?? field;
+  const [a, b] = [shown(spec, field), shown(desired.spec, field)];
+  return `the volume stands with ${title} ${a}, and ${title} ${b} is wanted`;
 }
 
 function shown(spec: VolumeSpec, field: SpecField): string {

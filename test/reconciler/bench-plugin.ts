@@ -1,6 +1,12 @@
 /** A plugin whose world is a set of rungs; every verb can be held open or made to fail. */
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import type { Needs, PluginRegistry, VolumeCall, VolumePlugin } from '../../plugins/plugin.ts';
+import type {
+  Needs,
+  PluginRegistry,
+  PublishContext,
+  VolumeCall,
+  VolumePlugin,
+} from '../../plugins/plugin.ts';
 import type { PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
 import { climbs, type Operation } from '../../reconciler/model/operation.ts';
 
@@ -17,6 +23,8 @@ export interface BenchPlugin extends PluginRegistry {
   readonly calls: string[];
   readonly made: MadeCall[];
   needs: Needs | undefined;
+  /** What an attach is told. */
+  context: PublishContext;
   /** Asked before each verb; a failure with effect unknown is answered after the effect. */
   fault: (kind: Operation['kind'], subject: string) => Failure | undefined;
   /** Whether the files stand as they are wanted; undefined: a kind without files. Called while it is looked at. */
@@ -52,7 +60,7 @@ export function createBenchPlugin(): BenchPlugin {
     name: 'kubernetes.io/csi',
     needs: () => bench.needs,
     lane: () => 'bench',
-    attach: (call) => act('attach', call, `attached ${subject(call)}`, { publishContext: { lun: '7' } }),
+    attach: (call) => act('attach', call, `attached ${subject(call)}`, { publishContext: bench.context }),
     detach: (call) => act('detach', call, `attached ${subject(call)}`, undefined),
     stage: (call) =>
       act('stage', call, `staged ${subject(call)}`, { stagedMount: { mountId: 7, device: '7:1' } }),
@@ -72,6 +80,7 @@ export function createBenchPlugin(): BenchPlugin {
     calls,
     made,
     needs: { attach: false, stage: true, expand: false },
+    context: { lun: '7' },
     fault: () => undefined,
     isUpToDate: undefined,
     gate: undefined,

@@ -362,6 +362,10 @@ function checkBeginnings(
     // One that needs no call has begun, and its volume may be forgotten, within one event (seed 49711).
     const known = actual.get(operation.volume) ?? before?.get(operation.volume);
     const isQuarantined = known?.quarantine !== undefined || isStanding(view, operation.volume);
+    const isNew =
+      operation.kind === 'publish' &&
+      before?.get(operation.volume)?.publications.has(operation.publication) !== true;
+    if (isNew) sim.clusterWatch?.judgePublish(operation.volume, known?.publishContext);
     if (operation.kind === 'clean' && !isQuarantined)
       sim.violate('B-4', `${operation.volume} is searched for users, and it is not in quarantine`);
     if (operation.kind === 'clean') continue;

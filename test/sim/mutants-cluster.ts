@@ -17,6 +17,7 @@ import {
   aboutClaims,
   aboutCluster,
   aboutClusterGrowth,
+  aboutContexts,
   aboutDetaching,
   aboutLostNodes,
   aboutTokens,
@@ -84,6 +85,19 @@ const believesItsRecords = withBegin(
   },
   aboutLostPapers,
 );
+
+/** What a volume was attached by is what it is set up by for ever. */
+const keepsTheFirstContext: Mutation = {
+  plan: aboutContexts,
+  wrapCluster(cluster) {
+    const { attachment } = cluster;
+    const wordOf: typeof attachment.wordOf = (id) => {
+      const word = attachment.wordOf(id);
+      return word === undefined ? undefined : { ...word, said: undefined };
+    };
+    return { ...cluster, attachment: replaced(attachment, 'wordOf', wordOf) };
+  },
+};
 
 /** One token is good for as long as its pod is there. */
 const asksForOneToken: Mutation = {
@@ -290,6 +304,12 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: 'reports to the Node that it knew first',
     caughtBy: ['INV-4', 'INV-5', 'liveness'],
     make: () => knowsOneNode,
+  },
+  {
+    name: 'sets volumes up by what their attachment said first',
+    seed: 10,
+    caughtBy: ['D-118'],
+    make: () => keepsTheFirstContext,
   },
   {
     name: 'shows the first token of a pod for ever',

@@ -132,6 +132,10 @@ export class SimDriver implements Neighbour {
     return this.#volumes.attach(handle);
   }
 
+  moveAttachment(handle: string): Readonly<Record<string, string>> | undefined {
+    return this.#volumes.moveAttachment(handle);
+  }
+
   detach(handle: string): void {
     this.#volumes.detach(handle);
   }

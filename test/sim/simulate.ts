@@ -552,6 +552,7 @@ export class Simulation {
       stormy: () => this.stormy,
       kill: (why) => this.killAgent(why),
       attach: ({ driver, handle }) => this.world.storage.driverOf(driver)?.attach(handle) ?? {},
+      move: ({ driver, handle }) => this.world.storage.driverOf(driver)?.moveAttachment(handle),
       detach: (volume, isByHand) => this.clusterWatch?.detach(volume, isByHand),
       growsOnNode: (driver) =>
         this.plan.drivers.some(({ name, nature }) => name === driver && nature.expands !== 'no'),

@@ -388,6 +388,17 @@ export function aboutDetaching(plan: Plan): Plan {
   };
 }
 
+/** Attachments that say something else of their volumes, again and again, under pods that come and go. */
+export function aboutContexts(plan: Plan): Plan {
+  const quiet = aboutDetaching(plan);
+  return {
+    ...quiet,
+    safetyMs: Math.max(quiet.safetyMs, 60_000),
+    cluster: { ...quiet.cluster, reach: 'watch', contextChangesEveryMs: 15_000 },
+    events: { ...quiet.events, podComes: 4, podGoes: 4 },
+  };
+}
+
 /** The Node is deleted and made anew, and taken for dead, again and again, under pods that come and go. */
 export function aboutLostNodes(plan: Plan): Plan {
   const about = aboutCluster(plan);
@@ -450,6 +461,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   cluster: aboutCluster,
   detaching: aboutDetaching,
   claims: aboutClaims,
+  contexts: aboutContexts,
   'cluster-growth': aboutClusterGrowth,
   'lost-nodes': aboutLostNodes,
   'cluster-tokens': aboutTokens,

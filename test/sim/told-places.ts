@@ -104,15 +104,24 @@ export class ToldPlaces {
   isRenewal(operation: Operation, known: ActualVolume | undefined, wanted: DesiredVolume): boolean {
     if (known?.spec.kind !== 'csi') return false;
     const told = this.#told.get(operation.volume);
-    if (!('publication' in operation))
-      return (told?.size ?? 0) === 0 && JSON.stringify(known.spec) !== JSON.stringify(wanted.spec);
+    const isElsewhere = saysOtherwise(known, wanted);
+    if (!('publication' in operation)) {
+      const isOther = isElsewhere || JSON.stringify(known.spec) !== JSON.stringify(wanted.spec);
+      return (told?.size ?? 0) === 0 && isOther;
+    }
     const { publication } = operation;
     if (told?.has(publication) !== true && isForOnePod(known, wanted) && known.publications.size > 1)
       return true;
     const places = [known, wanted].map((one) => one.publications.get(publication)?.spec);
     const [there, then] = [known, wanted].map(({ spec }, index) => JSON.stringify([spec, places[index]]));
-    return told?.has(publication) !== true && there !== then;
+    return told?.has(publication) !== true && (isElsewhere || there !== then);
   }
+}
+
+/** Its attachment is the one it was set up under, and says something else of it by now. */
+function saysOtherwise(known: ActualVolume, { attachment }: DesiredVolume): boolean {
+  if (attachment === undefined || attachment.uid !== known.attachmentUid) return false;
+  return JSON.stringify(known.publishContext) !== JSON.stringify(attachment.publishContext);
 }
 
 function isForOnePod(...volumes: readonly Pick<DesiredVolume, 'spec'>[]): boolean {

@@ -180,6 +180,14 @@ export class VolumeService {
     return { device: backing.attachment ?? '' };
   }
 
+  /** The storage shows it to the node elsewhere; what stands goes on. The answer: what a driver is told from now on. */
+  moveAttachment(handle: string): Readonly<Record<string, string>> | undefined {
+    const backing = this.#backings.get(handle);
+    if (backing?.attachment === undefined || !this.#nature().attaches) return undefined;
+    backing.attachment = undefined;
+    return this.attach(handle);
+  }
+
   detach(handle: string): void {
     const backing = this.#backings.get(handle);
     if (backing !== undefined) backing.attachment = undefined;

@@ -274,7 +274,8 @@ for (const mayWatch of [true, false]) {
     world.stand(ONE, { staged: PRESENT, attachmentUid: uid });
     const { attachment, words } = world.begin();
     await world.clock.go(SECOND_MS);
-    assert.deepEqual(attachment.wordOf(ONE.id), { word: undefined, uid });
+    const said = { kind: 'granted', uid, publishContext: {} };
+    assert.deepEqual(attachment.wordOf(ONE.id), { word: undefined, uid, said });
     const before = words();
     world.detach(ONE);
     await world.clock.go(SECOND_MS);
@@ -289,6 +290,22 @@ for (const mayWatch of [true, false]) {
     assert.ok(now?.uid !== undefined && now.uid !== uid);
   });
 }
+
+test('an attachment that says something else of its volume is another word about it, and no loss', async () => {
+  const world = attachmentWorld();
+  world.attach(ONE, { attached: true, attachmentMetadata: { lun: '7' } });
+  const { uid } = metadataOf(world.attachmentOf(ONE));
+  world.stand(ONE, { staged: PRESENT, attachmentUid: uid, publishContext: { lun: '7' } });
+  const { attachment, words } = world.begin();
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual(attachment.wordOf(ONE.id)?.said?.publishContext, { lun: '7' });
+  const before = words();
+  world.attach(ONE, { attached: true, attachmentMetadata: { lun: '8' } });
+  await world.clock.go(SECOND_MS);
+  assert.ok(words() > before);
+  const now = attachment.wordOf(ONE.id);
+  assert.deepEqual([now?.word, now?.said?.uid, now?.said?.publishContext], [undefined, uid, { lun: '8' }]);
+});
 
 test('an attachment that is on its way off is asked for until another one is there (seed 1670)', async () => {
   const world = attachmentWorld();

@@ -50,7 +50,7 @@ test('a call is of the driver that has said its name at the socket, with its sta
   assert.match(text(), /csi_operations_seconds_bucket\{.*NodeStageVolume.*,migrated="false",le="0.5"\} 1/);
 });
 
-test('who has said no name, or none that a driver may have, is not counted, nor is what is no call of CSI', async () => {
+test('who has said no name, or none that a driver may have, is not counted, nor what is no call of CSI', async () => {
   const { ask, counts } = world();
   await ask(STAGE, { kind: 'ok', reply: {} });
   await ask(INFO, { kind: 'ok', reply: { name: 'a"\n{}' } });

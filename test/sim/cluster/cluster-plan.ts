@@ -16,6 +16,8 @@ export interface ClusterPlan {
   readonly troubleEveryMs: number;
   /** Mean time between two troubles of the attachments; 0: none. */
   readonly attachmentTroubleEveryMs: number;
+  /** Mean time between two changes of what an attachment says of its volume, where the node watches it; 0: none. */
+  readonly contextChangesEveryMs: number;
   /** Mean time between two deletions of a claim, whether pods use it or not; 0: none. */
   readonly claimsDeletedEveryMs: number;
   /** Mean time between two deletions of the Node, and between two moments when it is taken for dead; 0: none. */
@@ -39,6 +41,7 @@ export const NO_CLUSTER: ClusterPlan = {
   forced: 0,
   troubleEveryMs: 0,
   attachmentTroubleEveryMs: 0,
+  contextChangesEveryMs: 0,
   claimsDeletedEveryMs: 0,
   nodeDeletedEveryMs: 0,
   nodeDeadEveryMs: 0,
@@ -70,6 +73,8 @@ export function drawCluster(random: Random): ClusterPlan {
     nodeDeletedEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
     nodeDeadEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
     tokenLifeMsMax: random.pick([Number.POSITIVE_INFINITY, 60_000, 10_000]),
+    // In a story of its own: who comes to a pod that has it waits for that pod, however long it stays.
+    contextChangesEveryMs: 0,
   };
 }
 

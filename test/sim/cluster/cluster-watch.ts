@@ -7,6 +7,7 @@ import { parseExactBytes } from '../../../kubernetes/fields/quantity.ts';
 import { ROOT } from '../sim-paths.ts';
 import { CANARY } from '../trace.ts';
 import type { Simulation } from '../simulate.ts';
+import { NO_API_FAULTS } from './api-faults.ts';
 import { ATTACHMENTS, CLAIMS, claimsOf, isOver, NODES, type WantedVolume } from './cluster-objects.ts';
 import { isAttachable } from './cluster-plan.ts';
 import { csiVolumeId, type VolumeId } from '../../../plugins/volume.ts';
@@ -16,12 +17,16 @@ import type { SimCluster } from './sim-cluster.ts';
 
 /** A request may take so long, and what is absent is asked for twice. */
 const ANSWER_MS_MAX = 20_000;
+/** A change that is watched is known so soon, while nothing goes wrong with the server. */
+const HEARD_MS_MAX = 5_000;
 
 export class ClusterWatch {
   readonly #sim: Simulation;
   readonly #cluster: SimCluster;
   /** Since when each attachment was there, attached and not asked to go. */
   readonly #goodSinceMs = new Map<string, number>();
+  /** Since when each attachment has said of its volume what it says. */
+  readonly #saidSinceMs = new Map<string, number>();
   /** What the node has said last that it uses: a Node that was deleted, or made anew, has heard nothing yet. */
   #lastInUse: readonly string[] = [];
   #lookedOn = '';
@@ -38,6 +43,8 @@ export class ClusterWatch {
       if (collection.endsWith('/events')) this.#judgeEvent(after ?? {});
       if (collection !== ATTACHMENTS) return;
       const name = nameOf(after ?? before ?? {});
+      if (JSON.stringify(saidBy(before)) !== JSON.stringify(saidBy(after)))
+        this.#saidSinceMs.set(name, sim.time.nowMs());
       if (after === undefined || !isGood(after)) this.#goodSinceMs.delete(name);
       else if (!this.#goodSinceMs.has(name)) this.#goodSinceMs.set(name, sim.time.nowMs());
     });
@@ -86,6 +93,21 @@ export class ClusterWatch {
     const nature = this.#sim.world.storage.driverOf(driver)?.nature;
     if (nature?.attaches === true && backing.attachment === undefined && !this.#isDisturbed(unique))
       this.#sim.violate('INV-4', `${call} of ${handle}, which is not attached to this node`);
+  }
+
+  /** D-118: a pod that comes does not get what was set up by what its attachment said long ago. */
+  judgePublish(volume: VolumeId, context: Readonly<Record<string, string>> | undefined): void {
+    const { plan, time } = this.#sim;
+    if (plan.cluster.reach !== 'watch' || plan.cluster.troubleEveryMs > 0) return;
+    if (plan.cluster.faults !== NO_API_FAULTS || context === undefined) return;
+    for (const [, attachment] of this.#cluster.store.list(ATTACHMENTS)) {
+      if (this.#cluster.view.volumeOfAttachment(attachment)?.unique !== volume) continue;
+      const said = saidBy(attachment);
+      const sinceMs = this.#saidSinceMs.get(nameOf(attachment)) ?? time.nowMs();
+      const isOther = JSON.stringify(said) !== JSON.stringify(context);
+      if (said !== undefined && isOther && time.nowMs() - sinceMs > HEARD_MS_MAX)
+        this.#sim.violate('D-118', `${volume} is published by ${JSON.stringify(context)}`);
+    }
   }
 
   /** The storage takes it from this node. */
@@ -212,4 +234,10 @@ function isGood(attachment: Json): boolean {
 function capacityOf(claim: Json): bigint {
   const { storage = 0 } = at(claim, 'status', 'capacity');
   return BigInt(parseExactBytes(String(storage)) ?? 0);
+}
+
+/** Undefined: it is not attached. */
+function saidBy(attachment: Json | undefined): unknown {
+  const { attached, attachmentMetadata } = at(attachment, 'status');
+  return attached === true ? attachmentMetadata : undefined;
 }

@@ -43,6 +43,8 @@ export interface SimClusterParts {
   /** The agent dies now. */
   readonly kill: (why: string) => void;
   readonly attach: (volume: WantedVolume) => Readonly<Record<string, string>>;
+  /** The storage shows it elsewhere; the answer: what a driver is told of it now. Undefined: it is not attached. */
+  readonly move: (volume: WantedVolume) => Readonly<Record<string, string>> | undefined;
   readonly detach: (volume: WantedVolume, isByHand: boolean) => void;
   readonly growsOnNode: (driver: string) => boolean;
   /** Each answer that an agent has heard. */
@@ -133,6 +135,8 @@ export class SimCluster {
     });
     this.#plan(plan.troubleEveryMs, () => this.#troubleServer());
     this.#plan(plan.attachmentTroubleEveryMs, () => this.#troubleAttachments());
+    const contextsMs = plan.reach === 'watch' ? plan.contextChangesEveryMs : 0;
+    this.#plan(contextsMs, () => this.#changeContext());
   }
 
   /** The way of one life of the agent to the server; the one before ends. */
@@ -292,6 +296,23 @@ export class SimCluster {
     if (account === undefined) return;
     const annotations = { touched: `${this.store.version}` };
     this.store.replace(ACCOUNTS, { ...account, metadata: { ...metadataOf(account), annotations } });
+  }
+
+  /** What an attachment says of its volume is another, and it is the same attachment (D-118). */
+  #changeContext(): void {
+    const { random, trace, move } = this.#parts;
+    const attached = this.store
+      .list(ATTACHMENTS)
+      .map(([, one]) => one)
+      .filter((one) => at(one, 'status')['attached'] === true);
+    if (attached.length === 0) return;
+    const attachment = random.pick(attached);
+    const volume = this.view.volumeOfAttachment(attachment);
+    const attachmentMetadata = volume === undefined ? undefined : move(volume);
+    if (attachmentMetadata === undefined) return;
+    trace.add(`somebody: ${volume?.handle ?? ''}'s attachment says ${JSON.stringify(attachmentMetadata)}`);
+    const status = { ...at(attachment, 'status'), attachmentMetadata };
+    this.store.replace(ATTACHMENTS, { ...attachment, status });
   }
 
   /** Somebody deletes an attachment, or says that it is none. */
