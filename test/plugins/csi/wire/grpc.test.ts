@@ -120,6 +120,17 @@ test('an answer that does not decode is undecodable, not a status', async () => 
   await server.close();
 });
 
+test('an answer of more than four mebibytes is not taken in, and the next one is', async (t) => {
+  const path = freshPath();
+  let name = 'x'.repeat(5 * 1_024 * 1_024);
+  const server = await serve(path, async () => info(name));
+  t.after(() => server.close());
+  const reply = await ask(path);
+  assert.deepEqual(reply.kind === 'status' ? reply.code : reply.kind, GrpcStatus.RESOURCE_EXHAUSTED);
+  name = 'x'.repeat(1_024);
+  assert.deepEqual(await ask(path), { kind: 'ok', reply: info(name) });
+});
+
 test('GR-07: OK without a message is undecodable, not UNIMPLEMENTED', async () => {
   const path = freshPath();
   const server = createHttp2Server();
