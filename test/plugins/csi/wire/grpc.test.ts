@@ -25,6 +25,8 @@ function freshPath(): AbsolutePath {
   return join(directory, `${sockets}.sock`) as AbsolutePath;
 }
 
+/** What @grpc/grpc-js makes of a message over its limit. */
+const RESOURCE_EXHAUSTED = 8;
 const method = IdentityService.getPluginInfo;
 const info = (name: string) => ({ name, vendorVersion: '', manifest: {} });
 
@@ -126,7 +128,7 @@ test('an answer of more than four mebibytes is not taken in, and the next one is
   const server = await serve(path, async () => info(name));
   t.after(() => server.close());
   const reply = await ask(path);
-  assert.deepEqual(reply.kind === 'status' ? reply.code : reply.kind, GrpcStatus.RESOURCE_EXHAUSTED);
+  assert.equal(reply.kind === 'status' ? reply.status : reply.kind, RESOURCE_EXHAUSTED);
   name = 'x'.repeat(1_024);
   assert.deepEqual(await ask(path), { kind: 'ok', reply: info(name) });
 });
