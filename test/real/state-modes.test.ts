@@ -1,4 +1,4 @@
-/** What the agent keeps of a volume with a secret, on the real disk: nobody but root writes it, and no secret is in it. */
+/** What the agent has on the real disk of a pod with a secret: nobody but root writes it, and no secret is in it. */
 import assert from 'node:assert/strict';
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
