@@ -101,8 +101,8 @@ async function removeMountPoint(host: Host, layout: Layout, path: AbsolutePath):
 }
 
 /**
- * A bind of a file has a file for its mount point, or a device that is none: ours is empty, and what is not empty is data
- * of somebody.
+ * A bind of a file has a file for its mount point, or a device that is none: ours is empty, and what is not empty is
+ * data of somebody.
  */
 async function removeLeaf(host: Host, path: AbsolutePath): Promise<Result<void>> {
   const facts = await host.inspect(path);
