@@ -119,7 +119,10 @@ function* namesIn(path: AbsolutePath): Program<Result<readonly string[]>> {
   return !names.ok && names.failure.code === 'path-missing' ? ok([]) : names;
 }
 
-/** Ours are empty directories, empty files and devices that are none (`immutable_mount_points`); what somebody wrote there while nothing was mounted is his. */
+/**
+ * Ours are empty directories, empty files, and devices that are none (`immutable_mount_points`); what somebody wrote
+ * there while nothing was mounted is his.
+ */
 function* removeMountPoint(path: AbsolutePath): Program<Result<void>> {
   const facts = yield* paths.inspect(path);
   if (!facts.ok) return facts;
