@@ -147,7 +147,7 @@ test('the drop-in for a node of a cluster changes how the agent is called, and w
   assert.match(call, new RegExp(`^${common} --kubeconfig /etc/mooring/kubeconfig --node-name %H$`));
 });
 
-test('mooring.service: what it may not do itself is done before: the kernel has its part of iSCSI where iscsiadm is', () => {
+test('mooring.service: the kernel has its part of iSCSI before, which the service may not load', () => {
   assert.match(settingOf('mooring.service', 'SystemCallFilter') ?? '', /@module/);
   const [flags = '', command = ''] =
     /^([-+]+)(.*)/.exec(settingOf('mooring.service', 'ExecStartPre') ?? '')?.slice(1) ?? [];
