@@ -16,7 +16,13 @@ export interface IndexedPlace {
   /** Where else the same is mounted by us or for us: who has a copy of that has nothing of this. */
   readonly elsewhere: readonly string[];
   /** Nobody else's mount of the place lies in this group of peers: what is in it goes with ours. */
-  readonly follows: (propagation: readonly string[]) => boolean;
+  readonly follows: (ground: MountGround) => boolean;
+}
+
+/** What a mount lies on, by its propagation, and where in the file system of that. */
+interface MountGround {
+  readonly propagation: readonly string[];
+  readonly at: string;
 }
 
 /** A line of the table of another namespace. */
@@ -24,8 +30,8 @@ export interface ForeignMount {
   readonly device: string;
   readonly root: string;
   readonly target: string;
-  /** What the mount below it says; undefined when that is of another file system than any of the places. */
-  readonly parentPropagation: readonly string[] | undefined;
+  /** Undefined when that is of another file system than any of the places. */
+  readonly ground: MountGround | undefined;
 }
 
 export interface ForeignHold {
@@ -57,9 +63,9 @@ export class PlaceIndex {
 
   /** The mounts by which another namespace has a place, and would have it when it is gone from ours. */
   holdsOf(mounts: readonly ForeignMount[]): readonly ForeignHold[] {
-    return mounts.flatMap(({ device, root, target, parentPropagation }) =>
+    return mounts.flatMap(({ device, root, target, ground }) =>
       this.#of(device, root, target).flatMap((place): readonly ForeignHold[] => {
-        if (parentPropagation !== undefined && place.follows(parentPropagation)) return [];
+        if (ground !== undefined && place.follows(ground)) return [];
         const isCopy = root === place.root && target.endsWith(place.path);
         return [{ place, target, how: isCopy ? 'copy' : 'bound' }];
       }),

@@ -100,11 +100,15 @@ async function removeMountPoint(host: Host, layout: Layout, path: AbsolutePath):
   return done;
 }
 
-/** A bind of a file has a file for its mount point: ours is empty, and one that is not empty is somebody's data. */
+/**
+ * A bind of a file has a file for its mount point, or a device that is none: ours is empty, and what is not empty is
+ * data of somebody.
+ */
 async function removeLeaf(host: Host, path: AbsolutePath): Promise<Result<void>> {
   const facts = await host.inspect(path);
   if (!facts.ok) return facts;
-  const isEmptyFile = facts.value.kind === 'file' && facts.value.sizeBytes === 0;
+  const { kind, sizeBytes } = facts.value;
+  const isEmptyFile = (kind === 'file' || kind === 'character') && sizeBytes === 0;
   return isEmptyFile ? host.removeFile(path) : host.removeEmptyDirectory(path);
 }
 

@@ -119,12 +119,16 @@ function* namesIn(path: AbsolutePath): Program<Result<readonly string[]>> {
   return !names.ok && names.failure.code === 'path-missing' ? ok([]) : names;
 }
 
-/** Ours are empty directories and empty files; what somebody wrote there while nothing was mounted is his. */
+/**
+ * Ours are empty directories, empty files, and devices that are none (`immutable_mount_points`); what somebody wrote
+ * there while nothing was mounted is his.
+ */
 function* removeMountPoint(path: AbsolutePath): Program<Result<void>> {
   const facts = yield* paths.inspect(path);
   if (!facts.ok) return facts;
-  if (facts.value.kind !== 'file') return yield* paths.removeEmptyDirectory(path);
-  if (facts.value.sizeBytes === 0) return yield* paths.removeFile(path);
+  const { kind, sizeBytes } = facts.value;
+  if (kind !== 'file' && kind !== 'character') return yield* paths.removeEmptyDirectory(path);
+  if (sizeBytes === 0) return yield* paths.removeFile(path);
   const message = `somebody wrote to ${path} while nothing was mounted there`;
   return fail({ code: 'directory-not-empty', message, effect: 'none', blocker: path });
 }

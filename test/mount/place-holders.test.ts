@@ -1,7 +1,7 @@
 /** Who has something of a place, on the real kernel: in whatever mount namespace, and however he came to it. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import type { PlaceHolder } from '../../mount/holder/place-holder.ts';
 import { type AbsolutePath, below } from '../../mount/host.ts';
@@ -135,8 +135,8 @@ test('a crowd of private copies hides nobody who uses the place', { skip }, asyn
   );
 });
 
-test('a namespace that follows ours has nothing of it; who uses it there does', { skip }, async (t) => {
-  const { pods, holdersOf } = await world(t);
+/** A place whose mount lies on a shared one, as below the root of a machine with systemd. */
+function sharedPlace(pods: AbsolutePath): { readonly tree: AbsolutePath; readonly place: AbsolutePath } {
   const tree = below(pods, 'tree');
   mkdirSync(tree);
   execFileSync('mount', ['--bind', tree, tree]);
@@ -144,6 +144,30 @@ test('a namespace that follows ours has nothing of it; who uses it there does', 
   const place = below(tree, 'place');
   mkdirSync(place);
   mountTmpfs(place);
+  return { tree, place };
+}
+
+test('who was given a place elsewhere has it, though his namespace follows ours, as with BindPaths=', {
+  skip,
+}, async (t) => {
+  const { pods, holdersOf } = await world(t);
+  const { tree, place } = sharedPlace(pods);
+  const room = below(tree, 'room');
+  mkdirSync(room);
+  const script = `mount --bind ${place} ${room} && ${STAY}`;
+  const service = await holder(t, 'unshare', '-m', '--propagation', 'slave', 'sh', '-c', script);
+  assert.deepEqual(shown((await holdersOf(place))[0]), [{ pid: service.pid, path: room, how: 'bound' }]);
+  // The kernel says so as well: what is unmounted here is there yet.
+  execFileSync('umount', [place]);
+  const theirs = readFileSync(`/proc/${service.pid}/mountinfo`, 'utf8');
+  assert.match(theirs, new RegExp(` ${room} .* - tmpfs `));
+  assert.doesNotMatch(theirs, new RegExp(` ${place} .* - tmpfs `));
+  await end(service);
+});
+
+test('a namespace that follows ours has nothing of it; who uses it there does', { skip }, async (t) => {
+  const { pods, holdersOf } = await world(t);
+  const { place } = sharedPlace(pods);
   const following = ['unshare', '-m', '--propagation', 'slave', 'sh', '-c'] as const;
   const idle = await holder(t, ...following, STAY);
   assert.deepEqual(await holdersOf(place), [[]]);

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { readMounts } from '../demo/machine.ts';
@@ -12,28 +12,25 @@ import { until } from '../until.ts';
 import { inPrivateProcesses } from './namespace.ts';
 import { onRealNode, type RealNode } from './real-node.ts';
 import { IQN, layIscsi, PASSWORD, type StandInIscsi, type StandInTarget } from './stand-in-iscsi.ts';
+import { layNfs, NFS_PATH, NFS_SERVER, type StandInNfs } from './stand-in-nfs.ts';
 
 const skip = inPrivateProcesses();
-const SOURCE = 'store.example:/share';
 
 let iscsi: StandInIscsi | undefined;
+let nfs: StandInNfs | undefined;
 let target: StandInTarget | undefined;
 
 before(() => {
   if (skip !== false) return;
   iscsi = layIscsi();
+  nfs = layNfs();
   target = iscsi.target(1);
 });
 
-after(() => iscsi?.remove());
-
-/** mount.nfs(8) binds this directory; it is gone with the helpers of the stand-ins. */
-function layNfs(share: string): void {
-  mkdirSync(share);
-  execFileSync('mount', ['-t', 'tmpfs', SOURCE, share]);
-  const helper = join(realpathSync('/sbin'), 'mount.nfs');
-  writeFileSync(helper, `#!/bin/sh\nexec mount --bind ${share} "$2"\n`, { mode: 0o755 });
-}
+after(() => {
+  nfs?.remove();
+  iscsi?.remove();
+});
 
 const volumeYaml = (name: string, path: string): string => `apiVersion: v1
 kind: PersistentVolume
@@ -52,6 +49,11 @@ metadata: { name: chap, namespace: default }
 stringData: { node.session.auth.username: me, node.session.auth.password: ${PASSWORD} }
 ---
 apiVersion: v1
+kind: ConfigMap
+metadata: { name: settings, namespace: default }
+data: { color: blue }
+---
+apiVersion: v1
 kind: Pod
 metadata: { name: web, namespace: default, uid: web-1 }
 spec:
@@ -65,17 +67,19 @@ spec:
         - { name: directory, mountPath: /directory }
         - { name: disk, mountPath: /disk }
         - { name: scratch, mountPath: /part, subPath: part }
+        - { name: settings, mountPath: /color, subPath: color }
   volumes:
     - { name: memory, emptyDir: { medium: Memory } }
-    - { name: share, nfs: { server: store.example, path: /share } }
+    - { name: share, nfs: { server: ${NFS_SERVER}, path: ${NFS_PATH} } }
     - name: remote
       iscsi: { targetPortal: ${address}, iqn: "${IQN}", lun: 1, chapAuthSession: true, secretRef: { name: chap } }
     - { name: directory, persistentVolumeClaim: { claimName: directory } }
     - { name: disk, persistentVolumeClaim: { claimName: disk } }
     - { name: scratch, emptyDir: {} }
+    - { name: settings, configMap: { name: settings } }
 `;
 
-const VOLUMES = 6;
+const VOLUMES = 7;
 const PLACES: readonly string[] = [
   'volumes/kubernetes.io~empty-dir/memory',
   'volumes/kubernetes.io~nfs/share',
@@ -84,6 +88,9 @@ const PLACES: readonly string[] = [
   'volumes/kubernetes.io~local-volume/disk',
   'volume-subpaths/scratch/main/5',
 ];
+
+/** A part that is a file. */
+const FILE = 'volume-subpaths/settings/main/6';
 
 const placesOf = ({ root }: RealNode): readonly string[] =>
   PLACES.map((one) => join(root, 'pods/web-1', one));
@@ -103,6 +110,14 @@ function assertProtected(places: readonly string[], when: string): void {
   }
 }
 
+/** What is there cannot be written to; nor is it what the disk of the node could be filled by. */
+function assertFileProtected(file: string, when: string): void {
+  assert.ok(existsSync(file) && !isMounted(file), `${file} is bare ${when}`);
+  for (const flag of ['r', 'w', 'a', 'r+'])
+    assert.throws(() => openSync(file, flag), { code: 'ENXIO' }, when);
+  assert.equal(statSync(file).size, 0);
+}
+
 /** The shortest that the configuration allows. */
 const RESYNC_MS = 1_000;
 
@@ -116,7 +131,6 @@ test(
       execFileSync('chattr', ['-i', node.root]);
       node.settings.resync_ms = RESYNC_MS;
       node.settings.immutable_mount_points = true;
-      layNfs(join(node.scratch, 'share'));
       const [directory, image] = [join(node.scratch, 'directory'), join(node.scratch, 'disk.img')];
       mkdirSync(directory);
       execFileSync('truncate', ['--size', '32M', image]);
@@ -127,6 +141,8 @@ test(
         await node.startAgent();
         await node.untilMounted(VOLUMES);
         const places = placesOf(node);
+        const file = join(node.root, 'pods/web-1', FILE);
+        assert.equal(readFileSync(file, 'utf8'), 'blue');
         assert.deepEqual(
           places.filter((one) => !isMounted(one)),
           [],
@@ -135,19 +151,20 @@ test(
 
         await node.untilRecorded();
         await node.killAgent();
-        execFileSync('umount', [...places]);
+        execFileSync('umount', [...places, file]);
         assertProtected(places, 'with no agent');
+        assertFileProtected(file, 'with no agent');
         await node.startAgent();
         await until('all to be mounted again', () => places.every(isMounted));
         await node.untilMounted(VOLUMES);
         for (const place of places) writeFileSync(join(place, 'note'), 'precious');
+        assert.equal(readFileSync(file, 'utf8'), 'blue');
 
         node.remove('web');
         await node.untilEmpty();
         assert.ok(!existsSync(join(node.root, 'pods/web-1')), 'what was protected is taken away');
       } finally {
         execFileSync('losetup', ['--detach', disk]);
-        execFileSync('umount', [join(node.scratch, 'share')]);
       }
     }),
 );

@@ -27,6 +27,7 @@ import { after, before, describe, test } from 'node:test';
 import type { CrashPoint } from './crashing-host.ts';
 import { inPrivateProcesses } from './namespace.ts';
 import { IQN, layIscsi, PASSWORD, type StandInIscsi, type StandInTarget } from './stand-in-iscsi.ts';
+import { layNfs, NFS_PATH, NFS_SERVER, type StandInNfs } from './stand-in-nfs.ts';
 import { createSweepBench, type SweepBench } from './sweep-bench.ts';
 import { snapshot } from './world-snapshot.ts';
 
@@ -84,6 +85,7 @@ spec:
         - { name: disk, mountPath: /disk }
         - { name: device, mountPath: /device }
         - { name: remote, mountPath: /remote }
+        - { name: share, mountPath: /share }
         - { name: settings, mountPath: /color, subPath: a/color }
         - { name: scratch, mountPath: /part, subPathExpr: $(POD)/deeper }
         - { name: disk, mountPath: /disk-part, subPath: part }
@@ -116,6 +118,7 @@ spec:
     - { name: whole, persistentVolumeClaim: { claimName: whole } }
     - name: remote
       iscsi: { targetPortal: ${address}, iqn: "${IQN}", lun: 1, chapAuthSession: true, secretRef: { name: chap } }
+    - { name: share, nfs: { server: ${NFS_SERVER}, path: ${NFS_PATH} } }
     - { name: files, image: { reference: quay.io/example/data:1 } }
 `;
 
@@ -141,13 +144,20 @@ interface Machine {
 }
 
 let iscsi: StandInIscsi | undefined;
+let nfs: StandInNfs | undefined;
 let targets = 0;
 
 before(() => {
-  if (skip === false) iscsi = layIscsi();
+  if (skip !== false) return;
+  iscsi = layIscsi();
+  nfs = layNfs();
+  writeFileSync(join(nfs.share, 'note'), 'shared', { mode: 0o644 });
 });
 
-after(() => iscsi?.remove());
+after(() => {
+  nfs?.remove();
+  iscsi?.remove();
+});
 
 /** What stays of an empty root: directories that belong to no volume. */
 const SKELETON =
@@ -166,6 +176,7 @@ const STEP_BYTES = 4 * 1024 * 1024;
 const FILE = 'pods/web-1/volumes/kubernetes.io~csi/data/mount';
 const LOCAL = 'pods/web-1/volumes/kubernetes.io~local-volume/disk/part';
 const REMOTE = 'pods/web-1/volumes/kubernetes.io~iscsi/remote';
+const SHARE = 'pods/web-1/volumes/kubernetes.io~nfs/share';
 const DEVICES = 'pods/web-1/volumeDevices';
 const DEVICE = `${DEVICES}/kubernetes.io~csi/raw`;
 const WHOLE = `${DEVICES}/kubernetes.io~local-volume/whole`;
@@ -313,11 +324,13 @@ describe('kill -9 at every effect', { concurrency: 4, skip }, () => {
         bench.wish(pod);
         await settle(bench, 'a second run up');
         const up = see(bench, target);
-        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 19, 'all mounts are there');
+        assert.equal(up.filter((line) => line.startsWith('mount ')).length, 20, 'all mounts are there');
         assert.ok(up.some((line) => line.startsWith(`file /${FILE}/note 2000 660 "precious"`)));
         assert.ok(up.some((line) => line.startsWith(`file /${LOCAL}/note 2000 664 "precious"`)));
         assert.ok(up.some((line) => /^file .*\/\.\.GENERATION\/note 2000 \d+ "kept"/.test(line)));
         assert.ok(up.some((line) => line.startsWith(`file /${REMOTE}/note 2000 660 "remote"`)));
+        assert.ok(up.some((line) => line.startsWith(`mount /${SHARE} tmpfs`)));
+        assert.ok(up.some((line) => line.startsWith(`file /${SHARE}/note 0 644 "shared"`)));
         assert.equal(
           up.filter((line) => /^(\/sys|\/etc|note )/.test(line)).length,
           3,

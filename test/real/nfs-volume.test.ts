@@ -1,81 +1,42 @@
 /**
  * NFS volumes on the real kernel, as far as one without an NFS client goes: mount(8) runs a stand-in of mount.nfs(8),
- * which notes how it was called and binds the file system of a test, whose mood is set here. Whether a real server is
- * mounted so is no business of this file.
+ * whose share is here the file system of a test, whose mood is set here. Whether a real server is mounted so is no
+ * business of this file.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { mountsBelow, readMounts } from '../demo/machine.ts';
 import { type FuseMount, mountFuse } from '../hostile/fuse-server.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, type RealNode } from './real-node.ts';
+import { layNfs, NFS_SOURCE, type StandInNfs } from './stand-in-nfs.ts';
 
 type Status = Awaited<ReturnType<RealNode['untilMounted']>>;
 
 const skip = inPrivateNamespace();
-/** Where mount(8) looks for its helpers. */
-const HELPERS = '/sbin';
-const SCRATCH = '/tmp';
-const SOURCE = 'store.example:/share';
-
-/** The helpers of this namespace, and one more. */
-function layHelper(directory: string): string {
-  const [upper, work, share, calls] = ['upper', 'work', 'share', 'calls'].map((name) =>
-    join(directory, name),
-  );
-  assert.ok(upper !== undefined && work !== undefined && share !== undefined && calls !== undefined);
-  for (const one of [upper, work, share]) mkdirSync(one);
-  writeFileSync(
-    join(upper, 'mount.nfs'),
-    `#!/bin/sh
-printf '%s\\n' "$@" END >> ${calls}
-while [ -e ${directory}/silent ]; do sleep 0.05; done
-case "$1" in ${SOURCE}) exec mount --bind ${share} "$2" ;; *) echo "mount.nfs: access denied" >&2; exit 32 ;; esac
-`,
-  );
-  chmodSync(join(upper, 'mount.nfs'), 0o755);
-  const lower = realpathSync(HELPERS);
-  execFileSync('mount', [
-    '-t',
-    'overlay',
-    '-o',
-    `lowerdir=${lower},upperdir=${upper},workdir=${work}`,
-    'helpers',
-    lower,
-  ]);
-  return share;
-}
-
-let directory = '';
-let share = '';
+let standIn: StandInNfs | undefined;
 let fuse: FuseMount | undefined;
 
 before(async () => {
   if (skip !== false) return;
-  directory = execFileSync('mktemp', ['-d', `${SCRATCH}/mooring-nfs-XXXXXX`], { encoding: 'utf8' }).trim();
-  // The upper layer of an overlay is on no overlay.
-  execFileSync('mount', ['-t', 'tmpfs', 'nfs-test', directory]);
-  share = layHelper(directory);
-  fuse = await mountFuse(share, SOURCE);
+  standIn = layNfs();
+  fuse = await mountFuse(standIn.share, NFS_SOURCE);
 });
 
 after(async () => {
-  if (skip !== false) return;
   await fuse?.kill();
-  for (const target of [share, realpathSync(HELPERS), directory]) execFileSync('umount', ['--lazy', target]);
-  rmSync(directory, { recursive: true, force: true });
+  if (standIn !== undefined) execFileSync('umount', ['--lazy', standIn.share]);
+  standIn?.remove();
 });
 
-/** How mount.nfs(8) was called, a line each. */
-function calls(): readonly (readonly string[])[] {
-  const file = join(directory, 'calls');
-  if (!existsSync(file)) return [];
-  const texts = readFileSync(file, 'utf8').split('END\n').slice(0, -1);
-  return texts.map((text) => text.trimEnd().split('\n'));
+function nfs(): StandInNfs {
+  return standIn ?? assert.fail('no stand-in of mount.nfs was laid');
 }
+
+const calls = (): readonly (readonly string[])[] => nfs().calls();
 
 function podYaml(name: string, volume: string): string {
   return `apiVersion: v1
@@ -125,8 +86,8 @@ test('each pod has a mount of its own, made with its options, and proven after k
     assert.deepEqual(
       made.map(([source, target]) => [source, target]),
       [
-        [SOURCE, web],
-        [SOURCE, db],
+        [NFS_SOURCE, web],
+        [NFS_SOURCE, db],
       ],
     );
     const options = made.map((argv) => (argv[argv.indexOf('-o') + 1] ?? '').split(','));
@@ -164,7 +125,7 @@ test('a server that is silent holds up no other pod, and what is mounted of it c
     await node.startAgent();
     await node.untilMounted(1);
     await fuse?.set({ kind: 'hang' });
-    writeFileSync(join(directory, 'silent'), '');
+    nfs().setSilent(true);
     try {
       for (const name of LATE) node.put(name, nfsPod(name));
       const isAtWork = ({ running }: Status['volumes'][number]) =>
@@ -184,7 +145,7 @@ test('a server that is silent holds up no other pod, and what is mounted of it c
       await node.until('both have gone', ({ pods }) => pods.every(({ name }) => LATE.includes(name)));
       assert.ok(!existsSync(targetOf(node, 'web')));
     } finally {
-      rmSync(join(directory, 'silent'));
+      nfs().setSilent(false);
       await fuse?.set({ kind: 'serve' });
     }
     await node.untilMounted(LATE.length);

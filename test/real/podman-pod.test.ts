@@ -12,7 +12,6 @@ import { onRealNode, type RealNode, targetOf } from './real-node.ts';
 
 const skip = inPrivateNamespace() || noPodman('catatonit');
 
-// A sub-path belongs in here when these are bound.
 const WEB = `apiVersion: v1
 kind: Pod
 metadata: { name: web, namespace: default, uid: web-1, labels: { tier: front } }
@@ -20,7 +19,11 @@ spec:
   containers:
     - name: main
       image: none
-      volumeMounts: [{ name: data, mountPath: /data }, { name: all, mountPath: /all, readOnly: true }]
+      volumeMounts:
+        - { name: data, mountPath: /data }
+        - { name: data, mountPath: /part, subPath: part/deeper }
+        - { name: settings, mountPath: /mode, subPath: mode }
+        - { name: all, mountPath: /all, readOnly: true }
     - name: side
       image: none
       volumeMounts: [{ name: data, mountPath: /data, readOnly: true }, { name: settings, mountPath: /settings }]
@@ -46,7 +49,8 @@ data: { mode: fast }
 `;
 
 /** A line for each of its starts, and then it goes on writing. */
-const MAIN = 'echo start >> /data/starts; while :; do echo x >> /data/beats; sleep 1; done';
+const MAIN =
+  'echo start >> /data/starts; cat /mode >> /part/modes; while :; do echo x >> /data/beats; sleep 1; done';
 const SIDE = 'while :; do sleep 1; done';
 
 /** As a person does by hand, with what is printed for podman. */
@@ -93,6 +97,12 @@ test(
         assert.match(podman.run('exec', 'web-side', 'cat', '/data/starts', '/settings/mode'), /^start\nfast/);
         podman.run('restart', '-t', '0', 'web-main');
         await until('the container to start again', () => linesOf(join(place, 'starts')) === 2);
+        await beats(place);
+        assert.equal(
+          readFileSync(join(place, 'part/deeper/modes'), 'utf8'),
+          'fastfast',
+          'each start has its parts',
+        );
         await node.killAgent();
         await beats(place);
         // Its pod is removed while nobody looks, and its containers run on.

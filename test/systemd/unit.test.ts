@@ -147,6 +147,18 @@ test('the drop-in for a node of a cluster changes how the agent is called, and w
   assert.match(call, new RegExp(`^${common} --kubeconfig /etc/mooring/kubeconfig --node-name %H$`));
 });
 
+test('mooring.service: the kernel has its part of iSCSI before, which the service may not load', () => {
+  assert.match(settingOf('mooring.service', 'SystemCallFilter') ?? '', /@module/);
+  const [flags = '', command = ''] =
+    /^([-+]+)(.*)/.exec(settingOf('mooring.service', 'ExecStartPre') ?? '')?.slice(1) ?? [];
+  assert.deepEqual(
+    [...flags].sort(),
+    ['+', '-'],
+    'with all rights, and no machine without it keeps the agent from starting',
+  );
+  assert.match(command, /command -v iscsiadm .*&& .*modprobe .*iscsi_tcp/);
+});
+
 test('mooring.service: the paths are the defaults of the agent', () => {
   const runtime = settingOf('mooring.service', 'RuntimeDirectory') ?? '';
   assert.equal(DEFAULT_SOCKET.startsWith(`/run/${runtime}/`), true);

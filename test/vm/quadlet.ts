@@ -79,7 +79,11 @@ function changed(unit: string, changes: Readonly<Record<string, string>>): strin
 }
 
 /** Emulated, they take longer than on any machine of a reader. */
-const PATIENT = { 'TimeoutStartSec=': 'TimeoutStartSec=900' };
+const TIMES = 'TimeoutStartSec=900\nTimeoutStopSec=900';
+const patientRelease = (name: PodName): string => `/usr/local/bin/mooring release ${name} --timeout 14m`;
+const patient = (name: PodName): Readonly<Record<string, string>> => {
+  return { 'ExecStopPost=': `ExecStopPost=${patientRelease(name)}`, 'TimeoutStartSec=': TIMES };
+};
 
 async function layUnits(node: VmNode): Promise<void> {
   const write = (path: string, text: string): Promise<string> =>
@@ -92,18 +96,19 @@ async function layUnits(node: VmNode): Promise<void> {
   const container = changed(shown('`web.container`'), {
     'Image=': `Image=${IMAGE}\nNetwork=none\nExec=/bin/sh -c "${INSIDE}"`,
     'Mount=': mounts.join('\n'),
-    ...PATIENT,
+    ...patient('web'),
   });
   await write(`${QUADLETS}/web.container`, container);
   const kube = changed(shown('`web.kube`').replaceAll('web', 'shop'), {
     'Yaml=': 'Yaml=/run/shop.json\nNetwork=none',
-    ...PATIENT,
+    ...patient('shop'),
   });
   await write(`${QUADLETS}/shop.kube`, kube);
   const binds = await node.must('mooring mounts plain -o systemd');
   const dropIn = changed(shown('`BindReadOnlyPaths=` lines').replaceAll('web', 'plain'), {
     'BindPaths=': binds.trimEnd(),
-    'ExecStartPre=': 'ExecStartPre=+/usr/local/bin/mooring wait plain --timeout 15m\nTimeoutStartSec=900',
+    'ExecStartPre=': 'ExecStartPre=+/usr/local/bin/mooring wait plain --timeout 15m',
+    'ExecStopPost=': `ExecStopPost=+${patientRelease('plain')}\n${TIMES}`,
   });
   await write(`${UNITS}/plain.service.d/mooring.conf`, dropIn);
   const service = `[Service]\nExecStart=/bin/sh -c "${INSIDE}"\n[Install]\nWantedBy=multi-user.target\n`;

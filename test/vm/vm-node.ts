@@ -66,8 +66,13 @@ function nextStatus(seen: StatusDocument | undefined): string {
   return `${ASK} '${after}' || { sleep ${NO_AGENT_SECONDS}; false; }`;
 }
 
-/** The commands of the README, and no more; written through, for a power cut later. */
+/**
+ * The commands of the README, and no more than patience beside them: emulated on a busy machine a start takes minutes,
+ * and a turn of the agent longer than the unit's watchdog waits. Written through, for a power cut later.
+ */
 const INSTALL = `set -e; cd ${UNPACKED}
+mkdir -p /etc/systemd/system/mooring.service.d
+printf '[Service]\\nTimeoutStartSec=900\\nWatchdogSec=600\\n' > /etc/systemd/system/mooring.service.d/patience.conf
 install -D -m 0755 dist/mooring.mjs /usr/local/bin/mooring
 install -D -m 0755 dist/mooring-loopfile.mjs /usr/local/bin/mooring-loopfile
 install -D -m 0644 systemd/mooring.service systemd/mooring-loopfile.service -t /etc/systemd/system

@@ -19,7 +19,7 @@ import { printable } from '../../text/printable.ts';
 import { namesIn } from '../device/kernel-text.ts';
 import { Unseen } from '../device/device-scan.ts';
 import { aboutTask, isAlive, type Task } from '../device/task.ts';
-import { isFollowing, nameOf } from '../path/holders.ts';
+import { groundOf, isFollowing, nameOf } from '../path/holders.ts';
 import { readMountTable } from '../path/mount-lookup.ts';
 
 export interface PlacesAsked {
@@ -177,8 +177,9 @@ function unlessHidden<T>(task: Task, read: () => T): T | typeof HIDDEN | undefin
   });
 }
 
-function foreignMount({ device, root, target, parentId }: MountEntry, table: MountTable): ForeignMount {
-  return { device, root, target, parentPropagation: table.byId(parentId)?.propagation };
+function foreignMount(entry: MountEntry, table: MountTable): ForeignMount {
+  const { device, root, target } = entry;
+  return { device, root, target, ground: groundOf(entry, table.byId(entry.parentId)) };
 }
 
 /** What all places have in common. */
@@ -216,10 +217,7 @@ function placeAt(
   const root = mount === undefined ? path : joined(mount.root, path.slice(above.length));
   const elsewhere = (targetsOf.get(rootKey(device, root)) ?? []).filter((target) => target !== path);
   const isShared = elsewhere.some((other) => isBelow(other, within) && !asked.has(other));
-  const follows = (theirs: readonly string[]): boolean =>
-    isFollowing(
-      { propagation: theirs },
-      parent === undefined ? undefined : { propagation: parent.propagation },
-    );
+  const ground = groundOf({ target: path }, parent);
+  const follows: IndexedPlace['follows'] = (theirs) => isFollowing(theirs, ground);
   return { path, device, root, isShared, elsewhere, follows };
 }

@@ -1,11 +1,25 @@
 /** The bind of a part of a volume, from one descriptor to another. Path brokers only. */
-import { closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, unlinkSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  type Stats,
+  unlinkSync,
+} from 'node:fs';
 import { failErrno } from '../../errno.ts';
 import { type Effect, fail, ok, type Result } from '../../failure.ts';
 import { type AbsolutePath, parentOf } from '../../host.ts';
 import { type BoundPart, failRootLost, MOUNT_FLAGS, type MountFlag, type PartBind } from '../../part-bind.ts';
 import { makeDirectory } from '../file/directory-effects.ts';
-import { protectMountPoint, removeMountPoint } from '../file/mount-point.ts';
+import {
+  isClosedMountPoint,
+  makeClosedMountPoint,
+  protectMountPoint,
+  removeMountPoint,
+} from '../file/mount-point.ts';
 import { runShortTool } from '../path/short-tool.ts';
 import { findMount, mountIdAt } from '../path/mount-lookup.ts';
 import {
@@ -124,7 +138,7 @@ function placeMountPoint(
 ): Result<OpenPath> {
   try {
     const there = lstatSync(child.path, { throwIfNoEntry: false });
-    const isRight = isDirectory ? there?.isDirectory() : there?.isFile();
+    const isRight = isDirectory ? there?.isDirectory() : there !== undefined && isForFiles(there);
     if (there !== undefined && isRight !== true) {
       if (there.isDirectory()) {
         const removed = removeMountPoint(child, target, before);
@@ -141,9 +155,12 @@ function placeMountPoint(
   }
 }
 
+const isForFiles = (facts: Stats): boolean => facts.isFile() || isClosedMountPoint(facts);
+
 function make(child: ChildPath, isDirectory: boolean): void {
   if (isDirectory) mkdirSync(child.path, DIRECTORY_MODE);
-  else closeSync(openSync(child.path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, FILE_MODE));
+  else if (!makeClosedMountPoint(child))
+    closeSync(openSync(child.path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, FILE_MODE));
 }
 
 /** Closes the second one. The tool's word is a hint: the caller looks. */

@@ -90,16 +90,34 @@ function copyIn(pid: string, ours: Chain | undefined): Copy {
   const { device, root } = ours.mount;
   const found = table.value.entries.filter((one) => one.device === device && one.root === root);
   if (found.length === 0) return { kind: 'none' };
-  const stays = found.some((one) => !isFollowing(chainOf(table.value, one.mountId)?.parent, ours.parent));
+  const ground = groundOf(ours.mount, ours.parent);
+  const stays = found.some((one) => !isFollowing(groundOf(one, table.value.byId(one.parentId)), ground));
   return stays ? { kind: 'stays' } : { kind: 'follows', targets: found.map(({ target }) => target) };
 }
 
-type Peer = Pick<MountEntry, 'propagation'>;
+/** What a mount lies on. */
+export interface Ground extends Pick<MountEntry, 'propagation'> {
+  /** Where in the file system of that: the same in each copy of it, whatever it is called there. */
+  readonly at: string;
+}
 
-/** What is unmounted on our mount is unmounted on theirs: a peer or a slave of it. */
-export function isFollowing(theirs: Peer | undefined, ours: Peer | undefined): boolean {
+/** Undefined: what it lies on is not in the table. */
+export function groundOf(
+  { target }: Pick<MountEntry, 'target'>,
+  parent: MountEntry | undefined,
+): Ground | undefined {
+  if (parent === undefined) return undefined;
+  const rest = parent.target === '/' ? target : target.slice(parent.target.length);
+  return { propagation: parent.propagation, at: parent.root === '/' ? rest : `${parent.root}${rest}` };
+}
+
+/**
+ * What is unmounted on our mount is unmounted on theirs: a peer or a slave of it, at the same place. What was bound
+ * elsewhere on it stays, as what systemd gives to a service by BindPaths= does (mount_namespaces(7)).
+ */
+export function isFollowing(theirs: Ground | undefined, ours: Ground | undefined): boolean {
   const group = ours?.propagation.find((one) => one.startsWith('shared:'));
-  if (group === undefined || theirs === undefined) return false;
+  if (group === undefined || theirs === undefined || theirs.at !== ours?.at) return false;
   return theirs.propagation.some((one) => one === group || one === group.replace('shared', 'master'));
 }
 

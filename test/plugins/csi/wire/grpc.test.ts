@@ -25,6 +25,8 @@ function freshPath(): AbsolutePath {
   return join(directory, `${sockets}.sock`) as AbsolutePath;
 }
 
+/** What @grpc/grpc-js makes of a message over its limit. */
+const RESOURCE_EXHAUSTED = 8;
 const method = IdentityService.getPluginInfo;
 const info = (name: string) => ({ name, vendorVersion: '', manifest: {} });
 
@@ -118,6 +120,17 @@ test('an answer that does not decode is undecodable, not a status', async () => 
   const server = await serve(path, async () => info('x'));
   assert.equal(because(await ask(path, { broken: true })), 'undecodable');
   await server.close();
+});
+
+test('an answer of more than four mebibytes is not taken in, and the next one is', async (t) => {
+  const path = freshPath();
+  let name = 'x'.repeat(5 * 1_024 * 1_024);
+  const server = await serve(path, async () => info(name));
+  t.after(() => server.close());
+  const reply = await ask(path);
+  assert.equal(reply.kind === 'status' ? reply.status : reply.kind, RESOURCE_EXHAUSTED);
+  name = 'x'.repeat(1_024);
+  assert.deepEqual(await ask(path), { kind: 'ok', reply: info(name) });
 });
 
 test('GR-07: OK without a message is undecodable, not UNIMPLEMENTED', async () => {

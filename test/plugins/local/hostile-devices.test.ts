@@ -1,0 +1,103 @@
+/**
+ * INV-9: thousands of disks that hold something of somebody come to the agent's own way to mkfs, blkid(8) and proof and
+ * all, on a real device; none is formatted, and nothing is written to any, the intent included.
+ * `HOSTILE_IMAGES=10000 npm test -- test/plugins/local/hostile-devices.test.ts` tries that many, `npm test` some.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { test } from 'node:test';
+import { type AbsolutePath, below, parseAbsolutePath } from '../../../mount/host.ts';
+import { createMounter } from '../../../mount/mounter.ts';
+import { DeviceStage } from '../../../plugins/local/device-stage.ts';
+import { realHost, scratchDirectory } from '../../mount/scratch.ts';
+import { inPrivateNamespace } from '../../real/namespace.ts';
+import { value } from '../../value.ts';
+import { callOf } from '../local-world.ts';
+import { hostileImage, type Image } from '../loopfile/device/hostile-images.ts';
+import { localVolume } from './local-world.ts';
+
+const COUNT = Number(process.env['HOSTILE_IMAGES'] ?? '200');
+const MEBIBYTE = 1024 * 1024;
+/** So small that each byte of it is read. */
+const SIZE_BYTES = 8 * MEBIBYTE;
+/** A look at every byte; a write changes the times as well, which is looked at each time. */
+const WHOLE_EVERY = 20;
+const TYPES = ['ext4', 'xfs', 'btrfs', 'ext3', 'ext2'] as const;
+const skip = inPrivateNamespace();
+
+function put(path: string, { parts }: Image): void {
+  const file = openSync(path, 'r+');
+  ftruncateSync(file, 0);
+  ftruncateSync(file, SIZE_BYTES);
+  for (const { at, bytes } of parts) writeSync(file, bytes, 0, bytes.length, at);
+  closeSync(file);
+}
+
+function stateOf(path: string, isWhole: boolean): unknown {
+  const { blocks, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+  const sum = isWhole ? createHash('sha256').update(readFileSync(path)).digest('hex') : undefined;
+  return { blocks, mtimeNs, ctimeNs, sum };
+}
+
+test(`INV-9: ${COUNT} disks that hold something are not formatted, and nothing is written`, {
+  skip,
+}, async (t) => {
+  const scratch = scratchDirectory(t);
+  const [file, root] = [below(scratch, 'disk'), below(scratch, 'root')];
+  mkdirSync(root);
+  writeFileSync(file, '');
+  put(file, { what: 'nothing', parts: [] });
+  const device = losetup(file);
+  t.after(() => execFileSync('losetup', ['--detach', device]));
+  const host = await realHost(t);
+  const stage = new DeviceStage({ host, mounter: createMounter(host, root) });
+  const call = callOf(localVolume());
+  const volume = (fsType: string) => {
+    const [target, intent] = [below(root, 'mounts', 'data'), below(root, 'formats', 'data')];
+    return { title: 'the disk', fsType, mountOptions: [], target, intent };
+  };
+  const refusals = new Map<string, number>();
+  for (let index = 0; index < COUNT; index += 1) {
+    const image = hostileImage(index, SIZE_BYTES);
+    put(file, image);
+    const isWhole = index % WHOLE_EVERY === 0;
+    const before = stateOf(file, isWhole);
+    const wanted = typeFor(index, image);
+    const staged = await stage.stage(volume(wanted), device, call);
+    assert.ok(!staged.ok, `mounted: ${image.what}`);
+    const { code, effect, message } = staged.failure;
+    assert.deepEqual([code, effect], ['device-content', 'none'], `${image.what}: ${message}`);
+    assert.deepEqual(stateOf(file, isWhole), before, image.what);
+    assert.ok(!existsSync(volume(wanted).intent), 'no intent to format');
+    const [why = ''] = /cannot be formatted|never reformatted|holds/.exec(message) ?? [];
+    refusals.set(why, (refusals.get(why) ?? 0) + 1);
+  }
+  // The gate is no wall: the same disk with nothing on it is formatted.
+  put(file, { what: 'nothing', parts: [] });
+  value(await stage.stage(volume('ext4'), device, call));
+  value(await stage.unstage(volume('ext4').target));
+  t.diagnostic(`${COUNT} disks, 0 writes: ${JSON.stringify(Object.fromEntries(refusals))}`);
+});
+
+/** Another one than it may seem to be: what is wanted and there already is mounted. */
+function typeFor(index: number, { what }: Image): string {
+  const type = TYPES[index % TYPES.length] ?? 'ext4';
+  return what.includes(type) ? 'ext4' : type;
+}
+
+function losetup(file: string): AbsolutePath {
+  const said = execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
+  return parseAbsolutePath(said) ?? assert.fail(`no device: ${said}`);
+}
