@@ -213,6 +213,11 @@ const MOUNT_LOST: ReadonlySet<FailureCode> = new Set([
   'published-not-mounted',
 ]);
 
+/** What is left to be known when the place is climbed: the number of a lost mount may be given to another one. */
+export function mountLeft({ presence, mount }: ActualPublication): MountIdentity | undefined {
+  return isMountLost(presence) ? undefined : mount;
+}
+
 /** About to be climbed, and not known before. */
 export function isBegun(presence: Presence): boolean {
   return presence.kind === 'unsure' && presence.because === 'begun';

@@ -15,8 +15,8 @@ import {
   type ActualPublication,
   type ActualVolume,
   BEGUN,
-  isMountLost,
   isSetUp,
+  mountLeft,
   type Presence,
   PRESENT,
   RESTARTED,
@@ -86,9 +86,7 @@ function beginPublish(
   const spec = withoutPartsOfDevice(volume, climbing);
   // Which of them are bound as they are wished now is not known from here on, nor after a crash.
   const isBinding = there.presence.kind === 'present' && !isSameSubpaths(there.spec, spec);
-  // The number of a mount that is gone may be another one's by the time that this is tried again.
-  const mount = isMountLost(there.presence) ? undefined : there.mount;
-  return { ...there, spec, mount, presence: isBinding ? BEGUN : there.presence };
+  return { ...there, spec, mount: mountLeft(there), presence: isBinding ? BEGUN : there.presence };
 }
 
 /** That it had some, or may have, is remembered until it is down: some of them may still be there. */
@@ -240,14 +238,10 @@ function learnPublication(
     return { ...now, publications };
   }
   if (outcome.kind === 'done') {
-    const { generation, mount, sizeBytes } = outcome.learnt;
+    const { generation, sizeBytes } = outcome.learnt;
     const { untold: _, ...place } = known;
-    const published = withPublication(now, {
-      ...place,
-      presence: reached,
-      generation,
-      mount: knownMount(known.mount, mount),
-    });
+    const mount = knownMount(known.mount, outcome.learnt.mount);
+    const published = withPublication(now, { ...place, presence: reached, generation, mount });
     return noteDevices({ ...published, sizeBytes: now.sizeBytes ?? sizeBytes });
   }
   const isEnded = isInline(now.spec) && outcome.failure.ended === true;

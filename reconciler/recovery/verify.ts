@@ -26,7 +26,7 @@ const LOST: Failure = {
   effect: 'unknown',
 };
 
-/** Of what was proven to be there once: what the kernel shows at its path is not that mount any more. */
+/** The kernel does not show what was proven to be there once. */
 export function mountLost(path: AbsolutePath): Presence {
   return { kind: 'unsure', because: { ...LOST, blocker: path } };
 }

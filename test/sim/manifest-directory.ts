@@ -53,7 +53,7 @@ export class ManifestDirectory {
     this.#state = 'own';
   }
 
-  /** Of the pods in what is seen in its place, be it out of date. */
+  /** Which pods are in what is seen in its place, be it out of date. */
   podUids(): ReadonlySet<string> {
     if (this.#state === 'own') return new Set();
     const texts = this.#contents().map(([, content]) => Buffer.from(content).toString());

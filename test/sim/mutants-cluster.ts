@@ -308,7 +308,7 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
   {
     name: 'sets volumes up by what their attachment said first',
     seed: 10,
-    caughtBy: ['D-118'],
+    caughtBy: ['D-116'],
     make: () => keepsTheFirstContext,
   },
   {

@@ -35,7 +35,7 @@ export function protectMountPoint(directory: OpenPath, parent: OpenPath): void {
 
 /**
  * As `protectMountPoint`, of what a file is to be mounted on: a character device of the number 0:0, which is that of no
- * device, so nobody can open it (ENXIO), root neither, and unlink(2) removes it (D-120). chattr(1) would look a file up
+ * device, so nobody can open it (ENXIO), root neither, and unlink(2) removes it (D-117). chattr(1) would look a file up
  * by its name. False: nothing was made, and a plain file has to do (Linux before 5.8, by our rights).
  */
 export function makeClosedMountPoint({ parent, name }: ChildPath): boolean {

@@ -15,7 +15,7 @@ const FILES_EACH = 500;
 /** In one directory; giving them away takes several times as long as it is before somebody looks. */
 const FILES_WIDE = 100_000;
 const LOOK_MS = 20;
-/** Of one part, which a busy machine leaves without a processor for seconds. */
+/** One part may take so long: a busy machine leaves it without a processor for seconds. */
 const DEADLINE_MS = 60_000;
 
 function run(tool: string, ...argv: string[]): void {

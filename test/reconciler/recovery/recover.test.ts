@@ -141,7 +141,7 @@ test('INV-3: a place that a pod was told of stays one, though nothing is there a
   }
 });
 
-test('DR-11: a mount that is gone after a restart is known no more when its place is climbed again (seed 27507090)', () => {
+test('DR-11: a mount that a restart did not find is forgotten when its place is climbed (seed 27507090)', () => {
   const { id } = csi('data');
   const publication = place('web', 'data');
   const climbed = (entries: readonly MountEntry[]) => {
@@ -153,7 +153,7 @@ test('DR-11: a mount that is gone after a restart is known no more when its plac
     return begun.publications.get(publication.key)?.mount?.mountId;
   };
   assert.equal(climbed([mounted(staging, 40), mounted(target, 41)]), 41);
-  // Its number is given to the mount of a call that ends in doubt, and the one after that would take it for the old one.
+  // Its number is given to the mount of a call that ends in doubt: the next call would take that for the old one.
   assert.equal(climbed([mounted(staging, 40)]), undefined);
   assert.equal(climbed([mounted(staging, 40), mounted(target, 42)]), undefined);
 });

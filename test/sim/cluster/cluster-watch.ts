@@ -95,7 +95,7 @@ export class ClusterWatch {
       this.#sim.violate('INV-4', `${call} of ${handle}, which is not attached to this node`);
   }
 
-  /** D-118: a pod that comes does not get what was set up by what its attachment said long ago. */
+  /** D-116: a pod that comes does not get what was set up by what its attachment said long ago. */
   judgePublish(volume: VolumeId, context: Readonly<Record<string, string>> | undefined): void {
     const { plan, time } = this.#sim;
     if (plan.cluster.reach !== 'watch' || plan.cluster.troubleEveryMs > 0) return;
@@ -106,7 +106,7 @@ export class ClusterWatch {
       const sinceMs = this.#saidSinceMs.get(nameOf(attachment)) ?? time.nowMs();
       const isOther = JSON.stringify(said) !== JSON.stringify(context);
       if (said !== undefined && isOther && time.nowMs() - sinceMs > HEARD_MS_MAX)
-        this.#sim.violate('D-118', `${volume} is published by ${JSON.stringify(context)}`);
+        this.#sim.violate('D-116', `${volume} is published by ${JSON.stringify(context)}`);
     }
   }
 

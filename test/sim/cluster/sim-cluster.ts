@@ -298,7 +298,7 @@ export class SimCluster {
     this.store.replace(ACCOUNTS, { ...account, metadata: { ...metadataOf(account), annotations } });
   }
 
-  /** What an attachment says of its volume is another, and it is the same attachment (D-118). */
+  /** What an attachment says of its volume is another, and it is the same attachment (D-116). */
   #changeContext(): void {
     const { random, trace, move } = this.#parts;
     const attached = this.store
