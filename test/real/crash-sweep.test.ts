@@ -24,6 +24,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { attachedLoopDevices } from '../machine/loop-devices.ts';
 import type { CrashPoint } from './crashing-host.ts';
 import { inPrivateProcesses } from './namespace.ts';
 import { IQN, layIscsi, PASSWORD, type StandInIscsi, type StandInTarget } from './stand-in-iscsi.ts';
@@ -406,6 +407,13 @@ async function runTo(bench: SweepBench, manifest: string | undefined, point: Cra
   return run;
 }
 
+/** Tests beside this one attach theirs: who has which tells whose fault it was. */
+function loopsNow(): string {
+  return attachedLoopDevices()
+    .map(({ name, backingFile }) => `${name} ${backingFile}`)
+    .join('\n');
+}
+
 interface World {
   readonly pod: string;
   readonly target: StandInTarget;
@@ -431,7 +439,8 @@ async function sweep(bench: SweepBench, point: CrashPoint, world: World): Promis
         kills += 1;
         await bench.startAndGoOn();
       }
-      assert.deepEqual(difference(see(bench, world.target), world[way]), [], what);
+      const other = difference(see(bench, world.target), world[way]);
+      assert.deepEqual(other, [], other.length === 0 ? what : `${what}\n${loopsNow()}`);
       if (way === 'up') takeFromGroup(bench);
     }
   }
