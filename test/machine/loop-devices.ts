@@ -1,5 +1,6 @@
 /** Loop devices of this machine that have a file, from /sys alone: no hung disk delays a look. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 
 export interface AttachedLoopDevice {
   /** `loop3`. */
@@ -24,4 +25,24 @@ function backingFileOf(name: string): string | undefined {
     if (['ENOENT', 'ENODEV'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
     throw error;
   }
+}
+
+/**
+ * Takes its file from a device as it is now, `/dev/loop3`; not once it has lost that, and has another test's. Open, a
+ * device keeps its file; the kernel counts `diskseq` up with each file that a device is given or loses.
+ */
+export function detacherOf(device: string): () => void {
+  const turn = turnOf(device);
+  return () => {
+    const pin = openSync(device, 'r');
+    try {
+      if (turnOf(device) === turn) spawnSync('losetup', ['--detach', device]);
+    } finally {
+      closeSync(pin);
+    }
+  };
+}
+
+function turnOf(device: string): string {
+  return readFileSync(`/sys/block/${device.slice('/dev/'.length)}/diskseq`, 'utf8');
 }

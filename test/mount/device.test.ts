@@ -5,6 +5,8 @@ import { type TestContext, test } from 'node:test';
 import { type AbsolutePath, below, type DeviceNumber } from '../../mount/host.ts';
 import type { LinuxHost } from '../../mount/agent-side/linux-host.ts';
 import { deviceContract } from '../contract/device.ts';
+import { detachLoopDevices, loopDevicesBelow } from '../demo/machine.ts';
+import { detacherOf } from '../machine/loop-devices.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
 import { inPrivateProcesses } from '../real/namespace.ts';
 import { value } from '../value.ts';
@@ -29,28 +31,18 @@ function addDevice(t: TestContext, root: AbsolutePath, ...options: string[]): Ab
   writeFileSync(image, '');
   truncateSync(image, IMAGE_BYTES);
   const device = run('losetup', '--find', '--show', ...options, image);
-  t.after(() => {
-    spawnSync('losetup', ['--detach', device]);
-  });
+  t.after(detacherOf(device));
   return device as AbsolutePath;
 }
 
 /** What a failed test leaves held is let go of before it is unmounted and deleted. */
 function scratchWithDevices(t: TestContext): AbsolutePath {
   let root: AbsolutePath | undefined;
-  t.after(() => {
-    if (root !== undefined) releaseBelow(root);
+  t.after(async () => {
+    if (root !== undefined) await detachLoopDevices(root, loopDevicesBelow(root));
   });
   root = scratchDirectory(t);
   return root;
-}
-
-function releaseBelow(root: AbsolutePath): void {
-  const listed = JSON.parse(run('losetup', '--list', '--json') || '{"loopdevices":[]}') as {
-    loopdevices: { name: string; 'back-file': string }[];
-  };
-  for (const one of listed.loopdevices)
-    if (one['back-file'].startsWith(`${root}/`)) spawnSync('losetup', ['--detach', one.name]);
 }
 
 interface World {
@@ -222,9 +214,7 @@ test('where nobody can tell whose node a loop device has open, it counts as a us
 function holdInNamespaceThatEnds(t: TestContext, prepare: string, path: AbsolutePath): string {
   const script = `${prepare} && losetup --find --show --read-only ${path}`;
   const loop = run('unshare', '--mount', '--propagation', 'private', 'sh', '-c', script);
-  t.after(() => {
-    spawnSync('losetup', ['--detach', loop]);
-  });
+  t.after(detacherOf(loop));
   return loop.slice('/dev/'.length);
 }
 
