@@ -208,6 +208,32 @@ test('a namespace that follows ours holds nothing; who uses the mount in it does
   execFileSync('umount', [tree]);
 });
 
+test('a namespace that follows has the stage of a volume as well, and holds what is published by that no more', {
+  skip,
+}, async (t) => {
+  const { host, mounter, target: tree } = await world(t);
+  execFileSync('mount', ['--bind', tree, tree]);
+  execFileSync('mount', ['--make-shared', tree]);
+  const [stage, target] = [below(tree, 'stage'), below(tree, 'published')];
+  for (const path of [stage, target]) value(await host.makeDirectory(path, 0o750));
+  value(await mountTmpfs({ host, mounter }, { target: stage, options: [] }));
+  execFileSync('mount', ['--bind', stage, target]);
+  const follower = await holder(
+    t,
+    'unshare',
+    '-m',
+    '--propagation',
+    'slave',
+    'sh',
+    '-c',
+    'echo && exec sleep 60',
+  );
+  assert.deepEqual(value(await host.findHolders(target)), []);
+  await end(follower);
+  for (const path of [target, stage]) value(await mounter.unmount(path));
+  execFileSync('umount', [tree]);
+});
+
 /** The host with a tool that lies: the kernel is the judge, not the tool's word. */
 function lying(host: Host, answers: Partial<Pick<Host, 'mount' | 'unmount'>>): Host {
   return { ...host, ...answers };
