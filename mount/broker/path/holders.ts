@@ -27,7 +27,7 @@ export function findHolders(target: AbsolutePath): Result<readonly string[]> {
   if (mountId === undefined) return ok([]);
   const table = readMountTable();
   if (!table.ok) return table;
-  const mounts = chainOf(table.value, mountId);
+  const ours = oursOf(table.value, mountId);
   const holders = table.value.entries
     .filter((one) => one.parentId === mountId)
     .map((one) => `mount ${one.target}`);
@@ -42,7 +42,7 @@ export function findHolders(target: AbsolutePath): Result<readonly string[]> {
       continue;
     }
     const known = copies.get(namespace);
-    const copy = known ?? copyIn(pid, mounts);
+    const copy = known ?? copyIn(pid, ours);
     copies.set(namespace, copy);
     const holds =
       copy.kind === 'follows'
@@ -65,16 +65,19 @@ function uses(pid: string, target: AbsolutePath): boolean {
   });
 }
 
-/** A mount, and the one that it lies on. */
-interface Chain {
-  readonly mount: MountEntry;
-  readonly parent: MountEntry | undefined;
+/** What is mounted, and what it lies on in each place where it is mounted here. */
+interface Ours extends Pick<MountEntry, 'device' | 'root'> {
+  readonly grounds: readonly (Ground | undefined)[];
 }
 
-function chainOf({ entries }: MountTable, mountId: number): Chain | undefined {
-  const mount = entries.find((one) => one.mountId === mountId);
+function oursOf(table: MountTable, mountId: number): Ours | undefined {
+  const mount = table.byId(mountId);
   if (mount === undefined) return undefined;
-  return { mount, parent: entries.find((one) => one.mountId === mount.parentId) };
+  const { device, root } = mount;
+  const grounds = table.entries
+    .filter((one) => one.device === device && one.root === root)
+    .map((one) => groundOf(one, table.byId(one.parentId)));
+  return { device, root, grounds };
 }
 
 /** How a mount is there in another namespace. `follows`: it is unmounted there when it is here. */
@@ -82,16 +85,21 @@ type Copy =
   | { readonly kind: 'none' | 'stays' }
   | { readonly kind: 'follows'; readonly targets: readonly AbsolutePath[] };
 
-/** The same part of the same file system, mounted in the namespace of another process; one that stays comes first. */
-function copyIn(pid: string, ours: Chain | undefined): Copy {
+/**
+ * The same part of the same file system, mounted in the namespace of another process; one that stays comes first. The
+ * copy of a stage goes when that does, so it is none that stays of what is published from it.
+ */
+function copyIn(pid: string, ours: Ours | undefined): Copy {
   const text = readMountInfo(`/proc/${pid}/mountinfo`);
   const table = text.ok ? parseMountTable(text.value) : text;
   if (!table.ok || ours === undefined) return { kind: 'none' };
-  const { device, root } = ours.mount;
+  const { device, root, grounds } = ours;
   const found = table.value.entries.filter((one) => one.device === device && one.root === root);
   if (found.length === 0) return { kind: 'none' };
-  const ground = groundOf(ours.mount, ours.parent);
-  const stays = found.some((one) => !isFollowing(groundOf(one, table.value.byId(one.parentId)), ground));
+  const stays = found.some((one) => {
+    const theirs = groundOf(one, table.value.byId(one.parentId));
+    return !grounds.some((ground) => isFollowing(theirs, ground));
+  });
   return stays ? { kind: 'stays' } : { kind: 'follows', targets: found.map(({ target }) => target) };
 }
 
