@@ -111,20 +111,22 @@ export async function plugOut(
   rmSync(join(NAMES, `google-${name}`), { force: true });
   for (const file of [node, `${node}.serial`]) rmSync(file, { force: true });
   const claimed = isClaimed(device);
+  const image = imageOf(device);
   await runToEnd('losetup', ['--detach', device]);
   if (claimed) return `${device} was mounted`;
   const holders = holdersOf(device);
   const endMs = performance.now() + patienceMs;
-  // A device that somebody has open is let go by the kernel when that one closes it. Nothing tells of that.
-  while (hasImage(device)) {
+  // A device that somebody has open is let go by the kernel when that one closes it. Nothing tells of that; a device that
+  // was let go may have a file of somebody else by the next look.
+  while (image !== undefined && imageOf(device) === image) {
     if (performance.now() > endMs) return `${device} was open, by ${holders.join(', ') || 'nobody in /proc'}`;
     await setTimeout(LOOK_MS);
   }
   return undefined;
 }
 
-function hasImage(device: string): boolean {
-  return readOrNothing(`/sys/block/${basename(device)}/loop/backing_file`) !== undefined;
+function imageOf(device: string): string | undefined {
+  return readOrNothing(`/sys/block/${basename(device)}/loop/backing_file`);
 }
 
 /** As `1234 (mooring)`: processes that have a node of the device open, under any name. */
