@@ -116,8 +116,8 @@ export async function plugOut(
   if (claimed) return `${device} was mounted`;
   const holders = holdersOf(device);
   const endMs = performance.now() + patienceMs;
-  // A device that somebody has open is let go by the kernel when that one closes it. Nothing tells of that; a device that
-  // was let go may have a file of somebody else by the next look.
+  // A device that somebody has open is let go by the kernel when that one closes it, and nothing tells of that. By the
+  // next look it may have somebody else's file.
   while (image !== undefined && imageOf(device) === image) {
     if (performance.now() > endMs) return `${device} was open, by ${holders.join(', ') || 'nobody in /proc'}`;
     await setTimeout(LOOK_MS);
