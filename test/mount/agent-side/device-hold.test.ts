@@ -6,6 +6,7 @@ import { ok } from '../../../mount/failure.ts';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import { createDeviceHold } from '../../../mount/agent-side/device-hold.ts';
 import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';
+import { detacherOf } from '../../machine/loop-devices.ts';
 import { BROKER_COMMAND } from '../../real/broker-command.ts';
 import { inPrivateProcesses } from '../../real/namespace.ts';
 import { value } from '../../value.ts';
@@ -19,10 +20,7 @@ function attach(t: TestContext, image: AbsolutePath): string {
   writeFileSync(image, '');
   truncateSync(image, IMAGE_BYTES);
   const device = execFileSync('losetup', ['--find', '--show', '--', image], { encoding: 'utf8' }).trim();
-  t.after(() => {
-    // By now the scratch directory may be gone: the kernel says behind the path that the file is deleted.
-    if (fileOf(device.slice('/dev/'.length)).startsWith(image)) spawnSync('losetup', ['--detach', device]);
-  });
+  t.after(detacherOf(device));
   return device.slice('/dev/'.length);
 }
 

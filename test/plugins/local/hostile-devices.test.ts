@@ -6,17 +6,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { type AbsolutePath, below, parseAbsolutePath } from '../../../mount/host.ts';
 import { createMounter } from '../../../mount/mounter.ts';
@@ -25,7 +15,7 @@ import { realHost, scratchDirectory } from '../../mount/scratch.ts';
 import { inPrivateNamespace } from '../../real/namespace.ts';
 import { value } from '../../value.ts';
 import { callOf } from '../local-world.ts';
-import { hostileImage, type Image } from '../loopfile/device/hostile-images.ts';
+import { hostileImage, type Image, putImage } from '../loopfile/device/hostile-images.ts';
 import { localVolume } from './local-world.ts';
 
 const COUNT = Number(process.env['HOSTILE_IMAGES'] ?? '200');
@@ -36,14 +26,6 @@ const SIZE_BYTES = 8 * MEBIBYTE;
 const WHOLE_EVERY = 20;
 const TYPES = ['ext4', 'xfs', 'btrfs', 'ext3', 'ext2'] as const;
 const skip = inPrivateNamespace();
-
-function put(path: string, { parts }: Image): void {
-  const file = openSync(path, 'r+');
-  ftruncateSync(file, 0);
-  ftruncateSync(file, SIZE_BYTES);
-  for (const { at, bytes } of parts) writeSync(file, bytes, 0, bytes.length, at);
-  closeSync(file);
-}
 
 function stateOf(path: string, isWhole: boolean): unknown {
   const { blocks, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
@@ -58,7 +40,7 @@ test(`INV-9: ${COUNT} disks that hold something are not formatted, and nothing i
   const [file, root] = [below(scratch, 'disk'), below(scratch, 'root')];
   mkdirSync(root);
   writeFileSync(file, '');
-  put(file, { what: 'nothing', parts: [] });
+  putImage(file, { what: 'nothing', parts: [] }, SIZE_BYTES);
   const device = losetup(file);
   t.after(() => execFileSync('losetup', ['--detach', device]));
   const host = await realHost(t);
@@ -71,7 +53,7 @@ test(`INV-9: ${COUNT} disks that hold something are not formatted, and nothing i
   const refusals = new Map<string, number>();
   for (let index = 0; index < COUNT; index += 1) {
     const image = hostileImage(index, SIZE_BYTES);
-    put(file, image);
+    putImage(file, image, SIZE_BYTES);
     const isWhole = index % WHOLE_EVERY === 0;
     const before = stateOf(file, isWhole);
     const wanted = typeFor(index, image);
@@ -85,7 +67,7 @@ test(`INV-9: ${COUNT} disks that hold something are not formatted, and nothing i
     refusals.set(why, (refusals.get(why) ?? 0) + 1);
   }
   // The gate is no wall: the same disk with nothing on it is formatted.
-  put(file, { what: 'nothing', parts: [] });
+  putImage(file, { what: 'nothing', parts: [] }, SIZE_BYTES);
   value(await stage.stage(volume('ext4'), device, call));
   value(await stage.unstage(volume('ext4').target));
   t.diagnostic(`${COUNT} disks, 0 writes: ${JSON.stringify(Object.fromEntries(refusals))}`);

@@ -5,24 +5,14 @@
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  ftruncateSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { assertOk, assertStatus, cannotRun, createVolume, createWorld, MEBIBYTE } from '../world.ts';
 import { proveBlank } from '../../../../plugins/loopfile/device/blank-proof.ts';
 import { statusOf } from '../../../../plugins/loopfile/device/status.ts';
-import { type Image, hostileImage } from './hostile-images.ts';
+import { hostileImage, putImage } from './hostile-images.ts';
 
 const COUNT = Number(process.env['HOSTILE_IMAGES'] ?? '400');
 /** Each costs several processes. */
@@ -30,14 +20,6 @@ const DRIVEN_COUNT = 24;
 const SIZE_BYTES = 8 * MEBIBYTE;
 const LANES = 2;
 const skip = cannotRun('losetup', 'mkfs.ext4');
-
-function put(path: string, { parts }: Image): void {
-  const file = openSync(path, 'r+');
-  ftruncateSync(file, 0);
-  ftruncateSync(file, SIZE_BYTES);
-  for (const { at, bytes } of parts) writeSync(file, bytes, 0, bytes.length, at);
-  closeSync(file);
-}
 
 /** All that a write would change: the bytes, where they are, and when they were last written. */
 function stateOf(path: string): unknown {
@@ -70,7 +52,7 @@ test(`${COUNT} devices that hold something are never proven blank, and nothing i
   };
   for (let index = 0; index < COUNT; index += 1) {
     const image = hostileImage(index, SIZE_BYTES);
-    put(path, image);
+    putImage(path, image, SIZE_BYTES);
     const before = touchedOf(path);
     assert.match(
       await proven(),
@@ -79,7 +61,7 @@ test(`${COUNT} devices that hold something are never proven blank, and nothing i
     );
     assert.deepEqual(touchedOf(path), before, image.what);
   }
-  put(path, { what: 'nothing', parts: [] });
+  putImage(path, { what: 'nothing', parts: [] }, SIZE_BYTES);
   assert.equal(await proven(), 'blank');
   t.diagnostic(`${COUNT} images, 0 proven blank, 0 writes`);
 });
@@ -94,7 +76,7 @@ test(`${DRIVEN_COUNT} volumes that hold something are not formatted by the drive
     const record = join(volume.directory, 'volume.json');
     for (let index = first; index < DRIVEN_COUNT; index += LANES) {
       const image = hostileImage(index * 419, SIZE_BYTES);
-      put(volume.data, image);
+      putImage(volume.data, image, SIZE_BYTES);
       const before = stateOf(volume.data);
       const told = await volume.stage();
       assertStatus(told, 'FAILED_PRECONDITION', /never reformatted|holds .*, no file system|not blank/);
@@ -105,7 +87,7 @@ test(`${DRIVEN_COUNT} volumes that hold something are not formatted by the drive
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
     }
     // The gate is no wall: the same volume with nothing in it is formatted.
-    put(volume.data, { what: 'nothing', parts: [] });
+    putImage(volume.data, { what: 'nothing', parts: [] }, SIZE_BYTES);
     assertOk(await volume.stage());
     assertOk(await volume.unstage());
   };

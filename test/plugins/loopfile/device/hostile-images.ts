@@ -1,4 +1,5 @@
 /** What a device may hold that is not for us to format: generated, the same ones for the same seed. */
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 
 export interface Image {
@@ -6,6 +7,15 @@ export interface Image {
   readonly what: string;
   /** The parts that are written; the rest of it is a hole. */
   readonly parts: readonly { readonly at: number; readonly bytes: Buffer }[];
+}
+
+/** The file has it and nothing else from now on, in `sizeBytes` with holes between the parts. */
+export function putImage(path: string, { parts }: Image, sizeBytes: number): void {
+  const file = openSync(path, 'r+');
+  ftruncateSync(file, 0);
+  ftruncateSync(file, sizeBytes);
+  for (const { at, bytes } of parts) writeSync(file, bytes, 0, bytes.length, at);
+  closeSync(file);
 }
 
 const KIBIBYTE = 1_024;
