@@ -4,7 +4,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Command, Option } from 'commander';
 import { withoutDebugger } from '../mount/process/node-start.ts';
-import { optimiseLate } from '../mount/process/late-optimizer.ts';
 import { keepYoungGenerationSmall } from '../mount/process/young-generation.ts';
 import { forbidCores, openDebugger, sealProcess } from '../mount/broker/process-seal.ts';
 import type { ConfigFlags, ConfigReading } from './config/config.ts';
@@ -287,7 +286,6 @@ function brokerCommand(): readonly string[] {
 
 sealProcess();
 keepYoungGenerationSmall();
-optimiseLate();
 // A broker is started for every few mounts and must be small: it loads nothing of what follows.
 if (process.argv[2] === 'broker') {
   const { runOwnBroker } = await import('./process/run-broker.ts');

@@ -16,7 +16,6 @@ import { performPathCall } from './dispatch.ts';
 import { protectMountPointsFromNowOn } from './file/mount-point.ts';
 import { holdForTools } from './path/short-tool.ts';
 import { sealProcess } from './process-seal.ts';
-import { optimiseLate } from '../process/late-optimizer.ts';
 import type { runTool } from '../tool.ts';
 import type { AnyTransition } from '../transition.ts';
 
@@ -43,7 +42,6 @@ export interface BrokerParts {
  */
 export async function runBroker({ loadTransitions, loadTool, loadParse }: BrokerParts): Promise<void> {
   sealProcess();
-  optimiseLate();
   const kind = parseKind(process.argv.at(-1));
   assert(process.send !== undefined, 'a broker is started with an IPC channel');
   // The agent may have gone while this file was loading.
