@@ -1,6 +1,7 @@
 /**
  * Records that agents of earlier versions wrote on a real kernel: 0.1 at 740e0af and 0.2 at b98ab12, each the volumes
- * of its demo's pod, taken when the agent was killed. Every later version must read them and take them into the journal.
+ * of its demo's pod, taken when the agent was killed. Every later version must read them, and take them into the
+ * journal.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
