@@ -179,6 +179,30 @@ test('a namespace that follows ours has nothing of it; who uses it there does', 
   await end(idle);
 });
 
+test('a part of a place that is bound beside it, as a sub-path is, goes with ours where the namespace follows', {
+  skip,
+}, async (t) => {
+  const { pods, holdersOf } = await world(t);
+  const { tree, place } = sharedPlace(pods);
+  const [part, subpath, room] = [below(place, 'part'), below(tree, 'subpath'), below(tree, 'room')];
+  for (const path of [part, subpath, room]) mkdirSync(path);
+  const following = ['unshare', '-m', '--propagation', 'slave', 'sh', '-c'] as const;
+  // As systemd-udevd is there before the pod comes, and a service is given its part later.
+  const before = await holder(t, ...following, STAY);
+  execFileSync('mount', ['--bind', part, subpath]);
+  const after = await holder(t, ...following, STAY);
+  assert.deepEqual(await holdersOf(place), [[]]);
+  const given = await holder(t, ...following, `mount --bind ${subpath} ${room} && ${STAY}`);
+  assert.deepEqual(shown((await holdersOf(place))[0]), [{ pid: given.pid, path: room, how: 'bound' }]);
+  await end(given);
+  // The kernel says so as well: what is unmounted here is gone there.
+  execFileSync('umount', [subpath]);
+  for (const { pid } of [before, after])
+    assert.doesNotMatch(readFileSync(`/proc/${pid}/mountinfo`, 'utf8'), new RegExp(` ${subpath} `));
+  await end(before);
+  await end(after);
+});
+
 test('what another pod has of the same volume counts when it goes as well', { skip }, async (t) => {
   const { pods, memory, holdersOf } = await world(t);
   const second = below(pods, 'web-2', 'memory');
