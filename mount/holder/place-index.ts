@@ -15,14 +15,6 @@ export interface IndexedPlace {
   readonly isShared: boolean;
   /** Where else the same is mounted by us or for us: who has a copy of that has nothing of this. */
   readonly elsewhere: readonly string[];
-  /** Nobody else's mount of the place lies in this group of peers: what is in it goes with ours. */
-  readonly follows: (ground: MountGround) => boolean;
-}
-
-/** What a mount lies on, by its propagation, and where in the file system of that. */
-interface MountGround {
-  readonly propagation: readonly string[];
-  readonly at: string;
 }
 
 /** A line of the table of another namespace. */
@@ -30,8 +22,8 @@ export interface ForeignMount {
   readonly device: string;
   readonly root: string;
   readonly target: string;
-  /** Undefined when that is of another file system than any of the places. */
-  readonly ground: MountGround | undefined;
+  /** It goes when a mount of ours does. */
+  readonly followsOurs: boolean;
 }
 
 export interface ForeignHold {
@@ -63,13 +55,14 @@ export class PlaceIndex {
 
   /** The mounts by which another namespace has a place, and would have it when it is gone from ours. */
   holdsOf(mounts: readonly ForeignMount[]): readonly ForeignHold[] {
-    return mounts.flatMap(({ device, root, target, ground }) =>
-      this.#of(device, root, target).flatMap((place): readonly ForeignHold[] => {
-        if (ground !== undefined && place.follows(ground)) return [];
-        const isCopy = root === place.root && target.endsWith(place.path);
-        return [{ place, target, how: isCopy ? 'copy' : 'bound' }];
-      }),
-    );
+    return mounts
+      .filter(({ followsOurs }) => !followsOurs)
+      .flatMap(({ device, root, target }) =>
+        this.#of(device, root, target).map((place) => {
+          const isCopy = root === place.root && target.endsWith(place.path);
+          return { place, target, how: isCopy ? 'copy' : 'bound' };
+        }),
+      );
   }
 
   /** The places that a path of another namespace is, or lies in. */

@@ -19,7 +19,7 @@ import { printable } from '../../text/printable.ts';
 import { namesIn } from '../device/kernel-text.ts';
 import { Unseen } from '../device/device-scan.ts';
 import { aboutTask, isAlive, type Task } from '../device/task.ts';
-import { groundOf, isFollowing, nameOf } from '../path/holders.ts';
+import { follows, nameOf, sharedGround } from '../path/holders.ts';
 import { readMountTable } from '../path/mount-lookup.ts';
 
 export interface PlacesAsked {
@@ -67,16 +67,23 @@ class Search {
   readonly #devices: ReadonlySet<string>;
   readonly #index: PlaceIndex;
   readonly #own: MountTable;
+  readonly #byRoot: PartsByRoot;
   readonly #untilMs = performance.now() + SCAN_MS_MAX;
 
   constructor({ places, within, except }: PlacesAsked, table: MountTable) {
-    const ours: OwnMounts = { within, asked: new Set(places), targetsOf: targetsByRoot(table) };
+    const byRoot = partsByRoot(table);
+    const ours: OwnMounts = { within, asked: new Set(places), byRoot };
     const ways = places.map((path) => [path, table.way(path)] as const);
     this.#own = table;
+    this.#byRoot = byRoot;
     this.#except = new Set([...except, process.pid]);
     this.#index = new PlaceIndex(ways.map(([path, way]) => placeAt(path, way, ours)));
-    // With those of the mounts that they lie on, which tell what follows ours.
-    this.#devices = new Set(ways.flatMap(([, way]) => way.slice(-2).map(({ device }) => device)));
+    const asked = new Set(ways.flatMap(([, way]) => way.slice(-1).map(({ device }) => device)));
+    // With those that our mounts of them lie on, which tell what follows ours.
+    const grounds = table.entries
+      .filter(({ device }) => asked.has(device))
+      .flatMap(({ parentId }) => table.byId(parentId)?.device ?? []);
+    this.#devices = new Set([...asked, ...grounds]);
   }
 
   run(): ReadonlyMap<string, readonly PlaceHolder[]> {
@@ -126,11 +133,18 @@ class Search {
 
   #namespaceOf(task: Task): Namespace {
     const table = this.#tableOf(task);
-    const mounts = table.entries.map((entry) => foreignMount(entry, table));
+    const mounts = table.entries.map((entry) => this.#foreignMount(entry, table));
     return {
       holds: this.#index.holdsOf(mounts),
       mounts: new Map(mounts.map((mount) => [mount.target, mount])),
     };
+  }
+
+  /** Of whatever we have mounted of a volume, its stage and sub-paths as well: a copy that follows is no hold. */
+  #foreignMount(entry: MountEntry, table: MountTable): ForeignMount {
+    const { device, root, target } = entry;
+    const ours = this.#byRoot.get(rootKey(device, root));
+    return { device, root, target, followsOurs: ours !== undefined && follows(entry, table, ours.grounds) };
   }
 
   #note(pid: number, place: IndexedPlace | undefined, path: string, how: PlaceHolder['how']): void {
@@ -177,47 +191,49 @@ function unlessHidden<T>(task: Task, read: () => T): T | typeof HIDDEN | undefin
   });
 }
 
-function foreignMount(entry: MountEntry, table: MountTable): ForeignMount {
-  const { device, root, target } = entry;
-  return { device, root, target, ground: groundOf(entry, table.byId(entry.parentId)) };
-}
-
 /** What all places have in common. */
 interface OwnMounts {
   readonly within: AbsolutePath;
   readonly asked: ReadonlySet<string>;
-  /** Where each part of a file system is mounted, by `rootKey`. */
-  readonly targetsOf: ReadonlyMap<string, readonly AbsolutePath[]>;
+  readonly byRoot: PartsByRoot;
 }
+
+/** Where we have a part of a file system, and the shared grounds of those mounts. */
+interface OwnPart {
+  readonly targets: AbsolutePath[];
+  readonly grounds: Set<string>;
+}
+
+/** By `rootKey`. */
+type PartsByRoot = ReadonlyMap<string, OwnPart>;
 
 const rootKey = (device: string, root: string): string => `${device} ${root}`;
 
-function targetsByRoot(table: MountTable): ReadonlyMap<string, readonly AbsolutePath[]> {
-  const targets = new Map<string, AbsolutePath[]>();
-  for (const { device, root, target } of table.entries) {
-    const key = rootKey(device, root);
-    const known = targets.get(key);
-    if (known === undefined) targets.set(key, [target]);
-    else known.push(target);
+function partsByRoot(table: MountTable): PartsByRoot {
+  const parts = new Map<string, OwnPart>();
+  for (const entry of table.entries) {
+    const key = rootKey(entry.device, entry.root);
+    const part = parts.get(key) ?? { targets: [], grounds: new Set() };
+    parts.set(key, part);
+    part.targets.push(entry.target);
+    const ground = sharedGround(entry, table);
+    if (ground !== undefined) part.grounds.add(ground);
   }
-  return targets;
+  return parts;
 }
 
 /** `way`: the mounts on the way to the path, as the table tells them. */
 function placeAt(
   path: AbsolutePath,
   way: readonly MountEntry[],
-  { within, asked, targetsOf }: OwnMounts,
+  { within, asked, byRoot }: OwnMounts,
 ): IndexedPlace {
   const mount = way.at(-1);
-  const isMountPoint = mount?.target === path;
-  const parent = isMountPoint ? way.at(-2) : undefined;
   const above = mount === undefined || mount.target === '/' ? '' : mount.target;
   const device = mount?.device ?? '';
   const root = mount === undefined ? path : joined(mount.root, path.slice(above.length));
-  const elsewhere = (targetsOf.get(rootKey(device, root)) ?? []).filter((target) => target !== path);
+  const targets = byRoot.get(rootKey(device, root))?.targets ?? [];
+  const elsewhere = targets.filter((target) => target !== path);
   const isShared = elsewhere.some((other) => isBelow(other, within) && !asked.has(other));
-  const ground = groundOf({ target: path }, parent);
-  const follows: IndexedPlace['follows'] = (theirs) => isFollowing(theirs, ground);
-  return { path, device, root, isShared, elsewhere, follows };
+  return { path, device, root, isShared, elsewhere };
 }

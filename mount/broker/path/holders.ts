@@ -65,9 +65,9 @@ function uses(pid: string, target: AbsolutePath): boolean {
   });
 }
 
-/** What is mounted, and what it lies on in each place where it is mounted here. */
+/** What is mounted, and the shared grounds that it lies on in all places where it is mounted here. */
 interface Ours extends Pick<MountEntry, 'device' | 'root'> {
-  readonly grounds: readonly (Ground | undefined)[];
+  readonly grounds: ReadonlySet<string>;
 }
 
 function oursOf(table: MountTable, mountId: number): Ours | undefined {
@@ -76,8 +76,8 @@ function oursOf(table: MountTable, mountId: number): Ours | undefined {
   const { device, root } = mount;
   const grounds = table.entries
     .filter((one) => one.device === device && one.root === root)
-    .map((one) => groundOf(one, table.byId(one.parentId)));
-  return { device, root, grounds };
+    .flatMap((one) => sharedGround(one, table) ?? []);
+  return { device, root, grounds: new Set(grounds) };
 }
 
 /** How a mount is there in another namespace. `follows`: it is unmounted there when it is here. */
@@ -96,37 +96,40 @@ function copyIn(pid: string, ours: Ours | undefined): Copy {
   const { device, root, grounds } = ours;
   const found = table.value.entries.filter((one) => one.device === device && one.root === root);
   if (found.length === 0) return { kind: 'none' };
-  const stays = found.some((one) => {
-    const theirs = groundOf(one, table.value.byId(one.parentId));
-    return !grounds.some((ground) => isFollowing(theirs, ground));
-  });
+  const stays = found.some((one) => !follows(one, table.value, grounds));
   return stays ? { kind: 'stays' } : { kind: 'follows', targets: found.map(({ target }) => target) };
 }
 
-/** What a mount lies on. */
-export interface Ground extends Pick<MountEntry, 'propagation'> {
-  /** Where in the file system of that: the same in each copy of it, whatever it is called there. */
-  readonly at: string;
-}
-
-/** Undefined: what it lies on is not in the table. */
-export function groundOf(
-  { target }: Pick<MountEntry, 'target'>,
-  parent: MountEntry | undefined,
-): Ground | undefined {
-  if (parent === undefined) return undefined;
-  const rest = parent.target === '/' ? target : target.slice(parent.target.length);
-  return { propagation: parent.propagation, at: parent.root === '/' ? rest : `${parent.root}${rest}` };
+/**
+ * The group of peers that the ground of a mount of ours belongs to, and where the mount lies in its file system: the
+ * same in each copy of it, whatever it is called there. Undefined when the ground is not shared, or not in the table.
+ */
+export function sharedGround(mount: MountEntry, table: MountTable): string | undefined {
+  const ground = table.byId(mount.parentId);
+  if (ground === undefined) return undefined;
+  const group = groupOf(ground, 'shared:');
+  return group === undefined ? undefined : `${group} ${within(ground, mount)}`;
 }
 
 /**
  * What is unmounted on our mount is unmounted on theirs: a peer or a slave of it, at the same place. What was bound
- * elsewhere on it stays, as what systemd gives to a service by BindPaths= does (mount_namespaces(7)).
+ * elsewhere on it stays, as what systemd gives to a service by BindPaths= does (mount_namespaces(7)). `grounds`: the
+ * `sharedGround` of each of our mounts of the same part of the same file system.
  */
-export function isFollowing(theirs: Ground | undefined, ours: Ground | undefined): boolean {
-  const group = ours?.propagation.find((one) => one.startsWith('shared:'));
-  if (group === undefined || theirs === undefined || theirs.at !== ours?.at) return false;
-  return theirs.propagation.some((one) => one === group || one === group.replace('shared', 'master'));
+export function follows(theirs: MountEntry, table: MountTable, grounds: ReadonlySet<string>): boolean {
+  const ground = table.byId(theirs.parentId);
+  if (ground === undefined) return false;
+  const at = within(ground, theirs);
+  return (['shared:', 'master:'] as const).some((kind) => grounds.has(`${groupOf(ground, kind)} ${at}`));
+}
+
+function groupOf({ propagation }: MountEntry, kind: 'shared:' | 'master:'): string | undefined {
+  return propagation.find((one) => one.startsWith(kind))?.slice(kind.length);
+}
+
+function within(ground: MountEntry, { target }: MountEntry): string {
+  const rest = ground.target === '/' ? target : target.slice(ground.target.length);
+  return ground.root === '/' ? rest : `${ground.root}${rest}`;
 }
 
 /** A process chooses its own name: letters, digits and a few signs are left, at most 32. Empty when it has ended. */
