@@ -140,7 +140,7 @@ class Search {
     };
   }
 
-  /** Of whatever we have mounted of a volume, its stage and sub-paths as well: a copy that follows is no hold. */
+  /** A copy that follows any mount of ours, be it the stage, the place or a sub-path, is no hold. */
   #foreignMount(entry: MountEntry, table: MountTable): ForeignMount {
     const { device, root, target } = entry;
     const ours = this.#byRoot.get(rootKey(device, root));
