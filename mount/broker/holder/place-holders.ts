@@ -204,7 +204,7 @@ interface OwnPart {
   readonly grounds: Set<string>;
 }
 
-/** By `rootKey`. */
+/** They are found by `rootKey`. */
 type PartsByRoot = ReadonlyMap<string, OwnPart>;
 
 const rootKey = (device: string, root: string): string => `${device} ${root}`;
