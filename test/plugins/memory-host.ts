@@ -380,6 +380,13 @@ export function createMemoryHost(): MemoryHost {
     return bound === undefined ? { device: `0:${mountIds}`, root: '/' } : sourceOf(source as AbsolutePath);
   }
 
+  /** The mount that a new one at the target lies on. */
+  function mountOver(target: AbsolutePath) {
+    const over = mounts.filter(({ entry }) => entry.target === target || isBelow(target, entry.target));
+    const deepest = Math.max(...over.map(({ entry }) => entry.target.length));
+    return over.findLast(({ entry }) => entry.target.length === deepest);
+  }
+
   function addMount(
     target: AbsolutePath,
     fsType: string,
@@ -393,7 +400,7 @@ export function createMemoryHost(): MemoryHost {
     mountIds += 1;
     const entry: MountEntry = {
       mountId: mountIds,
-      parentId: 1,
+      parentId: mountOver(target)?.entry.mountId ?? 1,
       ...(block !== undefined ? { device: block, root: '/' } : whatIsMounted(source, bound)),
       target,
       options: ['rw', 'relatime'],

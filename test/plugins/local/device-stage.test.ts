@@ -132,6 +132,46 @@ test('another device under the mount of the volume is told, and not taken for it
   assert.deepEqual(!result.ok && [result.failure.code, result.failure.effect], ['device-changed', 'none']);
 });
 
+/** The disk goes while mount(8) is on its way, and the next disk is given its name. */
+function renamed(host: MemoryHost, then: () => Promise<void> = async () => {}): void {
+  host.plantDevice('/dev/sdy', { kind: 'file-system', type: 'ext4' });
+  const { mount } = host;
+  host.mount = async (request) => {
+    if (request.source !== DEVICE) return mount(request);
+    const done = await mount({ ...request, source: '/dev/sdy' });
+    await then();
+    return done;
+  };
+}
+
+test('what was mounted under a name that had come to be of another disk is taken down again', async () => {
+  const host = hostWith({ kind: 'file-system', type: 'ext4' });
+  const { mount } = host;
+  renamed(host);
+  const result = await localPlugin(host).stage(callOf(deviceVolume()));
+  assert.deepEqual(!result.ok && [result.failure.code, result.failure.effect], ['device-changed', 'unknown']);
+  assert.equal(host.depthAt(STAGE), 0, 'nobody else would take it down');
+  host.mount = mount;
+  await stageAndPublish(localPlugin(host), callOf(deviceVolume()));
+  assert.equal(value(await host.readMountTable(STAGE)).at(STAGE)[0]?.source, DEVICE);
+});
+
+test('with the mount of somebody else over it, it stays, as that does', async () => {
+  const host = hostWith({ kind: 'file-system', type: 'ext4' });
+  renamed(host, async () =>
+    accept(await host.mount({ fsType: 'tmpfs', source: 'stranger', target: STAGE, options: [] })),
+  );
+  const result = await localPlugin(host).stage(callOf(deviceVolume()));
+  assert.ok(!result.ok);
+  assert.deepEqual(
+    value(await host.readMountTable(STAGE))
+      .at(STAGE)
+      .map(({ source }) => source)
+      .sort(),
+    ['/dev/sdy', 'stranger'],
+  );
+});
+
 test('without the mount that it was staged by, nothing is published of a device', async () => {
   const host = hostWith({ kind: 'file-system', type: 'ext4' });
   const call = callOf(deviceVolume());
