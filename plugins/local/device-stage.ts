@@ -67,7 +67,7 @@ export class DeviceStage {
     if (!before.ok) return before;
     call.step({ kind: 'working', deadlineMs: WORK_MS_MAX });
     const staged = before.value.mounted
-      ? stagedAs(before.value, number.value, target)
+      ? await this.#identified(before.value, number.value, target)
       : await this.#make(volume, { device, number: number.value }, call);
     if (!staged.ok) return staged;
     const finished = await this.#finish(volume, device);
@@ -180,9 +180,41 @@ export class DeviceStage {
     // The kernel is the judge: a mount that failed or was killed may be there.
     const after = await host.lookUpMount(target);
     if (!after.ok) return after;
-    if (after.value.mounted) return stagedAs(after.value, number, target);
+    if (after.value.mounted) {
+      const staged = await this.#identified(after.value, number, target);
+      return staged.ok || !said.ok ? staged : this.#takeDown(target, staged);
+    }
     const message = `mount said done, but nothing is mounted at ${target}`;
     return said.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: device }) : said;
+  }
+
+  /**
+   * While mount(8) was on its way the disk has gone, and another one was given the name of its node. A single mount is
+   * the one that was just made, and nobody else would take it down; with a stranger's beside it both stay.
+   */
+  async #takeDown(target: AbsolutePath, refused: Result<never>): Promise<Result<never>> {
+    const { host, mounter } = this.#parts;
+    const table = await host.readMountTable(target);
+    if (!table.ok || table.value.at(target).length !== 1) return refused;
+    const gone = await mounter.unmount(target);
+    return gone.ok ? refused : doubtful<never>(gone);
+  }
+
+  /** A device is known by its number; that of a btrfs is made up at each mount, so the table has to tell what it is. */
+  async #identified(
+    { mountId, device, readOnly }: Mounted,
+    number: DeviceNumber,
+    target: AbsolutePath,
+  ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
+    if (device !== number) {
+      const table = await this.#parts.host.readMountTable(target);
+      if (!table.ok) return table;
+      if (table.value.byId(mountId)?.fsType !== 'btrfs') {
+        const message = `${target} is a mount of device ${device}, and the volume is ${number} now`;
+        return fail({ code: 'device-changed', message, effect: 'none', blocker: target });
+      }
+    }
+    return ok({ stagedMount: { mountId, device, ...(readOnly === true ? { readOnly } : {}) } });
   }
 
   async #refuse(volume: StagedDevice, device: AbsolutePath, because: string): Promise<Result<never>> {
@@ -201,15 +233,3 @@ function isReadOnly({ mountOptions }: StagedDevice): boolean {
 }
 
 type Mounted = Extract<MountLookup, { mounted: true }>;
-
-/** A device is known by its number; that of a btrfs is made up at each mount. */
-function stagedAs(
-  { mountId, device, readOnly }: Mounted,
-  number: DeviceNumber,
-  target: AbsolutePath,
-): Result<{ readonly stagedMount: MountIdentity }> {
-  if (device === number || device.startsWith('0:'))
-    return ok({ stagedMount: { mountId, device, ...(readOnly === true ? { readOnly } : {}) } });
-  const message = `${target} is a mount of device ${device}, and the volume is ${number} now`;
-  return fail({ code: 'device-changed', message, effect: 'none', blocker: target });
-}
