@@ -1,6 +1,7 @@
 /** A local volume whose path is a block device: found, checked, made where it is blank, mounted once for all pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fail } from '../../../mount/failure.ts';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import type { LocalVolumeSpec } from '../../../plugins/local/local-traits.ts';
 import type { PublicationCall, VolumePlugin } from '../../../plugins/plugin.ts';
@@ -170,6 +171,22 @@ test('with the mount of somebody else over it, it stays, as that does', async ()
       .sort(),
     ['/dev/sdy', 'stranger'],
   );
+});
+
+test('a mount that could not be looked at is no other disk, so it stays', async () => {
+  const host = hostWith({ kind: 'file-system', type: 'ext4' });
+  renamed(host);
+  const { readMountTable } = host;
+  let looks = 0;
+  host.readMountTable = async (about) => {
+    looks += 1;
+    return looks === 1
+      ? fail({ code: 'input-output', message: 'sick', effect: 'none' })
+      : readMountTable(about);
+  };
+  const result = await localPlugin(host).stage(callOf(deviceVolume()));
+  assert.deepEqual(!result.ok && [result.failure.code, result.failure.effect], ['input-output', 'unknown']);
+  assert.equal(host.depthAt(STAGE), 1);
 });
 
 test('without the mount that it was staged by, nothing is published of a device', async () => {
