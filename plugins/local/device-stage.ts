@@ -182,7 +182,8 @@ export class DeviceStage {
     if (!after.ok) return after;
     if (after.value.mounted) {
       const staged = await this.#identified(after.value, number, target);
-      return staged.ok || !said.ok ? staged : this.#takeDown(target, staged);
+      const isOfOther = !staged.ok && staged.failure.code === 'device-changed';
+      return isOfOther && said.ok ? this.#takeDown(target, staged) : staged;
     }
     const message = `mount said done, but nothing is mounted at ${target}`;
     return said.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: device }) : said;

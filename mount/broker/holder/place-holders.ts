@@ -78,7 +78,7 @@ class Search {
     this.#byRoot = byRoot;
     this.#except = new Set([...except, process.pid]);
     this.#index = new PlaceIndex(ways.map(([path, way]) => placeAt(path, way, ours)));
-    const asked = new Set(ways.flatMap(([, way]) => way.slice(-1).map(({ device }) => device)));
+    const asked = new Set(ways.flatMap(([, way]) => way.at(-1)?.device ?? []));
     // With those that our mounts of them lie on, which tell what follows ours.
     const grounds = table.entries
       .filter(({ device }) => asked.has(device))
