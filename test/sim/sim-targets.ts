@@ -43,8 +43,6 @@ export class SimTargets {
   readonly #initiator: SimInitiator;
   readonly #disks = new Map<string, LocalDisk>();
   #parts: SimTargetsParts | undefined;
-  /** Where the agent has tried to log in, and has not ended it since: its note may lie under what somebody mounted. */
-  readonly #tried = new Set<string>();
   #isPowerLost = false;
 
   constructor(kernel: SimKernel) {
@@ -97,7 +95,6 @@ export class SimTargets {
   logIn(login: IscsiLogin): Result<'made' | 'found'> {
     const answer = this.#initiator.answer(login);
     if (answer === 'found') return ok('found');
-    this.#tried.add(nameOf(login));
     const random = this.#parts?.random;
     if (answer !== undefined || random === undefined) {
       const isKnown = answer !== 'target-unreachable' || random?.chance(0.5) === true;
@@ -132,7 +129,6 @@ export class SimTargets {
   }
 
   logOut(way: IscsiWay): void {
-    this.#tried.delete(nameOf(way));
     const session = this.#initiator.find(way);
     if (session === undefined) return;
     if (session.by === 'admin')
@@ -167,7 +163,6 @@ export class SimTargets {
 
   losePower(): void {
     this.#isPowerLost = true;
-    this.#tried.clear();
     this.#initiator.losePower();
     this.#isPowerLost = false;
   }
@@ -195,7 +190,7 @@ export class SimTargets {
       if (session.portal === portal) session.isLoggedIn = mood !== 'silent';
   }
 
-  /** An administrator logs in, and out again where nobody uses a disk of his session. */
+  /** An administrator logs in, and out again where nobody uses a disk of the session; ours he makes his own so. */
   #adminSoon(): void {
     const { plan, random, time, trace, stormy, isAgentBusy } = this.#parts as SimTargetsParts;
     time.after(Math.ceil(-Math.log(1 - random.next()) * 4 * plan.iscsi.everyMs), () => {
@@ -209,9 +204,10 @@ export class SimTargets {
       if (session === undefined && !this.#isNoted(way) && !isAgentBusy() && mood === 'serves') {
         trace.add(`an administrator logs in to ${way.portal}`);
         this.#bringDisks(this.#initiator.begin(way, 'admin', false));
-      } else if (session?.by === 'admin' && !this.#isUsed(session)) {
-        trace.add(`an administrator logs out of ${way.portal}`);
+      } else if (session !== undefined && !this.#isUsed(session) && !isAgentBusy()) {
+        trace.add(`an administrator logs out of ${way.portal}, where ${session.by} was`);
         this.#initiator.end(session);
+        if (session.by === 'agent' && mood === 'serves') this.#bringDisks(this.#initiator.begin(way, 'admin', false));
       }
     });
   }
@@ -220,11 +216,11 @@ export class SimTargets {
     return disks.some(({ device }) => this.#kernel.usersOf(device).length > 0);
   }
 
+  /** What is written under somebody's mount is not looked for. */
   #isNoted(way: IscsiWay): boolean {
-    const note = this.#parts?.layout.sessionNote(sha256Hex(nameOf(way)));
-    return (
-      this.#tried.has(nameOf(way)) || (note !== undefined && typeof this.#kernel.walk(note) !== 'string')
-    );
+    const { layout } = this.#parts as SimTargetsParts;
+    const note = layout.sessionNote(sha256Hex(nameOf(way)));
+    return this.#kernel.isUnderStranger(note) || typeof this.#kernel.walk(note) !== 'string';
   }
 
   heal(): void {

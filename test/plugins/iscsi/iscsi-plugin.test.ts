@@ -192,6 +192,21 @@ test('a session that waits for its portal is none to ask for a disk', async () =
   assert.deepEqual(await refusal(host), ['target-unreachable', 'unknown', PORTAL]);
 });
 
+test('a session that somebody makes anew after ending ours is his', async () => {
+  const host = targetHost();
+  const plugin = iscsiPlugin(host);
+  const call = await stageAndPublish(plugin, iscsiCall());
+  const [ours] = host.initiator.sessions();
+  assert.ok(ours);
+  accept(await plugin.unpublish(call));
+  accept(await host.unmount(stageOf(iscsiVolume())));
+  host.initiator.end(ours);
+  host.initiator.begin(WAY, 'admin');
+  accept(await plugin.unstage(call));
+  assert.deepEqual(sessionsOn(host), [`admin ${PORTAL}`]);
+  assert.deepEqual(host.names(layout.sessionNotes), []);
+});
+
 test('a session of another boot is not ours, whatever is written down of it', async () => {
   const host = targetHost();
   accept(await iscsiPlugin(host).stage(iscsiCall()));
