@@ -73,11 +73,12 @@ export class IscsiDisks {
   }
 
   async #enter(login: IscsiLogin, sessions: readonly IscsiSession[]): Promise<Result<void>> {
-    if (sessions.some((one) => isSameWay(one, login))) return done;
+    const found = sessions.find((one) => isSameWay(one, login));
+    if (found !== undefined) return this.#noteFound(found);
     const noted = await this.#notes.write(login);
     if (!noted.ok) return noted;
     const entered = await this.#host.logInToIscsi(login);
-    if (entered.ok) return entered.value === 'made' ? done : this.#notes.remove(login);
+    if (entered.ok) return entered.value === 'made' ? this.#noteMade(login) : this.#notes.remove(login);
     if (entered.failure.effect !== 'none') return entered;
     // Nothing comes of it any more: who logs in by hand now is somebody else.
     const forgotten = await inOrder(
@@ -85,6 +86,24 @@ export class IscsiDisks {
       () => this.#notes.remove(login),
     );
     return forgotten.ok ? entered : forgotten;
+  }
+
+  /** The login of an agent that died then may have made it: from now on nothing else is taken for that. */
+  async #noteFound(session: IscsiSession): Promise<Result<void>> {
+    const notes = await this.#notes.readOf(session.iqn);
+    if (!notes.ok) return notes;
+    const isBegun = notes.value.some(
+      (one) => isSameWay(one, session) && one.bootId === this.#host.bootId && one.number === undefined,
+    );
+    return isBegun ? this.#notes.write(session, session.number) : done;
+  }
+
+  /** Who ends it by hand and logs in again has another one, which is his. */
+  async #noteMade(login: IscsiLogin): Promise<Result<void>> {
+    const sessions = await this.#host.readIscsiSessions();
+    if (!sessions.ok) return sessions;
+    const made = sessions.value.find((one) => isSameWay(one, login));
+    return made === undefined ? done : this.#notes.write(login, made.number);
   }
 
   /** Is it still the disk of this number? What was looked at before the mount may be another by now. */
@@ -230,7 +249,9 @@ export class IscsiDisks {
     if (!sessions.ok) return sessions;
     const session = sessions.value.find((one) => isSameWay(one, note));
     // One of another boot is gone; what is there by now somebody else has begun.
-    const isOurs = session === undefined || note.bootId === this.#host.bootId;
+    const isOurs =
+      session === undefined ||
+      (note.bootId === this.#host.bootId && (note.number ?? session.number) === session.number);
     return inOrder(
       () => (session === undefined || !isOurs ? Promise.resolve(done) : this.#release(session)),
       () => (isOurs ? this.#host.logOutOfIscsi(note) : Promise.resolve(done)),

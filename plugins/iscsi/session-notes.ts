@@ -13,6 +13,8 @@ import { inOrder } from '../steps.ts';
 export interface SessionNote extends IscsiWay {
   /** A session is of one boot. */
   readonly bootId: string;
+  /** The session's own, which the kernel gives once in a boot; undefined: the login had not answered yet. */
+  readonly number?: number;
 }
 
 const NOTES_MAX = 10_000;
@@ -33,10 +35,10 @@ export class SessionNotes {
     this.#layout = layout;
   }
 
-  /** Durable when it settles. */
-  write({ iqn, portal, iface }: IscsiWay): Promise<Result<void>> {
+  /** Durable when it settles. `number`: what the login has made. */
+  write({ iqn, portal, iface }: IscsiWay, number?: number): Promise<Result<void>> {
     const host = this.#host;
-    const text = JSON.stringify({ version: VERSION, bootId: host.bootId, iqn, portal, iface });
+    const text = JSON.stringify({ version: VERSION, bootId: host.bootId, iqn, portal, iface, number });
     const path = this.#pathOf({ iqn, portal, iface });
     return this.#inTurn(ALL, () =>
       inOrder(
@@ -81,12 +83,12 @@ export class SessionNotes {
 /** Undefined: a text that no agent has written. */
 function parseNote(content: Uint8Array): SessionNote | undefined {
   try {
-    const { version, bootId, iqn, portal, iface } = JSON.parse(Buffer.from(content).toString()) as Partial<
-      SessionNote & { readonly version: number }
-    >;
+    const { version, bootId, iqn, portal, iface, number } = JSON.parse(
+      Buffer.from(content).toString(),
+    ) as Partial<SessionNote & { readonly version: number }>;
     const isNote = [bootId, iqn, portal, iface].every((one) => typeof one === 'string');
     if (version !== VERSION || !isNote) return undefined;
-    return { bootId, iqn, portal, iface } as SessionNote;
+    return { bootId, iqn, portal, iface, ...(Number.isInteger(number) && { number }) } as SessionNote;
   } catch {
     return undefined;
   }
