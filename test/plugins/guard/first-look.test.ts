@@ -28,11 +28,16 @@ interface Said {
 
 const unexpected = fail({ code: 'mount-foreign', message: 'another', effect: 'none', isUnexpected: true });
 
-/** A publish in a world where each mount lies on the root; `answer`: of the verb that was told what is to be there. */
+/** A publish in a world where each mount lies on the root; `answer`: of the verb that nobody has looked before. */
 async function published(
   before: readonly MountEntry[],
   changes: Partial<PublicationCall> = {},
-  { looksFirst = true, isKnown = true, answer = ok({}) as Result<object> } = {},
+  {
+    looksFirst = true,
+    isKnown = true,
+    answer = ok({}) as Result<object>,
+    answerAfterLook = ok({}) as Result<object>,
+  } = {},
 ): Promise<Said> {
   const asked: unknown[] = [];
   let entries = [ROOT_MOUNT, ...before];
@@ -51,7 +56,8 @@ async function published(
   };
   const publish = async ({ expectedAll }: VolumeCall) => {
     asked.push(expectedAll);
-    if (expectedAll !== undefined && !answer.ok) return answer;
+    if (asked[0] !== 'look' && asked.length === 1 && !answer.ok) return answer;
+    if (asked[0] === 'look' && !answerAfterLook.ok) return answerAfterLook;
     if (table().at(target).length === 0) entries = [...entries, volume];
     return ok({ mount: { mountId: 21, device: '7:0' } });
   };
@@ -76,8 +82,9 @@ test('a plugin that looks first is told of each place what is to be there, and n
 });
 
 test('where nothing can be expected of a place, or the plugin does not look, it is looked at before', async () => {
-  const looked = { asked: ['look', undefined], outcome: 'ok' };
-  assert.deepEqual(await published([stage], {}, { looksFirst: false }), looked);
+  const blind = { asked: ['look', undefined], outcome: 'ok' };
+  assert.deepEqual(await published([stage], {}, { looksFirst: false }), blind);
+  const looked = { asked: ['look', BOTH], outcome: 'ok' };
   assert.deepEqual(await published([stage], {}, { isKnown: false }), looked);
   const doubted = { facts: { ...facts, isStageDoubted: true as const } };
   assert.deepEqual(await published([stage], doubted), looked);
@@ -91,8 +98,16 @@ test('MT-15: what the plugin finds otherwise is judged as ever, and no verb is c
     outcome: 'mount-stacked none',
   });
   assert.deepEqual(await published([stage, volume], {}, told), {
-    asked: [BOTH, 'look', undefined],
+    asked: [BOTH, 'look', [{ path: target, mountId: 21, within: 1 }, BOTH[1]]],
     outcome: 'ok',
+  });
+});
+
+test('MT-15: what is bared between the look and the verb by a cover that goes is not the volume', async () => {
+  const told = { isKnown: false, answerAfterLook: unexpected };
+  assert.deepEqual(await published([stage], {}, told), {
+    asked: ['look', BOTH],
+    outcome: 'mount-foreign none',
   });
 });
 

@@ -12,6 +12,7 @@ import { bytesFrom } from '../../../plugins/volume.ts';
 import { line, ROOT_MOUNT } from '../../mount/mount-lines.ts';
 import { performStepwise } from '../../perform-stepwise.ts';
 import { call, SPEC, STAGED } from '../csi/csi-world.ts';
+import { callOf, emptyDir } from '../local-world.ts';
 
 const layout = createLayout('/state' as AbsolutePath);
 const target = layout.mountPoint(SPEC, call().publication);
@@ -158,4 +159,20 @@ test('MT-15: in doubt the number of a mount proves nothing: the kernel gives it 
     1,
   ]);
   assert.deepEqual(await said('stage', [stage], doubtedStage), [true, 'ok', 1]);
+});
+
+test('MT-15: over a memory of ours, or in its place, somebody else’s is not unmounted', async () => {
+  const spec = emptyDir('memory');
+  const { publication } = callOf(spec);
+  const path = layout.mountPoint(spec, publication);
+  const memory = { device: '0:40', fsType: 'tmpfs', source: 'mooring' };
+  const known = { mountId: 50, device: '0:40' };
+  const changes = { spec, publication, facts: STAGED, mount: known, isDoubted: true } as const;
+  assert.deepEqual(await said('unpublish', [line(50, 1, path, memory)], changes), [true, 'ok', 1]);
+  const later = line(51, 1, path, memory);
+  assert.deepEqual(await said('unpublish', [later], changes), [true, 'ok', 1]);
+  const refused = [false, 'mount-foreign none', 1];
+  assert.deepEqual(await said('unpublish', [later, line(30, 51, path)], changes), refused);
+  const reused = line(50, 1, path, { ...memory, source: 'evil' });
+  assert.deepEqual(await said('unpublish', [reused], changes), refused);
 });
