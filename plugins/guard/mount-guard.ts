@@ -44,13 +44,21 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
     verb: (call: Call) => Promise<Result<T>>,
     judgeAfter: (made: T, before: Look) => Promise<Result<void>>,
   ): Promise<Result<T>> {
-    const look = () => guarded(all, () => verb(call), judgeAfter);
-    const expectedAll = plugin.looksFirst?.(call.spec) === true ? expectedAt(ground, all) : undefined;
+    const looksFirst = plugin.looksFirst?.(call.spec) === true;
+    // What was judged is what the verb has to find: a cover that goes in between bares what lies below it.
+    const look = () =>
+      guarded(
+        all,
+        async ({ places }) => final(await verb(looksFirst ? { ...call, expectedAll: places } : call)),
+        judgeAfter,
+      );
+    const expectedAll = looksFirst ? expectedAt(ground, all) : undefined;
     if (expectedAll === undefined) return look();
     const result = await verb({ ...call, expectedAll });
     if (!result.ok)
       return result.failure.isUnexpected === true ? look() : fail(await judge.blame(all[0], result.failure));
-    const judged = await judgeAfter(result.value, { mountId: expectedAll[0]?.mountId });
+    const before = { mountId: expectedAll[0]?.mountId, places: expectedAll };
+    const judged = await judgeAfter(result.value, before);
     return judged.ok ? result : judged;
   }
 
@@ -90,6 +98,13 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
       });
     };
   }
+}
+
+/** Nobody looks once more. */
+function final<T>(result: Result<T>): Result<T> {
+  if (result.ok) return result;
+  const { isUnexpected: _, ...failure } = result.failure;
+  return fail(failure);
 }
 
 /** Published anew it may be grown; until then a driver that looks at the path finds the file system of the node. */

@@ -7,7 +7,7 @@ import {
   parentOf,
   type AbsolutePath,
 } from '../../mount/host.ts';
-import { lookAtPlaces } from '../../mount/expected-place.ts';
+import { type ExpectedPlace, lookAtPlaces } from '../../mount/expected-place.ts';
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { isProven, nameOfMount, sightOf } from '../../mount/mount-sight.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
@@ -26,9 +26,11 @@ export interface MountJudgeParts extends PlaceParts {
 /** What was mounted there when it was looked at. */
 export interface Look {
   readonly mountId: number | undefined;
+  /** All of the places, as they are to be still when the verb begins. */
+  readonly places: readonly ExpectedPlace[];
 }
 
-const NOTHING_MOUNTED: Look = { mountId: undefined };
+const NO_PLACE: Look = { mountId: undefined, places: [] };
 
 /** The table is read only when what is seen is not what was proven, or when that was in doubt. */
 export class MountJudge {
@@ -41,30 +43,33 @@ export class MountJudge {
   /** Before a call: what is mounted at the first of the places; a failure when one is not what is known of it. */
   async look(places: readonly WatchedPlace[]): Promise<Result<Look>> {
     const [first] = places;
-    if (first === undefined) return ok(NOTHING_MOUNTED);
+    if (first === undefined) return ok(NO_PLACE);
     const asked = { path: first.path, places: places.map(({ path }) => path) };
     const seen = await this.#parts.host.perform(lookAtPlaces, asked);
     if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
+    const looked: ExpectedPlace[] = [];
     for (const [index, at] of seen.value.entries()) {
-      const judged = await this.#judge(places[index] ?? first, at);
+      const place = places[index] ?? first;
+      const judged = await this.#judge(place, at);
       if (!judged.ok) return judged;
+      looked.push({ path: place.path, ...at });
     }
-    return ok({ mountId: seen.value[0]?.mountId });
+    return ok({ mountId: looked[0]?.mountId, places: looked });
   }
 
-  async #judge(watched: WatchedPlace, { mountId, within }: MountPlace): Promise<Result<Look>> {
+  async #judge(watched: WatchedPlace, { mountId, within }: MountPlace): Promise<Result<void>> {
     const { path, proven } = watched;
     const grounded = await this.#parts.ground.refuseStranger(path, within);
     if (!grounded.ok) return grounded;
     const isAsProven = mountId === proven?.mountId && !isInDoubt(watched);
-    if (isAsProven || (proven === undefined && this.#isDevice(watched.spec))) return ok({ mountId });
+    if (isAsProven || (proven === undefined && this.#isDevice(watched.spec))) return done;
     const table = await this.#readTable();
     if (!table.ok) return fail({ ...table.failure, effect: 'none' });
     const strange =
       proven === undefined
         ? await this.#judgeUnproven(watched, table.value)
         : this.#judgeProven(watched, proven, table.value);
-    return strange === undefined ? ok({ mountId }) : fail(strange);
+    return strange === undefined ? done : fail(strange);
   }
 
   /** Found and not proven: a call before a crash may have made it, a kubelet before us, or somebody else. */
@@ -78,8 +83,7 @@ export class MountJudge {
     if (stack.some(({ device }) => device !== top.device)) return strangerFailure(path, top);
     const { mountToldBy, isInline } = this.#parts.traits;
     if (mountToldBy === 'plugin') return undefined;
-    if (mountToldBy === undefined)
-      return isPlain || (top.fsType === 'tmpfs' && !isOwnTmpfs(top)) ? strangeThere(path, top) : undefined;
+    if (mountToldBy === undefined) return isPlain || !this.#isOwn(top) ? strangeThere(path, top) : undefined;
     if (staged !== undefined && !isOfKind(top, staged)) return strangeThere(path, top);
     if (top.fsType !== 'tmpfs' || top.root !== '/') return undefined;
     // Nothing that lasts is kept in memory; what an inline volume's driver mounted has its papers beside it.
@@ -132,12 +136,21 @@ export class MountJudge {
 
   #judgeProven({ path, spec }: WatchedPlace, proven: MountIdentity, table: MountTable): Failure | undefined {
     const sight = sightOf(table, path, proven);
-    if (sight.kind === 'seen') return undefined;
+    if (sight.kind === 'seen') return this.#isOwn(sight.entry) ? undefined : strangeThere(path, sight.entry);
     if (sight.kind === 'covered') return strangerFailure(path, sight.by);
     const { shown } = sight;
-    if (shown === undefined || !this.#hasOwnKind(spec)) return undefined;
+    if (shown === undefined) return undefined;
+    // A later one of ours that is not written down may be what his lies over.
+    if (!this.#isOwn(shown)) return strangeThere(path, shown);
+    if (!this.#hasOwnKind(spec)) return undefined;
     // Mounted again by its driver, late, it may have another number; it is of the same kind.
     return isOfKind(shown, proven) ? undefined : strangeThere(path, shown);
+  }
+
+  /** The kernel gives a number again, of a mount and of a device: what we mount ourselves has our label, too. */
+  #isOwn(entry: MountEntry): boolean {
+    const isMemory = entry.fsType === 'tmpfs' || entry.fsType === 'hugetlbfs';
+    return this.#parts.traits.mountToldBy !== undefined || !isMemory || isOwnTmpfs(entry);
   }
 
   /** A file system that stays on the kind of device that it was on. */
