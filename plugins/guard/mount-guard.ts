@@ -23,19 +23,7 @@ import { placesOf, stageOf, type WatchedPlace } from './watched-place.ts';
 export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): VolumePlugin {
   const { ground } = parts;
   const judge = new MountJudge(parts);
-
-  async function guarded<T>(
-    places: readonly (WatchedPlace | undefined)[],
-    verb: (before: Look) => Promise<Result<T>>,
-    judgeAfter: (made: T, before: Look) => Promise<Result<void>> = async () => done,
-  ): Promise<Result<T>> {
-    const seen = await judge.look(places.filter((place) => place !== undefined));
-    if (!seen.ok) return seen;
-    const result = await verb(seen.value);
-    if (!result.ok) return fail(await judge.blame(places[0], result.failure));
-    const judged = await judgeAfter(result.value, seen.value);
-    return judged.ok ? result : judged;
-  }
+  const guarded = createGuarded(judge);
 
   /** Where the plugin `looksFirst`, its own first call is the look; where that sees something else, we look as ever. */
   async function climbing<Call extends VolumeCall, T>(
@@ -98,6 +86,21 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
       });
     };
   }
+}
+
+function createGuarded(judge: MountJudge) {
+  return async <T>(
+    places: readonly (WatchedPlace | undefined)[],
+    verb: (before: Look) => Promise<Result<T>>,
+    judgeAfter: (made: T, before: Look) => Promise<Result<void>> = async () => done,
+  ): Promise<Result<T>> => {
+    const seen = await judge.look(places.filter((place) => place !== undefined));
+    if (!seen.ok) return seen;
+    const result = await verb(seen.value);
+    if (!result.ok) return fail(await judge.blame(places[0], result.failure));
+    const judged = await judgeAfter(result.value, seen.value);
+    return judged.ok ? result : judged;
+  };
 }
 
 /** Nobody looks once more. */

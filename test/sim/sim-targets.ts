@@ -207,7 +207,8 @@ export class SimTargets {
       } else if (session !== undefined && !this.#isUsed(session) && !isAgentBusy()) {
         trace.add(`an administrator logs out of ${way.portal}, where ${session.by} was`);
         this.#initiator.end(session);
-        if (session.by === 'agent' && mood === 'serves') this.#bringDisks(this.#initiator.begin(way, 'admin', false));
+        if (session.by === 'agent' && mood === 'serves')
+          this.#bringDisks(this.#initiator.begin(way, 'admin', false));
       }
     });
   }
