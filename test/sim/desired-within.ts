@@ -15,6 +15,11 @@ export class DesiredWithin {
     return this.some((desired) => isWanted(desired, operation));
   }
 
+  /** As `wanted`: it was not, before another pod came in the same event (seed 733995022). */
+  unwanted(operation: Operation): boolean {
+    return this.some((desired) => !isWanted(desired, operation));
+  }
+
   /** As `wanted`. */
   some(holds: (desired: DesiredState) => boolean): boolean {
     return this.#states.some(holds);

@@ -187,7 +187,8 @@ export class FileSystemDeaths {
     if (death === undefined || PLAIN_CAUSES.includes(death.cause)) return death;
     // Read-only it may have been made, as far as its mount tells: nobody staged it, because a new version of its driver
     // stages nothing, or so it was at the first look: it died before, or somebody has an old mount of it still.
-    const wasWritable = volume?.needs.stage === true && volume.stagedMount?.readOnly !== true;
+    const { needs, stagedMount } = volume ?? {};
+    const wasWritable = needs?.stage === true && stagedMount !== undefined && stagedMount.readOnly !== true;
     return wasWritable ? death : undefined;
   }
 

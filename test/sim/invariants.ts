@@ -145,8 +145,8 @@ const DEVICE_PATH = /\/volumeDevices\/(?:publish\/[^/]+|[^/]+\/dev)\/([^/]+)$/;
 function beganAtMs({ reconciler }: AgentView, path: string): number | undefined {
   const running = reconciler.running().find(({ operation, phase }) => {
     if (operation.kind !== 'unpublish' || phase !== 'running') return false;
-    const [uid, specName] = operation.publication.split('/');
-    return path.includes(`/pods/${uid}/`) && path.split('/').includes(specName ?? '');
+    const names = path.split('/');
+    return operation.publication.split('/').every((name) => names.includes(name));
   });
   return running?.begunMs;
 }
@@ -154,7 +154,8 @@ function beganAtMs({ reconciler }: AgentView, path: string): number | undefined 
 function isInQuarantine(sim: Simulation, path: string, handle: string | undefined): boolean {
   const view = sim.earlyView();
   if (view === undefined) return false;
-  if (sim.world.quarantine.hasJustEnded(beganAtMs(view, path) ?? sim.time.nowMs())) return true;
+  const isEnding = handle !== undefined && sim.life?.unanswered.has(handle) === true;
+  if (isEnding || sim.world.quarantine.hasJustEnded(beganAtMs(view, path) ?? sim.time.nowMs())) return true;
   const { outOfService, volumes, lostAttachments } = view.reconciler.desired();
   const isAt = (spec: CsiVolumeSpec, places: ActualVolume['publications'] | DesiredVolume['publications']) =>
     [...places.values()].some((one) => sim.world.layout.mountPoint(spec, one.spec) === path);
@@ -375,7 +376,7 @@ function checkBeginnings(
       sim.world.told.isGiveBack(operation, known) ||
       sim.world.deaths.mayGo(operation, known, before?.get(operation.volume)) ||
       (wanted !== undefined && sim.world.told.isRenewal(operation, known, wanted));
-    if (isTeardown(operation.kind) && !unwanted && !mayGo)
+    if (isTeardown(operation.kind) && !unwanted && !mayGo && !sim.desiredWithin.unwanted(operation))
       sim.violate('INV-3', `${operation.kind} begins of what is wanted: ${operation.volume}`);
     const wasFree = (): boolean =>
       known?.quarantine?.reason !== 'operator' &&

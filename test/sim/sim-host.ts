@@ -124,6 +124,7 @@ export class SimHost implements Host {
   readonly bootId: string;
   readonly #parts: SimHostParts;
   readonly #pending = new Set<Pending>();
+  #callsUnderWay = 0;
   readonly work = new OpenWork(() => this.nowMs());
   #alive = true;
   /** The walk is the product's own, over parts of ours. */
@@ -150,9 +151,9 @@ export class SimHost implements Host {
     return this.#alive;
   }
 
-  /** Effects begun and not answered. */
+  /** Effects begun and not answered, and calls that have not come to their drivers yet. */
   get pendingCount(): number {
-    return this.#pending.size;
+    return this.#pending.size + this.#callsUnderWay;
   }
 
   /** The process is gone; what was under way ends by the seed. */
@@ -654,7 +655,9 @@ export class SimHost implements Host {
       const lost = random.chance(faults?.doubtful ?? 0);
       const broken = (message: string): void =>
         void settle({ kind: 'broken', because: 'unreachable', message });
+      this.#callsUnderWay += 1;
       time.after(random.between(0, weather().latencyMsMax), () => {
+        this.#callsUnderWay -= 1;
         if (random.chance(faults?.refused ?? 0)) return broken('connection refused');
         neighbours.serve(
           call,

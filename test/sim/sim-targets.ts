@@ -42,6 +42,7 @@ export class SimTargets {
   readonly #kernel: SimKernel;
   readonly #initiator: SimInitiator;
   readonly #disks = new Map<string, LocalDisk>();
+  readonly #nodes = new Set<string>();
   #parts: SimTargetsParts | undefined;
   #isPowerLost = false;
 
@@ -87,9 +88,9 @@ export class SimTargets {
     return this.#disks.get(keyOf(iqn, lun));
   }
 
-  /** Is it the node of a disk of theirs? */
+  /** Is it the node of a disk of theirs, or was it, before a session was ended behind the agent's back? */
   isNode(path: string): boolean {
-    return this.sessions().some(({ disks }) => disks.some(({ node }) => node === path));
+    return this.#nodes.has(path);
   }
 
   logIn(login: IscsiLogin): Result<'made' | 'found'> {
@@ -143,6 +144,7 @@ export class SimTargets {
     for (const path of ['/dev', '/dev/disk', LINKS]) kernel.makeDirectory(path as AbsolutePath, 0o755);
     kernel.removeFile(node);
     kernel.makeDeviceNode(node, device);
+    this.#nodes.add(node);
     const disk = this.disk(iqn, lun);
     if (disk !== undefined) kernel.localDisks.plug(node, disk);
     const link = below(LINKS, `ip-${portal}-iscsi-${iqn}-lun-${lun}`);

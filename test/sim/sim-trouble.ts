@@ -26,6 +26,7 @@ export interface SimTroubleParts {
 }
 
 const LAST_ANSWER_MS = 1_000;
+const ON_ITS_WAY_MS = 1_000;
 const WHO = 'pid 7 (dd)';
 
 export class SimTrouble {
@@ -33,6 +34,7 @@ export class SimTrouble {
   /** Somebody else unmounted something of ours, or may yet. */
   mountsTaken = false;
   readonly #parts: SimTroubleParts;
+  readonly #takenMs = new Map<string, number>();
   readonly #opened = new Set<DeviceNumber>();
   /** When a record was damaged last, by the name of its file. */
   readonly #damagedMs = new Map<string, number>();
@@ -80,6 +82,12 @@ export class SimTrouble {
     this.mountsTaken = true;
     this.#parts.trace.add(`somebody unmounts ${mount.target}`);
     this.#parts.kernel.unmount(mount.target);
+    this.#takenMs.set(mount.target, this.#parts.time.nowMs());
+  }
+
+  /** A call that was sent before somebody unmounted that may still be on its way. */
+  hasJustTaken(path: string): boolean {
+    return this.#parts.time.nowMs() <= (this.#takenMs.get(path) ?? Number.NEGATIVE_INFINITY) + ON_ITS_WAY_MS;
   }
 
   /** Was the record of the volume damaged since then? What only it told nobody knows any more. */

@@ -142,7 +142,7 @@ export class SimWorld {
       nowMs: () => parts.time.nowMs(),
       violate,
       wishHistory: (handle) => this.storage.wishHistory(handle),
-      isMountPoint: (path) => kernel.mountsAt(path).length > 0,
+      isMountPoint: (path) => kernel.mountsAt(path).length > 0 || this.trouble.hasJustTaken(path),
       isMounted: (path) => this.#isUsed(path as AbsolutePath),
       isUnderStranger: (path) => kernel.isUnderStranger(path),
       recordsDamaged: () => this.trouble.recordsDamaged,
