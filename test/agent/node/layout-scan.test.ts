@@ -20,6 +20,7 @@ function machine(readable: (scan: number) => boolean) {
   memory.plant(layout.pods, { kind: 'directory' });
   memory.plant(layout.plugins, { kind: 'directory' });
   const waitsMs: number[] = [];
+  const told: string[] = [];
   let scans = 0;
   let next: (() => void) | undefined;
   let settled = (): void => {};
@@ -41,10 +42,14 @@ function machine(readable: (scan: number) => boolean) {
     ...{ host, layout, ground: createGround(memory, layout.root, [layout.pods, layout.plugins]) },
     reader: { current: () => NOTHING_DESIRED, read: () => {} },
     reconciler: { actual: () => new Map(), takeReconstructed: () => {} },
-    ...{ resyncMs: RESYNC_MS, onScanned: () => {}, onWhole: () => {} },
+    resyncMs: RESYNC_MS,
+    onScanned: () => told.push('scanned'),
+    onPlacesRead: () => told.push('places'),
+    onWhole: () => told.push('whole'),
   });
   return {
     waitsMs,
+    told,
     /** Until the next scan has ended and waits. */
     async once(): Promise<void> {
       const waiting = new Promise<void>((resolve) => {
@@ -67,4 +72,15 @@ test('once all could be read, the next trouble is looked at soon again', async (
   const { once, waitsMs } = machine((scan) => scan === 3);
   for (let scan = 0; scan < 4; scan += 1) await once();
   assert.deepEqual(waitsMs, [5_000, 10_000, RESYNC_MS, 5_000]);
+});
+
+test('INV-5: what could not be read counts as read after several looks, and at once when all could be', async () => {
+  const never = machine(() => false);
+  for (let scan = 0; scan < 3; scan += 1) await never.once();
+  assert.deepEqual(never.told, ['scanned', 'scanned', 'scanned']);
+  await never.once();
+  assert.deepEqual(never.told.slice(3), ['scanned', 'places']);
+  const late = machine((scan) => scan === 2);
+  for (let scan = 0; scan < 2; scan += 1) await late.once();
+  assert.deepEqual(late.told, ['scanned', 'scanned', 'places', 'whole']);
 });
