@@ -5,7 +5,7 @@ import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 
-/** `places`: all that can be read was read once. `all`: that was every directory and every record. */
+/** `places`: all that can be read was read, after several looks at most. `all`: that was every directory and record. */
 export type DiskReading = 'places' | 'all';
 
 export interface StandingWatch {

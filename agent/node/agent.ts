@@ -170,9 +170,9 @@ class NodeAgent implements Agent {
       onScanned: () => {
         if (this.#isScanned) return;
         this.#isScanned = true;
-        this.#foundation.standing?.diskRead('places');
         this.#notify();
       },
+      onPlacesRead: () => this.#foundation.standing?.diskRead('places'),
       onWhole: () => {
         this.#isDiskRead = true;
         // A record that cannot be read may be of something that stands.

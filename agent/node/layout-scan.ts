@@ -5,7 +5,7 @@ import { Retries } from '../../mount/process/back-off.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Reconciler } from '../../reconciler/reconciler.ts';
-import { reconstruct } from '../../reconciler/recovery/reconstruct.ts';
+import { type Reconstruction, reconstruct } from '../../reconciler/recovery/reconstruct.ts';
 import type { DesiredObjectsReader } from './desired-objects-reader.ts';
 
 export interface LayoutScanParts {
@@ -17,6 +17,8 @@ export interface LayoutScanParts {
   readonly resyncMs: number;
   /** What a look has found has joined what stands, whole or not. */
   readonly onScanned: () => void;
+  /** As `onScanned`, when only what lies under somebody's mount was left unread, or what several looks could not read. */
+  readonly onPlacesRead: () => void;
   /** All that was found when everything could be read has joined what stands. */
   readonly onWhole: () => void;
 }
@@ -32,12 +34,15 @@ export interface LayoutScan {
  * wait doubles up to a resync: such a mount may stay for ever, and each look is one at every pod.
  */
 const UNREAD_FIRST_MS = 5_000;
+/** Then a directory that cannot be read keeps nobody waiting any more: it may stay so for ever. 35 s. */
+const UNREAD_LOOKS_MAX = 4;
 
 export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
   const { host, layout, ground, reader, reconciler, resyncMs } = parts;
   let cancel: Cancel = () => {};
   let stopped = false;
   const retries = new Retries({ firstMs: UNREAD_FIRST_MS, maxMs: resyncMs });
+  let looks = 0;
 
   /** Leftovers never wait for a restart. */
   async function scan(extent: 'whole' | 'strangers'): Promise<void> {
@@ -45,9 +50,12 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
     const known = reconciler.actual();
     const found = await reconstruct({ host, layout, ground, known, isWanted }, extent);
     if (stopped) return;
+    looks += 1;
+    const isRead = looks >= UNREAD_LOOKS_MAX || isReadButCovered(found);
     const join = (): void => {
       reconciler.takeReconstructed(found);
       parts.onScanned();
+      if (isRead) parts.onPlacesRead();
       if (found.complete) parts.onWhole();
     };
     if (found.volumes.length > 0) reader.read({ found: found.volumes, join });
@@ -66,4 +74,12 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
       cancel();
     },
   };
+}
+
+/** Another look now would show no more: somebody's mount stays until a person unmounts it. */
+function isReadButCovered({ unreadPlaces, unknown }: Reconstruction): boolean {
+  if (unreadPlaces === undefined || unknown === undefined) return false;
+  return [...unreadPlaces.map(({ failure }) => failure), ...unknown.unread].every(
+    ({ code }) => code === 'mount-foreign' || code === 'mount-stacked',
+  );
 }

@@ -63,7 +63,11 @@ export const REGRESSIONS: readonly Regression[] = [
   { seed: 199, sentence: 'a secret volume found on disk is kept while a manifest cannot be read' },
   { seed: 1283, sentence: 'a mount whose directory could not be listed is no orphan' },
   { seed: 981, sentence: 'a wanted volume found on disk is attached when its driver asks for it' },
-  { seed: 155, sentence: 'a disk emptyDir found on disk is neither mounted over nor emptied' },
+  {
+    seed: 155,
+    sentence: 'a disk emptyDir found on disk is neither mounted over nor emptied',
+    plan: (plan) => ({ ...plan, deathEveryMs: 0 }),
+  },
   { seed: 1651, sentence: 'an aborted publish stays doubtful though the second try was not wanted any more' },
   { seed: 48165, sentence: 'a quarantine that ends while its proof waits for a turn leaves no record' },
   {
@@ -474,5 +478,26 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 351_042_881,
     sentence:
       'what was begun while an operator had the volume in quarantine may end after his word that it is not',
+  },
+  { seed: 74, sentence: 'a session that somebody made anew after ending ours is not ended by the agent' },
+  {
+    seed: 734011901,
+    sentence: 'what is bared by a stranger who goes between the look and the call is not published over',
+    isOfAbsence: true,
+  },
+  {
+    seed: 734056956,
+    sentence: 'a stranger over a memory emptyDir that is known by an outdated proof is not unmounted',
+    isOfAbsence: true,
+  },
+  {
+    seed: 734010291,
+    sentence: 'a Node made anew is told nothing while the directory of the pods cannot be read',
+    isOfAbsence: true,
+  },
+  {
+    seed: 734076307,
+    sentence: 'a Node made anew is told nothing while a directory of a pod cannot be read',
+    isOfAbsence: true,
   },
 ];
