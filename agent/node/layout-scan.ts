@@ -17,7 +17,7 @@ export interface LayoutScanParts {
   readonly resyncMs: number;
   /** What a look has found has joined what stands, whole or not. */
   readonly onScanned: () => void;
-  /** As `onScanned`, when only what lies under somebody's mount was left unread, or what several looks could not read. */
+  /** As `onScanned`, when only what lies under somebody's mount was left unread, or several looks could not read it. */
   readonly onPlacesRead: () => void;
   /** All that was found when everything could be read has joined what stands. */
   readonly onWhole: () => void;
