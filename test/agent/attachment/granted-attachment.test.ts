@@ -283,6 +283,7 @@ for (const mayWatch of [true, false]) {
     assert.equal(attachment.wordOf(ONE.id)?.word?.lost, false, 'one look is none');
     await world.clock.go(3 * SECOND_MS);
     assert.equal(attachment.wordOf(ONE.id)?.word?.lost, true);
+    assert.deepEqual(attachment.standing(), [ONE.id]);
     world.attach(ONE);
     await world.clock.go(SECOND_MS);
     const now = attachment.wordOf(ONE.id);

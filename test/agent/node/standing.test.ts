@@ -25,6 +25,7 @@ test('what stands can be asked at once, and again later', async (t) => {
     },
     look() {},
     diskRead() {},
+    standing: () => [],
     wordOf: () => undefined,
     onWord: () => () => {},
   };

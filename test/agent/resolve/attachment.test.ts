@@ -260,7 +260,10 @@ test('what whoever attaches says of a volume that stands counts like an object, 
     wholly(
       desire(wishOf({ ...BASE, ...files }), {
         ...STAND_ALONE,
-        attachmentOf: (id) => (id === DATA ? { word: { lost, blocked }, uid: 'a-2' } : undefined),
+        standing: {
+          standing: () => [DATA],
+          wordOf: (id) => (id === DATA ? { word: { lost, blocked }, uid: 'a-2' } : undefined),
+        },
       }),
     );
   const lost = said(true);
@@ -270,13 +273,23 @@ test('what whoever attaches says of a volume that stands counts like an object, 
   assert.equal(said(false, { 'a.yaml': LOST }).lostAttachments.has(DATA), true);
 });
 
+test('AR-9: what no pod wants any more and still stands is lost as well, or another attachment’s', () => {
+  const blocked: Failure = { code: 'not-attached', message: 'it is gone', effect: 'none' };
+  const said = (lost: boolean) => {
+    const standing = { standing: () => [DATA], wordOf: () => ({ word: { lost, blocked }, uid: 'a-2' }) };
+    return wholly(desire(wishOf({}), { ...STAND_ALONE, standing }));
+  };
+  assert.deepEqual([...said(true).lostAttachments], [DATA]);
+  assert.deepEqual([said(false).lostAttachments.size, said(false).attachmentUids.get(DATA)], [0, ['a-2']]);
+});
+
 test('of a volume whose driver needs no attachment nobody who attaches has anything to say', () => {
   const blocked: Failure = { code: 'not-attached', message: 'there is none', effect: 'none' };
   const detached = csiDriverYaml(DRIVER, '{attachRequired: false}');
   const state = wholly(
     desire(wishOf({ ...BASE, 'driver.yaml': detached }), {
       ...STAND_ALONE,
-      attachmentOf: () => ({ word: { lost: true, blocked }, uid: 'a-2' }),
+      standing: { standing: () => [], wordOf: () => ({ word: { lost: true, blocked }, uid: 'a-2' }) },
     }),
   );
   assert.deepEqual([state.lostAttachments.size, volumeOf(state, DATA).blocked], [0, undefined]);
