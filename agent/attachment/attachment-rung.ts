@@ -18,3 +18,8 @@ export function isAwaited({ attached }: ActualVolume): boolean {
 export function mayBeLost(volume: ActualVolume): boolean {
   return volume.attached.kind === 'present' || isSetUp(volume);
 }
+
+/** It stands by an attachment, and without that it is somebody else's. */
+export function isLosable(volume: ActualVolume): boolean {
+  return volume.needs.attach && isReported(volume) && mayBeLost(volume);
+}

@@ -17,7 +17,7 @@ import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
 import { type AttachmentFacts, attachmentVerdict, notAttached } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
-import { isAwaited, isReported, mayBeLost } from './attachment-rung.ts';
+import { isAwaited, isLosable, isReported, mayBeLost } from './attachment-rung.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
 import type { DiskReading, StandingWatch } from './standing-watch.ts';
 
@@ -47,6 +47,7 @@ export function createClusterAttachment(parts: ClusterAttachmentParts): ClusterA
 
 /** What changes within this is looked at once: each change of each volume is one. */
 const LOOK_MS = 20;
+const UNREPORTED = Number.POSITIVE_INFINITY;
 
 /** A volume whose attachment matters here. */
 interface Followed {
@@ -68,11 +69,9 @@ class AttachmentByCluster implements ClusterAttachment {
   readonly #granted = new Set<VolumeId>();
   /**
    * Refused, and whoever asked was not told of anything since. The value is on the host's clock: what the server said
-   * before does not count.
+   * before does not count; `UNREPORTED`: the list of volumes in use was not acknowledged for it.
    */
   readonly #refused = new Map<VolumeId, number>();
-  /** The list of volumes in use was not acknowledged for them, and they were not told of anything since. */
-  readonly #unreported = new Set<VolumeId>();
   /** The words of the last look. */
   #said: ReadonlyMap<VolumeId, string> = new Map();
   #listed: ReadonlySet<string> = new Set();
@@ -168,7 +167,7 @@ class AttachmentByCluster implements ClusterAttachment {
     if (!call.stillWanted()) return noLongerWanted();
     const reported = await this.#report.use(csiVolumeId(spec.driver, spec.volumeHandle));
     if (!reported.ok) {
-      this.#unreported.add(spec.id);
+      this.#refused.set(spec.id, UNREPORTED);
       return reported;
     }
     const name = this.#nameOf(spec);
@@ -191,13 +190,17 @@ class AttachmentByCluster implements ClusterAttachment {
     if (!call.stillWanted()) return noLongerWanted();
     const released = await this.#report.release(csiVolumeId(spec.driver, spec.volumeHandle));
     if (released.ok) this.#granted.delete(spec.id);
-    else this.#unreported.add(spec.id);
+    else this.#refused.set(spec.id, UNREPORTED);
     return released;
   }
 
   onChange(listener: (volume: VolumeId) => void): Cancel {
     this.#grantListeners.add(listener);
     return () => this.#grantListeners.delete(listener);
+  }
+
+  standing(): readonly VolumeId[] {
+    return [...this.#actual().values()].filter(isLosable).map(({ spec }) => spec.id);
   }
 
   wordOf(id: VolumeId): StandingWord | undefined {
@@ -281,13 +284,12 @@ class AttachmentByCluster implements ClusterAttachment {
 
   /** Nobody may have looked yet at those that were refused a moment ago. */
   #tellWaiting(): void {
-    for (const volume of this.#unreported) this.#tellGrant(volume);
+    for (const [volume, askedMs] of [...this.#refused]) if (askedMs === UNREPORTED) this.#tellGrant(volume);
     for (const { spec, volume } of this.#followed.values()) if (isAwaited(volume)) this.#tellGrant(spec.id);
   }
 
   #tellGrant(volume: VolumeId): void {
     this.#refused.delete(volume);
-    this.#unreported.delete(volume);
     for (const listener of [...this.#grantListeners]) listener(volume);
   }
 

@@ -126,7 +126,7 @@ class NodeAgent implements Agent {
     const feed = createDesiredFeed({
       ...{ host, config, slices, deniedHostPaths },
       sources: parts.sources,
-      answers: { tokens, trustBundles, capacity, attachmentOf: (volume) => standing?.wordOf(volume) },
+      answers: { tokens, trustBundles, capacity, standing },
       log: parts.log,
       hasSeLinux: () => this.#hasSeLinux,
       reconciler: () => this.#work?.reconciler,

@@ -27,7 +27,7 @@ import { createRepublisher } from './republisher.ts';
 
 /** What a volume of a pod may need beside what is wanted. */
 export type Answers = Pick<ResolveOptions, 'tokens' | 'trustBundles' | 'capacity'> &
-  Pick<DesireOptions, 'attachmentOf'>;
+  Pick<DesireOptions, 'standing'>;
 
 export interface DesiredFeedParts {
   readonly host: Host;

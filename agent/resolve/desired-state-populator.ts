@@ -19,7 +19,7 @@ import type {
   UnresolvedVolume,
 } from '../../reconciler/model/desired-state.ts';
 import { attachmentUids, type AttachmentWord, attachmentWords } from './attachment.ts';
-import type { StandingWord } from './standing-word.ts';
+import type { StandingWords } from './standing-word.ts';
 import { createBindings } from '../../kubernetes/binding/bind-claim.ts';
 import { refuseMissing } from './missing.ts';
 import type { Pod, Stamped } from '../../kubernetes/objects/objects.ts';
@@ -35,8 +35,8 @@ import { compareText } from '../../mount/text/compare-text.ts';
 export interface DesireOptions extends ResolveOptions {
   /** The pods that have the volume on this machine, or may have it; by default none. */
   readonly holdersOf?: (volume: VolumeId) => ReadonlySet<PodUid>;
-  /** What whoever attaches for this machine says of what stands here; by default nothing. */
-  readonly attachmentOf?: (volume: VolumeId) => StandingWord | undefined;
+  /** Nobody says anything where there is none. */
+  readonly standing?: StandingWords | undefined;
 }
 
 /** One volume of one pod, and what it came to. */
@@ -80,12 +80,20 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
   const attachments = new Map<VolumeId, AttachmentWord>(yield* attachmentWords(desired, options.nodeName));
   const uids = new Map(yield* attachmentUids(desired, options.nodeName));
   for (const [id, volume] of growing) {
-    const standing = needsNoAttach(volume) ? undefined : options.attachmentOf?.(id);
+    const standing = needsNoAttach(volume) ? undefined : options.standing?.wordOf(id);
     if (standing?.word !== undefined && attachments.get(id)?.lost !== true)
       attachments.set(id, standing.word);
     if (standing?.uid !== undefined) uids.set(id, [standing.uid]);
     const finished = finish(volume, attachments.get(id), unresolved);
     volumes.set(id, standing?.said === undefined ? finished : { ...finished, attachment: standing.said });
+    yield;
+  }
+  // What no pod wants any more may be another node's by now as well.
+  for (const id of options.standing?.standing() ?? []) {
+    if (growing.has(id)) continue;
+    const said = options.standing?.wordOf(id);
+    if (said?.word?.lost === true) attachments.set(id, said.word);
+    if (said?.uid !== undefined) uids.set(id, [said.uid]);
     yield;
   }
   return {
