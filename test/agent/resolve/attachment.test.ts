@@ -273,7 +273,7 @@ test('what whoever attaches says of a volume that stands counts like an object, 
   assert.equal(said(false, { 'a.yaml': LOST }).lostAttachments.has(DATA), true);
 });
 
-test('AR-9: what no pod wants any more and still stands is lost as well, or another attachment’s', () => {
+test('INV-32: what no pod wants any more and still stands is lost as well, or another attachment’s', () => {
   const blocked: Failure = { code: 'not-attached', message: 'it is gone', effect: 'none' };
   const said = (lost: boolean) => {
     const standing = { standing: () => [DATA], wordOf: () => ({ word: { lost, blocked }, uid: 'a-2' }) };
