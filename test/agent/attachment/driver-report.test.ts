@@ -120,3 +120,39 @@ test('an object of an earlier Node is made anew, and what the server refuses is 
   await world.clock.go(10 * SECOND_MS);
   assert.deepEqual(namesIn(world), [ONE.name]);
 });
+
+/** As csi-attacher of a driver that has no room here (KEP-4876). */
+function refuse(world: World, time: number, errorCode = 8): void {
+  const spec = { ...specOf('late'), driver: ONE.name };
+  const attachError = { errorCode, message: 'no room', time: `2026-01-01T00:00:0${time}Z` };
+  world.stand(spec, { attached: { kind: 'unsure', because: 'asked' } as never });
+  world.attach(spec, { attached: false, attachError });
+}
+
+test('KEP-4876: a driver whose volume is refused as one too many is asked for its limit anew', async () => {
+  const world = attachmentWorld();
+  const { attachment } = world.begin();
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  world.drivers.limit(ONE.name, 3);
+  refuse(world, 0, 13);
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  assert.deepEqual([world.drivers.asked(), driversIn(world)[0]?.['allocatable']], [0, { count: 7 }]);
+  refuse(world, 1);
+  await world.clock.go(2 * SECOND_MS);
+  assert.deepEqual(driversIn(world)[0]?.['allocatable'], { count: 3 });
+  const asked = world.drivers.asked();
+  // The same refusal is heard of again, and others come: once in ten seconds is enough.
+  for (let time = 2; time < 7; time += 1) {
+    refuse(world, time);
+    await world.clock.go(SECOND_MS);
+  }
+  assert.equal(world.drivers.asked(), asked);
+  await world.clock.go(20 * SECOND_MS);
+  assert.equal(world.drivers.asked(), asked + 1);
+  // One that registers says all of itself.
+  world.drivers.register({ ...ONE, volumesMax: 9 });
+  await world.clock.go(2 * SECOND_MS);
+  assert.deepEqual(driversIn(world)[0]?.['allocatable'], { count: 9 });
+});
