@@ -20,6 +20,8 @@ export interface AttachmentBookParts {
   readonly random: () => number;
   /** Something else is known of the attachment of that name. */
   readonly onChange: (name: string) => void;
+  /** Whoever attaches for this driver was told RESOURCE_EXHAUSTED; once for each time. */
+  readonly onExhausted: (driver: string) => void;
 }
 
 export interface AttachmentBook {
@@ -41,6 +43,8 @@ const PACE: ReadPace = { waitingFirstMs: 300, waitingMaxMs: 10_000, standingMs: 
 const CONFIRM_MS = 2_000;
 /** A right that is missing is tried again: an administrator may have added it. */
 const DENIED_MS = 600_000;
+/** gRPC's. */
+const RESOURCE_EXHAUSTED = 8;
 
 export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook {
   const followers = new Map<string, Follower>();
@@ -90,6 +94,8 @@ class Follower {
   /** Host clock: when the first of the reads was asked for that found nothing. */
   #absentMs: number | undefined;
   #cancelConfirm: Cancel = () => {};
+  /** The error that was told. */
+  #exhausted: string | undefined;
 
   constructor(parts: AttachmentBookParts, name: string, rights: WatchRight) {
     const { transport, clock, random } = parts;
@@ -152,7 +158,19 @@ class Follower {
   #changed(): void {
     if (this.#named.answer().kind === 'absent') this.#confirm();
     else this.#absentMs = undefined;
+    this.#noteExhausted();
     this.#parts.onChange(this.#name);
+  }
+
+  /** The next try has another time, and another message. */
+  #noteExhausted(): void {
+    const answer = this.#judged(this.#named.answer());
+    if (answer.kind !== 'present' || answer.sight.attachErrorCode !== RESOURCE_EXHAUSTED) return;
+    const { attacher, uid, attachError, attachErrorTime } = answer.sight;
+    const error = `${uid} ${attachErrorTime} ${attachError}`;
+    if (error === this.#exhausted) return;
+    this.#exhausted = error;
+    this.#parts.onExhausted(attacher);
   }
 
   #confirm(): void {

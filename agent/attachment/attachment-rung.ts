@@ -1,5 +1,6 @@
 /** What a volume's rung `attach` says to a cluster: in use, waited for, or to be lost. Pure. */
-import { type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
+import { csiVolumeId } from '../../plugins/volume.ts';
+import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
 
 /** Whatever may keep the device busy here: what is found on the disk without a record, too. */
 export function isReported(volume: ActualVolume): boolean {
@@ -22,4 +23,16 @@ export function mayBeLost(volume: ActualVolume): boolean {
 /** It stands by an attachment, and without that it is somebody else's. */
 export function isLosable(volume: ActualVolume): boolean {
   return volume.needs.attach && isReported(volume) && mayBeLost(volume);
+}
+
+/** The names of volumes in use, as a Node has them. */
+export function namesInUse(actual: ActualState): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const volume of actual.values()) {
+    const { spec } = volume;
+    if (spec.kind === 'csi' && isReported(volume)) names.add(csiVolumeId(spec.driver, spec.volumeHandle));
+    // The cluster attaches nothing of it, and keeps it from other nodes while it is in use here.
+    if (spec.kind === 'iscsi' && isSetUp(volume)) names.add(spec.id);
+  }
+  return names;
 }

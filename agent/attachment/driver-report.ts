@@ -7,9 +7,17 @@ import { createObject, deleteObject, patchObject, readOne } from '../../kubernet
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import type { Log } from '../../mount/process/log.ts';
-import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
+import type { DriverInstance } from '../../plugins/csi/driver/driver.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
-import { driverEntries, entriesIn, NODE_IDS, nodeMarks, ownerUidOf } from './driver-announcement.ts';
+import {
+  type AnnouncedDriver,
+  driverEntries,
+  entriesIn,
+  NODE_IDS,
+  nodeMarks,
+  ownerUidOf,
+} from './driver-announcement.ts';
+import type { AnnouncingDrivers } from './standing-watch.ts';
 
 export interface DriverReportParts {
   readonly transport: ApiTransport;
@@ -22,7 +30,12 @@ export interface DriverReportParts {
 }
 
 export interface DriverReport {
-  begin(drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void;
+  begin(drivers: AnnouncingDrivers): void;
+  /**
+   * The driver has less room here than it said when it registered: it is asked for its limit anew, and the scheduler is
+   * told, as soon as it says another one (KEP-4876).
+   */
+  exhausted(driver: string): void;
   stop(): void;
 }
 
@@ -30,7 +43,15 @@ export interface DriverReport {
 const GONE_MS = 60_000;
 /** Others may have written it: nobody tells, because a node may not watch it. */
 const AGAIN_MS = 300_000;
+/** However many volumes are refused meanwhile. */
+const LIMIT_MS = 10_000;
 const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
+
+interface Asked {
+  /** Others were refused since. */
+  isToBeRepeated: boolean;
+  readonly cancel: Cancel;
+}
 
 export function createDriverReport(parts: DriverReportParts): DriverReport {
   return new ReportOfDrivers(parts);
@@ -38,9 +59,13 @@ export function createDriverReport(parts: DriverReportParts): DriverReport {
 
 class ReportOfDrivers implements DriverReport {
   readonly #parts: DriverReportParts;
-  #drivers: Pick<DriverRegistry, 'list' | 'onChange'> | undefined;
+  #drivers: AnnouncingDrivers | undefined;
   /** Host clock: since when a driver that was registered in this life is not. */
   readonly #goneMs = new Map<string, number>();
+  /** What a driver has said of its limit since it registered. */
+  readonly #limits = new Map<DriverInstance, number>();
+  /** Drivers that are asked for it, or were a moment ago. */
+  readonly #asked = new Map<string, Asked>();
   #isWriting = false;
   #isAgain = false;
   #isStopped = false;
@@ -54,7 +79,7 @@ class ReportOfDrivers implements DriverReport {
     this.#parts = parts;
   }
 
-  begin(drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void {
+  begin(drivers: AnnouncingDrivers): void {
     const { clock, node } = this.#parts;
     this.#drivers = drivers;
     this.#cancels.push(
@@ -75,7 +100,44 @@ class ReportOfDrivers implements DriverReport {
   stop(): void {
     this.#isStopped = true;
     this.#cancel();
+    for (const { cancel } of this.#asked.values()) cancel();
     for (const cancel of this.#cancels) cancel();
+  }
+
+  exhausted(driver: string): void {
+    const asked = this.#asked.get(driver);
+    if (asked === undefined) void this.#askLimit(driver);
+    else asked.isToBeRepeated = true;
+  }
+
+  async #askLimit(driver: string): Promise<void> {
+    const cancel = this.#parts.clock.timer(LIMIT_MS, () => {
+      const { isToBeRepeated } = asked;
+      this.#asked.delete(driver);
+      if (isToBeRepeated) this.exhausted(driver);
+    });
+    const asked: Asked = { isToBeRepeated: false, cancel };
+    this.#asked.set(driver, asked);
+    const instance = this.#here().find(({ name }) => name === driver);
+    const answered = await this.#drivers?.askVolumesMax(driver);
+    if (this.#isStopped || instance === undefined || answered?.ok !== true) return;
+    if (!this.#here().includes(instance)) return;
+    this.#limits.set(instance, answered.value);
+    void this.#write();
+  }
+
+  #here(): readonly DriverInstance[] {
+    return this.#drivers?.list() ?? [];
+  }
+
+  /** As they are to be announced: one that was replaced says all of itself anew. */
+  #announced(): readonly AnnouncedDriver[] {
+    const here = this.#here();
+    for (const instance of this.#limits.keys()) if (!here.includes(instance)) this.#limits.delete(instance);
+    return here.map((one) => {
+      const volumesMax = this.#limits.get(one);
+      return volumesMax === undefined ? one : { ...one, volumesMax };
+    });
   }
 
   async #write(): Promise<void> {
@@ -117,7 +179,7 @@ class ReportOfDrivers implements DriverReport {
   async #reconcile(): Promise<ApiFailure | undefined> {
     const { node } = this.#parts;
     const seen = node.current();
-    const here = this.#drivers?.list() ?? [];
+    const here = this.#here();
     // Without a Node there is nobody to own it; its coming is a reason to look again.
     if (seen === undefined || (here.length === 0 && this.#goneMs.size === 0)) return undefined;
     const gone = this.#gone();
@@ -133,7 +195,7 @@ class ReportOfDrivers implements DriverReport {
 
   async #writeCsiNode(node: ApiObjectEnvelope, gone: ReadonlySet<string>): Promise<ApiResult<unknown>> {
     const { transport, nodeName } = this.#parts;
-    const here = this.#drivers?.list() ?? [];
+    const here = this.#announced();
     const path = csiNodePath(nodeName);
     const read = await readOne(transport, path);
     if (!read.ok && read.failure.code !== 'absent') return read;
@@ -166,7 +228,7 @@ class ReportOfDrivers implements DriverReport {
   async #writeNode(seen: ApiObjectEnvelope, gone: ReadonlySet<string>): Promise<ApiFailure | undefined> {
     const { transport, node, nodeName } = this.#parts;
     const before = node.current() ?? seen;
-    const { nodeIds, labels, collisions } = nodeMarks(before.value, this.#drivers?.list() ?? [], gone);
+    const { nodeIds, labels, collisions } = nodeMarks(before.value, this.#here(), gone);
     if (collisions.length > 0) this.#tell(`topology value collision: ${collisions.join('; ')}`);
     if (nodeIds === undefined && Object.keys(labels).length === 0) return undefined;
     const patched = await patchObject(transport, {

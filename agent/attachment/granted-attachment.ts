@@ -6,7 +6,6 @@ import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
-import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { noLongerWanted } from '../../plugins/csi/call/volume-rpc.ts';
 import type { Attached, VolumeCall } from '../../plugins/plugin.ts';
@@ -17,9 +16,9 @@ import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
 import { type AttachmentFacts, attachmentVerdict, notAttached } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
-import { isAwaited, isLosable, isReported, mayBeLost } from './attachment-rung.ts';
+import { isAwaited, isLosable, isReported, mayBeLost, namesInUse } from './attachment-rung.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
-import type { DiskReading, StandingWatch } from './standing-watch.ts';
+import type { AnnouncingDrivers, DiskReading, StandingWatch } from './standing-watch.ts';
 
 export interface ClusterAttachmentParts {
   readonly transport: ApiTransport;
@@ -82,16 +81,21 @@ class AttachmentByCluster implements ClusterAttachment {
   constructor(parts: ClusterAttachmentParts) {
     this.#parts = parts;
     this.#gathered = createGathered(parts.clock, LOOK_MS, () => this.#follow());
-    this.#book = createAttachmentBook({ ...parts, onChange: (name) => this.#attachmentChanged(name) });
+    const onExhausted = (driver: string): void => this.#drivers.exhausted(driver);
+    this.#book = createAttachmentBook({
+      ...parts,
+      onExhausted,
+      onChange: (one) => this.#attachmentChanged(one),
+    });
     this.#report = createInUseReport({
       ...parts,
-      standing: () => this.#inUse(),
+      standing: () => namesInUse(this.#actual()),
       onSettled: () => this.#tellWaiting(),
     });
     this.#drivers = createDriverReport({ ...parts, usedDrivers: () => this.#usedDrivers() });
   }
 
-  begin(actual: () => ActualState, drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void {
+  begin(actual: () => ActualState, drivers: AnnouncingDrivers): void {
     this.#actual = actual;
     this.#drivers.begin(drivers);
     this.#cancelNode = this.#parts.node.onChange(() => this.#nodeChanged());
@@ -231,17 +235,6 @@ class AttachmentByCluster implements ClusterAttachment {
     const name = attachmentNameOf(spec, this.#parts.nodeName);
     this.#names.set(spec, name);
     return name;
-  }
-
-  #inUse(): ReadonlySet<string> {
-    const names = new Set<string>();
-    for (const volume of this.#actual().values()) {
-      const { spec } = volume;
-      if (spec.kind === 'csi' && isReported(volume)) names.add(csiVolumeId(spec.driver, spec.volumeHandle));
-      // The cluster attaches nothing of it, and keeps it from other nodes while it is in use here.
-      if (spec.kind === 'iscsi' && isSetUp(volume)) names.add(spec.id);
-    }
-    return names;
   }
 
   #usedDrivers(): ReadonlySet<string> {

@@ -7,9 +7,12 @@ import type { StandingWords } from '../resolve/standing-word.ts';
 /** `places`: all that can be read was read, after several looks at most. `all`: that was every directory and record. */
 export type DiskReading = 'places' | 'all';
 
+/** What a cluster is told of. */
+export type AnnouncingDrivers = Pick<DriverRegistry, 'list' | 'onChange' | 'askVolumesMax'>;
+
 export interface StandingWatch extends StandingWords {
   /** What stands was rebuilt from records and mount table; both are asked again and again from now on. */
-  begin(actual: () => ActualState, drivers: Pick<DriverRegistry, 'list' | 'onChange'>): void;
+  begin(actual: () => ActualState, drivers: AnnouncingDrivers): void;
   /** Something of it may be another. */
   look(): void;
   /** What was found on the disk is in what stands. */

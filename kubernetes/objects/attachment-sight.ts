@@ -14,6 +14,9 @@ export interface AttachmentSight {
   readonly publishContext: Readonly<Record<string, string>>;
   /** Why the last try to attach has failed; undefined when none has. For people. */
   readonly attachError: string | undefined;
+  /** The gRPC code of that, where whoever attaches tells it (KEP-4876). */
+  readonly attachErrorCode?: number | undefined;
+  readonly attachErrorTime?: string | undefined;
   readonly detachError: string | undefined;
 }
 
@@ -47,6 +50,8 @@ export function attachmentSight(
     attached,
     publishContext: Object.fromEntries(entries),
     attachError: errorIn(attachError),
+    attachErrorCode: codeIn(attachError),
+    attachErrorTime: timeIn(attachError),
     detachError: errorIn(detachError),
   };
 }
@@ -89,4 +94,14 @@ export function otherWriterOf(node: Readonly<Record<string, unknown>>, own: stri
 function errorIn(error: unknown): string | undefined {
   if (!isMapping(error)) return undefined;
   return typeof error['message'] === 'string' ? error['message'] : 'no message';
+}
+
+function codeIn(error: unknown): number | undefined {
+  const code = isMapping(error) ? error['errorCode'] : undefined;
+  return Number.isInteger(code) ? (code as number) : undefined;
+}
+
+function timeIn(error: unknown): string | undefined {
+  const time = isMapping(error) ? error['time'] : undefined;
+  return typeof time === 'string' ? time : undefined;
 }

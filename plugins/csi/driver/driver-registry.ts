@@ -1,5 +1,5 @@
 /** The drivers of this node: found by looking, admitted by handshake, replaced or gone when their sockets are. */
-import type { Failure } from '../../../mount/failure.ts';
+import { type Failure, fail, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, Cancel, Host } from '../../../mount/host.ts';
 import { type BlindLook, createBlindLook, isBlind } from './blind-look.ts';
 import { createPacedLook, type PacedLook } from './coalesced-task.ts';
@@ -7,6 +7,7 @@ import type { DriverChange, DriverInstance, DriverRegistry, RefusedDriver } from
 import { type Candidate, createDriverElection, type DriverElection } from './driver-election.ts';
 import { DriverSocket, type SocketSurroundings } from './driver-socket.ts';
 import { createNodeIds } from './node-ids.ts';
+import { askVolumesMax } from './registration.ts';
 import { isLookedAt, scanRegistry } from './registry-scan.ts';
 import { type TrustedLayout, trustDirectory } from './socket-trust.ts';
 import { createWatchList, type WatchList } from './watch-list.ts';
@@ -120,6 +121,12 @@ class LookingRegistry implements RunningDriverRegistry {
 
   onChange(listener: (change: DriverChange) => void): Cancel {
     return this.#election.onChange(listener);
+  }
+
+  async askVolumesMax(name: string): Promise<Result<number>> {
+    const instance = this.get(name);
+    if (instance !== undefined) return askVolumesMax(this.#parts.host, instance);
+    return fail({ code: 'driver-not-registered', message: `${name} is not registered`, effect: 'none' });
   }
 
   suspect(driver: string): void {

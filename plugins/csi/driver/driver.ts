@@ -1,5 +1,5 @@
 /** A CSI driver as registered on this node, and where to ask for it. */
-import type { FailureCode } from '../../../mount/failure.ts';
+import type { FailureCode, Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, Cancel } from '../../../mount/host.ts';
 import type { SocketIdentity } from '../../../mount/remote-call.ts';
 
@@ -42,4 +42,6 @@ export interface DriverRegistry {
   list(): readonly DriverInstance[];
   refused(): readonly RefusedDriver[];
   onChange(listener: (change: DriverChange) => void): Cancel;
+  /** Asks the driver once more for its limit (NodeGetInfo); `volumesMax` of an instance stays as it registered. */
+  askVolumesMax(name: string): Promise<Result<number>>;
 }

@@ -84,6 +84,21 @@ export async function notifyRegistrar(
   return told.ok ? ok(undefined) : told;
 }
 
+/** As `DriverInstance.volumesMax`. */
+export async function askVolumesMax(
+  host: Host,
+  { endpoint, name }: Pick<DriverInstance, 'endpoint' | 'name'>,
+): Promise<Result<number>> {
+  const node = await ask(host, endpoint, name, NodeService.nodeGetInfo, {}, NODE_INFO_MS);
+  if (!node.ok) return node;
+  const breach = nodeInfoBreach(node.value);
+  return breach === undefined ? ok(volumesMaxIn(node.value)) : invalid(`${name}: ${breach}`);
+}
+
+function volumesMaxIn({ maxVolumesPerNode }: { readonly maxVolumesPerNode: bigint | number }): number {
+  return Math.min(Number(maxVolumesPerNode), Number.MAX_SAFE_INTEGER);
+}
+
 /**
  * All a driver must answer before it is used. `name`: what it was announced as; undefined for a socket named in the
  * configuration. Controller capabilities are asked only of a driver with CONTROLLER_SERVICE (A-008).
@@ -127,7 +142,7 @@ export async function questionDriver(
     registrationSocket: announced.registrationSocket,
     vendorVersion,
     nodeId: node.value.nodeId,
-    volumesMax: Math.min(Number(node.value.maxVolumesPerNode), Number.MAX_SAFE_INTEGER),
+    volumesMax: volumesMaxIn(node.value),
     topology: constrained ? { ...node.value.accessibleTopology?.segments } : {},
     nodeCapabilities: rpcTypes(nodeCapabilities.value.capabilities),
     controllerCapabilities: controllerCapabilities && rpcTypes(controllerCapabilities.value.capabilities),
