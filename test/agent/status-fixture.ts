@@ -282,6 +282,7 @@ export function richFacts(): StatusFacts {
       {
         name: DRIVER,
         endpoint: SOCKET,
+        life: '1 of 0',
         registrationSocket: undefined,
         vendorVersion: '0.1.0',
         nodeId: 'worker-1',

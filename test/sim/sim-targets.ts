@@ -206,13 +206,21 @@ export class SimTargets {
       if (session === undefined && !this.#isNoted(way) && !isAgentBusy() && mood === 'serves') {
         trace.add(`an administrator logs in to ${way.portal}`);
         this.#bringDisks(this.#initiator.begin(way, 'admin', false));
-      } else if (session !== undefined && !this.#isUsed(session) && !isAgentBusy()) {
+      } else if (session !== undefined && !this.#isUsed(session) && !isAgentBusy() && this.#isTold(session)) {
         trace.add(`an administrator logs out of ${way.portal}, where ${session.by} was`);
         this.#initiator.end(session);
         if (session.by === 'agent' && mood === 'serves')
           this.#bringDisks(this.#initiator.begin(way, 'admin', false));
       }
     });
+  }
+
+  /** A login of the agent whose number is not written down yet is not told from one of the administrator. */
+  #isTold(session: SimSession): boolean {
+    const { layout } = this.#parts as SimTargetsParts;
+    const note = this.#kernel.walk(layout.sessionNote(sha256Hex(nameOf(session))));
+    const text = typeof note === 'string' ? '' : Buffer.from(note.inode.content).toString();
+    return session.by === 'admin' || text.includes(`"number":${session.number}`);
   }
 
   #isUsed({ disks }: SimSession): boolean {

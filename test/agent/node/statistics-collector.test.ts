@@ -289,12 +289,23 @@ test('a new instance of the driver is asked in the next period, whatever the old
   one.answer(() => late);
   await one.run(5_000 + PERIOD_MS - 1);
   assert.equal(one.asked.length, 2);
-  one.collector.driverChanged('a.test');
+  one.collector.driverChanged({ name: 'a.test', life: '2 of 0' });
   await one.run(PERIOD_MS);
   assert.deepEqual(
     one.asked.map(({ handle }) => handle),
     ['1', '2', '1'],
   );
+});
+
+test('RE-03: the same life of the driver that registers again may be at work on the question still', async () => {
+  const one = world([volume('1')]);
+  const instance = { name: 'a.test', life: '1 of 0' };
+  one.collector.driverChanged(instance);
+  one.answer(() => late);
+  await one.run(5_000 + PERIOD_MS - 1);
+  one.collector.driverChanged(instance);
+  await one.run(2 * PERIOD_MS);
+  assert.equal(one.asked.length, 1);
 });
 
 test('RE-03: the storage behind a driver is asked no more often than a volume when it does not answer', async () => {

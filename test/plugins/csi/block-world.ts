@@ -90,6 +90,7 @@ export function createBlockWorld(manner: Manner = 'bind'): BlockWorld {
 export const INSTANCE: DriverInstance = {
   name: DRIVER,
   endpoint: { path: absolute('/csi.sock'), inode: 1 },
+  life: '1 of 0',
   registrationSocket: undefined,
   vendorVersion: '1',
   nodeId: 'node-1',

@@ -79,7 +79,7 @@ export async function world(
 
 export async function introduce(made: World): Promise<void> {
   const found = accept(await findSocket(made.host, inRoot(made.host, 'driver', 'csi.sock'), undefined));
-  const named = { name: DRIVER, registrationSocket: undefined };
+  const named = { name: DRIVER, registrationSocket: undefined, life: '1 of 0' };
   made.instance = accept(await questionDriver(made.host, found.identity, named));
 }
 

@@ -83,7 +83,7 @@ function everyUse(
   assert.ok(made.instance !== undefined && plugin.expand !== undefined && plugin.statistics !== undefined);
   const { endpoint } = made.instance;
   const about = call({ facts: FACTS, ...changes });
-  const named = { name: DRIVER, registrationSocket: undefined };
+  const named = { name: DRIVER, registrationSocket: undefined, life: '1 of 0' };
   return [
     () => plugin.attach(about),
     () => plugin.stage(about),

@@ -114,3 +114,27 @@ test('INV-3, DR-11: a pod keeps the dead mount that it was told of, and gets no 
     assert.deepEqual(refuse(await again(mount)), dead);
   }
 });
+
+test('DR-11: read-only where the same file system was staged writable, it is dead however it was published', async () => {
+  const made = await world();
+  const { stagedMount } = accept(await made.plugin.stage(call()));
+  assert.ok(stagedMount !== undefined);
+  const { lookUpMount } = made.host;
+  made.host.lookUpMount = async (path) => {
+    const seen = await lookUpMount(path);
+    const isTarget = path === targetOf(made) && seen.ok && seen.value.mounted;
+    return isTarget ? ok({ ...seen.value, device: stagedMount.device, readOnly: true }) : seen;
+  };
+  // It stages no more, so nobody looks at what was staged.
+  const needs = { ...STAGED.needs, stage: false };
+  const publish = (readOnly: boolean, staged = stagedMount) => {
+    const { publication } = call();
+    const facts = { ...STAGED, needs, stagedMount: staged };
+    return made.plugin.publish(call({ facts, publication: { ...publication, readOnly } }));
+  };
+  assert.deepEqual(refuse(await publish(false)), { code: 'file-system-dead', effect: 'unknown' });
+  const { mount } = accept(await publish(true));
+  accept(await made.plugin.publish(call({ facts: { ...STAGED, needs, stagedMount }, mount })));
+  accept(await publish(false, { ...stagedMount, readOnly: true }));
+  accept(await publish(false, { ...stagedMount, device: '7:99' }));
+});

@@ -70,6 +70,7 @@ function world(capabilities: readonly number[], answers: Readonly<Record<string,
   const instance: DriverInstance = {
     name: DRIVER,
     endpoint: { path: '/run/csi.sock' as AbsolutePath, inode: 1 },
+    life: '1 of 0',
     registrationSocket: undefined,
     vendorVersion: '1',
     nodeId: 'n',

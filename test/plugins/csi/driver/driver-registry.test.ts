@@ -111,7 +111,8 @@ test('A-002, A-011, A-050, A-052, KV-I3: a driver that appears is admitted, and 
     segments: { 'a/zone': 'z1' },
   });
   assert.deepEqual(reg.verdicts, ['']);
-  const { endpoint, registeredAtMs, ...rest } = world.registry.get(DRIVER) ?? assert.fail();
+  const { endpoint, life, registeredAtMs, ...rest } = world.registry.get(DRIVER) ?? assert.fail();
+  assert.match(life, new RegExp(`^${endpoint.inode} of `));
   assert.deepEqual(endpoint, { path: endpointOf(world.host), inode: lstatSync(endpointOf(world.host)).ino });
   assert.ok(registeredAtMs > 0);
   assert.deepEqual(rest, {
