@@ -232,7 +232,8 @@ class NodeAgent implements Agent {
     const cancelDrivers = drivers.onChange(({ kind, driver }) => {
       log.info(`driver ${kind}`, { driver });
       if (kind !== 'gone') reconciler.wake({ kind: 'driver', driver });
-      if (kind !== 'gone') this.#work?.statistics.driverChanged(driver);
+      const instance = drivers.get(driver);
+      if (instance !== undefined) this.#work?.statistics.driverChanged(instance);
       this.#notify();
     });
     const onGrant = (volume: VolumeId): void => reconciler.wake({ kind: 'attachment', volume });

@@ -8,6 +8,7 @@ import type {
   VolumeSecrets,
   VolumeStatistics,
 } from '../../plugins/plugin.ts';
+import type { DriverInstance } from '../../plugins/csi/driver/driver.ts';
 import type { PublicationSpec, VolumeId, VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualState, ActualVolume } from '../../reconciler/model/actual-state.ts';
 import type { Log } from '../../mount/process/log.ts';
@@ -61,8 +62,8 @@ export interface StatisticsCollector {
   of(volume: VolumeId): VolumeReading | undefined;
   /** What is wrong with the storage behind a driver; undefined: not known. Empty: all is well. */
   ofStorage(driver: string): readonly HealthStatement[] | undefined;
-  /** Another life of the driver: what the old one did not answer is asked again. */
-  driverChanged(driver: string): void;
+  /** It has registered: what another life of it did not answer is asked again, and this one may be at work on it still. */
+  driverChanged(driver: Pick<DriverInstance, 'name' | 'life'>): void;
   /** Volumes of the driver, and its storage, of which it owes an answer. */
   owedBy(driver: string): number;
   /** Called when what is said of somebody's health changes, or an answer begins or ends to be owed; not for numbers. */
@@ -77,6 +78,8 @@ const HUNG_PER_LANE_MAX = 32;
 const FIRST_MS = 5_000;
 /** Answers without a word on health after which an old word is not repeated any more: the RPC may have failed once. */
 const SILENT_ANSWERS_MAX = 3;
+/** Names come from anybody who registers. */
+const LIVES_MAX = 1_024;
 /** Before every time of a host's clock. */
 const NEVER = -1;
 /** The key of a question about the storage behind a driver begins so; no volume's id does. */
@@ -99,6 +102,8 @@ class PeriodicCollector implements StatisticsCollector {
   readonly #storage = new Map<string, readonly HealthStatement[]>();
   readonly #owed: OwedAnswers;
   readonly #listeners = new Set<() => void>();
+  /** The last one of each driver, that registered last at the end. */
+  readonly #lives = new Map<string, string>();
   #cancelTimer: Cancel = () => {};
   #isStopped: boolean;
 
@@ -139,8 +144,12 @@ class PeriodicCollector implements StatisticsCollector {
     return this.#storage.get(driver);
   }
 
-  driverChanged(driver: string): void {
-    this.#owed.resetBackOff(driver);
+  driverChanged({ name, life }: Pick<DriverInstance, 'name' | 'life'>): void {
+    if (this.#lives.get(name) !== life) this.#owed.resetBackOff(name);
+    this.#lives.delete(name);
+    this.#lives.set(name, life);
+    const [oldest] = this.#lives.keys();
+    if (this.#lives.size > LIVES_MAX && oldest !== undefined) this.#lives.delete(oldest);
   }
 
   owedBy(driver: string): number {

@@ -12,6 +12,7 @@ import { type PublishedMount, publishedMountAt } from './mount-proof.ts';
 import { heldAt, refused, takeAway } from './place-outcome.ts';
 import { NodeService } from './wire/generated/csi.ts';
 import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
+import { deathFailure, findingOf } from '../guard/dead-file-system.ts';
 import type { PublicationCall } from '../plugin.ts';
 import { doubtful } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
@@ -80,10 +81,33 @@ async function lookAtPublished(
   if (spec.mode !== 'Block') {
     // The number of a mount is given again when that one is gone: it was this before the driver was called, too.
     const known = mountIdBefore === call.mount?.mountId ? call.mount : undefined;
-    return publishedMountAt(host, { path, driver: spec.driver, has: call.refresh ? 'any' : known });
+    const published = await publishedMountAt(host, {
+      ...{ path, driver: spec.driver },
+      has: call.refresh ? 'any' : known,
+    });
+    const isHad = call.refresh || (published.ok && published.value.mount.mountId === known?.mountId);
+    return published.ok && !isHad ? judgedByStage(call, spec, path, published.value) : published;
   }
   const device = await bringOutPublished({ host, block }, layout.blockPublication(call.publication));
   return device.ok ? ok({ mount: device.value, isDead: false }) : device;
+}
+
+/**
+ * Read-only it may have been made, but not where it is the file system that was staged writable: a driver that stages no
+ * more, or whose stage somebody covers, publishes it dead (DR-11).
+ */
+function judgedByStage(
+  { facts, publication }: PublicationCall,
+  spec: CsiVolumeSpec,
+  path: AbsolutePath,
+  published: PublishedMount,
+): Result<PublishedMount> {
+  const { stagedMount } = facts;
+  const { device, readOnly = false } = published.mount;
+  if (stagedMount?.device !== device) return ok(published);
+  const place = { spec, mount: stagedMount, readOnly: publication.readOnly };
+  const finding = findingOf({ kind: 'alive', readOnly, device }, place);
+  return finding === 'usable' ? ok(published) : fail(deathFailure(path, finding, 'unknown'));
 }
 
 function unexpected(failure: Failure): Result<never> {

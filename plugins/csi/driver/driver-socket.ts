@@ -163,7 +163,7 @@ export class DriverSocket {
     const registrationSocket = this.isStatic ? undefined : this.path;
     this.#begin(`endpoint ${life}`, async () => {
       const { host } = this.#surroundings;
-      const instance = await questionDriver(host, identity, { name, registrationSocket });
+      const instance = await questionDriver(host, identity, { name, registrationSocket, life });
       return instance.ok ? ok({ instance: instance.value, life, announced: undefined }) : instance;
     });
   }

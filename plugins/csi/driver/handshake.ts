@@ -43,7 +43,8 @@ export async function shakeHands(
   const endpoint = await findSocket(host, path, layout.root);
   if (!endpoint.ok) return tellRegistrar(host, socket, endpoint);
   const registrationSocket = socket.path;
-  const instance = await questionDriver(host, endpoint.value.identity, { name, registrationSocket });
+  const about = { name, registrationSocket, life: endpoint.value.life };
+  const instance = await questionDriver(host, endpoint.value.identity, about);
   if (!instance.ok) return tellRegistrar(host, socket, instance);
   // First the registrar, then we: a verdict it never got would leave it waiting beside a driver in use (DR-14).
   const told = await notifyRegistrar(host, socket, undefined);

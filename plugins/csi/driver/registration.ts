@@ -106,7 +106,7 @@ function volumesMaxIn({ maxVolumesPerNode }: { readonly maxVolumesPerNode: bigin
 export async function questionDriver(
   host: Host,
   endpoint: SocketIdentity,
-  announced: { readonly name: string | undefined; readonly registrationSocket: AbsolutePath | undefined },
+  announced: Pick<DriverInstance, 'registrationSocket' | 'life'> & { readonly name: string | undefined },
 ): Promise<Result<DriverInstance>> {
   const who = announced.name ?? endpoint.path;
   const identity = await ask(host, endpoint, who, IdentityService.getPluginInfo, {}, QUESTION_MS);
@@ -139,6 +139,7 @@ export async function questionDriver(
   return ok({
     name,
     endpoint,
+    life: announced.life,
     registrationSocket: announced.registrationSocket,
     vendorVersion,
     nodeId: node.value.nodeId,
