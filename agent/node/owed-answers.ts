@@ -33,8 +33,8 @@ export interface OwedAnswers {
   /** How many answers the lane owes. */
   countOwed(lane: string): number;
   askedMs(key: string): number | undefined;
-  /** Another life of the driver: nobody is at work on what the old one was asked. */
-  resetBackOff(lane: string): void;
+  /** Which life of the driver is here: where it is another one, nobody is at work on what the old one was asked. */
+  learnLife(lane: string, life: string): void;
   /** What is unknown and owes nothing that is waited for. */
   forget(isKnown: (key: string) => boolean): void;
 }
@@ -43,6 +43,8 @@ export interface OwedAnswers {
 const FRESH_MS_MAX = 1_000;
 /** From when on who has not answered owes an answer: no question is given longer. */
 const OWED_AFTER_MS = 10_000;
+/** Names come from anybody who registers. */
+const LIVES_MAX = 1_024;
 const REASK = { firstMs: 300_000, maxMs: 3_600_000 } as const;
 
 interface Entry {
@@ -57,6 +59,8 @@ interface Entry {
 export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts): OwedAnswers {
   const entries = new Map<string, Entry>();
   const open = new Map<string, Set<Entry>>();
+  /** The one that was learnt last is at the end. */
+  const lives = new Map<string, string>();
 
   function reaskAfterMs(unanswered: number): number {
     return Math.max(periodMs, doubledMs(unanswered, REASK));
@@ -114,7 +118,13 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
     countOwed: (lane) =>
       [...entries.values()].filter((one) => one.lane === lane && owedOf(one) !== undefined).length,
     askedMs: (key) => entries.get(key)?.askedMs,
-    resetBackOff(lane) {
+    learnLife(lane, life) {
+      const isSame = lives.get(lane) === life;
+      lives.delete(lane);
+      lives.set(lane, life);
+      const [oldest] = lives.keys();
+      if (lives.size > LIVES_MAX && oldest !== undefined) lives.delete(oldest);
+      if (isSame) return;
       for (const entry of entries.values()) if (entry.lane === lane) entry.nextAskMs = undefined;
     },
     forget(isKnown) {

@@ -78,8 +78,6 @@ const HUNG_PER_LANE_MAX = 32;
 const FIRST_MS = 5_000;
 /** Answers without a word on health after which an old word is not repeated any more: the RPC may have failed once. */
 const SILENT_ANSWERS_MAX = 3;
-/** Names come from anybody who registers. */
-const LIVES_MAX = 1_024;
 /** Before every time of a host's clock. */
 const NEVER = -1;
 /** The key of a question about the storage behind a driver begins so; no volume's id does. */
@@ -102,8 +100,6 @@ class PeriodicCollector implements StatisticsCollector {
   readonly #storage = new Map<string, readonly HealthStatement[]>();
   readonly #owed: OwedAnswers;
   readonly #listeners = new Set<() => void>();
-  /** The last one of each driver, that registered last at the end. */
-  readonly #lives = new Map<string, string>();
   #cancelTimer: Cancel = () => {};
   #isStopped: boolean;
 
@@ -145,11 +141,7 @@ class PeriodicCollector implements StatisticsCollector {
   }
 
   driverChanged({ name, life }: Pick<DriverInstance, 'name' | 'life'>): void {
-    if (this.#lives.get(name) !== life) this.#owed.resetBackOff(name);
-    this.#lives.delete(name);
-    this.#lives.set(name, life);
-    const [oldest] = this.#lives.keys();
-    if (this.#lives.size > LIVES_MAX && oldest !== undefined) this.#lives.delete(oldest);
+    this.#owed.learnLife(name, life);
   }
 
   owedBy(driver: string): number {

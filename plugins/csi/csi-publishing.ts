@@ -93,8 +93,8 @@ async function lookAtPublished(
 }
 
 /**
- * Read-only it may have been made, but not where it is the file system that was staged writable: a driver that stages no
- * more, or whose stage somebody covers, publishes it dead (DR-11).
+ * Read-only it may have been made, but not where it is the file system that was staged writable: a driver that stages
+ * no more, or whose stage somebody covers, publishes it dead (DR-11).
  */
 function judgedByStage(
   { facts, publication }: PublicationCall,

@@ -8,7 +8,7 @@ export interface DriverInstance {
   /** GetPluginInfo name: domain notation, at most 63 characters. */
   readonly name: string;
   readonly endpoint: SocketIdentity;
-  /** Of the socket's file, by inode and time: the same one that registers again is the same process. */
+  /** The life of the socket's file, by inode and time: the same one that registers again is the same process. */
   readonly life: string;
   /** Undefined for a driver named in the configuration by its CSI socket. */
   readonly registrationSocket: AbsolutePath | undefined;
