@@ -59,8 +59,7 @@ interface Entry {
 export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts): OwedAnswers {
   const entries = new Map<string, Entry>();
   const open = new Map<string, Set<Entry>>();
-  /** The one that was learnt last is at the end. */
-  const lives = new Map<string, string>();
+  const isKnownLife = createLives();
 
   function reaskAfterMs(unanswered: number): number {
     return Math.max(periodMs, doubledMs(unanswered, REASK));
@@ -119,12 +118,7 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
       [...entries.values()].filter((one) => one.lane === lane && owedOf(one) !== undefined).length,
     askedMs: (key) => entries.get(key)?.askedMs,
     learnLife(lane, life) {
-      const isSame = lives.get(lane) === life;
-      lives.delete(lane);
-      lives.set(lane, life);
-      const [oldest] = lives.keys();
-      if (lives.size > LIVES_MAX && oldest !== undefined) lives.delete(oldest);
-      if (isSame) return;
+      if (isKnownLife(lane, life)) return;
       for (const entry of entries.values()) if (entry.lane === lane) entry.nextAskMs = undefined;
     },
     forget(isKnown) {
@@ -134,5 +128,19 @@ export function createOwedAnswers({ clock, periodMs, onOwed }: OwedAnswersParts)
         if (!isOpen && !isKnown(key) && (nextAskMs ?? 0) <= nowMs) entries.delete(key);
       }
     },
+  };
+}
+
+/** Learns the life of a lane, and answers whether it was known. */
+function createLives(): (lane: string, life: string) => boolean {
+  // The one that was learnt last is at the end.
+  const lives = new Map<string, string>();
+  return (lane, life) => {
+    const isKnown = lives.get(lane) === life;
+    lives.delete(lane);
+    lives.set(lane, life);
+    const [oldest] = lives.keys();
+    if (lives.size > LIVES_MAX && oldest !== undefined) lives.delete(oldest);
+    return isKnown;
   };
 }

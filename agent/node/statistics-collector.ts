@@ -62,7 +62,7 @@ export interface StatisticsCollector {
   of(volume: VolumeId): VolumeReading | undefined;
   /** What is wrong with the storage behind a driver; undefined: not known. Empty: all is well. */
   ofStorage(driver: string): readonly HealthStatement[] | undefined;
-  /** It has registered: what another life of it did not answer is asked again, and this one may be at work on it still. */
+  /** It has registered: what another life of it did not answer is asked again; this one may be at work on it still. */
   driverChanged(driver: Pick<DriverInstance, 'name' | 'life'>): void;
   /** Volumes of the driver, and its storage, of which it owes an answer. */
   owedBy(driver: string): number;

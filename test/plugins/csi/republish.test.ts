@@ -115,7 +115,7 @@ test('INV-3, DR-11: a pod keeps the dead mount that it was told of, and gets no 
   }
 });
 
-test('DR-11: read-only where the same file system was staged writable, it is dead however it was published', async () => {
+test('DR-11: read-only where the same file system was staged writable, it is dead, however published', async () => {
   const made = await world();
   const { stagedMount } = accept(await made.plugin.stage(call()));
   assert.ok(stagedMount !== undefined);
