@@ -500,4 +500,9 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a Node made anew is told nothing while a directory of a pod cannot be read',
     isOfAbsence: true,
   },
+  {
+    seed: 1046651316,
+    sentence:
+      'a disk of iSCSI that a pod has by one way is not mounted by another one when its stage is lost',
+  },
 ];

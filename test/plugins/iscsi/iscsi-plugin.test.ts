@@ -186,6 +186,32 @@ test('a disk that has not come is told, and one that is another device now is no
   assert.equal((await refusal(host))[0], 'device-changed', 'its node is of another device');
 });
 
+test('a disk that is mounted by one of its ways is mounted by no other, whatever became of its stage', async () => {
+  const spec = iscsiVolume({ portals: [OTHER_PORTAL] });
+  const host = targetHost();
+  const plugin = iscsiPlugin(host);
+  const other = { iqn: IQN, portal: OTHER_PORTAL, iface: 'default' };
+  const node = '/dev/other-way' as ReturnType<typeof nodeOf>;
+  const device = host.plantDevice(node, { kind: 'file-system', type: 'ext4' });
+  const session = host.initiator.begin(other, 'agent');
+  session.disks = [{ lun: 1, node, device }];
+  host.initiator.moods.set(PORTAL, 'silent');
+  const call = await stageAndPublish(plugin, iscsiCall(spec));
+  // Somebody unmounts the stage; its pod has the disk still, and the first way is there again.
+  accept(await host.unmount(stageOf(spec)));
+  host.initiator.moods.clear();
+  accept(await plugin.stage(call));
+  const stageNow = async () => value(await host.readMountTable(layout.root)).at(stageOf(spec))[0]?.source;
+  assert.equal(await stageNow(), node);
+  accept(await host.unmount(stageOf(spec)));
+  session.isLoggedIn = false;
+  assert.deepEqual(await refusal(host, spec), ['device-in-use', 'unknown', device]);
+  assert.equal(await stageNow(), undefined);
+  accept(await plugin.unpublish(call));
+  accept(await plugin.stage(call));
+  assert.equal(await stageNow(), nodeOf(1));
+});
+
 test('a session that waits for its portal is none to ask for a disk', async () => {
   const host = targetHost();
   host.initiator.begin(WAY, 'admin').isLoggedIn = false;
