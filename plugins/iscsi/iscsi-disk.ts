@@ -13,6 +13,7 @@ import type { Layout } from '../layout/layout.ts';
 import type { VolumeCall } from '../plugin.ts';
 import { doubtful, inOrder } from '../steps.ts';
 import { chapSettings } from './chap.ts';
+import { type ChosenDisk, chooseWay } from './disk-ways.ts';
 import { type IscsiVolumeSpec, placeFromStage, titleOf } from './iscsi-traits.ts';
 import { type SessionNote, SessionNotes } from './session-notes.ts';
 
@@ -20,9 +21,6 @@ export interface IscsiDisksParts {
   readonly host: Host;
   readonly layout: Layout;
 }
-
-/** A device that leads to the disk, by one way or by all of them. */
-export type ChosenDisk = Pick<IscsiDisk, 'node' | 'device'>;
 
 /** udev makes a link here for each disk that comes. */
 const LINKS = '/dev/disk/by-path' as AbsolutePath;
@@ -167,27 +165,18 @@ export class IscsiDisks {
     return joined.ok ? ok(joined.value ?? disk) : joined;
   }
 
-  /** What is mounted, else the device that joins the ways, else that of the first way that is open. */
   async #chosen(spec: IscsiVolumeSpec, mounted: string | undefined): Promise<Result<ChosenDisk | undefined>> {
-    const disks = await this.#disksOf(spec);
-    if (!disks.ok) return disks;
-    const maps = disks.value.flatMap(({ map }) => (map === undefined ? [] : [map]));
-    const kept = [...maps, ...disks.value].find(({ device }) => device === mounted);
-    return ok(kept ?? maps[0] ?? disks.value[0]);
-  }
-
-  /** By the ways in the order in which they are wished. */
-  async #disksOf(spec: IscsiVolumeSpec): Promise<Result<readonly IscsiDisk[]>> {
     const sessions = await this.#host.readIscsiSessions();
     if (!sessions.ok) return sessions;
-    const open = sessions.value.filter(({ isLoggedIn }) => isLoggedIn);
-    return ok(
-      waysOf(spec).flatMap((way) =>
-        open
-          .filter((one) => isSameWay(one, way))
-          .flatMap(({ disks }) => disks.filter(({ lun }) => lun === spec.lun)),
-      ),
-    );
+    const { iqn, lun } = spec;
+    const disks = sessions.value.filter((one) => one.iqn === iqn).flatMap((session) => session.disks);
+    const all = disks.filter((disk) => disk.lun === lun);
+    return chooseWay(this.#host, { open: openDisks(spec, sessions.value), all }, mounted);
+  }
+
+  async #disksOf(spec: IscsiVolumeSpec): Promise<Result<readonly IscsiDisk[]>> {
+    const sessions = await this.#host.readIscsiSessions();
+    return sessions.ok ? ok(openDisks(spec, sessions.value)) : sessions;
   }
 
   /** Looks at each hint; undefined when the time is over or nobody wants it any more. */
@@ -287,6 +276,13 @@ export class IscsiDisks {
 
 function waysOf({ iqn, iface, portal, portals }: IscsiVolumeSpec): readonly IscsiWay[] {
   return [...new Set([portal, ...portals])].map((one) => ({ iqn, iface, portal: one }));
+}
+
+/** The disk by the ways that answer, in the order in which they are wished. */
+function openDisks(spec: IscsiVolumeSpec, sessions: readonly IscsiSession[]): readonly IscsiDisk[] {
+  const open = sessions.filter(({ isLoggedIn }) => isLoggedIn);
+  const inOrderOfWish = waysOf(spec).flatMap((way) => open.filter((one) => isSameWay(one, way)));
+  return inOrderOfWish.flatMap(({ disks }) => disks.filter(({ lun }) => lun === spec.lun));
 }
 
 function isWayOf(spec: IscsiVolumeSpec, way: IscsiWay): boolean {
