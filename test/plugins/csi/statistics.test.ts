@@ -45,6 +45,7 @@ const BLOCK: CsiVolumeSpec = { ...SPEC, mode: 'Block' };
 
 const MOUNT: MountIdentity = { mountId: 7, device: '0:7' };
 
+const STAGES = 1;
 const STATS = 2;
 const CONDITION = 4;
 const HEALTH = 7;
@@ -210,6 +211,16 @@ test('A-068: a volume that is not staged has no staging path; one that is only s
       { volumeId: HANDLE, volumePath: TARGET, stagingTargetPath: '' },
       { volumeId: HANDLE, volumePath: STAGING, stagingTargetPath: STAGING },
     ],
+  );
+});
+
+test('A-068: of a volume that was found on disk nobody knows whether it was staged; what its driver does counts', async () => {
+  const { statistics, sent } = world([STATS, STAGES], { NodeGetVolumeStats: GOOD });
+  await statistics.statistics(call({}, false));
+  await statistics.statistics(call({ spec: { ...SPEC, lifecycle: 'Ephemeral' } }, false));
+  assert.deepEqual(
+    sent.map(({ bytes }) => NodeGetVolumeStatsRequest.decode(bytes).stagingTargetPath),
+    [STAGING, ''],
   );
 });
 
