@@ -116,7 +116,7 @@ export function createStatistics(parts: StatisticsParts): Statistics {
       const driver = drivers.get(spec.driver);
       if (driver === undefined) return notRegistered(spec.driver);
       if (!answersAnything(driver)) return ok(NO_NUMBERS);
-      const places = placesOf(layout, spec, call);
+      const places = placesOf(layout, spec, driver, call);
       if (places === undefined) return ok(NO_NUMBERS);
       const hidden = {
         secrets: [...secretsIn(secrets), ...memory.of(spec.id), secretMountOptions(spec)],
@@ -159,11 +159,15 @@ async function ask<Request, Reply>(
 function placesOf(
   layout: StatisticsParts['layout'],
   spec: CsiVolumeSpec,
+  { nodeCapabilities }: DriverInstance,
   { facts, publication, mount }: Pick<StatisticsCall, 'facts' | 'publication' | 'mount'>,
 ): Places | undefined {
-  const staging = facts.needs.stage ? layout.stagingPath(spec) : '';
+  // Found on disk it may have been staged by a call that no record tells of.
+  const mayBeStaged =
+    spec.lifecycle !== 'Ephemeral' && nodeCapabilities.has(NodeCapability.STAGE_UNSTAGE_VOLUME);
+  const staging = facts.needs.stage || mayBeStaged ? layout.stagingPath(spec) : '';
   if (publication === undefined) {
-    if (staging === '') return undefined;
+    if (staging === '' || !facts.needs.stage) return undefined;
     return { published: undefined, staging, mountPoint: staging, mount: facts.stagedMount };
   }
   return {
