@@ -214,7 +214,7 @@ test('A-068: a volume that is not staged has no staging path; one that is only s
   );
 });
 
-test('A-068: of a volume that was found on disk nobody knows whether it was staged; what its driver does counts', async () => {
+test('A-068: a volume that was found on disk has a staging path when its driver stages', async () => {
   const { statistics, sent } = world([STATS, STAGES], { NodeGetVolumeStats: GOOD });
   await statistics.statistics(call({}, false));
   await statistics.statistics(call({ spec: { ...SPEC, lifecycle: 'Ephemeral' } }, false));
