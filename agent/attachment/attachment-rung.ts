@@ -20,9 +20,9 @@ export function mayBeLost(volume: ActualVolume): boolean {
   return volume.attached.kind === 'present' || isSetUp(volume);
 }
 
-/** It stands by an attachment, and without that it is somebody else's. */
+/** Something of it stands by an attachment, and without that it is somebody else's. */
 export function isLosable(volume: ActualVolume): boolean {
-  return volume.needs.attach && isReported(volume) && mayBeLost(volume);
+  return volume.needs.attach && isReported(volume) && isSetUp(volume);
 }
 
 /** The names of volumes in use, as a Node has them. */

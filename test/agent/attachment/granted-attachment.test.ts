@@ -284,6 +284,10 @@ for (const mayWatch of [true, false]) {
     await world.clock.go(3 * SECOND_MS);
     assert.equal(attachment.wordOf(ONE.id)?.word?.lost, true);
     assert.deepEqual(attachment.standing(), [ONE.id]);
+    // What has been taken down is lost to nobody, and its quarantine ends (seed 373).
+    world.stand(ONE, { attachmentUid: uid });
+    assert.deepEqual(attachment.standing(), []);
+    world.stand(ONE, { staged: PRESENT, attachmentUid: uid });
     world.attach(ONE);
     await world.clock.go(SECOND_MS);
     const now = attachment.wordOf(ONE.id);
