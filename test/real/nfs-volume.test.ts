@@ -4,17 +4,22 @@
  * business of this file.
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { mountsBelow, readMounts } from '../demo/machine.ts';
+import { until } from '../until.ts';
 import { type FuseMount, mountFuse } from '../hostile/fuse-server.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { onRealNode, type RealNode } from './real-node.ts';
 import { layNfs, NFS_SOURCE, type StandInNfs } from './stand-in-nfs.ts';
 
 type Status = Awaited<ReturnType<RealNode['untilMounted']>>;
+
+/** `NFS_SILENT_SECONDS=600` is a server that is away for ten minutes. */
+const SILENT_SECONDS = Number(process.env['NFS_SILENT_SECONDS'] ?? 3);
 
 const skip = inPrivateNamespace();
 let standIn: StandInNfs | undefined;
@@ -152,6 +157,74 @@ test('a server that is silent holds up no other pod, and what is mounted of it c
     for (const name of LATE) node.remove(name);
     await node.untilEmpty();
   }),
+);
+
+/** Where each thread of the agent sleeps in the kernel, or that it sleeps where no signal wakes it. */
+function sleepsOf(pid: number): readonly string[] {
+  return readdirSync(`/proc/${pid}/task`).map((thread) => {
+    const directory = `/proc/${pid}/task/${thread}`;
+    const state = /\) (\S)/.exec(readFileSync(`${directory}/stat`, 'utf8'))?.[1] ?? '';
+    return `${state} ${readFileSync(`${directory}/wchan`, 'utf8')}`;
+  });
+}
+
+/** Among what a thread sleeps in: uninterruptible, or in a file system that has a server. */
+const STUCK = /^D |fuse|request_wait|nfs|rpc_/;
+
+test(
+  `a server that is silent for ${SILENT_SECONDS} s stops nobody but who has it: pods come and go, no thread waits`,
+  { skip },
+  (t) =>
+    onRealNode(async (node) => {
+      node.settings.statistics_interval_ms = 0;
+      node.put('web', nfsPod('web'));
+      await node.startAgent();
+      await node.untilMounted(1);
+      const [mounted] = readMounts().entries.filter(({ target }) => target === targetOf(node, 'web'));
+      await fuse?.set({ kind: 'hang' });
+      nfs().setSilent(true);
+      // Who does ask is seen to wait, or the looks below would prove nothing.
+      const asking = spawn('stat', [targetOf(node, 'web')], { stdio: 'ignore' });
+      const asked = once(asking, 'exit');
+      const { pid = 0 } = asking;
+      await until('whoever asks to wait', () => sleepsOf(pid).some((one) => STUCK.test(one)));
+      const began = performance.now();
+      let rounds = 0;
+      let looks = 0;
+      try {
+        node.put('late', nfsPod('late'));
+        while (performance.now() - began < SILENT_SECONDS * 1_000 || rounds < 2) {
+          rounds += 1;
+          const name = `other-${rounds}`;
+          node.put(name, podYaml(name, 'emptyDir: { medium: Memory }'));
+          await node.until(`${name} to be set up`, ({ pods }) =>
+            pods.some((one) => one.name === name && one.ready),
+          );
+          looks += 1;
+          assert.deepEqual(
+            sleepsOf(node.agentPid()).filter((one) => STUCK.test(one)),
+            [],
+          );
+          node.remove(name);
+          await node.until(`${name} to go`, ({ pods }) => pods.every((one) => one.name !== name));
+        }
+        t.diagnostic(`${rounds} pods came and went, ${looks} looks at the threads of the agent`);
+        const still = readMounts().entries.filter(({ target }) => target === targetOf(node, 'web'));
+        assert.deepEqual(
+          still.map(({ mountId }) => mountId),
+          [mounted?.mountId],
+          'whose server is silent keeps its mount',
+        );
+      } finally {
+        nfs().setSilent(false);
+        await fuse?.set({ kind: 'serve' });
+      }
+      await asked;
+      await node.untilMounted(2);
+      for (const name of ['web', 'late']) node.remove(name);
+      await node.untilEmpty();
+      assert.deepEqual(mountsBelow(join(node.root, 'pods')), []);
+    }),
 );
 
 test('what the server refuses is told in its words, with its name', { skip }, () =>

@@ -41,6 +41,8 @@ export interface RealNode {
     record_store?: RecordForm;
   };
   startAgent(): Promise<void>;
+  /** Of the process that is the agent, without its brokers. */
+  agentPid(): number;
   /** kill -9, as at any moment. */
   killAgent(): Promise<void>;
   put(name: string, manifest: string): void;
@@ -104,6 +106,7 @@ export async function onRealNode(
       agent = startProcess({ name: 'agent', argv: [agentProgram, 'agent', ...flags], log: logFile });
       await untilHealthy(socket, agent, signal);
     },
+    agentPid: () => agent?.pid ?? assert.fail('no agent was started'),
     async killAgent() {
       await agent?.end('SIGKILL');
       driver.agentIsGone();
