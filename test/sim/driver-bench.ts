@@ -42,6 +42,7 @@ export async function driverBench(
     onClimb: () => {},
     isRepublished: () => false,
     isUnderStranger: () => false,
+    isJustTaken: () => false,
     isDirty: () => false,
     agentLife: () => 1,
   });

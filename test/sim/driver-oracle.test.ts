@@ -47,6 +47,7 @@ function bench(ephemeral = true) {
     onClimb: () => {},
     isRepublished: () => false,
     isUnderStranger: () => false,
+    isJustTaken: () => false,
     isDirty: () => false,
     agentLife: () => 1,
   });

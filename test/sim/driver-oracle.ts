@@ -18,6 +18,8 @@ export interface OracleParts {
   readonly wishHistory: (handle: string) => WishHistory | undefined;
   /** Is it a mount point? What ends a teardown that was answered NOT_FOUND: a node that was left is nobody's. */
   readonly isMountPoint: (path: string) => boolean;
+  /** Somebody unmounted it when the call may have been on its way. */
+  readonly isJustTaken: (path: string) => boolean;
   /** Is anything there: a mount, or a device? */
   readonly isMounted: (path: string) => boolean;
   /** The agent's records were damaged from outside: it can only go by what the kernel shows. */
@@ -256,7 +258,8 @@ export class DriverOracle {
     // A driver that looks at the path would grow the file system of the node.
     const { volumePath, stagingTargetPath, volumeCapability } = request;
     const isFiles = volumeCapability?.accessType?.$case !== 'block' && volumePath !== stagingTargetPath;
-    if (isFiles && waiting() && !this.#parts.isMountPoint(volumePath))
+    const isMissing = !this.#parts.isMountPoint(volumePath) && !this.#parts.isJustTaken(volumePath);
+    if (isFiles && waiting() && isMissing)
       violate('A-069', `${volumeId} is grown at ${volumePath}, where nothing is mounted`);
     if (history.inUse && history.published.size > 0)
       violate('A-071', `${volumeId} is in use, the driver has said, and it is asked to grow it again`);
