@@ -227,6 +227,27 @@ test(
     }),
 );
 
+test(
+  'an agent that is killed in a mount.nfs(8) that goes on leaves nothing that only a person can clear',
+  { skip },
+  () =>
+    onRealNode(async (node) => {
+      const earlier = calls().length;
+      nfs().setSilent(true);
+      node.put('web', nfsPod('web'));
+      await node.startAgent();
+      await until('mount.nfs(8) to be called', () => calls().length === earlier + 1);
+      await node.killAgent();
+      await node.startAgent();
+      await until('it to be called again', () => calls().length === earlier + 2);
+      nfs().setSilent(false);
+      await node.untilMounted(1);
+      node.remove('web');
+      await node.untilEmpty();
+      assert.deepEqual(mountsBelow(join(node.root, 'pods')), []);
+    }),
+);
+
 test('what the server refuses is told in its words, with its name', { skip }, () =>
   onRealNode(async (node) => {
     node.put('web', nfsPod('web', '/secret'));

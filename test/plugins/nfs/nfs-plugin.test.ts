@@ -105,6 +105,23 @@ test('what mount.nfs(8) has made counts, by whatever name, and what it has not m
   assert.equal(killed.depth(), 1);
 });
 
+test('what was mounted twice, by an agent that was killed and by the next one, is the volume, and goes whole', async () => {
+  const { host, plugin, call, target, depth } = world();
+  accept(await host.makeDirectory(target, 0o750));
+  for (const source of [SOURCE, SOURCE])
+    accept(await host.mount({ fsType: 'nfs', source, target, options: [] }));
+  const [, top] = value(await host.readMountTable(layout.root)).at(target);
+  const { mount } = value(await plugin().publish(call));
+  assert.equal(mount?.mountId, top?.mountId);
+  accept(await plugin().unpublish(call));
+  assert.equal(depth(), 0);
+  accept(await host.makeDirectory(target, 0o750));
+  for (const source of ['other.example:/data', SOURCE])
+    accept(await host.mount({ fsType: 'nfs', source, target, options: [] }));
+  const result = await plugin().publish(call);
+  assert.equal(!result.ok && result.failure.code, 'mount-stacked', 'what lies below is not ours');
+});
+
 test('its numbers are of the mount that was proven, or there are none', async () => {
   const { host, plugin, call, target } = world();
   const { mount } = value(await plugin().publish(call));
