@@ -37,15 +37,17 @@ function* identify({ path, source, attempt }: NfsPlace): Program<Result<MountIde
   const table = yield* paths.readMountTable(path);
   if (!table.ok) return attempt === 'not-yet' ? table : doubtful<never>(table);
   const stack = table.value.at(path);
-  const [only, ...more] = stack;
-  if (only === undefined) return fail(gone(path));
-  if (more.length > 0) {
+  const top = stack.at(-1);
+  if (top === undefined) return fail(gone(path));
+  // A mount.nfs(8) goes on when its agent is killed, and the next agent begins another one.
+  const isMadeTwice = stack.every((one) => one.source === source);
+  if (stack.length > 1 && !isMadeTwice) {
     const message = `${stack.length} mounts on top of each other at ${path}`;
     return fail({ code: 'mount-stacked', message, effect: 'none', blocker: path });
   }
   // What mount.nfs(8) has just made may be called otherwise: a server refers to others.
-  if (attempt === 'done' || only.source === source) return ok({ mountId: only.mountId, device: only.device });
-  const name = nameOfMount(only);
+  if (attempt === 'done' || top.source === source) return ok({ mountId: top.mountId, device: top.device });
+  const name = nameOfMount(top);
   const message = `not ${source} is mounted: ${name}`;
   return fail({ code: 'mount-foreign', message, effect: 'none', blocker: name });
 }
