@@ -41,7 +41,7 @@ export interface RealNode {
     record_store?: RecordForm;
   };
   startAgent(): Promise<void>;
-  /** Of the process that is the agent, without its brokers. */
+  /** The process that is the agent, without its brokers. */
   agentPid(): number;
   /** kill -9, as at any moment. */
   killAgent(): Promise<void>;

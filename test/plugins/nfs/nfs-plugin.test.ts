@@ -105,7 +105,7 @@ test('what mount.nfs(8) has made counts, by whatever name, and what it has not m
   assert.equal(killed.depth(), 1);
 });
 
-test('what was mounted twice, by an agent that was killed and by the next one, is the volume, and goes whole', async () => {
+test('what was mounted twice, by a killed agent and by the next one, is the volume, and goes whole', async () => {
   const { host, plugin, call, target, depth } = world();
   accept(await host.makeDirectory(target, 0o750));
   for (const source of [SOURCE, SOURCE])
