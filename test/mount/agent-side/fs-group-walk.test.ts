@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import { GID, ownershipRequest } from '../../contract/ownership.ts';
@@ -209,4 +219,43 @@ test('a program that ran as its owner does not do so for the new group', { skip 
   chmodSync(below(volume, 'program'), 0o4755);
   value(await host.changeOwnership(ownershipRequest(volume)));
   assert.equal(lstatSync(below(volume, 'program')).mode & 0o7777, 0o775);
+});
+
+test('SE-27: a file with a name outside of the volume stays as it is, one with all of its names in it does not', {
+  skip,
+}, async (t) => {
+  const host = await realHost(t);
+  const root = scratchDirectory(t);
+  const volume = below(root, 'volume');
+  for (const path of [volume, below(volume, 'a'), below(volume, 'b'), below(volume, 'a', 'deep')])
+    mkdirSync(path, { mode: 0o755 });
+  const write = (path: AbsolutePath): void => writeFileSync(path, 'kept', { mode: 0o600 });
+  write(below(root, 'outside'));
+  linkSync(below(root, 'outside'), below(volume, 'a', 'led-out'));
+  write(below(volume, 'a', 'own'));
+  linkSync(below(volume, 'a', 'own'), below(volume, 'b', 'own-too'));
+  linkSync(below(volume, 'a', 'own'), below(volume, 'a', 'deep', 'own-as-well'));
+  write(below(volume, 'one'));
+  const seen = (path: AbsolutePath): string => {
+    const { gid, mode } = lstatSync(path);
+    return `${gid} ${(mode & 0o7777).toString(8)}`;
+  };
+  const given = value(await host.changeOwnership(ownershipRequest(volume)));
+  assert.deepEqual([seen(below(root, 'outside')), seen(below(volume, 'a', 'led-out'))], ['0 600', '0 600']);
+  assert.deepEqual(
+    [seen(below(volume, 'b', 'own-too')), seen(below(volume, 'one'))],
+    [`${GID} 660`, `${GID} 660`],
+  );
+  assert.deepEqual(given, { seen: 9, changed: 6, refused: 1 });
+  assert.deepEqual(value(await host.changeOwnership(ownershipRequest(volume))), {
+    seen: 9,
+    changed: 0,
+    refused: 1,
+  });
+  rmSync(below(root, 'outside'));
+  assert.deepEqual(value(await host.changeOwnership(ownershipRequest(volume))), {
+    seen: 9,
+    changed: 1,
+    refused: 0,
+  });
 });
