@@ -18,6 +18,8 @@ const WALKS_MAX = 4;
 /** A directory is taken apart while there are fewer than this to share out: no walk ends long before the others. */
 const SHARES_MIN = 8;
 const LEVELS_MAX = 32;
+/** So many files with several names are given to the group; further ones stay as they are. */
+const WHOLES_MAX = 50_000;
 const LOOK_MS = 1_000;
 
 type Names = readonly Uint8Array[];
@@ -35,6 +37,8 @@ interface Walk {
   seen: number;
   changed: number;
   refused: number;
+  /** Files with several names, and how many of these were seen. */
+  readonly linked: Map<string, number>;
   /** Seen by parts that are under way. */
   readonly underWay: Map<OwnershipPart, number>;
 }
@@ -57,6 +61,7 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
       seen: 0,
       changed: 0,
       refused: 0,
+      linked: new Map(),
       underWay: new Map(),
     };
     if (request.isCancelled()) return fail(notWanted(request));
@@ -120,8 +125,22 @@ async function run(walk: Walk): Promise<void> {
   const { taken, shares } = await takeApart(walk);
   if (walk.failure !== undefined) return;
   await Promise.all(Array.from({ length: WALKS_MAX }, () => walkShares(walk, shares)));
+  if (walk.linked.size > 0) await giveLinked(walk);
   // Taken apart from the root down; given away from the bottom up.
   for (const names of taken.reverse()) count(walk, await change(walk, 'self', names));
+}
+
+/**
+ * A file that has a name outside of the volume is somebody else's as well, and stays as it is (SE-27): which those are
+ * is known when every name in the volume was seen. So whoever has such files is walked twice.
+ */
+async function giveLinked(walk: Walk): Promise<void> {
+  const wholes: string[] = [];
+  for (const [name, count] of walk.linked)
+    if (wholes.length < WHOLES_MAX && Number(name.split(' of ')[1]) === count) wholes.push(name);
+  const given = await change(walk, 'linked', [], wholes);
+  walk.changed += given?.changed ?? 0;
+  walk.refused += given?.refused ?? 0;
 }
 
 /** Which directories are walked as a whole, and which were done but for themselves, those above first. */
@@ -156,10 +175,14 @@ async function change(
   walk: Walk,
   scope: OwnershipPart['scope'],
   names: Names,
+  wholes?: readonly string[],
 ): Promise<OwnershipPartReport | undefined> {
   if (walk.failure !== undefined) return undefined;
   const { path, gid, readOnly } = walk.request;
-  const part: OwnershipPart = { path, gid, readOnly, names, scope, mountId: walk.mountId };
+  const part: OwnershipPart = {
+    ...{ path, gid, readOnly, names, scope, mountId: walk.mountId },
+    ...(wholes === undefined ? {} : { wholes }),
+  };
   const onSign = (seen: number): void => void walk.underWay.set(part, seen);
   const report = await walk.parts.change(part, { onSign, signal: walk.abort.signal });
   walk.underWay.delete(part);
@@ -168,7 +191,8 @@ async function change(
   return undefined;
 }
 
-function count(walk: Walk, report: OwnershipReport | undefined): void {
+function count(walk: Walk, report: OwnershipPartReport | undefined): void {
+  for (const name of report?.linked ?? []) walk.linked.set(name, (walk.linked.get(name) ?? 0) + 1);
   walk.seen += report?.seen ?? 0;
   walk.changed += report?.changed ?? 0;
   walk.refused += report?.refused ?? 0;

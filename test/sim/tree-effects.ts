@@ -55,6 +55,9 @@ export function changeOwnershipPart(
           directories: [],
         }
       );
+    // Nothing here has several names.
+    case 'linked':
+      return { ...report, directories: [] };
     case 'level': {
       const isDirectory = ({ kind }: Inode) => kind === 'directory';
       children.filter((child) => !isDirectory(child)).forEach(change);

@@ -8,6 +8,7 @@ import {
   lchownSync,
   lstatSync,
   openSync,
+  type Stats,
 } from 'node:fs';
 import type { OwnershipPart } from './ownership-part.ts';
 import { bitsFor, isRight } from './group-bits.ts';
@@ -22,10 +23,16 @@ export interface Walk {
   readonly part: OwnershipPart;
   readonly mountId: number;
   readonly sign: (seen: number) => void;
+  /** As in the report. */
+  readonly linked: string[];
+  readonly wholes: ReadonlySet<string>;
   seen: number;
   changed: number;
   refused: number;
 }
+
+/** So many names of files with several names are remembered of one part; further ones are refused. */
+const LINKED_MAX = 20_000;
 
 /** True when it is a directory after all: some file systems do not tell when they list. */
 export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean {
@@ -33,7 +40,10 @@ export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean
   try {
     const seen = lstatSync(path);
     if (seen.isDirectory()) return true;
-    if (isRight(seen, walk.part)) see(walk);
+    const isLinked = seen.isFile() && seen.nlink > 1;
+    if (walk.part.scope === 'linked') changeLinked(walk, path, isLinked);
+    else if (isRight(seen, walk.part)) see(walk);
+    else if (isLinked) rememberLinked(walk, seen);
     else if (seen.isSymbolicLink()) {
       see(walk);
       lchownSync(path, -1, walk.part.gid);
@@ -43,6 +53,32 @@ export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean
     refuse(walk, error);
   }
   return false;
+}
+
+/** Another name of it may be outside of the volume: the whole walk tells (SE-27). */
+function rememberLinked(walk: Walk, seen: Stats): void {
+  see(walk);
+  if (walk.linked.length < LINKED_MAX) walk.linked.push(linkedName(seen));
+  else walk.refused += 1;
+}
+
+function linkedName({ ino, nlink }: Pick<Stats, 'ino' | 'nlink'>): string {
+  return `${ino} of ${nlink}`;
+}
+
+/** What it is, and how many names it has, is asked of the very file that is changed. */
+function changeLinked(walk: Walk, path: Buffer, isLinked: boolean): void {
+  walk.sign(walk.seen);
+  if (!isLinked) return;
+  const place = openPathOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
+  try {
+    const seen = fstatSync(place.descriptor);
+    if (mountIdOf(place) !== walk.mountId || !seen.isFile() || isRight(seen, walk.part)) return;
+    if (walk.wholes.has(linkedName(seen))) apply(walk, place);
+    else walk.refused += 1;
+  } finally {
+    closeSync(place.descriptor);
+  }
 }
 
 /** Through a descriptor: it is neither followed nor opened, and a file that is a mount of its own is left alone. */

@@ -24,7 +24,8 @@ export function changeOwnershipPart(
     if (part.mountId !== undefined && part.mountId !== mountId) {
       return fail({ code: 'mount-lost', message: `another mount is at ${part.path}`, effect: 'none' });
     }
-    const walk: Walk = { part, mountId, sign, seen: 0, changed: 0, refused: 0 };
+    const counts = { seen: 0, changed: 0, refused: 0 };
+    const walk: Walk = { part, mountId, sign, linked: [], wholes: new Set(part.wholes), ...counts };
     try {
       return withPlace(root, part.names, walk, (place) => perform(walk, place));
     } catch (error) {
@@ -70,6 +71,7 @@ function perform(walk: Walk, place: OpenPath): Result<OwnershipPartReport> {
     case 'self':
       changeDirectory(walk, place, isRoot);
       return ok(reportOf(walk, true, []));
+    case 'linked':
     case 'tree': {
       const walked = changeTree(walk, place, isRoot);
       return walked.ok ? ok(reportOf(walk, true, [])) : fail(blamed(walked.failure, walk));
@@ -117,7 +119,7 @@ function changeTree(walk: Walk, top: OpenPath, isRoot: boolean): Result<void> {
   return walkTree(top, walk.part.path, {
     entry: (directory, name) => ok(changeEntry(walk, directory, name)),
     finish: (directory, depth) => {
-      changeDirectory(walk, directory, isRoot && depth === 0);
+      if (walk.part.scope === 'tree') changeDirectory(walk, directory, isRoot && depth === 0);
       return done;
     },
     left: () => ok(false),
@@ -163,9 +165,9 @@ function blamed(failure: Failure, walk: Walk): Failure {
 }
 
 function reportOf(
-  { mountId, seen, changed, refused }: Walk,
+  { mountId, seen, changed, refused, linked }: Walk,
   right: boolean,
   directories: readonly Uint8Array[] | undefined,
 ): OwnershipPartReport {
-  return { mountId, seen, changed, refused, right, directories };
+  return { mountId, seen, changed, refused, right, directories, ...(linked.length > 0 && { linked }) };
 }

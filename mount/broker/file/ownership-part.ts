@@ -12,9 +12,12 @@ export interface OwnershipPart {
   readonly names: readonly Uint8Array[];
   /**
    * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the
-   * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone.
+   * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone. `linked`: of
+   * the files below that have several names those that `wholes` tells of, and no others.
    */
-  readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self';
+  readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self' | 'linked';
+  /** As in `OwnershipPartReport.linked`: all of the names of these files are in the volume. */
+  readonly wholes?: readonly string[];
   readonly gid: number;
   readonly readOnly: boolean;
 }
@@ -27,4 +30,6 @@ export interface OwnershipPartReport extends OwnershipReport {
   readonly right: boolean;
   /** A `level` names the directories in it; undefined when there are too many for one answer. */
   readonly directories: readonly Uint8Array[] | undefined;
+  /** Files with several names that were left, once for each name that was seen: which, and how many names it has. */
+  readonly linked?: readonly string[];
 }
