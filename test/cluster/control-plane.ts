@@ -19,6 +19,8 @@ export interface ControlPlaneOptions {
   readonly otherNodes?: readonly string[];
   /** The processes end with this one, however it ends. */
   readonly isBound: boolean;
+  /** Pods of nodes that are gone, or out of service, are deleted by a controller. */
+  readonly collectsPods?: boolean;
 }
 
 export interface ControlPlane {
@@ -55,6 +57,7 @@ const CONTROLLERS = [
   'namespace-controller',
   'root-ca-certificate-publisher-controller',
 ];
+const POD_COLLECTOR = 'pod-garbage-collector-controller';
 const AUDIT_POLICY =
   'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n';
 
@@ -84,7 +87,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   await untilReady(directory, plane.admin);
   start(options, 'kube-controller-manager', [
     ...client(directory, 'kube-controller-manager'),
-    `--controllers=${CONTROLLERS.join(',')}`,
+    `--controllers=${[...CONTROLLERS, ...(options.collectsPods === true ? [POD_COLLECTOR] : [])].join(',')}`,
     '--use-service-account-credentials',
     `--service-account-private-key-file=${join(directory, 'service-account.key')}`,
     `--root-ca-file=${join(directory, 'authority.crt')}`,

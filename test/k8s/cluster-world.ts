@@ -10,6 +10,7 @@ import type { AdminClient } from '../cluster/admin-client.ts';
 import {
   compactHistory,
   type ControlPlane,
+  type ControlPlaneOptions,
   prepareControlPlane,
   removeControlPlane,
   restartApiServer,
@@ -56,8 +57,11 @@ export function clusterObstacle(): string | false {
   return `SKIPPED: ${lacking}`;
 }
 
+/** What a control plane may be beside the usual. */
+export type ClusterOptions = Pick<ControlPlaneOptions, 'otherNodes' | 'collectsPods'>;
+
 /** One control plane for the file, ended after its last test. */
-export function sharedCluster(...otherNodes: readonly string[]): () => Promise<Cluster> {
+export function sharedCluster(options: ClusterOptions = {}): () => Promise<Cluster> {
   let started: Promise<Cluster> | undefined;
   const directory: string[] = [];
   after(async () => {
@@ -65,15 +69,15 @@ export function sharedCluster(...otherNodes: readonly string[]): () => Promise<C
     for (const one of directory) await removeControlPlane(one);
   });
   return () => {
-    started ??= start(directory, otherNodes);
+    started ??= start(directory, options);
     return started;
   };
 }
 
-async function start(directories: string[], otherNodes: readonly string[]): Promise<Cluster> {
+async function start(directories: string[], options: ClusterOptions): Promise<Cluster> {
   const directory = mkdtempSync(join(realpathSync(tmpdir()), 'mooring-k8s-'));
   directories.push(directory);
-  const plane = await startControlPlane({ directory, nodeName: NODE, otherNodes, isBound: true });
+  const plane = await startControlPlane({ ...options, directory, nodeName: NODE, isBound: true });
   const { admin } = plane;
   // The controllers make it, and a pod that names it is refused before.
   await until('the service account', async () => {

@@ -27,7 +27,7 @@ import { attachmentsIn, startAttacher } from './test-attacher.ts';
 
 const skip = clusterObstacle();
 const OTHER = 'other-node';
-const cluster = sharedCluster(OTHER);
+const cluster = sharedCluster({ otherNodes: [OTHER] });
 const DRIVER = 'moves.example.com';
 /** `TWO_NODES_MOVES=50` is what was promised; the gate has fewer. */
 const MOVES = Number(process.env['TWO_NODES_MOVES'] ?? 6);
