@@ -59,7 +59,7 @@ async function scheduled(admin: AdminClient, name: string, volume: string): Prom
   return said;
 }
 
-test('T-17: a volume is refused as one too many, the CSINode says so, and the scheduler stops sending', {
+test('KEP-4876: a volume is refused as one too many, the CSINode says so, and the scheduler stops sending', {
   skip,
 }, async () => {
   const { admin, plane } = await cluster();

@@ -19,7 +19,7 @@ const TAINT = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown',
 
 withAttacher(
   here,
-  'T-7: out of service, its pods are collected, its volumes detached; they come back when it was proven clean',
+  'KEP-2268: out of service, its pods are collected, its volumes detached; they come back when it was proven clean',
   'evicted.example.com',
   async ({ world, admin, attacher, driver, makeDisk }) => {
     const name = await makeDisk('evicted');
