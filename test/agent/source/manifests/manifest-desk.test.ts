@@ -156,13 +156,24 @@ test('a file that is back before it counts as gone, and is yet to be read, is no
   await host.hint();
   parser.release();
   await host.advance(SETTLE_MS);
-  assert.deepEqual(
-    [podsOf(source.current()), parser.begun.at(-1)],
-    [['uid-b', 'uid-web', 'uid-y'], 'a.yaml'],
-  );
+  // What comes meanwhile waits, for a while, for what it may name.
+  assert.deepEqual([podsOf(source.current()), parser.begun.at(-1)], [['uid-b', 'uid-web'], 'a.yaml']);
   parser.release();
   await host.advance(SETTLE_MS);
   assert.deepEqual(podsOf(source.current()), ['uid-b', 'uid-web', 'uid-y']);
+});
+
+test('a pod that comes while another file is read for long waits for that three seconds, and no longer', async () => {
+  const { source, parser, host } = await bench({ 'z.yaml': podYaml('z') });
+  host.write('new.yaml', podYaml('new'));
+  host.write('z.yaml', slow('z'));
+  await host.hint();
+  assert.equal(parser.begun.at(-1), 'z.yaml', 'the pod was read before');
+  await host.advance(SETTLE_MS + 2_900);
+  assert.deepEqual(podsOf(source.current()), ['uid-z']);
+  await host.advance(200);
+  assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-z']);
+  parser.release();
 });
 
 test('what costs too much is told, and not read again before it changes', async () => {

@@ -54,6 +54,10 @@ function podsOf(wish: DesiredObjects): readonly string[] {
   return [...wish.pods.keys()].sort();
 }
 
+function revisionOf(source: OneSource): number {
+  return source.current().secrets.get('default/keys')?.revision ?? 0;
+}
+
 /** Would anything of this pod be taken down? Not while it is wanted, frozen, or its file unknown. */
 function isSafe(wish: DesiredObjects, uid: string, origin: string): boolean {
   const pod = podUid(uid);
@@ -198,6 +202,47 @@ test('a changed object counts once it has settled, with a greater revision', asy
   const after = source.current().configMaps.get('default/c');
   assert.equal(String(after?.data.get('a')), '2');
   assert.ok((after?.revision ?? 0) > (before?.revision ?? Number.POSITIVE_INFINITY));
+});
+
+test('a pod that comes right after a change of another file is wanted together with that', async () => {
+  const { host, source } = await bench({
+    'keys.yaml': secretYaml('keys', { key: 'one' }),
+    'old.yaml': podYaml('old'),
+  });
+  const seen: string[] = [];
+  source.onChange(() => seen.push(`${podsOf(source.current())} ${revisionOf(source)}`));
+  const before = revisionOf(source);
+  host.write('keys.yaml', secretYaml('keys', { key: 'two' }));
+  await host.hint();
+  await host.advance(100);
+  host.write('web.yaml', podYaml('web'));
+  await host.hint();
+  assert.deepEqual([podsOf(source.current()), revisionOf(source)], [['uid-old'], before]);
+  assert.ok(isSafe(source.current(), 'uid-web', 'web.yaml'));
+  await host.advance(SETTLE_MS - 100);
+  assert.ok(revisionOf(source) > before);
+  await host.advance(100);
+  assert.deepEqual(podsOf(source.current()), ['uid-old', 'uid-web']);
+  assert.ok(
+    seen.every((one) => !one.includes('uid-web') || !one.endsWith(` ${before}`)),
+    seen.join('; '),
+  );
+});
+
+test('a pod that is added to a file right after a change of another one waits, too, and no longer', async () => {
+  const { host, source } = await bench({
+    'keys.yaml': secretYaml('keys', { key: 'one' }),
+    'old.yaml': podYaml('old'),
+  });
+  // The other file never comes to rest.
+  for (let round = 0; round < 10; round += 1) {
+    host.write('keys.yaml', secretYaml('keys', { key: `round ${round}` }));
+    if (round === 0) host.write('old.yaml', `${podYaml('old')}---\n${podYaml('new')}`);
+    await host.hint();
+    if (round < 2) assert.deepEqual(podsOf(source.current()), ['uid-old'], `after round ${round}`);
+    await host.advance(100);
+  }
+  assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-old']);
 });
 
 test('a changed secret has a greater revision although nothing of it can be seen', async () => {
