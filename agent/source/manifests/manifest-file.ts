@@ -2,10 +2,10 @@
  * One manifest file over time: what it says, what it said last while it cannot be read, and what waits to be believed.
  * Pure: each listing makes a new one from the last.
  *
- * A file is written by people and editors, in steps. So what it adds counts at once; that an object is gone or
- * different counts only after the same content (or absence) was seen in two listings, `settleMs` apart, and after all
- * that the second one showed was read; and a file that cannot be understood says nothing at all: its last good objects
- * stay.
+ * A file is written by people and editors, in steps. So what it adds counts at once, but for pods while another file
+ * changes; that an object is gone or different counts only after the same content (or absence) was seen in two
+ * listings, `settleMs` apart, and after all that the second one showed was read; and a file that cannot be understood
+ * says nothing at all: its last good objects stay.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../../../mount/failure.ts';
@@ -58,9 +58,11 @@ export interface ManifestFile {
   readonly seen: Seen;
   /** Undefined when what is seen is what is believed. */
   readonly pending: Pending | undefined;
+  /** It has changed, and how is not known before it is read. */
+  readonly isBeingRead?: boolean;
 }
 
-interface Pending {
+export interface Pending {
   /** Host clock: when this content, or absence, was seen first. */
   readonly sinceMs: number;
   readonly settleMs: number;
@@ -68,7 +70,12 @@ interface Pending {
   readonly confirmedMs?: number | undefined;
   /** Pods that are no longer wanted once this is believed. */
   readonly losing: ReadonlySet<PodUid>;
+  /** It adds pods, and waits for what changed before them in other files (see `holdNewPods`). */
+  readonly isHeld?: true;
 }
+
+/** So long after it is due what was held waits for other files to be read; then it counts all the same. */
+const HELD_MS_MAX = 3_000;
 
 /** What one look at the directory, or at some of it, brings with it for each of its files. */
 export interface Listing {
@@ -85,11 +92,12 @@ export function observe(
   look: Look,
   listing: Listing,
 ): ManifestFile {
-  const file = before ?? nothingKnown(name);
+  if (look.kind === 'waiting')
+    return before === undefined ? notReadYet(nothingKnown(name)) : { ...before, isBeingRead: true };
+  const file =
+    before?.isBeingRead === true ? { ...before, isBeingRead: false } : (before ?? nothingKnown(name));
   const { seen } = file;
   switch (look.kind) {
-    case 'waiting':
-      return before === undefined ? notReadYet(file) : file;
     case 'same':
       assert(seen.kind === 'content', 'only a content is the same again');
       return file;
@@ -144,14 +152,17 @@ export function unconfirmed(file: ManifestFile): ManifestFile {
  */
 export function settle(file: ManifestFile, listing: Listing): ManifestFile | undefined {
   const { pending } = file;
-  if (pending === undefined || !isConfirmed(pending) || pending.confirmedMs >= listing.readingSinceMs)
-    return file;
+  if (pending === undefined || !isConfirmed(pending)) return file;
+  const isOver = pending.isHeld === true && listing.nowMs >= dueOf(pending) + HELD_MS_MAX;
+  if (pending.confirmedMs >= listing.readingSinceMs && !isOver) return file;
   return file.seen.kind === 'content' ? believe(file, file.seen) : undefined;
 }
 
 /** Host clock: when the file should be looked at again; undefined when nothing waits. */
 export function dueMs(file: ManifestFile): number | undefined {
-  return file.pending === undefined ? undefined : dueOf(file.pending);
+  const { pending } = file;
+  if (pending === undefined) return undefined;
+  return pending.isHeld === true && isConfirmed(pending) ? dueOf(pending) + HELD_MS_MAX : dueOf(pending);
 }
 
 /** The same file, waiting for at least `settleMs`. */
@@ -169,7 +180,7 @@ function isConfirmed(pending: Pending): pending is Pending & { readonly confirme
   return pending.confirmedMs !== undefined && pending.confirmedMs >= dueOf(pending);
 }
 
-function nothingKnown(name: string): ManifestFile {
+export function nothingKnown(name: string): ManifestFile {
   const part: SourcePart = { name, objects: [], rejected: [], unknown: false, frozenPods: new Set() };
   return { name, part, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
 }
@@ -245,6 +256,7 @@ function lostObjects(before: readonly Known[], after: readonly Known[]): readonl
   return before.filter(({ stamped, digest }) => digests.get(identityOf(stamped)) !== digest);
 }
 
-function podsOf(known: readonly Known[]): readonly PodUid[] {
+/** Those that are wanted by what is known. */
+export function podsOf(known: ManifestFile['known']): readonly PodUid[] {
   return known.flatMap(({ stamped }) => (stamped.kind === 'Pod' ? [stamped.reference.uid] : []));
 }

@@ -11,6 +11,7 @@ import {
   settle,
   unconfirmed,
 } from './manifest-file.ts';
+import { holdNewPods } from './held-pods.ts';
 import { guard, type GuardFacts } from './mass-removal.ts';
 
 export type ManifestFiles = ReadonlyMap<string, ManifestFile>;
@@ -39,7 +40,7 @@ export function afterLooks(
     const look = looks.get(name);
     return look === undefined ? (file ?? []) : observe(name, file, look, listing);
   });
-  const settled = guard(observed, facts).flatMap((one) => {
+  const settled = guard(holdNewPods(before, observed, listing), facts).flatMap((one) => {
     const look = looks.get(one.name);
     if (look === undefined) return settle(one, listing) ?? [];
     if (look.kind === 'waiting') return unconfirmed(one);
