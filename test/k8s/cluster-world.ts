@@ -204,7 +204,10 @@ export function placeOf(status: StatusDocument, pod: string, volume?: string): s
   return found?.path ?? assert.fail(`${pod} has no volume ${volume ?? ''}`);
 }
 
-/** A volume with a claim of the same name, bound by the real binder. */
+/**
+ * A volume with a claim of the same name, bound by the real binder when it settles: the attach/detach controller that
+ * meets a pod whose claim is not bound yet looks at that pod again after three minutes.
+ */
 export async function makeVolume(
   admin: AdminClient,
   name: string,
@@ -232,6 +235,12 @@ export async function makeVolume(
       volumeName: name,
       resources: { requests: { storage: '64Mi' } },
     },
+  });
+  await until(`claim ${name} is bound`, async () => {
+    const found = (await admin.request('GET', `${CORE}/persistentvolumeclaims/${name}`)) as {
+      readonly status?: { readonly phase?: string };
+    };
+    return found.status?.phase === 'Bound';
   });
 }
 
