@@ -67,7 +67,9 @@ export const DISK_MUTANTS: readonly Mutant[] = [
       ...withHost((host) => ({
         lookUpMount: async (path) => {
           const seen = await host.lookUpMount(path);
-          if (!seen.ok || !seen.value.mounted || !path.endsWith('/globalmount')) return seen;
+          // Of what is published nobody is told either that it is read-only: it is judged by how it was staged.
+          const isPlace = path.endsWith('/globalmount') || path.endsWith('/mount');
+          if (!seen.ok || !seen.value.mounted || !isPlace) return seen;
           const { mountId, device } = seen.value;
           return ok({ mounted: true, mountId, device });
         },
