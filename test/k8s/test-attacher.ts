@@ -42,6 +42,8 @@ export interface Attachment {
 export const ATTACHMENTS = '/apis/storage.k8s.io/v1/volumeattachments';
 const LOOK_MS = 50;
 const CALL_MS = 120_000;
+/** gRPC's. */
+const ABORTED = 10;
 
 export async function attachmentsIn(admin: AdminClient): Promise<readonly Attachment[]> {
   const { body } = await admin.tryRequest('GET', ATTACHMENTS);
@@ -84,6 +86,8 @@ export function startAttacher(
           request: ControllerUnpublishVolumeRequest.fromPartial(request),
         });
     if (answer.kind === 'ok') return true;
+    // A call of the node is under way: as csi-attacher, it comes again.
+    if (answer.kind === 'status' && answer.status === ABORTED) return false;
     const text = JSON.stringify(answer);
     if (![...forgiven].some((handle) => text.includes(handle))) refused.push(text);
     return false;
