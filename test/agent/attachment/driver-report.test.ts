@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Json } from '../../kubernetes/api/api-store.ts';
 import { refusal } from '../../kubernetes/api/api-store.ts';
-import { attachmentWorld, NODE, NODES, specOf } from './attachment-world.ts';
+import { attachmentWorld, callOf, NODE, NODES, specOf } from './attachment-world.ts';
 
 const CSI_NODES = '/apis/storage.k8s.io/v1/csinodes';
 const ZONE = 'topology.example.com/zone';
@@ -155,4 +155,36 @@ test('KEP-4876: a driver whose volume is refused as one too many is asked for it
   world.drivers.register({ ...ONE, volumesMax: 9 });
   await world.clock.go(2 * SECOND_MS);
   assert.deepEqual(driversIn(world)[0]?.['allocatable'], { count: 9 });
+});
+
+test('a driver that calls the node otherwise: nothing new is attached before the CSINode has said so for a minute', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  const [stands, comes] = [specOf('stands'), specOf('comes')].map((spec) => ({ ...spec, driver: ONE.name }));
+  assert.ok(stands !== undefined && comes !== undefined);
+  world.attach(stands);
+  world.stand(stands);
+  world.drivers.register({ ...ONE, nodeId: 'another' });
+  await world.clock.go(SECOND_MS);
+  assert.equal(driversIn(world)[0]?.['nodeID'], 'another');
+  assert.ok(world.warned().some((line) => /node-one.*another/.test(JSON.stringify(line))));
+  world.attach(comes);
+  const attach = async () => {
+    let answer: { readonly ok: boolean; readonly failure?: { readonly message: string } } | undefined;
+    void attachment.attach(comes, callOf(comes)).then((one) => {
+      answer = one;
+    });
+    await world.clock.go(SECOND_MS);
+    return answer;
+  };
+  const refused = await attach();
+  assert.equal(refused?.ok, false);
+  assert.match(refused?.failure?.message ?? '', /another, and called it node-one before/);
+  assert.notEqual(attachment.wordOf(stands.id)?.word?.lost, true, 'what stands is left alone');
+  woken.splice(0);
+  await world.clock.go(MINUTE_MS);
+  assert.ok(woken.includes(comes.id), 'who waited is tried again');
+  assert.equal((await attach())?.ok, true);
 });
