@@ -11,6 +11,7 @@ import type { DriverInstance } from '../../plugins/csi/driver/driver.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import {
   type AnnouncedDriver,
+  type DriverEntry,
   driverEntries,
   entriesIn,
   NODE_IDS,
@@ -27,6 +28,8 @@ export interface DriverReportParts {
   readonly log: Pick<Log, 'info' | 'warn'>;
   /** Drivers of which something stands here. */
   readonly usedDrivers: () => ReadonlySet<string>;
+  /** Called when nobody waits any more for a driver that has renamed the node. */
+  readonly onRenamed: () => void;
 }
 
 export interface DriverReport {
@@ -36,6 +39,8 @@ export interface DriverReport {
    * told, as soon as it says another one (KEP-4876).
    */
   exhausted(driver: string): void;
+  /** Why nothing new of it is attached here: it calls this node otherwise since a moment; undefined: it does not. */
+  renaming(driver: string): string | undefined;
   stop(): void;
 }
 
@@ -43,9 +48,19 @@ export interface DriverReport {
 const GONE_MS = 60_000;
 /** Others may have written it: nobody tells, because a node may not watch it. */
 const AGAIN_MS = 300_000;
+/** Whoever attaches may still know the name of before for so long after the CSINode says the one of now. */
+const RENAMED_MS = 60_000;
 /** However many volumes are refused meanwhile. */
 const LIMIT_MS = 10_000;
+const RENAMED_TEXT = `nothing new is attached before the CSINode has said so for ${RENAMED_MS / 1_000} s`;
 const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
+
+interface Renaming {
+  readonly from: string;
+  readonly to: string;
+  /** Host clock: when the CSINode was first seen to say so. */
+  shownMs: number | undefined;
+}
 
 interface Asked {
   /** Others were refused since. */
@@ -64,6 +79,7 @@ class ReportOfDrivers implements DriverReport {
   readonly #goneMs = new Map<string, number>();
   /** What a driver has said of its limit since it registered. */
   readonly #limits = new Map<DriverInstance, number>();
+  readonly #renaming = new Map<string, Renaming>();
   /** Drivers that are asked for it, or were a moment ago. */
   readonly #asked = new Map<string, Asked>();
   #isWriting = false;
@@ -124,6 +140,32 @@ class ReportOfDrivers implements DriverReport {
     if (!this.#here().includes(instance)) return;
     this.#limits.set(instance, answered.value);
     void this.#write();
+  }
+
+  renaming(driver: string): string | undefined {
+    const known = this.#renaming.get(driver);
+    if (known === undefined || this.#isRenamed(known)) return undefined;
+    return `driver ${driver} calls this node ${known.to}, and called it ${known.from} before: ${RENAMED_TEXT}`;
+  }
+
+  #isRenamed({ shownMs }: Renaming): boolean {
+    return shownMs !== undefined && this.#parts.clock.nowMs() - shownMs >= RENAMED_MS;
+  }
+
+  /** What an attachment was made for is the name that the CSINode had then, and it is detached by that. */
+  #noteRenamed(entries: readonly DriverEntry[], here: readonly AnnouncedDriver[]): void {
+    const { clock, log, onRenamed } = this.#parts;
+    for (const { name, nodeId: to } of here) {
+      const from = entries.find((one) => one.name === name)?.['nodeID'];
+      const known = this.#renaming.get(name);
+      if (typeof from === 'string' && from !== to && known?.to !== to) {
+        this.#renaming.set(name, { from, to, shownMs: undefined });
+        log.warn('driver calls this node otherwise', { driver: name, from, to });
+      } else if (from === to && known?.to === to && known.shownMs === undefined) {
+        known.shownMs = clock.nowMs();
+        this.#cancels.push(clock.timer(RENAMED_MS, onRenamed));
+      }
+    }
   }
 
   #here(): readonly DriverInstance[] {
@@ -204,7 +246,9 @@ class ReportOfDrivers implements DriverReport {
       const deleted = await deleteObject(transport, path, read.value.uid);
       if (!deleted.ok && deleted.failure.code !== 'absent') return deleted;
     } else if (read.ok) {
-      const drivers = driverEntries(entriesIn(read.value.value), here, gone);
+      const entries = entriesIn(read.value.value);
+      this.#noteRenamed(entries, here);
+      const drivers = driverEntries(entries, here, gone);
       if (drivers === undefined) return read;
       const patched = await patchObject(transport, {
         path,

@@ -92,7 +92,8 @@ class AttachmentByCluster implements ClusterAttachment {
       standing: () => namesInUse(this.#actual()),
       onSettled: () => this.#tellWaiting(),
     });
-    this.#drivers = createDriverReport({ ...parts, usedDrivers: () => this.#usedDrivers() });
+    const onRenamed = (): void => this.#tellWaiting();
+    this.#drivers = createDriverReport({ ...parts, onRenamed, usedDrivers: () => this.#usedDrivers() });
   }
 
   begin(actual: () => ActualState, drivers: AnnouncingDrivers): void {
@@ -181,6 +182,11 @@ class AttachmentByCluster implements ClusterAttachment {
     const { standsUnder } = call.facts;
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
     const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
+    const renaming = standsUnder === undefined ? this.#drivers.renaming(spec.driver) : undefined;
+    if (verdict.kind === 'granted' && renaming !== undefined) {
+      this.#refused.set(spec.id, UNREPORTED);
+      return fail(notAttached(spec, { kind: 'wait', message: renaming }, 'unknown'));
+    }
     if (verdict.kind !== 'granted') {
       // One without an answer is asked for again by the book, which tells; or it was answered beside this read.
       this.#refused.set(spec.id, answer.kind === 'unknown' ? askedMs : Number.NEGATIVE_INFINITY);
