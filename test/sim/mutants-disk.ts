@@ -67,7 +67,7 @@ export const DISK_MUTANTS: readonly Mutant[] = [
       ...withHost((host) => ({
         lookUpMount: async (path) => {
           const seen = await host.lookUpMount(path);
-          // Of what is published nobody is told either that it is read-only: it is judged by how it was staged.
+          // Nobody is told of what is published either: that it is read-only is judged by how it was staged.
           const isPlace = path.endsWith('/globalmount') || path.endsWith('/mount');
           if (!seen.ok || !seen.value.mounted || !isPlace) return seen;
           const { mountId, device } = seen.value;
