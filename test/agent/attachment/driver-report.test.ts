@@ -157,7 +157,7 @@ test('KEP-4876: a driver whose volume is refused as one too many is asked for it
   assert.deepEqual(driversIn(world)[0]?.['allocatable'], { count: 9 });
 });
 
-test('a driver that calls the node otherwise: nothing new is attached before the CSINode says so for a minute', async () => {
+test('a driver calls the node otherwise: nothing new is attached before the CSINode says so for a minute', async () => {
   const world = attachmentWorld();
   const { attachment, woken } = world.begin();
   world.drivers.register(ONE);
