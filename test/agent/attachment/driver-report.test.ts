@@ -1,6 +1,7 @@
 /** What the cluster is told of this node's drivers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { CsiVolumeSpec } from '../../../plugins/volume.ts';
 import type { Json } from '../../kubernetes/api/api-store.ts';
 import { refusal } from '../../kubernetes/api/api-store.ts';
 import { attachmentWorld, callOf, NODE, NODES, specOf } from './attachment-world.ts';
@@ -13,6 +14,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 
 type World = ReturnType<typeof attachmentWorld>;
+type Attachment = ReturnType<World['begin']>['attachment'];
 
 const driversIn = ({ store }: World): readonly Json[] =>
   ((store.get(CSI_NODES, NODE)?.['spec'] as Json | undefined)?.['drivers'] ?? []) as Json[];
@@ -157,6 +159,16 @@ test('KEP-4876: a driver whose volume is refused as one too many is asked for it
   assert.deepEqual(driversIn(world)[0]?.['allocatable'], { count: 9 });
 });
 
+/** What the attachment of it has answered a second later. */
+async function attachOne(world: World, attachment: Attachment, spec: CsiVolumeSpec) {
+  let answer: { readonly ok: boolean; readonly failure?: { readonly message: string } } | undefined;
+  void attachment.attach(spec, callOf(spec)).then((one) => {
+    answer = one;
+  });
+  await world.clock.go(SECOND_MS);
+  return answer;
+}
+
 test('a driver calls the node otherwise: nothing new is attached before the CSINode says so for a minute', async () => {
   const world = attachmentWorld();
   const { attachment, woken } = world.begin();
@@ -171,14 +183,7 @@ test('a driver calls the node otherwise: nothing new is attached before the CSIN
   assert.equal(driversIn(world)[0]?.['nodeID'], 'another');
   assert.ok(world.warned().some((line) => /node-one.*another/.test(JSON.stringify(line))));
   world.attach(comes);
-  const attach = async () => {
-    let answer: { readonly ok: boolean; readonly failure?: { readonly message: string } } | undefined;
-    void attachment.attach(comes, callOf(comes)).then((one) => {
-      answer = one;
-    });
-    await world.clock.go(SECOND_MS);
-    return answer;
-  };
+  const attach = () => attachOne(world, attachment, comes);
   const refused = await attach();
   assert.equal(refused?.ok, false);
   assert.match(refused?.failure?.message ?? '', /another, and called it node-one before/);
@@ -187,4 +192,25 @@ test('a driver calls the node otherwise: nothing new is attached before the CSIN
   await world.clock.go(MINUTE_MS);
   assert.ok(woken.includes(comes.id), 'who waited is tried again');
   assert.equal((await attach())?.ok, true);
+});
+
+test('a driver that takes the old name again before the CSINode said the new one is held up no longer', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  const comes = { ...specOf('comes'), driver: ONE.name };
+  world.attach(comes);
+  world.store.instead = (method, path) =>
+    method === 'PATCH' && path.startsWith(CSI_NODES) ? refusal(500, 'no quorum') : undefined;
+  world.drivers.register({ ...ONE, nodeId: 'another' });
+  await world.clock.go(SECOND_MS);
+  assert.equal((await attachOne(world, attachment, comes))?.ok, false);
+  assert.equal(driversIn(world)[0]?.['nodeID'], 'node-one');
+  world.store.instead = () => undefined;
+  woken.splice(0);
+  world.drivers.register(ONE);
+  await world.clock.go(SECOND_MS);
+  assert.ok(woken.includes(comes.id), 'who waited is tried again');
+  assert.equal((await attachOne(world, attachment, comes))?.ok, true);
 });
