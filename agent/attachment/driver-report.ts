@@ -58,8 +58,8 @@ const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
 interface Renaming {
   readonly from: string;
   readonly to: string;
-  /** Host clock: when the CSINode was first seen to say so. */
-  shownMs: number | undefined;
+  /** Ends the wait that runs since the CSINode was first seen to say so. */
+  cancel: Cancel | undefined;
 }
 
 interface Asked {
@@ -116,7 +116,7 @@ class ReportOfDrivers implements DriverReport {
   stop(): void {
     this.#isStopped = true;
     this.#cancel();
-    for (const { cancel } of this.#asked.values()) cancel();
+    for (const { cancel } of [...this.#asked.values(), ...this.#renaming.values()]) cancel?.();
     for (const cancel of this.#cancels) cancel();
   }
 
@@ -144,28 +144,32 @@ class ReportOfDrivers implements DriverReport {
 
   renaming(driver: string): string | undefined {
     const known = this.#renaming.get(driver);
-    if (known === undefined || this.#isRenamed(known)) return undefined;
+    if (known === undefined) return undefined;
     return `driver ${driver} calls this node ${known.to}, and called it ${known.from} before: ${RENAMED_TEXT}`;
-  }
-
-  #isRenamed({ shownMs }: Renaming): boolean {
-    return shownMs !== undefined && this.#parts.clock.nowMs() - shownMs >= RENAMED_MS;
   }
 
   /** What an attachment was made for is the name that the CSINode had then, and it is detached by that. */
   #noteRenamed(entries: readonly DriverEntry[], here: readonly AnnouncedDriver[]): void {
-    const { clock, log, onRenamed } = this.#parts;
+    const { clock, log } = this.#parts;
     for (const { name, nodeId: to } of here) {
       const from = entries.find((one) => one.name === name)?.['nodeID'];
       const known = this.#renaming.get(name);
       if (typeof from === 'string' && from !== to && known?.to !== to) {
-        this.#renaming.set(name, { from, to, shownMs: undefined });
+        known?.cancel?.();
+        this.#renaming.set(name, { from, to, cancel: undefined });
         log.warn('driver calls this node otherwise', { driver: name, from, to });
-      } else if (from === to && known?.to === to && known.shownMs === undefined) {
-        known.shownMs = clock.nowMs();
-        this.#cancels.push(clock.timer(RENAMED_MS, onRenamed));
+      } else if (from === to && known !== undefined) {
+        if (known.to === to) known.cancel ??= clock.timer(RENAMED_MS, () => this.#endRenaming(name));
+        // It is called as before again, and the CSINode has not said otherwise.
+        else this.#endRenaming(name);
       }
     }
+  }
+
+  #endRenaming(driver: string): void {
+    this.#renaming.get(driver)?.cancel?.();
+    this.#renaming.delete(driver);
+    this.#parts.onRenamed();
   }
 
   #here(): readonly DriverInstance[] {
