@@ -37,7 +37,7 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
     const look = () =>
       guarded(
         all,
-        async ({ places }) => final(await verb(looksFirst ? { ...call, expectedAll: places } : call)),
+        async (before) => final(await verb(looksFirst ? { ...call, expectedAll: before } : call)),
         judgeAfter,
       );
     const expectedAll = looksFirst ? expectedAt(ground, all) : undefined;
@@ -45,8 +45,7 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
     const result = await verb({ ...call, expectedAll });
     if (!result.ok)
       return result.failure.isUnexpected === true ? look() : fail(await judge.blame(all[0], result.failure));
-    const before = { mountId: expectedAll[0]?.mountId, places: expectedAll };
-    const judged = await judgeAfter(result.value, before);
+    const judged = await judgeAfter(result.value, expectedAll);
     return judged.ok ? result : judged;
   }
 
@@ -80,8 +79,8 @@ export function guardMounts(parts: MountJudgeParts, plugin: VolumePlugin): Volum
     return (call) => {
       const places = call.publication === undefined ? [] : placesOf(parts, call, call.publication);
       const [place, ...others] = [...places, stageOf(parts, call)].filter((one) => one !== undefined);
-      return guarded([place, ...others], async ({ mountId }) => {
-        if (place?.proven === undefined || mountId !== undefined) return expand(call);
+      return guarded([place, ...others], async ([before]) => {
+        if (place?.proven === undefined || before?.mountId !== undefined) return expand(call);
         return fail(goneFrom(place.path));
       });
     };

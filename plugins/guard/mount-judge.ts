@@ -23,14 +23,8 @@ export interface MountJudgeParts extends PlaceParts {
   readonly ground: Ground;
 }
 
-/** What was mounted there when it was looked at. */
-export interface Look {
-  readonly mountId: number | undefined;
-  /** All of the places, as they are to be still when the verb begins. */
-  readonly places: readonly ExpectedPlace[];
-}
-
-const NO_PLACE: Look = { mountId: undefined, places: [] };
+/** What was mounted when it was looked at, first where the call is about, as it is to be still when the verb begins. */
+export type Look = readonly ExpectedPlace[];
 
 /** The table is read only when what is seen is not what was proven, or when that was in doubt. */
 export class MountJudge {
@@ -43,7 +37,7 @@ export class MountJudge {
   /** Before a call: what is mounted at the first of the places; a failure when one is not what is known of it. */
   async look(places: readonly WatchedPlace[]): Promise<Result<Look>> {
     const [first] = places;
-    if (first === undefined) return ok(NO_PLACE);
+    if (first === undefined) return ok([]);
     const asked = { path: first.path, places: places.map(({ path }) => path) };
     const seen = await this.#parts.host.perform(lookAtPlaces, asked);
     if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
@@ -54,7 +48,7 @@ export class MountJudge {
       if (!judged.ok) return judged;
       looked.push({ path: place.path, ...at });
     }
-    return ok({ mountId: looked[0]?.mountId, places: looked });
+    return ok(looked);
   }
 
   async #judge(watched: WatchedPlace, { mountId, within }: MountPlace): Promise<Result<void>> {
@@ -114,8 +108,8 @@ export class MountJudge {
    * Nothing is known of the volume yet, and somebody may have mounted there since the look: seen when his mount lies
    * over another file system. One that the driver finds in an empty place cannot be told from the driver's own.
    */
-  async #judgeFirst({ path }: WatchedPlace, made: MountIdentity, before: Look): Promise<Result<void>> {
-    const isOver = before.mountId !== undefined && before.mountId !== made.mountId;
+  async #judgeFirst({ path }: WatchedPlace, made: MountIdentity, [before]: Look): Promise<Result<void>> {
+    const isOver = before?.mountId !== undefined && before.mountId !== made.mountId;
     if (!isOver && made.fsType !== 'tmpfs') return done;
     const table = await this.#readTable();
     if (!table.ok) return doubtful<never>(table);
