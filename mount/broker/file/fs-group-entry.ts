@@ -41,14 +41,16 @@ export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean
     const seen = lstatSync(path);
     if (seen.isDirectory()) return true;
     const isLinked = seen.isFile() && seen.nlink > 1;
-    if (walk.part.scope === 'linked') changeLinked(walk, path, isLinked);
-    else if (isRight(seen, walk.part)) see(walk);
+    if (walk.part.scope === 'linked') {
+      walk.sign(walk.seen);
+      if (isLinked) throughDescriptor(walk, path, changeLinked);
+    } else if (isRight(seen, walk.part)) see(walk);
     else if (isLinked) rememberLinked(walk, seen);
     else if (seen.isSymbolicLink()) {
       see(walk);
       lchownSync(path, -1, walk.part.gid);
       walk.changed += 1;
-    } else changeFile(walk, path);
+    } else throughDescriptor(walk, path, changeFile);
   } catch (error) {
     refuse(walk, error);
   }
@@ -67,29 +69,24 @@ function linkedName({ ino, nlink }: Pick<Stats, 'ino' | 'nlink'>): string {
 }
 
 /** What it is, and how many names it has, is asked of the very file that is changed. */
-function changeLinked(walk: Walk, path: Buffer, isLinked: boolean): void {
-  walk.sign(walk.seen);
-  if (!isLinked) return;
-  const place = openPathOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
-  try {
-    const seen = fstatSync(place.descriptor);
-    if (mountIdOf(place) !== walk.mountId || !seen.isFile() || isRight(seen, walk.part)) return;
-    if (walk.wholes.has(linkedName(seen))) apply(walk, place);
-    else walk.refused += 1;
-  } finally {
-    closeSync(place.descriptor);
-  }
+function changeLinked(walk: Walk, place: OpenPath): void {
+  const seen = fstatSync(place.descriptor);
+  if (!seen.isFile() || isRight(seen, walk.part)) return;
+  if (walk.wholes.has(linkedName(seen))) apply(walk, place);
+  else walk.refused += 1;
+}
+
+function changeFile(walk: Walk, place: OpenPath): void {
+  see(walk);
+  // Another thing has this name by now: whoever put it there gave it its group.
+  if (!fstatSync(place.descriptor).isSymbolicLink()) apply(walk, place);
 }
 
 /** Through a descriptor: it is neither followed nor opened, and a file that is a mount of its own is left alone. */
-function changeFile(walk: Walk, path: Buffer): void {
+function throughDescriptor(walk: Walk, path: Buffer, change: (walk: Walk, place: OpenPath) => void): void {
   const place = openPathOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
   try {
-    if (mountIdOf(place) !== walk.mountId) return;
-    see(walk);
-    // Another thing has this name by now: whoever put it there gave it its group.
-    if (fstatSync(place.descriptor).isSymbolicLink()) return;
-    apply(walk, place);
+    if (mountIdOf(place) === walk.mountId) change(walk, place);
   } finally {
     closeSync(place.descriptor);
   }
