@@ -3,10 +3,8 @@
  * under another may be another disk, and no pod is given it.
  */
 import type { AgentView } from '../../agent/node/agent-view.ts';
+import { ON_ITS_WAY_MS } from './late-plan.ts';
 import { NODE_NAME } from './manifests.ts';
-
-/** A call that was sent before the wish changed may still be on its way. */
-const ON_ITS_WAY_MS = 1_000;
 
 type Uids = ReadonlySet<string>;
 

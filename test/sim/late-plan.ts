@@ -7,6 +7,8 @@ import type { Plan } from './swarm.ts';
 
 /** How long after a call was given up its effect may come, as the agent is told (`late_effect_ms`). */
 export const LATE_EFFECT_MS = 60_000;
+/** For so long a call that was sent before something changed may be on its way, when it is not one of those. */
+export const ON_ITS_WAY_MS = 1_000;
 
 const REPLACED_SHARE = 0.2;
 const STRAGGLERS_SHARE = 0.2;

@@ -5,10 +5,8 @@
  */
 import type { DeviceNumber } from '../../mount/host.ts';
 import type { Backing } from './backing.ts';
+import { ON_ITS_WAY_MS } from './late-plan.ts';
 import type { SimKernel } from './sim-kernel.ts';
-
-/** A call that was sent before the word was given may still be on its way. */
-const ON_ITS_WAY_MS = 1_000;
 
 export class QuarantineWatch {
   readonly #kernel: SimKernel;

@@ -6,6 +6,7 @@ import { volumeDataIn } from '../../plugins/layout/volume-data.ts';
 import { csiVolumeId, type VolumeId } from '../../plugins/volume.ts';
 import { FILE_NAMES } from '../../reconciler/journal/journal-reading.ts';
 import type { Backing } from './backing.ts';
+import { ON_ITS_WAY_MS } from './late-plan.ts';
 import { isOfJournal } from './record-in.ts';
 import type { Random } from './random.ts';
 import type { Mount, SimKernel } from './sim-kernel.ts';
@@ -26,7 +27,6 @@ export interface SimTroubleParts {
 }
 
 const LAST_ANSWER_MS = 1_000;
-const ON_ITS_WAY_MS = 1_000;
 const WHO = 'pid 7 (dd)';
 
 export class SimTrouble {
