@@ -1,7 +1,7 @@
 /** The walk that gives a volume to a group, put together from parts that path brokers do. */
 import type { CallCompany } from './broker-pool.ts';
 import { type Failure, fail, ok, type Result } from '../failure.ts';
-import type { OwnershipPart, OwnershipPartReport } from '../broker/file/ownership-part.ts';
+import { namesOf, type OwnershipPart, type OwnershipPartReport } from '../broker/file/ownership-part.ts';
 import type { Clock, Host } from '../host.ts';
 import type { OwnershipReport, OwnershipRequest } from '../ownership.ts';
 import { createOwnershipTurns, type OwnershipTurns } from './ownership-turns.ts';
@@ -136,8 +136,8 @@ async function run(walk: Walk): Promise<void> {
  */
 async function giveLinked(walk: Walk): Promise<void> {
   const wholes: string[] = [];
-  for (const [name, count] of walk.linked)
-    if (wholes.length < WHOLES_MAX && Number(name.split(' of ')[1]) === count) wholes.push(name);
+  for (const [file, count] of walk.linked)
+    if (wholes.length < WHOLES_MAX && namesOf(file) === count) wholes.push(file);
   const given = await change(walk, 'linked', [], wholes);
   walk.changed += given?.changed ?? 0;
   walk.refused += given?.refused ?? 0;

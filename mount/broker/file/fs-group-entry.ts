@@ -10,7 +10,7 @@ import {
   openSync,
   type Stats,
 } from 'node:fs';
-import type { OwnershipPart } from './ownership-part.ts';
+import { linkedFile, type OwnershipPart } from './ownership-part.ts';
 import { bitsFor, isRight } from './group-bits.ts';
 import { mountIdOf, O_PATH, type OpenPath, openPathOf } from '../path/path-walk.ts';
 import { errnoOf } from '../../errno.ts';
@@ -60,19 +60,15 @@ export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean
 /** Another name of it may be outside of the volume: the whole walk tells (SE-27). */
 function rememberLinked(walk: Walk, seen: Stats): void {
   see(walk);
-  if (walk.linked.length < LINKED_MAX) walk.linked.push(linkedName(seen));
+  if (walk.linked.length < LINKED_MAX) walk.linked.push(linkedFile(seen));
   else walk.refused += 1;
-}
-
-function linkedName({ ino, nlink }: Pick<Stats, 'ino' | 'nlink'>): string {
-  return `${ino} of ${nlink}`;
 }
 
 /** What it is, and how many names it has, is asked of the very file that is changed. */
 function changeLinked(walk: Walk, place: OpenPath): void {
   const seen = fstatSync(place.descriptor);
   if (!seen.isFile() || isRight(seen, walk.part)) return;
-  if (walk.wholes.has(linkedName(seen))) apply(walk, place);
+  if (walk.wholes.has(linkedFile(seen))) apply(walk, place);
   else walk.refused += 1;
 }
 

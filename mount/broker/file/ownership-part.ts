@@ -30,6 +30,16 @@ export interface OwnershipPartReport extends OwnershipReport {
   readonly right: boolean;
   /** A `level` names the directories in it; undefined when there are too many for one answer. */
   readonly directories: readonly Uint8Array[] | undefined;
-  /** Files with several names that were left, once for each name that was seen: which, and how many names it has. */
+  /** Files with several names that were left, as `linkedFile` says them, once for each name that was seen. */
   readonly linked?: readonly string[];
+}
+
+/** Which file it is, and how many names it has: the same for all of its names as long as these are so many. */
+export function linkedFile({ ino, nlink }: { readonly ino: number; readonly nlink: number }): string {
+  return `${ino} of ${nlink}`;
+}
+
+/** How many names a file has of which `linkedFile` said this. */
+export function namesOf(file: string): number {
+  return Number(file.split(' of ')[1]);
 }
