@@ -3,7 +3,7 @@
  * Says on standard output, one JSON line each: `{"effect":n,"name":"…"}` before an effect, and `{"settled":true}`
  * every time when everything wanted is there, nothing unwanted is left, and nothing runs. On standard input it can be
  * given another crash point, one JSON line `{"point":"…","effect":n}`: effects are counted anew from then on, and
- * `{"armed":true}` is said.
+ * `{"armed":true}` is said. Ended by SIGTERM it says first what it waits for.
  *
  * argv: root manifests-directory crash-point crash-effect broker-bundle
  */
@@ -86,6 +86,12 @@ function look(): void {
   if (settled && !announced) say({ settled: true, empty: reconciler.desired().volumes.size === 0 });
   announced = settled;
 }
+process.once('SIGTERM', () => {
+  const { reconciler, desiredObjects } = agent.view();
+  const { complete } = desiredObjects;
+  say({ waitsFor: { complete, running: reconciler.running(), obstacles: reconciler.obstacles() } });
+  process.exit(1);
+});
 agent.onChange(() => setImmediate(look));
 setImmediate(look);
 createInterface(process.stdin).on('line', (text) => {

@@ -27,6 +27,8 @@ interface Said {
   /** An agent that settled had no volume to bring about. */
   readonly empty?: boolean;
   readonly armed?: boolean;
+  /** Of one that is ended because it has not settled. */
+  readonly waitsFor?: object;
 }
 
 interface SweepAgent {
@@ -84,10 +86,12 @@ export async function createSweepBench(label: string, steadyWish: boolean): Prom
   /** Until the agent has settled, as it is wanted, or is gone. */
   async function outcome(agent: SweepAgent, isWanted: (said: Said) => boolean): Promise<AgentRun> {
     const effects: string[] = [];
+    let waitsFor: object | undefined;
     const overdue = setTimeout(() => agent.child.kill('SIGTERM'), SETTLE_MS_MAX);
     try {
       for (let said = await next(agent); said !== undefined; said = await next(agent)) {
         if (said.name !== undefined) effects.push(said.name);
+        waitsFor = said.waitsFor;
         if (said.settled === true && isWanted(said)) return { effects, ended: 'settled' };
       }
     } finally {
@@ -96,7 +100,8 @@ export async function createSweepBench(label: string, steadyWish: boolean): Prom
     const signal = await end();
     if (signal === 'SIGKILL') return { effects, ended: 'killed' };
     const last = `after effect ${effects.length} (${effects.at(-1)})`;
-    throw new Error(`the agent ended by itself or never settled: ${signal}, ${last}`);
+    const why = JSON.stringify(waitsFor);
+    throw new Error(`the agent ended by itself or never settled: ${signal}, ${last}; it waits for ${why}`);
   }
 
   /** Kills the agent if there is one; what ended it. */
