@@ -1,0 +1,52 @@
+/** What is made of the ends of the tools that make, check and grow file systems. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createDeviceFileSystems } from '../../../mount/agent-side/device-file-systems.ts';
+import { done, ok } from '../../../mount/failure.ts';
+import type { AbsolutePath } from '../../../mount/host.ts';
+import type { ToolReport } from '../../../mount/tool.ts';
+
+const DEVICE = '/dev/vdb' as AbsolutePath;
+
+/** Tools that end so, on a device that nobody uses. */
+function endingWith(end: Partial<ToolReport>) {
+  const report = { exitCode: undefined, signal: undefined, deadlinePassed: false, stdout: '', stderr: '' };
+  return createDeviceFileSystems({
+    runTool: () => Promise.resolve(ok({ ...report, ...end })),
+    proveBlank: () => Promise.resolve(done),
+    isDeviceFree: () => Promise.resolve(ok(true)),
+  });
+}
+
+for (const exitCode of [0, 1, 2, 3])
+  test(`a file system of which e2fsck says ${exitCode} is good: clean, or made so`, async () => {
+    assert.deepEqual(await endingWith({ exitCode }).checkFileSystem(DEVICE, 'ext4'), done);
+  });
+
+for (const exitCode of [4, 5, 12])
+  test(`a file system of which e2fsck says ${exitCode} has errors left, and needs a person`, async () => {
+    const checked = await endingWith({ exitCode }).checkFileSystem(DEVICE, 'ext4');
+    assert.ok(!checked.ok);
+    const { code, message, blocker } = checked.failure;
+    assert.equal(code, 'device-content');
+    assert.match(message, /needs a person: run e2fsck \/dev\/vdb/);
+    assert.equal(blocker, DEVICE);
+  });
+
+const UNFINISHED: readonly Partial<ToolReport>[] = [
+  { exitCode: 8, stderr: '/dev/vdb is in use.' },
+  { exitCode: 16 },
+  { exitCode: 32 },
+  { exitCode: 128 },
+  { signal: 'SIGKILL' },
+];
+for (const end of UNFINISHED)
+  test(`an e2fsck that ends with ${end.signal ?? end.exitCode} has found no error: nobody is sent to the device`, async () => {
+    const checked = await endingWith(end).checkFileSystem(DEVICE, 'ext4');
+    assert.ok(!checked.ok);
+    const { code, message, effect } = checked.failure;
+    assert.equal(code, 'mount-failed');
+    assert.doesNotMatch(message, /needs a person/);
+    assert.match(message, /e2fsck/);
+    assert.equal(effect, 'unknown');
+  });
