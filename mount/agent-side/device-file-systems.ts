@@ -2,6 +2,7 @@
 import type { DeviceFileSystems } from '../block-devices.ts';
 import {
   checkCall,
+  checked,
   contentIn,
   fullCheckCall,
   growCall,
@@ -25,8 +26,6 @@ const PROBE_MS = 60_000;
 const MAKE_MS = 10 * 60_000;
 const CHECK_MS = 30 * 60_000;
 const GROW_MS = 10 * 60_000;
-/** e2fsck(8): 0 clean, 1 corrected; 2 wants a reboot, 4 needs a person, the rest did not run at all. */
-const CHECKED: ReadonlySet<number | undefined> = new Set([0, 1]);
 
 export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFileSystems {
   async function run([tool, ...argv]: ToolCall, deadlineMs: number): Promise<Result<ToolReport>> {
@@ -59,8 +58,12 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
       const free = await parts.isDeviceFree(device);
       if (!free.ok || !free.value) return free.ok ? done : free;
       const report = await run(call, CHECK_MS);
-      if (!report.ok || CHECKED.has(report.value.exitCode)) return report.ok ? done : report;
+      if (!report.ok) return report;
+      const found = checked(report.value.exitCode);
+      if (found === 'good') return done;
       const because = endOf('e2fsck', report.value);
+      if (found === 'unfinished')
+        return fail({ code: 'mount-failed', message: because, effect: 'unknown', blocker: device });
       const message = `the file system needs a person: run e2fsck ${device}; ${because}`;
       return fail({ code: 'device-content', message, effect: 'unknown', blocker: device });
     },
@@ -71,8 +74,8 @@ export function createDeviceFileSystems(parts: DeviceFileSystemsParts): DeviceFi
       if (!free.ok || !free.value) return free.ok ? done : free;
       const grown = await runWell(call, GROW_MS);
       if (grown.ok) return grown;
-      const checked = await run(fullCheckCall(device), CHECK_MS);
-      return checked.ok ? runWell(call, GROW_MS) : checked;
+      const looked = await run(fullCheckCall(device), CHECK_MS);
+      return looked.ok ? runWell(call, GROW_MS) : looked;
     },
   };
 }

@@ -32,6 +32,18 @@ export function checkCall(type: FileSystemType, device: string): ToolCall | unde
   return type === 'xfs' || type === 'btrfs' ? undefined : ['e2fsck', '-p', device];
 }
 
+const ERRORS_LEFT = 4;
+
+/**
+ * What e2fsck(8) found. Its exit code has a bit for each: 1 corrected, 2 corrected under a mount, 4 errors are left, 8
+ * and above: it could not check. `exitCode`: undefined when a signal ended it.
+ */
+export function checked(exitCode: number | undefined): 'good' | 'errors-left' | 'unfinished' {
+  if (exitCode === undefined) return 'unfinished';
+  if (exitCode < ERRORS_LEFT) return 'good';
+  return (exitCode & ERRORS_LEFT) === 0 ? 'unfinished' : 'errors-left';
+}
+
 /** A check of all of it, which resize2fs(8) asks for before it moves anything. */
 export function fullCheckCall(device: string): ToolCall {
   return ['e2fsck', '-p', '-f', device];

@@ -27,7 +27,7 @@ interface Said {
   /** An agent that settled had no volume to bring about. */
   readonly empty?: boolean;
   readonly armed?: boolean;
-  /** Of one that is ended because it has not settled. */
+  /** What one that is ended because it has not settled says last. */
   readonly waitsFor?: object;
 }
 

@@ -1,6 +1,7 @@
 /** The three file systems: how one is recognised, made, checked and grown. */
 import { readFile } from 'node:fs/promises';
 import {
+  checked,
   contentIn,
   type DeviceContent,
   growCall,
@@ -65,12 +66,10 @@ export async function checkFileSystem(device: LoopDevice, fsType: FsType): Promi
 
 async function repair(device: LoopDevice, flags: readonly string[]): Promise<void> {
   const { exitCode, complaint } = await ask('e2fsck', ['-p', ...flags, device.path], CHECK_MS);
-  // e2fsck(8): 0 clean, 1 corrected; 2 wants a reboot, 4 needs a person, the rest did not run at all.
-  if (exitCode === 0 || exitCode === 1) return;
-  throw status(
-    'INTERNAL',
-    `e2fsck -p ended with ${exitCode}; repair it by hand with e2fsck ${device.path}: ${complaint}`,
-  );
+  const found = checked(exitCode);
+  if (found === 'good') return;
+  const advice = found === 'errors-left' ? `; repair it by hand with e2fsck ${device.path}` : '';
+  throw status('INTERNAL', `e2fsck -p ended with ${exitCode}${advice}: ${complaint}`);
 }
 
 const GROW_MS = 10 * 60_000;

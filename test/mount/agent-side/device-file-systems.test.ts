@@ -41,7 +41,7 @@ const UNFINISHED: readonly Partial<ToolReport>[] = [
   { signal: 'SIGKILL' },
 ];
 for (const end of UNFINISHED)
-  test(`an e2fsck that ends with ${end.signal ?? end.exitCode} has found no error: nobody is sent to the device`, async () => {
+  test(`nobody is sent to the device by an e2fsck that could not check (${end.signal ?? end.exitCode})`, async () => {
     const checked = await endingWith(end).checkFileSystem(DEVICE, 'ext4');
     assert.ok(!checked.ok);
     const { code, message, effect } = checked.failure;
