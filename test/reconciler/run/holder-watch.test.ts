@@ -1,7 +1,7 @@
 /** What somebody still has is not taken down, and goes as soon as it is seen that he has ended. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fail, ok, type Result } from '../../../mount/failure.ts';
+import { fail, type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { PlaceHolder } from '../../../mount/holder/place-holder.ts';
 import { type AbsolutePath, parseAbsolutePath } from '../../../mount/host.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
@@ -29,6 +29,9 @@ interface Beside {
   readonly recovered: ActualState;
   readonly holders: readonly PlaceHolder[];
 }
+
+/** What every try to take a volume down ends with, when the test says so. */
+const REFUSED: Failure = { code: 'driver-failed', message: 'not yet', effect: 'unknown' };
 
 async function standingBeside({ recovered, holders }: Beside, ...handles: readonly string[]) {
   const host = createBenchHost();
@@ -62,6 +65,9 @@ async function standingBeside({ recovered, holders }: Beside, ...handles: readon
     ...{ host, reconciler, looks, wishAll },
     say(next: Result<readonly PlaceHolder[]>) {
       answer = next;
+    },
+    refuse() {
+      plugins.fault = (kind) => (kind === 'unpublish' ? REFUSED : undefined);
     },
     async drop() {
       reconciler.setDesired(wish([]));
@@ -145,6 +151,23 @@ test("a runtime's word does not take away what somebody has, and an operator's d
   reconciler.forceRelease(web);
   await settled();
   assert.equal(unpublished(), 1);
+});
+
+test('that he has ended is told once: a driver that refuses is asked again after its back-off (seed 377437373)', async () => {
+  const { host, reconciler, say, drop, refuse, unpublished } = await standing('data');
+  say(ok([RUNS]));
+  await drop();
+  refuse();
+  const [volume] = [...reconciler.actual().keys()];
+  assert.ok(volume !== undefined);
+  // What is in quarantine comes down whoever has it, so that nobody asks who it is any more.
+  await reconciler.quarantine(volume);
+  await settled();
+  say(ok([]));
+  await host.advance(30_000);
+  assert.ok(unpublished() <= 2, `it was asked ${unpublished()} times in half a minute of a back-off of one`);
+  await host.advance(60_000);
+  assert.ok(unpublished() >= 2, 'and it is asked again');
 });
 
 test('a pod that is wanted again keeps what it has, whatever is found', async () => {
