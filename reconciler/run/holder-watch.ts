@@ -129,11 +129,12 @@ class Watch implements HolderWatch {
   async #why(place: Place): Promise<Failure | undefined> {
     const holders = await this.#holdersOf(place);
     const failure = this.#judge(place, holders);
-    if (failure === undefined) {
+    const told = toldOf(failure);
+    if (told === undefined) {
       this.#held.delete(place.path);
       this.#copiedSinceMs.delete(place.path);
     } else {
-      this.#held.set(place.path, { volume: place.volume, told: failure.blocker ?? failure.code });
+      this.#held.set(place.path, { volume: place.volume, told });
       this.#lookAgainLater();
     }
     return failure;
@@ -221,8 +222,12 @@ class Watch implements HolderWatch {
       const place = waiting.get(path);
       const answer = this.#answers.get(path);
       if (place === undefined || answer === undefined) continue;
-      const now = this.#judge(place, answer.holders);
-      if ((now?.blocker ?? now?.code) !== told) this.#parts.onChanged(volume);
+      const now = toldOf(this.#judge(place, answer.holders));
+      if (now === told) continue;
+      // Said once: who hears of it may look no more, as of a volume in quarantine.
+      if (now === undefined) this.#held.delete(path);
+      else this.#held.set(path, { volume, told: now });
+      this.#parts.onChanged(volume);
     }
     this.#lookAgainLater();
   }
@@ -246,6 +251,11 @@ class Watch implements HolderWatch {
     const path = this.#parts.layout.mountPoint(spec, publication);
     return { volume: spec.id, pod: { ...publication.pod, uid: podOf(key) }, path };
   }
+}
+
+/** Who has it, as people are told; undefined: nobody. */
+function toldOf(failure: Failure | undefined): string | undefined {
+  return failure?.blocker ?? failure?.code;
 }
 
 const UNKNOWN = fail({ code: 'no-longer-wanted', message: 'the agent ends', effect: 'none' });

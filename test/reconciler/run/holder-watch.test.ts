@@ -153,7 +153,7 @@ test("a runtime's word does not take away what somebody has, and an operator's d
   assert.equal(unpublished(), 1);
 });
 
-test('that he has ended is told once: a driver that refuses is asked again after its back-off (seed 377437373)', async () => {
+test('that he has ended is told once: a driver that refuses is asked after its back-off (seed 377437373)', async () => {
   const { host, reconciler, say, drop, refuse, unpublished } = await standing('data');
   say(ok([RUNS]));
   await drop();
