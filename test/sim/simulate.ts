@@ -2,7 +2,8 @@
  * One seed: a machine, its neighbours, its user and as many lives of the agent as it takes.
  *
  * Safety phase: faults by the swarm; after every event the invariants hold. Liveness phase: everything is healed, and
- * within ten virtual minutes the machine is what the user wishes, nothing runs, and it stays so.
+ * within ten virtual minutes, and what slow walks take, the machine is what the user wishes, nothing runs, and it stays
+ * so.
  * A violation ends the run; the same seed gives the same trace.
  */
 import { drawAbsence, NO_ABSENCE } from './absence.ts';
@@ -99,6 +100,8 @@ export interface Life {
 
 const STEPS_MAX = 400_000;
 const LIVENESS_MS = 600_000;
+/** Steps of the walks for fsGroup that a machine may have before it: ten volumes of twelve each (seed 377432174). */
+const WALK_STEPS = 120;
 /** The agent may first have to hear what the user did last. */
 const RESYNC_MS = 70_000;
 /** A claim or volume of a cluster is read once in a minute and a half, give or take a fifth. */
@@ -361,7 +364,8 @@ export class Simulation {
     this.trace.add('the storm is over');
     this.world.heal();
     this.cluster?.heal();
-    const untilMs = this.time.nowMs() + LIVENESS_MS;
+    const walksMs = ((this.#calm.walkMsMax ?? 0) * WALK_STEPS) / this.plan.operationsPerDriverMax;
+    const untilMs = this.time.nowMs() + LIVENESS_MS + walksMs;
     const resyncMs = this.cluster === undefined ? RESYNC_MS : CLUSTER_RESYNC_MS;
     let difference: string | undefined = 'not looked yet';
     let lookAtMs = this.time.nowMs();
