@@ -172,6 +172,42 @@ test(
     }),
 );
 
+test('k/k#34437: what holds the device, ended by somebody else, is found and made again', { skip }, () =>
+  onRealNode(async (node) => {
+    node.settings.resync_ms = RESYNC_MS;
+    await begin(node);
+    await node.untilMounted(1);
+    const { link, held } = blockPlacesOf(node, 'raw');
+    write(link, 'precious');
+    const { rdev } = statSync(link);
+    const asked = () => node.driver.calls.filter(({ method }) => method === 'NodePublishVolume');
+    for (let times = 1; times <= 2; times += 1) {
+      // The second time nobody is there to see it: the restart is what finds it.
+      if (times === 2) await node.untilRecorded();
+      if (times === 2) await node.killAgent();
+      const [hold = ''] = loopDevicesBelow(node.root);
+      execFileSync('losetup', ['--detach', hold]);
+      assert.deepEqual(loopDevicesBelow(node.root), []);
+      if (times === 2) await node.startAgent();
+      await node.until('it to be held again', () => loopDevicesBelow(node.root).length === 1);
+      await node.untilMounted(1);
+      assert.equal(asked().length, 1 + times, 'the driver says which device it is');
+      assert.deepEqual([statSync(link).rdev, lstatSync(held).rdev, read(link)], [rdev, rdev, 'precious']);
+    }
+    const found = node
+      .log()
+      .split('\n')
+      .filter((line) => line.includes('mount lost'));
+    assert.equal(found.length, 1);
+    assert.ok(found[0]?.includes(held));
+    assert.ok(
+      node.driver.calls.every(({ method }) => !/^NodeUn/.test(method)),
+      'nothing was taken down',
+    );
+    await end(node);
+  }),
+);
+
 test('A-061: published as a plain file instead of a device, it is not given to the pod', { skip }, () =>
   onRealNode(async (node) => {
     let lies = true;

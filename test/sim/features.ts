@@ -44,6 +44,7 @@ type NovelEvents = Pick<
   | 'quarantineEnded'
   | 'deviceOpened'
   | 'diskUnplugged'
+  | 'holdLost'
   | 'diskChanges'
   | 'walkedPodGoes'
 >;
@@ -57,6 +58,7 @@ export const NO_NOVEL_EVENTS: NovelEvents = {
   quarantineEnded: 0,
   deviceOpened: 0,
   diskUnplugged: 0,
+  holdLost: 0,
   diskChanges: 0,
   walkedPodGoes: 0,
 };
@@ -115,6 +117,7 @@ export function novelEvents(
     quarantineEnded: quarantined > 0 ? maybe(0.4, 0.7) : 0,
     deviceOpened: maybe(0.3, 1.5),
     diskUnplugged: blockShare > 0 ? maybe(0.4, 1) : 0,
+    holdLost: 0,
     diskChanges: 0,
     walkedPodGoes: 0,
   };

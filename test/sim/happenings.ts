@@ -71,6 +71,8 @@ export function happen(sim: Simulation, event: keyof EventWeights): void {
       return trouble.openDevice();
     case 'diskUnplugged':
       return trouble.unplugDisk((backing) => isShown(sim, backing.handle));
+    case 'holdLost':
+      return trouble.loseHold();
   }
 }
 

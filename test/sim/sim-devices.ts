@@ -23,6 +23,8 @@ export class SimDevices {
   readonly #last = new Map<DeviceNumber, string>();
   readonly #openers = new Map<DeviceNumber, string[]>();
   readonly #holds: Hold[] = [];
+  /** Their holds were lost; as long as the pods have them open the kernel gives them to nobody else. */
+  readonly #kept = new Set<DeviceNumber>();
   /** Built in: they are there at each start. */
   readonly #fixed = new Map<DeviceNumber, string>();
   /** Counts disks that come and go; a cheap "did anything change?". */
@@ -32,7 +34,7 @@ export class SimDevices {
   add(label = ''): DeviceNumber {
     for (let minor = 0; ; minor += 1) {
       const device = `${MAJOR}:${minor}` as DeviceNumber;
-      if (this.#present.has(device) || this.usersOf(device).length > 0) continue;
+      if (this.#present.has(device) || this.#kept.has(device) || this.usersOf(device).length > 0) continue;
       this.#present.set(device, label);
       this.changes += 1;
       return device;
@@ -116,6 +118,15 @@ export class SimDevices {
       this.#holds.splice(this.#holds.indexOf(one), 1);
   }
 
+  /**
+   * Somebody ends the hold behind everybody's back. Its number is given to no other device: with that the pod would
+   * have another disk, whatever an agent does.
+   */
+  lose(hold: Hold): void {
+    this.#holds.splice(this.#holds.indexOf(hold), 1);
+    this.#kept.add(hold.device);
+  }
+
   isHeldOn(mount: unknown): boolean {
     return this.#holds.some((one) => one.mount === mount);
   }
@@ -137,5 +148,6 @@ export class SimDevices {
     this.#last.clear();
     this.#openers.clear();
     this.#holds.length = 0;
+    this.#kept.clear();
   }
 }

@@ -203,6 +203,20 @@ export class SimTrouble {
     time.after(random.between(500, 30_000), () => this.#plugAgain(backing));
   }
 
+  /** As losetup(8) does that chose the same loop device and fails with it. One of two at a path is told by nothing. */
+  loseHold(): void {
+    const { random, trace, kernel } = this.#parts;
+    const holds = kernel.devices.holds();
+    const alone = holds.filter(
+      ({ path, device }) =>
+        kernel.devices.has(device) && holds.filter((other) => other.path === path).length === 1,
+    );
+    if (alone.length === 0) return;
+    const hold = random.pick(alone);
+    trace.add(`somebody ends ${hold.loop}, which holds ${hold.path}`);
+    kernel.devices.lose(hold);
+  }
+
   losePower(): void {
     const { random, time, storage } = this.#parts;
     this.#unplugged.clear();

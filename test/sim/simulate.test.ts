@@ -8,7 +8,7 @@ import { NO_POD_FIELDS } from './pod-fields.ts';
 import { REGRESSIONS } from './regressions.ts';
 import { ONE_SLICE } from './sim-slices.ts';
 import { simulate } from './simulate.ts';
-import { aboutChangedDisks, aboutCluster, aboutHung } from './stories.ts';
+import { aboutChangedDisks, aboutCluster, aboutHung, aboutLostHolds } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
 compileSimply();
@@ -49,6 +49,16 @@ test('issue 7, 12 and 14: where file systems hang nobody else waits, and all hea
   const failed: string[] = [];
   for (let seed = 1; seed <= 24; seed += 1) {
     const { violation } = await simulate(seed, { plan: aboutHung });
+    if (violation !== undefined)
+      failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
+  }
+  assert.deepEqual(failed, []);
+});
+
+test('k/k#34437: where what holds devices is lost, it is noticed, and they are held again', async () => {
+  const failed: string[] = [];
+  for (let seed = 1; seed <= 25; seed += 1) {
+    const { violation } = await simulate(seed, { plan: aboutLostHolds });
     if (violation !== undefined)
       failed.push(`${seed} ${violation.invariant}: ${violation.text.slice(0, 120)}`);
   }

@@ -276,6 +276,17 @@ export function aboutRuntimes(plan: Plan): Plan {
   return { ...plan, runtimesEveryMs: 3_000, events: { ...events, podGoes: Math.max(events.podGoes, 4) } };
 }
 
+/** Devices, in every seed, and what holds them for their pods is ended now and then. */
+export function aboutLostHolds(plan: Plan): Plan {
+  return {
+    ...plan,
+    locals: { ...plan.locals, share: Math.max(plan.locals.share, 0.3), devices: 0.5 },
+    features: { ...plan.features, blockShare: 1 },
+    podsMax: Math.max(plan.podsMax, 3),
+    events: { ...plan.events, podComes: 5, podGoes: 1, podReplaced: 0, reboots: 0, holdLost: 6 },
+  };
+}
+
 /** Parts of most volumes are bound; volumes lose their mounts, and agents their lives and their records. */
 export function aboutSubpaths(plan: Plan): Plan {
   const { events } = plan;
@@ -486,6 +497,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   nfs: aboutNfs,
   iscsi: aboutIscsi,
   runtimes: aboutRuntimes,
+  'lost-holds': aboutLostHolds,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
   'lost-records': aboutLostRecords,

@@ -76,6 +76,7 @@ export interface EventWeights {
   readonly quarantineEnded: number;
   readonly deviceOpened: number;
   readonly diskUnplugged: number;
+  readonly holdLost: number;
   readonly diskChanges: number;
   readonly walkedPodGoes: number;
 }
