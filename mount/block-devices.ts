@@ -1,4 +1,4 @@
-/** What the host does with block devices besides mounting them: file systems on them, and sessions that bring some. */
+/** What the host does with block devices besides mounting them: holds, file systems on them, and sessions for some. */
 import type { AbsolutePath, Brand } from './absolute-path.ts';
 import type { Result } from './failure.ts';
 import type { DeviceContent, FileSystemType } from './device/file-system-tools.ts';
@@ -7,6 +7,32 @@ export type { FileSystemType } from './device/file-system-tools.ts';
 
 /** Block device as the kernel numbers it: `major:minor`, `8:16`. Reused once nobody has the device open. */
 export type DeviceNumber = Brand<string, 'DeviceNumber'>;
+
+export interface BlockDevices {
+  /** The number of the block device node at `path`; undefined when there is none, or something else. lstat only. */
+  deviceOf(path: AbsolutePath): Promise<Result<DeviceNumber | undefined>>;
+  /**
+   * Keeps the block device at `path` open through a loop device, as the kubelet does, until `releaseDevice`: while it
+   * is open the kernel gives its number to no other device (k/k#34437). Survives this process. Held already is success.
+   */
+  holdDevice(path: AbsolutePath): Promise<Result<void>>;
+  /**
+   * Ends every hold at `path`, whoever made it; none is success. Looks at the kernel's loop devices, not at records.
+   * `device-in-use` when one is still there: somebody has the loop device itself open.
+   */
+  releaseDevice(path: AbsolutePath): Promise<Result<void>>;
+  /**
+   * Every path below `within` at which something is held, whoever made the hold. Of one path it does not tell how
+   * often, nor whether what is held is what is there now. Complete, or a failure; no device is asked.
+   */
+  heldPaths(within: AbsolutePath): Promise<Result<readonly AbsolutePath[]>>;
+  /**
+   * Everybody who still uses a device, in all mount namespaces: mounts of it, processes that have it open, devices on
+   * top of it, loop devices over it (those of `holdDevice` included). Complete: what could not be looked at is a
+   * failure, never an empty answer. At most 32 strings for people, found within 10 s or `deadline-passed`.
+   */
+  findDeviceUsers(device: DeviceNumber): Promise<Result<readonly string[]>>;
+}
 
 export interface DeviceFileSystems {
   /** By blkid(8), which reads and changes nothing. `nothing` does not prove that there is nothing. */

@@ -20,6 +20,7 @@ export const FAILURE_RETRY = {
   'mount-stacked': 'later',
   'mount-foreign': 'later',
   'mount-lost': 'later',
+  'hold-lost': 'later',
   'file-system-dead': 'later',
   'unmount-failed': 'later',
   'table-unreadable': 'later',

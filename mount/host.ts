@@ -5,7 +5,13 @@
  * the process before or after any effect (INV-36). `createLinuxHost` and that of test/sim pass test/contract/host.ts.
  */
 import type { AbsolutePath, Brand } from './absolute-path.ts';
-import type { DeviceFileSystems, DeviceNumber, FileSystemType, IscsiSessions } from './block-devices.ts';
+import type {
+  BlockDevices,
+  DeviceFileSystems,
+  DeviceNumber,
+  FileSystemType,
+  IscsiSessions,
+} from './block-devices.ts';
 import type { DeathCause, Result } from './failure.ts';
 import type { PlaceHolders } from './holder/place-holder.ts';
 import type { MountTable } from './mount-table.ts';
@@ -165,7 +171,7 @@ export const REMOVE_TREE_DEADLINE_MS = 300_000;
  * makes the host kill the call, and a call that cannot be killed stays open (its key stays held). Paths are walked
  * from `/` without following a symbolic link; a link on the way is `path-unsafe`.
  */
-export interface Host extends Clock, DeviceFileSystems, IscsiSessions, UsageQuestions {
+export interface Host extends Clock, BlockDevices, DeviceFileSystems, IscsiSessions, UsageQuestions {
   /** Uniform in [0, 1). */
   random(): number;
   /** /proc/sys/kernel/random/boot_id: a record of another boot proves nothing about mounts. */
@@ -255,26 +261,6 @@ export interface Host extends Clock, DeviceFileSystems, IscsiSessions, UsageQues
   findHolders(target: AbsolutePath): Promise<Result<readonly string[]>>;
   /** One pass over all processes; `within`: the pods' directory. Complete, or a failure. See `PlaceHolder`. */
   findPlaceHolders(places: readonly AbsolutePath[], within: AbsolutePath): Promise<Result<PlaceHolders>>;
-
-  // Block devices.
-  /** The number of the block device node at `path`; undefined when there is none, or something else. lstat only. */
-  deviceOf(path: AbsolutePath): Promise<Result<DeviceNumber | undefined>>;
-  /**
-   * Keeps the block device at `path` open through a loop device, as the kubelet does, until `releaseDevice`: while it
-   * is open the kernel gives its number to no other device (k/k#34437). Survives this process. Held already is success.
-   */
-  holdDevice(path: AbsolutePath): Promise<Result<void>>;
-  /**
-   * Ends every hold at `path`, whoever made it; none is success. Looks at the kernel's loop devices, not at records.
-   * `device-in-use` when one is still there: somebody has the loop device itself open.
-   */
-  releaseDevice(path: AbsolutePath): Promise<Result<void>>;
-  /**
-   * Everybody who still uses a device, in all mount namespaces: mounts of it, processes that have it open, devices on
-   * top of it, loop devices over it (those of `holdDevice` included). Complete: what could not be looked at is a
-   * failure, never an empty answer. At most 32 strings for people, found within 10 s or `deadline-passed`.
-   */
-  findDeviceUsers(device: DeviceNumber): Promise<Result<readonly string[]>>;
 
   // Ownership.
   /**

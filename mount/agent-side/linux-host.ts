@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { createHostBrokers, type HostBrokers } from './host-brokers.ts';
 import { createDeviceHold } from './device-hold.ts';
 import { type DeviceUsersParts, findDeviceUsers } from './device-users.ts';
-import type { DeviceFileSystems } from '../block-devices.ts';
+import type { BlockDevices, DeviceFileSystems } from '../block-devices.ts';
 import { createDeviceFileSystems } from './device-file-systems.ts';
 import { createFileSystemQuestion } from './file-system-question.ts';
 import { createOwnership } from './fs-group-walk.ts';
@@ -169,10 +169,11 @@ function startTimer(delayMs: number, fire: () => void): Cancel {
   return () => clearTimeout(timer);
 }
 
-type DeviceCalls = DeviceFileSystems &
-  Pick<Host, 'deviceOf' | 'holdDevice' | 'releaseDevice' | 'findDeviceUsers'>;
-
-function createDeviceCalls(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines): DeviceCalls {
+function createDeviceCalls(
+  tools: ToolBroker,
+  ask: Ask,
+  deadlines: HostDeadlines,
+): BlockDevices & DeviceFileSystems {
   const inTurn = createTurns();
   const nodeOf = (path: AbsolutePath) => ask('deviceNodeOf', { path });
   const losetup: LoopDeviceParts = {
@@ -197,6 +198,7 @@ function createDeviceCalls(tools: ToolBroker, ask: Ask, deadlines: HostDeadlines
     },
     holdDevice: (path) => inTurn(path, () => holdDevice(path)),
     releaseDevice: (path) => inTurn(path, () => releaseDevice(path)),
+    heldPaths: (within) => ask('findHeldPaths', { within }),
     findDeviceUsers: (device) => findDeviceUsers(userParts, device),
     ...createDeviceFileSystems({
       runTool: (request) => tools.run(request),

@@ -29,5 +29,6 @@ function aboutOf(args: PathCall['args']): string {
   if ('target' in args) return args.target;
   if ('device' in args) return args.device;
   if ('places' in args) return `${args.places.length} places`;
+  if ('within' in args) return args.within;
   return 'from' in args ? args.from : `inode ${args.inode} of ${args.fileSystem}`;
 }

@@ -77,6 +77,7 @@ export interface PathCalls {
   findPlaceHolders: { args: PlacesAsked; result: Result<PlaceHolders> };
   deviceNodeOf: { args: { path: AbsolutePath }; result: Result<DeviceNode | undefined> };
   findLoopsOf: { args: { path: AbsolutePath }; result: Result<readonly string[]> };
+  findHeldPaths: { args: { within: AbsolutePath }; result: Result<readonly AbsolutePath[]> };
   findDeviceByNode: { args: NodeIdentity; result: Result<DeviceNumber | undefined> };
   proveBlank: { args: { path: AbsolutePath }; result: Result<void> };
   isDeviceFree: { args: { path: AbsolutePath }; result: Result<boolean> };
@@ -128,6 +129,7 @@ const CHANGES_THE_WORLD = {
   findPlaceHolders: false,
   deviceNodeOf: false,
   findLoopsOf: false,
+  findHeldPaths: false,
   findDeviceByNode: false,
   proveBlank: false,
   isDeviceFree: false,

@@ -19,7 +19,7 @@ import { findHolders } from './path/holders.ts';
 import { isDeviceFree, proveBlank } from './device/blank-device.ts';
 import { writeIscsiRecord } from './device/iscsi-record.ts';
 import { readIscsiSessions } from './device/iscsi-sysfs.ts';
-import { deviceNodeOf, findDeviceByNode, findLoopsOf } from './device/path-device.ts';
+import { deviceNodeOf, findDeviceByNode, findHeldPaths, findLoopsOf } from './device/path-device.ts';
 import { scanForDeviceUsers } from './device/path-device-users.ts';
 import { bindPart } from './part/part-bind.ts';
 import { lookUpMount, mountIdOfPath, mountPlaceOf } from './path/mount-lookup.ts';
@@ -108,6 +108,7 @@ type DeviceCall = Extract<
     readonly kind:
       | 'deviceNodeOf'
       | 'findLoopsOf'
+      | 'findHeldPaths'
       | 'proveBlank'
       | 'isDeviceFree'
       | 'scanForDeviceUsers'
@@ -123,6 +124,8 @@ function dispatchOfDevice(call: DeviceCall): Result<unknown> {
       return deviceNodeOf(call.args.path);
     case 'findLoopsOf':
       return findLoopsOf(call.args.path);
+    case 'findHeldPaths':
+      return findHeldPaths(call.args.within);
     case 'proveBlank':
       return proveBlank(call.args.path);
     case 'isDeviceFree':

@@ -27,9 +27,13 @@ export function doubtGroups(now: ActualVolume, gone: ActualPublication | undefin
 }
 
 /** What is in doubt of such a place is not whether its pod has the volume. */
-const DOUBTS_OF_HOLDERS: ReadonlySet<FailureCode> = new Set(['group-unfinished', 'subpath-lost']);
+const DOUBTS_OF_HOLDERS: ReadonlySet<FailureCode> = new Set([
+  'group-unfinished',
+  'subpath-lost',
+  'hold-lost',
+]);
 
-/** A pod has it, though somebody mounted over it, or took a part of it, or whose group the files have is in doubt. */
+/** A pod has it, though somebody mounted over it, took a part of it or its hold, or its group is in doubt. */
 export function isHeld({ presence }: ActualPublication): boolean {
   if (presence.kind !== 'unsure' || isCovered(presence)) return presence.kind !== 'absent';
   return typeof presence.because === 'object' && DOUBTS_OF_HOLDERS.has(presence.because.code);

@@ -3,8 +3,8 @@
  *
  * Everything is `unsure` until proven. The proof of a mount: same boot, and the mount one sees on its path has the
  * identity noted when the driver said OK and the kernel agreed; of a block volume also, the pod's link leads to the
- * device noted then. What cannot be proven that way is done again when wanted (all verbs are idempotent) and undone
- * when not.
+ * device noted then, and it is held. What cannot be proven that way is done again when wanted (all verbs are
+ * idempotent) and undone when not.
  */
 import { strangerFailure } from '../../mount/ground.ts';
 import type { AbsolutePath, MountIdentity } from '../../mount/host.ts';
@@ -26,7 +26,7 @@ import {
 import { presenceFrom, type RecordedPresence, type VolumeRecord } from './record.ts';
 import type { ShownDevices } from './pod-device.ts';
 import { areSubpathsBound, type BoundSubpaths, boundSubpaths } from './subpath-sight.ts';
-import { mountLost } from './verify.ts';
+import { holdLost, mountLost } from './verify.ts';
 import { withArrivedRaised, withBootEnded } from '../model/tombstone.ts';
 
 export interface RecoveryInput {
@@ -72,9 +72,7 @@ function recoverVolume(record: VolumeRecord, input: RecoveryInput, bound: BoundS
   for (const entry of record.publications) {
     const { spec: publication, presence, mount, ended } = entry;
     const held = proven(presence, input.layout.mountPoint(spec, publication), mount);
-    const isWhole =
-      areSubpathsBound(bound, publication, input.layout) && isShown(input, record, publication, mount);
-    const now = held.kind === 'present' && !isWhole ? RESTARTED : held;
+    const now = held.kind === 'present' ? wholePresence(input, record, publication, mount, bound) : held;
     if (now.kind === 'absent') continue;
     // What is in files that the wish brings is in no record: it is looked at before they are written again.
     const generation = traitsOf(spec).hasContent === true ? undefined : '';
@@ -122,15 +120,21 @@ function isUntold(
   return untold === true && table?.named(layout.mountPoint(spec, place)).length === 0;
 }
 
-function isShown(
+/** Its mount is there; so has to be all else that its pod was given. */
+function wholePresence(
   { shown, layout }: RecoveryInput,
   { spec }: VolumeRecord,
   publication: PublicationSpec,
   mount: MountIdentity | undefined,
-): boolean {
-  if (!isDevice(spec)) return true;
-  const device = shown.get(layout.target(spec, publication));
-  return device !== undefined && device === mount?.blockDevice;
+  bound: BoundSubpaths,
+): Presence {
+  if (!areSubpathsBound(bound, publication, layout)) return RESTARTED;
+  if (!isDevice(spec)) return PRESENT;
+  const { link, held } = layout.devicePublication(spec, publication);
+  const seen = shown.get(link);
+  if (seen?.device === undefined || seen.device !== mount?.blockDevice) return RESTARTED;
+  if (seen.isHeld === false) return holdLost(held);
+  return seen.isHeld === true ? PRESENT : RESTARTED;
 }
 
 /** Layers below what one sees do not matter; under somebody else's mount it is what it was when that is gone. */

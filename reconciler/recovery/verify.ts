@@ -31,6 +31,11 @@ export function mountLost(path: AbsolutePath): Presence {
   return { kind: 'unsure', because: { ...LOST, blocker: path } };
 }
 
+/** What keeps the number of a pod's device from any other device is gone; the pod has the device as before. */
+export function holdLost(held: AbsolutePath): Presence {
+  return { kind: 'unsure', because: holdFailure(held) };
+}
+
 export interface Loss {
   /** Undefined: it is the staged mount. */
   readonly publication: PublicationKey | undefined;
@@ -170,6 +175,11 @@ function deviceCovered(
   return stranger === undefined ? undefined : strangerFailure(link, stranger);
 }
 
+function holdFailure(held: AbsolutePath): Failure {
+  const message = 'no loop device holds the pod’s device any more: its number may be given to another device';
+  return { code: 'hold-lost', message, effect: 'unknown', blocker: held };
+}
+
 /** We hold the device that the pod was given; what its link leads to is the driver's. */
 function deviceLost(
   volume: VolumeSpec,
@@ -177,16 +187,18 @@ function deviceLost(
   shown: ShownDevices,
   layout: Layout,
 ): Failure | undefined {
-  const { link, published } = layout.devicePublication(volume, spec);
+  const { link, published, held } = layout.devicePublication(volume, spec);
   const given = mount?.blockDevice;
-  const now = shown.get(link);
-  if (given === undefined || !shown.has(link) || now === given) return undefined;
+  const seen = shown.get(link);
+  if (given === undefined || seen === undefined) return undefined;
+  const { device: now, isHeld } = seen;
+  if (now === given) return isHeld === false ? holdFailure(held) : undefined;
   const common = { effect: 'unknown', blocker: published } as const;
   return now === undefined
     ? {
         ...common,
         code: 'mount-lost',
-        message: `device ${given} is held, but the pod’s link ${link} leads to no device any more`,
+        message: `the pod was given device ${given}, but its link ${link} leads to no device any more`,
       }
     : {
         ...common,

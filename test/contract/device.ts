@@ -55,6 +55,7 @@ export function deviceContract(name: string, make: MakeDeviceWorld): void {
   };
   nodeSentences(sentence);
   holdSentences(sentence);
+  heldPathSentences(sentence);
 }
 
 type Sentence = (words: string, check: (stage: Stage) => Promise<void>) => void;
@@ -179,5 +180,40 @@ function holdSentences(sentence: Sentence): void {
     assert.deepEqual(await usersOf(stage, idle), []);
     await close();
     assert.deepEqual(await usersOf(stage, device), []);
+  });
+}
+
+function heldPathSentences(sentence: Sentence): void {
+  sentence('what is held below a directory is told by its paths, to whoever asks', async (stage) => {
+    const { host, root } = stage;
+    const [within, beside] = [below(root, 'held'), below(root, 'held-beside')];
+    for (const directory of [within, beside]) value(await host.makeDirectory(directory, 0o700));
+    const node = await stage.addDevice();
+    const a = await publish({ ...stage, root: within }, node, 'a');
+    const b = await publish({ ...stage, root: within }, node, 'b');
+    const c = await publish({ ...stage, root: beside }, node, 'c');
+    assert.deepEqual(value(await host.heldPaths(within)), []);
+    for (const one of [a, b, c]) value(await host.holdDevice(one));
+    const next = await stage.newHost();
+    const told = async (directory: AbsolutePath) => value(await next.heldPaths(directory)).toSorted();
+    assert.deepEqual([await told(within), await told(beside), await told(a)], [[a, b], [c], []]);
+    value(await host.releaseDevice(a));
+    assert.deepEqual(await told(within), [b]);
+    for (const one of [b, c]) value(await host.releaseDevice(one));
+    assert.deepEqual(await told(within), []);
+    for (const one of [a, b, c]) value(await host.unmount(one));
+  });
+  sentence('a path at which two devices are held, one bound over the other, is told once', async (stage) => {
+    const { host, root } = stage;
+    const within = below(root, 'held');
+    value(await host.makeDirectory(within, 0o700));
+    const target = await publish({ ...stage, root: within }, await stage.addDevice(), 'a');
+    value(await host.holdDevice(target));
+    value(await host.mount({ fsType: 'bind', source: await stage.addDevice(), target, options: [] }));
+    value(await host.holdDevice(target));
+    assert.deepEqual(value(await host.heldPaths(within)), [target]);
+    value(await host.releaseDevice(target));
+    assert.deepEqual(value(await host.heldPaths(within)), []);
+    for (let layers = 0; layers < 2; layers += 1) value(await host.unmount(target));
   });
 }

@@ -773,6 +773,7 @@ export function createMemoryHost(): MemoryHost {
         if (devices.holds().some((one) => one.path === path)) change(() => devices.release(path));
         return done;
       }),
+    heldPaths: (within) => asked('heldPaths', () => ok(devices.heldPaths(within))),
     findDeviceUsers: (device) =>
       asked('findDeviceUsers', () => {
         const mounted = mounts.filter(({ entry }) => entry.device === device);

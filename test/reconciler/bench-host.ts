@@ -9,6 +9,7 @@ export interface BenchHost extends Host {
   /** Texts of links and numbers of device nodes, by path. */
   readonly links: Map<AbsolutePath, string>;
   readonly nodes: Map<AbsolutePath, DeviceNumber>;
+  readonly held: Set<AbsolutePath>;
   /** Answers of `probeFileSystem`; what is not here is alive. */
   readonly probes: Map<AbsolutePath, Promise<Result<FileSystemProbe>>>;
   failWrites: Failure | undefined;
@@ -27,12 +28,14 @@ export function createBenchHost(): BenchHost {
   const entries: MountEntry[] = [];
   const links = new Map<AbsolutePath, string>();
   const nodes = new Map<AbsolutePath, DeviceNumber>();
+  const held = new Set<AbsolutePath>();
   const host = {
     bootId: 'boot-1',
     files,
     entries,
     links,
     nodes,
+    held,
     probes: new Map<AbsolutePath, Promise<Result<FileSystemProbe>>>(),
     failWrites: undefined as Failure | undefined,
     failOverwrites: undefined as Failure | undefined,
@@ -132,6 +135,7 @@ export function createBenchHost(): BenchHost {
     deviceOf: async (path: AbsolutePath) => ok(nodes.get(path)),
     holdDevice: async () => done,
     releaseDevice: async () => done,
+    heldPaths: async () => ok([...held]),
     findHolders: async () => ok([]),
     findPlaceHolders: async (places: readonly AbsolutePath[]) => ok(places.map(() => [])),
     findDeviceUsers: async () => ok([]),

@@ -1,10 +1,11 @@
 /** Planted bugs of devices, growth, volumes for one pod, quarantine, statistics and groups. */
 import { ok } from '../../mount/failure.ts';
+import type { AbsolutePath } from '../../mount/host.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import { type PlanInput, planVolume, type VolumePlan } from '../../reconciler/model/plan.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
-import { aboutInlineVolumes } from './stories.ts';
+import { aboutInlineVolumes, aboutLostHolds } from './stories.ts';
 
 function planning(change: (input: PlanInput) => PlanInput): Mutation {
   return { policy: { planVolume: (input) => planVolume(change(input)) } };
@@ -60,6 +61,21 @@ function forsaking(method: string, reply: object): Mutation {
   }));
 }
 
+/** What was held once is held for ever, as far as it is told. */
+function neverLooksAtHolds(): Mutation {
+  const ever = new Set<AbsolutePath>();
+  return {
+    plan: aboutLostHolds,
+    ...withHost((host) => ({
+      holdDevice: (path) => {
+        ever.add(path);
+        return host.holdDevice(path);
+      },
+      heldPaths: async () => ok([...ever]),
+    })),
+  };
+}
+
 export const NOVEL_MUTANTS: readonly Mutant[] = [
   {
     name: 'grows a volume again though the driver has refused it',
@@ -105,6 +121,11 @@ export const NOVEL_MUTANTS: readonly Mutant[] = [
     seed: 17,
     caughtBy: ['liveness', 'INV-11'],
     make: () => withHost(() => ({ holdDevice: async () => ok(undefined) })),
+  },
+  {
+    name: 'never looks whether the devices that it has held are held still',
+    caughtBy: ['liveness', 'stability'],
+    make: neverLooksAtHolds,
   },
   {
     name: 'publishes beside a growth that it does not wait for',

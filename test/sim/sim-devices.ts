@@ -1,5 +1,5 @@
 /** Block devices of a machine in memory: their numbers, who has them open, and the loop devices that hold them. */
-import type { DeviceNumber } from '../../mount/host.ts';
+import { type AbsolutePath, type DeviceNumber, isBelow } from '../../mount/host.ts';
 
 export interface Hold {
   readonly loop: string;
@@ -125,6 +125,12 @@ export class SimDevices {
   lose(hold: Hold): void {
     this.#holds.splice(this.#holds.indexOf(hold), 1);
     this.#kept.add(hold.device);
+  }
+
+  /** By the file of each loop device, whatever became of the node there. */
+  heldPaths(within: AbsolutePath): readonly AbsolutePath[] {
+    const paths = new Set(this.#holds.map(({ path }) => path as AbsolutePath));
+    return [...paths].filter((path) => isBelow(path, within));
   }
 
   isHeldOn(mount: unknown): boolean {

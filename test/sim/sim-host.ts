@@ -590,6 +590,11 @@ export class SimHost implements Host {
     return this.#act({ kind: 'releaseDevice', what: path, apply });
   }
 
+  heldPaths(within: AbsolutePath): Promise<Result<readonly AbsolutePath[]>> {
+    const apply = () => ok(this.#parts.kernel.devices.heldPaths(within));
+    return this.#act({ kind: 'deviceOf', what: `holds ${within}`, path: within, readOnly: true, apply });
+  }
+
   findDeviceUsers(device: DeviceNumber): Promise<Result<readonly string[]>> {
     const apply = () => ok(this.#parts.kernel.usersOf(device).slice(0, DEVICE_USERS_MAX));
     return this.#act({ kind: 'findDeviceUsers', what: device, readOnly: true, apply });

@@ -458,6 +458,7 @@ export class Simulation {
         (this.plan.locals.share === 0 && path === this.world.layout.localStages) ||
         (this.plan.locals.devices === 0 && isOfLocalDevices(this.world.layout, path)) ||
         (this.plan.iscsi.share === 0 && path === this.world.layout.iscsiStages) ||
+        (this.plan.events.holdLost === 0 && kind === 'deviceOf' && path === this.world.layout.root) ||
         (this.plan.records === RECORD_FILES &&
           kind === 'listDirectory' &&
           path === this.world.layout.records),

@@ -3,7 +3,7 @@ import { lstatSync } from 'node:fs';
 import { LOCAL_FILE_SYSTEMS, type Scan, sysDirectory, Unseen } from './device-scan.ts';
 import { readOrNothing } from './kernel-text.ts';
 import { mountsOver } from './mount-users.ts';
-import { deviceNodeOf, findLoops, type LoopDevice } from './path-device.ts';
+import { deviceNodeOf, findLoops, type LoopDevice, nameOf } from './path-device.ts';
 import { DELETED_MARK } from '../path/path-walk.ts';
 import { parseAbsolutePath } from '../../host.ts';
 
@@ -27,7 +27,7 @@ function isBehind(scan: Scan, loop: LoopDevice): 'by-name' | 'by-size' | 'no' {
   const bySize = () => (hasSizeOf(scan, loop) ? 'by-size' : 'no');
   const { backingFile } = loop;
   const isDeleted = backingFile.endsWith(DELETED_MARK);
-  const path = parseAbsolutePath(isDeleted ? backingFile.slice(0, -DELETED_MARK.length) : backingFile);
+  const path = parseAbsolutePath(nameOf(backingFile));
   if (path === undefined) return bySize();
   const over = mountsOver(scan, path);
   const types = over.map(({ fsType }) => fsType);

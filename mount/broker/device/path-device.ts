@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { errnoOf, failErrno } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
-import type { AbsolutePath, DeviceNumber } from '../../host.ts';
+import { type AbsolutePath, type DeviceNumber, isBelow, parseAbsolutePath } from '../../host.ts';
 import { formatDevice } from '../path/mount-lookup.ts';
 import { DELETED_MARK, withChild } from '../path/path-walk.ts';
 
@@ -96,6 +96,22 @@ export function findLoopsOf(path: AbsolutePath): Result<readonly string[]> {
       .filter(({ backingFile }) => backingFile === path || backingFile === `${path}${DELETED_MARK}`)
       .map(({ name }) => name),
   );
+}
+
+/** As `Host.heldPaths`. */
+export function findHeldPaths(within: AbsolutePath): Result<readonly AbsolutePath[]> {
+  const loops = findLoops();
+  if (!loops.ok) return loops;
+  const paths = loops.value.flatMap(({ backingFile }) => {
+    const path = parseAbsolutePath(nameOf(backingFile));
+    return path !== undefined && isBelow(path, within) ? [path] : [];
+  });
+  return ok([...new Set(paths)]);
+}
+
+/** The name of a backing file, or the one that it had. */
+export function nameOf(backingFile: string): string {
+  return backingFile.endsWith(DELETED_MARK) ? backingFile.slice(0, -DELETED_MARK.length) : backingFile;
 }
 
 /** Undefined for a loop device without a file: then sysfs has no such name. The kernel ends the path with a newline. */

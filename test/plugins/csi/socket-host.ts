@@ -199,6 +199,7 @@ export function createSocketHost(): SocketHost {
     deviceOf: async () => ok(undefined),
     holdDevice: async () => done,
     releaseDevice: async () => done,
+    heldPaths: async () => ok([]),
     findDeviceUsers: async () => ok([]),
     readDeviceContent: never,
     proveBlank: never,

@@ -123,6 +123,7 @@ function doubt(code: FailureCode): Presence {
 for (const [code, whose] of [
   ['mount-stacked', 'over whose place somebody mounted'],
   ['subpath-lost', 'of whose parts one was unmounted'],
+  ['hold-lost', 'whose device nobody holds any more'],
 ] as const)
   test(`${whose} still has the dead one, and keeps it`, () => {
     const held = dead({ old: 'present' });
