@@ -11,7 +11,10 @@ export interface DeviceHoldParts extends LoopDeviceParts {
   readonly loopsOf: (path: AbsolutePath) => Promise<Result<readonly string[]>>;
 }
 
-/** util-linux looks for a free loop device again when another has taken it, but not for ever. */
+/**
+ * util-linux looks for a free loop device again when another has taken it, but not for ever; and who loses that race
+ * may clear the one that we have just got.
+ */
 const ATTACH_TRIES_MAX = 3;
 const LOOPS_MAX = 16;
 /** A loop device that somebody has open, udev for instance, lets go of its file when that one closes it. */
@@ -40,7 +43,8 @@ async function hold(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<
     const attached = await runLosetup(parts, ['--find', '--read-only', '--', path]);
     const after = await isHeld(parts, path, node.value);
     if (after.ok && after.value) return done;
-    if (!attached.ok && attached.failure.code === 'input-output' && tries < ATTACH_TRIES_MAX) continue;
+    const mayCome = attached.ok ? after.ok : attached.failure.code === 'input-output';
+    if (mayCome && tries < ATTACH_TRIES_MAX) continue;
     const message = `losetup said done, but nothing holds ${path}`;
     return attached.ok ? fail({ code: 'input-output', message, effect: 'unknown' }) : attached;
   }
