@@ -3,14 +3,13 @@
  * while anybody uses it here, and it comes down by what the node itself knows of it.
  */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mountsBelow } from '../demo/machine.ts';
 import { until } from '../until.ts';
 import { attachmentOf, claim, inUse, MINUTES, withAttacher } from './attached-world.ts';
 import { clusterObstacle, deletePod, makePod, placeOf, sharedCluster } from './cluster-world.ts';
+import { startHolder } from './container.ts';
 
 const skip = clusterObstacle();
 const here = { cluster: sharedCluster(), skip };
@@ -25,8 +24,7 @@ withAttacher(
     await world.untilRegistered(driver);
     await makePod(admin, 'forced', claim('forced'));
     const place = placeOf(await world.untilReady('forced'), 'forced');
-    const user = spawn('sleep', ['3600'], { cwd: place, stdio: 'ignore' });
-    await once(user, 'spawn');
+    const user = await startHolder(place);
     try {
       await deletePod(admin, 'forced');
       await world.until('the process is named', ({ pods }) =>
@@ -41,8 +39,7 @@ withAttacher(
       assert.equal(attachment?.metadata.deletionTimestamp, undefined);
       assert.equal(attachment?.status?.attached, true);
     } finally {
-      user.kill('SIGKILL');
-      if (user.exitCode === null && user.signalCode === null) await once(user, 'exit');
+      await user.end();
     }
     await world.untilEmpty();
     assert.deepEqual(mountsBelow(world.root), []);

@@ -1,50 +1,65 @@
 /**
  * A node that an administrator declares out of service: the real controllers delete its pods and take its volumes, and
- * what it has is in quarantine until it was proven clean.
+ * what it has is in quarantine until it was proven clean, or the machine was started anew.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { mountsBelow } from '../demo/machine.ts';
-import { NODE } from '../interop/world.ts';
 import { until } from '../until.ts';
-import { attachmentOf, claim, inUse, isFree, MINUTES, withAttacher } from './attached-world.ts';
-import { clusterObstacle, makePod, placeOf, sharedCluster } from './cluster-world.ts';
+import {
+  type Attached,
+  attachmentOf,
+  claim,
+  inUse,
+  isFree,
+  MINUTES,
+  startManagedAgent,
+  untilDetached,
+  withAttacher,
+} from './attached-world.ts';
+import { clusterObstacle, deletePod, makePod, placeOf, sharedCluster } from './cluster-world.ts';
+import { startHolder } from './container.ts';
+import { collectPod, returnToService, takeOutOfService } from './out-of-service.ts';
 
 const skip = clusterObstacle();
 const here = { cluster: sharedCluster({ collectsPods: true }), skip };
-const NODE_PATH = `/api/v1/nodes/${NODE}`;
-const POD_PATH = '/api/v1/namespaces/default/pods/evicted';
-const TAINT = { key: 'node.kubernetes.io/out-of-service', value: 'nodeshutdown', effect: 'NoExecute' };
+const OUT_OF_SERVICE = 'node-out-of-service';
+
+/** The node is out of service, its pod is collected, what it has is in quarantine. The answer: the volume's name. */
+async function evict({ world, admin }: Attached, pod: string): Promise<string> {
+  await takeOutOfService(admin);
+  const { volumes } = await world.until('it is in quarantine', (status) =>
+    status.volumes.some(({ quarantine }) => quarantine?.reason === OUT_OF_SERVICE),
+  );
+  await collectPod(admin, pod);
+  return volumes[0]?.id ?? assert.fail('there is one');
+}
+
+/** It has its data, and when it is gone nothing is left of it anywhere. */
+async function takeBack({ world, admin, driver }: Attached, pod: string): Promise<void> {
+  const place = placeOf(await world.untilReady(pod), pod);
+  assert.equal(readFileSync(join(place, 'word'), 'utf8'), 'kept');
+  await deletePod(admin, pod);
+  await world.untilEmpty();
+  await until('it is off the list', async () => (await inUse(admin)).length === 0, MINUTES);
+  await untilDetached(admin, driver);
+}
 
 withAttacher(
   here,
   'KEP-2268: out of service, its pods are collected, its volumes detached; they come back when it was proven clean',
   'evicted.example.com',
-  async ({ world, admin, attacher, driver, makeDisk }) => {
+  async (attached) => {
+    const { world, admin, attacher, driver, makeDisk } = attached;
     const name = await makeDisk('evicted');
     attacher.forgive(name.split('^')[1] ?? '');
-    await world.startAgent();
-    await world.untilRegistered(driver);
+    await startManagedAgent(world, admin, driver);
     await makePod(admin, 'evicted', claim('evicted'));
     const place = placeOf(await world.untilReady('evicted'), 'evicted');
     writeFileSync(join(place, 'word'), 'kept');
-    const ready = (status: 'True' | 'False') =>
-      admin.request('MERGE', `${NODE_PATH}/status`, { status: { conditions: [{ type: 'Ready', status }] } });
-    await ready('False');
-    await admin.request('MERGE', NODE_PATH, { spec: { taints: [TAINT] } });
-    const { volumes } = await world.until('it is in quarantine', (status) =>
-      status.volumes.some(({ quarantine }) => quarantine?.reason === 'node-out-of-service'),
-    );
-    const volume = volumes[0]?.id ?? assert.fail('there is one');
-    // Nobody runs its containers any more, and so nobody says that they have ended: the controller does.
-    await admin.request('DELETE', POD_PATH);
-    await until(
-      'its pod is collected',
-      async () => (await admin.tryRequest('GET', POD_PATH)).status === 404,
-      MINUTES,
-    );
-    await until('it is detached', async () => (await attachmentOf(admin, driver)) === undefined, MINUTES);
+    const volume = await evict(attached, 'evicted');
+    await untilDetached(admin, driver);
     await world.until('it is down', ({ pods }) => pods.length === 0);
     assert.deepEqual(mountsBelow(world.root), []);
     // A pod that comes meanwhile gets nothing of it, whatever the cluster attaches.
@@ -53,18 +68,50 @@ withAttacher(
       pods.some((pod) => pod.name === 'next' && pod.volumes.every(({ state }) => state === 'blocked')),
     );
     assert.deepEqual(mountsBelow(world.root), []);
-    await ready('True');
-    await admin.request('MERGE', NODE_PATH, { spec: { taints: null } });
+    await returnToService(admin);
     await until('it is proven clean, or an operator says so', () => isFree(world, volume), MINUTES);
-    const again = placeOf(await world.untilReady('next'), 'next');
-    assert.equal(readFileSync(join(again, 'word'), 'utf8'), 'kept');
-    await admin.request('DELETE', '/api/v1/namespaces/default/pods/next', { gracePeriodSeconds: 0 });
-    await world.untilEmpty();
-    await until('it is off the list', async () => (await inUse(admin)).length === 0, MINUTES);
-    await until(
-      'it is detached again',
-      async () => (await attachmentOf(admin, driver)) === undefined,
-      MINUTES,
+    await takeBack(attached, 'next');
+  },
+);
+
+withAttacher(
+  here,
+  'KEP-2268: what a process keeps from being proven clean is clean after another boot, and nobody has to say so',
+  'rebooted.example.com',
+  async (attached) => {
+    const { world, admin, attacher, driver, makeDisk, reboot } = attached;
+    const name = await makeDisk('rebooted');
+    attacher.forgive(name.split('^')[1] ?? '');
+    const agent = await startManagedAgent(world, admin, driver);
+    await makePod(admin, 'rebooted', claim('rebooted'));
+    const place = placeOf(await world.untilReady('rebooted'), 'rebooted');
+    writeFileSync(join(place, 'word'), 'kept');
+    const user = await startHolder(place);
+    try {
+      await evict(attached, 'rebooted');
+      await until(
+        'the controller takes it, in use as it is',
+        async () => (await attachmentOf(admin, driver))?.metadata.deletionTimestamp !== undefined,
+        MINUTES,
+      );
+      const { volumes } = await world.until('the process is named', ({ pods }) =>
+        new RegExp(`\\b${user.pid}\\b`).test(JSON.stringify(pods)),
+      );
+      assert.equal(volumes[0]?.quarantine?.reason, OUT_OF_SERVICE);
+      assert.deepEqual(await inUse(admin), [name]);
+    } finally {
+      await user.end();
+    }
+    await reboot(agent);
+    await untilDetached(admin, driver);
+    await world.startAgent();
+    await world.until('it is proven clean', ({ volumes }) =>
+      volumes.every(({ quarantine }) => quarantine === null || quarantine.verified),
     );
+    assert.deepEqual(mountsBelow(world.root), []);
+    await returnToService(admin);
+    await world.untilEmpty();
+    await makePod(admin, 'back', claim('rebooted'));
+    await takeBack(attached, 'back');
   },
 );

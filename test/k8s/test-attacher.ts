@@ -50,12 +50,26 @@ export async function attachmentsIn(admin: AdminClient): Promise<readonly Attach
   return (body['items'] ?? []) as Attachment[];
 }
 
-/** It attends to one driver; with `nodeName` only of what is attached to that node. */
+/** Where the data are: not on the node, and the node is not asked when they are given to another one. */
+export interface Storage {
+  /** Before the node's driver is told that it has the volume. */
+  give(handle: string): Promise<void>;
+  /** In place of a word to the node's driver: whatever the node writes from now on reaches nobody. */
+  take(handle: string): Promise<void>;
+}
+
+export interface AttacherOptions {
+  /** It attends only to what is attached to that node. */
+  readonly nodeName?: string;
+  readonly storage?: Storage;
+}
+
+/** It attends to one driver. */
 export function startAttacher(
   admin: AdminClient,
   driver: string,
   socketPath: string,
-  nodeName?: string,
+  { nodeName, storage }: AttacherOptions = {},
 ): TestAttacher {
   const remote = createGrpcRemote();
   const finalizer = `external-attacher/${driver.replaceAll(/[^A-Za-z0-9-]/g, '-')}`;
@@ -88,6 +102,8 @@ export function startAttacher(
     if (answer.kind === 'ok') return true;
     // A call of the node is under way: as csi-attacher, it comes again.
     if (answer.kind === 'status' && answer.status === ABORTED) return false;
+    // The driver is not there, and has refused nothing.
+    if (answer.kind === 'broken') return false;
     const text = JSON.stringify(answer);
     if (![...forgiven].some((handle) => text.includes(handle))) refused.push(text);
     return false;
@@ -115,11 +131,13 @@ export function startAttacher(
       const accessMode = { mode: Mode.SINGLE_NODE_WRITER };
       const mount = { fsType: 'ext4', mountFlags: [], volumeMountGroup: '' };
       const volumeCapability = { accessMode, accessType: { $case: 'mount', value: mount } };
+      await storage?.give(volumeId);
       if (!(await ask({ volumeId, nodeId: one.spec.nodeName, volumeCapability }, true))) return;
       const status = { attached: true, attachmentMetadata: { lun: '7' } };
       await admin.request('MERGE', `${path}/status`, { metadata: { uid }, status });
     } else if (finalizers.includes(finalizer)) {
-      if (!(await ask({ volumeId, nodeId: one.spec.nodeName }, false))) return;
+      if (storage !== undefined) await storage.take(volumeId);
+      else if (!(await ask({ volumeId, nodeId: one.spec.nodeName }, false))) return;
       await admin.request('MERGE', `${path}/status`, { metadata: { uid }, status: { attached: false } });
       await admin.request('MERGE', path, { metadata: { uid, finalizers: null } });
     }

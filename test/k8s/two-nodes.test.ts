@@ -4,15 +4,13 @@
  * kernel is asked all the time who has it mounted, and what pods wrote says in which order they had it.
  */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { appendFileSync, copyFileSync, linkSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { mountsBelow } from '../demo/machine.ts';
 import { createWorld, NODE, type World } from '../interop/world.ts';
 import { until } from '../until.ts';
-import { claim, MINUTES } from './attached-world.ts';
+import { claim, MINUTES, startDriver } from './attached-world.ts';
 import {
   clusterObstacle,
   deletePod,
@@ -23,6 +21,7 @@ import {
   placeOf,
   sharedCluster,
 } from './cluster-world.ts';
+import { startWriter, turnsIn } from './container.ts';
 import { attachmentsIn, startAttacher } from './test-attacher.ts';
 
 const skip = clusterObstacle();
@@ -32,7 +31,6 @@ const DRIVER = 'moves.example.com';
 /** `TWO_NODES_MOVES=50` is what was promised; the gate has fewer. */
 const MOVES = Number(process.env['TWO_NODES_MOVES'] ?? 6);
 const LOOK_MS = 5;
-const WRITE_MS = 2;
 
 interface Here {
   readonly name: string;
@@ -62,27 +60,6 @@ function watchMounts(nodes: readonly Here[]): () => readonly string[] {
   };
 }
 
-/** A container: it writes who it is, with a number, as long as it lives. */
-async function startWriter(place: string, who: string): Promise<() => Promise<void>> {
-  const script = `n=0; while :; do n=$((n+1)); echo "${who} $n" >> log; sleep ${WRITE_MS / 1_000}; done`;
-  const writer = spawn('sh', ['-c', script], { cwd: place, stdio: 'ignore' });
-  await once(writer, 'spawn');
-  return async () => {
-    writer.kill('SIGKILL');
-    if (writer.exitCode === null && writer.signalCode === null) await once(writer, 'exit');
-  };
-}
-
-/** The first line of each run of one writer, in order: a writer that comes twice has written after another one. */
-function turnsIn(log: string): readonly string[] {
-  const turns: string[] = [];
-  for (const line of log.split('\n').filter((one) => /^\S+ \d+$/.test(one))) {
-    const who = line.slice(0, line.indexOf(' '));
-    if (turns.at(-1) !== who) turns.push(who);
-  }
-  return turns;
-}
-
 test(`a volume moves ${MOVES} times between two nodes: never mounted on both, never written by the one before`, {
   skip,
 }, async () => {
@@ -102,9 +79,8 @@ test(`a volume moves ${MOVES} times between two nodes: never mounted on both, ne
     share(handle, first, second);
     await makeVolume(admin, 'moves', DRIVER, handle);
     for (const { world, name } of nodes) {
-      const flags = ['--name', DRIVER, '--registry', world.registry, '--attach'];
-      await world.startLoopfile(world.socketOf(DRIVER), ...flags);
-      attachers.push(startAttacher(admin, DRIVER, world.socketOf(DRIVER), name));
+      await startDriver(world, DRIVER);
+      attachers.push(startAttacher(admin, DRIVER, world.socketOf(DRIVER), { nodeName: name }));
       await world.startAgent();
       await world.untilRegistered(DRIVER);
     }
@@ -117,15 +93,10 @@ test(`a volume moves ${MOVES} times between two nodes: never mounted on both, ne
       const place = placeOf(await world.untilReady(pod), pod);
       turns.push(pod);
       appendFileSync(join(place, 'log'), `${pod} 0\n`);
-      const stop = await startWriter(place, pod);
-      await until(
-        'it writes',
-        () => readFileSync(join(place, 'log'), 'utf8').includes(`${pod} 3\n`),
-        MINUTES,
-      );
+      const writer = await startWriter(place, pod);
       // Each third time by force: its containers run on, and the next one wants the volume already.
       const isForced = move % 3 === 2;
-      if (!isForced) await stop();
+      if (!isForced) await writer.end();
       await deletePod(admin, pod);
       if (isForced) {
         await makePod(admin, `early-${move}`, claim('moves'), other.name);
@@ -134,7 +105,7 @@ test(`a volume moves ${MOVES} times between two nodes: never mounted on both, ne
           (await attachmentsIn(admin)).map(({ spec }) => spec.nodeName),
           [name],
         );
-        await stop();
+        await writer.end();
         await other.world.untilReady(`early-${move}`);
         await deletePod(admin, `early-${move}`);
         await other.world.untilEmpty();
