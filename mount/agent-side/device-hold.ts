@@ -43,10 +43,12 @@ async function hold(parts: DeviceHoldParts, path: AbsolutePath): Promise<Result<
     const attached = await runLosetup(parts, ['--find', '--read-only', '--', path]);
     const after = await isHeld(parts, path, node.value);
     if (after.ok && after.value) return done;
-    const mayCome = attached.ok ? after.ok : attached.failure.code === 'input-output';
+    const mayCome = attached.ok || attached.failure.code === 'input-output';
     if (mayCome && tries < ATTACH_TRIES_MAX) continue;
+    if (!attached.ok) return attached;
+    if (!after.ok) return fail({ ...after.failure, effect: 'unknown' });
     const message = `losetup said done, but nothing holds ${path}`;
-    return attached.ok ? fail({ code: 'input-output', message, effect: 'unknown' }) : attached;
+    return fail({ code: 'input-output', message, effect: 'unknown' });
   }
 }
 

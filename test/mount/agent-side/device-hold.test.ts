@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { truncateSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { ok } from '../../../mount/failure.ts';
+import { fail, ok, type Result } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, type Clock, type DeviceNumber } from '../../../mount/host.ts';
 import { createDeviceHold } from '../../../mount/agent-side/device-hold.ts';
 import { createToolBroker } from '../../../mount/agent-side/tool-broker.ts';
@@ -87,4 +87,22 @@ test('a hold that somebody ends as soon as it is made is made once more, and not
     'unknown',
   ]);
   assert.equal(always.made(), 3);
+});
+
+test('what could not be looked at once a hold was made is not said to be held by nothing', async () => {
+  const looks = [ok([])];
+  const unseen: Result<never> = fail({ code: 'broker-lost', message: 'no broker', effect: 'none' });
+  const { holdDevice } = createDeviceHold({
+    runTool: async () =>
+      ok({ exitCode: 0, signal: undefined, deadlinePassed: false, stdout: '', stderr: '' }),
+    deadlineMs: 60_000,
+    clock: NO_WAIT,
+    nodeOf: async () => ok({ device: '8:0' as DeviceNumber, fileSystem: '0:6', inode: '42' }),
+    loopsOf: async () => looks.shift() ?? unseen,
+  });
+  const refused = await holdDevice('/held' as AbsolutePath);
+  assert.deepEqual(refused.ok ? 'ok' : [refused.failure.code, refused.failure.effect], [
+    'broker-lost',
+    'unknown',
+  ]);
 });
