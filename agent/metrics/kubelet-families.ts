@@ -1,13 +1,12 @@
 /** What a kubelet tells of its volumes, by its own names, so that the dashboards that are there go on working. */
-import { traitsOf } from '../../plugins/kinds/kinds.ts';
-import { fieldValue } from '../../plugins/kinds/spec-fields.ts';
-import { driverOf, persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
+import { persistentVolumeOf } from '../../plugins/kinds/volume-questions.ts';
 import type { UsageNumbers } from '../../plugins/plugin.ts';
 import { RECONSTRUCTED, type VolumeSpec } from '../../plugins/volume.ts';
 import type { NamedReference } from '../../kubernetes/objects/objects.ts';
 import { pluginLabel } from '../timing/operation-times.ts';
 import { count, type Family, family, type Labels, say } from '../timing/family.ts';
 import type { MetricsFacts } from './metrics-facts.ts';
+import { seLinuxFamilies } from './selinux-families.ts';
 
 /** Names and labels of Kubernetes 1.36 ("Kubernetes Metrics Reference"). */
 export function kubeletFamilies(facts: MetricsFacts): readonly Family[] {
@@ -17,7 +16,7 @@ export function kubeletFamilies(facts: MetricsFacts): readonly Family[] {
     ...startFamilies(facts),
     ...orphanFamilies(facts),
     socketsFamily(facts),
-    admittedFamily(facts),
+    ...seLinuxFamilies(facts),
   ];
 }
 
@@ -94,30 +93,6 @@ function socketsFamily({ sockets }: MetricsFacts): Family {
     if (serves) say(plugins, 1, { socket_path: path, state: 'actual_state_of_world' });
   }
   return plugins;
-}
-
-/** The widest mode of each volume, as the kubelet names it (`getVolumeAccessMode`). */
-const ACCESS_MODES = [
-  ['ReadWriteMany', 'RWX'],
-  ['ReadOnlyMany', 'ROX'],
-  ['ReadWriteOnce', 'RWO'],
-  ['ReadWriteOncePod', 'RWOP'],
-] as const;
-
-function admittedFamily({ desired }: MetricsFacts): Family {
-  const admitted = family(
-    'volume_manager_selinux_volumes_admitted_total',
-    'Volumes that are mounted with a label of SELinux, with mount -o context.',
-  );
-  for (const { spec } of desired.volumes.values()) {
-    const driver = driverOf(spec);
-    const label = fieldValue(spec, 'seLinuxContext') ?? '';
-    if (driver === undefined || label === '') continue;
-    const modes = persistentVolumeOf(spec) === undefined ? [] : (traitsOf(spec).accessModes?.(spec) ?? []);
-    const mode = ACCESS_MODES.find(([one]) => modes.includes(one))?.[1] ?? 'inline';
-    count(admitted, { volume_plugin: `kubernetes.io/csi/${driver}`, access_mode: mode });
-  }
-  return admitted;
 }
 
 function claimFamilies({ actual, desiredObjects, statistics }: MetricsFacts): readonly Family[] {

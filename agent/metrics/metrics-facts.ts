@@ -3,7 +3,7 @@ import type { Clock } from '../../mount/host.ts';
 import type { Failure } from '../../mount/failure.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
-import type { DesiredState, DesiredVolume } from '../../reconciler/model/desired-state.ts';
+import type { DesiredState, DesiredVolume, UnresolvedVolume } from '../../reconciler/model/desired-state.ts';
 import type { Obstacle } from '../../reconciler/model/obstacle.ts';
 import type { VolumeInFlight } from '../../reconciler/run/volume-operation.ts';
 import type { AgentView } from '../node/agent-view.ts';
@@ -14,7 +14,9 @@ import type { DesiredObjects } from '../source/desired-objects.ts';
 export interface MetricsFacts {
   readonly desired: {
     readonly volumes: ReadonlyMap<VolumeId, Pick<DesiredVolume, 'spec' | 'publications'>>;
-    readonly unresolved: readonly { readonly failure: Pick<Failure, 'code'> }[];
+    readonly unresolved: readonly (Pick<UnresolvedVolume, 'spec'> & {
+      readonly failure: Pick<Failure, 'code'>;
+    })[];
   } & Pick<DesiredState, 'complete'>;
   readonly actual: ActualState;
   readonly running: readonly Pick<VolumeInFlight, 'phase'>[];

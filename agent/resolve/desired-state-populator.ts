@@ -74,7 +74,8 @@ export function* desire(desired: DesiredObjects, options: DesireOptions): Sliced
     yield;
     const { pod, volumeName, resolved } = item;
     const added = resolved.ok ? add(growing, owners, item, resolved.value) : resolved;
-    if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure });
+    const wanted = resolved.ok ? { spec: resolved.value.spec } : {};
+    if (!added.ok) unresolved.push({ pod: pod.reference, volumeName, failure: added.failure, ...wanted });
   }
   const volumes = new Map<VolumeId, DesiredVolume>();
   const attachments = new Map<VolumeId, AttachmentWord>(yield* attachmentWords(desired, options.nodeName));
@@ -193,6 +194,7 @@ function add(
       generation,
       files,
       tokens: tokens?.kind === 'tokens' ? tokens.json : undefined,
+      ...(resolved.hasDifferentLabels === true ? { hasDifferentLabels: true as const } : {}),
     },
     volumeName,
     tokenless: tokens?.kind === 'none' ? tokens.failure : undefined,

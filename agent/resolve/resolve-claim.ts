@@ -69,6 +69,7 @@ export function resolveClaim(
     generation: generationOf(terms, options.republishEpoch),
     size: wantedSize(persistent, claim, expandMissing?.message),
     tokens: tokensOf(sources, terms, pod.reference),
+    hasDifferentLabels: options.seLinux && isLabelled(persistent, terms) && pod.seLinux === 'different',
   });
 }
 
@@ -124,10 +125,14 @@ function wrongUseOf({ name, volumeMode }: PersistentVolume, block: boolean): str
 }
 
 /** A device has neither a file system nor mount options, and so no label either. */
+function isLabelled({ volumeMode }: PersistentVolume, { seLinuxMount }: DriverTerms): boolean {
+  return volumeMode !== 'Block' && seLinuxMount;
+}
+
 function csiSpec(
   volume: PersistentVolume,
   source: CsiSource,
-  { fields, seLinuxMount }: DriverTerms,
+  terms: DriverTerms,
   labelledPod: Pod | undefined,
 ): CsiVolumeSpec {
   const isBlock = volume.volumeMode === 'Block';
@@ -143,11 +148,11 @@ function csiSpec(
     accessModes: volume.accessModes,
     readOnly: source.readOnly,
     mode: volume.volumeMode,
-    seLinuxContext: isBlock || !seLinuxMount ? '' : seLinuxContext(labelledPod?.seLinux),
+    seLinuxContext: isLabelled(volume, terms) ? seLinuxContext(labelledPod?.seLinux) : '',
     ...(volume.reachableFrom === undefined ? {} : { reachableFrom: volume.reachableFrom }),
     ...(source.controllerPublishSecret === undefined
       ? {}
       : { controllerPublishSecret: source.controllerPublishSecret }),
-    ...fields,
+    ...terms.fields,
   };
 }

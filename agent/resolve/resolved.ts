@@ -49,6 +49,8 @@ export interface Resolved {
   readonly size: DesiredVolume['size'];
   /** The tokens of this pod; undefined when the driver asks for none. */
   readonly tokens: TokenAnswer | undefined;
+  /** It could be mounted with a label of SELinux, and the containers of the pod have different ones. */
+  readonly hasDifferentLabels?: boolean;
 }
 
 /** A volume that has none of what only some kinds have. */

@@ -10,9 +10,9 @@ const FILE_TYPE = 'container_file_t';
 /**
  * The label of files for processes with this label: user and level are the process's, role and type those of files (as
  * opencontainers/selinux `InitLabels` makes it for the kubelet and the runtimes). Empty without a level: then the
- * runtime draws one that nobody knows beforehand.
+ * runtime draws one that nobody knows beforehand. Empty, too, for containers that have different ones.
  */
-export function seLinuxContext(label: SeLinuxLabel | undefined): string {
-  if (label?.level === undefined) return '';
+export function seLinuxContext(label: SeLinuxLabel | 'different' | undefined): string {
+  if (label === 'different' || label?.level === undefined) return '';
   return `${label.user ?? USER}:${FILE_ROLE}:${FILE_TYPE}:${label.level}`;
 }

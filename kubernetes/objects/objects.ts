@@ -47,8 +47,8 @@ export interface Pod {
   readonly containers: readonly Container[];
   /** securityContext.fsGroup and fsGroupChangePolicy. */
   readonly fsGroup: FsGroup | undefined;
-  /** The one label of all containers that mount something, as far as it is written. */
-  readonly seLinux: SeLinuxLabel | undefined;
+  /** The one label of all containers that mount something, as far as it is written; `different`: there is not one. */
+  readonly seLinux: SeLinuxLabel | 'different' | undefined;
 }
 
 /** A volume as the pod names it; the name is unique in the pod and safe as a path component. */

@@ -28,19 +28,19 @@ export function readFsGroup(spec: FieldReader): FsGroup | undefined {
 
 /**
  * The label of every container that mounts something; a container's own replaces the pod's whole, as in Kubernetes.
- * Undefined when none is written, when two containers differ (then no mount can be labelled for both), and when the pod
- * asks for its files to be relabelled one by one instead (`seLinuxChangePolicy: Recursive`).
+ * Undefined when none is written, and when the pod asks for its files to be relabelled one by one instead
+ * (`seLinuxChangePolicy: Recursive`). `different` when two containers differ: then no mount can be labelled for both.
  */
 export function readPodSeLinux(
   spec: FieldReader,
   containers: readonly Container[],
-): SeLinuxLabel | undefined {
+): SeLinuxLabel | 'different' | undefined {
   const context = spec.key('securityContext');
   const labels = containers.filter(({ mounts }) => mounts.length > 0).map(({ seLinux }) => seLinux);
   const policy = context.key('seLinuxChangePolicy').oneOf(['MountOption', 'Recursive'], 'MountOption');
   const [first, ...others] = labels;
-  if (policy === 'Recursive' || others.some((one) => !isDeepStrictEqual(one, first))) return undefined;
-  return first;
+  if (policy === 'Recursive') return undefined;
+  return others.some((one) => !isDeepStrictEqual(one, first)) ? 'different' : first;
 }
 
 /** An empty part is one that is not written. */

@@ -21,6 +21,8 @@ export interface DesiredPublication {
   readonly files: VolumeFiles | undefined;
   /** JSON of the service account tokens the driver asked for; undefined when it asks for none. */
   readonly tokens: Sensitive<string> | undefined;
+  /** It could be mounted with a label of SELinux, and is not, because the containers of the pod have different ones. */
+  readonly hasDifferentLabels?: true;
 }
 
 /** How large a volume is to be on this node. */
@@ -57,6 +59,8 @@ export interface UnresolvedVolume {
   readonly pod: PodReference;
   readonly volumeName: string;
   readonly failure: Failure;
+  /** What it would be if another pod did not want the same volume otherwise; undefined where that is not why. */
+  readonly spec?: VolumeSpec;
 }
 
 export interface DesiredState {

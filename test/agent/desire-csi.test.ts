@@ -382,11 +382,30 @@ test('KV-E5: pods of one label share a volume, and one of another label, or of n
     /^volume-in-use: .* pv-data is wanted with SELinux .*:s0:c3, and pod default\/a has it with SELinux .*:s0:c1,c2:/,
   );
   assert.equal(only(other.unresolved).failure.blocker, 'default/a');
+  const { spec: refused } = only(other.unresolved);
+  assert.match(refused?.kind === 'csi' ? refused.seLinuxContext : '', /:s0:c3$/);
   assert.deepEqual([...volumeOf(other, DATA).publications.keys()], ['uid-a/pv-data']);
   assert.match(
     unresolvedIn(of(podYaml('b', { v: claimSource('data') }))),
     /^volume-in-use: .* wanted with no SELinux context,/,
   );
+});
+
+test('KV-E6: a pod whose containers have different labels has the volume without one, and that is told', () => {
+  const own = `securityContext: {seLinuxOptions: {${LEVEL}}}`;
+  const first = (options: string): string =>
+    `initContainers: [{name: first, volumeMounts: [{name: v, mountPath: /v}]${options}}]`;
+  const told = (seLinux: boolean, container: string, ...more: readonly string[]): unknown => {
+    const pod = withSpec(podYaml('web', { v: claimSource('data') }), container);
+    const { spec, publications } = volumeOf(desiredWith({ seLinux }, pod, ...data, ...more), DATA);
+    assert.equal(spec.kind === 'csi' && spec.seLinuxContext, '');
+    return only([...publications.values()]).hasDifferentLabels;
+  };
+  const different = first(`, ${own}`);
+  assert.equal(told(true, different, LABELS), true);
+  assert.equal(told(true, first(''), LABELS), undefined);
+  assert.equal(told(false, different, LABELS), undefined);
+  assert.equal(told(true, different), undefined);
 });
 
 // The node.

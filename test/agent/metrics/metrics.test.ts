@@ -352,6 +352,46 @@ test('what the start found, sockets of drivers, and labels of SELinux have the n
   assert.deepEqual(series(text, admitted), [ofMode(mode), ofMode('RWX')]);
 });
 
+test("labels of SELinux that differ have the kubelet's names, and what never happens here has no series", () => {
+  const name = (what: string): string => `volume_manager_selinux_${what}_total`;
+  const label = 'system_u:object_r:container_file_t:s0:c';
+  const [held, other] = ['1', '2'].map((level) => {
+    return spec('1', 'pv-1', { accessModes: ['ReadWriteMany'], seLinuxContext: `${label}${level}` });
+  });
+  assert(held !== undefined && other !== undefined);
+  const unlabelled = spec('2', 'pv-2', { accessModes: ['ReadWriteOncePod'] });
+  const differing = wanted(unlabelled);
+  const publications = [...differing.publications].map(([key, one]) => {
+    return [key, { ...one, hasDifferentLabels: true as const }] as const;
+  });
+  const volumes = new Map([
+    [held.id, wanted(held)],
+    [unlabelled.id, { ...differing, publications: new Map(publications) }],
+  ]);
+  const refused = (code: 'volume-in-use' | 'spec-invalid', one: CsiVolumeSpec) => ({
+    failure: { code },
+    spec: one,
+  });
+  const unresolved = [
+    refused('volume-in-use', other),
+    refused('volume-in-use', other),
+    refused('volume-in-use', held),
+    refused('spec-invalid', other),
+    { failure: { code: 'volume-in-use' as const } },
+  ];
+  const text = metrics({ facts: { desired: { complete: true, volumes, unresolved } } });
+  const errors = name('volume_context_mismatch_errors');
+  assert.deepEqual(series(text, errors), [
+    `${errors}{volume_plugin="kubernetes.io/csi/${DRIVER}",access_mode="RWX"} 2`,
+  ]);
+  const warnings = name('pod_context_mismatch_warnings');
+  assert.deepEqual(series(text, warnings), [`${warnings}{access_mode="RWOP"} 1`]);
+  for (const never of [name('volume_context_mismatch_warnings'), name('pod_context_mismatch_errors')]) {
+    assert.match(text, new RegExp(`^# TYPE ${never} gauge$`, 'm'));
+    assert.deepEqual(series(text, never), []);
+  }
+});
+
 test('orphaned pods are those of which the disk alone tells and that nobody wants', () => {
   const one = here(spec('1', 'pv-1'));
   const found = (which: ActualVolume): ActualVolume => {
