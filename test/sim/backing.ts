@@ -14,6 +14,8 @@ export interface Backing {
   device: DeviceNumber | undefined;
   /** What ControllerPublish made for this node; undefined while not attached. */
   attachment: string | undefined;
+  /** The attachment by which what stands was set up, or stood last. */
+  setUpBy: string | undefined;
   /** Staging paths of a driver that stages without a mount, and of devices. */
   readonly stagedAt: Set<string>;
   /** Staging paths for which the driver has a loop device, until each is unstaged. */

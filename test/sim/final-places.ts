@@ -1,6 +1,6 @@
 /** What has to be where, by the wish, when all is healed; of a volume for one pod alone, who of several has it. */
 import { csiVolumeId, type CsiVolumeSpec } from '../../plugins/volume.ts';
-import type { PodVolume, SimPod } from './manifests.ts';
+import type { Disk, PodVolume, SimPod } from './manifests.ts';
 import { csiOf, type DriverVolume, specNameOf, specOf } from './pod-volume.ts';
 import type { Simulation } from './simulate.ts';
 
@@ -44,19 +44,31 @@ export function wantedPlaces(sim: Simulation): Wanted {
 }
 
 /**
- * Another pod has what only one may have, or has as files what is wished as a device; the machine says which. If none
- * has it, all are asked for it.
+ * Another pod has what only one may have, or has as files what is wished as a device, or has it by what its attachment
+ * no longer says (D-116); the machine says which. If none has it, all are asked for it.
  */
 function mustWait(sim: Simulation, pod: SimPod, volume: PodVolume): boolean {
   if (volume.kind !== 'csi') return false;
   const { disk } = volume;
-  if (disk.accessMode !== 'ReadWriteOncePod' && disk.block === disk.wishedBlock) return false;
+  const isForOne = disk.accessMode === 'ReadWriteOncePod' || disk.block !== disk.wishedBlock;
+  if (!isForOne && !isSetUpOtherwise(sim, disk)) return false;
   const rivals = [...sim.world.pods.values()].filter((other) => {
     return other !== pod && other.volumes.some((one) => one.kind === 'csi' && one.disk === disk);
   });
   const isThere = (who: SimPod): boolean =>
     sim.kernel.mountsAt(sim.world.mountPointOf(who, volume)).length > 0;
   return !isThere(pod) && rivals.some(isThere);
+}
+
+/**
+ * Who has a volume keeps it by the context that it was set up by, however long it stays, and who comes waits for it:
+ * seeds 210, 228 and 246 of `cluster-contexts` end so. Only where both contexts are known and differ, and only in a
+ * cluster: a machine by itself attaches anew, and nothing moves what is attached.
+ */
+function isSetUpOtherwise({ cluster, world: { storage } }: Simulation, disk: Disk): boolean {
+  const backing = storage.backingOf(disk);
+  if (cluster === undefined || backing?.attachment === undefined) return false;
+  return backing.setUpBy !== undefined && backing.setUpBy !== backing.attachment;
 }
 
 /** What nobody explains in the place of a pod that waits for its turn goes when that one has it (seed 349589156). */

@@ -16,6 +16,7 @@ import type { Mutation } from './simulate.ts';
 import {
   aboutClaims,
   aboutCluster,
+  aboutClusterContexts,
   aboutClusterGrowth,
   aboutContexts,
   aboutDetaching,
@@ -87,8 +88,8 @@ const believesItsRecords = withBegin(
 );
 
 /** What a volume was attached by is what it is set up by for ever. */
-const keepsTheFirstContext: Mutation = {
-  plan: aboutContexts,
+const keepsTheFirstContext = (plan: (plan: Plan) => Plan): Mutation => ({
+  plan,
   wrapCluster(cluster) {
     const { attachment } = cluster;
     const wordOf: typeof attachment.wordOf = (id) => {
@@ -97,7 +98,7 @@ const keepsTheFirstContext: Mutation = {
     };
     return { ...cluster, attachment: replaced(attachment, 'wordOf', wordOf) };
   },
-};
+});
 
 /** One token is good for as long as its pod is there. */
 const asksForOneToken: Mutation = {
@@ -309,7 +310,12 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: 'sets volumes up by what their attachment said first',
     seed: 10,
     caughtBy: ['D-116'],
-    make: () => keepsTheFirstContext,
+    make: () => keepsTheFirstContext(aboutContexts),
+  },
+  {
+    name: 'sets volumes up by what their attachment said first, and all else goes wrong as well',
+    caughtBy: ['D-116'],
+    make: () => keepsTheFirstContext(aboutClusterContexts),
   },
   {
     name: 'shows the first token of a pod for ever',

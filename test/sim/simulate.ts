@@ -557,7 +557,11 @@ export class Simulation {
       stormy: () => this.stormy,
       kill: (why) => this.killAgent(why),
       attach: ({ driver, handle }) => this.world.storage.driverOf(driver)?.attach(handle) ?? {},
-      move: ({ driver, handle }) => this.world.storage.driverOf(driver)?.moveAttachment(handle),
+      move: ({ driver, handle }) => {
+        const context = this.world.storage.driverOf(driver)?.moveAttachment(handle);
+        if (context !== undefined) this.tally.moved += 1;
+        return context;
+      },
       detach: (volume, isByHand) => this.clusterWatch?.detach(volume, isByHand),
       growsOnNode: (driver) =>
         this.plan.drivers.some(({ name, nature }) => name === driver && nature.expands !== 'no'),

@@ -410,6 +410,17 @@ export function aboutContexts(plan: Plan): Plan {
   };
 }
 
+/** The same, beside all that goes wrong with a cluster, its drivers and disks. */
+export function aboutClusterContexts(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    safetyMs: Math.max(about.safetyMs, 60_000),
+    cluster: { ...about.cluster, reach: 'watch', contextChangesEveryMs: 15_000 },
+    events: { ...about.events, podComes: 4, podGoes: 4 },
+  };
+}
+
 /** The Node is deleted and made anew, and taken for dead, again and again, under pods that come and go. */
 export function aboutLostNodes(plan: Plan): Plan {
   const about = aboutCluster(plan);
@@ -473,6 +484,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   detaching: aboutDetaching,
   claims: aboutClaims,
   contexts: aboutContexts,
+  'cluster-contexts': aboutClusterContexts,
   'cluster-growth': aboutClusterGrowth,
   'lost-nodes': aboutLostNodes,
   'cluster-tokens': aboutTokens,

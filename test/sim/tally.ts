@@ -14,6 +14,8 @@ export interface Tally {
   nodes: number;
   attached: number;
   detached: number;
+  /** Attachments that said something else of their volume while they stayed the same. */
+  moved: number;
   /** Requests to API servers, and those that were not answered with what was asked for. */
   requests: number;
   unanswered: number;
@@ -36,6 +38,7 @@ export const NO_TALLY: Readonly<Tally> = {
   nodes: 0,
   attached: 0,
   detached: 0,
+  moved: 0,
   requests: 0,
   unanswered: 0,
   events: 0,
@@ -59,6 +62,7 @@ export function tallyText({
   nodes,
   attached,
   detached,
+  moved,
   requests,
   unanswered,
   events,
@@ -69,6 +73,7 @@ export function tallyText({
     `${quarantines} operator commands, ${verified} times proven clean, ${walks} steps of walks, ` +
     `${holds} device holds, ${accepted} directories accepted, ${kept} pods kept that vanished unseen, ` +
     `${nodes} nodes of clusters, ${attached} stages there, ${detached} detaches, ${requests} requests, ` +
-    `${unanswered} of them refused or lost, ${events} events of pods, ${grown} claims grown`
+    `${unanswered} of them refused or lost, ${moved} contexts that changed, ${events} events of pods, ` +
+    `${grown} claims grown`
   );
 }

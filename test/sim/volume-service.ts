@@ -53,6 +53,7 @@ export class VolumeService {
       ephemeral,
       device: undefined,
       attachment: undefined,
+      setUpBy: undefined,
       stagedAt: new Set(),
       stageLied: false,
       loops: new Set(),
@@ -231,7 +232,10 @@ export class VolumeService {
     const facts = this.#kernel.inspect(path);
     if (typeof facts === 'string' || facts.kind !== 'directory')
       return refuse(STATUS.internal, `no directory ${path}`);
-    if (!this.#isStaged(path, backing)) backing.nodeBytes = backing.storageBytes;
+    if (!this.#isStaged(path, backing)) {
+      backing.nodeBytes = backing.storageBytes;
+      backing.setUpBy = backing.attachment;
+    }
     if (backing.block) return outcomeOf(this.#devices.stage(backing, path, stageMounts));
     if (stageMounts) {
       const mount = () => this.#kernel.mountFileSystem(backing.fileSystem, path, []);
@@ -262,7 +266,10 @@ export class VolumeService {
     const parent = this.#kernel.inspect(parentOf(target));
     if (typeof parent === 'string' || parent.kind !== 'directory')
       return refuse(STATUS.internal, `no directory above ${target}`);
-    if (!isStaging && backing.resources.size === 0) backing.nodeBytes = backing.storageBytes;
+    if (!isStaging && backing.resources.size === 0) {
+      backing.nodeBytes = backing.storageBytes;
+      backing.setUpBy = request.publishContext['device'];
+    }
     if (backing.block) {
       const how = { binds: bindsDevices, twice: fate === 'stack' };
       return outcomeOf(this.#devices.publish(backing, target, how));

@@ -73,8 +73,7 @@ export function drawCluster(random: Random): ClusterPlan {
     nodeDeletedEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
     nodeDeadEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
     tokenLifeMsMax: random.pick([Number.POSITIVE_INFINITY, 60_000, 10_000]),
-    // In a story of its own: who comes to a pod that has it waits for that pod, however long it stays.
-    contextChangesEveryMs: 0,
+    contextChangesEveryMs: random.chance(0.3) ? random.pick([5_000, 20_000]) : 0,
   };
 }
 
