@@ -4,6 +4,7 @@ import {
   quarantineSentence,
   reasonSentence,
   replacedSentence,
+  unreadySentence,
   vanishedSentence,
   massRemovalSentence,
 } from '../status/sentence.ts';
@@ -29,6 +30,8 @@ export function remarksOf(status: StatusDocument, look: Look): readonly string[]
   }
   const { cluster, replaced, vanished } = sources;
   if (cluster !== null && cluster.state !== 'following') remarks.push(clusterRemark(cluster));
+  const clock = cluster?.detachClock ?? null;
+  if (clock !== null) remarks.push({ text: capital(unreadySentence(clock)), colour: 'red' });
   if (replaced !== null) remarks.push({ text: capital(replacedSentence(replaced)), colour: 'red' });
   if (vanished !== null) remarks.push({ text: capital(vanishedSentence(vanished)), colour: 'red' });
   // The first of these remarks has said it of the directory.

@@ -35,6 +35,8 @@ export interface MetricsFacts {
   readonly operationTimes: string;
   /** The host's clock. */
   readonly nowMs: number;
+  /** For how long the Node of this machine has not been Ready; undefined while it is, and where there is none. */
+  readonly notReadyForMs: number | undefined;
   /** Passes of the reconciler since the start. */
   readonly passes: number;
   /** Milliseconds since the epoch. */
@@ -57,7 +59,19 @@ export function observeForMetrics(view: AgentView, clock: Pick<Clock, 'nowMs' | 
     statistics,
     operationTimes: view.operationTimes.text(),
     nowMs: clock.nowMs(),
+    notReadyForMs: notReadyForMs(desiredObjects, clock),
     passes: reconciler.passes(),
     startedWallMs: clock.wallMs() - (clock.nowMs() - view.startedMs),
   };
+}
+
+/** By the cluster's word, as far as it says since when: clocks that differ make it too long or too short. */
+function notReadyForMs(
+  { reports }: Pick<DesiredObjects, 'reports'>,
+  clock: Pick<Clock, 'nowMs' | 'wallMs'>,
+): number | undefined {
+  const detachClock = reports.find(({ cluster }) => cluster !== undefined)?.cluster?.detachClock;
+  if (detachClock === undefined) return undefined;
+  const { sinceWallMs, seenMs } = detachClock;
+  return Math.max(0, sinceWallMs === undefined ? clock.nowMs() - seenMs : clock.wallMs() - sinceWallMs);
 }

@@ -56,7 +56,12 @@ function agentFamilies(facts: MetricsFacts): readonly Family[] {
   say(complete, facts.desired.complete ? 1 : 0);
   const start = family('process_start_time_seconds', 'When the agent started, in seconds since the epoch.');
   say(start, facts.startedWallMs / 1_000);
-  return [obstacles, running, queued, overdue, passes, complete, start];
+  const unready = family(
+    'mooring_detach_clock_seconds',
+    'For how long the Node of this machine has not been Ready. No series while it is.',
+  );
+  if (facts.notReadyForMs !== undefined) say(unready, facts.notReadyForMs / 1_000);
+  return [obstacles, running, queued, overdue, passes, complete, start, unready];
 }
 
 function volumeFamilies({ desired, actual, drivers }: MetricsFacts): readonly Family[] {

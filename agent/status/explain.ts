@@ -2,16 +2,19 @@
 import {
   changedSentence,
   expansionSentence,
+  forceClause,
   healthSentence,
   lateEffectSentence,
   quarantineSentence,
   questionSentence,
   reasonSentence,
   replacedSentence,
+  unreadyClause,
   vanishedSentence,
   massRemovalSentence,
 } from './sentence.ts';
-import type { PodStatus, PodVolumeStatus, StatusDocument } from './status-document.ts';
+import type { DetachClockStatus, PodStatus, PodVolumeStatus, StatusDocument } from './status-document.ts';
+import { FORCE_AFTER_MS } from '../source/cluster-report.ts';
 import type { Reason, VolumeStatus } from './volume-status.ts';
 import { findSubject, fullName, type Missed } from './subject.ts';
 
@@ -44,6 +47,8 @@ export interface ExplanationDocument {
 
 export type Explanation = { readonly kind: 'found'; readonly document: ExplanationDocument } | Missed;
 
+const PODS_TOLD_MAX = 3;
+
 /** Explains a pod or a volume, called as `findSubject` knows it. */
 export function explain(subject: string, status: StatusDocument): Explanation {
   const found = findSubject(subject, status);
@@ -73,7 +78,11 @@ function explainPod(pod: PodStatus, status: StatusDocument): ExplanationDocument
     summary: podSummary(pod, obstacles.length + conditions.filter(isInTheWay).length),
     obstacles,
     conditions,
-    notes: [...notesOf(pod.volumes, [pod], status), ...othersOf(pod, status)],
+    notes: [
+      ...notesOf(pod.volumes, [pod], status),
+      ...othersOf(pod, status),
+      ...status.volumes.filter(({ id }) => ids.has(id)).flatMap((volume) => detachNotes(volume, status)),
+    ],
   };
 }
 
@@ -106,11 +115,14 @@ function explainVolume(volume: VolumeStatus, status: StatusDocument): Explanatio
     ),
     obstacles,
     conditions: conditionsOf(volume, ''),
-    notes: notesOf(
-      places.map(({ place }) => place),
-      places.map(({ pod }) => pod),
-      status,
-    ),
+    notes: [
+      ...notesOf(
+        places.map(({ place }) => place),
+        places.map(({ pod }) => pod),
+        status,
+      ),
+      ...detachNotes(volume, status),
+    ],
   };
 }
 
@@ -222,6 +234,39 @@ function notesOf(
     ...(replaced === null ? [] : [replacedSentence(replaced)]),
     ...status.sources.unknown.filter((one) => origins.has(one)).map((one) => `${one} cannot be read now`),
   ];
+}
+
+/** What has to happen before the cluster takes by force what is attached to a node that is not Ready. */
+function detachNotes({ id, name, rungs }: VolumeStatus, status: StatusDocument): readonly string[] {
+  const clock = status.sources.cluster?.detachClock ?? null;
+  if (clock === null || !isUp(rungs.attached)) return [];
+  const pods = placesOf(id, status).map(({ pod }) => pod);
+  const told = new Map(clock.pods.map((one) => [one.uid, one]));
+  const holding = pods.flatMap((pod) => {
+    const demand = told.get(pod.uid);
+    return demand === undefined || demand.state === 'ended'
+      ? []
+      : [`pod ${fullName(pod)} (${demandText(demand)})`];
+  });
+  const begin = `${unreadyClause(clock)}: volume ${name} is`;
+  if (holding.length > 0) {
+    const more = holding.length > PODS_TOLD_MAX ? ` and ${holding.length - PODS_TOLD_MAX} more` : '';
+    const whose = `${holding.slice(0, PODS_TOLD_MAX).join(', ')}${more} ${holding.length === 1 ? 'is' : 'are'}`;
+    return [`${begin} detached by force ${forceClause(clock)} after ${whose} gone from the cluster`];
+  }
+  const ended = pods.flatMap(({ uid }) => told.get(uid)?.endedSince ?? []).sort();
+  const last = ended.at(-1);
+  if (clock.outOfService || last === undefined)
+    return [`${begin} detached by force ${clock.outOfService ? 'now' : 'at any moment'}, as no pod has it`];
+  const due = new Date(Date.parse(last) + FORCE_AFTER_MS).toISOString();
+  return [`${begin} detached by force from ${due} on, as no pod has had it since ${last}`];
+}
+
+function demandText({ state, markedFrom }: DetachClockStatus['pods'][number]): string {
+  if (state === 'staying')
+    return 'it tolerates what the node is tainted with, and is not marked for deletion';
+  if (state === 'leaving') return 'it is marked for deletion';
+  return `to be marked for deletion ${markedFrom === null ? 'when the node is tainted' : `from ${markedFrom} on`}`;
 }
 
 /** Who else is at work on the same volumes, when this pod waits for its turn. */

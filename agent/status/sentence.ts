@@ -9,7 +9,12 @@ import type {
   Reason,
   VolumeStatus,
 } from './volume-status.ts';
-import type { ReplacedStatus, VanishedStatus, MassRemovalStatus } from './status-document.ts';
+import type {
+  DetachClockStatus,
+  MassRemovalStatus,
+  ReplacedStatus,
+  VanishedStatus,
+} from './status-document.ts';
 
 /** `stage failed 3 times (driver-busy) for 41s: …; blocked by …; next try in 12s`. */
 export function reasonSentence(reason: Reason, driver: string | null): string {
@@ -101,10 +106,13 @@ function nextTry({ nextRetryInMs }: Reason): string {
   return nextRetryInMs === 0 ? 'the next try is due now' : `next try in ${spanText(nextRetryInMs)}`;
 }
 
+/** The taint, as people write it. */
+const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
+
 const QUARANTINE_BECAUSE: Readonly<Record<QuarantineStatus['reason'], string>> = {
   'attachment-lost': 'its attachment was taken away while this node had it',
   'attachment-replaced': 'its attachment was deleted and made anew while this node had it',
-  'node-out-of-service': 'this node is marked node.kubernetes.io/out-of-service',
+  'node-out-of-service': `this node is marked ${OUT_OF_SERVICE}`,
   operator: 'an operator put it there',
 };
 
@@ -221,6 +229,26 @@ export function replacedSentence({ directory, was, is, since }: ReplacedStatus):
     'read, nothing is taken down and nothing new is set up until the old one is back, or until ' +
     '"mooring manifests accept" says that this is the right one'
   );
+}
+
+/** Since when the Node has not been Ready. */
+export function unreadyClause({ ready, since, outOfService }: DetachClockStatus): string {
+  const marked = outOfService ? `, and it is marked ${OUT_OF_SERVICE}` : '';
+  return `this node has not been Ready${since === null ? '' : ` since ${since}`} (${ready})${marked}`;
+}
+
+/** What has to happen before the cluster takes volumes of this node by force, and what of it has. */
+export function unreadySentence(clock: DetachClockStatus): string {
+  const count = (...states: readonly string[]): number =>
+    clock.pods.filter(({ state }) => states.includes(state)).length;
+  return (
+    `${unreadyClause(clock)}: a volume is detached by force ${forceClause(clock)} after its pods are gone from the ` +
+    `cluster; ${count('there', 'staying')} are there, ${count('leaving')} marked for deletion, ${count('ended')} gone`
+  );
+}
+
+export function forceClause({ outOfService }: Pick<DetachClockStatus, 'outOfService'>): string {
+  return outOfService ? 'at once' : `6 minutes (at once, if the node is marked ${OUT_OF_SERVICE})`;
 }
 
 /** As the driver's word, which may be wrong, or as the kernel's, or as what was measured here. */

@@ -63,7 +63,6 @@ export interface DriverStatus {
   readonly code: string | null;
 }
 
-/** Pods that are kept for some seconds although their manifests are gone, because it may be a mistake. */
 /** How far this node follows the cluster that it belongs to. */
 export interface ClusterStatus {
   /** `https://10.0.0.1:6443`. */
@@ -76,8 +75,31 @@ export interface ClusterStatus {
   readonly message: string | null;
   /** That are bound to this node, by the server's word. */
   readonly pods: number;
+  /** Null while the Node is Ready, and while nothing is known of it. */
+  readonly detachClock: DetachClockStatus | null;
 }
 
+/** What the attach/detach controller waits for before it takes volumes by force from a node that is not Ready. */
+export interface DetachClockStatus {
+  /** What the Node's condition Ready says; `missing`: it has none. */
+  readonly ready: 'False' | 'Unknown' | 'missing';
+  /** Since when, by the cluster's clock. Null: it does not say. */
+  readonly since: string | null;
+  /** The Node has the taint `node.kubernetes.io/out-of-service`: nothing waits for six minutes. */
+  readonly outOfService: boolean;
+  /** One that is not among them has ended long ago, or before this agent started. */
+  readonly pods: readonly {
+    readonly uid: string;
+    /** As `PodDemand`. */
+    readonly state: 'there' | 'staying' | 'leaving' | 'ended';
+    /** When it is marked for deletion; null: not told, or no matter any more. */
+    readonly markedFrom: string | null;
+    /** Since when it counts no more; null: it does. */
+    readonly endedSince: string | null;
+  }[];
+}
+
+/** Pods that are kept for some seconds although their manifests are gone, because it may be a mistake. */
 export interface MassRemovalStatus {
   /** Uids. */
   readonly pods: readonly string[];

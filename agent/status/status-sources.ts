@@ -1,7 +1,9 @@
 /** What is wrong with the sources of the wish, as the status has it. Pure. */
 import { printable } from '../../mount/text/printable.ts';
+import type { ClusterReport } from '../source/cluster-report.ts';
 import type {
   ClusterStatus,
+  DetachClockStatus,
   ReplacedStatus,
   StatusDocument,
   VanishedStatus,
@@ -15,6 +17,8 @@ type SourceFacts = Pick<
 >;
 
 const TEXT_BYTES_MAX = 1_024;
+/** The last moment that a Date can be. */
+const WALL_MS_MAX = 8.64e15;
 
 /** `when`: a time of the host's clock as the document writes it. */
 export function sourcesOf(
@@ -41,7 +45,28 @@ function clusterOf({ cluster }: SourceFacts, when: (monotonicMs: number) => stri
   if (cluster === undefined) return null;
   const { server, state, sinceMs, message, pods } = cluster;
   const why = message === '' ? null : shown(message);
-  return { server: shown(server), state, since: when(sinceMs), message: why, pods };
+  const detachClock = detachClockOf(cluster, when);
+  return { server: shown(server), state, since: when(sinceMs), message: why, pods, detachClock };
+}
+
+function detachClockOf(
+  { detachClock }: ClusterReport,
+  when: (monotonicMs: number) => string,
+): DetachClockStatus | null {
+  if (detachClock === undefined) return null;
+  const { ready, sinceWallMs, outOfService, pods } = detachClock;
+  const told = [...pods].map(([uid, demand]) => ({
+    uid: shown(uid),
+    state: demand.kind,
+    markedFrom: demand.kind === 'there' ? wallText(demand.markedFromMs) : null,
+    endedSince: demand.kind === 'ended' ? when(demand.sinceMs) : null,
+  }));
+  return { ready, since: wallText(sinceWallMs), outOfService, pods: told };
+}
+
+/** A time that others have written may be one that no calendar has. */
+function wallText(wallMs: number | undefined): string | null {
+  return wallMs === undefined || Math.abs(wallMs) > WALL_MS_MAX ? null : new Date(wallMs).toISOString();
 }
 
 function vanishedOf(

@@ -125,7 +125,7 @@ function subjectOf(kind: ApiObject['kind'], value: unknown, origin: string): Sub
 }
 
 /** Set by whoever has made sure that the machine is off (KEP-2268). */
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
+export const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 /** Those that are texts, as all of a Node are that an API server has taken. */
 function readLabels(labels: FieldReader): Readonly<Record<string, string>> {

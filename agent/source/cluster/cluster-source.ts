@@ -10,6 +10,7 @@ import type { NodeSight, ObjectsSource, SourcePart, SourceReading } from '../obj
 import type { ClaimProtection } from '../../claim/claim-desk.ts';
 import { type ClusterObjects, createClusterObjects } from './cluster-objects.ts';
 import type { ClusterReport } from '../cluster-report.ts';
+import { DetachClock } from './detach-clock.ts';
 import type { NodeObject } from './node-object.ts';
 import { createPodShrinkGuard, type PodBelief } from './pod-shrink-guard.ts';
 import { createReferenceBook, type ReferenceBook } from './reference-book.ts';
@@ -53,6 +54,7 @@ class ClusterSource implements ObjectsSource {
   readonly #book: ReferenceBook;
   readonly #objects: ClusterObjects;
   readonly #guard = createPodShrinkGuard();
+  readonly #detachClock = new DetachClock();
   /** What was said last of each pod that is believed to be there. */
   #known = new Map<string, ApiObjectEnvelope>();
   readonly #listeners = new Set<() => void>();
@@ -148,13 +150,17 @@ class ClusterSource implements ObjectsSource {
     this.#isComplete ||= isReady && isEmptyBelieved;
     const doubt = this.#doubt(nowMs, isHeard);
     this.#noteState(nowMs, doubt);
+    const [node] = this.#nodes()?.values() ?? [];
     const part = isReady ? this.#heardPart(nowMs) : this.#silentPart();
     this.#reading = {
       complete: this.#isComplete,
       parts: [doubt === undefined ? part : { ...part, unknown: true }],
       doubt,
       report: {
-        cluster: { ...this.#state, server: this.name, pods: this.#known.size },
+        cluster: {
+          ...{ ...this.#state, server: this.name, pods: this.#known.size },
+          detachClock: this.#detachClock.look({ node, pods: this.#known.values() }, nowMs),
+        },
         ...(belief?.massRemoval === undefined ? {} : { massRemoval: belief.massRemoval }),
       },
     };

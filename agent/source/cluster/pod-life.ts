@@ -30,3 +30,16 @@ function haveStopped(spec: FieldReader, status: FieldReader): boolean {
   const all = STATUS_LISTS.flatMap((list) => status.key(list).list());
   return wanted > 0 && told >= wanted && all.every((one) => one.key('state').key('terminated').present);
 }
+
+/**
+ * What the attach/detach controller makes of a pod that is being deleted (`IsPodTerminated`): it takes a container that
+ * waits, or of which nobody has told, for one that does not run. For this node it may run, so it is kept here.
+ */
+export function countsForNoVolume(pod: unknown): boolean {
+  const [main] = STATUS_LISTS;
+  const told = new FieldReader(pod, '', []).key('status').key(main).list();
+  return told.every((one) => {
+    const state = one.key('state');
+    return state.key('terminated').present || state.key('waiting').present;
+  });
+}

@@ -104,6 +104,7 @@ function metrics(given: Given = {}): string {
     statistics: { of: (id) => given.readings?.get(id), ofStorage: () => undefined, owedBy: () => 2 },
     operationTimes: '',
     nowMs: 100_000,
+    notReadyForMs: undefined,
     passes: 12,
     startedWallMs: 1_700_000_000_250,
     ...given.facts,
@@ -390,6 +391,13 @@ test("labels of SELinux that differ have the kubelet's names, and what never hap
     assert.match(text, new RegExp(`^# TYPE ${never} gauge$`, 'm'));
     assert.deepEqual(series(text, never), []);
   }
+});
+
+test('D-126: for how long the Node has not been Ready is a number, and none while it is', () => {
+  const name = 'mooring_detach_clock_seconds';
+  assert.deepEqual(series(metrics(), name), []);
+  assert.match(metrics(), /^# TYPE mooring_detach_clock_seconds gauge$/m);
+  assert.deepEqual(series(metrics({ facts: { notReadyForMs: 90_500 } }), name), [`${name} 90.5`]);
 });
 
 test('orphaned pods are those of which the disk alone tells and that nobody wants', () => {

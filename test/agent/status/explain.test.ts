@@ -3,8 +3,9 @@ import { test } from 'node:test';
 import { explain, type ExplanationDocument } from '../../../agent/status/explain.ts';
 import { statusOf } from '../../../agent/status/status.ts';
 import type { StatusFacts } from '../../../agent/status/status-facts.ts';
-import { publicationKey } from '../../../plugins/volume.ts';
-import { PRESENT } from '../../../reconciler/model/actual-state.ts';
+import { type PodUid, publicationKey } from '../../../plugins/volume.ts';
+import type { DetachReport, PodDemand } from '../../../agent/source/cluster-report.ts';
+import { ABSENT, PRESENT } from '../../../reconciler/model/actual-state.ts';
 import type { Obstacle } from '../../../reconciler/model/obstacle.ts';
 import {
   actual,
@@ -201,4 +202,61 @@ test('an unknown subject is told what is near, what was rejected, or where to lo
   assert.match(refused('zzzzzz'), /"mooring status" lists all there are\.$/);
   assert.match(refused('web', facts({})), /The agent knows no pods and no volumes\.$/);
   assert.match(refused('\u001b[31m'), /"\\u001b\[31m"/);
+});
+
+/** The node of the tests as one of a cluster that takes it for lost, and the volume attached for these pods. */
+function unready(
+  pods: DetachReport['pods'],
+  more: Partial<DetachReport> = {},
+  owners = [WEB, DB],
+): StatusFacts {
+  const detachClock: DetachReport = {
+    ...{ ready: 'Unknown', sinceWallMs: undefined, seenMs: 990_000, outOfService: false, pods },
+    ...more,
+  };
+  const here = { ...actual(DATA, PRESENT, PRESENT, ...owners), attached: PRESENT };
+  const needs = { ...here.needs, attach: true };
+  return facts({
+    pods: owners,
+    desired: desired([wanted(DATA, ...owners)]),
+    actual: new Map([[DATA.id, { ...here, needs }]]),
+    cluster: {
+      ...{ server: 'https://k:6443', state: 'following', sinceMs: 1, message: '', pods: owners.length },
+      detachClock,
+    },
+  });
+}
+
+test('D-126: of a node that is not Ready each pod that keeps a volume from being taken is named, and why', () => {
+  const notes = (...given: Parameters<typeof unready>) => found('data', unready(...given)).notes;
+  const begin = 'this node has not been Ready (Unknown): volume data is detached by force';
+  const force = '6 minutes (at once, if the node is marked node.kubernetes.io/out-of-service)';
+  const there = { kind: 'there', markedFromMs: undefined } as const;
+  const ended = { kind: 'ended', sinceMs: 940_000 } as const;
+  const both: DetachReport['pods'] = new Map<PodUid, PodDemand>([
+    [WEB.uid, there],
+    [DB.uid, { kind: 'staying' }],
+  ]);
+  assert.deepEqual(notes(both), [
+    `${begin} ${force} after pod default/db (it tolerates what the node is tainted with, and is not marked for ` +
+      'deletion), pod default/web (to be marked for deletion when the node is tainted) are gone from the cluster',
+  ]);
+  const many = Array.from({ length: 5 }, (_, index) => pod(`p${index}`, `u-${index}`));
+  const [told] = notes(new Map(many.map(({ uid }) => [uid, there])), {}, many);
+  assert.match(told ?? '', /pod default\/p2 \(to be marked [a-z ]+\) and 2 more are gone from the cluster$/);
+  assert.deepEqual(notes(new Map([[WEB.uid, ended]])), [
+    `${begin} from 2026-11-21T12:05:00.000Z on, as no pod has had it since 2026-11-21T11:59:00.000Z`,
+  ]);
+  assert.deepEqual(notes(new Map()), [`${begin} at any moment, as no pod has it`]);
+  assert.deepEqual(notes(new Map([[DB.uid, { kind: 'leaving' }]]), { outOfService: true }), [
+    'this node has not been Ready (Unknown), and it is marked node.kubernetes.io/out-of-service: volume data is ' +
+      'detached by force at once after pod default/db (it is marked for deletion) is gone from the cluster',
+  ]);
+});
+
+test('D-126: what is not attached here cannot be taken, and nothing is told of it', () => {
+  const given = unready(new Map());
+  const standing = [...given.actual.values()].map((one) => ({ ...one, attached: ABSENT }));
+  const actualState = new Map(standing.map((one) => [one.spec.id, one]));
+  assert.deepEqual(found('data', { ...given, actual: actualState }).notes, []);
 });

@@ -11,6 +11,7 @@ import {
   actual,
   DATA,
   DB,
+  GONE,
   desired,
   facts,
   LAYOUT,
@@ -223,6 +224,39 @@ test('a status of 2,000 places is made in a moment', () => {
 });
 
 const LOOK = { widthMax: 80, colour: false, unicode: true } as const;
+
+test('D-126: a node that is not Ready says what takes volumes from it, and how many pods are in the way', () => {
+  const detachClock = {
+    ...{ ready: 'False' as const, sinceWallMs: Date.UTC(2026, 10, 21, 11), seenMs: 1, outOfService: false },
+    pods: new Map([
+      [WEB.uid, { kind: 'there', markedFromMs: Date.UTC(2026, 10, 21, 11, 5) } as const],
+      [DB.uid, { kind: 'leaving' } as const],
+      [GONE.uid, { kind: 'ended', sinceMs: 999_000 } as const],
+    ]),
+  };
+  const cluster = { server: 'https://k:6443', state: 'following', sinceMs: 1, message: '', pods: 2 } as const;
+  const document = status(facts({ cluster: { ...cluster, detachClock } }));
+  assert.deepEqual(document.sources.cluster?.detachClock, {
+    ready: 'False',
+    since: '2026-11-21T11:00:00.000Z',
+    outOfService: false,
+    pods: [
+      { uid: WEB.uid, state: 'there', markedFrom: '2026-11-21T11:05:00.000Z', endedSince: null },
+      { uid: DB.uid, state: 'leaving', markedFrom: null, endedSince: null },
+      { uid: GONE.uid, state: 'ended', markedFrom: null, endedSince: '2026-11-21T11:59:59.000Z' },
+    ],
+  });
+  const text = statusText(document, { look: { ...LOOK, widthMax: undefined }, wide: false });
+  assert.match(
+    text,
+    /This node has not been Ready since 2026-11-21T11:00:00.* \(False\): .* 1 are there, 1 marked .*, 1 gone\./,
+  );
+  const never = { ...detachClock, sinceWallMs: 9e15 };
+  assert.equal(
+    status(facts({ cluster: { ...cluster, detachClock: never } })).sources.cluster?.detachClock?.since,
+    null,
+  );
+});
 
 test('the table fits the terminal, and names what stands in the way below its line', () => {
   const text = statusText(status(richFacts()), { look: LOOK, wide: false });
