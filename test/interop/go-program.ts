@@ -25,7 +25,10 @@ interface Source {
  */
 const QUICKLY = ['-gcflags', 'all=-l'] as const;
 
-/** They want different releases of the CSI specification's Go code and of Kubernetes, so there are three modules. */
+const SIDECARS = join(HERE, 'sidecars');
+const SIDECAR_SOURCE = 'github.com/kubernetes-csi/external-';
+
+/** They want different releases of the CSI specification's Go code and of Kubernetes, so there are five modules. */
 const PROGRAMS = {
   'csi-sanity': {
     module: join(HERE, 'sanity'),
@@ -39,6 +42,19 @@ const PROGRAMS = {
   // For `npm run cluster` and `npm run test:k8s`: the largest by far, minutes of compiling when it was never built.
   'control-plane': { module: HERE, package: './control-plane', flags: [...QUICKLY, '-ldflags', '-s -w'] },
   certificates: { module: HERE, package: './certificates', flags: QUICKLY },
+  // What a cluster runs beside a driver, each with its own main; for `npm run test:k8s`.
+  'csi-attacher': {
+    module: SIDECARS,
+    package: `${SIDECAR_SOURCE}attacher/v4/cmd/csi-attacher`,
+    flags: QUICKLY,
+  },
+  'csi-provisioner': {
+    // It has an older Kubernetes than the other two.
+    module: join(HERE, 'provisioner'),
+    package: `${SIDECAR_SOURCE}provisioner/v6/cmd/csi-provisioner`,
+    flags: QUICKLY,
+  },
+  'csi-resizer': { module: SIDECARS, package: `${SIDECAR_SOURCE}resizer/v2/cmd/csi-resizer`, flags: QUICKLY },
   // For `npm run bench -- --beside-kubelet`.
   'bench-kubelet': { module: HERE, package: './bench-kubelet' },
   'bench-driver': { module: HERE, package: './bench-driver' },
@@ -51,6 +67,8 @@ const PROGRAMS = {
 } as const satisfies Readonly<Record<string, Source>>;
 
 export type GoProgram = keyof typeof PROGRAMS;
+
+export const PROGRAM_NAMES = Object.keys(PROGRAMS) as readonly GoProgram[];
 
 export interface GoPrograms<Name extends GoProgram> {
   /** The reason, said loudly; false when all are there. For the tests' `skip`. */
