@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 export interface AdminAnswer {
   /** 0: no answer. */
@@ -13,6 +14,20 @@ export interface AdminClient {
   /** MERGE and STRATEGIC are PATCH. Throws with the server's words unless the status is 2xx. */
   request(method: AdminMethod, path: string, body?: unknown): Promise<Readonly<Record<string, unknown>>>;
   tryRequest(method: AdminMethod, path: string, body?: unknown): Promise<AdminAnswer>;
+  /** Tells of the objects that are there and of every change, until `end` or the server ends it. */
+  watch(path: string, tell: (change: AdminChange) => void): AdminWatch;
+}
+
+export interface AdminChange {
+  /** ADDED, MODIFIED, DELETED. */
+  readonly type: string;
+  readonly object: Readonly<Record<string, unknown>>;
+}
+
+export interface AdminWatch {
+  end(): void;
+  /** Settles when the server has begun to answer; rejects when it does not. */
+  readonly begun: Promise<void>;
 }
 
 export type AdminMethod = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'MERGE' | 'STRATEGIC';
@@ -58,6 +73,27 @@ export function createAdminClient(server: string, directory: string, identityNam
 
   return {
     tryRequest,
+    watch(path, tell) {
+      const asked = request(`${server}${path}?watch=true`, identity);
+      const begun = new Promise<void>((resolve, reject) => {
+        asked.on('error', reject);
+        asked.on('response', (answer) => {
+          const lines = createInterface({ input: answer });
+          // It ends with an error when it is ended from here, which the lines tell as well.
+          for (const one of [answer, lines]) one.on('error', () => undefined);
+          lines.on('line', (line) => {
+            const change = parsed(line);
+            if (change['type'] !== undefined) tell(change as unknown as AdminChange);
+          });
+          if (answer.statusCode === 200) resolve();
+          else reject(new Error(`watch ${path}: ${answer.statusCode}`));
+        });
+      });
+      // Whoever wants to know waits for it.
+      begun.catch(() => undefined);
+      asked.end();
+      return { begun, end: () => void asked.destroy() };
+    },
     async request(method, path, body) {
       const answer = await tryRequest(method, path, body);
       if (answer.status >= 200 && answer.status < 300) return answer.body;
