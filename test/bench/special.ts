@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { mountsBelow, unmountAll } from '../demo/machine.ts';
 import { buildPrograms, programFile } from '../interop/go-program.ts';
 import { measureBesideKubelet } from './beside/beside-kubelet.ts';
+import { CLUSTER_PROGRAMS, measureCluster } from './cluster/measure-cluster.ts';
 import { growthTable, measureGrowth } from './measure-growth.ts';
 import { measureProfiles, profileTable } from './measure-profile.ts';
 import { createWorld } from './world.ts';
@@ -19,6 +20,7 @@ export type Special = Common &
   (
     | { readonly kind: 'beside-kubelet'; readonly rounds: number }
     | { readonly kind: 'growth' }
+    | { readonly kind: 'cluster'; readonly pods: number }
     | { readonly kind: 'cpu-prof'; readonly into: string }
   );
 
@@ -29,6 +31,8 @@ export interface SpecialFlags {
   readonly rounds: string;
   readonly growth: boolean;
   readonly cpuProf: string | undefined;
+  readonly cluster: boolean;
+  readonly pods: string;
 }
 
 /** Undefined: the bench's own table is wanted. */
@@ -36,6 +40,8 @@ export function specialOf(flags: SpecialFlags): Special | undefined {
   const common = { short: flags.short, asJson: flags.output === 'json' };
   if (!/^[1-9]\d?$/.test(flags.rounds)) throw new Error('--rounds is a number from 1 to 99');
   if (flags.besideKubelet) return { ...common, kind: 'beside-kubelet', rounds: Number(flags.rounds) };
+  if (!/^[1-9]\d{0,2}$/.test(flags.pods)) throw new Error('--pods is a number from 1 to 999');
+  if (flags.cluster) return { ...common, kind: 'cluster', pods: Number(flags.pods) };
   if (flags.growth) return { ...common, kind: 'growth' };
   if (flags.cpuProf !== undefined) return { ...common, kind: 'cpu-prof', into: resolve(flags.cpuProf) };
   return undefined;
@@ -43,9 +49,9 @@ export function specialOf(flags: SpecialFlags): Special | undefined {
 
 /** A line when something has to be installed first. A build with an empty cache takes about ten minutes. */
 export function prepareSpecial(special: Special): string | undefined {
-  if (special.kind !== 'beside-kubelet') return undefined;
+  if (special.kind !== 'beside-kubelet' && special.kind !== 'cluster') return undefined;
   process.stderr.write("Building the kubelet's volume manager (minutes, when it is the first time)\n");
-  return buildPrograms(GO_PROGRAMS);
+  return buildPrograms(special.kind === 'cluster' ? CLUSTER_PROGRAMS : GO_PROGRAMS);
 }
 
 /** The exit status. */
@@ -95,6 +101,9 @@ async function measured(
         interrupted,
         progress,
       });
+    }
+    case 'cluster': {
+      return measureCluster({ scratch, pods: short ? 10 : special.pods, interrupted, progress });
     }
     case 'growth': {
       const directory = join(scratch, 'growth');

@@ -61,6 +61,8 @@ export interface WorldOptions {
   readonly driver?: string;
   /** How the agent is started, less its own arguments; by default the bundle. */
   readonly agentArgv?: readonly string[];
+  /** Further settings of its configuration file. */
+  readonly config?: Readonly<Record<string, unknown>>;
 }
 
 /** Settles when the agent is healthy and knows the driver. */
@@ -70,6 +72,7 @@ export async function createWorld({
   stage = true,
   driver: driverProgram,
   agentArgv = [AGENT_BUNDLE],
+  config = {},
 }: WorldOptions): Promise<World> {
   const root = join(directory, 'root');
   const manifests = join(directory, 'manifests');
@@ -90,7 +93,10 @@ export async function createWorld({
   const configFile = join(directory, 'config.yaml');
   writeFileSync(
     configFile,
-    JSON.stringify({ root, socket, manifests, allow_private_mount_namespace: true, vanished_hold_ms: 0 }),
+    JSON.stringify({
+      ...{ root, socket, manifests, allow_private_mount_namespace: true, vanished_hold_ms: 0 },
+      ...config,
+    }),
   );
   const log = createAgentLog(interrupted);
   const started: ChildProcess[] = [];
