@@ -73,31 +73,59 @@ export function createAdminClient(server: string, directory: string, identityNam
 
   return {
     tryRequest,
-    watch(path, tell) {
-      const asked = request(`${server}${path}?watch=true`, identity);
-      const begun = new Promise<void>((resolve, reject) => {
-        asked.on('error', reject);
-        asked.on('response', (answer) => {
-          const lines = createInterface({ input: answer });
-          // It ends with an error when it is ended from here, which the lines tell as well.
-          for (const one of [answer, lines]) one.on('error', () => undefined);
-          lines.on('line', (line) => {
-            const change = parsed(line);
-            if (change['type'] !== undefined) tell(change as unknown as AdminChange);
-          });
-          if (answer.statusCode === 200) resolve();
-          else reject(new Error(`watch ${path}: ${answer.statusCode}`));
-        });
-      });
-      // Whoever wants to know waits for it.
-      begun.catch(() => undefined);
-      asked.end();
-      return { begun, end: () => void asked.destroy() };
-    },
+    watch: (path, tell) => watchFrom({ server, identity, path, tell }),
     async request(method, path, body) {
       const answer = await tryRequest(method, path, body);
       if (answer.status >= 200 && answer.status < 300) return answer.body;
       throw new Error(`${method} ${path}: ${answer.status} ${String(answer.body['message'] ?? '')}`);
+    },
+  };
+}
+
+interface Watching {
+  readonly server: string;
+  readonly identity: object;
+  readonly path: string;
+  readonly tell: (change: AdminChange) => void;
+}
+
+/** The server ends the watch of who reads too slowly: it is begun again where it was. */
+function watchFrom({ server, identity, path, tell }: Watching): AdminWatch {
+  let asked: ReturnType<typeof request> | undefined;
+  let isEnded = false;
+  let version: string | undefined;
+  const open = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const from = version === undefined ? '' : `&resourceVersion=${version}`;
+      asked = request(`${server}${path}?watch=true${from}`, identity);
+      asked.on('error', reject);
+      asked.on('response', (answer) => {
+        if (answer.statusCode !== 200) return reject(new Error(`watch ${path}: ${answer.statusCode}`));
+        const lines = createInterface({ input: answer });
+        // It ends with an error when it is ended from here, which the lines tell as well.
+        for (const one of [answer, lines]) one.on('error', () => undefined);
+        lines.on('line', (line) => {
+          const change = parsed(line) as unknown as AdminChange;
+          if (change.type === undefined) return;
+          const { metadata } = change.object as { readonly metadata?: { readonly resourceVersion?: string } };
+          version = metadata?.resourceVersion ?? version;
+          tell(change);
+        });
+        lines.on('close', () => {
+          if (!isEnded) open().catch(() => undefined);
+        });
+        resolve();
+      });
+      asked.end();
+    });
+  const begun = open();
+  // Whoever wants to know waits for it.
+  begun.catch(() => undefined);
+  return {
+    begun,
+    end() {
+      isEnded = true;
+      asked?.destroy();
     },
   };
 }
