@@ -178,6 +178,8 @@ export interface VolumePlugin {
   needs(spec: VolumeSpec): Needs | undefined;
   /** The bulkhead it runs in: a hung driver fills only its own lane. */
   lane(spec: VolumeSpec): string;
+  /** That of the rung `attach` where somebody else grants it: then no driver is asked. */
+  readonly grantLane?: string | undefined;
   attach(call: VolumeCall): Promise<Result<Attached>>;
   detach(call: VolumeCall): Promise<Result<void>>;
   /** The mount found at the staging path; undefined for a driver that stages without mounting. */

@@ -55,7 +55,13 @@ export function createVolumePlanner(parts: VolumePlannerParts): VolumePlanner {
       planOf(operation.volume).operations.some((other) => isSameOperation(other, operation)),
     laneOf(operation) {
       const spec = specOf(operation);
-      return spec === undefined ? 'none' : plugins.of(spec).lane(spec);
+      if (spec === undefined) return 'none';
+      const plugin = plugins.of(spec);
+      const { kind, volume } = operation;
+      // What an earlier life attached by a call of its own is detached by one.
+      const isGranted = belief.volumes.get(volume)?.attachedNode === undefined;
+      const grantLane = isGranted && (kind === 'attach' || kind === 'detach') ? plugin.grantLane : undefined;
+      return grantLane ?? plugin.lane(spec);
     },
   };
 }

@@ -23,6 +23,7 @@ import type { RecordStore } from '../../reconciler/recovery/record-store.ts';
 import type { Config } from '../config/config.ts';
 import { unwantedSecrets } from '../resolve/csi-secrets.ts';
 import type { ObjectsSource } from '../source/objects-source.ts';
+import { laneWidthIn } from './lane-width.ts';
 import type { AgentView } from './agent-view.ts';
 import { createPlugins } from './create-plugins.ts';
 import { createDesiredFeed, type DesiredFeed } from './desired-feed.ts';
@@ -251,7 +252,7 @@ function beginReconciler(foundation: Foundation, recovered: ActualState): Reconc
   return createReconciler({
     ...{ host, layout, ground, plugins, records, recovered, log },
     backOff: config.backOff,
-    laneWidth: (lane) => config.drivers.get(lane)?.operationsMax ?? config.operationsPerDriverMax,
+    laneWidth: laneWidthIn(config),
     resyncMs: config.resyncMs,
     effectDeadlineMs: config.pathDeadlineMs,
     lateEffectMs: config.csiDeadlineMs + config.lateEffectMs,

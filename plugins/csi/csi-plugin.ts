@@ -1,7 +1,7 @@
 /** The ladder of a CSI volume: at most one RPC per rung, and after each the kernel is asked. */
 import type { Host } from '../../mount/host.ts';
 import { createMounter } from '../../mount/mounter.ts';
-import type { Attachment } from './attach/attachment.ts';
+import { type Attachment, GRANT_LANE } from './attach/attachment.ts';
 import { createCalledAttachment } from './attach/called-attachment.ts';
 import { afterCalled } from './attach/after-called.ts';
 import { verifyClean } from './block/clean-device.ts';
@@ -75,6 +75,7 @@ export function createCsiPlugin(parts: CsiPluginParts): CsiPlugin {
     looksFirst: (spec) => csiSpec(spec).mode !== 'Block',
     needs: (spec) => needsOf(csiSpec(spec), drivers, attachment),
     lane: (spec) => csiSpec(spec).driver,
+    grantLane: parts.attachment === undefined ? undefined : GRANT_LANE,
     attach,
     detach: (call) => attachment.detach(csiSpec(call.spec), call),
     stage: (call) => stage(csi, call),

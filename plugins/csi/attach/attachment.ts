@@ -17,6 +17,9 @@ export interface Attachment {
   detach(spec: CsiVolumeSpec, call: VolumeCall): Promise<Result<void>>;
 }
 
+/** Where attachments are granted: one write tells of all that is asked for meanwhile, so many ask at once. */
+export const GRANT_LANE = 'attachments of the cluster';
+
 /** Attachments that come and go without a call of ours. */
 export interface GrantedAttachment extends Attachment {
   /** Called when one was given or withdrawn: another try of this volume is worth it. */
