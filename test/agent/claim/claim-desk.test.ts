@@ -4,6 +4,7 @@ import { createClaimDesk } from '../../../agent/claim/claim-desk.ts';
 import type { GrowthFacts } from '../../../agent/claim/growth-report.ts';
 import { createClusterSource } from '../../../agent/source/cluster/cluster-source.ts';
 import { createNodeObject } from '../../../agent/source/cluster/node-object.ts';
+import { objectKey } from '../../../kubernetes/objects/objects.ts';
 import type { Bytes } from '../../../plugins/volume.ts';
 import { ApiStore, type Json } from '../../kubernetes/api/api-store.ts';
 import { handClock } from '../../kubernetes/api/hand-clock.ts';
@@ -296,4 +297,35 @@ test('a status that the server does not keep is not written at the pace of its a
   grow(GROWN);
   await clock.go(600_000);
   assert.ok(writes() < 25, `${writes()} writes`);
+});
+
+test('what stands is put together once for all claims that are looked at', async () => {
+  const clock = handClock();
+  const transport = storeTransport(new ApiStore(), clock);
+  const claims = createClaimDesk({ transport, clock, nodeName: 'n1', log: { warn: () => {} } });
+  let asked = 0;
+  const standing = (): ReadonlySet<string> => {
+    asked += 1;
+    return new Set(['pv']);
+  };
+  claims.begin({ standing, growthOf: () => undefined, onChange: () => () => {} });
+  const seen = Array.from({ length: 100 }, (_, index) => {
+    const metadata = {
+      name: `data-${index}`,
+      namespace: 'default',
+      uid: `uid-${index}`,
+      resourceVersion: '1',
+    };
+    const object = {
+      uid: metadata.uid,
+      resourceVersion: '1',
+      value: { metadata, spec: { volumeName: 'pv' } },
+    };
+    return { reference: { namespace: 'default', name: metadata.name }, object };
+  });
+  const ended = new Set(seen.map(({ reference }) => objectKey(reference)));
+  claims.keep({ seen, led: new Set(), ended });
+  await clock.go(100);
+  assert.equal(asked, 1);
+  claims.stop();
 });

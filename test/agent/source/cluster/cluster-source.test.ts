@@ -55,7 +55,8 @@ const volume = (claimUid: unknown): Json => ({
 
 const uidOf = (object: Json): string => (object['metadata'] as { uid: string }).uid;
 
-function world({ withNode = true, atStake = false } = {}) {
+/** `lookMs`: how long each look at all that is known takes. */
+function world({ withNode = true, atStake = false, lookMs = 0 } = {}) {
   const clock = handClock();
   const store = new ApiStore();
   if (withNode) store.put('/api/v1/nodes', { metadata: { name: 'n1' } });
@@ -63,13 +64,21 @@ function world({ withNode = true, atStake = false } = {}) {
   const node = createNodeObject({ transport, clock, random: () => clock.random(), nodeName: 'n1' });
   const log = { warn: () => {} };
   const claims = createClaimDesk({ transport, clock, nodeName: 'n1', log });
-  const source = createClusterSource({ host: clock, transport, nodeName: 'n1', node, claims });
+  let looks = 0;
+  const host = { ...clock, nowMs: () => clock.nowMs() + looks * lookMs };
+  const keep: typeof claims.keep = (sight) => {
+    looks += 1;
+    claims.keep(sight);
+  };
+  const seen = { ...{ doubt: claims.doubt.bind(claims), onAnswer: claims.onAnswer.bind(claims) }, keep };
+  const source = createClusterSource({ host, transport, nodeName: 'n1', node, claims: seen });
   const sight = { stake: () => (atStake ? ('something' as const) : ('nothing' as const)), missing: () => 0 };
   return {
     clock,
     store,
     transport,
     source,
+    looks: () => looks,
     /** Settles when it has read, as far as it can. */
     async start() {
       const started = source.start(sight);
@@ -278,4 +287,18 @@ test('what nobody leads to any more is followed for a minute, and then no longer
   assert.equal(store.watches(), 4);
   await clock.go(45_000);
   assert.equal(store.watches(), 3);
+});
+
+test('one change is looked at when it comes, and a burst of a hundred pods in a few looks', async () => {
+  const { clock, store, start, shown, looks } = world({ lookMs: 10 });
+  await start();
+  const before = looks();
+  store.put(PODS, pod('first'));
+  await clock.settle();
+  assert.deepEqual([shown(), looks()], [['Node n1', 'Pod default/first'], before + 1], 'no time has passed');
+  await clock.go(1_000);
+  for (let index = 0; index < 100; index += 1) store.put(PODS, pod(`pod-${index}`));
+  await clock.go(1_000);
+  assert.equal(shown().length, 102);
+  assert.ok(looks() <= before + 6, `${looks() - before} looks`);
 });
