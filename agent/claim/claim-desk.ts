@@ -101,6 +101,8 @@ class DeskOfClaims implements ClaimDesk {
   readonly #listeners = new Set<Parameters<ClaimProtection['onAnswer']>[0]>();
   #sight: ClaimsInSight = { seen: [], led: new Set(), ended: new Set() };
   #here: VolumesHere | undefined;
+  /** What stands, while all claims are looked at: it is put together of all volumes. */
+  #standing: ReadonlySet<string> | undefined;
   #cancelHere: Cancel = () => {};
   readonly #gathered: Gathered;
   #isStopped = false;
@@ -168,12 +170,14 @@ class DeskOfClaims implements ClaimDesk {
   }
 
   #look(): void {
+    this.#standing = this.#here?.standing();
     for (const [key, entry] of this.#entries) {
       void this.#write(entry);
       if (!this.#isLed(entry)) entry.waiting.clear();
       if (!this.#isHere(entry) && !entry.isWriting && entry.cancelRetry === undefined)
         this.#forget(key, entry);
     }
+    this.#standing = undefined;
   }
 
   #forget(key: ObjectKey, entry: Entry): void {
@@ -189,7 +193,7 @@ class DeskOfClaims implements ClaimDesk {
   #isHere(entry: Entry): boolean {
     if (this.#here === undefined || this.#isLed(entry)) return true;
     const volumeName = volumeNameIn(entry.object);
-    return volumeName !== undefined && this.#here.standing().has(volumeName);
+    return volumeName !== undefined && (this.#standing ?? this.#here.standing()).has(volumeName);
   }
 
   async #write(entry: Entry): Promise<void> {

@@ -45,6 +45,9 @@ export function createClusterSource(parts: ClusterSourceParts): ObjectsSource {
   return new ClusterSource(parts);
 }
 
+/** So many times as long as a look took is the pause after it. */
+const REST_PER_LOOK = 3;
+
 class ClusterSource implements ObjectsSource {
   readonly name: string;
   readonly #parts: ClusterSourceParts;
@@ -69,6 +72,9 @@ class ClusterSource implements ObjectsSource {
   #emptySinceMs: number | undefined;
   #isComplete = false;
   #cancelAgain: Cancel = () => {};
+  /** Host clock: what changes before is looked at then, all of it at once. */
+  #restUntilMs = 0;
+  #cancelSoon: Cancel | undefined;
   #isStopped = false;
 
   constructor(parts: ClusterSourceParts) {
@@ -77,10 +83,10 @@ class ClusterSource implements ObjectsSource {
     this.name = transport.server;
     this.#state = { state: 'connecting', sinceMs: host.nowMs(), message: 'nothing was read yet' };
     const random = (): number => host.random();
-    const shared = { transport, clock: host, random, onChange: () => this.#look() };
+    const shared = { transport, clock: host, random, onChange: () => this.#lookSoon() };
     this.#pods = createReflector({ ...shared, selection: podsOfNode(nodeName) });
     this.#node = parts.node;
-    this.#node.onChange(() => this.#look());
+    this.#node.onChange(() => this.#lookSoon());
     this.#drivers = createReflector({ ...shared, selection: allCsiDrivers() });
     this.#book = createReferenceBook(shared);
     this.#objects = createClusterObjects({
@@ -90,7 +96,7 @@ class ClusterSource implements ObjectsSource {
     });
     claims.onAnswer((reference, object) => {
       this.#book.learn({ kind: 'PersistentVolumeClaim', ...reference }, object);
-      this.#look();
+      this.#lookSoon();
     });
   }
 
@@ -111,6 +117,7 @@ class ClusterSource implements ObjectsSource {
   stop(): void {
     this.#isStopped = true;
     this.#cancelAgain();
+    this.#cancelSoon?.();
     for (const one of this.#followed()) one.stop();
     this.#book.stop();
     this.#listeners.clear();
@@ -137,11 +144,22 @@ class ClusterSource implements ObjectsSource {
     return this.#node.reflection().objects;
   }
 
+  /** At once, unless a look has just been: each goes over all that is known, and a burst of pods is a thousand changes. */
+  #lookSoon(): void {
+    const { host } = this.#parts;
+    if (this.#isStopped || this.#cancelSoon !== undefined) return;
+    const waitMs = this.#restUntilMs - host.nowMs();
+    if (waitMs <= 0) return this.#look();
+    this.#cancelSoon = host.timer(waitMs, () => this.#look());
+  }
+
   #look(): void {
     if (this.#isStopped) return;
     const { host } = this.#parts;
     const nowMs = host.nowMs();
     this.#cancelAgain();
+    this.#cancelSoon?.();
+    this.#cancelSoon = undefined;
     const belief = this.#believe(nowMs);
     this.#hasNodeBeenSeen ||= (this.#nodes()?.size ?? 0) > 0;
     const isHeard = this.#reflections().every(({ objects }) => objects !== undefined);
@@ -167,6 +185,8 @@ class ClusterSource implements ObjectsSource {
     this.#planLook(belief, nowMs);
     if (isHeard || doubt !== undefined) this.#onFirstWord();
     for (const listener of this.#listeners) listener();
+    const endMs = host.nowMs();
+    this.#restUntilMs = endMs + REST_PER_LOOK * (endMs - nowMs);
   }
 
   /** Whom to believe of the pods; what was said of them last stays known. */
