@@ -144,7 +144,7 @@ class ClusterSource implements ObjectsSource {
     return this.#node.reflection().objects;
   }
 
-  /** At once, unless a look has just been: each goes over all that is known, and a burst of pods is a thousand changes. */
+  /** At once, unless a look has just been: each goes over all that is known, and a burst is a thousand changes. */
   #lookSoon(): void {
     const { host } = this.#parts;
     if (this.#isStopped || this.#cancelSoon !== undefined) return;
