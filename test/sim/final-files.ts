@@ -62,6 +62,9 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     if (spec.kind === 'orphan' && isOrphanWaiting(spec.id, publications.keys(), wanted.waiting))
       keepWithParents(spec.path);
   }
+  // What is empty there, whoever emptied it, goes with the pod (seed 477789892).
+  for (const key of wanted.waiting)
+    keepWithParents(`${layout.pods}/${key.slice(0, key.indexOf('/'))}/volumes/kubernetes.io~csi`);
   for (const driver of sim.plan.drivers) {
     keepWithParents(`${layout.plugins}/${driver.name}/csi.sock`);
     keepWithParents(`${layout.registry}/${driver.name}-reg.sock`);
