@@ -11,7 +11,7 @@ import {
   parseAbsolutePath,
   type PathKind,
 } from '../../../mount/host.ts';
-import { createMountTable, type MountEntry } from '../../../mount/mount-table.ts';
+import { createMountTable, type MountEntry, type MountTable } from '../../../mount/mount-table.ts';
 import { iscsiVolumeId } from '../../../plugins/iscsi/iscsi-traits.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
 import type { PodUid, PublicationKey } from '../../../plugins/volume.ts';
@@ -92,6 +92,19 @@ test('a kubelet’s published and staged volume is found by its vol_data.json, a
   });
   assert.deepEqual(await found(host), [[csi('data').id, 'unsure', ['web/pv-data unsure']]]);
 });
+
+for (const covered of [layout.stages, layout.driverDirectory(DRIVER)])
+  test(`stages that somebody’s mount over ${covered} hides are not taken for absent (seed 477793436)`, async () => {
+    const host = disk({ [published.replace(/mount$/, 'vol_data.json')]: data, [`${covered}/a`]: null }, [
+      covered,
+    ]);
+    const strangerOver = (table: MountTable, path: AbsolutePath) =>
+      table.way(parentOf(path)).find(({ mountId }) => mountId >= 100);
+    const ground = { ...FIRM_GROUND, strangerOver };
+    const scanned = { host, layout, ground, known: new Map(), isWanted: () => true };
+    const { complete, unreadPlaces } = await reconstruct(scanned, 'whole');
+    assert.deepEqual([complete, unreadPlaces?.map(({ path }) => path)], [false, [covered]]);
+  });
 
 test('where a pod has the volume, a staging directory without its vol_data.json is its volume’s', async () => {
   const host = disk({
