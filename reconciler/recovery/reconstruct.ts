@@ -90,7 +90,7 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable(layout.root);
   if (!table.ok) return NOTHING_FOUND;
-  for (const directory of [layout.pods, layout.plugins]) {
+  for (const directory of [layout.pods, layout.plugins, layout.stages]) {
     const stranger = scan.ground.strangerOver(table.value, below(directory, '*'));
     if (stranger === undefined) continue;
     const failure = strangerFailure(directory, stranger);
@@ -239,10 +239,16 @@ async function scanMarkers({ layout, disk, reconstructed }: LayoutReading, pod: 
 
 /** Adds what is staged and nobody knows. `tidies`: an empty directory that tells of no volume is removed. */
 async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<void> {
-  const { host, layout, known, disk, reconstructed } = reading;
+  const { host, layout, ground, table, known, disk, reconstructed, covered } = reading;
   for (const driver of await disk.names(layout.stages)) {
     if (!isStagingDriver(driver)) continue;
-    const hashes = await disk.names(layout.driverDirectory(driver));
+    const stages = layout.driverDirectory(driver);
+    const stranger = ground.strangerOver(table, below(stages, '*'));
+    if (stranger !== undefined) {
+      covered.push({ path: stages, failure: strangerFailure(stages, stranger) });
+      continue;
+    }
+    const hashes = await disk.names(stages);
     const explained = stagedDirectories(known, layout, driver);
     for (const directory of hashes.map((hash) => below(layout.driverDirectory(driver), hash))) {
       if (explained.has(directory)) continue;
