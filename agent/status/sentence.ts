@@ -1,4 +1,5 @@
 /** What is said to people of an obstacle, a quarantine, an expansion, a driver's word: one sentence each. Pure. */
+import { OUT_OF_SERVICE } from '../../kubernetes/objects/read-object.ts';
 import { spanText } from '../../mount/text/duration.ts';
 import { sizeText } from '../../mount/text/size-text.ts';
 import type {
@@ -105,9 +106,6 @@ function nextTry({ nextRetryInMs }: Reason): string {
   if (nextRetryInMs === null) return 'no next try is planned';
   return nextRetryInMs === 0 ? 'the next try is due now' : `next try in ${spanText(nextRetryInMs)}`;
 }
-
-/** The taint, as people write it. */
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 
 const QUARANTINE_BECAUSE: Readonly<Record<QuarantineStatus['reason'], string>> = {
   'attachment-lost': 'its attachment was taken away while this node had it',
