@@ -1,12 +1,11 @@
 /** What containers are given, on the real kernel: waited for, printed, and bound as printed by Debian's podman. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ContainerMounts, MountsDocument } from '../../agent/mounts/mounts-document.ts';
 import { loopDevicesBelow, mountsBelow } from '../demo/machine.ts';
+import { beginMooring, mooring } from './mooring-command.ts';
 import { inPrivateNamespace } from './namespace.ts';
 import { createPodman, noPodman } from './podman.ts';
 import { onRealNode, type RealNode } from './real-node.ts';
@@ -54,41 +53,20 @@ metadata: { name: keys, namespace: default }
 stringData: { key: opens }
 `;
 
-function words(node: RealNode, ...given: readonly string[]): readonly [string, ...string[]] {
-  return [
-    process.execPath,
-    join(node.scratch, 'mooring.mjs'),
-    ...given,
-    '--socket',
-    join(node.scratch, 'agent.sock'),
-  ];
-}
-
-function mooring(node: RealNode, ...given: readonly string[]): string {
-  const [program, ...rest] = words(node, ...given);
-  const { status, stdout, stderr } = spawnSync(program, rest, { encoding: 'utf8' });
-  assert.equal(status, 0, stderr);
+async function say(node: RealNode, ...given: readonly string[]): Promise<string> {
+  const { status, stdout } = await mooring(node, ...given);
+  assert.equal(status, 0, stdout);
   return stdout;
 }
 
-/** Beside this process, which has the driver's judge in it and must not be held up. */
-function begin(node: RealNode, ...given: readonly string[]) {
-  const [program, ...rest] = words(node, ...given);
-  const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    said += chunk;
-  });
-  return {
-    said: () => said,
-    begun: once(child.stdout, 'data'),
-    ended: once(child, 'close').then(([code]) => code as number | null),
-  };
+async function containerIn(node: RealNode, name: string): Promise<ContainerMounts> {
+  const document = JSON.parse(await say(node, 'mounts', 'web', '-o', 'json')) as MountsDocument;
+  return document.containers.find((one) => one.name === name) ?? assert.fail(name);
 }
 
-function containerIn(node: RealNode, name: string): ContainerMounts {
-  const document = JSON.parse(mooring(node, 'mounts', 'web', '-o', 'json')) as MountsDocument;
-  return document.containers.find((one) => one.name === name) ?? assert.fail(name);
+async function firstPath(node: RealNode): Promise<string> {
+  const { mounts } = await containerIn(node, 'main');
+  return mounts[0]?.hostPath ?? assert.fail('no path');
 }
 
 /** The pod with all its volumes; `mooring wait` is begun before the agent. */
@@ -99,7 +77,7 @@ async function onWeb(tell: (node: RealNode, host: string) => Promise<void>): Pro
     writeFileSync(join(host, 'file'), 'of the host');
     node.put('files', (await node.driver.create('files', '16Mi')).yaml);
     node.put('raw', (await node.driver.create('raw', String(4 * 1024 * 1024), { mode: 'Block' })).yaml);
-    const waiting = begin(node, 'wait', 'default/web', '--timeout', '5m');
+    const waiting = beginMooring(node, 'wait', 'default/web', '--timeout', '5m');
     await waiting.begun;
     assert.match(waiting.said(), /^waits: the agent is not running/);
     await node.startAgent();
@@ -110,7 +88,7 @@ async function onWeb(tell: (node: RealNode, host: string) => Promise<void>): Pro
     node.remove('web');
     // On a busy machine it is noticed late.
     await node.until('the pod is not wanted', ({ pods }) => pods.every(({ wanted }) => !wanted));
-    const releasing = begin(node, 'release', 'web', '--timeout', '5m');
+    const releasing = beginMooring(node, 'release', 'web', '--timeout', '5m');
     assert.equal(await releasing.ended, 0, releasing.said());
     assert.match(releasing.said(), /nothing is left of it\n$/);
     await node.untilEmpty();
@@ -122,7 +100,7 @@ async function onWeb(tell: (node: RealNode, host: string) => Promise<void>): Pro
 
 test('every path that is told is what stands there, and a device is one', { skip }, () =>
   onWeb(async (node, host) => {
-    const { mounts, devices } = containerIn(node, 'main');
+    const { mounts, devices } = await containerIn(node, 'main');
     const mounted = new Set<string>(mountsBelow(node.root).map(({ target }) => target));
     for (const { volume, hostPath } of mounts) {
       assert.ok(hostPath !== null, volume);
@@ -130,7 +108,8 @@ test('every path that is told is what stands there, and a device is one', { skip
       else assert.ok(mounted.has(hostPath), `${hostPath} is mounted`);
     }
     assert.ok(statSync(devices[0]?.hostPath ?? '').isBlockDevice());
-    const parts = containerIn(node, 'parts').mounts.map(({ hostPath }) => hostPath ?? assert.fail('no path'));
+    const { mounts: inParts } = await containerIn(node, 'parts');
+    const parts = inParts.map(({ hostPath }) => hostPath ?? assert.fail('no path'));
     for (const part of parts) assert.ok(mounted.has(part), `${part} is mounted`);
     const [logs = '', key = '', tmp = '', file = ''] = parts;
     assert.deepEqual([readFileSync(key, 'utf8'), readFileSync(file, 'utf8')], ['opens', 'of the host']);
@@ -147,7 +126,7 @@ test('every path that is told is what stands there, and a device is one', { skip
     await node.killAgent();
     await node.startAgent();
     await node.untilMounted(5);
-    assert.deepEqual(containerIn(node, 'main').mounts, mounts);
+    assert.deepEqual((await containerIn(node, 'main')).mounts, mounts);
     assert.deepEqual(mountIdsOf(parts), ids);
   }),
 );
@@ -172,7 +151,6 @@ test(CHANGED, { skip }, () =>
   onRealNode(async (node) => {
     const host = join(node.scratch, 'host');
     mkdirSync(host);
-    const bind = () => containerIn(node, 'main').mounts[0]?.hostPath ?? assert.fail('no path');
     const sources = ['emptyDir: { medium: Memory }', `hostPath: { path: ${host} }`, 'emptyDir: {}'];
     await node.startAgent();
     for (const [turn, source] of sources.entries()) {
@@ -185,8 +163,9 @@ test(CHANGED, { skip }, () =>
         return volumes.length === 1 && volumes[0]?.id.includes(PLUGIN[kind] ?? '') === true;
       });
       await node.untilMounted(1);
-      writeFileSync(join(bind(), `turn-${turn}`), kind);
-      assert.equal(mountsBelow(node.root).filter(({ target }) => target === bind()).length, 1);
+      const bind = await firstPath(node);
+      writeFileSync(join(bind, `turn-${turn}`), kind);
+      assert.equal(mountsBelow(node.root).filter(({ target }) => target === bind).length, 1);
     }
     assert.deepEqual(readdirSync(join(host, 'part')), ['turn-1']);
     node.remove('web');
@@ -201,26 +180,26 @@ const PLUGIN: Readonly<Record<string, string>> = { emptyDir: 'empty-dir', hostPa
 
 test('podman binds what is printed for it, as it is wished', { skip: skip || noPodman() }, () =>
   onWeb(async (node) => {
-    const podman = createPodman(join(node.scratch, 'podman'));
+    const podman = await createPodman(join(node.scratch, 'podman'));
     try {
       const file = join(node.scratch, 'arguments');
-      writeFileSync(file, mooring(node, 'mounts', 'web', '-c', 'main', '-o', 'podman'));
+      writeFileSync(file, await say(node, 'mounts', 'web', '-c', 'main', '-o', 'podman'));
       const inside =
         'echo written > /data/file; cat /data-ro/file /keys/key /host/*/file; ls -l /dev/raw; ' +
         'for one in /data-ro /keys; do touch $one/new 2>/dev/null && echo wrote to $one; done; ' +
         'while read -r line; do case $line in *" /data-ro "*) echo "$line";; esac; done < /proc/self/mountinfo';
-      const said = podman.shell(
+      const said = await podman.shell(
         `eval "podman run --rm $(tr '\\n' ' ' < "$file") ${podman.image} /bin/sh -c \\"\\$inside\\""`,
         { file, inside },
       );
       assert.match(said, /^written\nopens?\n?of the hostbrw/);
       assert.doesNotMatch(said, /wrote to/);
       assert.match(said, / \/data-ro ro\S* /);
-      const place = containerIn(node, 'main').mounts[0]?.hostPath ?? '';
+      const place = await firstPath(node);
       assert.equal(readFileSync(join(place, 'file'), 'utf8'), 'written\n');
       assert.equal(existsSync(join(place, 'new')), false);
     } finally {
-      podman.close();
+      await podman.close();
     }
   }),
 );
@@ -229,12 +208,12 @@ const PLAY = 'podman kube play makes the pod that is rendered for it';
 
 test(PLAY, { skip: skip || noPodman('catatonit') }, () =>
   onWeb(async (node) => {
-    const podman = createPodman(join(node.scratch, 'podman'));
+    const podman = await createPodman(join(node.scratch, 'podman'));
     try {
       const inside =
         'echo played > /data/file; cat /keys/key; ls -l /dev/raw; touch /data-ro/new || echo read-only';
       const manifest = join(node.scratch, 'm/web.yaml');
-      const rendered = JSON.parse(mooring(node, 'render', manifest)) as {
+      const rendered = JSON.parse(await say(node, 'render', manifest)) as {
         spec: {
           hostNetwork?: boolean;
           restartPolicy?: string;
@@ -251,16 +230,16 @@ test(PLAY, { skip: skip || noPodman('catatonit') }, () =>
       Object.assign(spec.containers[1] ?? {}, { ...runs, command: ['/bin/sh', '-c', inParts] });
       const file = join(node.scratch, 'rendered.json');
       writeFileSync(file, JSON.stringify(rendered));
-      podman.run('play', 'kube', file);
-      podman.run('wait', 'web-main');
-      assert.match(podman.run('logs', 'web-main'), /opens[\s\S]*brw[\s\S]*read-only/);
-      podman.run('wait', 'web-parts');
-      assert.match(podman.run('logs', 'web-parts'), /^opensof the host/);
-      const place = containerIn(node, 'main').mounts[0]?.hostPath ?? '';
+      await podman.run('play', 'kube', file);
+      await podman.run('wait', 'web-main');
+      assert.match(await podman.run('logs', 'web-main'), /opens[\s\S]*brw[\s\S]*read-only/);
+      await podman.run('wait', 'web-parts');
+      assert.match(await podman.run('logs', 'web-parts'), /^opensof the host/);
+      const place = await firstPath(node);
       assert.equal(readFileSync(join(place, 'file'), 'utf8'), 'played\n');
       assert.equal(readFileSync(join(place, 'logs/web/line'), 'utf8'), 'logged\n');
     } finally {
-      podman.close();
+      await podman.close();
     }
   }),
 );

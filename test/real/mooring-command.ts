@@ -4,16 +4,34 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { RealNode } from './real-node.ts';
 
-export async function mooring(
-  { scratch }: RealNode,
-  ...given: readonly string[]
-): Promise<{ readonly status: number | null; readonly stdout: string }> {
+export interface MooringCommand {
+  /** What it said so far. */
+  said(): string;
+  /** It has said something. */
+  readonly begun: Promise<unknown>;
+  /** With its exit status. */
+  readonly ended: Promise<number | null>;
+}
+
+export function beginMooring({ scratch }: RealNode, ...given: readonly string[]): MooringCommand {
   const words = [join(scratch, 'mooring.mjs'), ...given, '--socket', join(scratch, 'agent.sock')];
   const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
-  let stdout = '';
+  let said = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    stdout += chunk;
+    said += chunk;
   });
-  const [status] = await once(child, 'close');
-  return { status: status as number | null, stdout };
+  return {
+    said: () => said,
+    begun: once(child.stdout, 'data'),
+    ended: once(child, 'close').then(([code]) => code as number | null),
+  };
+}
+
+export async function mooring(
+  node: RealNode,
+  ...given: readonly string[]
+): Promise<{ readonly status: number | null; readonly stdout: string }> {
+  const { said, ended } = beginMooring(node, ...given);
+  const status = await ended;
+  return { status, stdout: said() };
 }

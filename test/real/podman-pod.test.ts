@@ -59,7 +59,7 @@ async function start(node: RealNode, podman: Podman, name: string, inside: strin
   assert.equal(printed.status, 0, printed.stdout);
   const file = join(node.scratch, `arguments-${name}`);
   writeFileSync(file, printed.stdout);
-  podman.shell(
+  await podman.shell(
     `eval "podman run -d --name web-${name} $(tr '\\n' ' ' < "$file") ${podman.image} /bin/sh -c \\"\\$inside\\""`,
     { file, inside },
   );
@@ -79,7 +79,7 @@ test(
   { skip },
   () =>
     onRealNode(async (node) => {
-      const podman = createPodman(join(node.scratch, 'podman'));
+      const podman = await createPodman(join(node.scratch, 'podman'));
       try {
         node.put('data', (await node.driver.create('data', '16Mi')).yaml);
         node.put('web', WEB);
@@ -91,11 +91,14 @@ test(
         const place = targetOf(node, 'data');
         await beats(place);
         assert.match(
-          podman.run('exec', 'web-main', 'cat', '/all/key', '/all/mode', '/all/labels'),
+          await podman.run('exec', 'web-main', 'cat', '/all/key', '/all/mode', '/all/labels'),
           /opensfasttier="front"/,
         );
-        assert.match(podman.run('exec', 'web-side', 'cat', '/data/starts', '/settings/mode'), /^start\nfast/);
-        podman.run('restart', '-t', '0', 'web-main');
+        assert.match(
+          await podman.run('exec', 'web-side', 'cat', '/data/starts', '/settings/mode'),
+          /^start\nfast/,
+        );
+        await podman.run('restart', '-t', '0', 'web-main');
         await until('the container to start again', () => linesOf(join(place, 'starts')) === 2);
         await beats(place);
         assert.equal(
@@ -115,13 +118,13 @@ test(
         assert.equal(early.status, 124, early.stdout);
         assert.match(early.stdout, /pid \d+ \((sh|sleep)\) has it at \/data in its own mount namespace/);
         await beats(place);
-        podman.run('rm', '--force', '--time', '0', 'web-main', 'web-side');
+        await podman.run('rm', '--force', '--time', '0', 'web-main', 'web-side');
         const ended = await mooring(node, 'release', 'web', '--timeout', '2m');
         assert.equal(ended.status, 0, ended.stdout);
         await node.untilEmpty();
         assert.deepEqual([...mountsBelow(node.root), ...loopDevicesBelow(node.scratch)], []);
       } finally {
-        podman.close();
+        await podman.close();
       }
     }),
 );
