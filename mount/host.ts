@@ -106,6 +106,8 @@ export type MountLookup =
       readonly mounted: true;
       /** It is there, and does not answer as a file system that can be used. */
       readonly death?: DeathCause;
+      /** An ext4 or btrfs that was mounted writable: an error has made it `readOnly`, however soon after its mount. */
+      readonly turnedReadOnly?: true;
     } & MountIdentity);
 
 /** `hugetlbfs`: of huge pages, those of one size. */

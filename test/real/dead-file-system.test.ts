@@ -112,6 +112,23 @@ test('read-only is dead where it was written, and not where it never was', { ski
   assert.equal(value(await findDeath(host, { ...probe, spec: reader })), 'usable');
 });
 
+test('what an error made read-only is told from what was mounted read-only', { skip }, async (t) => {
+  const { target, host } = await world(t);
+  const device = mountImage(t, target, 32, ['mkfs.ext4', '-q']);
+  const second = below(parentOf(target), 'second');
+  mkdirSync(second);
+  run('mount', `/dev/${device}`, second);
+  t.after(() => run('umount', second));
+  // As an error does: the file system, and not the mount that is looked at.
+  run('mount', '-o', 'remount,ro', second);
+  const turned = async (path: AbsolutePath) => {
+    const seen = value(await host.lookUpMount(path));
+    return seen.mounted && [seen.readOnly, seen.turnedReadOnly];
+  };
+  assert.deepEqual(await turned(target), [true, true]);
+  assert.deepEqual(await turned(second), [true, undefined]);
+});
+
 test('DR-11: a FUSE whose daemon is gone is dead', { skip }, async (t) => {
   const { target, find } = await world(t);
   mkdirSync(target);

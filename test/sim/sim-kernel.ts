@@ -153,8 +153,10 @@ export class SimKernel {
     const { id, fileSystem, options } = at.mount;
     const cause = fileSystem.death?.cause;
     const death = cause === undefined || cause === 'read-only' ? {} : { death: cause };
-    const mode = options.includes('ro') || cause === 'read-only' ? ({ readOnly: true } as const) : {};
-    return { mounted: true, mountId: id, device: fileSystem.device, ...death, ...mode };
+    const isMadeSo = options.includes('ro');
+    const mode = isMadeSo || cause === 'read-only' ? ({ readOnly: true } as const) : {};
+    const turned = cause === 'read-only' && !isMadeSo ? ({ turnedReadOnly: true } as const) : {};
+    return { mounted: true, mountId: id, device: fileSystem.device, ...death, ...mode, ...turned };
   }
 
   /** As Host.probeFileSystem has it; it never hangs by itself. */

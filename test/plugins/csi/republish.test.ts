@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ok } from '../../../mount/failure.ts';
 import { accept, refuse } from './answers.ts';
-import { call, STAGED, targetOf, UNSTAGED, up, world } from './csi-world.ts';
+import { call, SPEC, STAGED, targetOf, UNSTAGED, up, world } from './csi-world.ts';
 import { refusing } from './scripted-driver.ts';
 
 const ABORTED = 10;
@@ -137,4 +137,27 @@ test('DR-11: read-only where the same file system was staged writable, it is dea
   accept(await made.plugin.publish(call({ facts: { ...STAGED, needs, stagedMount }, mount })));
   accept(await publish(false, { ...stagedMount, readOnly: true }));
   accept(await publish(false, { ...stagedMount, device: '7:99' }));
+});
+
+test('DR-11: what an error made read-only before the first look is dead (seed 478086943)', async () => {
+  const seenAs = async (turned: object) => {
+    const made = await world();
+    const { lookUpMount } = made.host;
+    made.host.lookUpMount = async (path) => {
+      const seen = await lookUpMount(path);
+      return seen.ok && seen.value.mounted ? ok({ ...seen.value, ...turned }) : seen;
+    };
+    return made.plugin;
+  };
+  const dead = { code: 'file-system-dead', effect: 'unknown' };
+  const turned = { readOnly: true, turnedReadOnly: true };
+  assert.deepEqual(refuse(await (await seenAs(turned)).stage(call())), dead);
+  assert.deepEqual(refuse(await (await seenAs(turned)).publish(call({ facts: UNSTAGED }))), dead);
+  const { publication } = call();
+  const toRead = { facts: UNSTAGED, publication: { ...publication, readOnly: true } };
+  accept(await (await seenAs(turned)).publish(call(toRead)));
+  const forReaders = { spec: { ...SPEC, accessModes: ['ReadOnlyMany' as const] } };
+  accept(await (await seenAs(turned)).stage(call(forReaders)));
+  const asMade = accept(await (await seenAs({ readOnly: true })).stage(call()));
+  assert.equal(asMade.stagedMount?.readOnly, true, 'a driver may mount it so');
 });
