@@ -82,7 +82,7 @@ async function lookAtPublished(
     // The number of a mount is given again when that one is gone: it was this before the driver was called, too.
     const known = mountIdBefore === call.mount?.mountId ? call.mount : undefined;
     const published = await publishedMountAt(host, {
-      ...{ path, driver: spec.driver },
+      ...{ path, spec, readOnly: call.publication.readOnly },
       has: call.refresh ? 'any' : known,
     });
     const isHad = call.refresh || (published.ok && published.value.mount.mountId === known?.mountId);

@@ -22,7 +22,7 @@ export async function stage(csi: CsiSurroundings, call: VolumeCall) {
   });
   if (!staged.ok) return refused(prepared.value, staged.failure);
   const wasMounted = prepared.value.mountedBefore || call.facts.stagedMount !== undefined;
-  const mount = await stagedMountAt(host, { path: place.path, driver: spec.driver, wasMounted });
+  const mount = await stagedMountAt(host, { path: place.path, spec, wasMounted });
   if (!mount.ok) return mount;
   const wasThere = prepared.value.mountedBefore;
   const serving = stagedMount.isMade(call, place.path, { mount: mount.value, wasThere });

@@ -1,8 +1,9 @@
 /** What the kernel shows after a driver said OK: the mount, or why the driver cannot be believed. */
-import { type DeathCause, fail, ok, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host, MountIdentity } from '../../mount/host.ts';
-import { deathFailure } from '../guard/dead-file-system.ts';
+import { fail, ok, type Result } from '../../mount/failure.ts';
+import type { AbsolutePath, Host, MountIdentity, MountLookup } from '../../mount/host.ts';
+import { deathAtFirst, deathFailure } from '../guard/dead-file-system.ts';
 import { doubtful } from '../steps.ts';
+import type { CsiVolumeSpec } from '../volume.ts';
 
 /**
  * The mount at a staging path. None is legal where there never was one: some drivers stage without mounting, and some
@@ -12,15 +13,15 @@ import { doubtful } from '../steps.ts';
  */
 export async function stagedMountAt(
   host: Pick<Host, 'lookUpMount'>,
-  place: { readonly path: AbsolutePath; readonly driver: string; readonly wasMounted: boolean },
+  place: { readonly path: AbsolutePath; readonly spec: CsiVolumeSpec; readonly wasMounted: boolean },
 ): Promise<Result<MountIdentity | undefined>> {
-  const { path, driver, wasMounted } = place;
+  const { path, spec, wasMounted } = place;
   const mount = await host.lookUpMount(path);
   if (!mount.ok) return doubtful<never>(mount);
-  if (mount.value.mounted) return living(path, mount.value);
+  if (mount.value.mounted) return living(path, mount.value, { spec });
   if (!wasMounted) return ok(undefined);
   const message = `NodeStageVolume said OK, but what was mounted at ${path} is gone`;
-  return fail({ code: 'staged-not-mounted', message, effect: 'unknown', blocker: driver });
+  return fail({ code: 'staged-not-mounted', message, effect: 'unknown', blocker: spec.driver });
 }
 
 export interface PublishedMount {
@@ -37,30 +38,34 @@ export async function publishedMountAt(
   host: Pick<Host, 'lookUpMount'>,
   place: {
     readonly path: AbsolutePath;
-    readonly driver: string;
+    readonly spec: CsiVolumeSpec;
+    /** The pod has it for reading only. */
+    readonly readOnly: boolean;
     readonly has: MountIdentity | 'any' | undefined;
   },
 ): Promise<Result<PublishedMount>> {
-  const { path, driver, has } = place;
+  const { path, spec, readOnly, has } = place;
   const found = await host.lookUpMount(path);
   if (!found.ok) return doubtful<never>(found);
   if (!found.value.mounted) {
     const message = `NodePublishVolume said OK, but nothing is mounted at ${path}`;
-    return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: driver });
+    return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: spec.driver });
   }
   const { mountId, device, death } = found.value;
   const isHad = has === 'any' || (mountId === has?.mountId && device === has.device);
   if (isHad) return ok({ mount: identityOf(found.value), isDead: death !== undefined });
-  const mount = living(path, found.value);
+  const mount = living(path, found.value, { spec, readOnly });
   return mount.ok ? ok({ mount: mount.value, isDead: false }) : mount;
 }
 
 /** A driver says OK to what is mounted already, dead or not (DR-11). */
 function living(
   path: AbsolutePath,
-  mount: MountIdentity & { readonly death?: DeathCause },
+  mount: Extract<MountLookup, { mounted: true }>,
+  terms: { readonly spec: CsiVolumeSpec; readonly readOnly?: boolean },
 ): Result<MountIdentity> {
-  return mount.death === undefined ? ok(identityOf(mount)) : fail(deathFailure(path, mount.death, 'unknown'));
+  const death = deathAtFirst(mount, terms);
+  return death === undefined ? ok(identityOf(mount)) : fail(deathFailure(path, death, 'unknown'));
 }
 
 function identityOf({ mountId, device, readOnly, fsType }: MountIdentity): MountIdentity {

@@ -35,11 +35,22 @@ export function findingOf(probe: FileSystemProbe, place: Omit<FileSystemPlace, '
   return isLocked ? 'read-only' : 'usable';
 }
 
-function wasReadOnly({ mount, spec, readOnly }: Omit<FileSystemPlace, 'path'>): boolean {
+/** What is dead about a mount that was made just now, as its first look shows it; undefined: it serves. Pure. */
+export function deathAtFirst(
+  { death, turnedReadOnly }: { readonly death?: DeathCause; readonly turnedReadOnly?: true },
+  terms: Pick<FileSystemPlace, 'spec' | 'readOnly'>,
+): DeathCause | undefined {
+  return death ?? (turnedReadOnly === true && !isForReading(terms) ? 'read-only' : undefined);
+}
+
+function wasReadOnly(place: Omit<FileSystemPlace, 'path'>): boolean {
+  return isForReading(place) || place.mount?.readOnly === true;
+}
+
+function isForReading({ spec, readOnly }: Pick<FileSystemPlace, 'spec' | 'readOnly'>): boolean {
   const { accessModes, mountOptions } = spec;
   const isForReaders = accessModes.length > 0 && accessModes.every((mode) => mode === 'ReadOnlyMany');
-  const isAskedFor = spec.readOnly || readOnly === true || isForReaders || mountOptions.includes('ro');
-  return isAskedFor || mount?.readOnly === true;
+  return spec.readOnly || readOnly === true || isForReaders || mountOptions.includes('ro');
 }
 
 const MEANING: Readonly<Record<DeathCause, string>> = {

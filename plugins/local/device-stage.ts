@@ -203,7 +203,7 @@ export class DeviceStage {
 
   /** A device is known by its number; that of a btrfs is made up at each mount, so the table has to tell what it is. */
   async #identified(
-    { mountId, device, readOnly }: Mounted,
+    { mountId, device, readOnly, turnedReadOnly }: Mounted,
     number: DeviceNumber,
     target: AbsolutePath,
   ): Promise<Result<{ readonly stagedMount: MountIdentity }>> {
@@ -215,7 +215,8 @@ export class DeviceStage {
         return fail({ code: 'device-changed', message, effect: 'none', blocker: target });
       }
     }
-    return ok({ stagedMount: { mountId, device, ...(readOnly === true ? { readOnly } : {}) } });
+    const isMadeSo = readOnly === true && turnedReadOnly !== true;
+    return ok({ stagedMount: { mountId, device, ...(isMadeSo ? { readOnly } : {}) } });
   }
 
   async #refuse(volume: StagedDevice, device: AbsolutePath, because: string): Promise<Result<never>> {

@@ -118,7 +118,6 @@ test('what an error made read-only is told from what was mounted read-only', { s
   const second = below(parentOf(target), 'second');
   mkdirSync(second);
   run('mount', `/dev/${device}`, second);
-  t.after(() => run('umount', second));
   // As an error does: the file system, and not the mount that is looked at.
   run('mount', '-o', 'remount,ro', second);
   const turned = async (path: AbsolutePath) => {

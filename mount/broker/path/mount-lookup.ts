@@ -121,6 +121,8 @@ export interface Seen {
   readonly device?: string;
   readonly death?: DeathCause;
   readonly readOnly?: true;
+  /** See MountLookup. */
+  readonly turnedReadOnly?: true;
   /** Where statfs(2) tells it beyond doubt. */
   readonly fsType?: 'tmpfs';
 }
@@ -132,8 +134,8 @@ export function seeFileSystem(place: OpenPath, mountId: number): Seen {
   const death = deathOf(place);
   if (death !== undefined) return { death };
   try {
-    const mode = isReadOnly(place) ? ({ readOnly: true } as const) : {};
     const { type } = statfsSync(place.path);
+    const mode = isReadOnly(place) ? readOnlyMode(type, mountId) : {};
     if (type === BTRFS_MAGIC) return mode;
     const device = formatDevice(fstatSync(place.descriptor, { bigint: true }).dev);
     const told = type === EXT_MAGIC ? deathInOptions(optionsOfExt(device, mountId)) : undefined;
@@ -142,6 +144,17 @@ export function seeFileSystem(place: OpenPath, mountId: number): Seen {
   } catch {
     return NOTHING_SEEN;
   }
+}
+
+/**
+ * Whoever mounts read-only makes the mount so as well, mount(8) also where the device is write-protected; an error
+ * makes the file system so, and no mount. Others than these are never written, or tell of an error by other means.
+ */
+function readOnlyMode(type: number, mountId: number): Pick<Seen, 'readOnly' | 'turnedReadOnly'> {
+  if (type !== EXT_MAGIC && type !== BTRFS_MAGIC) return { readOnly: true };
+  const entry = findMount(mountId);
+  const isMadeSo = !entry.ok || entry.value.options.includes('ro');
+  return isMadeSo ? { readOnly: true } : { readOnly: true, turnedReadOnly: true };
 }
 
 function optionsOfExt(device: string, mountId: number): readonly string[] {
