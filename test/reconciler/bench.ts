@@ -23,6 +23,7 @@ export const READ_WHOLE: Reconstruction = {
   volumes: [],
   gone: [],
   placesRead: true,
+  stagesHidden: false,
   unreadPlaces: [],
   complete: true,
   unknown: undefined,

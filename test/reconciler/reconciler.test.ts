@@ -286,6 +286,7 @@ function orphanAt(pod: string, handle: string): Reconstruction {
     volumes: [{ ...volume, publications }],
     gone: [],
     placesRead: true,
+    stagesHidden: false,
     unreadPlaces: [],
     complete: false,
     unknown: undefined,

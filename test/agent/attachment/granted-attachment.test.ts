@@ -195,6 +195,10 @@ for (const [what, reported] of [
     const attached = await within(world, attachment.attach(THREE, callOf(THREE)));
     assert.equal(codeOf(attached), 'in-use-unreported');
     assert.match(messageOf(attached), /Node n1 is a new one, and what stands here is still being read/);
+    attachment.diskRead({ code: 'mount-stacked', message: 'his tmpfs', effect: 'none', blocker: 'tmpfs' });
+    const hidden = await within(world, attachment.attach(THREE, callOf(THREE)));
+    assert.match(messageOf(hidden), /what stands here cannot be read: his tmpfs/);
+    assert.deepEqual(world.inUse(), []);
     for (const one of [TWO, THREE]) world.stand(one);
     // A record that cannot be read keeps names on the list; it does not keep the list from being written.
     attachment.diskRead('places');

@@ -7,7 +7,9 @@ import { fail } from '../../../mount/failure.ts';
 import { createGround } from '../../../mount/ground.ts';
 import { type Host, parseAbsolutePath } from '../../../mount/host.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
+import type { PodUid } from '../../../plugins/volume.ts';
 import { createMemoryHost } from '../../plugins/memory-host.ts';
+import { value } from '../../value.ts';
 
 const RESYNC_MS = 60_000;
 const root = parseAbsolutePath('/state');
@@ -38,16 +40,19 @@ function machine(readable: (scan: number) => boolean) {
       return () => {};
     },
   };
+  const ground = createGround(memory, layout.root, [layout.pods, layout.plugins]);
   const scan = createLayoutScan({
-    ...{ host, layout, ground: createGround(memory, layout.root, [layout.pods, layout.plugins]) },
+    ...{ host, layout, ground },
     reader: { current: () => NOTHING_DESIRED, read: () => {} },
     reconciler: { actual: () => new Map(), takeReconstructed: () => {} },
     resyncMs: RESYNC_MS,
     onScanned: () => told.push('scanned'),
-    onPlacesRead: () => told.push('places'),
+    onPlaces: (read) => told.push(read === 'places' ? read : read.code),
     onWhole: () => told.push('whole'),
   });
   return {
+    memory,
+    ground,
     waitsMs,
     told,
     /** Until the next scan has ended and waits. */
@@ -77,10 +82,39 @@ test('once all could be read, the next trouble is looked at soon again', async (
 test('INV-5: what could not be read counts as read after several looks, and at once when all could be', async () => {
   const never = machine(() => false);
   for (let scan = 0; scan < 3; scan += 1) await never.once();
-  assert.deepEqual(never.told, ['scanned', 'scanned', 'scanned']);
+  const unread = ['scanned', 'table-unreadable'];
+  assert.deepEqual(never.told, [...unread, ...unread, ...unread]);
   await never.once();
-  assert.deepEqual(never.told.slice(3), ['scanned', 'places']);
+  assert.deepEqual(never.told.slice(6), ['scanned', 'places']);
   const late = machine((scan) => scan === 2);
   for (let scan = 0; scan < 2; scan += 1) await late.once();
-  assert.deepEqual(late.told, ['scanned', 'scanned', 'places', 'whole']);
+  assert.deepEqual(late.told, [...unread, 'scanned', 'places', 'whole']);
+});
+
+for (const [where, directory] of [
+  ['a driver’s stages', layout.driverDirectory('driver.example')],
+  ['the stages of block volumes', layout.blockStages],
+  ['all that is staged', layout.plugins],
+] as const)
+  test(`INV-5: what lies under somebody’s mount over ${where} is never taken for read`, async () => {
+    const { memory, ground, once, told } = machine(() => true);
+    memory.plant(directory, { kind: 'directory' });
+    memory.plant(layout.driverDirectory('driver.example'), { kind: 'directory' });
+    assert.ok(ground.learn(value(await memory.readMountTable(layout.root))).ok);
+    memory.plantMount(directory, 'tmpfs');
+    for (let scan = 0; scan < 6; scan += 1) await once();
+    assert.deepEqual([...new Set(told)], ['scanned', 'mount-stacked']);
+    await memory.unmount(directory);
+    await once();
+    assert.deepEqual(told.slice(-3), ['scanned', 'places', 'whole']);
+  });
+
+test('what a pod has under somebody’s mount is waited for by nobody: it stays until a person unmounts it', async () => {
+  const { memory, ground, once, told } = machine(() => true);
+  const { volumes } = layout.podFolders('uid-1' as PodUid);
+  memory.plant(volumes, { kind: 'directory' });
+  assert.ok(ground.learn(value(await memory.readMountTable(layout.root))).ok);
+  memory.plantMount(volumes, 'tmpfs');
+  await once();
+  assert.deepEqual(told, ['scanned', 'places']);
 });

@@ -19,6 +19,7 @@ import { type ActualState, PRESENT, RESTARTED } from '../../../reconciler/model/
 import { begin, learn } from '../../../reconciler/model/belief-change.ts';
 import { reconstruct, mergeFound } from '../../../reconciler/recovery/reconstruct.ts';
 import { orphanAt } from '../../../plugins/kinds/found-volume.ts';
+import { kinds } from '../../../plugins/kinds/kinds.ts';
 import { reconstructedPublication } from '../../../reconciler/recovery/reconstructed.ts';
 import { performStepwise } from '../../perform-stepwise.ts';
 import { line, ROOT_MOUNT } from '../../mount/mount-lines.ts';
@@ -93,17 +94,25 @@ test('a kubelet’s published and staged volume is found by its vol_data.json, a
   assert.deepEqual(await found(host), [[csi('data').id, 'unsure', ['web/pv-data unsure']]]);
 });
 
-for (const covered of [layout.stages, layout.driverDirectory(DRIVER)])
+for (const covered of [
+  layout.stages,
+  layout.driverDirectory(DRIVER),
+  layout.deviceDirectory(DRIVER, 'data'),
+  layout.blockStages,
+  ...kinds().flatMap(({ stages }) => stages?.directory(layout) ?? []),
+])
   test(`stages that somebody’s mount over ${covered} hides are not taken for absent (seed 477793436)`, async () => {
-    const host = disk({ [published.replace(/mount$/, 'vol_data.json')]: data, [`${covered}/a`]: null }, [
+    const paths = { [published.replace(/mount$/, 'vol_data.json')]: data, [`${covered}/a`]: null };
+    const host = disk({ ...paths, [`${layout.deviceDirectory(DRIVER, 'data')}/vol_data.json`]: data }, [
       covered,
     ]);
     const strangerOver = (table: MountTable, path: AbsolutePath) =>
       table.way(parentOf(path)).find(({ mountId }) => mountId >= 100);
     const ground = { ...FIRM_GROUND, strangerOver };
     const scanned = { host, layout, ground, known: new Map(), isWanted: () => true };
-    const { complete, unreadPlaces } = await reconstruct(scanned, 'whole');
-    assert.deepEqual([complete, unreadPlaces?.map(({ path }) => path)], [false, [covered]]);
+    const { complete, stagesHidden, unreadPlaces = [] } = await reconstruct(scanned, 'whole');
+    assert.deepEqual([complete, stagesHidden], [false, true]);
+    assert.ok(unreadPlaces.some(({ path }) => path === covered));
   });
 
 test('where a pod has the volume, a staging directory without its vol_data.json is its volume’s', async () => {

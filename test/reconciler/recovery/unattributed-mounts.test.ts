@@ -96,7 +96,8 @@ function knowledge(volumes: readonly ActualVolume[]) {
 
 function finds(mounts: readonly UnattributedMount[], table = world({}).table): Reconstruction {
   const unknown = { mounts, unread: [], table };
-  return { volumes: [], gone: [], placesRead: true, unreadPlaces: [], complete: false, unknown };
+  const read = { placesRead: true, stagesHidden: false, unreadPlaces: [], complete: false };
+  return { volumes: [], gone: [], ...read, unknown };
 }
 
 const staged = (device: string): ActualVolume => ({
