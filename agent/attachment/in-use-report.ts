@@ -10,6 +10,7 @@ import { compareResourceVersions } from '../../kubernetes/api/resource-version.t
 import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes, otherWriterOf } from '../../kubernetes/objects/attachment-sight.ts';
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
+import { unreadNode, unreported } from './unreported.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
@@ -41,7 +42,7 @@ export interface InUseReport {
    * What was found is in `standing` now. `all`: what else the server listed at the start is not here. `places`: it may
    * be, and a Node that no agent has written on is told what is known; what cannot be read may stay so for ever.
    */
-  diskRead(read: DiskReading): void;
+  diskRead(read: DiskReading | Failure): void;
   /** Settles when the server has acknowledged that it is on the list, or a try has failed: `in-use-unreported`. */
   use(name: string): Promise<Result<void>>;
   /** Nothing of it is here: settles when the server has acknowledged that it is off the list, or could not. */
@@ -72,6 +73,8 @@ class NodeInUseReport implements InUseReport {
   readonly #leaving = new Set<string>();
   #unexplained: ReadonlySet<string> | undefined;
   #diskRead: DiskReading | undefined;
+  /** Why it was not. */
+  #unread: Failure | undefined;
   /** The last list that the server was seen to have as we want it, and the uid of the Node that it is of. */
   #written: ReadonlySet<string> = new Set();
   #nodeUid: string | undefined;
@@ -117,9 +120,10 @@ class NodeInUseReport implements InUseReport {
     if (this.#cancelLook === undefined) this.#plan(0);
   }
 
-  diskRead(read: DiskReading): void {
+  diskRead(read: DiskReading | Failure): void {
     if (this.#diskRead === 'all' || this.#diskRead === read) return;
-    this.#diskRead = read;
+    if (typeof read === 'string') this.#diskRead = read;
+    else this.#unread = read;
     this.look();
   }
 
@@ -172,9 +176,7 @@ class NodeInUseReport implements InUseReport {
     if (this.#isAsWanted(seen, names)) return this.#acknowledge(seen, names);
     // What stands and is in no record would be missing on the list, and the list would say that it may be detached.
     if (this.#diskRead === undefined && !isReportedNode(seen))
-      return this.#fail(
-        unreported(`Node ${nodeName} is a new one, and what stands here is still being read`),
-      );
+      return this.#fail(unreadNode(nodeName, this.#unread));
     if (failure !== undefined) return this.#retry(failure);
     if (this.#untilPaceMs() > 0) return this.#plan(0);
     void this.#write(seen, names);
@@ -292,9 +294,4 @@ class NodeInUseReport implements InUseReport {
     const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
     if (touched.ok && !this.#isStopped) node.learn(touched.value);
   }
-}
-
-function unreported(why: string): Failure {
-  const message = `in-use report not acknowledged: ${why}`;
-  return { code: 'in-use-unreported', message, effect: 'unknown', blocker: 'the API server' };
 }

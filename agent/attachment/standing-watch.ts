@@ -1,4 +1,5 @@
 /** The port of whoever attaches for this node and wants to know what stands here. */
+import type { Failure } from '../../mount/failure.ts';
 import type { Cancel } from '../../mount/host.ts';
 import type { DriverRegistry } from '../../plugins/csi/driver/driver.ts';
 import type { ActualState } from '../../reconciler/model/actual-state.ts';
@@ -15,8 +16,8 @@ export interface StandingWatch extends StandingWords {
   begin(actual: () => ActualState, drivers: AnnouncingDrivers): void;
   /** Something of it may be another. */
   look(): void;
-  /** What was found on the disk is in what stands. */
-  diskRead(read: DiskReading): void;
+  /** What was found on the disk is in what stands; a failure: what is yet to be read, and why it is not. */
+  diskRead(read: DiskReading | Failure): void;
   /** Called when a word may be another. */
   onWord(listener: () => void): Cancel;
 }

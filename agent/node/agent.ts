@@ -173,7 +173,7 @@ class NodeAgent implements Agent {
         this.#isScanned = true;
         this.#notify();
       },
-      onPlacesRead: () => this.#foundation.standing?.diskRead('places'),
+      onPlaces: (read) => this.#foundation.standing?.diskRead(read),
       onWhole: () => {
         this.#isDiskRead = true;
         // A record that cannot be read may be of something that stands.

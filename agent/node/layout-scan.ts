@@ -1,4 +1,5 @@
 /** Looks for what no record explains: the whole layout at the start, then at each resync what nobody knows. */
+import type { Failure } from '../../mount/failure.ts';
 import type { Ground } from '../../mount/ground.ts';
 import type { Cancel, Host } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
@@ -17,8 +18,11 @@ export interface LayoutScanParts {
   readonly resyncMs: number;
   /** What a look has found has joined what stands, whole or not. */
   readonly onScanned: () => void;
-  /** As `onScanned`, when only what lies under somebody's mount was left unread, or several looks could not read it. */
-  readonly onPlacesRead: () => void;
+  /**
+   * As `onScanned`: `places` when only what pods have under somebody's mount was left unread, or several looks could
+   * not read it, or what is left unread.
+   */
+  readonly onPlaces: (read: 'places' | Failure) => void;
   /** All that was found when everything could be read has joined what stands. */
   readonly onWhole: () => void;
 }
@@ -51,11 +55,11 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
     const found = await reconstruct({ host, layout, ground, known, isWanted }, extent);
     if (stopped) return;
     looks += 1;
-    const isRead = looks >= UNREAD_LOOKS_MAX || isReadButCovered(found);
+    const why = whyUnread(found, looks);
     const join = (): void => {
       reconciler.takeReconstructed(found);
       parts.onScanned();
-      if (isRead) parts.onPlacesRead();
+      parts.onPlaces(why ?? 'places');
       if (found.complete) parts.onWhole();
     };
     if (found.volumes.length > 0) reader.read({ found: found.volumes, join });
@@ -76,10 +80,28 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
   };
 }
 
-/** Another look now would show no more: somebody's mount stays until a person unmounts it. */
-function isReadButCovered({ unreadPlaces, unknown }: Reconstruction): boolean {
-  if (unreadPlaces === undefined || unknown === undefined) return false;
-  return [...unreadPlaces.map(({ failure }) => failure), ...unknown.unread].every(
-    ({ code }) => code === 'mount-foreign' || code === 'mount-stacked',
-  );
+/**
+ * Another look now would show no more of what pods have under somebody's mount, which stays until a person unmounts it.
+ * Where volumes are staged it hides what nobody else can tell of, and nothing new can be staged there meanwhile.
+ */
+function whyUnread(
+  { unreadPlaces, unknown, stagesHidden }: Reconstruction,
+  looks: number,
+): Failure | undefined {
+  if (unreadPlaces === undefined || unknown === undefined)
+    return looks >= UNREAD_LOOKS_MAX ? undefined : UNREADABLE;
+  const failures = [...unreadPlaces.map(({ failure }) => failure), ...unknown.unread];
+  const [cover] = failures.filter(isCover);
+  if (stagesHidden) return cover;
+  return looks >= UNREAD_LOOKS_MAX ? undefined : failures.find((one) => !isCover(one));
 }
+
+function isCover({ code }: Failure): boolean {
+  return code === 'mount-foreign' || code === 'mount-stacked';
+}
+
+const UNREADABLE: Failure = {
+  code: 'table-unreadable',
+  message: 'what is mounted could not be read',
+  effect: 'none',
+};

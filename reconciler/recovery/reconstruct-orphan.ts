@@ -18,7 +18,7 @@ import type { UnattributedMount, UnattributedMounts } from './unattributed-mount
  * Mounts in the places of volumes that nothing explains: they can only be taken down. Those that somebody mounted over
  * are told as what could not be read, and what lies over them is nobody's volume.
  */
-export function findOrphans({ layout, known, disk, table, reconstructed, covered }: LayoutReading): void {
+export function findOrphans({ layout, known, disk, table, reconstructed }: LayoutReading): void {
   const unread = disk.unreadDirectories();
   const hidden = hiddenBelow(table, layout.root);
   const hiding = new Set(hidden.values());
@@ -26,7 +26,7 @@ export function findOrphans({ layout, known, disk, table, reconstructed, covered
     const [first, ...more] = table.named(target);
     const by = first === undefined ? undefined : hidden.get(first);
     if (by !== undefined && more.every((one) => hidden.has(one))) {
-      covered.push({ path: target, failure: strangerFailure(target, by) });
+      disk.hide({ path: target, failure: strangerFailure(target, by) });
     }
     if (by !== undefined || [first, ...more].some((one) => one !== undefined && hiding.has(one))) continue;
     // Its papers may tell whose it is as soon as they can be read.

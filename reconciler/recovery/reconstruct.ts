@@ -7,6 +7,7 @@
  */
 import { type Ground, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host, isBelow } from '../../mount/host.ts';
+import type { MountTable } from '../../mount/mount-table.ts';
 import { isToldByStage, orphanAt, specFromMarker, specFromPaper } from '../../plugins/kinds/found-volume.ts';
 import { kinds, traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
 import { driverOf, isInline, isOrphan, stagingDirectoryOf } from '../../plugins/kinds/volume-questions.ts';
@@ -38,7 +39,7 @@ import {
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
 import { addNamedDevices, scanNamedStages, stagedAs, tidyNamedDevices } from './reconstruct-named.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
-import { createDiskReader, type DiskReader } from './disk-reader.ts';
+import { type Cover, createDiskReader, type DiskReader } from './disk-reader.ts';
 import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 import type { UnattributedMounts, UnreadPlace } from './unattributed-mounts.ts';
 
@@ -62,6 +63,8 @@ export interface Reconstruction {
    * explains is an orphan among the volumes.
    */
   readonly placesRead: boolean;
+  /** Somebody's mount hides what may be staged and is in no record: nobody can say what is staged here. */
+  readonly stagesHidden: boolean;
   /** All was read, and nothing is an orphan: no publication is unknown. False: it is worth another scan. */
   readonly complete: boolean;
   /** What could not be looked at, and where pods may have something; undefined when nothing could be learnt. */
@@ -84,21 +87,19 @@ export async function mayHavePods(host: Host, { pods }: Layout): Promise<boolean
  */
 export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers'): Promise<Reconstruction> {
   const { host, layout, known } = scan;
-  const disk = createDiskReader(host);
   const reconstructed = createReconstructed(known);
   const pods = new Set([...known.values()].flatMap(podsOf));
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable(layout.root);
   if (!table.ok) return NOTHING_FOUND;
-  for (const directory of [layout.pods, layout.plugins, layout.stages]) {
-    const stranger = scan.ground.strangerOver(table.value, below(directory, '*'));
-    if (stranger === undefined) continue;
-    const failure = strangerFailure(directory, stranger);
+  for (const directory of [layout.pods, layout.plugins]) {
+    const failure = coverIn(table.value, scan.ground)(directory);
+    if (failure === undefined) continue;
     const unknown = { mounts: [], unread: [failure], table: table.value };
-    return { ...NOTHING_FOUND, unreadPlaces: [{ path: directory, failure }], unknown };
+    return { ...NOTHING_FOUND, stagesHidden: true, unreadPlaces: [{ path: directory, failure }], unknown };
   }
-  const covered: UnreadPlace[] = [];
-  const reading: LayoutReading = { ...scan, disk, table: table.value, reconstructed, covered };
+  const disk = createDiskReader(host, coverIn(table.value, scan.ground));
+  const reading: LayoutReading = { ...scan, disk, table: table.value, reconstructed };
   const podNames = await disk.names(layout.pods);
   const isAskedFor = ({ pod }: PublicationSpec): boolean => extent === 'whole' || isStrange(pod.uid);
   for (const uid of podNames.map(parsePodUid)) {
@@ -115,18 +116,18 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
   const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
   if (!again.ok) {
     const volumes = reconstructed.list().filter(({ spec }) => !isOrphan(spec));
-    return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk, covered) };
+    return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk) };
   }
   const now: LayoutReading = { ...reading, table: again.value };
   for (const orphan of await goneOrphans(now, reconstructed.list())) reconstructed.drop(orphan);
   const gone = await goneOrphans(now, [...known.values()]);
-  const placesRead = disk.complete() && covered.length === 0;
+  const placesRead = disk.complete();
   const orphans = [...known.values(), ...reconstructed.list()].filter(({ spec }) => {
     return isOrphan(spec) && !gone.includes(spec.id);
   });
   const places = await unknownPlaces(now, orphans);
   const isClear = placesRead && orphans.length === 0;
-  const stages = createDiskReader(host);
+  const stages = createDiskReader(host, coverIn(again.value, scan.ground));
   // Where a directory of the pods could not be listed, not even the kernel's word for what is in it is asked for.
   if (disk.unlisted().length === 0) {
     await scanStaging({ ...now, disk: stages }, isClear);
@@ -135,18 +136,19 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
     await scanBlockStaging({ ...now, disk: stages }, { places: blockPlaces, tidies: isClear });
   }
   const unread = [
-    ...covered.map(({ failure }) => failure),
+    ...[...disk.hidden(), ...stages.hidden()].map(({ failure }) => failure),
     ...places.unread,
     ...stages.unlisted(),
     ...stages.unreadPapers().map(({ failure }) => failure),
   ];
-  const complete = isClear && stages.complete() && covered.length === 0;
+  const stagesHidden = [...disk.hidden(), ...stages.hidden()].some(({ path }) => !isBelow(path, layout.pods));
   return {
     volumes: reconstructed.list(),
     gone,
     placesRead,
-    complete,
-    unreadPlaces: unreadPlaces(disk, covered),
+    complete: isClear && stages.complete(),
+    stagesHidden,
+    unreadPlaces: [...stages.hidden(), ...unreadPlaces(disk)],
     unknown: { ...places, unread },
   };
 }
@@ -166,18 +168,26 @@ const NOTHING_FOUND: Reconstruction = {
   gone: [],
   placesRead: false,
   complete: false,
+  stagesHidden: false,
   unreadPlaces: undefined,
   unknown: undefined,
 };
 
-function unreadPlaces(disk: DiskReader, covered: readonly UnreadPlace[]): readonly UnreadPlace[] {
-  return [...covered, ...disk.unreadDirectories()];
+function unreadPlaces(disk: DiskReader): readonly UnreadPlace[] {
+  return [...disk.hidden(), ...disk.unreadDirectories()];
+}
+
+function coverIn(table: MountTable, ground: Pick<Ground, 'strangerOver'>): Cover {
+  return (directory) => {
+    const stranger = ground.strangerOver(table, below(directory, '*'));
+    return stranger && strangerFailure(directory, stranger);
+  };
 }
 
 async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
-  const { layout, ground, disk, table, reconstructed, covered } = reading;
+  const { layout, ground, disk, table, reconstructed } = reading;
   const { volumes, volumesOf } = layout.podFolders(pod);
-  const unread = (): number => disk.unlisted().length + covered.length;
+  const unread = (): number => disk.unlisted().length + disk.hidden().length;
   const unreadBefore = unread();
   for (const name of await disk.names(volumes)) {
     const traits = traitsOfPlugin(unescapePlugin(name));
@@ -190,7 +200,7 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
       const stranger = ground.strangerOver(table, mountPoint);
       if (stranger !== undefined) {
         if (!reconstructed.isKnownPlace(publication.key)) {
-          covered.push({ path: directory, failure: strangerFailure(directory, stranger) });
+          disk.hide({ path: directory, failure: strangerFailure(directory, stranger) });
         }
         continue;
       }
@@ -239,16 +249,10 @@ async function scanMarkers({ layout, disk, reconstructed }: LayoutReading, pod: 
 
 /** Adds what is staged and nobody knows. `tidies`: an empty directory that tells of no volume is removed. */
 async function scanStaging(reading: LayoutReading, tidies: boolean): Promise<void> {
-  const { host, layout, ground, table, known, disk, reconstructed, covered } = reading;
+  const { host, layout, known, disk, reconstructed } = reading;
   for (const driver of await disk.names(layout.stages)) {
     if (!isStagingDriver(driver)) continue;
-    const stages = layout.driverDirectory(driver);
-    const stranger = ground.strangerOver(table, below(stages, '*'));
-    if (stranger !== undefined) {
-      covered.push({ path: stages, failure: strangerFailure(stages, stranger) });
-      continue;
-    }
-    const hashes = await disk.names(stages);
+    const hashes = await disk.names(layout.driverDirectory(driver));
     const explained = stagedDirectories(known, layout, driver);
     for (const directory of hashes.map((hash) => below(layout.driverDirectory(driver), hash))) {
       if (explained.has(directory)) continue;

@@ -23,7 +23,6 @@ import {
 } from '../model/actual-state.ts';
 import { latePlaces } from '../model/tombstone.ts';
 import type { DiskReader } from './disk-reader.ts';
-import type { UnreadPlace } from './unattributed-mounts.ts';
 
 /** One look at the layout on disk: everything that reads it, or adds to what is found, is given this first. */
 export interface LayoutReading {
@@ -36,8 +35,6 @@ export interface LayoutReading {
   /** As the kernel had it when the look began, or when it was asked again. */
   readonly table: MountTable;
   readonly reconstructed: Reconstructed;
-  /** Places that somebody mounted over: what is there cannot be read. */
-  readonly covered: UnreadPlace[];
 }
 
 /** What was found so far, with what is known already. */

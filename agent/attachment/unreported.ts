@@ -1,0 +1,14 @@
+/** Why a Node does not list what is in use here: `in-use-unreported`. */
+import type { Failure } from '../../mount/failure.ts';
+
+export function unreported(why: string): Failure {
+  const message = `in-use report not acknowledged: ${why}`;
+  return { code: 'in-use-unreported', message, effect: 'unknown', blocker: 'the API server' };
+}
+
+/** The Node is one that no agent has written on; `why`: what keeps the disk from being read, where that is known. */
+export function unreadNode(nodeName: string, why: Failure | undefined): Failure {
+  const unread = why === undefined ? 'is still being read' : `cannot be read: ${why.message}`;
+  const failure = unreported(`Node ${nodeName} is a new one, and what stands here ${unread}`);
+  return { ...failure, blocker: why?.blocker ?? nodeName };
+}
