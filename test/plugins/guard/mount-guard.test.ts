@@ -33,13 +33,17 @@ async function said(
   changes: Partial<PublicationCall> = {},
   after = before,
   papers: 'absent' | 'file' = 'file',
+  /** His mount, which has gone whenever the table is asked for strangers; `stays`: and is there at each look. */
+  going?: { readonly over: MountEntry; readonly stays: boolean },
 ): Promise<readonly unknown[]> {
-  let entries: readonly MountEntry[] = [ROOT_MOUNT, ...before];
+  const lasting: readonly MountEntry[] = [ROOT_MOUNT, ...before];
+  let entries = going === undefined ? lasting : [...lasting, going.over];
   let called = false;
   let reads = 0;
   const table = () => createMountTable(entries);
   const host: Partial<Host> = {
     mountPlaceOf: async (path) => {
+      if (going?.stays === true) entries = [...lasting, going.over];
       const within = table().way(parentOf(path)).at(-1)?.mountId ?? 1;
       return ok({ mountId: table().at(path).at(-1)?.mountId, within });
     },
@@ -64,7 +68,15 @@ async function said(
     return ok({ mount: shownAt(target), stagedMount: shownAt(staging) });
   };
   const plugin = { stage: act, publish: act, unpublish: act, expand: act } as unknown as VolumePlugin;
-  const ground = { ...FIRM_GROUND, learn: () => ok(undefined), expectedRound: () => undefined };
+  const ground = {
+    ...FIRM_GROUND,
+    learn: () => ok(undefined),
+    expectedRound: () => (going === undefined ? undefined : ROOT_MOUNT.mountId),
+    refuseStranger: async () => {
+      entries = lasting;
+      return ok(undefined);
+    },
+  };
   const guarded = guardMounts(
     { host: host as Host, layout, ground, traits: traitsOf(call(changes).spec) },
     plugin,
@@ -175,4 +187,22 @@ test('MT-15: over a memory of ours, or in its place, somebody else’s is not un
   assert.deepEqual(await said('unpublish', [later, line(30, 51, path)], changes), refused);
   const reused = line(50, 1, path, { ...memory, source: 'evil' });
   assert.deepEqual(await said('unpublish', [reused], changes), refused);
+});
+
+test('MT-15: who went between the look and the table bares what lay below him (seed 478126328)', async () => {
+  const below = [stage, volume, line(30, 21, target)];
+  const over = line(40, 1, parentOf(parentOf(target)));
+  const going = { over, stays: false };
+  assert.deepEqual(await said('unpublish', below, {}, below, 'file', going), [
+    false,
+    'mount-stacked none',
+    1,
+  ]);
+  assert.deepEqual(await said('unpublish', [stage], {}, [stage], 'file', going), [true, 'ok', 0]);
+  const restless = { over, stays: true };
+  assert.deepEqual(await said('unpublish', [stage], {}, [stage], 'file', restless), [
+    false,
+    'mount-foreign none',
+    0,
+  ]);
 });
