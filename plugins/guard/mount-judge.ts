@@ -26,6 +26,9 @@ export interface MountJudgeParts extends PlaceParts {
 /** What was mounted when it was looked at, first where the call is about, as it is to be still when the verb begins. */
 export type Look = readonly ExpectedPlace[];
 
+/** So often a look is repeated that was taken under a mount which had gone when the table was read. */
+const LOOKS_MAX = 3;
+
 /** The table is read only when what is seen is not what was proven, or when that was in doubt. */
 export class MountJudge {
   readonly #parts: MountJudgeParts;
@@ -38,23 +41,39 @@ export class MountJudge {
   async look(places: readonly WatchedPlace[]): Promise<Result<Look>> {
     const [first] = places;
     if (first === undefined) return ok([]);
+    for (let looks = 1; looks <= LOOKS_MAX; looks += 1) {
+      const looked = await this.#lookOnce(first, places);
+      if (!looked.ok) return looked;
+      if (looked.value !== 'outdated') return ok(looked.value);
+    }
+    const message = `what is mounted over the directories above ${first.path} comes and goes while it is looked at`;
+    return fail({ code: 'mount-foreign', message, effect: 'none', blocker: parentOf(first.path) });
+  }
+
+  async #lookOnce(first: WatchedPlace, places: readonly WatchedPlace[]): Promise<Result<Look | 'outdated'>> {
     const asked = { path: first.path, places: places.map(({ path }) => path) };
     const seen = await this.#parts.host.perform(lookAtPlaces, asked);
     if (!seen.ok) return fail({ ...seen.failure, effect: 'none' });
     const looked: ExpectedPlace[] = [];
     for (const [index, at] of seen.value.entries()) {
       const place = places[index] ?? first;
-      const judged = await this.#judge(place, at);
+      const grounded = await this.#parts.ground.refuseStranger(place.path, at.within);
+      if (!grounded.ok) return grounded;
+      if (this.#isOutdated(place.path, at)) return ok('outdated');
+      const judged = await this.#judge(place, at.mountId);
       if (!judged.ok) return judged;
       looked.push({ path: place.path, ...at });
     }
     return ok(looked);
   }
 
-  async #judge(watched: WatchedPlace, { mountId, within }: MountPlace): Promise<Result<void>> {
-    const { path, proven } = watched;
-    const grounded = await this.#parts.ground.refuseStranger(path, within);
-    if (!grounded.ok) return grounded;
+  /** It was taken under somebody's mount, which has gone since: what he hid is bare now. */
+  #isOutdated(path: AbsolutePath, { within }: MountPlace): boolean {
+    return (this.#parts.ground.expectedRound(path) ?? within) !== within;
+  }
+
+  async #judge(watched: WatchedPlace, mountId: number | undefined): Promise<Result<void>> {
+    const { proven } = watched;
     const isAsProven = mountId === proven?.mountId && !isInDoubt(watched);
     if (isAsProven || (proven === undefined && this.#isDevice(watched.spec))) return done;
     const table = await this.#readTable();
