@@ -113,6 +113,17 @@ test('DL-04: the parts are gone before the volume goes, and one that is busy kee
   assert.deepEqual(host.describe(POD_DIRECTORY), []);
 });
 
+test('DL-04: a teardown that was not wanted for a moment leaves the volume under its parts (seed 478141128)', async () => {
+  const { host, plugin, call, target } = disk();
+  accept(await plugin().publish(call));
+  const before = host.describe(POD_DIRECTORY);
+  const wishes = [false];
+  const answer = await plugin().unpublish({ ...call, stillWanted: () => wishes.shift() ?? true });
+  assert.equal(answer.ok ? 'ok' : answer.failure.code, 'no-longer-wanted');
+  assert.deepEqual(host.describe(POD_DIRECTORY), before);
+  assert.ok(host.names(target).includes('logs'));
+});
+
 test('what is not wanted any more goes, and what changed its path is bound anew', async () => {
   const { host, plugin, call } = disk();
   accept(await plugin().publish(call));
