@@ -30,3 +30,9 @@ export function* oneByOne(...programs: readonly (() => Program<Result<void>>)[])
 export function doubtful<T>(result: Result<T>): Result<T> {
   return result.ok ? result : fail({ ...result.failure, effect: 'unknown' });
 }
+
+/** Nothing was done: the wish is another one than when it was asked for. */
+export function noLongerWanted(): Result<never> {
+  const message = 'the wish changed while this waited its turn';
+  return fail({ code: 'no-longer-wanted', message, effect: 'none' });
+}

@@ -7,7 +7,7 @@ import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
 import type { Log } from '../../mount/process/log.ts';
-import { noLongerWanted } from '../../plugins/csi/call/volume-rpc.ts';
+import { noLongerWanted } from '../../plugins/steps.ts';
 import type { Attached, VolumeCall } from '../../plugins/plugin.ts';
 import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
 import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';

@@ -5,7 +5,7 @@ import { bringOutPublished } from './block/block-publication.ts';
 import { applyFsGroup } from './call/fs-group.ts';
 import { publishRequest } from './call/request.ts';
 import { tokenSecrets } from './call/service-account-tokens.ts';
-import { mayBeGone, noLongerWanted, notRegistered } from './call/volume-rpc.ts';
+import { mayBeGone, notRegistered } from './call/volume-rpc.ts';
 import { type CsiSurroundings, csiSpec, forced, prepareFor, sharingOf } from './csi-surroundings.ts';
 import type { DriverInstance } from './driver/driver.ts';
 import { type PublishedMount, publishedMountAt } from './mount-proof.ts';
@@ -14,7 +14,7 @@ import { NodeService } from './wire/generated/csi.ts';
 import { removeEmptyPodDirectories } from '../layout/pod-directory.ts';
 import { deathFailure, findingOf } from '../guard/dead-file-system.ts';
 import type { PublicationCall } from '../plugin.ts';
-import { doubtful } from '../steps.ts';
+import { doubtful, noLongerWanted } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
 
 export async function publish(csi: CsiSurroundings, call: PublicationCall) {

@@ -1,7 +1,8 @@
 /** The frame of a kind of volume that lives and dies with its pod: only publish and unpublish do anything. */
-import { done, fail, ok, type Result } from '../../mount/failure.ts';
+import { done, ok, type Result } from '../../mount/failure.ts';
 import type { MountIdentity } from '../../mount/host.ts';
 import type { Needs, PublicationCall, VolumeCall, VolumePlugin } from '../plugin.ts';
+import { noLongerWanted } from '../steps.ts';
 import type { PluginName } from '../volume.ts';
 
 export interface PodVerbs {
@@ -39,10 +40,5 @@ export function createPodPlugin(verbs: PodVerbs): VolumePlugin {
 }
 
 async function ifStillWanted<T>(call: VolumeCall, verb: () => Promise<Result<T>>): Promise<Result<T>> {
-  if (call.stillWanted()) return verb();
-  return fail({
-    code: 'no-longer-wanted',
-    message: 'the wish changed while this waited its turn',
-    effect: 'none',
-  });
+  return call.stillWanted() ? verb() : noLongerWanted();
 }

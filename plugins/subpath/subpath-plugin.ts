@@ -9,7 +9,7 @@ import { type AbsolutePath, below, type Host, type MountIdentity, parentOf } fro
 import type { Mounter } from '../../mount/mounter.ts';
 import type { Layout } from '../layout/layout.ts';
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
-import { doubtful } from '../steps.ts';
+import { doubtful, noLongerWanted } from '../steps.ts';
 import type { VolumeTraits } from '../traits/volume-traits.ts';
 import { RECONSTRUCTED, type VolumeSpec } from '../volume.ts';
 import { isNamedBy, isOfNamesake } from './bind-owner.ts';
@@ -66,7 +66,8 @@ export function bindSubpaths(parts: SubpathParts, plugin: VolumePlugin): VolumeP
       }
       if (!mayHaveBinds(call)) return plugin.unpublish(call);
       if (call.expected !== undefined) return fail(LOOK_FIRST);
-      if (!call.stillWanted()) return plugin.unpublish(call);
+      // The volume's own turn may come when it is wanted again, and its parts are there still.
+      if (!call.stillWanted()) return noLongerWanted();
       const removed = await binds.remove(call);
       return removed.ok ? doubtful(await plugin.unpublish(call)) : removed;
     },

@@ -4,7 +4,7 @@ import type { Host } from '../../../mount/host.ts';
 import type { RemoteMethod } from '../../../mount/remote-call.ts';
 import type { VolumeCall, VolumeSecrets } from '../../plugin.ts';
 import { type SecretData, Sensitive } from '../../secret/sensitive.ts';
-import { doubtful } from '../../steps.ts';
+import { doubtful, noLongerWanted } from '../../steps.ts';
 import type { CsiVolumeSpec } from '../../volume.ts';
 import type { CallLanes, LaneTurn, Sharing } from './volume-call-queue.ts';
 import type { DriverInstance, DriverRegistry } from '../driver/driver.ts';
@@ -139,13 +139,4 @@ export function mayBeGone(failure: Failure): boolean {
 export function notRegistered(driver: string): Result<never> {
   const message = `driver ${driver} is not registered`;
   return fail({ code: 'driver-not-registered', message, effect: 'none', blocker: driver });
-}
-
-/** Nothing was called. */
-export function noLongerWanted(): Result<never> {
-  return fail({
-    code: 'no-longer-wanted',
-    message: 'the wish changed while the call waited',
-    effect: 'none',
-  });
 }

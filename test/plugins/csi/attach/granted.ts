@@ -1,7 +1,7 @@
 /** Attachments as a cluster grants them: given and withdrawn by the test, asked for and given back by the agent. */
 import { done, fail, ok } from '../../../../mount/failure.ts';
 import type { GrantedAttachment } from '../../../../plugins/csi/attach/attachment.ts';
-import { noLongerWanted } from '../../../../plugins/csi/call/volume-rpc.ts';
+import { noLongerWanted } from '../../../../plugins/steps.ts';
 import type { PublishContext } from '../../../../plugins/plugin.ts';
 import type { VolumeId } from '../../../../plugins/volume.ts';
 
