@@ -113,7 +113,7 @@ test('DL-04: the parts are gone before the volume goes, and one that is busy kee
   assert.deepEqual(host.describe(POD_DIRECTORY), []);
 });
 
-test('DL-04: a teardown that was not wanted for a moment leaves the volume under its parts (seed 478141128)', async () => {
+test('DL-04: not wanted for a moment, a teardown leaves the volume with its parts (seed 478141128)', async () => {
   const { host, plugin, call, target } = disk();
   accept(await plugin().publish(call));
   const before = host.describe(POD_DIRECTORY);
