@@ -36,7 +36,9 @@ interface AttachmentWorldOptions {
 export function attachmentWorld({ listed = [], reported }: AttachmentWorldOptions = {}) {
   const clock = handClock();
   const store = new ApiStore();
-  const annotations = reported === undefined ? {} : { 'mooring.dev/reported': reported };
+  // As an agent leaves them, both in one write.
+  const managed = { 'volumes.kubernetes.io/controller-managed-attach-detach': 'true' };
+  const annotations = reported === undefined ? {} : { ...managed, 'mooring.dev/reported': reported };
   store.put(NODES, {
     metadata: { name: NODE, uid: NODE_UID, annotations },
     status: { volumesInUse: listed },

@@ -166,6 +166,26 @@ test('a write whose answer was lost cannot undo a later one, however late it com
   assert.deepEqual([late.status, world.inUse()], [409, [csiVolumeId(TWO.driver, TWO.volumeHandle)]]);
 });
 
+test('a write of a life that was killed cannot undo what this one was granted (seed 478149215)', async () => {
+  const two = csiVolumeId(TWO.driver, TWO.volumeHandle);
+  const world = attachmentWorld({ listed: [two], reported: NODE_UID });
+  world.attach(TWO);
+  // Nothing of it stood: its removal was asked for, the agent was killed, and the server has yet to do it.
+  const versionThen = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
+  const { attachment } = world.begin();
+  world.stand(TWO, { attached: { kind: 'unsure', because: 'begun' } });
+  const attached = await within(world, attachment.attach(TWO, callOf(TWO)));
+  assert.ok(attached?.ok, messageOf(attached));
+  const late = world.store.answer('PATCH', `${NODES}/${NODE}/status`, {
+    metadata: { resourceVersion: versionThen },
+    status: { volumesInUse: [] },
+  });
+  assert.deepEqual([late.status, world.inUse()], [409, [two]]);
+  const writes = metadataOf(world.store.get(NODES, NODE)).resourceVersion;
+  assert.ok((await within(world, attachment.attach(TWO, callOf(TWO))))?.ok);
+  assert.equal(metadataOf(world.store.get(NODES, NODE)).resourceVersion, writes, 'once in a life is enough');
+});
+
 test('another life takes nothing off the list before the disk was read', async () => {
   const world = attachmentWorld({ listed: ['kubernetes.io/csi/d^left', NAME], reported: NODE_UID });
   world.stand(ONE);
