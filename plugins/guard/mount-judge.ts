@@ -59,7 +59,9 @@ export class MountJudge {
       const place = places[index] ?? first;
       const grounded = await this.#parts.ground.refuseStranger(place.path, at.within);
       if (!grounded.ok) return grounded;
-      if (this.#isOutdated(place.path, at)) return ok('outdated');
+      const outdated = await this.#isOutdated(place.path, at);
+      if (!outdated.ok) return outdated;
+      if (outdated.value) return ok('outdated');
       const judged = await this.#judge(place, at.mountId);
       if (!judged.ok) return judged;
       looked.push({ path: place.path, ...at });
@@ -68,8 +70,10 @@ export class MountJudge {
   }
 
   /** It was taken under somebody's mount, which has gone since: what he hid is bare now. */
-  #isOutdated(path: AbsolutePath, { within }: MountPlace): boolean {
-    return (this.#parts.ground.expectedRound(path) ?? within) !== within;
+  async #isOutdated(path: AbsolutePath, { within }: MountPlace): Promise<Result<boolean>> {
+    if ((this.#parts.ground.expectedRound(path) ?? within) === within) return ok(false);
+    const table = await this.#readTable();
+    return table.ok ? ok(table.value.byId(within) === undefined) : fail({ ...table.failure, effect: 'none' });
   }
 
   async #judge(watched: WatchedPlace, mountId: number | undefined): Promise<Result<void>> {

@@ -18,7 +18,7 @@ import type { StatusDocument } from '../../agent/status/status-document.ts';
 import { observeForMetrics } from '../../agent/metrics/metrics-facts.ts';
 import { observe } from '../../agent/status/status-facts.ts';
 import { fail, ok } from '../../mount/failure.ts';
-import { below, type FileEntry, type Host, type MountIdentity } from '../../mount/host.ts';
+import { below, type FileEntry, type Host } from '../../mount/host.ts';
 import type { RemoteCall, RemoteReply } from '../../mount/remote-call.ts';
 import { createMountTable, type MountEntry } from '../../mount/mount-table.ts';
 import type { GrpcServer } from '../../plugins/csi/wire/grpc-service.ts';
@@ -26,7 +26,7 @@ import { methodName } from '../../plugins/csi/wire/status.ts';
 import type { Log, LogFields } from '../../mount/process/log.ts';
 import { accept } from '../plugins/csi/answers.ts';
 import { type Script, script, serveDriver } from '../plugins/csi/scripted-driver.ts';
-import { createSocketHost, inRoot, type SocketHost } from '../plugins/csi/socket-host.ts';
+import { createSocketHost, HOST_DISK, inRoot, type SocketHost } from '../plugins/csi/socket-host.ts';
 import { until } from '../until.ts';
 
 /** The driver that test/agent/manifests.ts writes into PersistentVolumes. */
@@ -67,9 +67,6 @@ afterEach(async () => {
     host.close();
   }
 });
-
-/** What everything else is on. */
-const HOST_DISK: MountIdentity = { mountId: 0, device: '8:1' };
 
 const HANDSHAKE: ReadonlySet<string> = new Set([
   'GetPluginInfo',

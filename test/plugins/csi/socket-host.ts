@@ -20,6 +20,9 @@ import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../../plugins/csi/wire/status.ts';
 import { performStepwise } from '../../perform-stepwise.ts';
 
+/** The mount that everything lies in. */
+export const HOST_DISK: MountIdentity = { mountId: 0, device: '8:1' };
+
 export interface SocketHost extends Host {
   readonly root: AbsolutePath;
   readonly mounts: Map<string, MountIdentity>;
@@ -147,10 +150,15 @@ export function createSocketHost(): SocketHost {
     },
     async identifyDirectory(path) {
       const { dev, ino, birthtimeNs } = lstatSync(path, { bigint: true });
-      return ok({ mountId: 0, device: `8:${dev}`, inode: String(ino), bornNs: String(birthtimeNs) });
+      return ok({
+        mountId: HOST_DISK.mountId,
+        device: `8:${dev}`,
+        inode: String(ino),
+        bornNs: String(birthtimeNs),
+      });
     },
     mountIdOf: async (path) => ok(mounts.get(path)?.mountId),
-    mountPlaceOf: async (path) => ok({ mountId: mounts.get(path)?.mountId, within: 1 }),
+    mountPlaceOf: async (path) => ok({ mountId: mounts.get(path)?.mountId, within: HOST_DISK.mountId }),
     async lookUpMount(path): Promise<Result<MountLookup>> {
       const mount = mounts.get(path);
       return ok(mount === undefined ? { mounted: false } : { mounted: true, ...mount });

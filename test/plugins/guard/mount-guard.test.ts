@@ -196,13 +196,13 @@ test('MT-15: who went between the look and the table bares what lay below him (s
   assert.deepEqual(await said('unpublish', below, {}, below, 'file', going), [
     false,
     'mount-stacked none',
-    1,
+    2,
   ]);
-  assert.deepEqual(await said('unpublish', [stage], {}, [stage], 'file', going), [true, 'ok', 0]);
+  assert.deepEqual(await said('unpublish', [stage], {}, [stage], 'file', going), [true, 'ok', 1]);
   const restless = { over, stays: true };
   assert.deepEqual(await said('unpublish', [stage], {}, [stage], 'file', restless), [
     false,
     'mount-foreign none',
-    0,
+    3,
   ]);
 });
