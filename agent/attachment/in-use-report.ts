@@ -6,18 +6,18 @@ import type { ApiFailure } from '../../kubernetes/api/api-failure.ts';
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { nodePath, nodeStatusPath } from '../../kubernetes/api/resource-path.ts';
-import { compareResourceVersions } from '../../kubernetes/api/resource-version.ts';
 import { patchObject, readOne } from '../../kubernetes/api/write-object.ts';
 import { nodeVolumes, otherWriterOf } from '../../kubernetes/objects/attachment-sight.ts';
 import { done, fail, type Failure, type Result } from '../../mount/failure.ts';
-import { unreadNode, unreported } from './unreported.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createContest } from './in-use-contest.ts';
 import { inUseList, isSameList } from './in-use-list.ts';
+import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
 import { isManaged, isReportedNode, reportMarks, touchMark } from './node-mark.ts';
+import { unreadNode, unreported } from './unreported.ts';
 
 export interface InUseReportParts {
   readonly transport: ApiTransport;
@@ -84,9 +84,7 @@ class NodeInUseReport implements InUseReport {
   #isBegun = false;
   #isStopped = false;
   #isWriting = false;
-  /** The Node's version that a write with a lost answer was made for: it may take effect until a later one is seen. */
-  #doubtedVersion: string | undefined;
-  #touches = 0;
+  readonly #lateWrites = new LateWrites();
   #endedMs = Number.NEGATIVE_INFINITY;
   readonly #retries = new Retries(RETRY);
   #cancelLook: Cancel | undefined;
@@ -187,9 +185,7 @@ class NodeInUseReport implements InUseReport {
     const { inUse } = nodeVolumes(seen.value);
     this.#unexplained ??= new Set(inUse);
     if (this.#diskRead === 'all') this.#unexplained = new Set();
-    const doubted = this.#doubtedVersion;
-    if (doubted !== undefined && compareResourceVersions(seen.resourceVersion, doubted) > 0)
-      this.#doubtedVersion = undefined;
+    this.#lateWrites.noteSeen(seen);
   }
 
   /** What this life has written and still wants is on the list no more. Each time counts once. */
@@ -221,7 +217,7 @@ class NodeInUseReport implements InUseReport {
 
   #isAsWanted(seen: ApiObjectEnvelope, names: readonly string[]): boolean {
     const isListed = isSameList(nodeVolumes(seen.value).inUse, names);
-    return isManaged(seen) && this.#doubtedVersion === undefined && isListed;
+    return isManaged(seen) && !this.#mayBeUndone(seen) && isListed;
   }
 
   async #write(seen: ApiObjectEnvelope, names: readonly string[]): Promise<void> {
@@ -230,14 +226,17 @@ class NodeInUseReport implements InUseReport {
     const answered = await patchObject(transport, {
       path: nodeStatusPath(nodeName),
       before: seen,
-      annotations: { ...reportMarks(seen), ...this.#doubtMark() },
+      annotations: { ...reportMarks(seen), ...(this.#mayBeUndone(seen) ? this.#lateWrites.mark(seen) : {}) },
       change: { status: { volumesInUse: names } },
     });
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
     this.#isWriting = false;
     this.#endedMs = clock.nowMs();
     if (this.#isStopped) return;
-    if (answered.ok) this.#written = new Set(names);
+    if (answered.ok) {
+      this.#written = new Set(names);
+      this.#lateWrites.noteWritten(seen);
+    }
     if (!read.ok) return this.#retry(read.failure);
     node.learn(read.value);
     if (answered.ok) this.#retries.reset();
@@ -246,17 +245,17 @@ class NodeInUseReport implements InUseReport {
 
   /** Not what was asked for: whatever it did, the server's word on the Node decides what comes next. */
   async #readAfter(seen: ApiObjectEnvelope, failure: ApiFailure): ReturnType<typeof readOne> {
-    if (failure.effect === 'unknown') this.#doubtedVersion = seen.resourceVersion;
+    if (failure.effect === 'unknown') this.#lateWrites.noteLost(seen);
     const isOther = failure.code === 'conflict' || failure.code === 'invalid';
     if (failure.effect !== 'unknown' && !isOther) return { ok: false, failure };
     return readOne(this.#parts.transport, nodePath(this.#parts.nodeName));
   }
 
-  #doubtMark(): Readonly<Record<string, string>> {
-    // A write that changes nothing makes no version, and only a later version ends the doubt in an earlier write.
-    if (this.#doubtedVersion === undefined) return {};
-    this.#touches += 1;
-    return touchMark(`${this.#doubtedVersion}.${this.#touches}`);
+  #mayBeUndone(seen: ApiObjectEnvelope): boolean {
+    return this.#lateWrites.mayCome(
+      seen,
+      this.#waiters.some(({ isUsed }) => isUsed),
+    );
   }
 
   #acknowledge(seen: ApiObjectEnvelope, names: readonly string[]): void {
@@ -292,6 +291,8 @@ class NodeInUseReport implements InUseReport {
     const annotations = touchMark(`${seen.resourceVersion}.${Math.floor(clock.nowMs())}`);
     const path = nodePath(nodeName);
     const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
-    if (touched.ok && !this.#isStopped) node.learn(touched.value);
+    if (!touched.ok || this.#isStopped) return;
+    this.#lateWrites.noteWritten(seen);
+    node.learn(touched.value);
   }
 }
