@@ -104,7 +104,7 @@ export class VolumeService {
       case 'NodePublishVolume':
         if (!this.#takeAs(call.request, backing))
           return refuse(STATUS.alreadyExists, 'it is set up otherwise');
-        return this.#publish(call.request, backing ?? this.#makeEphemeral(call.request), fate);
+        return this.#publishMade(call.request, backing ?? this.#makeEphemeral(call.request), fate);
       case 'NodeUnpublishVolume':
         return this.#unpublish(call.request.targetPath as AbsolutePath, backing);
       case 'NodeExpandVolume':
@@ -253,6 +253,13 @@ export class VolumeService {
     const down = this.#takeDown(path, backing);
     if (down.status === 0) backing?.loops.delete(path);
     return down;
+  }
+
+  /** An inline volume that was made for this and could not be published is taken back. */
+  #publishMade(request: NodePublishVolumeRequest, backing: Backing | undefined, fate: Fate['kind']): Outcome {
+    const outcome = this.#publish(request, backing, fate);
+    if (outcome.status !== 0) this.#forgetEphemeral(backing);
+    return outcome;
   }
 
   #publish(request: NodePublishVolumeRequest, backing: Backing | undefined, fate: Fate['kind']): Outcome {
