@@ -549,6 +549,14 @@ test('A-031, DR-22: on ABORTED the option falls back to one at a time, and all g
   assert.equal(made.host.mounts.size, 4);
 });
 
+test('A-031: ABORTED to a call that had the volume to itself is not asked again at once (seed 246968976)', async () => {
+  const made = await world({ before: refusing('NodeUnpublishVolume', 10) }, { parallel: true });
+  accept(await made.plugin.publish(call()));
+  made.host.called.splice(0);
+  assert.equal(refuse(await made.plugin.unpublish(call())).code, 'driver-busy');
+  assert.deepEqual(made.host.called, ['NodeUnpublishVolume']);
+});
+
 test('2.11: a call that waited its turn asks again, and one no longer wanted leaves nothing', async () => {
   let letGo: () => void = () => {};
   const held = new Promise<void>((resolve) => {

@@ -115,3 +115,28 @@ test('A-030, A-076: nothing of the volume goes beside a question, not even a sec
   await finish('other');
   assert.equal(lanes.size(), 0);
 });
+
+test('a call is told whether another ran beside it at any time', async () => {
+  const lanes = createCallLanes();
+  const company: Record<string, boolean> = {};
+  const ends = new Map<string, () => void>();
+  const call = (name: string) =>
+    lanes.run('v', 'shared', async (own) => {
+      await new Promise<void>((resolve) => ends.set(name, resolve));
+      company[name] = own.hadCompany;
+    });
+  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const all = [call('long')];
+  await settled();
+  all.push(call('short'));
+  await settled();
+  ends.get('short')?.();
+  await settled();
+  ends.get('long')?.();
+  await settled();
+  all.push(call('late'));
+  await settled();
+  ends.get('late')?.();
+  await Promise.all(all);
+  assert.deepEqual(company, { short: true, long: true, late: false });
+});
