@@ -12,12 +12,18 @@ export interface LaneTurn {
   readonly onQueued?: (behind: string) => void;
 }
 
+/** A call that runs, as it may look at itself. */
+export interface RunningCall {
+  /** Another call of its key has run beside it, at any time since it began. */
+  readonly hadCompany: boolean;
+}
+
 export interface CallLanes {
   /**
    * Runs `call` when its turn comes: first come, first served per key; different keys never wait for each other.
    * Guarantees: the next of the lane starts in the turn `call` settles.
    */
-  run<T>(key: string, sharing: Sharing, call: () => Promise<T>, turn?: LaneTurn): Promise<T>;
+  run<T>(key: string, sharing: Sharing, call: (own: RunningCall) => Promise<T>, turn?: LaneTurn): Promise<T>;
   /**
    * For a question, which must neither wait behind a call that changes the volume nor go beside it (A-076): runs `call`
    * alone when nothing of the key runs or waits, otherwise answers `busy` at once. Who comes meanwhile waits for it, so
@@ -34,14 +40,22 @@ export interface CallLanes {
   size(): number;
 }
 
+interface Running {
+  readonly sharing: Sharing;
+  /** As it is told. */
+  readonly name: string;
+  hadCompany: boolean;
+}
+
 interface Lane {
-  readonly running: Set<Sharing>;
-  runningCount: number;
-  /** As they are told. */
-  readonly names: string[];
+  readonly running: Set<Running>;
   serial: boolean;
   disturbances: number;
-  readonly waiting: { readonly sharing: Sharing; readonly turn: LaneTurn; readonly start: () => void }[];
+  readonly waiting: {
+    readonly sharing: Sharing;
+    readonly turn: LaneTurn;
+    readonly start: (own: Running) => void;
+  }[];
 }
 
 const ANOTHER_CALL: LaneTurn = { name: 'another call' };
@@ -52,41 +66,32 @@ export function createCallLanes(): CallLanes {
   function laneOf(key: string): Lane {
     const known = lanes.get(key);
     if (known !== undefined) return known;
-    const lane: Lane = {
-      running: new Set(),
-      runningCount: 0,
-      names: [],
-      serial: false,
-      disturbances: 0,
-      waiting: [],
-    };
+    const lane: Lane = { running: new Set(), serial: false, disturbances: 0, waiting: [] };
     lanes.set(key, lane);
     return lane;
   }
 
-  function leave(key: string, lane: Lane, name: string): void {
-    lane.runningCount -= 1;
-    lane.names.splice(lane.names.indexOf(name), 1);
-    if (lane.runningCount === 0) lane.running.clear();
+  function leave(key: string, lane: Lane, own: Running): void {
+    lane.running.delete(own);
     advance(lane);
-    if (lane.runningCount === 0) lanes.delete(key);
+    if (lane.running.size === 0) lanes.delete(key);
   }
 
   async function run<T>(
     key: string,
     sharing: Sharing,
-    call: () => Promise<T>,
+    call: (own: RunningCall) => Promise<T>,
     turn: LaneTurn = ANOTHER_CALL,
   ): Promise<T> {
     const lane = laneOf(key);
-    await new Promise<void>((start) => {
+    const own = await new Promise<Running>((start) => {
       lane.waiting.push({ sharing, turn, start });
       advance(lane);
     });
     try {
-      return await call();
+      return await call(own);
     } finally {
-      leave(key, lane, turn.name);
+      leave(key, lane, own);
     }
   }
 
@@ -96,7 +101,7 @@ export function createCallLanes(): CallLanes {
     tryRun: async (key, call, turn) => (lanes.has(key) ? 'busy' : run(key, 'alone', call, turn)),
     serialise: (key) => {
       const lane = lanes.get(key);
-      assert(lane !== undefined && lane.runningCount > 0, 'a lane is made serial from within');
+      assert(lane !== undefined && lane.running.size > 0, 'a lane is made serial from within');
       lane.serial = true;
     },
     disturb: (key) => {
@@ -113,17 +118,19 @@ function advance(lane: Lane): void {
     const next = lane.waiting[0];
     if (next === undefined) return;
     const sharing = lane.serial ? 'alone' : next.sharing;
-    const free = lane.runningCount === 0 || (sharing === 'shared' && !lane.running.has('alone'));
-    if (!free) return tellWaiting(lane);
+    const { running } = lane;
+    const isShared = sharing === 'shared' && [...running].every((one) => one.sharing === 'shared');
+    if (running.size > 0 && !isShared) return tellWaiting(lane);
     lane.waiting.shift();
-    lane.running.add(sharing);
-    lane.runningCount += 1;
-    lane.names.push(next.turn.name);
-    next.start();
+    const own: Running = { sharing, name: next.turn.name, hadCompany: running.size > 0 };
+    for (const other of running) other.hadCompany = true;
+    running.add(own);
+    next.start(own);
   }
 }
 
-function tellWaiting({ names, waiting }: Lane): void {
+function tellWaiting({ running, waiting }: Lane): void {
+  const names = [...running].map(({ name }) => name);
   for (const [index, { turn }] of waiting.entries()) {
     const before = index === 0 ? '' : `, and ${index} more that wait`;
     turn.onQueued?.(`${names.join(', ')} of the same volume${before}`);

@@ -6,7 +6,7 @@ import type { VolumeCall, VolumeSecrets } from '../../plugin.ts';
 import { type SecretData, Sensitive } from '../../secret/sensitive.ts';
 import { doubtful, noLongerWanted } from '../../steps.ts';
 import type { CsiVolumeSpec } from '../../volume.ts';
-import type { CallLanes, LaneTurn, Sharing } from './volume-call-queue.ts';
+import type { CallLanes, LaneTurn, RunningCall, Sharing } from './volume-call-queue.ts';
 import type { DriverInstance, DriverRegistry } from '../driver/driver.ts';
 import type { SecretMemory } from './secret-memory.ts';
 import { type CallContext, failureOf, isUnreachable, methodName } from '../wire/status.ts';
@@ -89,14 +89,16 @@ export function createVolumeRpc({ host, drivers, lanes, deadlineMs, memory }: Vo
       const holds = await rpc.recheck?.(lanes.disturbances(spec.id) !== ground);
       return holds?.ok === false ? holds : ask(spec, call, rpc);
     };
-    const once = async () => {
+    let hadCompany = false;
+    const once = async (own: RunningCall) => {
       const result = await askOnGround();
       if (!result.ok) lanes.disturb(spec.id);
       if (rpc.sharing === 'shared' && isBusy(result)) lanes.serialise(spec.id);
+      ({ hadCompany } = own);
       return result;
     };
     const first = await lanes.run(spec.id, rpc.sharing, once, turn);
-    if (rpc.sharing === 'alone' || !isBusy(first)) return first;
+    if (!hadCompany || !isBusy(first)) return first;
     // ABORTED means "another call is pending": alone in the lane there is none of ours. Whatever the second
     // call says, the first one may still take effect.
     return doubtful(await lanes.run(spec.id, 'alone', askOnGround, turn));
