@@ -178,6 +178,7 @@ export class SimWorld {
     parts.kernel.nfs.run({ ...parts, random: parts.nfsRandom });
     parts.kernel.targets.run({ ...parts, random: parts.iscsiRandom, layout: this.layout });
     this.strangers = new Strangers({
+      onlyStages: plan.strangers === 'over-stages',
       ...parts,
       random: parts.strangersRandom,
       layout: this.layout,
@@ -185,7 +186,7 @@ export class SimWorld {
       lateTargets: () => this.storage.drivers.flatMap((driver) => driver.lateTargets),
       isBusy: () => this.#isBusy(),
     });
-    if (plan.strangers) this.strangers.begin();
+    if (plan.strangers !== false) this.strangers.begin();
     this.runtimes = new Runtimes({
       ...parts,
       random: parts.runtimesRandom,

@@ -437,7 +437,7 @@ export class Simulation {
       random: this.#random.fork(),
       neighbours: this.#neighbours,
       trace: this.trace,
-      strangers: this.plan.strangers,
+      strangers: this.plan.strangers !== false,
       holdersAt: this.plan.runtimesEveryMs > 0 ? (path) => this.world.runtimes.holdersAt(path) : undefined,
       doubledRoot: this.plan.doubledRoot,
       weather: () => (this.stormy ? this.plan.weather : this.#calm),

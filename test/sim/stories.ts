@@ -432,6 +432,17 @@ export function aboutLostNodes(plan: Plan): Plan {
   };
 }
 
+/** Records that are lost, and Nodes made anew, while somebody's mount hides what is staged. */
+export function aboutHiddenStages(plan: Plan): Plan {
+  const about = aboutLostNodes(plan);
+  return {
+    ...about,
+    strangers: 'over-stages',
+    features: { ...about.features, blockShare: Math.max(about.features.blockShare, 0.3) },
+    events: { ...about.events, recordDamaged: 8, agentCrashes: Math.max(about.events.agentCrashes, 1) },
+  };
+}
+
 /** Pods that show a token of their own, of a server whose tokens do not live long. */
 export function aboutTokens(plan: Plan): Plan {
   const about = aboutCluster(plan);
@@ -487,6 +498,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'cluster-contexts': aboutClusterContexts,
   'cluster-growth': aboutClusterGrowth,
   'lost-nodes': aboutLostNodes,
+  'hidden-stages': aboutHiddenStages,
   'cluster-tokens': aboutTokens,
   'changed-disks': aboutChangedDisks,
   'parts-of-changed-disks': aboutPartsOfChangedDisks,

@@ -5,6 +5,7 @@
  * told from the driver (docs/ARCHITECTURE.md).
  */
 import { type AbsolutePath, isBelow, parentOf } from '../../mount/host.ts';
+import { kinds } from '../../plugins/kinds/kinds.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { Random } from './random.ts';
 import type { Mount, SimKernel } from './sim-kernel.ts';
@@ -17,6 +18,8 @@ export interface StrangersParts {
   readonly time: VirtualTime;
   readonly trace: Trace;
   readonly layout: Layout;
+  /** Nothing but directories that volumes are staged in, of all kinds. */
+  readonly onlyStages: boolean;
   /** Targets of pods that are wanted. */
   readonly wantedTargets: () => readonly AbsolutePath[];
   /** Where a call of a driver that everybody has given up may still mount something. */
@@ -83,8 +86,23 @@ export class Strangers {
     });
   }
 
+  /** Of those that are there. */
+  #stages(): readonly AbsolutePath[] {
+    const { kernel, layout, random } = this.#parts;
+    const ofKinds = kinds().flatMap(({ stages }) => stages?.directory(layout) ?? []);
+    const mounted = kernel.mounts().filter(({ target }) => target.endsWith('/globalmount'));
+    const ofDrivers = mounted.flatMap(({ target }) => [parentOf(target), parentOf(parentOf(target))]);
+    const all = [layout.stages, layout.blockStages, ...ofKinds, ...ofDrivers];
+    const there = all.filter((path) => {
+      const facts = kernel.inspect(path);
+      return typeof facts !== 'string' && facts.kind === 'directory';
+    });
+    return there.length === 0 ? [] : [random.pick(there)];
+  }
+
   #places(): readonly AbsolutePath[] {
     const { random, kernel, layout, wantedTargets } = this.#parts;
+    if (this.#parts.onlyStages) return this.#stages();
     const own = kernel
       .mounts()
       .filter((one) => isBelow(one.target, layout.root) && !kernel.strangers.has(one));

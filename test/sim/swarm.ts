@@ -115,7 +115,7 @@ export interface Plan {
   /** Probability that a part of a volume is bound for its pod. */
   readonly subpathShare: number;
   /** Somebody mounts file systems of his own over our places. */
-  readonly strangers: boolean;
+  readonly strangers: boolean | 'over-stages';
   /** Mean time between two holders of a place that a pod has; 0: nobody holds any. */
   readonly runtimesEveryMs: number;
   /** The root directory is bound onto itself on a shared `/`. */
