@@ -1,5 +1,5 @@
 /** The directories that all publications of a block volume share, and how they go away with the last of them. */
-import { done, type Result } from '../../mount/failure.ts';
+import { done, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { paths } from '../../mount/path-steps.ts';
 import { type Program, transition } from '../../mount/transition.ts';
@@ -10,8 +10,8 @@ import { namesVolume } from './volume-data-text.ts';
 
 /**
  * Removes the directories of the block volume of this name, and its vol_data.json. As long as anything of it is
- * published, or there is a staging directory, that stays. Assumes: the caller knows whose vol_data.json it is, or that
- * it says nothing.
+ * published, or there is a staging directory, or somebody's mount hides where those would be, that stays. Assumes: the
+ * caller knows whose vol_data.json it is, or that it says nothing.
  */
 export function removeEmptyBlockDirectories(
   host: Host,
@@ -33,6 +33,8 @@ export const removeBlockDirectories = transition<BlockDirectories, void>(
 );
 
 function* removeDirectories(volume: BlockVolumeLayout): Program<Result<void>> {
+  const hidden = yield* isHidden(volume);
+  if (!hidden.ok || hidden.value) return hidden.ok ? done : hidden;
   for (const directory of [volume.holds, volume.targets]) {
     const removed = yield* removeEach([directory]);
     if (!removed.ok) return removed;
@@ -44,6 +46,18 @@ function* removeDirectories(volume: BlockVolumeLayout): Program<Result<void>> {
   if (!staging.ok || staging.value.kind !== 'absent') return staging.ok ? done : staging;
   const forgotten = yield* eraseVolumeData(volume.data);
   return forgotten.ok ? yield* removeEach([volume.data, volume.directory]) : forgotten;
+}
+
+/** Nothing of ours is mounted over them: what lies there is somebody's, and what he hides is not absent. */
+function* isHidden({ directory, holds, targets, stage }: BlockVolumeLayout): Program<Result<boolean>> {
+  const own = yield* paths.mountPlaceOf(directory);
+  if (!own.ok) return own;
+  for (const path of [holds, targets, stage]) {
+    const place = yield* paths.mountPlaceOf(path);
+    if (!place.ok) return place;
+    if (place.value.within !== own.value.within) return ok(true);
+  }
+  return ok(false);
 }
 
 /**

@@ -91,7 +91,7 @@ export async function scanBlockStaging(
       await removeUnknownBlockDirectories(host, layout, specName);
     if (typeof data !== 'string') reconstructed.staged(specFromPaper(data, specName, 'Block'));
   }
-  if (!tidies) return;
+  if (!tidies || !disk.complete()) return;
   // Nothing of it is published or staged: a teardown was cut short, and its record is gone.
   const believed = new Set([...blockNames(known), ...blockNames(reconstructed.all())]);
   for (const [specName, pods] of places) {

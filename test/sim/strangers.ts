@@ -86,7 +86,7 @@ export class Strangers {
     });
   }
 
-  /** Of those that are there. */
+  /** One that is there. */
   #stages(): readonly AbsolutePath[] {
     const { kernel, layout, random } = this.#parts;
     const ofKinds = kinds().flatMap(({ stages }) => stages?.directory(layout) ?? []);
