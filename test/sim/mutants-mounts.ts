@@ -1,12 +1,17 @@
 /** Planted bugs of what is seen at a path: other mounts taken for ours, lines of the table taken in their order. */
 import { ok } from '../../mount/failure.ts';
-import type { MountPlace } from '../../mount/host.ts';
+import { isBelow, type MountPlace } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
+import { createLayout } from '../../plugins/layout/layout.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import { verifyMounts } from '../../reconciler/recovery/verify.ts';
 import { type Mutant, withHost } from './mutant.ts';
 import type { Mutation } from './simulate.ts';
+import { ROOT } from './sim-paths.ts';
+import { aboutHiddenStages } from './stories.ts';
 import type { Plan } from './swarm.ts';
+
+const { blockDevices } = createLayout(ROOT);
 
 const amongStrangers = (plan: Plan): Plan => ({ ...plan, strangers: true });
 
@@ -61,6 +66,19 @@ const believesTheLaterLine: Mutation = {
   })),
 };
 
+/** Whoever removes papers sees nobody over the directories beside them, and takes what is hidden there for absent. */
+const seesNoCoverBesidePapers: Mutation = {
+  plan: aboutHiddenStages,
+  ...withHost((host) => ({
+    mountPlaceOf: async (path) => {
+      const place = await host.mountPlaceOf(path);
+      if (!place.ok || !isBelow(path, blockDevices)) return place;
+      const above = await host.mountPlaceOf(blockDevices);
+      return above.ok ? ok({ ...place.value, within: above.value.within }) : above;
+    },
+  })),
+};
+
 export const MOUNT_MUTANTS: readonly Mutant[] = [
   {
     name: 'does not look whose mount lies at its places',
@@ -78,5 +96,11 @@ export const MOUNT_MUTANTS: readonly Mutant[] = [
     name: 'takes the later line of the mount table for what one sees',
     caughtBy: ['stability', 'liveness', 'INV-11'],
     make: () => believesTheLaterLine,
+  },
+  {
+    name: 'removes the papers of a block volume whose stage somebody hides',
+    seed: 109,
+    caughtBy: ['liveness', 'foreign'],
+    make: () => seesNoCoverBesidePapers,
   },
 ];
