@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
+import { until } from '../until.ts';
 import { createRunScratch, isOfAnotherRun, RUN_PREFIX, type RunScratch } from './run-scratch.ts';
 
 function scratchOf(t: TestContext): RunScratch {
@@ -46,6 +47,9 @@ async function orphan(t: TestContext, environment: Record<string, string>): Prom
   const [pid] = await once(createInterface(child.stdout), 'line');
   t.after(() => process.kill(Number(pid)));
   await once(child, 'exit');
+  // Between its fork and its program it has the shell's words, or none.
+  const words = () => readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  await until('the program runs', () => words().startsWith('mooring-orphan'));
   return String(pid);
 }
 
