@@ -473,3 +473,18 @@ test('what could not be read when it counted is tried again though a read beside
   await world.clock.go(SECOND_MS);
   assert.deepEqual(woken, [ONE.id], 'once');
 });
+
+test('D-116: on its way down a volume is still told what its attachment says of it (seed 6473 about cluster)', async () => {
+  const world = attachmentWorld();
+  world.stand(ONE, { publishContext: { lun: '1' } });
+  world.attach(ONE, { attached: true, attachmentMetadata: { lun: '2' } });
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  const said = () => attachment.wordOf(ONE.id)?.said?.publishContext;
+  assert.deepEqual(said(), { lun: '2' });
+  const onItsWay = { attached: { kind: 'unsure', because: 'begun' } } as const;
+  world.stand(ONE, { ...onItsWay, publishContext: { lun: '1' } });
+  assert.deepEqual(said(), { lun: '2' }, 'else it would be wanted by what is believed, and stay');
+  world.stand(ONE, onItsWay);
+  assert.equal(attachment.wordOf(ONE.id), undefined, 'what comes for the first time knows nothing else');
+});
