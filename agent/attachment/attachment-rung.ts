@@ -15,6 +15,12 @@ export function isAwaited({ attached }: ActualVolume): boolean {
   return attached.kind === 'unsure';
 }
 
+/** What its attachment says counts: it is here, or was, and goes because of what that says by now. */
+export function isTold(volume: ActualVolume): boolean {
+  const isGoing = isAwaited(volume) && volume.publishContext !== undefined;
+  return isReported(volume) && (isGoing || mayBeLost(volume));
+}
+
 /** It is here, or something of it stands: not one that only waits to come here. */
 export function mayBeLost(volume: ActualVolume): boolean {
   return volume.attached.kind === 'present' || isSetUp(volume);

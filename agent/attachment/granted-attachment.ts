@@ -16,7 +16,7 @@ import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
 import { type AttachmentFacts, attachmentVerdict, notAttached } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
-import { isAwaited, isLosable, isReported, mayBeLost, namesInUse } from './attachment-rung.ts';
+import { isAwaited, isLosable, isReported, isTold, mayBeLost, namesInUse } from './attachment-rung.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
 import type { AnnouncingDrivers, DiskReading, StandingWatch } from './standing-watch.ts';
 
@@ -215,7 +215,7 @@ class AttachmentByCluster implements ClusterAttachment {
 
   wordOf(id: VolumeId): StandingWord | undefined {
     const volume = this.#actual().get(id);
-    if (volume?.spec.kind !== 'csi' || !isReported(volume) || !mayBeLost(volume)) return undefined;
+    if (volume?.spec.kind !== 'csi' || !isTold(volume)) return undefined;
     const { spec } = volume;
     const name = this.#nameOf(spec);
     const answer = this.#book.answer(name, isAwaited(volume));
@@ -225,6 +225,7 @@ class AttachmentByCluster implements ClusterAttachment {
     const standing = { stands: true, uid: volume.attachmentUid };
     const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
     if (verdict.kind === 'granted') return { word: undefined, uid, said: verdict };
+    if (!mayBeLost(volume)) return undefined;
     const blocked = notAttached(spec, verdict, 'none');
     return { word: { lost: verdict.kind === 'lost', blocked }, uid };
   }

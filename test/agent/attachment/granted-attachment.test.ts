@@ -474,7 +474,7 @@ test('what could not be read when it counted is tried again though a read beside
   assert.deepEqual(woken, [ONE.id], 'once');
 });
 
-test('D-116: on its way down a volume is still told what its attachment says of it (seed 6473 about cluster)', async () => {
+test('D-116: what its attachment says is told on its way down, too (seed 6473 about cluster)', async () => {
   const world = attachmentWorld();
   world.stand(ONE, { publishContext: { lun: '1' } });
   world.attach(ONE, { attached: true, attachmentMetadata: { lun: '2' } });
