@@ -1,7 +1,7 @@
 /** A local volume whose path is a block device: found, checked, made where it is blank, mounted once for all pods. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fail } from '../../../mount/failure.ts';
+import { fail, ok } from '../../../mount/failure.ts';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import type { LocalVolumeSpec } from '../../../plugins/local/local-traits.ts';
 import type { PublicationCall, VolumePlugin } from '../../../plugins/plugin.ts';
@@ -76,6 +76,24 @@ test('staged twice it is mounted once, and the answer is the same', async () => 
   const first = value(await localPlugin(host).stage(callOf(deviceVolume())));
   assert.deepEqual(value(await localPlugin(host).stage(callOf(deviceVolume()))), first);
   assert.equal(host.depthAt(STAGE), 1);
+});
+
+test('DR-11: what an error made read-only before the first look is not noted as made so', async () => {
+  const noted = async (mode: object) => {
+    const host = hostWith({ kind: 'file-system', type: 'ext4' });
+    const { lookUpMount } = host;
+    host.lookUpMount = async (path) => {
+      const seen = await lookUpMount(path);
+      return seen.ok && seen.value.mounted ? ok({ ...seen.value, ...mode }) : seen;
+    };
+    return value(await localPlugin(host).stage(callOf(deviceVolume()))).stagedMount?.readOnly;
+  };
+  assert.equal(
+    await noted({ readOnly: true, turnedReadOnly: true }),
+    undefined,
+    'the next look finds it dead',
+  );
+  assert.equal(await noted({ readOnly: true }), true);
 });
 
 test('a directory is staged by a look, and has no mount there', async () => {
