@@ -1,7 +1,7 @@
 /** The rung `attach` in a cluster: it and this node agree that a volume may be here, and both have said so. */
 import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
-import { fail, ok, type Result, type Failure } from '../../mount/failure.ts';
+import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';

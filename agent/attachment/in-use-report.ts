@@ -16,7 +16,7 @@ import { createContest } from './in-use-contest.ts';
 import { inUseList, isSameList } from './in-use-list.ts';
 import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
-import { isManaged, isReportedNode, reportMarks, touchMark } from './node-mark.ts';
+import { isManaged, isReportedNode, reportMarks } from './node-mark.ts';
 import { unreadNode, unreported } from './unreported.ts';
 
 export interface InUseReportParts {
@@ -284,11 +284,11 @@ class NodeInUseReport implements InUseReport {
   }
 
   async #touch(): Promise<void> {
-    const { node, transport, nodeName, clock } = this.#parts;
+    const { node, transport, nodeName } = this.#parts;
     const seen = node.current();
     this.#planTouch();
     if (seen === undefined || this.#isStopped || this.#isWriting) return;
-    const annotations = touchMark(`${seen.resourceVersion}.${Math.floor(clock.nowMs())}`);
+    const annotations = this.#lateWrites.mark(seen);
     const path = nodePath(nodeName);
     const touched = await patchObject(transport, { path, before: seen, annotations, change: {} });
     if (!touched.ok || this.#isStopped) return;

@@ -88,11 +88,11 @@ function whyUnread(
   { unreadPlaces, unknown, stagesHidden }: Reconstruction,
   looks: number,
 ): Failure | undefined {
-  if (unreadPlaces === undefined || unknown === undefined)
-    return looks >= UNREAD_LOOKS_MAX ? undefined : UNREADABLE;
-  const failures = [...unreadPlaces.map(({ failure }) => failure), ...unknown.unread];
-  const [cover] = failures.filter(isCover);
-  if (stagesHidden) return cover;
+  const isLearnt = unreadPlaces !== undefined && unknown !== undefined;
+  const failures = isLearnt
+    ? [...unreadPlaces.map(({ failure }) => failure), ...unknown.unread]
+    : [UNREADABLE];
+  if (stagesHidden) return failures.find(isCover);
   return looks >= UNREAD_LOOKS_MAX ? undefined : failures.find((one) => !isCover(one));
 }
 

@@ -39,7 +39,7 @@ import {
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
 import { addNamedDevices, scanNamedStages, stagedAs, tidyNamedDevices } from './reconstruct-named.ts';
 import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
-import { type Cover, createDiskReader, type DiskReader } from './disk-reader.ts';
+import { type Cover, createDiskReader } from './disk-reader.ts';
 import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 import type { UnattributedMounts, UnreadPlace } from './unattributed-mounts.ts';
 
@@ -92,13 +92,14 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
   const isStrange = (pod: PodUid): boolean => !scan.isWanted(pod) && !pods.has(pod);
   const table = await host.readMountTable(layout.root);
   if (!table.ok) return NOTHING_FOUND;
+  const coverOf = coverIn(table.value, scan.ground);
   for (const directory of [layout.pods, layout.plugins]) {
-    const failure = coverIn(table.value, scan.ground)(directory);
+    const failure = coverOf(directory);
     if (failure === undefined) continue;
     const unknown = { mounts: [], unread: [failure], table: table.value };
     return { ...NOTHING_FOUND, stagesHidden: true, unreadPlaces: [{ path: directory, failure }], unknown };
   }
-  const disk = createDiskReader(host, coverIn(table.value, scan.ground));
+  const disk = createDiskReader(host, coverOf);
   const reading: LayoutReading = { ...scan, disk, table: table.value, reconstructed };
   const podNames = await disk.names(layout.pods);
   const isAskedFor = ({ pod }: PublicationSpec): boolean => extent === 'whole' || isStrange(pod.uid);
@@ -116,7 +117,7 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
   const again = isOrphaned || disk.unreadPapers().length > 0 ? await host.readMountTable(layout.root) : table;
   if (!again.ok) {
     const volumes = reconstructed.list().filter(({ spec }) => !isOrphan(spec));
-    return { ...NOTHING_FOUND, volumes, unreadPlaces: unreadPlaces(disk) };
+    return { ...NOTHING_FOUND, volumes, unreadPlaces: [...disk.hidden(), ...disk.unreadDirectories()] };
   }
   const now: LayoutReading = { ...reading, table: again.value };
   for (const orphan of await goneOrphans(now, reconstructed.list())) reconstructed.drop(orphan);
@@ -135,20 +136,20 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
     if (isClear) await tidyNamedDevices(now, unusedDevices);
     await scanBlockStaging({ ...now, disk: stages }, { places: blockPlaces, tidies: isClear });
   }
+  const hidden = [...disk.hidden(), ...stages.hidden()];
   const unread = [
-    ...[...disk.hidden(), ...stages.hidden()].map(({ failure }) => failure),
+    ...hidden.map(({ failure }) => failure),
     ...places.unread,
     ...stages.unlisted(),
     ...stages.unreadPapers().map(({ failure }) => failure),
   ];
-  const stagesHidden = [...disk.hidden(), ...stages.hidden()].some(({ path }) => !isBelow(path, layout.pods));
   return {
     volumes: reconstructed.list(),
     gone,
     placesRead,
     complete: isClear && stages.complete(),
-    stagesHidden,
-    unreadPlaces: [...stages.hidden(), ...unreadPlaces(disk)],
+    stagesHidden: hidden.some(({ path }) => !isBelow(path, layout.pods)),
+    unreadPlaces: [...hidden, ...disk.unreadDirectories()],
     unknown: { ...places, unread },
   };
 }
@@ -172,10 +173,6 @@ const NOTHING_FOUND: Reconstruction = {
   unreadPlaces: undefined,
   unknown: undefined,
 };
-
-function unreadPlaces(disk: DiskReader): readonly UnreadPlace[] {
-  return [...disk.hidden(), ...disk.unreadDirectories()];
-}
 
 function coverIn(table: MountTable, ground: Pick<Ground, 'strangerOver'>): Cover {
   return (directory) => {
