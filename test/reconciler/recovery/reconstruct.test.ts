@@ -115,6 +115,45 @@ for (const covered of [
     assert.ok(unreadPlaces.some(({ path }) => path === covered));
   });
 
+test('a volume that a pod has may be staged where somebody’s mount hides its stage', async () => {
+  const covered = layout.driverDirectory(DRIVER);
+  const host = disk({ [published.replace(/mount$/, 'vol_data.json')]: data }, [covered]);
+  const strangerOver = (table: MountTable, path: AbsolutePath) =>
+    table.way(parentOf(path)).find(({ target }) => target === covered);
+  const ground = { ...FIRM_GROUND, strangerOver };
+  const { volumes } = await reconstruct(
+    { host, layout, ground, known: new Map(), isWanted: () => true },
+    'whole',
+  );
+  assert.deepEqual(
+    volumes.map(({ spec, staged }) => [spec.id, staged.kind]),
+    [[csi('data').id, 'unsure']],
+  );
+});
+
+test('where the stages of block volumes cannot be listed, the papers of none are removed', async () => {
+  const { data: papers } = layout.blockVolume('pv-data');
+  const removed: AbsolutePath[] = [];
+  const after = async (isListed: boolean) => {
+    const host = disk({ [`${papers}/vol_data.json`]: data });
+    const { listDirectory } = host;
+    host.listDirectory = async (directory, entriesMax) => {
+      if (isListed || directory !== layout.blockStages) return listDirectory(directory, entriesMax);
+      return fail({ code: 'input-output', message: '', effect: 'none' });
+    };
+    host.mountPlaceOf = async () => ok({ mountId: undefined, within: 1 });
+    host.removeFile = async (path) => {
+      removed.push(path);
+      return ok(undefined);
+    };
+    host.removeEmptyDirectory = async () => ok(undefined);
+    await scan(host);
+    return removed.splice(0).includes(below(papers, 'vol_data.json'));
+  };
+  assert.equal(await after(false), false);
+  assert.equal(await after(true), true, 'a teardown that was cut short');
+});
+
 test('where a pod has the volume, a staging directory without its vol_data.json is its volume’s', async () => {
   const host = disk({
     [published.replace(/mount$/, 'vol_data.json')]: data,
