@@ -178,7 +178,7 @@ export class SimWorld {
     parts.kernel.nfs.run({ ...parts, random: parts.nfsRandom });
     parts.kernel.targets.run({ ...parts, random: parts.iscsiRandom, layout: this.layout });
     this.strangers = new Strangers({
-      onlyStages: plan.strangers === 'over-stages',
+      over: plan.strangers === false ? 'anything' : plan.strangers,
       ...parts,
       random: parts.strangersRandom,
       layout: this.layout,

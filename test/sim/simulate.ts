@@ -186,7 +186,7 @@ export class Simulation {
     const drawn = swarm(random.fork(), createRandom(seed + EXTRA_SEED), createRandom(seed + LATE_SEED));
     const timed = withDeaths(withWalkTimes(drawn, createRandom(seed + WALKS_SEED)), deathsRandom);
     const extra = createRandom(seed - STRANGERS_SEED);
-    const strangers = extra.chance(STRANGERS_SHARE);
+    const strangers = extra.chance(STRANGERS_SHARE) ? ('anything' as const) : (false as const);
     const doubledRoot = extra.chance(DOUBLED_ROOT_SHARE);
     this.#slicesRandom = createRandom(seed + SLICES_SEED);
     this.#recordsRandom = createRandom(seed + RECORDS_SEED);

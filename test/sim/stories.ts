@@ -267,7 +267,7 @@ export function aboutUndoing(plan: Plan): Plan {
 
 /** Somebody mounts file systems of his own over our places, in every seed. */
 export function aboutStrangers(plan: Plan): Plan {
-  return { ...plan, strangers: true };
+  return { ...plan, strangers: 'anything' };
 }
 
 /** Containers hold what their pods have had, in every seed. */
@@ -437,10 +437,21 @@ export function aboutHiddenStages(plan: Plan): Plan {
   const about = aboutLostNodes(plan);
   return {
     ...about,
-    strangers: 'over-stages',
+    strangers: 'stages',
     features: { ...about.features, blockShare: Math.max(about.features.blockShare, 0.3) },
     events: { ...about.events, recordDamaged: 8, agentCrashes: Math.max(about.events.agentCrashes, 1) },
   };
+}
+
+/** The same, while it hides what pods have of drivers that do not stage. */
+export function aboutHiddenPlaces(plan: Plan): Plan {
+  const about = aboutHiddenStages(plan);
+  const doNotStage = plan.drivers.map((driver) => ({
+    ...driver,
+    flips: false,
+    nature: { ...driver.nature, stages: false },
+  }));
+  return { ...about, strangers: 'places', drivers: doNotStage };
 }
 
 /** Pods that show a token of their own, of a server whose tokens do not live long. */
@@ -499,6 +510,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'cluster-growth': aboutClusterGrowth,
   'lost-nodes': aboutLostNodes,
   'hidden-stages': aboutHiddenStages,
+  'hidden-places': aboutHiddenPlaces,
   'cluster-tokens': aboutTokens,
   'changed-disks': aboutChangedDisks,
   'parts-of-changed-disks': aboutPartsOfChangedDisks,

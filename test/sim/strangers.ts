@@ -12,14 +12,16 @@ import type { Mount, SimKernel } from './sim-kernel.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { Trace } from './trace.ts';
 
+/** Anything; directories that volumes are staged in, of all kinds; or what pods have, and the directories above. */
+export type StrangersOver = 'anything' | 'stages' | 'places';
+
 export interface StrangersParts {
   readonly kernel: SimKernel;
   readonly random: Random;
   readonly time: VirtualTime;
   readonly trace: Trace;
   readonly layout: Layout;
-  /** Nothing but directories that volumes are staged in, of all kinds. */
-  readonly onlyStages: boolean;
+  readonly over: StrangersOver;
   /** Targets of pods that are wanted. */
   readonly wantedTargets: () => readonly AbsolutePath[];
   /** Where a call of a driver that everybody has given up may still mount something. */
@@ -101,8 +103,8 @@ export class Strangers {
   }
 
   #places(): readonly AbsolutePath[] {
-    const { random, kernel, layout, wantedTargets } = this.#parts;
-    if (this.#parts.onlyStages) return this.#stages();
+    const { random, kernel, layout, wantedTargets, over } = this.#parts;
+    if (over === 'stages') return this.#stages();
     const own = kernel
       .mounts()
       .filter((one) => isBelow(one.target, layout.root) && !kernel.strangers.has(one));
@@ -111,6 +113,7 @@ export class Strangers {
     const anyOf = (paths: readonly AbsolutePath[]) => (paths.length === 0 ? [] : [random.pick(paths)]);
     const above = (path: AbsolutePath, levels: number): AbsolutePath =>
       levels === 0 ? path : above(parentOf(path), levels - 1);
+    if (over === 'places') return anyOf(targets).map((path) => above(path, random.between(0, 3)));
     switch (
       random.pick(['target', 'target', 'stage', 'stage', 'peers', 'above', 'all', 'root', 'unborn'] as const)
     ) {

@@ -22,6 +22,7 @@ import {
 import type { FsGroupPolicy } from '../../plugins/volume.ts';
 import { withLateness } from './late-plan.ts';
 import type { Random } from './random.ts';
+import type { StrangersOver } from './strangers.ts';
 import { RECORD_FILES, type RecordsPlan } from './records-plan.ts';
 import { ONE_SLICE, type SlicePlan } from './sim-slices.ts';
 import { type EffectFaults, type EffectKind, EFFECTS, type Weather } from './weather.ts';
@@ -115,7 +116,7 @@ export interface Plan {
   /** Probability that a part of a volume is bound for its pod. */
   readonly subpathShare: number;
   /** Somebody mounts file systems of his own over our places. */
-  readonly strangers: boolean | 'over-stages';
+  readonly strangers: false | StrangersOver;
   /** Mean time between two holders of a place that a pod has; 0: nobody holds any. */
   readonly runtimesEveryMs: number;
   /** The root directory is bound onto itself on a shared `/`. */
