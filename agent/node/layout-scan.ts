@@ -19,8 +19,8 @@ export interface LayoutScanParts {
   /** What a look has found has joined what stands, whole or not. */
   readonly onScanned: () => void;
   /**
-   * As `onScanned`: `places` when only what pods have under somebody's mount was left unread, or several looks could
-   * not read it, or what is left unread.
+   * As `onScanned`: `places` when nothing of a driver's may be in what was left unread, or several looks could not read
+   * it, or what is left unread.
    */
   readonly onPlaces: (read: 'places' | Failure) => void;
   /** All that was found when everything could be read has joined what stands. */
@@ -81,18 +81,18 @@ export function createLayoutScan(parts: LayoutScanParts): LayoutScan {
 }
 
 /**
- * Another look now would show no more of what pods have under somebody's mount, which stays until a person unmounts it.
- * Where volumes are staged it hides what nobody else can tell of, and nothing new can be staged there meanwhile.
+ * A mount of somebody's stays until a person unmounts it, and nobody else can tell what it hides: what a driver may
+ * have there is waited for, however long, and another look shows no more of all else (seeds 477793436, 17099).
  */
 function whyUnread(
-  { unreadPlaces, unknown, stagesHidden }: Reconstruction,
+  { unreadPlaces, unknown, driversHidden }: Reconstruction,
   looks: number,
 ): Failure | undefined {
   const isLearnt = unreadPlaces !== undefined && unknown !== undefined;
   const failures = isLearnt
     ? [...unreadPlaces.map(({ failure }) => failure), ...unknown.unread]
     : [UNREADABLE];
-  if (stagesHidden) return failures.find(isCover);
+  if (driversHidden) return failures.find(isCover);
   return looks >= UNREAD_LOOKS_MAX ? undefined : failures.find((one) => !isCover(one));
 }
 

@@ -5,8 +5,10 @@ import { hiddenBelow, strangerFailure } from '../../mount/ground.ts';
 import { type AbsolutePath, type Host, isBelow, parentOf } from '../../mount/host.ts';
 import type { MountEntry, MountTable } from '../../mount/mount-table.ts';
 import { isToldElsewhere, orphanAt } from '../../plugins/kinds/found-volume.ts';
+import { traitsOfPlugin } from '../../plugins/kinds/kinds.ts';
 import { isDevice, orphanPathOf, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { BlockPublicationLayout, Layout } from '../../plugins/layout/layout.ts';
+import { ownerBelow } from '../../plugins/layout/owner.ts';
 import type { PodVolumeOwner } from '../../plugins/layout/path-owner.ts';
 import { type PublicationSpec, RECONSTRUCTED, type VolumeId, type VolumeSpec } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../model/actual-state.ts';
@@ -159,6 +161,12 @@ export async function unknownPlaces(
     else unread.push({ ...NOTHING_TELLS, blocker: path });
   }
   return { mounts, unread, table };
+}
+
+/** Its volume directory tells of what kind a pod's volume is; whatever else is hidden may be of any. */
+export function mayBeOfDriver(path: AbsolutePath, root: AbsolutePath): boolean {
+  const owner = ownerBelow(root, path);
+  return owner?.kind !== 'volume' || traitsOfPlugin(owner.plugin)?.driver !== undefined;
 }
 
 const NOTHING_TELLS: Failure = {

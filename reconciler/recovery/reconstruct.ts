@@ -38,7 +38,7 @@ import {
 } from '../model/actual-state.ts';
 import { addBlockPlaces, listBlockPlaces, scanBlockStaging } from './reconstruct-block.ts';
 import { addNamedDevices, scanNamedStages, stagedAs, tidyNamedDevices } from './reconstruct-named.ts';
-import { findOrphans, goneOrphans, unknownPlaces } from './reconstruct-orphan.ts';
+import { findOrphans, goneOrphans, mayBeOfDriver, unknownPlaces } from './reconstruct-orphan.ts';
 import { type Cover, createDiskReader } from './disk-reader.ts';
 import { createReconstructed, reconstructedPublication, type LayoutReading } from './reconstructed.ts';
 import type { UnattributedMounts, UnreadPlace } from './unattributed-mounts.ts';
@@ -63,8 +63,8 @@ export interface Reconstruction {
    * explains is an orphan among the volumes.
    */
   readonly placesRead: boolean;
-  /** Somebody's mount hides what may be staged and is in no record: nobody can say what is staged here. */
-  readonly stagesHidden: boolean;
+  /** Somebody's mount hides what may be a driver's and is in no record: nobody can say what of drivers stands here. */
+  readonly driversHidden: boolean;
   /** All was read, and nothing is an orphan: no publication is unknown. False: it is worth another scan. */
   readonly complete: boolean;
   /** What could not be looked at, and where pods may have something; undefined when nothing could be learnt. */
@@ -97,7 +97,7 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
     const failure = coverOf(directory);
     if (failure === undefined) continue;
     const unknown = { mounts: [], unread: [failure], table: table.value };
-    return { ...NOTHING_FOUND, stagesHidden: true, unreadPlaces: [{ path: directory, failure }], unknown };
+    return { ...NOTHING_FOUND, driversHidden: true, unreadPlaces: [{ path: directory, failure }], unknown };
   }
   const disk = createDiskReader(host, coverOf);
   const reading: LayoutReading = { ...scan, disk, table: table.value, reconstructed };
@@ -148,7 +148,7 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
     gone,
     placesRead,
     complete: isClear && stages.complete(),
-    stagesHidden: hidden.some(({ path }) => !isBelow(path, layout.pods)),
+    driversHidden: hidden.some(({ path }) => mayBeOfDriver(path, layout.root)),
     unreadPlaces: [...hidden, ...disk.unreadDirectories()],
     unknown: { ...places, unread },
   };
@@ -169,7 +169,7 @@ const NOTHING_FOUND: Reconstruction = {
   gone: [],
   placesRead: false,
   complete: false,
-  stagesHidden: false,
+  driversHidden: false,
   unreadPlaces: undefined,
   unknown: undefined,
 };

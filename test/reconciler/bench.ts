@@ -23,7 +23,7 @@ export const READ_WHOLE: Reconstruction = {
   volumes: [],
   gone: [],
   placesRead: true,
-  stagesHidden: false,
+  driversHidden: false,
   unreadPlaces: [],
   complete: true,
   unknown: undefined,

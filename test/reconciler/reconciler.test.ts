@@ -286,7 +286,7 @@ function orphanAt(pod: string, handle: string): Reconstruction {
     volumes: [{ ...volume, publications }],
     gone: [],
     placesRead: true,
-    stagesHidden: false,
+    driversHidden: false,
     unreadPlaces: [],
     complete: false,
     unknown: undefined,

@@ -110,9 +110,26 @@ for (const covered of [
       table.way(parentOf(path)).find(({ mountId }) => mountId >= 100);
     const ground = { ...FIRM_GROUND, strangerOver };
     const scanned = { host, layout, ground, known: new Map(), isWanted: () => true };
-    const { complete, stagesHidden, unreadPlaces = [] } = await reconstruct(scanned, 'whole');
-    assert.deepEqual([complete, stagesHidden], [false, true]);
+    const { complete, driversHidden, unreadPlaces = [] } = await reconstruct(scanned, 'whole');
+    assert.deepEqual([complete, driversHidden], [false, true]);
     assert.ok(unreadPlaces.some(({ path }) => path === covered));
+  });
+
+for (const [covered, mayBeOfDriver] of [
+  [layout.podFolders('web').volumes, true],
+  [parentOf(layout.volumeDirectory(csi('data'), place('web', 'data'))), true],
+  [layout.volumeDirectory(csi('data'), place('web', 'data')), true],
+  [published, true],
+  [below(layout.podFolders('web').volumes, 'kubernetes.io~empty-dir', 'cache'), false],
+] as const)
+  test(`${mayBeOfDriver ? 'a' : 'no'} driver’s may be under ${covered}, which is hidden (seed 17099)`, async () => {
+    const host = disk({ [`${covered}/a`]: null }, [covered]);
+    const strangerOver = (table: MountTable, path: AbsolutePath) =>
+      table.way(path).find(({ target }) => target === covered);
+    const ground = { ...FIRM_GROUND, strangerOver };
+    const scanned = { host, layout, ground, known: new Map(), isWanted: () => true };
+    const { complete, driversHidden } = await reconstruct(scanned, 'whole');
+    assert.deepEqual([complete, driversHidden], [false, mayBeOfDriver]);
   });
 
 test('a volume that a pod has may be staged where somebody’s mount hides its stage', async () => {

@@ -96,7 +96,7 @@ function knowledge(volumes: readonly ActualVolume[]) {
 
 function finds(mounts: readonly UnattributedMount[], table = world({}).table): Reconstruction {
   const unknown = { mounts, unread: [], table };
-  const read = { placesRead: true, stagesHidden: false, unreadPlaces: [], complete: false };
+  const read = { placesRead: true, driversHidden: false, unreadPlaces: [], complete: false };
   return { volumes: [], gone: [], ...read, unknown };
 }
 
