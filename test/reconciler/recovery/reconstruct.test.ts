@@ -673,6 +673,15 @@ test('a place found while its publish was under way is not forgotten when that p
   assert.equal(learnt(begun), undefined, 'what nobody found was made by us, and is gone');
 });
 
+test('a stage that is found of a volume whose driver does not stage any more is unstaged all the same (seed 15386)', () => {
+  const needs = { attach: true, stage: false, expand: false };
+  const merged = mergeFound(
+    actual('data', { attached: 'present', needs }),
+    actual('data', { staged: 'unsure' }),
+  );
+  assert.deepEqual(merged?.needs, { ...needs, stage: true });
+});
+
 test('a place or a stage that is looked at while its operation begins is found all the same (INV-1)', async () => {
   const { id } = csi('data');
   const publish = { kind: 'publish', volume: id, publication: place('web', 'data').key } as const;
