@@ -291,5 +291,7 @@ export function mergeFound(known: ActualVolume | undefined, found: ActualVolume)
   });
   const staged = wasAbsent(known.staged) && found.staged.kind !== 'absent' ? found.staged : known.staged;
   if (news.length === 0 && staged === known.staged) return undefined;
-  return { ...known, staged, publications: new Map([...known.publications, ...news]) };
+  // Today's driver may have ceased to stage; what it staged once is unstaged all the same.
+  const needs = staged === known.staged ? known.needs : { ...known.needs, stage: true };
+  return { ...known, staged, needs, publications: new Map([...known.publications, ...news]) };
 }

@@ -673,7 +673,7 @@ test('a place found while its publish was under way is not forgotten when that p
   assert.equal(learnt(begun), undefined, 'what nobody found was made by us, and is gone');
 });
 
-test('a stage that is found of a volume whose driver does not stage any more is unstaged all the same (seed 15386)', () => {
+test('a stage that is found although its driver has ceased to stage is unstaged all the same (seed 15386)', () => {
   const needs = { attach: true, stage: false, expand: false };
   const merged = mergeFound(
     actual('data', { attached: 'present', needs }),
