@@ -45,7 +45,10 @@ test(`${PODS} pods x ${VOLUMES} volumes at once come and go, and the server is a
   try {
     const wish = { name: 'burst', pods: PODS, volumes: VOLUMES };
     const burst = await measureBurst({ admin, auditLog: plane.auditLog }, node, wish);
-    const told = [...phaseLines('all pods at once', burst.times), ...wayLines(burst)];
+    const told = [
+      ...phaseLines('all pods at once', [{ node: NODE, times: burst.times }]),
+      ...wayLines(burst),
+    ];
     for (const line of told) t.diagnostic(line);
     const { up, down } = burst;
     const reads = Object.entries(up.requests)

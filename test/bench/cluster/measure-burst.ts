@@ -1,4 +1,5 @@
 /** Pods of a node, all at once: bound, attached, mounted, ended, unmounted, detached, with a clock on each phase. */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { AdminClient } from '../../cluster/admin-client.ts';
 import { mountsBelow } from '../../demo/machine.ts';
 import { treeCpuMs } from '../process-cost.ts';
@@ -12,6 +13,8 @@ export interface BurstWish {
   readonly pods: number;
   /** Each pod has so many. */
   readonly volumes: number;
+  /** So long nothing happens to them once they are mounted, and it is counted what is asked meanwhile. */
+  readonly idleMs?: number;
 }
 
 interface Way {
@@ -23,6 +26,7 @@ interface Way {
 export interface Burst {
   readonly times: PhaseTimes;
   readonly up: Way;
+  readonly idle: Way | undefined;
   readonly down: Way;
 }
 
@@ -30,6 +34,9 @@ export interface BurstCluster {
   readonly admin: AdminClient;
   readonly auditLog: string;
 }
+
+/** The kubelet writes its Node every ten seconds. */
+const SETTLE_MS = 15_000;
 
 /** Rejects when the node says that it has mounted what is not there, or has unmounted what is. */
 export async function measureBurst(
@@ -57,6 +64,7 @@ export async function measureBurst(
     ]);
     checkMounted(node, pods, uids);
     const up = endOfUp();
+    const idle = wish.idleMs === undefined ? undefined : await untilIdle(begin, wish.idleMs);
 
     await markDeleted(admin, pods);
     const endOfDown = begin();
@@ -65,10 +73,18 @@ export async function measureBurst(
     await phases.untilDetached(pods);
     const down = endOfDown();
     await removePods(admin, pods);
-    return { times: phases.timesOf(pods, mounted, unmounted), up, down };
+    return { times: phases.timesOf(pods, mounted, unmounted), up, idle, down };
   } finally {
     phases.end();
   }
+}
+
+/** What the last phase has left to do is done before. */
+async function untilIdle(begin: () => () => Way, idleMs: number): Promise<Way> {
+  await pause(SETTLE_MS);
+  const end = begin();
+  await pause(idleMs);
+  return end();
 }
 
 function checkMounted(

@@ -34,13 +34,15 @@ type host struct {
 	informers  informers.SharedInformerFactory
 	lister     storagelisters.CSIDriverLister
 	synced     cache.InformerSynced
+	// attached has what the Node lists; nil where nothing is to be attached.
+	attached func() (map[v1.UniqueVolumeName]string, error)
 }
 
-func newHost(root string, client clientset.Interface, secrets secret.Manager, configMaps configmap.Manager) *host {
+func newHost(root, node string, client clientset.Interface, secrets secret.Manager, configMaps configmap.Manager) *host {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	drivers := factory.Storage().V1().CSIDrivers()
 	made := volumetesting.NewFakeKubeletVolumeHostWithCSINodeName(
-		&testing.T{}, root, client, nil, nodeName, drivers.Lister(), nil)
+		&testing.T{}, root, client, nil, node, drivers.Lister(), nil)
 	return &host{
 		VolumeHost: made, KubeletVolumeHost: made,
 		plugins: &volume.VolumePluginMgr{}, mounter: mount.New(""), hostUtil: hostutil.NewHostUtil(),
@@ -61,6 +63,13 @@ func (h *host) WaitForCacheSync() error {
 		return errors.New("failed to wait for cache sync for CSIDriverLister")
 	}
 	return nil
+}
+
+func (h *host) GetAttachedVolumesFromNodeStatus() (map[v1.UniqueVolumeName]string, error) {
+	if h.attached == nil {
+		return h.VolumeHost.GetAttachedVolumesFromNodeStatus()
+	}
+	return h.attached()
 }
 
 func (h *host) GetNodeAllocatable() (v1.ResourceList, error) {

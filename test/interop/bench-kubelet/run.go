@@ -93,8 +93,8 @@ const (
 )
 
 // await notes when `done` became true of each pod.
-func await(start time.Time, pending map[types.UID]bool, done func(types.UID) bool) (map[types.UID]float64, error) {
-	at := map[types.UID]float64{}
+func await[K comparable](start time.Time, pending map[K]bool, done func(K) bool) (map[K]float64, error) {
+	at := map[K]float64{}
 	for len(pending) > 0 {
 		look := time.Now()
 		if look.Sub(start) > patience {
