@@ -138,6 +138,8 @@ test('KEP-4876: a driver whose volume is refused as one too many is asked for it
   await world.clock.go(SECOND_MS);
   world.drivers.limit(ONE.name, 3);
   refuse(world, 0, 13);
+  const late = { ...specOf('late'), driver: ONE.name };
+  void attachment.attach(late, callOf(late));
   attachment.look();
   await world.clock.go(SECOND_MS);
   assert.deepEqual([world.drivers.asked(), driversIn(world)[0]?.['allocatable']], [0, { count: 7 }]);

@@ -458,20 +458,68 @@ test('what could not be read when it counted is tried again though a read beside
   const world = attachmentWorld();
   const { attachment, woken } = world.begin();
   await world.clock.go(SECOND_MS);
-  world.attach(ONE);
   let reads = 0;
+  const attaching: ReturnType<typeof attachment.attach>[] = [];
   world.store.instead = (_, path) => {
     if (path.startsWith(`${ATTACHMENTS}?`)) return refusal(403, 'cannot list');
     if (!path.startsWith(`${ATTACHMENTS}/`)) return undefined;
     reads += 1;
-    return reads === 2 ? refusal(500, 'a moment') : undefined;
+    if (reads === 2) attaching.push(attachment.attach(ONE, callOf(ONE)));
+    return reads === 3 ? refusal(500, 'a moment') : undefined;
   };
-  const refused = await within(world, attachment.attach(ONE, callOf(ONE)), SECOND_MS);
-  assert.equal(codeOf(refused), 'not-attached');
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  assert.equal(codeOf(await within(world, attachment.attach(ONE, callOf(ONE)))), 'not-attached');
+  world.attach(ONE);
+  while (attaching.length === 0) await world.clock.go(1);
+  woken.splice(0);
+  const [second] = attaching;
+  assert.ok(second);
+  assert.equal(codeOf(await within(world, second)), 'not-attached');
+  attachment.look();
+  await world.clock.go(100);
+  assert.deepEqual(woken, [ONE.id], 'once');
+});
+
+test('one that comes is asked about when it is reported and when the Node lists it, and no more', async () => {
+  const world = attachmentWorld();
+  const { attachment, woken } = world.begin();
+  await world.clock.go(SECOND_MS);
+  let reads = 0;
+  world.store.instead = (method, path) => {
+    if (path.startsWith(`${ATTACHMENTS}?`)) return refusal(403, 'cannot list');
+    if (method === 'GET' && path.startsWith(`${ATTACHMENTS}/`)) reads += 1;
+    return undefined;
+  };
   world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
   attachment.look();
+  await world.clock.go(100);
+  const refused = await within(world, attachment.attach(ONE, callOf(ONE)), 100);
+  assert.deepEqual([codeOf(refused), reads], ['not-attached', 1]);
+  woken.splice(0);
+  world.attach(ONE);
+  await world.clock.go(100);
+  assert.deepEqual(woken, [ONE.id]);
+  const attached = await within(world, attachment.attach(ONE, callOf(ONE)), 100);
+  assert.deepEqual([attached?.ok, reads], [true, 2]);
+});
+
+test('one that goes is not asked about: what was granted is what it goes with', async () => {
+  const world = attachmentWorld();
+  world.attach(ONE, { attached: true, attachmentMetadata: { lun: '7' } });
+  world.stand(ONE, { publishContext: { lun: '7' } });
+  const { attachment } = world.begin();
   await world.clock.go(SECOND_MS);
-  assert.deepEqual(woken, [ONE.id], 'once');
+  let reads = 0;
+  world.store.instead = (method, path) => {
+    if (method === 'GET' && path.startsWith(`${ATTACHMENTS}/`)) reads += 1;
+    return undefined;
+  };
+  world.stand(ONE, { publishContext: { lun: '7' }, attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  assert.equal((await within(world, attachment.detach(ONE, callOf(ONE))))?.ok, true);
+  await world.clock.go(SECOND_MS);
+  assert.equal(reads, 0);
 });
 
 test('D-116: what its attachment says is told on its way down, too (seed 6473 about cluster)', async () => {
