@@ -301,6 +301,7 @@ const ONLY_TESTS_IMPORT: readonly string[] = [
   'agent/config/config-complaint.ts#describeProblem',
   'agent/process/cluster.ts#joinCluster',
   'agent/process/mount-namespace.ts#mountHolding',
+  'kubernetes/objects/attachment-name.ts#attachmentNameOf',
   'mount/process/node-start.ts#PROGRAM_FIRST_LINE',
   'mount/text/table.ts#shorten',
   'plugins/csi/call/fs-group.ts#isFsGroupOurs',

@@ -27,7 +27,8 @@ export interface AttachmentBookParts {
 export interface AttachmentBook {
   /** What is known; followed from here on. `isWaitedFor`: it is asked for often until it is attached. */
   answer(name: string, isWaitedFor: boolean): AttachmentAnswer;
-  /** What the server says now, asked for after the call. */
+  isFollowed(name: string): boolean;
+  /** What the server says now, asked for after the call; followed from here on. */
   readNow(name: string): Promise<AttachmentAnswer>;
   /** Host clock: when the server last told of it; -Infinity before. */
   heardMs(name: string): number;
@@ -50,17 +51,18 @@ export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook
   const followers = new Map<string, Follower>();
   const rights: WatchRight = { deniedUntilMs: Number.NEGATIVE_INFINITY };
 
-  function open(name: string): Follower {
+  function open(name: string, isReadFirst: boolean): Follower {
     const known = followers.get(name);
     if (known !== undefined) return known;
-    const follower = new Follower(parts, name, rights);
+    const follower = new Follower({ parts, name, rights, isReadFirst });
     followers.set(name, follower);
     return follower;
   }
 
   return {
-    answer: (name, isWaitedFor) => open(name).answer(isWaitedFor),
-    readNow: (name) => open(name).readNow(),
+    answer: (name, isWaitedFor) => open(name, false).answer(isWaitedFor),
+    isFollowed: (name) => followers.has(name),
+    readNow: (name) => open(name, true).readNow(),
     heardMs: (name) => followers.get(name)?.heardMs() ?? Number.NEGATIVE_INFINITY,
     hint: (name) => followers.get(name)?.hint(),
     keep(names) {
@@ -75,6 +77,13 @@ export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook
       followers.clear();
     },
   };
+}
+
+interface FollowerParts {
+  readonly parts: AttachmentBookParts;
+  readonly name: string;
+  readonly rights: WatchRight;
+  readonly isReadFirst: boolean;
 }
 
 interface WatchRight {
@@ -97,7 +106,7 @@ class Follower {
   /** The error that was told. */
   #exhausted: string | undefined;
 
-  constructor(parts: AttachmentBookParts, name: string, rights: WatchRight) {
+  constructor({ parts, name, rights, isReadFirst }: FollowerParts) {
     const { transport, clock, random } = parts;
     this.#parts = parts;
     this.#name = name;
@@ -113,6 +122,7 @@ class Follower {
         return isWanted && !this.#isWatched() && !isAttached(answer);
       },
       pace: PACE,
+      isReadFirst,
       onChange: () => this.#changed(),
     });
     if (clock.nowMs() >= rights.deniedUntilMs) this.#startWatch();

@@ -15,10 +15,19 @@ export function isAwaited({ attached }: ActualVolume): boolean {
   return attached.kind === 'unsure';
 }
 
+/** Its rung is being climbed, or in doubt, and it was granted before: what it was granted stays as it was. */
+function isGoing(volume: ActualVolume): boolean {
+  return isAwaited(volume) && volume.publishContext !== undefined;
+}
+
+/** Nothing is known of a grant: it is asked for often. */
+export function isComing(volume: ActualVolume): boolean {
+  return isAwaited(volume) && !isGoing(volume);
+}
+
 /** What its attachment says counts: it is here, or was, and goes because of what that says by now. */
 export function isTold(volume: ActualVolume): boolean {
-  const isGoing = isAwaited(volume) && volume.publishContext !== undefined;
-  return isReported(volume) && (isGoing || mayBeLost(volume));
+  return isReported(volume) && (isGoing(volume) || mayBeLost(volume));
 }
 
 /** It is here, or something of it stands: not one that only waits to come here. */
@@ -41,4 +50,10 @@ export function namesInUse(actual: ActualState): ReadonlySet<string> {
     if (spec.kind === 'iscsi' && isSetUp(volume)) names.add(spec.id);
   }
   return names;
+}
+
+/** The drivers whose volumes are believed to be here, or on their way. */
+export function driversOf(actual: ActualState): ReadonlySet<string> {
+  const specs = [...actual.values()].map(({ spec }) => spec);
+  return new Set(specs.flatMap((spec) => (spec.kind === 'csi' ? [spec.driver] : [])));
 }

@@ -3,7 +3,7 @@ import { createGathered, type Gathered } from '../../mount/process/gathered.ts';
 import type { Cancel, Clock } from '../../mount/host.ts';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
-import { attachmentNameOf } from '../../kubernetes/objects/attachment-name.ts';
+import { createAttachmentNames } from '../../kubernetes/objects/attachment-name.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
 import type { Log } from '../../mount/process/log.ts';
@@ -16,7 +16,16 @@ import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
 import { type AttachmentFacts, attachmentVerdict, notAttached } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
-import { isAwaited, isLosable, isReported, isTold, mayBeLost, namesInUse } from './attachment-rung.ts';
+import {
+  driversOf,
+  isAwaited,
+  isComing,
+  isLosable,
+  isReported,
+  isTold,
+  mayBeLost,
+  namesInUse,
+} from './attachment-rung.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
 import type { AnnouncingDrivers, DiskReading, StandingWatch } from './standing-watch.ts';
 
@@ -74,12 +83,13 @@ class AttachmentByCluster implements ClusterAttachment {
   /** The words of the last look. */
   #said: ReadonlyMap<VolumeId, string> = new Map();
   #listed: ReadonlySet<string> = new Set();
-  readonly #names = new WeakMap<CsiVolumeSpec, string>();
+  readonly #nameOf: (spec: CsiVolumeSpec) => string;
   readonly #gathered: Gathered;
   #cancelNode: Cancel = () => {};
 
   constructor(parts: ClusterAttachmentParts) {
     this.#parts = parts;
+    this.#nameOf = createAttachmentNames(parts.nodeName);
     this.#gathered = createGathered(parts.clock, LOOK_MS, () => this.#follow());
     const onExhausted = (driver: string): void => this.#drivers.exhausted(driver);
     this.#book = createAttachmentBook({
@@ -93,7 +103,7 @@ class AttachmentByCluster implements ClusterAttachment {
       onSettled: () => this.#tellWaiting(),
     });
     const onRenamed = (): void => this.#tellWaiting();
-    this.#drivers = createDriverReport({ ...parts, onRenamed, usedDrivers: () => this.#usedDrivers() });
+    this.#drivers = createDriverReport({ ...parts, onRenamed, usedDrivers: () => driversOf(this.#actual()) });
   }
 
   begin(actual: () => ActualState, drivers: AnnouncingDrivers): void {
@@ -120,7 +130,9 @@ class AttachmentByCluster implements ClusterAttachment {
       if (!this.#actual().has(volume.spec.id)) this.#granted.delete(volume.spec.id);
     this.#followed = followed;
     this.#book.keep(new Set(followed.keys()));
-    for (const { name, volume } of followed.values()) this.#book.answer(name, isAwaited(volume));
+    // One that only comes is asked for by its attach, when its use is acknowledged: what was said before counts not.
+    for (const { name, volume } of followed.values())
+      if (isTold(volume) || this.#book.isFollowed(name)) this.#book.answer(name, isComing(volume));
     this.#report.look();
     this.#tellMissed();
     this.#noteWords();
@@ -218,7 +230,7 @@ class AttachmentByCluster implements ClusterAttachment {
     if (volume?.spec.kind !== 'csi' || !isTold(volume)) return undefined;
     const { spec } = volume;
     const name = this.#nameOf(spec);
-    const answer = this.#book.answer(name, isAwaited(volume));
+    const answer = this.#book.answer(name, isComing(volume));
     // What was granted goes on while the server is silent. After a restart it has to say so once more.
     if (answer.kind === 'unknown' && this.#granted.has(id)) return undefined;
     const uid = answer.kind === 'present' ? answer.sight.uid : undefined;
@@ -235,20 +247,6 @@ class AttachmentByCluster implements ClusterAttachment {
     return () => this.#wordListeners.delete(listener);
   }
 
-  /** A hash, and asked for again and again. */
-  #nameOf(spec: CsiVolumeSpec): string {
-    const known = this.#names.get(spec);
-    if (known !== undefined) return known;
-    const name = attachmentNameOf(spec, this.#parts.nodeName);
-    this.#names.set(spec, name);
-    return name;
-  }
-
-  #usedDrivers(): ReadonlySet<string> {
-    const all = [...this.#actual().values()].map(({ spec }) => spec);
-    return new Set(all.flatMap((spec) => (spec.kind === 'csi' ? [spec.driver] : [])));
-  }
-
   #facts(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer']): AttachmentFacts {
     const node = this.#parts.node.current();
     const attached = node === undefined ? undefined : nodeVolumes(node.value).attached;
@@ -261,16 +259,16 @@ class AttachmentByCluster implements ClusterAttachment {
     };
   }
 
-  /** What the controller lists is another: whose volume it is may be another, too. */
+  /** What the controller lists is another: whose volume it is may be another, too. Who was refused reads it himself. */
   #nodeChanged(): void {
     const node = this.#parts.node.current();
     const listed = node === undefined ? new Set<string>() : nodeVolumes(node.value).attached;
     const before = this.#listed;
     this.#listed = listed;
-    for (const { spec, name } of this.#followed.values()) {
+    for (const { spec, name, volume } of this.#followed.values()) {
       const unique = csiVolumeId(spec.driver, spec.volumeHandle);
       if (listed.has(unique) === before.has(unique)) continue;
-      this.#book.hint(name);
+      if (mayBeLost(volume) || !this.#refused.has(spec.id)) this.#book.hint(name);
       this.#attachmentChanged(name);
     }
   }

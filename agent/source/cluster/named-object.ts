@@ -46,6 +46,8 @@ export interface NamedObjectParts {
   readonly isWaitedFor: (answer: NamedAnswer) => boolean;
   /** Between two reads. By default as the kubelet looks at a claim. */
   readonly pace?: ReadPace;
+  /** Whoever follows it reads it himself the first time. */
+  readonly isReadFirst?: boolean;
   readonly onChange: () => void;
 }
 
@@ -84,7 +86,7 @@ class PolledObject implements NamedObject {
     this.#parts = parts;
     this.#pace = parts.pace ?? CLAIM_PACE;
     this.#waitingMs = this.#pace.waitingFirstMs;
-    void this.#read();
+    if (parts.isReadFirst !== true) void this.#read();
   }
 
   answer(): NamedAnswer {
@@ -191,9 +193,11 @@ class PolledObject implements NamedObject {
 
   /** What it said last counts; only who has never heard of it is told why. */
   #doubt(answer: NamedAnswer & { readonly kind: 'unknown' }): void {
-    if (this.#answer.kind !== 'unknown' || this.#answer.message === answer.message) return;
+    const known = this.#answer;
+    if (known.kind !== 'unknown' || known.message === answer.message) return;
     this.#answer = answer;
-    this.#parts.onChange();
+    // Whoever reads it first has this as his own answer.
+    if (known !== BEING_READ || this.#parts.isReadFirst !== true) this.#parts.onChange();
   }
 
   #plan(leastMs: number): void {
