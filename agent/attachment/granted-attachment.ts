@@ -189,9 +189,11 @@ class AttachmentByCluster implements ClusterAttachment {
     }
     const name = this.#nameOf(spec);
     const askedMs = this.#parts.clock.nowMs();
-    // After the acknowledgement: what was read before may be an attachment that was taken back since.
-    const answer = await this.#book.readNow(name);
     const { standsUnder } = call.facts;
+    // It is granted only when the Node lists it: before, its last word is told, whoever asks how often.
+    const isEarly = standsUnder === undefined && this.#book.isFollowed(name) && !this.#isListed(spec);
+    // After the acknowledgement: what was read before may be an attachment that was taken back since.
+    const answer = isEarly ? this.#book.answer(name, true) : await this.#book.readNow(name);
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
     const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
     const renaming = standsUnder === undefined ? this.#drivers.renaming(spec.driver) : undefined;
@@ -248,15 +250,13 @@ class AttachmentByCluster implements ClusterAttachment {
   }
 
   #facts(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer']): AttachmentFacts {
+    const { nodeName } = this.#parts;
+    return { isListed: this.#isListed(spec), answer, name, driver: spec.driver, nodeName };
+  }
+
+  #isListed({ driver, volumeHandle }: CsiVolumeSpec): boolean {
     const node = this.#parts.node.current();
-    const attached = node === undefined ? undefined : nodeVolumes(node.value).attached;
-    return {
-      isListed: attached?.has(csiVolumeId(spec.driver, spec.volumeHandle)) ?? false,
-      answer,
-      name,
-      driver: spec.driver,
-      nodeName: this.#parts.nodeName,
-    };
+    return node !== undefined && nodeVolumes(node.value).attached.has(csiVolumeId(driver, volumeHandle));
   }
 
   /** What the controller lists is another: whose volume it is may be another, too. Who was refused reads it himself. */
@@ -268,7 +268,7 @@ class AttachmentByCluster implements ClusterAttachment {
     for (const { spec, name, volume } of this.#followed.values()) {
       const unique = csiVolumeId(spec.driver, spec.volumeHandle);
       if (listed.has(unique) === before.has(unique)) continue;
-      if (mayBeLost(volume) || !this.#refused.has(spec.id)) this.#book.hint(name);
+      if (mayBeLost(volume) || (isComing(volume) && !this.#refused.has(spec.id))) this.#book.hint(name);
       this.#attachmentChanged(name);
     }
   }
