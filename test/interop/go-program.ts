@@ -55,7 +55,7 @@ const PROGRAMS = {
     flags: QUICKLY,
   },
   'csi-resizer': { module: SIDECARS, package: `${SIDECAR_SOURCE}resizer/v2/cmd/csi-resizer`, flags: QUICKLY },
-  // For `npm run bench -- --beside-kubelet`.
+  // For `npm run bench -- --beside-kubelet` and `--cluster`.
   'bench-kubelet': { module: HERE, package: './bench-kubelet' },
   'bench-driver': { module: HERE, package: './bench-driver' },
   'pd-driver': {
