@@ -4,12 +4,19 @@ import { createGathered } from '../../../mount/process/gathered.ts';
 
 const AFTER_MS = 50;
 
-/** A clock whose timers fire when they are told to. */
+/** A clock whose timers fire when they are told to, and on which nothing takes time but what `pass` says. */
 function handClock() {
   const timers = new Set<() => void>();
+  const delaysMs: number[] = [];
+  let nowMs = 0;
   return {
+    delaysMs,
+    nowMs: () => nowMs,
+    pass(spanMs: number) {
+      nowMs += spanMs;
+    },
     timer(delayMs: number, fire: () => void) {
-      assert.equal(delayMs, AFTER_MS);
+      delaysMs.push(delayMs);
       timers.add(fire);
       return () => void timers.delete(fire);
     },
@@ -32,6 +39,18 @@ test('what is asked for within a moment is done once, and what is asked for afte
   assert.deepEqual([clock.fireAll(), done], [1, 1]);
   gathered.soon();
   assert.deepEqual([clock.fireAll(), done], [1, 2]);
+  assert.deepEqual(clock.delaysMs, [AFTER_MS, AFTER_MS]);
+});
+
+test('what takes long is done seldom, but within a second, and soon again when it is short', () => {
+  const clock = handClock();
+  const spansMs = [1, 10, 500, 0];
+  const gathered = createGathered(clock, AFTER_MS, () => clock.pass(spansMs.shift() ?? 0));
+  for (let asked = 0; asked < 5; asked += 1) {
+    gathered.soon();
+    clock.fireAll();
+  }
+  assert.deepEqual(clock.delaysMs, [AFTER_MS, AFTER_MS, 200, 1_000, AFTER_MS]);
 });
 
 for (const isAskedBefore of [true, false])
