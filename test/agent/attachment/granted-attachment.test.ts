@@ -505,6 +505,25 @@ test('one that comes is asked about when it is reported and when the Node lists 
   assert.deepEqual([attached?.ok, reads], [true, 2]);
 });
 
+test('who waits for the Node to list what is attached is told what its attachment says by now', async () => {
+  const world = attachmentWorld();
+  world.store.instead = (_, path) =>
+    path.startsWith(`${ATTACHMENTS}?`) ? refusal(403, 'cannot list') : undefined;
+  const { attachment } = world.begin();
+  await world.clock.go(SECOND_MS);
+  world.attach(ONE);
+  world.patchNode({ volumesAttached: [] });
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  const ask = async () => {
+    const refused = await within(world, attachment.attach(ONE, callOf(ONE)));
+    return refused?.ok === false ? refused.failure.message : '';
+  };
+  assert.match(await ask(), /has not listed it/);
+  world.detach(ONE);
+  await world.clock.go(20 * SECOND_MS);
+  assert.match(await ask(), /there is no VolumeAttachment/);
+});
+
 for (const attachmentMetadata of [{ lun: '7' }, undefined])
   test(`one that goes is not asked about, ${attachmentMetadata ? 'with' : 'without'} a context`, async () => {
     const world = attachmentWorld();
