@@ -56,6 +56,8 @@ export function createClusterAttachment(parts: ClusterAttachmentParts): ClusterA
 /** What changes within this is looked at once: each change of each volume is one. */
 const LOOK_MS = 20;
 const UNREPORTED = Number.POSITIVE_INFINITY;
+/** What an attachment has said is told so long without a read. */
+const WORD_MS = 10_000;
 
 /** A volume whose attachment matters here. */
 interface Followed {
@@ -190,8 +192,9 @@ class AttachmentByCluster implements ClusterAttachment {
     const name = this.#nameOf(spec);
     const askedMs = this.#parts.clock.nowMs();
     const { standsUnder } = call.facts;
-    // It is granted only when the Node lists it: before, its last word is told, whoever asks how often.
-    const isEarly = standsUnder === undefined && this.#book.isFollowed(name) && !this.#isListed(spec);
+    // It is granted only when the Node lists it: before, its last word is told, however often somebody asks.
+    const isFresh = this.#book.heardMs(name) >= askedMs - WORD_MS;
+    const isEarly = standsUnder === undefined && isFresh && !this.#isListed(spec);
     // After the acknowledgement: what was read before may be an attachment that was taken back since.
     const answer = isEarly ? this.#book.answer(name, true) : await this.#book.readNow(name);
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
