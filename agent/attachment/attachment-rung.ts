@@ -22,7 +22,7 @@ function isGoing(volume: ActualVolume): boolean {
 
 /** Nothing is known of a grant: it is asked for often. */
 export function isComing(volume: ActualVolume): boolean {
-  return isAwaited(volume) && !isGoing(volume);
+  return isAwaited(volume) && volume.publishContext === undefined;
 }
 
 /** What its attachment says counts: it is here, or was, and goes because of what that says by now. */

@@ -44,7 +44,6 @@ type cluster struct {
 	client     clientset.Interface
 	heartbeats clientset.Interface
 	nodes      corelisters.NodeLister
-	hasNode    cache.InformerSynced
 }
 
 func newCluster(ctx context.Context, kubeconfig string, name types.NodeName) (*cluster, error) {
@@ -68,12 +67,10 @@ func newCluster(ctx context.Context, kubeconfig string, name types.NodeName) (*c
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, string(name)).String()
 		}))
 	nodes := factory.Core().V1().Nodes()
-	made := &cluster{
-		name: name, client: client, heartbeats: heartbeats,
-		nodes: nodes.Lister(), hasNode: nodes.Informer().HasSynced,
-	}
+	made := &cluster{name: name, client: client, heartbeats: heartbeats, nodes: nodes.Lister()}
+	hasNode := nodes.Informer().HasSynced
 	factory.Start(wait.NeverStop)
-	if !cache.WaitForCacheSync(ctx.Done(), made.hasNode) {
+	if !cache.WaitForCacheSync(ctx.Done(), hasNode) {
 		return nil, fmt.Errorf("the Node %q cannot be read", name)
 	}
 	return made, made.annotate(ctx)
