@@ -148,6 +148,27 @@ test('an append that was cut short at any byte is dropped without a word', () =>
   }
 });
 
+/** What a longer entry left there: no line ends where the page does. */
+test('what is appended behind one that was cut short is read, whatever was there before', () => {
+  const { endBytes } = read(NEWER, OLDER);
+  const remains = Uint8Array.from(NEWER).fill(0x78, endBytes);
+  const content = formatAppend([save('e', '{"e":1}')], { epoch: 7, sequence: 4, bootId: BOOT });
+  const behind = formatAppend([erase('b')], { epoch: 7, sequence: 5, bootId: BOOT });
+  let clean = 0;
+  for (let length = 0; length < content.length; length += 1) {
+    const file = Uint8Array.from(remains);
+    file.set(content.subarray(0, length), endBytes);
+    const cut = read(file, OLDER);
+    if (!cut.isClean || cut.sequence === 3) continue;
+    clean += 1;
+    file.set(behind, cut.endBytes);
+    const reading = read(file, OLDER);
+    assert.deepEqual([reading.damages, reading.sequence], [[], 5], `cut at ${length}`);
+    assert.equal(reading.records.has(keyOf('b')), false, `cut at ${length}: what was erased is back`);
+  }
+  assert.ok(clean > 0);
+});
+
 test('a file that was never whole is not in use, and nobody is told', () => {
   const beginning = formatBeginning([...LIVE, save('y', '{}')], {
     epoch: 8,
