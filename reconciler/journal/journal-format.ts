@@ -1,7 +1,8 @@
 /**
  * How the journal of records lies in its two files, as text. Pure.
  *
- * A file begins with `mooring-journal 1 <epoch> <bytes of the file>`. What follows are appends, whole pages each:
+ * A file begins with `mooring-journal 1 <epoch> <bytes of the file>`. What follows are appends, whole pages each, and
+ * each begins with a line feed, which ends the line of whatever an append that was cut short has left before it:
  * `save|doubt|erase|lost <epoch> <sequence> <index> <key> <bytes of the body> <sum of the body>` with the body in the
  * line below, and at its end `end <epoch> <sequence> <entries> <sum of the boot id>`. Every such line ends with a sum
  * of itself, the first one in every version of the format. The rest is line feeds, or what an earlier epoch left.
@@ -53,7 +54,7 @@ export function entryBytes(bodyBytes: number): number {
 
 /** One append: whole pages. */
 export function formatAppend(entries: readonly JournalEntry[], place: AppendPlace): Uint8Array {
-  return paged(linesOf(entries, place));
+  return paged(`\n${linesOf(entries, place)}`);
 }
 
 /** A file without its blank end: its first line, and the append of sequence 0. */
