@@ -2,8 +2,10 @@
 import type { AgentView } from '../../agent/node/agent-view.ts';
 import { type PodUid, publicationKey, type PublicationKey } from '../../plugins/volume.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
+import { type KnownDirectory, parseKnownDirectory } from '../../agent/source/manifests/known-directory.ts';
 import { ABSENCES, LASTS_MS_MAX } from './absence.ts';
 import type { Random } from './random.ts';
+import { MANIFESTS } from './sim-paths.ts';
 import type { Simulation } from './simulate.ts';
 
 /** Longer than the agent needs to look again. */
@@ -13,6 +15,8 @@ export class Absences {
   readonly #sim: Simulation;
   readonly #random: Random;
   #isOn = false;
+  /** As the note was when it was last seen. */
+  #noted: KnownDirectory | undefined;
   /** For each place, all places that the agent knew when it last began to go. */
   readonly #beside = new Map<PublicationKey, ReadonlySet<PublicationKey>>();
 
@@ -64,6 +68,20 @@ export class Absences {
       }
       this.#watchOver();
     });
+  }
+
+  /** AP-12: a directory that an earlier note does not know is not read while anything stands, noted or hidden. */
+  noteListing(): void {
+    const { kernel, world } = this.#sim;
+    const note = kernel.walk(world.layout.source);
+    if (typeof note !== 'string' && !kernel.isUnderStranger(world.layout.source))
+      this.#noted = parseKnownDirectory(Buffer.from(note.inode.content).toString()) ?? this.#noted;
+    if (world.directoryState === 'own' || this.#noted === undefined) return;
+    const listed = kernel.walk(MANIFESTS);
+    const isNoted = typeof listed !== 'string' && `${listed.inode.number}` === this.#noted.inode;
+    const stands = this.#sim.earlyView()?.reconciler.actual().size ?? 0;
+    if (!isNoted && stands > 0)
+      this.#sim.violate('AP-12', `another directory was read, and ${stands} volumes stand`);
   }
 
   /**

@@ -80,7 +80,7 @@ export const GUARD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'takes any directory in the place of the manifests for theirs',
-    caughtBy: ['INV-3', 'RS-02'],
+    caughtBy: ['AP-12', 'INV-3', 'RS-02'],
     make: takesAnyDirectory,
   },
   {

@@ -466,6 +466,7 @@ export class Simulation {
         if (path === MANIFESTS && this.cluster === undefined) {
           const { world } = this;
           listings.push({ atMs: this.time.nowMs(), kept: world.keptUids(), shown: world.shownUids() });
+          this.absences.noteListing();
         }
       },
     });

@@ -232,7 +232,20 @@ export function aboutAbsentManifests(plan: Plan): Plan {
   return { ...plan, podsMax: 4, safetyMs: Math.max(plan.safetyMs, 60_000), absence };
 }
 
-/** As above, and the records are damaged, or all gone: what is at stake then is told by the disk alone. */
+/** As above, while somebody's mount hides what was noted of the directory, or the disk does not let anybody read it. */
+export function aboutHiddenNotes(plan: Plan): Plan {
+  const absent = aboutAbsentManifests(plan);
+  const { effects } = absent.weather;
+  const faults = { refused: 0.5, doubtful: 0, slow: 0, hung: 0 };
+  return {
+    ...absent,
+    strangers: 'root',
+    weather: { ...absent.weather, effects: new Map([...effects, ['readFile', faults]]) },
+    events: { ...absent.events, podComes: 4, recordDamaged: 0 },
+  };
+}
+
+/** As `absent-manifests`, and the records are damaged, or all gone: what is at stake then is told by the disk alone. */
 export function aboutLostRecords(plan: Plan): Plan {
   const absent = aboutAbsentManifests(plan);
   return { ...absent, events: { ...absent.events, recordDamaged: 6 } };
@@ -536,6 +549,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'lost-holds': aboutLostHolds,
   'replaced-attachments': aboutReplacedAttachments,
   'absent-manifests': aboutAbsentManifests,
+  'hidden-notes': aboutHiddenNotes,
   'lost-records': aboutLostRecords,
   journal: aboutJournal,
   'in-journal': inJournal,

@@ -12,8 +12,11 @@ import type { Mount, SimKernel } from './sim-kernel.ts';
 import type { VirtualTime } from './virtual-time.ts';
 import type { Trace } from './trace.ts';
 
-/** Anything; directories that volumes are staged in, of all kinds; or what pods have, and the directories above. */
-export type StrangersOver = 'anything' | 'stages' | 'places';
+/**
+ * Anything; directories that volumes are staged in, of all kinds; what pods have, and the directories above; or all
+ * that is ours, what we noted down with it.
+ */
+export type StrangersOver = 'anything' | 'stages' | 'places' | 'root';
 
 export interface StrangersParts {
   readonly kernel: SimKernel;
@@ -105,6 +108,7 @@ export class Strangers {
   #places(): readonly AbsolutePath[] {
     const { random, kernel, layout, wantedTargets, over } = this.#parts;
     if (over === 'stages') return this.#stages();
+    if (over === 'root') return [layout.root];
     const own = kernel
       .mounts()
       .filter((one) => isBelow(one.target, layout.root) && !kernel.strangers.has(one));
