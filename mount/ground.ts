@@ -89,6 +89,19 @@ export function createGround(
   };
 }
 
+/** A failure says who lies over a directory above `path`, or why that cannot be seen; its effect is `none`. */
+export async function refuseStrangerOver(
+  {
+    host,
+    ground,
+  }: { readonly host: Pick<Host, 'mountPlaceOf'>; readonly ground: Pick<Ground, 'refuseStranger'> },
+  path: AbsolutePath,
+): Promise<Result<void>> {
+  const place = await host.mountPlaceOf(path);
+  const firm = place.ok ? await ground.refuseStranger(path, place.value.within) : place;
+  return firm.ok ? done : fail({ ...firm.failure, effect: 'none' });
+}
+
 /**
  * Mounts below our root that one does not see, and no other of the same volume in their place, each with who lies over
  * a directory above it.

@@ -28,6 +28,7 @@ import type { AgentView } from './agent-view.ts';
 import { createPlugins } from './create-plugins.ts';
 import { createDesiredFeed, type DesiredFeed } from './desired-feed.ts';
 import { createLayoutScan, type LayoutScan } from './layout-scan.ts';
+import { createNodeSight } from './node-sight.ts';
 import { rebuildState, type RebuiltState } from './rebuild-state.ts';
 import { hasSeLinux } from './se-linux.ts';
 import { createStatisticsCollector, type StatisticsCollector } from './statistics-collector.ts';
@@ -154,14 +155,10 @@ class NodeAgent implements Agent {
     this.#listen(reconciler);
     void this.#foundation.drivers.start();
     this.#isDiskRead = !(await mayHavePods(host, layout));
-    await feed.source.start({
-      stake: () => {
-        const known = feed.source.current().pods.size + reconciler.actual().size + unreadable.length;
-        if (known > 0) return 'something';
-        return this.#isDiskRead ? 'nothing' : 'unknown';
-      },
-      missing: feed.heldPods,
-    });
+    const isDiskRead = (): boolean => this.#isDiskRead;
+    const unreadableRecords = unreadable.length;
+    const sight = createNodeSight({ ...this.#foundation, reconciler, unreadableRecords, isDiskRead });
+    await feed.source.start(sight);
     await new Promise<void>((join) => feed.reader.read({ found: [], join }));
     this.#scan = createLayoutScan({
       ...this.#foundation,

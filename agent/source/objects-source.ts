@@ -1,6 +1,6 @@
 /** The port of whatever says what is wanted: a directory of manifests, an API server, or several of them at once. */
 import type { Failure, Result } from '../../mount/failure.ts';
-import type { Cancel } from '../../mount/host.ts';
+import type { AbsolutePath, Cancel } from '../../mount/host.ts';
 import type { PodUid } from '../../plugins/volume.ts';
 import type { Stamped, ApiObject } from '../../kubernetes/objects/objects.ts';
 import type { ClusterReport } from './cluster-report.ts';
@@ -69,6 +69,8 @@ export interface NodeSight {
   stake(): Stake;
   /** How many pods have something here, and no source has shown them in this life. */
   missing(): number;
+  /** A failure says who lies over what this node keeps at `path`: what is not seen there may be there all the same. */
+  refuseStranger(path: AbsolutePath): Promise<Result<void>>;
 }
 
 /** A directory in the place of the one that a source was read from. */

@@ -1,6 +1,6 @@
 /** A journal is neither written nor looked for in what somebody mounted over its directory. */
-import { done, fail, type Result } from '../../mount/failure.ts';
-import type { Ground } from '../../mount/ground.ts';
+import type { Result } from '../../mount/failure.ts';
+import { type Ground, refuseStrangerOver } from '../../mount/ground.ts';
 import { type AbsolutePath, below, type Host } from '../../mount/host.ts';
 import { FILE_NAMES } from './journal-reading.ts';
 
@@ -30,9 +30,6 @@ export async function overwriteOnGround(
 }
 
 /** A failure says who covers the directory, or why that cannot be seen; its effect is `none`. */
-export async function refuseStranger({ host, directory, ground }: GroundParts): Promise<Result<void>> {
-  const path = below(directory, FILE_NAMES[0]);
-  const place = await host.mountPlaceOf(path);
-  const firm = place.ok ? await ground.refuseStranger(path, place.value.within) : place;
-  return firm.ok ? done : fail({ ...firm.failure, effect: 'none' });
+export function refuseStranger(parts: GroundParts): Promise<Result<void>> {
+  return refuseStrangerOver(parts, below(parts.directory, FILE_NAMES[0]));
 }

@@ -3,7 +3,7 @@
  * the first effect and erased after the last (D-7).
  */
 import { done, fail, type Failure, ok, type Result } from '../../mount/failure.ts';
-import { FIRM_GROUND, type Ground } from '../../mount/ground.ts';
+import { FIRM_GROUND, type Ground, refuseStrangerOver } from '../../mount/ground.ts';
 import type { Host } from '../../mount/host.ts';
 import { type Layout, sha256Hex } from '../../plugins/layout/layout.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
@@ -61,13 +61,11 @@ export function createRecordStore(
   const postponed = new Set<string>();
 
   async function write(name: string, text: string | undefined): Promise<Result<Written>> {
-    const path = layout.record(name);
-    const place = await host.mountPlaceOf(path);
-    const grounded = place.ok ? await ground.refuseStranger(path, place.value.within) : place;
+    const grounded = await refuseStrangerOver({ host, ground }, layout.record(name));
     postponed.delete(name);
     if (grounded.ok) return text === undefined ? disk.erase(name) : disk.write(name, text);
     if (text === undefined) postponed.add(name);
-    return fail({ ...grounded.failure, code: 'record-write', effect: 'none' });
+    return fail({ ...grounded.failure, code: 'record-write' });
   }
 
   const turns = new RecordTurns(write);

@@ -2,10 +2,4 @@
  * Seeds that fail and are not solved yet, with what is known of them. A run of many tells them loudly and fails on any
  * other; one that no longer fails is told, too, and is to be taken out. Solved, a seed moves to regressions.ts.
  */
-export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
-  [
-    61101094,
-    'INV-3: a device of a pod’s block volume is unmounted while every listing wants the pod; not looked into',
-  ],
-  [61102585, 'liveness: a record is left over; not looked into'],
-]);
+export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([]);

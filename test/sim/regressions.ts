@@ -10,6 +10,7 @@ import {
   aboutDeadAndWalked,
   aboutDeadFileSystems,
   aboutFullDisks,
+  aboutHiddenNotes,
   aboutInlineVolumes,
   aboutLostRecords,
 } from './stories.ts';
@@ -504,5 +505,20 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 1046651316,
     sentence:
       'a disk of iSCSI that a pod has by one way is not mounted by another one when its stage is lost',
+  },
+  {
+    seed: 61102585,
+    sentence: 'an append behind one that was cut short in the blank end of its page is read',
+  },
+  {
+    seed: 61101094,
+    sentence: 'a note of the manifest directory that a stranger covers is not taken for missing',
+    isOfAbsence: true,
+  },
+  {
+    seed: 153,
+    sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
+    plan: aboutHiddenNotes,
+    isOfAbsence: true,
   },
 ];

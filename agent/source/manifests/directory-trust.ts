@@ -7,7 +7,7 @@ import { temporaryPath } from '../../../mount/temporary-file.ts';
 import { done, fail, type Failure, ok, type Result } from '../../../mount/failure.ts';
 import type { AbsolutePath, DirectoryIdentity, Host } from '../../../mount/host.ts';
 import type { Log } from '../../../mount/process/log.ts';
-import type { ReplacedDirectory, Stake } from '../objects-source.ts';
+import type { NodeSight, ReplacedDirectory, Stake } from '../objects-source.ts';
 import {
   describeDirectory,
   formatKnownDirectory,
@@ -28,6 +28,7 @@ export interface DirectoryTrustParts {
   readonly note: AbsolutePath;
   /** While it is `nothing`, another directory can take nothing from anybody. */
   readonly stake: () => Stake;
+  readonly refuseStranger: NodeSight['refuseStranger'];
   readonly log: Log;
 }
 
@@ -122,13 +123,15 @@ class RememberedDirectory implements DirectoryTrust {
     return this.#trust(seen);
   }
 
-  /** A note that cannot be believed is none; one that cannot be read may say anything. */
+  /** A note that cannot be believed is none; one that cannot be read, or is covered, may say anything. */
   async #readNote(): Promise<Result<void>> {
     if (this.#isNoteRead) return done;
-    const { host, directory, note, log } = this.#parts;
-    // Harmless, and the next write would replace it: but that may never come.
-    await host.removeFile(temporaryPath(note));
-    const read = await host.readFile(note, NOTE_BYTES_MAX);
+    const { directory, note, log } = this.#parts;
+    const read = await this.#onGround(async (host) => {
+      // Harmless, and the next write would replace it: but that may never come.
+      await host.removeFile(temporaryPath(note));
+      return host.readFile(note, NOTE_BYTES_MAX);
+    });
     if (!read.ok && read.failure.code !== 'path-missing') return read;
     this.#isNoteRead = true;
     if (!read.ok) return done;
@@ -140,15 +143,27 @@ class RememberedDirectory implements DirectoryTrust {
   }
 
   async #trust(seen: KnownDirectory): Promise<Result<void>> {
-    const { host, note } = this.#parts;
+    const { note } = this.#parts;
     this.#trusted = seen;
     this.#stranger = undefined;
     this.#isNoted = false;
     const content = Buffer.from(formatKnownDirectory(seen));
-    const written = await host.writeFile(note, content, { mode: 0o600, durable: true });
+    const written = await this.#onGround((host) =>
+      host.writeFile(note, content, { mode: 0o600, durable: true }),
+    );
     this.#isNoted = written.ok;
     if (written.ok) this.#isUnnotedTold = false;
     return written;
+  }
+
+  /** What is done to the note in somebody's file system is done to no note; he may come while it is done. */
+  async #onGround<T>(act: (host: DirectoryTrustParts['host']) => Promise<Result<T>>): Promise<Result<T>> {
+    const { host, note, refuseStranger } = this.#parts;
+    const before = await refuseStranger(note);
+    if (!before.ok) return before;
+    const answer = await act(host);
+    const after = await refuseStranger(note);
+    return after.ok ? answer : after;
   }
 
   #tellUnnoted({ code, message }: Failure): void {

@@ -1,4 +1,5 @@
 /** The manifests as the agent reads them: from the directory that is trusted, with an operator's word on it. */
+import { done } from '../../../mount/failure.ts';
 import type { Host } from '../../../mount/host.ts';
 import type { Log } from '../../../mount/process/log.ts';
 import { createLayout } from '../../../plugins/layout/layout.ts';
@@ -16,12 +17,13 @@ export interface TrustedManifestsParts {
 }
 
 export function createTrustedManifests({ host, parser, config, log }: TrustedManifestsParts): ObjectsSource {
-  let node: NodeSight = { stake: () => 'unknown', missing: () => 0 };
+  let node: NodeSight = { stake: () => 'unknown', missing: () => 0, refuseStranger: async () => done };
   const trust = createDirectoryTrust({
     host,
     directory: config.manifests,
     note: createLayout(config.root).source,
     stake: () => node.stake(),
+    refuseStranger: (path) => node.refuseStranger(path),
     log,
   });
   const source = createManifestSource({

@@ -9,6 +9,7 @@ import type { Bytes } from '../../../plugins/volume.ts';
 import { ApiStore, type Json } from '../../kubernetes/api/api-store.ts';
 import { handClock } from '../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../kubernetes/api/store-transport.ts';
+import { EMPTY_NODE } from '../one-source.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
@@ -66,7 +67,7 @@ async function world(state: Parameters<typeof claim>[0]) {
   const claims = createClaimDesk({ transport, clock, nodeName: 'n1', log });
   const node = createNodeObject({ transport, clock, random: () => clock.random(), nodeName: 'n1' });
   const source = createClusterSource({ host: clock, transport, nodeName: 'n1', node, claims });
-  const started = source.start({ stake: () => 'nothing', missing: () => 0 });
+  const started = source.start(EMPTY_NODE);
   await clock.go(2_000);
   await started;
   const standing = new Set<string>();

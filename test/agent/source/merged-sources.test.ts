@@ -2,19 +2,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMergedSources, type MergedSources } from '../../../agent/source/merged-sources.ts';
-import type { NodeSight, ObjectsSource } from '../../../agent/source/objects-source.ts';
+import type { ObjectsSource } from '../../../agent/source/objects-source.ts';
 import { fail } from '../../../mount/failure.ts';
 import { createSlices } from '../../../mount/process/slices.ts';
 import { DirectoryHost } from '../directory-host.ts';
 import { claimSource, claimYaml, configMapYaml, podYaml, secretYaml, volumeYaml } from '../manifests.ts';
 import { memorySource } from '../memory-source.ts';
-
-const NODE: NodeSight = { stake: () => 'nothing', missing: () => 0 };
+import { EMPTY_NODE } from '../one-source.ts';
 
 async function merged(...sources: ObjectsSource[]): Promise<MergedSources> {
   const host = new DirectoryHost();
   const both = createMergedSources({ host, sources, slices: createSlices({ clock: host }) });
-  await both.start(NODE);
+  await both.start(EMPTY_NODE);
   return both;
 }
 

@@ -3,10 +3,12 @@ import { test } from 'node:test';
 import { createClaimDesk } from '../../../../agent/claim/claim-desk.ts';
 import { createClusterSource } from '../../../../agent/source/cluster/cluster-source.ts';
 import { createNodeObject } from '../../../../agent/source/cluster/node-object.ts';
+import type { NodeSight } from '../../../../agent/source/objects-source.ts';
 import { identityOf } from '../../../../kubernetes/objects/objects.ts';
 import { ApiStore, type Json } from '../../../kubernetes/api/api-store.ts';
 import { handClock } from '../../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../../kubernetes/api/store-transport.ts';
+import { EMPTY_NODE } from '../../one-source.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
@@ -72,7 +74,7 @@ function world({ withNode = true, atStake = false, lookMs = 0 } = {}) {
   };
   const seen = { ...{ doubt: claims.doubt.bind(claims), onAnswer: claims.onAnswer.bind(claims) }, keep };
   const source = createClusterSource({ host, transport, nodeName: 'n1', node, claims: seen });
-  const sight = { stake: () => (atStake ? ('something' as const) : ('nothing' as const)), missing: () => 0 };
+  const sight: NodeSight = { ...EMPTY_NODE, stake: () => (atStake ? 'something' : 'nothing') };
   return {
     clock,
     store,

@@ -41,6 +41,8 @@ function machine() {
     stake: 'something' as Stake,
     unreadable: undefined as FailureCode | undefined,
     full: false,
+    /** Somebody's mount lies over where the note is: what is written there goes with it. */
+    covered: false,
     lines: [] as string[],
     directory: DIRECTORY,
     /** What a dead agent has left of a note that it was writing. */
@@ -59,6 +61,10 @@ function machine() {
       directory: state.directory,
       note: NOTE,
       stake: () => state.stake,
+      refuseStranger: async (at) => {
+        assert.equal(at, NOTE);
+        return state.covered ? refuse('mount-foreign') : ok(undefined);
+      },
       log: { debug: write, info: write, warn: write, error: write },
       host: {
         nowMs: () => 7_000,
@@ -67,6 +73,7 @@ function machine() {
         readMountTable: async () => ok(table),
         readFile: async () => {
           if (state.unreadable !== undefined) return refuse(state.unreadable);
+          if (state.covered) return refuse('path-missing');
           return state.note === undefined ? refuse('path-missing') : ok(state.note);
         },
         removeFile: async (path) => {
@@ -76,7 +83,7 @@ function machine() {
         },
         writeFile: async (_, content) => {
           if (state.full) return refuse('disk-full');
-          state.note = content;
+          if (!state.covered) state.note = content;
           return ok(undefined);
         },
       },
@@ -158,6 +165,33 @@ test('a note that cannot be read may say anything: the directory is unknown unti
   assert.equal(codeOf(await one.identify()), 'input-output');
   state.unreadable = undefined;
   assert.equal(codeOf(await one.identify()), 'ok');
+});
+
+test('a note that somebody covers is not missing: the directory is unknown until he is gone', async () => {
+  const { state, agent } = machine();
+  await agent().identify();
+  state.covered = true;
+  state.is = NEW;
+  const one = agent();
+  assert.equal(codeOf(await one.identify()), 'mount-foreign');
+  state.covered = false;
+  assert.equal(codeOf(await one.identify()), 'directory-replaced');
+  state.is = OLD;
+  assert.equal(codeOf(await one.identify()), 'ok');
+});
+
+test('what is noted in the file system of somebody else is not noted', async () => {
+  const { state, agent } = machine();
+  const one = agent();
+  await one.identify();
+  state.is = NEW;
+  await one.identify();
+  state.covered = true;
+  assert.equal(codeOf(await one.accept(one.replaced()?.sight ?? '')), 'mount-foreign');
+  assert.equal(codeOf(await one.identify()), 'ok', 'accepted by this process');
+  state.covered = false;
+  assert.equal(codeOf(await one.identify()), 'ok');
+  assert.deepEqual(value(await agent().identify()), NEW, 'and by the next one, since he is gone');
 });
 
 test('on a full disk the directory is remembered by the process, and written down when there is room', async () => {
