@@ -17,6 +17,7 @@ export class Absences {
   #isOn = false;
   /** As the note was when it was last seen. */
   #noted: KnownDirectory | undefined;
+  #held: ReadonlySet<PodUid> = new Set();
   /** For each place, all places that the agent knew when it last began to go. */
   readonly #beside = new Map<PublicationKey, ReadonlySet<PublicationKey>>();
 
@@ -101,6 +102,27 @@ export class Absences {
       this.#sim.violate('RS-02', `${what} ${sinceMs} ms after the start, and its manifest went before it`);
   }
 
+  /** RS-02: who is kept because his manifest vanished is kept while something that may want him cannot be read. */
+  noteDesired(view: AgentView | undefined): void {
+    const before = this.#held;
+    this.#held = new Set(view?.manifests.held().keys());
+    const desired = view?.reconciler.desired();
+    const [origin] = desired?.unknownOrigins ?? [];
+    if (view === undefined || desired === undefined || origin === undefined) return;
+    const wanted = new Set([...desired.volumes.values()].flatMap(({ publications }) => uidsOf(publications)));
+    const standing = [...view.reconciler.actual().values()];
+    for (const uid of new Set(standing.flatMap(({ publications }) => uidsOf(publications)))) {
+      const isLetGo = before.has(uid) && !this.#held.has(uid) && !wanted.has(uid);
+      if (isLetGo && !desired.frozenPods.has(uid) && !this.#sim.world.isSucceeded(uid))
+        this.#sim.violate('RS-02', `${uid} is kept no longer, and ${origin} cannot be read`);
+    }
+  }
+
+  /** A new process keeps whom it finds. */
+  beginLife(): void {
+    this.#held = new Set();
+  }
+
   /** What else of a pod was there, or wanted, when its emptyDir began to go: what came later cannot hold that back. */
   noteBegin(operation: Operation, { reconciler }: AgentView): void {
     if (operation.kind !== 'unpublish') return;
@@ -134,4 +156,8 @@ export class Absences {
     const specName = /\/kubernetes\.io~empty-dir\/([^/]+)$/.exec(what)?.[1];
     return specName === undefined ? undefined : this.#beside.get(publicationKey(uid as PodUid, specName));
   }
+}
+
+function uidsOf(publications: ReadonlyMap<PublicationKey, unknown>): readonly PodUid[] {
+  return [...publications.keys()].map((key) => key.slice(0, key.indexOf('/')) as PodUid);
 }

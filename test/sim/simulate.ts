@@ -471,6 +471,7 @@ export class Simulation {
       },
     });
     this.tokens.beginLife();
+    this.absences.beginLife();
     this.trace.add(`agent life ${number} begins`);
     const { policy, wrapHost } = this.#mutation;
     const agentHost = wrapHost?.(host) ?? host;
@@ -514,7 +515,11 @@ export class Simulation {
       unanswered: new Set(),
     };
     this.life = life;
-    agent.onChange(() => this.desiredWithin.note(this.earlyView()?.reconciler.desired()));
+    agent.onChange(() => {
+      const view = this.earlyView();
+      this.desiredWithin.note(view?.reconciler.desired());
+      this.absences.noteDesired(view);
+    });
     void agent.start().then((result) => {
       if (this.life !== life) return;
       this.trace.add(

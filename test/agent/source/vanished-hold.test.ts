@@ -12,9 +12,12 @@ function reference(name: string, uid = `uid-${name}`): PodReference {
   return { uid: podUid(uid), name, namespace: 'default', serviceAccount: '' };
 }
 
-function wishOf(pods: readonly PodReference[], complete = true): Pick<DesiredObjects, 'complete' | 'pods'> {
+type Wish = Pick<DesiredObjects, 'complete' | 'pods' | 'unknownOrigins'>;
+
+function wishOf(pods: readonly PodReference[], rest: Partial<Wish> = {}): Wish {
   const all = new Map(pods.map((one) => [one.uid, { reference: one }]));
-  return { complete, pods: all as unknown as DesiredObjects['pods'] };
+  const known = { complete: true, unknownOrigins: new Set<string>() };
+  return { ...known, pods: all as unknown as DesiredObjects['pods'], ...rest };
 }
 
 function bench(holdMs = HOLD_MS) {
@@ -57,7 +60,7 @@ const [A, B, C, D] = ['a', 'b', 'c', 'd'].map((name) => reference(name)) as [
 test('one that no listing shows is kept, and goes by itself when its time is over', () => {
   const { hold, due, pass, timers } = bench();
   assert.deepEqual(
-    uids(hold.look(wishOf([], false), [A, B])),
+    uids(hold.look(wishOf([], { complete: false }), [A, B])),
     [],
     'before the first listing the gate is closed',
   );
@@ -72,6 +75,30 @@ test('one that no listing shows is kept, and goes by itself when its time is ove
     [uids(hold.look(wishOf([B]), [A, B])), timers.length > 0 ? 'timers' : 'none'],
     [[], 'none'],
   );
+});
+
+test('one is kept beyond its time while something that may want it cannot be read, and nobody looks meanwhile', () => {
+  const { hold, due, pass, timers } = bench();
+  const inDoubt = wishOf([B], { unknownOrigins: new Set(['/etc/mooring/manifests']) });
+  assert.deepEqual(uids(hold.look(wishOf([B]), [A, B])), ['uid-a']);
+  hold.look(inDoubt, [A, B]);
+  assert.equal(timers.length, 0);
+  pass(HOLD_MS + 1);
+  assert.deepEqual([due(), uids(hold.look(inDoubt, [A, B]))], [0, ['uid-a']]);
+  hold.forget([A.uid]);
+  assert.deepEqual(uids(hold.look(inDoubt, [A, B])), [], 'an operator knows better');
+});
+
+test('one that nothing wants when all can be read again goes then, and one that is wanted never went', () => {
+  for (const wanted of [[B], [A, B]]) {
+    const { hold, pass } = bench();
+    hold.look(wishOf([B]), [A, B]);
+    hold.look(wishOf([B], { unknownOrigins: new Set(['web.yaml']) }), [A, B]);
+    pass(HOLD_MS + 1);
+    assert.deepEqual(uids(hold.look(wishOf(wanted), [A, B])), []);
+    const later = uids(hold.look(wishOf([B]), [A, B]));
+    assert.deepEqual(later, [], 'decided, or seen in life');
+  }
 });
 
 test('one that is back is seen, and the next time it is gone by what is seen in life', () => {
