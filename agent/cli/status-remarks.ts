@@ -28,12 +28,12 @@ export function remarksOf(status: StatusDocument, look: Look): readonly string[]
     const text = 'Not everything that is wanted has been read yet; nothing is taken down before.';
     remarks.push({ text, colour: 'yellow' });
   }
-  const { cluster, replaced, vanished } = sources;
+  const { cluster, replaced, vanished, unknown } = sources;
   if (cluster !== null && cluster.state !== 'following') remarks.push(clusterRemark(cluster));
   const clock = cluster?.detachClock ?? null;
   if (clock !== null) remarks.push({ text: capital(unreadySentence(clock)), colour: 'red' });
   if (replaced !== null) remarks.push({ text: capital(replacedSentence(replaced)), colour: 'red' });
-  if (vanished !== null) remarks.push({ text: capital(vanishedSentence(vanished)), colour: 'red' });
+  if (vanished !== null) remarks.push({ text: capital(vanishedSentence(vanished, unknown)), colour: 'red' });
   // The first of these remarks has said it of the directory.
   const isTold = (origin: string): boolean => origin === replaced?.directory;
   for (const { subject, origin, field, message } of sources.rejected) {

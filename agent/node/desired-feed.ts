@@ -10,7 +10,7 @@ import type { Config } from '../config/config.ts';
 import { desire, type DesireOptions } from '../resolve/desired-state-populator.ts';
 import type { ResolveOptions } from '../resolve/resolved.ts';
 import { createUnresolvedBook, type UnresolvedBook } from '../resolve/unresolved-book.ts';
-import { type DesiredObjects, massRemovalIn } from '../source/desired-objects.ts';
+import type { DesiredObjects } from '../source/desired-objects.ts';
 import {
   createManifestKeeper,
   type ManifestKeeper,
@@ -98,7 +98,7 @@ export function createDesiredFeed(parts: DesiredFeedParts): DesiredFeed {
     const held = hold.look(objects, podsStanding([...reconciler.actual().values(), ...found]));
     vanishedLog.note(objects, held);
     unresolved.note(desired.unresolved);
-    reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, massRemovalIn(objects), host) });
+    reconciler.setDesired({ ...desired, heldPods: reasonsOf(held, objects, host) });
     parts.onTaken(desired, reconciler.actual());
   }
 

@@ -4,7 +4,7 @@ import type { Host } from '../../mount/host.ts';
 import type { PodReference, PodUid } from '../../plugins/volume.ts';
 import type { ActualVolume } from '../../reconciler/model/actual-state.ts';
 import { massRemovalIn, type DesiredObjects } from './desired-objects.ts';
-import type { MassRemoval, ObjectsSource, ReplacedDirectory } from './objects-source.ts';
+import type { ObjectsSource, ReplacedDirectory } from './objects-source.ts';
 import type { HeldPods, VanishedHold } from './vanished-hold.ts';
 
 export interface ManifestKeeper {
@@ -60,9 +60,12 @@ export function podsStanding(volumes: Iterable<ActualVolume>): readonly PodRefer
 /** Why each is kept as it is, for the planner and for people. */
 export function reasonsOf(
   held: HeldPods,
-  leaving: MassRemoval | undefined,
+  objects: Pick<DesiredObjects, 'reports' | 'unknownOrigins'>,
   clock: Pick<Host, 'nowMs' | 'wallMs'>,
 ): ReadonlyMap<PodUid, Failure> {
+  const leaving = massRemovalIn(objects);
+  const [unknown] = objects.unknownOrigins;
+  const asLong = unknown === undefined ? '' : `, and as long as ${unknown} cannot be read,`;
   const wallOf = (ms: number): string =>
     new Date(clock.wallMs() + ms - clock.nowMs()).toISOString().slice(0, 19);
   const vanished = (message: string): Failure => ({ code: 'manifest-vanished', message, effect: 'none' });
@@ -75,8 +78,8 @@ export function reasonsOf(
   }
   for (const [uid, { pod, untilMs }] of held) {
     const message =
-      `its manifest vanished while nobody looked: it is kept until ${wallOf(untilMs)}Z in case that is a mistake, ` +
-      `and then taken down; "mooring forget ${shownPod(pod)}" says that it is gone`;
+      `its manifest vanished while nobody looked: it is kept until ${wallOf(untilMs)}Z${asLong} in case that is ` +
+      `a mistake, and then taken down; "mooring forget ${shownPod(pod)}" says that it is gone`;
     reasons.set(uid, vanished(message));
   }
   return reasons;

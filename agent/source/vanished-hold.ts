@@ -11,7 +11,7 @@ export interface HeldPod {
   readonly pod: PodReference;
   /** Host clock: when it was first missed. */
   readonly sinceMs: number;
-  /** Host clock: when it is believed to be gone. */
+  /** Host clock: when it is believed to be gone, or as soon after that as everything can be read. */
   readonly untilMs: number;
 }
 
@@ -19,7 +19,10 @@ export type HeldPods = ReadonlyMap<PodUid, HeldPod>;
 
 export interface VanishedHold {
   /** Who is held by the wish of now; `standing`: the pods that have something here, or may have it. */
-  look(desired: Pick<DesiredObjects, 'complete' | 'pods'>, standing: Iterable<PodReference>): HeldPods;
+  look(
+    desired: Pick<DesiredObjects, 'complete' | 'pods' | 'unknownOrigins'>,
+    standing: Iterable<PodReference>,
+  ): HeldPods;
   /** The pods that the last look held. */
   held(): HeldPods;
   /** An operator's word that they are gone. `onDue` is called. */
@@ -44,9 +47,9 @@ export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts):
   let held = new Map<PodUid, HeldPod>();
   let cancel: Cancel = () => {};
 
-  function planLook(): void {
+  function planLook(isAllKnown: boolean): void {
     cancel();
-    if (held.size === 0) return;
+    if (held.size === 0 || !isAllKnown) return;
     const dueMs = Math.min(...[...held.values()].map(({ untilMs }) => untilMs));
     cancel = clock.timer(Math.max(1, dueMs - clock.nowMs()), onDue);
   }
@@ -56,6 +59,8 @@ export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts):
       if (!desired.complete || holdMs === 0) return held;
       const nowMs = clock.nowMs();
       const stands = new Map([...standing].map((pod) => [pod.uid, pod]));
+      // Unknown is not unwanted: what cannot be read now may have come to have it since it was missed.
+      const isAllKnown = desired.unknownOrigins.size === 0;
       const isKnown = (uid: PodUid): boolean => decided.has(uid) || desired.pods.has(uid);
       const missed = [...stands.values()].filter(({ uid }) => !isKnown(uid));
       decided = new Set([...desired.pods.keys(), ...[...decided].filter((uid) => stands.has(uid))]);
@@ -66,10 +71,10 @@ export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts):
       held = new Map();
       for (const pod of missed) {
         const one = before.get(pod.uid) ?? { pod, sinceMs: nowMs, untilMs: nowMs + holdMs };
-        if (one.untilMs <= nowMs) decided.add(pod.uid);
+        if (one.untilMs <= nowMs && isAllKnown) decided.add(pod.uid);
         else if (!decided.has(pod.uid)) held.set(pod.uid, one);
       }
-      planLook();
+      planLook(isAllKnown);
       return held;
     },
     held: () => held,

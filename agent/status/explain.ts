@@ -230,7 +230,7 @@ function notesOf(
       return `driver ${name ?? '(no name)'} at ${socket} was refused: ${reason ?? 'no reason given'}`;
     }),
     ...(isVanishing ? [massRemovalSentence(vanishing, status.pods.length)] : []),
-    ...(isVanished ? [vanishedSentence(vanished)] : []),
+    ...(isVanished ? [vanishedSentence(vanished, status.sources.unknown)] : []),
     ...(replaced === null ? [] : [replacedSentence(replaced)]),
     ...status.sources.unknown.filter((one) => origins.has(one)).map((one) => `${one} cannot be read now`),
   ];

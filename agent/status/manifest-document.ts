@@ -1,6 +1,5 @@
 /** What `mooring manifests`, `mooring forget` and /v1/manifests show (docs/API.md). Pure. */
-import { spanText } from '../../mount/text/duration.ts';
-import { replacedSentence } from './sentence.ts';
+import { keptSpan, replacedSentence } from './sentence.ts';
 import type { ReplacedStatus, StatusDocument } from './status-document.ts';
 import { type Look, wrap } from '../../mount/text/table.ts';
 
@@ -11,6 +10,8 @@ export interface KeptPod {
   readonly uid: string;
   /** When it is believed to be gone. */
   readonly believedInMs: number;
+  /** Sources that cannot be read now: as long as there is one, it is kept all the same. */
+  readonly unknown: readonly string[];
 }
 
 export interface ManifestsDocument {
@@ -36,7 +37,8 @@ export function manifestsDocument({ pods, sources }: StatusDocument): ManifestsD
   const { replaced, vanished, vanishing } = sources;
   const kept = pods.flatMap(({ namespace, name, uid }): readonly KeptPod[] => {
     const group = [vanished, vanishing].find((one) => one?.pods.includes(uid) === true);
-    return group ? [{ namespace, name, uid, believedInMs: group.believedInMs }] : [];
+    const unknown = group === vanished ? sources.unknown : [];
+    return group ? [{ namespace, name, uid, believedInMs: group.believedInMs, unknown }] : [];
   });
   kept.sort((a, b) => (a.uid < b.uid ? -1 : 1));
   return { apiVersion: 'mooring/v1', kind: 'Manifests', replaced, kept };
@@ -46,9 +48,9 @@ export function manifestsDocument({ pods, sources }: StatusDocument): ManifestsD
 export function manifestsText({ replaced, kept }: ManifestsDocument, look: Look): string {
   const sentences = [
     ...(replaced === null ? [] : [`${replacedSentence(replaced)}.`]),
-    ...kept.map(({ namespace, name, uid, believedInMs }) => {
+    ...kept.map(({ namespace, name, uid, believedInMs, unknown }) => {
       const called = name === '' ? uid : `${namespace}/${name} (${uid})`;
-      return `${called}: its manifest is gone; kept for ${spanText(believedInMs)} more.`;
+      return `${called}: its manifest is gone; kept ${keptSpan(believedInMs, unknown)}.`;
     }),
   ];
   if (sentences.length === 0) return 'Every manifest that was there is there.\n';

@@ -211,13 +211,22 @@ export function massRemovalSentence({ pods, believedInMs }: MassRemovalStatus, p
   );
 }
 
-/** Why pods of which no manifest tells are still there, and how to end it. */
-export function vanishedSentence({ pods, believedInMs }: VanishedStatus): string {
+/** Why pods of which no manifest tells are still there, and how to end it; `unknown`: what cannot be read now. */
+export function vanishedSentence({ pods, believedInMs }: VanishedStatus, unknown: readonly string[]): string {
   const whose = pods.length === 1 ? 'the manifest of 1 pod' : `the manifests of ${pods.length} pods`;
   return (
-    `${whose} vanished while nobody looked: what is theirs is kept for ${spanText(believedInMs)} more, in case that ` +
+    `${whose} vanished while nobody looked: what is theirs is kept ${keptSpan(believedInMs, unknown)}, in case that ` +
     'is a mistake, and then taken down unless they are back; "mooring forget" says that they are gone'
   );
+}
+
+/** How long what vanished while nobody looked is kept: until its time is over, and everything can be read. */
+export function keptSpan(believedInMs: number, [first, ...others]: readonly string[]): string {
+  const span = `for ${spanText(believedInMs)} more`;
+  if (first === undefined) return span;
+  const more = others.length === 0 ? '' : ` and ${others.length} more`;
+  const asLong = `as long as ${first}${more} cannot be read`;
+  return believedInMs === 0 ? asLong : `${span}, and ${asLong}`;
 }
 
 /** Why nothing of the manifests is read, and how to end it. */

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { test } from 'node:test';
 import { explain } from '../../agent/status/explain.ts';
 import { createManifestApi } from '../../agent/api/manifest-api.ts';
-import { manifestsDocument } from '../../agent/status/manifest-document.ts';
+import { manifestsDocument, manifestsText } from '../../agent/status/manifest-document.ts';
 import { statusText } from '../../agent/cli/status-text.ts';
 import { type AgentWorld, agentWorld, until, untilSettled } from './duties-world.ts';
 import { podYaml } from './manifests.ts';
@@ -79,6 +79,23 @@ test('one manifest that was removed while the agent was down is believed when it
   const world = await before.restart();
   assert.deepEqual(world.status().sources.vanished?.pods, ['uid-a']);
   assert.ok(existsSync(keepsakeOf(world, 'a')));
+  await until('it to be believed', () => world.status().pods.length === 4);
+  assert.ok(!existsSync(keepsakeOf(world, 'a')));
+});
+
+test('one that vanished unseen is kept beyond its time while a manifest cannot be read, and that is told', async () => {
+  const before = await withKeepsakes({ vanished_hold_ms: 1_000 });
+  const { ['a.yaml']: _, ...rest } = FILES;
+  before.write({ ...rest, 'z.yaml': 'kind: [' });
+  const world = await before.restart();
+  const isTold = (): boolean =>
+    /kept as long as z\.yaml cannot be read/.test(statusText(world.status(), { look: LOOK, wide: false }));
+  await until('its time to be over', isTold);
+  assert.match(notesOf(world, 'uid-a'), /kept as long as z\.yaml cannot be read.*mooring forget/);
+  const kept = manifestsText(manifestsDocument(world.status()), LOOK);
+  assert.match(kept, /uid-a.* kept as long as z\.yaml cannot be read\./s);
+  assert.ok(existsSync(keepsakeOf(world, 'a')));
+  world.write(rest);
   await until('it to be believed', () => world.status().pods.length === 4);
   assert.ok(!existsSync(keepsakeOf(world, 'a')));
 });
