@@ -13,6 +13,7 @@ import type { Cancel, Clock } from '../../mount/host.ts';
 import { Retries } from '../../mount/process/back-off.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { createContest } from './in-use-contest.ts';
+import { InUsePace } from './in-use-pace.ts';
 import { inUseList, isSameList } from './in-use-list.ts';
 import { LateWrites } from './late-writes.ts';
 import type { DiskReading } from './standing-watch.ts';
@@ -49,8 +50,6 @@ export interface InUseReport {
   release(name: string): Promise<Result<void>>;
 }
 
-/** Between two writes: what changes meanwhile is written as one. */
-const PACE_MS = 50;
 const RETRY = { firstMs: 500, maxMs: 10_000 } as const;
 /** The attach/detach controller gives up an attach in doubt when the Node changes next: it has to change. */
 const UNCHANGED_MS_MAX = 270_000;
@@ -85,7 +84,7 @@ class NodeInUseReport implements InUseReport {
   #isStopped = false;
   #isWriting = false;
   readonly #lateWrites = new LateWrites();
-  #endedMs = Number.NEGATIVE_INFINITY;
+  readonly #pace: InUsePace;
   readonly #retries = new Retries(RETRY);
   #cancelLook: Cancel | undefined;
   #cancelTouch: Cancel = () => {};
@@ -94,6 +93,7 @@ class NodeInUseReport implements InUseReport {
   constructor(parts: InUseReportParts) {
     this.#parts = parts;
     this.#contest = createContest(parts.clock);
+    this.#pace = new InUsePace(parts.clock, this.#contest);
   }
 
   begin(): void {
@@ -115,7 +115,8 @@ class NodeInUseReport implements InUseReport {
   }
 
   look(): void {
-    if (this.#cancelLook === undefined) this.#plan(0);
+    // Who comes may be in more of a hurry than those for whom it was planned; a back-off stays.
+    if (this.#cancelLook === undefined || !this.#hasFailed) this.#plan(0);
   }
 
   diskRead(read: DiskReading | Failure): void {
@@ -148,15 +149,18 @@ class NodeInUseReport implements InUseReport {
   #plan(leastMs: number): void {
     if (!this.#isBegun || this.#isStopped || this.#isWriting) return;
     this.#cancelLook?.();
-    this.#cancelLook = this.#parts.clock.timer(Math.max(leastMs, this.#untilPaceMs()), () => {
-      this.#cancelLook = undefined;
-      this.#reconcile();
-    });
+    this.#cancelLook = this.#parts.clock.timer(
+      Math.max(leastMs, this.#pace.untilMs(this.#isAwaited())),
+      () => {
+        this.#cancelLook = undefined;
+        this.#reconcile();
+      },
+    );
   }
 
-  #untilPaceMs(): number {
-    const paceMs = this.#contest.isContested() ? this.#contest.paceMs : PACE_MS;
-    return Math.max(0, this.#endedMs + paceMs - this.#parts.clock.nowMs());
+  /** A volume has to be on the list before it can be set up. */
+  #isAwaited(): boolean {
+    return this.#waiters.some(({ isUsed }) => isUsed);
   }
 
   /** `failure`: of the write before; then the next one waits for its back-off. */
@@ -176,7 +180,7 @@ class NodeInUseReport implements InUseReport {
     if (this.#diskRead === undefined && !isReportedNode(seen))
       return this.#fail(unreadNode(nodeName, this.#unread));
     if (failure !== undefined) return this.#retry(failure);
-    if (this.#untilPaceMs() > 0) return this.#plan(0);
+    if (this.#pace.untilMs(this.#isAwaited()) > 0) return this.#plan(0);
     void this.#write(seen, names);
   }
 
@@ -221,8 +225,9 @@ class NodeInUseReport implements InUseReport {
   }
 
   async #write(seen: ApiObjectEnvelope, names: readonly string[]): Promise<void> {
-    const { transport, clock, node, nodeName } = this.#parts;
+    const { transport, node, nodeName } = this.#parts;
     this.#isWriting = true;
+    const isAwaited = this.#isAwaited();
     const answered = await patchObject(transport, {
       path: nodeStatusPath(nodeName),
       before: seen,
@@ -231,7 +236,7 @@ class NodeInUseReport implements InUseReport {
     });
     const read = answered.ok ? answered : await this.#readAfter(seen, answered.failure);
     this.#isWriting = false;
-    this.#endedMs = clock.nowMs();
+    this.#pace.noteEnded(isAwaited);
     if (this.#isStopped) return;
     if (answered.ok) {
       this.#written = new Set(names);
@@ -252,10 +257,7 @@ class NodeInUseReport implements InUseReport {
   }
 
   #mayBeUndone(seen: ApiObjectEnvelope): boolean {
-    return this.#lateWrites.mayCome(
-      seen,
-      this.#waiters.some(({ isUsed }) => isUsed),
-    );
+    return this.#lateWrites.mayCome(seen, this.#isAwaited());
   }
 
   #acknowledge(seen: ApiObjectEnvelope, names: readonly string[]): void {

@@ -42,7 +42,8 @@ attachmentContract('granted by an API server', async () => {
   const world = attachmentWorld();
   const { attachment } = world.begin();
   await world.clock.go(SECOND_MS);
-  const settled = async <T>(promise: Promise<T>): Promise<T> => (await within(world, promise)) as T;
+  const settled = async <T>(promise: Promise<T>): Promise<T> =>
+    (await within(world, promise, 2 * SECOND_MS)) as T;
   return {
     attachment: {
       isNeeded: (spec) => attachment.isNeeded(spec),
@@ -110,6 +111,43 @@ test('a hundred volumes at once are a few writes, and so are they when they go',
   assert.ok(detached?.every(({ ok }) => ok));
   assert.deepEqual(world.inUse(), []);
   assert.ok(writes() - before <= 6, `${writes() - before} writes`);
+});
+
+test('what leaves one after the other is written at once, less and less often, and all of it', async () => {
+  const world = attachmentWorld();
+  const specs = Array.from({ length: 200 }, (_, index) => specOf(`v${index}`));
+  for (const spec of specs) world.stand(spec);
+  const { attachment } = world.begin();
+  await world.clock.go(10 * SECOND_MS);
+  assert.equal(world.inUse().length, 200);
+  const writes = (): number => world.store.asked.filter((one) => one.startsWith('PATCH')).length;
+  const before = writes();
+  let left = 0;
+  const leave = async (spec: typeof ONE): Promise<void> => {
+    const detached = attachment.detach(spec, callOf(spec));
+    world.actual.delete(spec.id);
+    if ((await detached).ok) left += 1;
+  };
+  for (const spec of specs) {
+    void leave(spec);
+    await world.clock.go(10);
+  }
+  assert.ok(writes() - before <= 5, `${writes() - before} writes`);
+  const first = writes();
+  // Who waits to be listed does not wait for those who leave.
+  const attached = await within(world, attachment.attach(ONE, callOf(ONE)), 150);
+  assert.equal(codeOf(attached), 'not-attached', 'it was reported, and nobody has attached it');
+  assert.equal(writes() - first, 1);
+  assert.deepEqual(world.inUse().filter((name) => name === NAME).length, 1);
+  await world.clock.go(2 * SECOND_MS);
+  assert.equal(left, 200);
+  await world.clock.go(10 * SECOND_MS);
+  world.stand(TWO);
+  attachment.look();
+  await world.clock.go(100);
+  const last = attachment.detach(TWO, callOf(TWO));
+  world.actual.clear();
+  assert.equal((await within(world, last, 150))?.ok, true, 'the first one again leaves at once');
 });
 
 test('while the server is silent nothing new is attached and nothing leaves the list, with the reason', async () => {
