@@ -105,8 +105,8 @@ export async function reconstruct(scan: LayoutScan, extent: 'whole' | 'strangers
   const isAskedFor = ({ pod }: PublicationSpec): boolean => extent === 'whole' || isStrange(pod.uid);
   for (const uid of podNames.map(parsePodUid)) {
     if (uid === undefined) continue;
-    if (extent === 'whole' || isStrange(uid)) await scanPod(reading, uid);
-    if (isStrange(uid) && !reconstructed.isKnownPod(uid)) await removeLeftovers(reading, uid);
+    const isRead = (extent === 'whole' || isStrange(uid)) && (await scanPod(reading, uid));
+    if (isRead && isStrange(uid) && !reconstructed.isKnownPod(uid)) await removeLeftovers(reading, uid);
   }
   const blockPlaces = await listBlockPlaces(reading, podNames);
   await addBlockPlaces(reading, blockPlaces, isAskedFor);
@@ -181,7 +181,8 @@ function coverIn(table: MountTable, ground: Pick<Ground, 'strangerOver'>): Cover
   };
 }
 
-async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
+/** Was all of it read? What is hidden of it may be a volume, and what hides it is somebody's. */
+async function scanPod(reading: LayoutReading, pod: PodUid): Promise<boolean> {
   const { layout, ground, disk, table, reconstructed } = reading;
   const { volumes, volumesOf } = layout.podFolders(pod);
   const unread = (): number => disk.unlisted().length + disk.hidden().length;
@@ -223,7 +224,9 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<void> {
       reconstructed.place(spec, staging !== undefined && (await disk.exists(staging)), publication);
     }
   }
-  if (unread() === unreadBefore) await scanMarkers(reading, pod);
+  if (unread() > unreadBefore) return false;
+  await scanMarkers(reading, pod);
+  return unread() === unreadBefore;
 }
 
 function isFoundInPods(traits: VolumeTraits): boolean {

@@ -132,6 +132,24 @@ for (const [covered, mayBeOfDriver] of [
     assert.deepEqual([complete, driversHidden], [false, mayBeOfDriver]);
   });
 
+test('directories of an unknown pod stay while somebody’s mount hides some of them: they may be his', async () => {
+  const { volumes } = layout.podFolders('web');
+  const his = below(volumes, 'kubernetes.io~csi');
+  for (const isCovered of [true, false]) {
+    const host = disk({ [his]: null }, isCovered ? [volumes] : []);
+    const strangerOver = (table: MountTable, path: AbsolutePath) =>
+      table.way(parentOf(path)).find(({ target }) => target === volumes);
+    const ground = { ...FIRM_GROUND, strangerOver };
+    const removed: string[] = [];
+    host.removeEmptyDirectory = async (path) => {
+      removed.push(path);
+      return ok(undefined);
+    };
+    await reconstruct({ host, layout, ground, known: new Map(), isWanted: () => false }, 'strangers');
+    assert.equal(removed.includes(his), !isCovered, removed.join());
+  }
+});
+
 test('a volume that a pod has may be staged where somebody’s mount hides its stage', async () => {
   const covered = layout.driverDirectory(DRIVER);
   const host = disk({ [published.replace(/mount$/, 'vol_data.json')]: data }, [covered]);
