@@ -115,6 +115,7 @@ function judgeTeardown(sim: Simulation, what: string, path: string, handle?: str
   sim.absences.checkTeardown(what, uid, path);
   // Never there for the pod, it may go to be set up as it is wished by now, or because its device cannot be held.
   const isOurBind = POD_PATH.exec(path) === null && what.startsWith('unmount');
+  if (isOurBind && sim.world.told.isNew(path as AbsolutePath)) return;
   if (!sim.world.told.has(path) && (isOurBind || sim.world.storage.isChanged() || isRenewing(sim, uid)))
     return;
   const nowMs = sim.time.nowMs();

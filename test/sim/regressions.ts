@@ -516,6 +516,10 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfAbsence: true,
   },
   {
+    seed: 639463128,
+    sentence: 'what a publish has just bound itself may be taken back when its device cannot be held',
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,

@@ -20,12 +20,17 @@ type Places = ReadonlyMap<VolumeId, ReadonlyMap<PublicationKey, readonly Absolut
 
 export class ToldPlaces {
   readonly #layout: Layout;
+  readonly #mountAt: (path: AbsolutePath) => number | undefined;
+  /** Which mount was there when a pod was told of the path last. */
+  readonly #mounts = new Map<AbsolutePath, number | undefined>();
   readonly #told = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #late = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #seen = new Map<VolumeId, ActualVolume>();
 
-  constructor(layout: Layout) {
+  /** `mountAt`: the number of what is mounted there now. */
+  constructor(layout: Layout, mountAt: (path: AbsolutePath) => number | undefined) {
     this.#layout = layout;
+    this.#mountAt = mountAt;
   }
 
   /** After every event: from the first moment that a place is believed present until it is believed absent. */
@@ -38,7 +43,10 @@ export class ToldPlaces {
       for (const [key, { presence, spec }] of volume.publications) {
         const known = before?.get(key);
         if (known === undefined && presence.kind !== 'present') continue;
-        told.set(key, known ?? this.#pathsOf(volume.spec, spec));
+        const paths = known ?? this.#pathsOf(volume.spec, spec);
+        told.set(key, paths);
+        if (presence.kind === 'present')
+          for (const path of paths) this.#mounts.set(path, this.#mountAt(path));
       }
       this.#told.set(id, told);
       this.#lookForLate(id, volume);
@@ -79,10 +87,17 @@ export class ToldPlaces {
     this.#late.clear();
     this.#told.clear();
     this.#seen.clear();
+    this.#mounts.clear();
   }
 
   has(path: string): boolean {
     return isAmong(this.#told, path);
+  }
+
+  /** What is mounted there has come since: no pod was told of it (seed 639463128). */
+  isNew(path: AbsolutePath): boolean {
+    const mount = this.#mountAt(path);
+    return mount !== undefined && mount !== this.#mounts.get(path);
   }
 
   /** What may have come of a call that was given up goes back there. */
