@@ -520,6 +520,11 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'what a publish has just bound itself may be taken back when its device cannot be held',
   },
   {
+    seed: 639465015,
+    sentence: 'a mount with the number of one that a pod was told of, and that has gone, is another one',
+    isOfAbsence: true,
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,

@@ -103,10 +103,7 @@ export class SimWorld {
   readonly hung: HungFileSystems;
   readonly attached: SimAttachments;
   readonly attachmentWatch: AttachmentWatch;
-  readonly told: ToldPlaces = new ToldPlaces(
-    this.layout,
-    (path) => this.#parts.kernel.mountsAt(path).at(-1)?.id,
-  );
+  readonly told: ToldPlaces = new ToldPlaces(this.layout, (path) => this.#parts.kernel.mountsAt(path).at(-1));
   /** By name; at most one pod of a name at a time. */
   readonly pods = new Map<string, SimPod>();
   /** What the pods wrote, by volume handle; read back at the end. */

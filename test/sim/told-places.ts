@@ -15,20 +15,21 @@ import type { ActualState, ActualVolume } from '../../reconciler/model/actual-st
 import type { DesiredVolume } from '../../reconciler/model/desired-state.ts';
 import { isBeside, type Operation } from '../../reconciler/model/operation.ts';
 import { placeBeside, placesBeside } from '../../reconciler/model/tombstone.ts';
+import type { Mount } from './sim-kernel.ts';
 
 type Places = ReadonlyMap<VolumeId, ReadonlyMap<PublicationKey, readonly AbsolutePath[]>>;
 
 export class ToldPlaces {
   readonly #layout: Layout;
-  readonly #mountAt: (path: AbsolutePath) => number | undefined;
+  readonly #mountAt: (path: AbsolutePath) => Mount | undefined;
   /** Which mount was there when a pod was told of the path last. */
-  readonly #mounts = new Map<AbsolutePath, number | undefined>();
+  readonly #mounts = new Map<AbsolutePath, Mount | undefined>();
   readonly #told = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #late = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #seen = new Map<VolumeId, ActualVolume>();
 
-  /** `mountAt`: the number of what is mounted there now. */
-  constructor(layout: Layout, mountAt: (path: AbsolutePath) => number | undefined) {
+  /** `mountAt`: what is mounted there now; its number may be that of another one that has gone. */
+  constructor(layout: Layout, mountAt: (path: AbsolutePath) => Mount | undefined) {
     this.#layout = layout;
     this.#mountAt = mountAt;
   }
