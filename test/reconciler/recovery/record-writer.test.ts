@@ -1,9 +1,12 @@
-/** Who waits for a record that is erased. */
+/** What an operation taught is written down soon, and who waits for a record that is erased. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { done } from '../../../mount/failure.ts';
+import type { ActualVolume } from '../../../reconciler/model/actual-state.ts';
 import type { RecordStore } from '../../../reconciler/recovery/record-store.ts';
 import { createRecordWriter } from '../../../reconciler/recovery/record-writer.ts';
 import { createBenchHost, settled } from '../bench-host.ts';
+import { actual } from '../world.ts';
 
 for (const gathersErases of [true, false]) {
   const title = gathersErases
@@ -34,3 +37,26 @@ for (const gathersErases of [true, false]) {
     assert.deepEqual([writer.idle(), writer.isErasing()], [true, false]);
   });
 }
+
+test('what an operation taught is written though another one of its volume runs longer (seed 136160435)', async () => {
+  const host = createBenchHost();
+  const saved: string[] = [];
+  const volume = actual('shared', { staged: 'present', pods: { 'pod-1': 'present', 'pod-2': 'unsure' } });
+  const writer = createRecordWriter({
+    host,
+    records: {
+      async save({ spec }: ActualVolume) {
+        saved.push(spec.id);
+        return done;
+      },
+    } as RecordStore,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    believed: () => volume,
+    // The publish for the other pod, which began before: its record does not say that the first pod was told.
+    isRunning: () => true,
+    onNoted: () => {},
+  });
+  await writer.note(volume.spec.id, false);
+  await host.advance(100);
+  assert.deepEqual(saved, [volume.spec.id]);
+});
