@@ -126,7 +126,6 @@ class VolumeReconciler implements Reconciler {
     const recordWriter = createRecordWriter({
       ...{ host, records, log },
       believed: (volume) => belief.volumes.get(volume),
-      isRunning: (volume) => inFlightOf(volume).some(({ phase }) => phase === 'running'),
       onNoted: () => {
         notify();
         this.#whenEnded();

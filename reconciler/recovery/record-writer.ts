@@ -1,6 +1,7 @@
 /**
  * Writes down what an operation taught, a little later: the next operation of the volume, which often follows at once,
- * writes it with its own beginning. A crash meanwhile costs a repeated call, nothing else.
+ * writes it with its own beginning, and what is written already is not written again. One that runs beside it has begun
+ * before, and its record does not have it. A crash meanwhile costs a repeated call, nothing else.
  */
 import type { Cancel, Clock } from '../../mount/host.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
@@ -15,8 +16,6 @@ export interface RecordWriterParts {
   readonly records: RecordStore;
   readonly log: Log;
   readonly believed: (volume: VolumeId) => ActualVolume | undefined;
-  /** Its record was written when the operation began, with all that was known. */
-  readonly isRunning: (volume: VolumeId) => boolean;
   readonly onNoted: () => void;
 }
 
@@ -43,7 +42,7 @@ export function createRecordWriter(parts: RecordWriterParts): RecordWriter {
 
   async function write(id: VolumeId): Promise<void> {
     const volume = parts.believed(id);
-    if (volume === undefined || parts.isRunning(id)) return;
+    if (volume === undefined) return;
     writing += 1;
     const saved = await parts.records.save(volume);
     writing -= 1;

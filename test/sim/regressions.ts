@@ -525,6 +525,11 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfAbsence: true,
   },
   {
+    seed: 136160435,
+    sentence: 'who was told is in the record though a longer operation of the volume runs beside',
+    isOfAbsence: true,
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,

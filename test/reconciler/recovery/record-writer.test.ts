@@ -19,7 +19,6 @@ for (const gathersErases of [true, false]) {
       records: { gathersErases } as RecordStore,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       believed: () => undefined,
-      isRunning: () => false,
       onNoted: () => told.push('noted'),
     });
     let erase: () => void = () => {};
@@ -52,8 +51,6 @@ test('what an operation taught is written though another one of its volume runs 
     } as RecordStore,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     believed: () => volume,
-    // The publish for the other pod, which began before: its record does not say that the first pod was told.
-    isRunning: () => true,
     onNoted: () => {},
   });
   await writer.note(volume.spec.id, false);
