@@ -39,7 +39,7 @@ export class InUsePace {
   untilMs(isAwaited: boolean): number {
     const nowMs = this.#clock.nowMs();
     const isFirst = isAwaited || nowMs - this.#leftMs >= QUIET_MS;
-    const pauseMs = isFirst ? PAUSE_MS : PAUSE_MS * GROWTH ** Math.max(0, this.#leavings - 1);
+    const pauseMs = isFirst ? PAUSE_MS : PAUSE_MS * GROWTH ** (this.#leavings - 1);
     const leastMs = this.#contest.isContested() ? this.#contest.paceMs : 0;
     return Math.max(0, this.#endedMs + Math.max(Math.min(pauseMs, LEAVING_PAUSE_MS_MAX), leastMs) - nowMs);
   }

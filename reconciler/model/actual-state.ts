@@ -172,7 +172,11 @@ export function isForgettable(volume: ActualVolume): boolean {
 }
 
 /** That have it, or may have it. */
-export function podsOf({ publications }: ActualVolume): readonly PodUid[] {
+export function podsOf({
+  publications,
+}: {
+  readonly publications: ReadonlyMap<PublicationKey, { readonly spec: PublicationSpec }>;
+}): readonly PodUid[] {
   return [...publications.values()].map(({ spec }) => spec.pod.uid);
 }
 

@@ -1,6 +1,7 @@
 /** Lets the manifests of a seed be gone for a while, and says what the agent must not take for a wish meanwhile. */
 import type { AgentView } from '../../agent/node/agent-view.ts';
 import { type PodUid, publicationKey, type PublicationKey } from '../../plugins/volume.ts';
+import { podsOf } from '../../reconciler/model/actual-state.ts';
 import type { Operation } from '../../reconciler/model/operation.ts';
 import { type KnownDirectory, parseKnownDirectory } from '../../agent/source/manifests/known-directory.ts';
 import { ABSENCES, LASTS_MS_MAX } from './absence.ts';
@@ -109,9 +110,8 @@ export class Absences {
     const desired = view?.reconciler.desired();
     const [origin] = desired?.unknownOrigins ?? [];
     if (view === undefined || desired === undefined || origin === undefined) return;
-    const wanted = new Set([...desired.volumes.values()].flatMap(({ publications }) => uidsOf(publications)));
-    const standing = [...view.reconciler.actual().values()];
-    for (const uid of new Set(standing.flatMap(({ publications }) => uidsOf(publications)))) {
+    const wanted = new Set([...desired.volumes.values()].flatMap(podsOf));
+    for (const uid of new Set([...view.reconciler.actual().values()].flatMap(podsOf))) {
       const isLetGo = before.has(uid) && !this.#held.has(uid) && !wanted.has(uid);
       if (isLetGo && !desired.frozenPods.has(uid) && !this.#sim.world.isSucceeded(uid))
         this.#sim.violate('RS-02', `${uid} is kept no longer, and ${origin} cannot be read`);
@@ -156,8 +156,4 @@ export class Absences {
     const specName = /\/kubernetes\.io~empty-dir\/([^/]+)$/.exec(what)?.[1];
     return specName === undefined ? undefined : this.#beside.get(publicationKey(uid as PodUid, specName));
   }
-}
-
-function uidsOf(publications: ReadonlyMap<PublicationKey, unknown>): readonly PodUid[] {
-  return [...publications.keys()].map((key) => key.slice(0, key.indexOf('/')) as PodUid);
 }
