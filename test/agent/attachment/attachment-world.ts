@@ -68,6 +68,7 @@ export function attachmentWorld({ listed = [], reported }: AttachmentWorldOption
     if (isDiskRead) attachment.diskRead('all');
     return {
       attachment,
+      node,
       woken,
       words: () => words,
       end() {

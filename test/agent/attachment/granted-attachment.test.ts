@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Result } from '../../../mount/failure.ts';
+import type { NodeObject } from '../../../agent/source/cluster/node-object.ts';
+import { readEnvelope } from '../../../kubernetes/api/api-object.ts';
 import { attachmentNameOf } from '../../../kubernetes/objects/attachment-name.ts';
 import { csiVolumeId } from '../../../plugins/volume.ts';
 import { PRESENT } from '../../../reconciler/model/actual-state.ts';
@@ -357,6 +359,59 @@ for (const mayWatch of [true, false]) {
     assert.ok(now?.uid !== undefined && now.uid !== uid);
   });
 }
+
+/** Each way in which the Node's list was another one meanwhile, and nobody here saw it so. */
+const UNSEEN: readonly {
+  readonly how: string;
+  readonly replace: (world: ReturnType<typeof attachmentWorld>, node: NodeObject) => Promise<void>;
+}[] = [
+  {
+    how: 'while the watch of the Node was lost, and its history is gone (seed 136140094)',
+    async replace(world) {
+      world.transport.cut(true);
+      world.detach(ONE);
+      world.attach(ONE);
+      await world.clock.go(SECOND_MS);
+      world.store.compact();
+      world.transport.cut(false);
+    },
+  },
+  {
+    how: 'and one piece of the watch tells both changes of the Node',
+    async replace(world) {
+      world.detach(ONE);
+      world.attach(ONE);
+    },
+  },
+  {
+    how: 'and an answer to a write is faster than the watch',
+    async replace(world, node) {
+      world.detach(ONE);
+      world.attach(ONE);
+      const newest = readEnvelope(world.store.get(NODES, NODE));
+      assert.ok(newest !== undefined);
+      node.learn(newest);
+    },
+  },
+];
+
+for (const { how, replace } of UNSEEN)
+  test(`an attachment is replaced ${how}: another uid within a minute`, async () => {
+    const world = attachmentWorld();
+    world.store.instead = (_, path) =>
+      path.startsWith(`${ATTACHMENTS}?`) ? refusal(403, 'can only read by name') : undefined;
+    world.attach(ONE);
+    const { uid } = metadataOf(world.attachmentOf(ONE));
+    world.stand(ONE, { staged: PRESENT, attachmentUid: uid });
+    const { attachment, node, words } = world.begin();
+    await world.clock.go(SECOND_MS);
+    const before = words();
+    await replace(world, node);
+    await world.clock.go(60 * SECOND_MS);
+    assert.ok(words() > before);
+    assert.equal(attachment.wordOf(ONE.id)?.uid, metadataOf(world.attachmentOf(ONE)).uid);
+    assert.notEqual(attachment.wordOf(ONE.id)?.uid, uid);
+  });
 
 test('an attachment that says something else of its volume is another word about it, and no loss', async () => {
   const world = attachmentWorld();

@@ -45,22 +45,25 @@ export function storeTransport(store: ApiStore, clock: Pick<Clock, 'timer'>): St
       };
       const cancelDeadline = clock.timer(deadlineMs, () => end(LOST));
       streams.add(end);
+      const hear = (text: string): void => {
+        if (isOver) return;
+        if (text.length <= lineBytesMax) return listener.line(JSON.parse(text));
+        end({ code: 'too-large', message: `a line has more than ${lineBytesMax} bytes`, effect: 'none' });
+      };
+      // What is told in one turn is one piece of the stream, whose lines are heard in one turn, too.
+      let piece: string[] = [];
+      const hearPiece = (): void => {
+        const lines = piece;
+        piece = [];
+        for (const line of lines) hear(line);
+      };
       later(() => {
         if (isOver) return;
         if (isCut) return end(LOST);
         const opened = store.watch(path, {
-          line: (event) =>
-            later(() => {
-              if (isOver) return;
-              const text = JSON.stringify(event);
-              if (text.length > lineBytesMax)
-                return end({
-                  code: 'too-large',
-                  message: `a line has more than ${lineBytesMax} bytes`,
-                  effect: 'none',
-                });
-              listener.line(JSON.parse(text));
-            }),
+          line: (event) => {
+            if (piece.push(JSON.stringify(event)) === 1) later(hearPiece);
+          },
           ended: () => later(() => later(() => end(undefined))),
         });
         if (typeof opened !== 'function') return end(failureOf(opened, false));
