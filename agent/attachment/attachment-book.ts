@@ -34,6 +34,8 @@ export interface AttachmentBook {
   heardMs(name: string): number;
   /** A reason to believe that it is another one. */
   hint(name: string): void;
+  /** It may have been replaced unseen: where no watch tells of that, it is read within half a minute. */
+  doubt(name: string): void;
   /** All others are followed no more. */
   keep(names: ReadonlySet<string>): void;
   stop(): void;
@@ -42,6 +44,8 @@ export interface AttachmentBook {
 const PACE: ReadPace = { waitingFirstMs: 300, waitingMaxMs: 10_000, standingMs: 600_000 };
 /** A second read this much later, before what is gone is believed to be gone. */
 const CONFIRM_MS = 2_000;
+/** All nodes of a cluster lose their watches at once when its server is started again, and a node has many volumes. */
+const DOUBT_MS_MAX = 30_000;
 /** A right that is missing is tried again: an administrator may have added it. */
 const DENIED_MS = 600_000;
 /** gRPC's. */
@@ -65,6 +69,7 @@ export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook
     readNow: (name) => open(name, true).readNow(),
     heardMs: (name) => followers.get(name)?.heardMs() ?? Number.NEGATIVE_INFINITY,
     hint: (name) => followers.get(name)?.hint(),
+    doubt: (name) => followers.get(name)?.doubt(),
     keep(names) {
       for (const [name, follower] of followers) {
         if (names.has(name)) continue;
@@ -103,6 +108,7 @@ class Follower {
   /** Host clock: when the first of the reads was asked for that found nothing. */
   #absentMs: number | undefined;
   #cancelConfirm: Cancel = () => {};
+  #cancelDoubt: Cancel | undefined;
   /** The error that was told. */
   #exhausted: string | undefined;
 
@@ -146,8 +152,17 @@ class Follower {
     this.#named.read();
   }
 
+  doubt(): void {
+    const { clock, random } = this.#parts;
+    this.#cancelDoubt ??= clock.timer(random() * DOUBT_MS_MAX, () => {
+      this.#cancelDoubt = undefined;
+      if (!this.#isWatched()) this.#named.read();
+    });
+  }
+
   stop(): void {
     this.#cancelConfirm();
+    this.#cancelDoubt?.();
     this.#named.stop();
     this.#watch?.stop();
   }

@@ -4,7 +4,6 @@ import type { Cancel, Clock } from '../../mount/host.ts';
 import { fail, type Failure, ok, type Result } from '../../mount/failure.ts';
 import type { ApiTransport } from '../../kubernetes/api/api-transport.ts';
 import { createAttachmentNames } from '../../kubernetes/objects/attachment-name.ts';
-import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import type { GrantedAttachment } from '../../plugins/csi/attach/attachment.ts';
 import type { Log } from '../../mount/process/log.ts';
 import { noLongerWanted } from '../../plugins/steps.ts';
@@ -13,6 +12,7 @@ import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/vo
 import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
+import { type AttachedList, createAttachedList, type ListingChange } from './attached-list.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
 import { type AttachmentFacts, attachmentVerdict, notAttached } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
@@ -71,6 +71,7 @@ class AttachmentByCluster implements ClusterAttachment {
   readonly #report: InUseReport;
   readonly #book: AttachmentBook;
   readonly #drivers: DriverReport;
+  readonly #list: AttachedList;
   readonly #grantListeners = new Set<(volume: VolumeId) => void>();
   readonly #wordListeners = new Set<() => void>();
   #actual: () => ActualState = () => new Map();
@@ -84,10 +85,8 @@ class AttachmentByCluster implements ClusterAttachment {
   readonly #refused = new Map<VolumeId, number>();
   /** The words of the last look. */
   #said: ReadonlyMap<VolumeId, string> = new Map();
-  #listed: ReadonlySet<string> = new Set();
   readonly #nameOf: (spec: CsiVolumeSpec) => string;
   readonly #gathered: Gathered;
-  #cancelNode: Cancel = () => {};
 
   constructor(parts: ClusterAttachmentParts) {
     this.#parts = parts;
@@ -104,6 +103,11 @@ class AttachmentByCluster implements ClusterAttachment {
       standing: () => namesInUse(this.#actual()),
       onSettled: () => this.#tellWaiting(),
     });
+    this.#list = createAttachedList({
+      ...parts,
+      onNewest: (isChanged) => this.#listChanged(isChanged),
+      onState: (change) => this.#nodeTold(change),
+    });
     const onRenamed = (): void => this.#tellWaiting();
     this.#drivers = createDriverReport({ ...parts, onRenamed, usedDrivers: () => driversOf(this.#actual()) });
   }
@@ -111,7 +115,7 @@ class AttachmentByCluster implements ClusterAttachment {
   begin(actual: () => ActualState, drivers: AnnouncingDrivers): void {
     this.#actual = actual;
     this.#drivers.begin(drivers);
-    this.#cancelNode = this.#parts.node.onChange(() => this.#nodeChanged());
+    this.#list.begin();
     this.#report.begin();
     this.#follow();
   }
@@ -170,7 +174,7 @@ class AttachmentByCluster implements ClusterAttachment {
 
   stop(): void {
     this.#gathered.stop();
-    this.#cancelNode();
+    this.#list.stop();
     this.#report.stop();
     this.#drivers.stop();
     this.#book.stop();
@@ -194,7 +198,7 @@ class AttachmentByCluster implements ClusterAttachment {
     const { standsUnder } = call.facts;
     // It is granted only when the Node lists it: before, its last word is told, however often somebody asks.
     const isFresh = this.#book.heardMs(name) >= askedMs - WORD_MS;
-    const isEarly = standsUnder === undefined && isFresh && !this.#isListed(spec);
+    const isEarly = standsUnder === undefined && isFresh && !this.#list.has(spec);
     // After the acknowledgement: what was read before may be an attachment that was taken back since.
     const answer = isEarly ? this.#book.answer(name, true) : await this.#book.readNow(name);
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
@@ -254,26 +258,21 @@ class AttachmentByCluster implements ClusterAttachment {
 
   #facts(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer']): AttachmentFacts {
     const { nodeName } = this.#parts;
-    return { isListed: this.#isListed(spec), answer, name, driver: spec.driver, nodeName };
-  }
-
-  #isListed({ driver, volumeHandle }: CsiVolumeSpec): boolean {
-    const node = this.#parts.node.current();
-    return node !== undefined && nodeVolumes(node.value).attached.has(csiVolumeId(driver, volumeHandle));
+    return { isListed: this.#list.has(spec), answer, name, driver: spec.driver, nodeName };
   }
 
   /** What the controller lists is another: whose volume it is may be another, too. Who was refused reads it himself. */
-  #nodeChanged(): void {
-    const node = this.#parts.node.current();
-    const listed = node === undefined ? new Set<string>() : nodeVolumes(node.value).attached;
-    const before = this.#listed;
-    this.#listed = listed;
+  #nodeTold(change: (spec: CsiVolumeSpec) => ListingChange): void {
     for (const { spec, name, volume } of this.#followed.values()) {
-      const unique = csiVolumeId(spec.driver, spec.volumeHandle);
-      if (listed.has(unique) === before.has(unique)) continue;
+      const how = change(spec);
+      if (how === 'unseen' && mayBeLost(volume)) this.#book.doubt(name);
+      if (how !== 'changed') continue;
       if (mayBeLost(volume) || (isComing(volume) && !this.#refused.has(spec.id))) this.#book.hint(name);
-      this.#attachmentChanged(name);
     }
+  }
+
+  #listChanged(isChanged: (spec: CsiVolumeSpec) => boolean): void {
+    for (const { spec, name } of this.#followed.values()) if (isChanged(spec)) this.#attachmentChanged(name);
   }
 
   #attachmentChanged(name: string): void {

@@ -19,6 +19,8 @@ export interface ReflectorParts {
   readonly selection: ResourceSelection;
   /** Something of `current()` is another one now. Calls of one turn are one. */
   readonly onChange: () => void;
+  /** Each change that the watch tells, in order: what it came to, undefined when it is gone. Lists are none. */
+  readonly onEvent?: (object: ApiObjectEnvelope | undefined) => void;
 }
 
 /** What a reflector knows at one moment; host clock. */
@@ -234,13 +236,16 @@ class ListingReflector implements Reflector {
     if (kind === 'deleted') {
       if (held === undefined) return;
       objects.delete(seen.uid);
+      this.#parts.onEvent?.(undefined);
       return this.#tell();
     }
     if (held !== undefined && compareResourceVersions(seen.resourceVersion, held.resourceVersion) <= 0)
       return;
     if (held === undefined && objects.size >= OBJECTS_MAX)
       return this.#retry(TOO_MANY, () => void this.#list());
-    objects.set(seen.uid, whole(seen, this.#parts.selection));
+    const object = whole(seen, this.#parts.selection);
+    objects.set(seen.uid, object);
+    this.#parts.onEvent?.(object);
     this.#tell();
   }
 

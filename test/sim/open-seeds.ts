@@ -4,10 +4,6 @@
  */
 export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
   [
-    136140094,
-    'product: an attachment replaced while the watch of the Node is lost is noticed after ten minutes',
-  ],
-  [
     136151892,
     'judge: an empty directory, left by a stranger and a power cut, of a pod whose volume waits for its turn',
   ],

@@ -530,6 +530,10 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfAbsence: true,
   },
   {
+    seed: 136140094,
+    sentence: 'an attachment that is replaced while the watch of the Node is lost is noticed',
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,

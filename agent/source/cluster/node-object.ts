@@ -24,12 +24,23 @@ export interface NodeObject {
   /** The server has answered with it. An older one than is known changes nothing. */
   learn(node: ApiObjectEnvelope): void;
   onChange(listener: () => void): Cancel;
+  /** Each state that the watch tells, in order, though a newer one is known. */
+  onState(listener: (state: NodeState) => void): Cancel;
+}
+
+export interface NodeState {
+  /** Undefined: there is none. */
+  readonly node: ApiObjectEnvelope | undefined;
+  /** It was listed anew: between it and the state before there may have been others. */
+  readonly isAfterGap: boolean;
 }
 
 export function createNodeObject({ transport, clock, random, nodeName }: NodeObjectParts): NodeObject {
   const listeners = new Set<() => void>();
+  const stateListeners = new Set<(state: NodeState) => void>();
   let newest: ApiObjectEnvelope | undefined;
   let wasThere = false;
+  let listedMs: number | undefined;
 
   function take(node: ApiObjectEnvelope): boolean {
     if (newest !== undefined && compareResourceVersions(node.resourceVersion, newest.resourceVersion) <= 0)
@@ -42,9 +53,15 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
     for (const listener of [...listeners]) listener();
   }
 
+  function tellState(state: NodeState): void {
+    for (const listener of [...stateListeners]) listener(state);
+  }
+
   function look(): void {
-    const { objects } = reflector.current();
+    const { objects, listedMs: nowMs } = reflector.current();
     const [seen] = objects?.values() ?? [];
+    if (nowMs !== listedMs) tellState({ node: seen, isAfterGap: listedMs !== undefined });
+    listedMs = nowMs;
     if (seen !== undefined) take(seen);
     else if (wasThere && objects !== undefined) newest = undefined;
     wasThere = seen !== undefined;
@@ -57,12 +74,14 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
     random,
     selection: oneNode(nodeName),
     onChange: look,
+    onEvent: (node) => tellState({ node, isAfterGap: false }),
   });
   return {
     start: () => reflector.start(),
     stop() {
       reflector.stop();
       listeners.clear();
+      stateListeners.clear();
     },
     reflection: () => reflector.current(),
     current: () => newest,
@@ -72,6 +91,10 @@ export function createNodeObject({ transport, clock, random, nodeName }: NodeObj
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
+    },
+    onState(listener) {
+      stateListeners.add(listener);
+      return () => stateListeners.delete(listener);
     },
   };
 }

@@ -33,6 +33,8 @@ export interface WatchStreamParts {
 
 const BOOKMARK_MS = 60_000;
 const SECOND_MS = 1_000;
+/** One of so many events comes in one piece of the stream with all that are on their way behind it. */
+const PIECE = 4;
 export const CONNECTION_LOST: ApiFailure = {
   code: 'unreachable',
   message: 'the connection was lost',
@@ -45,6 +47,7 @@ export class WatchStream {
   readonly #timers = new Set<Cancel>();
   #stopHearing: () => void = () => {};
   #isOver = false;
+  #sent = 0;
 
   constructor(parts: WatchStreamParts) {
     this.#parts = parts;
@@ -144,7 +147,12 @@ export class WatchStream {
     const { random, faults } = this.#parts;
     const { watchLagMsMax, watchStall } = faults();
     const stallMs = random.chance(watchStall) ? random.between(1_000, WATCH_STALL_MS_MAX) : 0;
-    this.#events.send(() => this.#parts.watching.line(event), random.between(0, watchLagMsMax) + stallMs);
+    this.#sent += 1;
+    const isPiece = this.#sent % PIECE === 0;
+    this.#events.send(() => {
+      this.#parts.watching.line(event);
+      if (isPiece) this.#events.flush();
+    }, random.between(0, watchLagMsMax) + stallMs);
   }
 
   /** Nothing more is heard, and what was not told yet never is. */
