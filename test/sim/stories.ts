@@ -445,6 +445,24 @@ export function aboutLostNodes(plan: Plan): Plan {
   };
 }
 
+/** Attachments that are replaced in a moment, on a node that may only read them by name and whose watches stall and are lost. */
+export function aboutUnseenAttachments(plan: Plan): Plan {
+  const about = aboutCluster(plan);
+  return {
+    ...about,
+    safetyMs: Math.max(about.safetyMs, 60_000),
+    cluster: {
+      ...about.cluster,
+      faults: { ...about.cluster.faults, watchStall: 0.1 },
+      reach: 'get',
+      troubleEveryMs: 4_000,
+      attachmentTroubleEveryMs: 5_000,
+      controllerLagMsMax: 20,
+      attachMsMax: 50,
+    },
+  };
+}
+
 /** Records that are lost, and Nodes made anew, while somebody's mount hides what is staged. */
 export function aboutHiddenStages(plan: Plan): Plan {
   const about = aboutLostNodes(plan);
@@ -522,6 +540,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   'cluster-contexts': aboutClusterContexts,
   'cluster-growth': aboutClusterGrowth,
   'lost-nodes': aboutLostNodes,
+  'unseen-attachments': aboutUnseenAttachments,
   'hidden-stages': aboutHiddenStages,
   'hidden-places': aboutHiddenPlaces,
   'cluster-tokens': aboutTokens,

@@ -1,14 +1,14 @@
 /** Is the cluster what it wishes, when all is healed? Attached and in use is what pods here have, and nothing else. */
 import { iscsiVolumeId } from '../../../plugins/iscsi/iscsi-traits.ts';
 import { iscsiPlaceOf } from '../iscsi-volumes.ts';
-import { csiVolumeId } from '../../../plugins/volume.ts';
+import { csiVolumeId, type VolumeId } from '../../../plugins/volume.ts';
 import type { Wanted } from '../final-places.ts';
 import { csiOf } from '../pod-volume.ts';
 import type { Simulation } from '../simulate.ts';
 import { listedIn } from './attach-controller.ts';
 import { ATTACHMENTS, CLAIMS, CSI_NODES } from './cluster-objects.ts';
 import { isAttachable } from './cluster-plan.ts';
-import { at, nameOf, textsOf } from './json-object.ts';
+import { at, nameOf, textsOf, uidOf } from './json-object.ts';
 
 /** The first difference, for people; undefined when there is none, and for a machine alone. */
 export function clusterDiffers(sim: Simulation, { places, waiting }: Wanted): string | undefined {
@@ -35,9 +35,25 @@ export function clusterDiffers(sim: Simulation, { places, waiting }: Wanted): st
     listDiffers('in use', textsOf(at(node, 'status')['volumesInUse']), inUse) ??
     listDiffers('listed as attached', listedIn(node), wanted) ??
     listDiffers('attached', attached, wanted) ??
+    attachmentsDiffer(sim, wanted) ??
     driversDiffer(sim) ??
     sizesDiffer(sim, places)
   );
+}
+
+/** What stands was set up under the attachment that the cluster has now, not under one before it (FN-01). */
+function attachmentsDiffer(sim: Simulation, wanted: ReadonlySet<string>): string | undefined {
+  for (const [, attachment] of sim.cluster?.store.list(ATTACHMENTS) ?? []) {
+    const volume = sim.cluster?.view.volumeOfAttachment(attachment)?.unique;
+    if (volume === undefined || !wanted.has(volume)) continue;
+    const known = sim
+      .view()
+      ?.reconciler.actual()
+      .get(volume as VolumeId)?.attachmentUid;
+    if (known !== uidOf(attachment))
+      return `${volume} stands under attachment ${known}, not ${uidOf(attachment)}`;
+  }
+  return undefined;
 }
 
 /** What this node has grown is told, and nobody waits for it any more. */
