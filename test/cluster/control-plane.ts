@@ -3,6 +3,7 @@
  * the Node authorizer and NodeRestriction, certificates of its own and everything below one directory.
  */
 import { spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { existsSync, mkdirSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -48,6 +49,9 @@ interface Started {
 const READY_MS = 300_000;
 const LOOK_MS = 100;
 const END_MS = 30_000;
+const PORT_MIN = 10_000;
+/** Where the kernel's own begin below the first: as they begin by default. */
+const PORT_END = 32_768;
 const CONTROLLERS = [
   'persistentvolume-attach-detach-controller',
   'persistentvolume-binder-controller',
@@ -256,7 +260,9 @@ async function untilReady(directory: string, admin: AdminClient): Promise<void> 
   for (;;) {
     const { status } = await admin.tryRequest('GET', '/readyz');
     if (status === 200) return;
-    if (runningIn(directory).length < 2 || performance.now() > endMs)
+    const running = new Set(runningIn(directory).map(({ name }) => name));
+    const isGone = !running.has('etcd') || !running.has('kube-apiserver');
+    if (isGone || performance.now() > endMs)
       throw new Error(`the API server is not ready:\n${lastWords(directory)}`);
     await pause(LOOK_MS);
   }
@@ -284,22 +290,27 @@ export async function makeNode(admin: AdminClient, nodeName: string): Promise<vo
   await admin.request('MERGE', `${path}/${nodeName}`, { spec: { taints: null } });
 }
 
+/**
+ * Below those that the kernel takes by itself for whoever connects: a server that is started again finds its port free,
+ * though nobody had it for a while.
+ */
 async function freePorts(count: number): Promise<readonly number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve, reject) => {
-          server.once('error', reject);
-          server.listen(0, '127.0.0.1', () => {
-            const address = server.address();
-            resolve(typeof address === 'object' && address !== null ? address.port : 0);
-          });
-        }),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))));
-  return ports;
+  const [first = 0] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split(/\s+/).map(Number);
+  const end = first > PORT_MIN ? first : PORT_END;
+  const ports = new Set<number>();
+  while (ports.size < count) {
+    const port = randomInt(PORT_MIN, end);
+    if (await isFree(port)) ports.add(port);
+  }
+  return [...ports];
+}
+
+function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
 }
 
 function processesIn(directory: string): readonly Started[] {
