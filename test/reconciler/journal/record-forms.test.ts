@@ -215,6 +215,22 @@ test('a damaged file is told until its volume is known, and is never taken for s
   assert.equal((await life(host, 'journal')).found.unreadable.length, 0);
 });
 
+for (const before of ['files', 'journal'] as const)
+  test(`what a power cut left beside ${before}, and could not be removed at the start, goes in the same life`, async () => {
+    const host = createBenchHost();
+    const { store } = await life(host, before);
+    assert.ok((await store.save(actual('data', { staged: 'present', pods: {} }))).ok);
+    host.files.set(`${layout.records}/.${sha256Hex('gone')}.json.tmp`, 'cut short');
+    host.failRemovals = SICK;
+    const next = records(host, 'journal');
+    value(await next.load());
+    host.failRemovals = undefined;
+    value(await next.takeOver());
+    next.sweep();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(names(host), ['journal-a', 'journal-b']);
+  });
+
 test('while a file cannot be read nothing is taken over', async () => {
   const host = createBenchHost();
   await (await life(host, 'files')).store.save(actual('data', { staged: 'present', pods: {} }));
