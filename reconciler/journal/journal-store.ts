@@ -207,7 +207,7 @@ function loaded({ records, damages }: JournalReading): LoadedRecords {
     if (parsed.ok) found.push(parsed.value);
     else unreadable.push({ file: `${key}.json`, failure: parsed.failure });
   }
-  return { records: found, unreadable, roomless: [] };
+  return { records: found, unreadable, roomless: [], leftovers: [] };
 }
 
 /** As a record of its own is called, where it is known whose it was. */

@@ -10,6 +10,8 @@ const FILES_MAX = 100_000;
 export interface RecordFiles {
   readonly readable: readonly string[];
   readonly unreadable: readonly UnreadableRecord[];
+  /** What a power cut left of writes that never counted, and could not be removed yet. */
+  readonly leftovers: readonly string[];
 }
 
 /** Without any file one listing is all it costs; what a power cut left of writes that never counted goes. */
@@ -17,8 +19,9 @@ export async function readableFiles(host: Host, directory: AbsolutePath): Promis
   const names = await host.listDirectory(directory, FILES_MAX + 16);
   if (!names.ok) return names;
   if (!names.value.some((name) => name.startsWith('.') || name.endsWith('.json')))
-    return ok({ readable: [], unreadable: [] });
-  const files = await new RecordDisk(host, directory).load();
+    return ok({ readable: [], unreadable: [], leftovers: [] });
+  const disk = new RecordDisk(host, directory);
+  const files = await disk.load();
   if (!files.ok) return files;
   const readable: string[] = [];
   const unreadable: UnreadableRecord[] = [];
@@ -27,5 +30,5 @@ export async function readableFiles(host: Host, directory: AbsolutePath): Promis
     if (parsed.ok) readable.push(name);
     else unreadable.push({ file: name, failure: parsed.failure });
   }
-  return ok({ readable, unreadable });
+  return ok({ readable, unreadable, leftovers: disk.leftovers() });
 }

@@ -43,11 +43,13 @@ class FormedRecords implements RecordStore {
   readonly #files: RecordStore;
   readonly #journal: JournalStore;
   #standing: RecordForm = 'files';
-  #loaded: LoadedRecords = { records: [], unreadable: [], roomless: [] };
+  #loaded: LoadedRecords = { records: [], unreadable: [], roomless: [], leftovers: [] };
   /** Files beside the journal that it has taken over. */
   #takenFiles: readonly string[] = [];
   /** Damaged files beside the journal, by key: each goes when something else is known of its volume. */
   readonly #damagedFiles = new Set<string>();
+  /** What a power cut left of files, beside a journal, and could not be removed yet. */
+  readonly #leftovers = new Set<string>();
 
   constructor(parts: RecordFormParts) {
     const { host, layout, ground, journalBytes: capacityBytes } = parts;
@@ -103,7 +105,9 @@ class FormedRecords implements RecordStore {
 
   sweep(): void {
     this.#store().sweep();
-    if (this.#standing === 'journal') void this.#clearFiles();
+    if (this.#standing !== 'journal') return;
+    void this.#clearFiles();
+    for (const name of this.#leftovers) void this.#removeLeftover(name);
   }
 
   #store(): Omit<RecordStore, 'load' | 'takeOver' | 'gathersErases'> {
@@ -124,6 +128,7 @@ class FormedRecords implements RecordStore {
     this.#standing = 'journal';
     this.#takenFiles = records.map(nameOf);
     for (const { file } of unreadable) this.#damagedFiles.add(keyOfFile(file));
+    for (const name of this.#loaded.leftovers) this.#leftovers.add(name);
     const cleared = await this.#clearFiles();
     return cleared.ok ? ok(undefined) : cleared;
   }
@@ -165,6 +170,7 @@ class FormedRecords implements RecordStore {
     if (!files.ok) return files;
     this.#takenFiles = files.value.readable;
     for (const { file } of files.value.unreadable) this.#damagedFiles.add(keyOfFile(file));
+    for (const name of files.value.leftovers) this.#leftovers.add(name);
     return ok(files.value.unreadable);
   }
 
@@ -180,6 +186,12 @@ class FormedRecords implements RecordStore {
     const settled = await host.synchronise(layout.records);
     if (settled.ok) this.#takenFiles = [];
     return settled;
+  }
+
+  async #removeLeftover(name: string): Promise<void> {
+    const { host, layout } = this.#parts;
+    const removed = await host.removeFile(below(layout.records, name));
+    if (removed.ok) this.#leftovers.delete(name);
   }
 
   async #dropDamagedFile(key: string): Promise<void> {

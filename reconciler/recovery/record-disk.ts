@@ -122,7 +122,12 @@ export class RecordDisk {
     return [...this.#roomless];
   }
 
-  /** Tries again to remove what a power cut left of writes that never counted. */
+  /** What a power cut left of writes that never counted, and could not be removed yet. */
+  leftovers(): readonly string[] {
+    return [...this.#leftovers];
+  }
+
+  /** Tries again to remove it. */
   sweep(): void {
     for (const name of this.#leftovers) void this.#removeLeftover(name);
   }

@@ -22,6 +22,8 @@ export interface LoadedRecords {
   readonly unreadable: readonly UnreadableRecord[];
   /** Good records of 0.1 without room beside them: taking their volumes down may need room that a full disk has not. */
   readonly roomless: readonly UnreadableRecord[];
+  /** Files beside them that a power cut left of writes that never counted, and that could not be removed yet. */
+  readonly leftovers: readonly string[];
 }
 
 export interface RecordStore {
@@ -118,7 +120,7 @@ async function loaded(files: readonly FoundFile[], disk: RecordDisk): Promise<Lo
     const failure = written.ok ? written.value.noRoom : written.failure;
     if (failure !== undefined) roomless.push({ file: name, failure });
   }
-  return { records, unreadable, roomless };
+  return { records, unreadable, roomless, leftovers: disk.leftovers() };
 }
 
 function fileNameOf(volume: VolumeId): string {

@@ -8,5 +8,4 @@ export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
     'judge: an empty directory, left by a stranger and a power cut, of a pod whose volume waits for its turn',
   ],
   [136194754, 'judge: told within the 20 ms before a kill, then unmounted by somebody, and wished otherwise'],
-  [136196295, 'a .tmp beside the records that could not be removed at the start stays until the next start'],
 ]);

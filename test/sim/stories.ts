@@ -445,7 +445,7 @@ export function aboutLostNodes(plan: Plan): Plan {
   };
 }
 
-/** Attachments that are replaced in a moment, on a node that may only read them by name and whose watches stall and are lost. */
+/** Attachments that are replaced in a moment, on a node that may only read them by name and whose watches stall. */
 export function aboutUnseenAttachments(plan: Plan): Plan {
   const about = aboutCluster(plan);
   return {
