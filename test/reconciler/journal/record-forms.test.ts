@@ -216,7 +216,7 @@ test('a damaged file is told until its volume is known, and is never taken for s
 });
 
 for (const before of ['files', 'journal'] as const)
-  test(`what a power cut left beside ${before}, and could not be removed at the start, goes in the same life`, async () => {
+  test(`what a power cut left of ${before}, and could not be removed at the start, goes in that life`, async () => {
     const host = createBenchHost();
     const { store } = await life(host, before);
     assert.ok((await store.save(actual('data', { staged: 'present', pods: {} }))).ok);
