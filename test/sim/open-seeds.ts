@@ -2,10 +2,4 @@
  * Seeds that fail and are not solved yet, with what is known of them. A run of many tells them loudly and fails on any
  * other; one that no longer fails is told, too, and is to be taken out. Solved, a seed moves to regressions.ts.
  */
-export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([
-  [
-    136151892,
-    'judge: an empty directory, left by a stranger and a power cut, of a pod whose volume waits for its turn',
-  ],
-  [136194754, 'judge: told within the 20 ms before a kill, then unmounted by somebody, and wished otherwise'],
-]);
+export const OPEN_SEEDS: ReadonlyMap<number, string> = new Map([]);

@@ -530,6 +530,14 @@ export const REGRESSIONS: readonly Regression[] = [
     isOfAbsence: true,
   },
   {
+    seed: 136151892,
+    sentence: 'what nobody explains in the place of a pod that waits for its turn stays in its record',
+  },
+  {
+    seed: 136194754,
+    sentence: 'a pod that was told a moment before a kill counts as told while its mount is there',
+  },
+  {
     seed: 136140094,
     sentence: 'an attachment that is replaced while the watch of the Node is lost is noticed',
   },

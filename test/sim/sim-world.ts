@@ -103,7 +103,11 @@ export class SimWorld {
   readonly hung: HungFileSystems;
   readonly attached: SimAttachments;
   readonly attachmentWatch: AttachmentWatch;
-  readonly told: ToldPlaces = new ToldPlaces(this.layout, (path) => this.#parts.kernel.mountsAt(path).at(-1));
+  readonly told: ToldPlaces = new ToldPlaces(
+    this.layout,
+    (path) => this.#parts.kernel.mountsAt(path).at(-1),
+    () => this.#parts.time.nowMs(),
+  );
   /** By name; at most one pod of a name at a time. */
   readonly pods = new Map<string, SimPod>();
   /** What the pods wrote, by volume handle; read back at the end. */

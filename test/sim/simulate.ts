@@ -587,6 +587,7 @@ export class Simulation {
     this.life = undefined;
     life.host.kill();
     this.#forgetUnanswered(life);
+    this.world.told.lifeEnded();
     this.forgetLostRefusals();
     this.time.after(this.#random.between(50, 5_000), () => {
       if (this.life === undefined) this.#boot();

@@ -19,19 +19,28 @@ import type { Mount } from './sim-kernel.ts';
 
 type Places = ReadonlyMap<VolumeId, ReadonlyMap<PublicationKey, readonly AbsolutePath[]>>;
 
+/** A record says within that time that a pod was told; a kill before it is as one before it was told. */
+const WRITTEN_MS = 100;
+
 export class ToldPlaces {
   readonly #layout: Layout;
+  readonly #nowMs: () => number;
   readonly #mountAt: (path: AbsolutePath) => Mount | undefined;
   /** Which mount was there when a pod was told of the path last. */
   readonly #mounts = new Map<AbsolutePath, Mount | undefined>();
   readonly #told = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #late = new Map<VolumeId, Map<PublicationKey, readonly AbsolutePath[]>>();
   readonly #seen = new Map<VolumeId, ActualVolume>();
+  /** When a pod was told first of the places that begin there. */
+  readonly #sinceMs = new Map<AbsolutePath | undefined, number>();
+  /** Nothing but what is mounted there may say so to this life: the one before ended a moment after it had told. */
+  readonly #unwritten = new Set<readonly AbsolutePath[]>();
 
   /** `mountAt`: what is mounted there now; its number may be that of another one that has gone. */
-  constructor(layout: Layout, mountAt: (path: AbsolutePath) => Mount | undefined) {
+  constructor(layout: Layout, mountAt: (path: AbsolutePath) => Mount | undefined, nowMs: () => number) {
     this.#layout = layout;
     this.#mountAt = mountAt;
+    this.#nowMs = nowMs;
   }
 
   /** After every event: from the first moment that a place is believed present until it is believed absent. */
@@ -46,8 +55,10 @@ export class ToldPlaces {
         if (known === undefined && presence.kind !== 'present') continue;
         const paths = known ?? this.#pathsOf(volume.spec, spec);
         told.set(key, paths);
-        if (presence.kind === 'present')
-          for (const path of paths) this.#mounts.set(path, this.#mountAt(path));
+        if (known === undefined) this.#sinceMs.set(paths[0], this.#nowMs());
+        if (presence.kind !== 'present') continue;
+        this.#unwritten.delete(paths);
+        for (const path of paths) this.#mounts.set(path, this.#mountAt(path));
       }
       this.#told.set(id, told);
       this.#lookForLate(id, volume);
@@ -58,6 +69,28 @@ export class ToldPlaces {
       this.#late.delete(id);
       this.#seen.delete(id);
     }
+  }
+
+  /** What was told a moment ago may be in no record (seed 136194754). */
+  lifeEnded(): void {
+    const recentMs = this.#nowMs() - WRITTEN_MS;
+    for (const places of this.#told.values())
+      for (const paths of places.values())
+        if ((this.#sinceMs.get(paths[0]) ?? recentMs) > recentMs) this.#unwritten.add(paths);
+  }
+
+  /** And it was mounted, and that has gone or is another one. */
+  #isForgotten(paths: readonly AbsolutePath[]): boolean {
+    if (!this.#unwritten.has(paths)) return false;
+    return paths.some((path) => {
+      const mount = this.#mounts.get(path);
+      return mount !== undefined && this.#mountAt(path) !== mount;
+    });
+  }
+
+  #toldOf(volume: VolumeId): ReadonlySet<PublicationKey> {
+    const told = [...(this.#told.get(volume) ?? [])];
+    return new Set(told.filter(([, paths]) => !this.#isForgotten(paths)).map(([key]) => key));
   }
 
   /** From the moment that it is begun, whatever its tries run into, until the place is believed present or absent. */
@@ -89,10 +122,14 @@ export class ToldPlaces {
     this.#told.clear();
     this.#seen.clear();
     this.#mounts.clear();
+    this.#sinceMs.clear();
+    this.#unwritten.clear();
   }
 
   has(path: string): boolean {
-    return isAmong(this.#told, path);
+    return [...this.#told.values()].some((places) =>
+      [...places.values()].some((paths) => paths.some((one) => one === path) && !this.#isForgotten(paths)),
+    );
   }
 
   /** What is mounted there has come since: no pod was told of it (seed 639463128). */
@@ -119,18 +156,17 @@ export class ToldPlaces {
    */
   isRenewal(operation: Operation, known: ActualVolume | undefined, wanted: DesiredVolume): boolean {
     if (known?.spec.kind !== 'csi') return false;
-    const told = this.#told.get(operation.volume);
+    const told = this.#toldOf(operation.volume);
     const isElsewhere = saysOtherwise(known, wanted);
     if (!('publication' in operation)) {
       const isOther = isElsewhere || JSON.stringify(known.spec) !== JSON.stringify(wanted.spec);
-      return (told?.size ?? 0) === 0 && isOther;
+      return told.size === 0 && isOther;
     }
     const { publication } = operation;
-    if (told?.has(publication) !== true && isForOnePod(known, wanted) && known.publications.size > 1)
-      return true;
+    if (!told.has(publication) && isForOnePod(known, wanted) && known.publications.size > 1) return true;
     const places = [known, wanted].map((one) => one.publications.get(publication)?.spec);
     const [there, then] = [known, wanted].map(({ spec }, index) => JSON.stringify([spec, places[index]]));
-    return told?.has(publication) !== true && (isElsewhere || there !== then);
+    return !told.has(publication) && (isElsewhere || there !== then);
   }
 }
 
