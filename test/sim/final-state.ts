@@ -299,7 +299,7 @@ function recordsDiffer(sim: Simulation, { volumeIds, waiting }: Wanted): string 
   return missing === undefined ? undefined : `no record of ${missing}`;
 }
 
-/** Of nothing but places that go when a pod that waits for its turn has it (seed 136151892). */
+/** It has nothing but places that go when a pod that waits for its turn has it (seed 136151892). */
 function isOfWaiting({ spec, publications }: VolumeRecord, waiting: Wanted['waiting']): boolean {
   return (
     publications.length > 0 && publications.every((one) => isOrphanWaiting(spec.id, [one.spec.key], waiting))
