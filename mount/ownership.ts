@@ -7,6 +7,11 @@ export interface OwnershipRequest {
   readonly volume: string;
   /** The root of the volume: walked within this mount only (by mnt_id), never through a link. */
   readonly path: AbsolutePath;
+  /**
+   * The mount that was proven to be there: when it has gone the walk is `mount-lost`, and what it bares stays as it is.
+   * Undefined: the volume is a plain directory.
+   */
+  readonly mountId: number | undefined;
   readonly gid: number;
   /** Read-only volumes get r (0440) where others get rw (0660); directories get x and setgid in both. */
   readonly readOnly: boolean;

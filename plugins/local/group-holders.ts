@@ -26,7 +26,15 @@ export class GroupHolders {
     return this.#inTurn(spec.id, async () => {
       if (fsGroup === undefined || !isGrouped(publication)) return done;
       if (refresh || this.#isHeldByAnother(call)) return done;
-      const request = { volume: spec.id, path, fsGroup, readOnly: false, progress, stillWanted };
+      const request = {
+        volume: spec.id,
+        path,
+        mountId: undefined,
+        fsGroup,
+        readOnly: false,
+        progress,
+        stillWanted,
+      };
       const given = await giveToGroup(this.#host, request);
       if (given.ok) this.#noteWalk(spec.id, key);
       return given;

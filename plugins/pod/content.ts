@@ -133,7 +133,15 @@ function giveAll(host: Host, path: AbsolutePath, call: PublicationCall, gid: num
   const { progress, stillWanted } = call;
   const volume = call.spec.id;
   const fsGroup = { gid, changePolicy: 'Always' } as const;
-  return giveToGroup(host, { volume, path, fsGroup, readOnly: true, progress, stillWanted });
+  return giveToGroup(host, {
+    volume,
+    path,
+    mountId: undefined,
+    fsGroup,
+    readOnly: true,
+    progress,
+    stillWanted,
+  });
 }
 
 function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Result<ContentDirectory> {

@@ -124,7 +124,16 @@ async function placeDirectory(
   const fsGroup: FsGroup = { gid, changePolicy: 'Always' };
   const volume = spec.id;
   const given = await inOrder(
-    () => giveToGroup(host, { volume, path, fsGroup, readOnly: false, progress, stillWanted }),
+    () =>
+      giveToGroup(host, {
+        volume,
+        path,
+        mountId: undefined,
+        fsGroup,
+        readOnly: false,
+        progress,
+        stillWanted,
+      }),
     () => host.perform(markReady, { path: ready }),
   );
   return doubtful(given);

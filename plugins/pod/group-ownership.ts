@@ -8,6 +8,8 @@ export interface GroupRequest {
   readonly volume: VolumeId;
   /** The root of the volume. */
   readonly path: AbsolutePath;
+  /** What was proven to be mounted there; undefined: it is a plain directory. */
+  readonly mountId: number | undefined;
   readonly fsGroup: FsGroup;
   /** What the pod may only read gets r for its group, everything else rw. */
   readonly readOnly: boolean;
@@ -24,10 +26,11 @@ export async function giveToGroup(
   host: Pick<Host, 'changeOwnership'>,
   request: GroupRequest,
 ): Promise<Result<void>> {
-  const { volume, path, fsGroup, readOnly, progress, stillWanted } = request;
+  const { volume, path, mountId, fsGroup, readOnly, progress, stillWanted } = request;
   const walked = await host.changeOwnership({
     volume,
     path,
+    mountId,
     gid: fsGroup.gid,
     readOnly,
     policy: fsGroup.changePolicy === 'OnRootMismatch' ? 'on-root-mismatch' : 'always',

@@ -8,12 +8,15 @@ import type { MakeHostWorld } from './host.ts';
 
 /** The group that volumes are given to. */
 export const GID = 4_242;
+/** The kernel numbers mounts from below. */
+const NO_MOUNT = 2_000_000_000;
 
 /** All of it, whatever stands there already, and to the end. */
 export function ownershipRequest(path: AbsolutePath, more: Partial<OwnershipRequest> = {}): OwnershipRequest {
   return {
     volume: path,
     path,
+    mountId: undefined,
     gid: GID,
     readOnly: false,
     policy: 'always',
@@ -88,6 +91,17 @@ export function ownershipContract(name: string, make: MakeHostWorld): void {
     value(await host.makeDirectory(volume, 0o770));
     await write(host, below(volume, 'later'), 0o600);
     assert.equal(value(await host.changeOwnership(ownershipRequest(volume, { policy }))).changed, 2);
+  });
+  sentence('what was mounted there has gone: what it bares stays as it is', async (host, root) => {
+    const paths = await plant(host, root);
+    const before = await owners(host, ...paths);
+    for (const policy of ['always', 'on-root-mismatch'] as const) {
+      const walked = await host.changeOwnership(
+        ownershipRequest(below(root, 'volume'), { policy, mountId: NO_MOUNT }),
+      );
+      assert.equal(walked.ok ? 'ok' : walked.failure.code, 'mount-lost');
+    }
+    assert.deepEqual(await owners(host, ...paths), before);
   });
   sentence(
     'a walk that nobody wants any more stops, and leaves the root for the next',

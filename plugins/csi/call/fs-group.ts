@@ -55,7 +55,15 @@ export async function applyFsGroup(
 ): Promise<Result<void>> {
   const { fsGroup } = publication;
   if (fsGroup === undefined || !isFsGroupOurs(driver, spec, publication)) return done;
-  return giveToGroup(host, { volume: spec.id, path, fsGroup, readOnly: false, progress, stillWanted });
+  return giveToGroup(host, {
+    volume: spec.id,
+    path,
+    mountId: undefined,
+    fsGroup,
+    readOnly: false,
+    progress,
+    stillWanted,
+  });
 }
 
 function isDelegated({ nodeCapabilities }: Capable): boolean {

@@ -733,6 +733,33 @@ test('KV-C14, k/k#69699: a volume is the group’s when it was published, and no
   assert.equal(made.host.walks.length, 2, 'a place that is not known to be whole is walked again');
 });
 
+test('a republish that began without the mount that the pod had makes a new one, and that is walked (seed 406214358)', async () => {
+  const made = await world();
+  accept(await made.plugin.stage(call()));
+  const fsGroup = { gid: 2_000, changePolicy: 'Always' } as const;
+  const publication = { ...call().publication, fsGroup };
+  const { mount } = accept(await made.plugin.publish(call({ publication, fsGroup })));
+  made.host.mounts.delete(targetOf(made));
+  const again = accept(await made.plugin.publish(call({ publication, fsGroup, mount, refresh: true })));
+  assert.notEqual(again.mount?.mountId, mount?.mountId);
+  assert.deepEqual(made.host.walks, [`2000 ${targetOf(made)}`, `2000 ${targetOf(made)}`]);
+});
+
+test('what a driver has mounted is gone before the walk begins: it is lost, and what it bares is not walked', async () => {
+  const made = await world();
+  accept(await made.plugin.stage(call()));
+  const fsGroup = { gid: 2_000, changePolicy: 'Always' } as const;
+  const { changeOwnership } = made.host;
+  made.host.changeOwnership = (request) => {
+    made.host.mounts.delete(targetOf(made));
+    return changeOwnership(request);
+  };
+  const publication = { ...call().publication, fsGroup };
+  const published = await made.plugin.publish(call({ publication, fsGroup }));
+  assert.deepEqual(refuse(published), { code: 'mount-lost', effect: 'unknown' });
+  assert.deepEqual(made.host.walks, []);
+});
+
 test('k/k#122342: a teardown that the driver refuses says where it is held, for somebody to look by whom', async () => {
   const made = await world();
   await up(made);

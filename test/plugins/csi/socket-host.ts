@@ -214,7 +214,9 @@ export function createSocketHost(): SocketHost {
     makeFileSystem: never,
     checkFileSystem: never,
     growFileSystem: never,
-    changeOwnership: async ({ path, gid }) => {
+    changeOwnership: async ({ path, gid, mountId }) => {
+      if (mountId !== mounts.get(path)?.mountId)
+        return fail({ code: 'mount-lost', message: path, effect: 'none' });
       walks.push(`${gid} ${path}`);
       return ok({ seen: 1, changed: 0, refused: 0 });
     },
