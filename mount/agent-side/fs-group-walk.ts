@@ -54,7 +54,7 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
       parts,
       request,
       abort: new AbortController(),
-      mountId: undefined,
+      mountId: request.mountId,
       waitsFor: undefined,
       failure: undefined,
       unmarked: false,

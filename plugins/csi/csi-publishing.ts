@@ -58,17 +58,24 @@ async function tryPublish(
   });
   if (!answered.ok) return refused(prepared.value, answered.failure, call.refresh);
   assert(asked !== undefined, 'a call that was answered was made');
-  const published = await lookAtPublished(csi, call, place.path, prepared.value.mountIdBefore);
+  const { mountIdBefore } = prepared.value;
+  const published = await lookAtPublished(csi, call, place.path, mountIdBefore);
   if (!published.ok) return published;
   const { mount, isDead } = published.value;
   // A republish, every minute or so, must not walk a million files each time, and nobody can walk what is dead.
-  if (call.refresh || isDead) return ok({ mount });
+  if (keepsMount(call, mountIdBefore) || isDead) return ok({ mount });
   // From here on a failure is a volume that must be unpublished (KV-G7).
   const { progress, stillWanted } = call;
   call.step({ kind: 'working' });
-  const request = { driver: asked, spec, publication, path: place.path, progress, stillWanted };
+  const { mountId } = mount;
+  const request = { driver: asked, spec, publication, path: place.path, mountId, progress, stillWanted };
   const given = await applyFsGroup(host, request);
   return given.ok ? ok({ mount }) : given;
+}
+
+/** A republish, and the pod had its mount when it began: if not, what the driver makes there is new to the pod. */
+function keepsMount({ refresh, mount }: PublicationCall, mountIdBefore: number | undefined): boolean {
+  return refresh && mountIdBefore !== undefined && (mount === undefined || mount.mountId === mountIdBefore);
 }
 
 async function lookAtPublished(
@@ -81,11 +88,12 @@ async function lookAtPublished(
   if (spec.mode !== 'Block') {
     // The number of a mount is given again when that one is gone: it was this before the driver was called, too.
     const known = mountIdBefore === call.mount?.mountId ? call.mount : undefined;
+    const isKept = keepsMount(call, mountIdBefore);
     const published = await publishedMountAt(host, {
       ...{ path, spec, readOnly: call.publication.readOnly },
-      has: call.refresh ? 'any' : known,
+      has: isKept ? 'any' : known,
     });
-    const isHad = call.refresh || (published.ok && published.value.mount.mountId === known?.mountId);
+    const isHad = isKept || (published.ok && published.value.mount.mountId === known?.mountId);
     return published.ok && !isHad ? judgedByStage(call, spec, path, published.value) : published;
   }
   const device = await bringOutPublished({ host, block }, layout.blockPublication(call.publication));

@@ -133,7 +133,7 @@ class IscsiVolumes {
     if (!mount.ok) return mount;
     const { death, mountId, device } = mount.value;
     if (death !== undefined) return fail(deathFailure(target, death, 'unknown'));
-    const given = await this.#groups.give(target, call);
+    const given = await this.#groups.give({ path: target, mountId }, call);
     return given.ok ? ok({ mount: { mountId, device } }) : doubtful<never>(given);
   }
 

@@ -6,6 +6,12 @@ import type { PublicationCall } from '../plugin.ts';
 import { giveToGroup } from '../pod/group-ownership.ts';
 import type { PublicationKey, PublicationSpec, VolumeId } from '../volume.ts';
 
+/** Where the volume was mounted for the pod just now. */
+export interface MountedPlace {
+  readonly path: AbsolutePath;
+  readonly mountId: number;
+}
+
 /**
  * What is believed is told by the call. Only between the end of a walk and that belief is more known here: who was
  * walked for.
@@ -20,7 +26,7 @@ export class GroupHolders {
   }
 
   /** Who comes waits until the walk for those before him has ended: only then all files are one group's. */
-  give(path: AbsolutePath, call: PublicationCall): Promise<Result<void>> {
+  give({ path, mountId }: MountedPlace, call: PublicationCall): Promise<Result<void>> {
     const { spec, publication, progress, stillWanted, refresh } = call;
     const { fsGroup, key } = publication;
     return this.#inTurn(spec.id, async () => {
@@ -29,7 +35,7 @@ export class GroupHolders {
       const request = {
         volume: spec.id,
         path,
-        mountId: undefined,
+        mountId,
         fsGroup,
         readOnly: false,
         progress,

@@ -56,7 +56,7 @@ export function createLocalPlugin({ host, layout, mounter, denied }: LocalPlugin
       if (!mount.ok) return mount;
       const { death, mountId, device } = mount.value;
       if (death !== undefined) return fail(deathFailure(target, death, 'unknown'));
-      const given = await holders.give(target, call);
+      const given = await holders.give({ path: target, mountId }, call);
       const identity: MountIdentity = { mountId, device };
       return given.ok ? ok({ mount: identity }) : doubtful<never>(given);
     },

@@ -74,7 +74,7 @@ export function createContentPlugin(
       if (!there.ok) return there;
       const { mount, filled } = there.value;
       if (filled.hidden === undefined || gid === undefined) return ok({ mount });
-      const given = await giveAll(host, target, call, gid);
+      const given = await giveAll(host, { path: target, mountId: mount.mountId }, call, gid);
       const shown = await (given.ok
         ? host.perform(showGeneration, { path: target, ...content, ...filled.hidden })
         : host.perform(dropGeneration, { path: target, failure: given.failure, ...filled.hidden }));
@@ -129,14 +129,19 @@ export const removeContent = transition<MemoryEnd, number | undefined>(
 );
 
 /** As in the kubelet all of the volume is walked, whatever the pod's change policy: it is a few files. */
-function giveAll(host: Host, path: AbsolutePath, call: PublicationCall, gid: number): Promise<Result<void>> {
+function giveAll(
+  host: Host,
+  { path, mountId }: { readonly path: AbsolutePath; readonly mountId: number },
+  call: PublicationCall,
+  gid: number,
+): Promise<Result<void>> {
   const { progress, stillWanted } = call;
   const volume = call.spec.id;
   const fsGroup = { gid, changePolicy: 'Always' } as const;
   return giveToGroup(host, {
     volume,
     path,
-    mountId: undefined,
+    mountId,
     fsGroup,
     readOnly: true,
     progress,

@@ -295,6 +295,9 @@ export function createMemoryHost(): MemoryHost {
     if (found.ok && found.value?.kind === 'symlink') return problem('path-unsafe', request.path);
     const root = directoryOf(request.path);
     if (!root.ok) return root;
+    const { mountId } = request;
+    if (mountId !== undefined && mountAt(request.path)?.entry.mountId !== mountId)
+      return problem('mount-lost', request.path);
     const report = { seen: 0, changed: 0, refused: 0 };
     if (request.policy === 'on-root-mismatch' && isOwned(root.value, request))
       return ok({ ...report, seen: 1 });

@@ -538,6 +538,11 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a pod that was told a moment before a kill counts as told while its mount is there',
   },
   {
+    seed: 406214358,
+    sentence:
+      'a volume that is unmounted during the first look of its walk is walked when it is mounted again',
+  },
+  {
     seed: 136140094,
     sentence: 'an attachment that is replaced while the watch of the Node is lost is noticed',
   },

@@ -611,16 +611,19 @@ export class SimHost implements Host {
   ): Promise<Result<OwnershipPartReport>> {
     const { kernel, random } = this.#parts;
     const { path, names, scope, gid } = part;
-    const half = () => void changeOwnershipPart(kernel, part, 1 + random.below(4));
+    const isLost = (): boolean => {
+      const top = kernel.walk(path);
+      return part.mountId !== undefined && typeof top !== 'string' && top.mount.id !== part.mountId;
+    };
+    const half = () => void (isLost() || changeOwnershipPart(kernel, part, 1 + random.below(4)));
     const apply = (): Result<OwnershipPartReport> => {
       if (signal.aborted) {
         half();
         return fail({ code: 'no-longer-wanted', message: path, effect: 'unknown' });
       }
+      if (isLost()) return fail({ code: 'mount-lost', message: path, effect: 'none' });
       const report = changeOwnershipPart(kernel, part, Number.MAX_SAFE_INTEGER);
       if (typeof report === 'string') return fail(failureOf(report, path));
-      if (part.mountId !== undefined && part.mountId !== report.mountId)
-        return fail({ code: 'mount-lost', message: path, effect: 'none' });
       onSign(report.seen);
       return ok(report);
     };

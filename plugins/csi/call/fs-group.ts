@@ -14,8 +14,9 @@ export interface FsGroupRequest {
   readonly driver: Capable;
   readonly spec: CsiVolumeSpec;
   readonly publication: Grouped;
-  /** Where the volume was published. */
+  /** Where the volume was published, and what was seen to be mounted there then. */
   readonly path: AbsolutePath;
+  readonly mountId: number;
   /** Told what a long walk does, about once a second. */
   readonly progress: (text: string) => void;
   readonly stillWanted: () => boolean;
@@ -51,14 +52,14 @@ export function isFsGroupOurs(driver: Capable, spec: CsiVolumeSpec, publication:
  */
 export async function applyFsGroup(
   host: Pick<Host, 'changeOwnership'>,
-  { driver, spec, publication, path, progress, stillWanted }: FsGroupRequest,
+  { driver, spec, publication, path, mountId, progress, stillWanted }: FsGroupRequest,
 ): Promise<Result<void>> {
   const { fsGroup } = publication;
   if (fsGroup === undefined || !isFsGroupOurs(driver, spec, publication)) return done;
   return giveToGroup(host, {
     volume: spec.id,
     path,
-    mountId: undefined,
+    mountId,
     fsGroup,
     readOnly: false,
     progress,

@@ -16,6 +16,8 @@ function spec(changes: Partial<CsiVolumeSpec> = {}): CsiVolumeSpec {
   return csiSpec('driver.test', 'vol', 'pv', changes);
 }
 
+const MOUNT_ID = 77;
+
 /** A host that notes what it is asked to walk. */
 function walker(answer: Result<OwnershipReport> = ok({ seen: 3, changed: 2, refused: 1 })) {
   const walks: OwnershipRequest[] = [];
@@ -35,6 +37,7 @@ function request(changes: Partial<Parameters<typeof applyFsGroup>[1]> = {}) {
     spec: spec(),
     publication: { readOnly: false, fsGroup: GROUP },
     path: PATH,
+    mountId: MOUNT_ID,
     progress: () => {},
     stillWanted: () => true,
     ...changes,
@@ -53,8 +56,8 @@ test('A-022: a driver without VOLUME_MOUNT_GROUP is never told a group, and then
   const host = walker();
   assert.ok((await applyFsGroup(host, request())).ok);
   assert.deepEqual(
-    host.walks.map(({ path, gid, readOnly, policy }) => ({ path, gid, readOnly, policy })),
-    [{ path: PATH, gid: 2_000, readOnly: false, policy: 'always' }],
+    host.walks.map(({ path, mountId, gid, readOnly, policy }) => ({ path, mountId, gid, readOnly, policy })),
+    [{ path: PATH, mountId: MOUNT_ID, gid: 2_000, readOnly: false, policy: 'always' }],
   );
 });
 
