@@ -733,7 +733,7 @@ test('KV-C14, k/k#69699: a volume is the group’s when it was published, and no
   assert.equal(made.host.walks.length, 2, 'a place that is not known to be whole is walked again');
 });
 
-test('a republish without the mount that the pod had makes a new one, and that is walked (seed 406214358)', async () => {
+test('a republish without the mount that the pod had makes one, and that is walked (seed 406214358)', async () => {
   const made = await world();
   accept(await made.plugin.stage(call()));
   const fsGroup = { gid: 2_000, changePolicy: 'Always' } as const;
