@@ -1,8 +1,9 @@
-/** What the Node lists as attached, state by state: an attachment can be another in a list that is the same. */
+/** Which volumes may be here by the Node, state by state: an attachment can be another in a list that is the same. */
 import type { ApiObjectEnvelope } from '../../kubernetes/api/api-object.ts';
 import { nodeVolumes } from '../../kubernetes/objects/attachment-sight.ts';
 import type { Cancel } from '../../mount/host.ts';
 import { csiVolumeId, type CsiVolumeSpec } from '../../plugins/volume.ts';
+import { AbsenceProofs } from './absence-proofs.ts';
 import type { NodeObject, NodeState } from '../source/cluster/node-object.ts';
 
 /**
@@ -22,6 +23,12 @@ export interface AttachedListParts {
 export interface AttachedList {
   /** By the newest Node that anybody has read. */
   has(spec: CsiVolumeSpec): boolean;
+  /** The attachment that an answer, asked for at `answeredMs`, tells of was made after its use was acknowledged. */
+  isNew(spec: CsiVolumeSpec, answeredMs: number): boolean;
+  /** Its use is acknowledged; its attachment is asked for next. */
+  noteUsed(spec: CsiVolumeSpec): void;
+  /** Its attachment, asked for at `askedMs` after that, is not there. */
+  noteAbsent(spec: CsiVolumeSpec, askedMs: number): void;
   begin(): void;
   stop(): void;
 }
@@ -30,6 +37,7 @@ type Names = ReadonlySet<string>;
 
 export function createAttachedList({ node, onNewest, onState }: AttachedListParts): AttachedList {
   const namesOf = createNames();
+  const proofs = new AbsenceProofs();
   let newest: Names = new Set();
   let told: Names = new Set();
   let cancels: readonly Cancel[] = [];
@@ -43,6 +51,7 @@ export function createAttachedList({ node, onNewest, onState }: AttachedListPart
     const before = newest;
     const now = namesOf(node.current());
     newest = now;
+    proofs.look(node.current(), false);
     onNewest((spec) => isChanged(spec, before, now));
   }
 
@@ -50,6 +59,7 @@ export function createAttachedList({ node, onNewest, onState }: AttachedListPart
     const before = told;
     const now = namesOf(state);
     told = now;
+    proofs.look(state, isAfterGap);
     onState((spec) => {
       if (isChanged(spec, before, now)) return 'changed';
       return isAfterGap && now.has(csiVolumeId(spec.driver, spec.volumeHandle)) ? 'unseen' : 'same';
@@ -58,6 +68,14 @@ export function createAttachedList({ node, onNewest, onState }: AttachedListPart
 
   return {
     has: ({ driver, volumeHandle }) => namesOf(node.current()).has(csiVolumeId(driver, volumeHandle)),
+    isNew: ({ driver, volumeHandle }, answeredMs) =>
+      proofs.holds(csiVolumeId(driver, volumeHandle), answeredMs),
+    noteUsed({ driver, volumeHandle }) {
+      proofs.begin(csiVolumeId(driver, volumeHandle), node.current());
+    },
+    noteAbsent({ driver, volumeHandle }, askedMs) {
+      proofs.noteAbsent(csiVolumeId(driver, volumeHandle), askedMs);
+    },
     begin() {
       cancels = [node.onChange(noteNewest), node.onState(noteState)];
     },

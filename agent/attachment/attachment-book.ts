@@ -32,6 +32,8 @@ export interface AttachmentBook {
   readNow(name: string): Promise<AttachmentAnswer>;
   /** Host clock: when the server last told of it; -Infinity before. */
   heardMs(name: string): number;
+  /** Host clock: when what is known of it was asked for; -Infinity before. */
+  askedMs(name: string): number;
   /** A reason to believe that it is another one. */
   hint(name: string): void;
   /** It may have been replaced unseen: where no watch tells of that, it is read within half a minute. */
@@ -41,7 +43,8 @@ export interface AttachmentBook {
   stop(): void;
 }
 
-const PACE: ReadPace = { waitingFirstMs: 300, waitingMaxMs: 10_000, standingMs: 600_000 };
+/** The first look is when a cluster that does nothing else has attached it. */
+const PACE: ReadPace = { waitingFirstMs: 150, waitingMaxMs: 10_000, standingMs: 600_000 };
 /** A second read this much later, before what is gone is believed to be gone. */
 const CONFIRM_MS = 2_000;
 /** All nodes of a cluster lose their watches at once when its server is started again, and a node has many volumes. */
@@ -68,6 +71,7 @@ export function createAttachmentBook(parts: AttachmentBookParts): AttachmentBook
     isFollowed: (name) => followers.has(name),
     readNow: (name) => open(name, true).readNow(),
     heardMs: (name) => followers.get(name)?.heardMs() ?? Number.NEGATIVE_INFINITY,
+    askedMs: (name) => followers.get(name)?.askedMs() ?? Number.NEGATIVE_INFINITY,
     hint: (name) => followers.get(name)?.hint(),
     doubt: (name) => followers.get(name)?.doubt(),
     keep(names) {
@@ -146,6 +150,10 @@ class Follower {
 
   heardMs(): number {
     return this.#named.heardMs();
+  }
+
+  askedMs(): number {
+    return this.#named.askedMs();
   }
 
   hint(): void {

@@ -16,6 +16,8 @@ export type AttachmentAnswer =
 export interface AttachmentFacts {
   /** The Node's status says that the volume is attached. */
   readonly isListed: boolean;
+  /** It was made after the server had acknowledged that this node uses the volume: nobody is on the way to end it. */
+  readonly isNew: boolean;
   readonly answer: AttachmentAnswer;
   /** Told to people. */
   readonly name: string;
@@ -37,8 +39,9 @@ export type AttachmentVerdict =
   | { readonly kind: 'lost' | 'replaced'; readonly message: string };
 
 /**
- * Guarantees: granted only what the Node lists and the attachment says, that is not being deleted, and not under
- * another attachment than what stands; lost or replaced only what stands, and never for want of an answer.
+ * Guarantees: granted only what the attachment says and the Node lists, or what is attached since its use was
+ * acknowledged (D-131), that is not being deleted, and not under another attachment than what stands; lost or
+ * replaced only what stands, and never for want of an answer.
  */
 export function attachmentVerdict(facts: AttachmentFacts, standing: Standing): AttachmentVerdict {
   const { answer, name } = facts;
@@ -53,7 +56,7 @@ export function attachmentVerdict(facts: AttachmentFacts, standing: Standing): A
 }
 
 function judgePresent(facts: AttachmentFacts, sight: AttachmentSight, standing: Standing): AttachmentVerdict {
-  const { name, driver, nodeName, isListed } = facts;
+  const { name, driver, nodeName, isListed, isNew } = facts;
   const { uid, publishContext } = sight;
   const title = `VolumeAttachment ${name}`;
   if (sight.nodeName !== nodeName || sight.attacher !== driver) {
@@ -73,7 +76,7 @@ function judgePresent(facts: AttachmentFacts, sight: AttachmentSight, standing: 
     const who = `csi-attacher of driver ${driver}`;
     return wait(`${title} is not attached yet: ${who} has to attach it${why(sight.attachError)}`);
   }
-  if (isListed) return { kind: 'granted', uid, publishContext };
+  if (isListed || isNew) return { kind: 'granted', uid, publishContext };
   const list = `status.volumesAttached of Node ${nodeName}`;
   return wait(`${title} is attached, and the attach/detach controller has not listed it in ${list} yet`);
 }

@@ -84,7 +84,7 @@ class AttachmentByCluster implements ClusterAttachment {
    */
   readonly #refused = new Map<VolumeId, number>();
   /** The words of the last look. */
-  #said: ReadonlyMap<VolumeId, string> = new Map();
+  #said = '[]';
   readonly #nameOf: (spec: CsiVolumeSpec) => string;
   readonly #gathered: Gathered;
 
@@ -132,8 +132,7 @@ class AttachmentByCluster implements ClusterAttachment {
       const name = this.#nameOf(spec);
       followed.set(name, { spec, name, volume });
     }
-    for (const { volume } of this.#followed.values())
-      if (!this.#actual().has(volume.spec.id)) this.#granted.delete(volume.spec.id);
+    for (const id of this.#granted) if (!this.#actual().has(id)) this.#granted.delete(id);
     this.#followed = followed;
     this.#book.keep(new Set(followed.keys()));
     // One that only comes is asked for by its attach, when its use is acknowledged: what was said before counts not.
@@ -157,15 +156,11 @@ class AttachmentByCluster implements ClusterAttachment {
 
   /** A word is about what stands, so it may be another because of what was done here. */
   #noteWords(): void {
-    const said = new Map<VolumeId, string>();
-    for (const { spec } of this.#followed.values()) {
-      const word = this.wordOf(spec.id);
-      if (word !== undefined) said.set(spec.id, JSON.stringify(word));
-    }
-    const isSame =
-      said.size === this.#said.size && [...said].every(([id, word]) => this.#said.get(id) === word);
+    const words = [...this.#followed.values()].map(({ spec }) => [spec.id, this.wordOf(spec.id)] as const);
+    const said = JSON.stringify(words.filter(([, word]) => word !== undefined));
+    if (said === this.#said) return;
     this.#said = said;
-    if (!isSame) this.#tellWord();
+    this.#tellWord();
   }
 
   diskRead(read: DiskReading | Failure): void {
@@ -193,14 +188,16 @@ class AttachmentByCluster implements ClusterAttachment {
       this.#refused.set(spec.id, UNREPORTED);
       return reported;
     }
+    this.#list.noteUsed(spec);
     const name = this.#nameOf(spec);
     const askedMs = this.#parts.clock.nowMs();
     const { standsUnder } = call.facts;
-    // It is granted only when the Node lists it: before, its last word is told, however often somebody asks.
+    // Before the Node lists it, its last word is told, however often somebody asks.
     const isFresh = this.#book.heardMs(name) >= askedMs - WORD_MS;
     const isEarly = standsUnder === undefined && isFresh && !this.#list.has(spec);
     // After the acknowledgement: what was read before may be an attachment that was taken back since.
     const answer = isEarly ? this.#book.answer(name, true) : await this.#book.readNow(name);
+    if (!isEarly && answer.kind === 'absent') this.#list.noteAbsent(spec, askedMs);
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
     const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
     const renaming = standsUnder === undefined ? this.#drivers.renaming(spec.driver) : undefined;
@@ -257,8 +254,9 @@ class AttachmentByCluster implements ClusterAttachment {
   }
 
   #facts(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer']): AttachmentFacts {
+    const isNew = this.#list.isNew(spec, this.#book.askedMs(name));
     const { nodeName } = this.#parts;
-    return { isListed: this.#list.has(spec), answer, name, driver: spec.driver, nodeName };
+    return { isListed: this.#list.has(spec), isNew, answer, name, driver: spec.driver, nodeName };
   }
 
   /** What the controller lists is another: whose volume it is may be another, too. Who was refused reads it himself. */

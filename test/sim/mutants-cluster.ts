@@ -153,6 +153,17 @@ const believesAnEarlierGrant: Mutation = {
   plan: aboutDetaching,
 };
 
+/** It is in use, acknowledged, and attached now: but it was there before, and somebody may be about to end it. */
+const believesWhatWasThere: Mutation = {
+  ...withAttach((transport) => async (spec, attach) => {
+    const after = await attach();
+    const isWait = !after.ok && after.failure.code === 'not-attached';
+    const now = isWait ? await grantNow(transport, spec) : undefined;
+    return now === undefined ? after : ok(now);
+  }),
+  plan: aboutDetaching,
+};
+
 /** A server that is in trouble all the time, and a story long enough to be taken in by it. */
 function aboutTrouble(plan: Plan): Plan {
   const about = aboutCluster(plan);
@@ -290,6 +301,11 @@ export const CLUSTER_MUTANTS: readonly Mutant[] = [
     name: 'believes a grant from before its report',
     caughtBy: ['INV-4', 'INV-5'],
     make: () => believesAnEarlierGrant,
+  },
+  {
+    name: 'takes every attachment for one that was made since its report (D-131)',
+    caughtBy: ['INV-4', 'INV-5'],
+    make: () => believesWhatWasThere,
   },
   {
     name: 'reports what pods have, and not what is staged for them',

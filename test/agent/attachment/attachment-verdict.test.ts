@@ -31,8 +31,15 @@ const MISSED: AttachmentAnswer = { kind: 'absent', isConfirmed: false };
 const DENIED: AttachmentAnswer = { kind: 'unknown', isDenied: true, message: 'no relationship found (403)' };
 const SILENT: AttachmentAnswer = { kind: 'unknown', isDenied: false, message: 'no answer in 10000 ms' };
 
-function judge(isListed: boolean, answer: AttachmentAnswer, standing: Standing) {
-  const facts: AttachmentFacts = { isListed, answer, name: 'csi-1', driver: 'd.example.com', nodeName: 'n1' };
+function judge(isListed: boolean, answer: AttachmentAnswer, standing: Standing, isNew = false) {
+  const facts: AttachmentFacts = {
+    isListed,
+    isNew,
+    answer,
+    name: 'csi-1',
+    driver: 'd.example.com',
+    nodeName: 'n1',
+  };
   return attachmentVerdict(facts, standing);
 }
 
@@ -89,6 +96,12 @@ for (const [sentence, isListed, answer, standing, kind, message] of ROWS) {
   });
 }
 
+test('attached since its use was acknowledged: granted before the Node lists it (D-131)', () => {
+  assert.equal(judge(false, present(), NOTHING, true).kind, 'granted');
+  assert.equal(judge(false, present(), SAME, true).kind, 'granted');
+  assert.equal(judge(false, present({ attached: false }), NOTHING, true).kind, 'wait');
+});
+
 const sights = fc.record({
   uid: fc.constantFrom('a-1', 'a-2'),
   nodeName: fc.constantFrom('n1', 'n2'),
@@ -108,13 +121,13 @@ const standings = fc.record({ stands: fc.boolean(), uid: fc.constantFrom('a-1', 
 
 test('whatever is said: what is granted, lost or replaced has its proof, and what waits says why', () => {
   fc.assert(
-    fc.property(fc.boolean(), answers, standings, (isListed, answer, standing) => {
-      const verdict = judge(isListed, answer, standing);
+    fc.property(fc.boolean(), fc.boolean(), answers, standings, (isListed, isNew, answer, standing) => {
+      const verdict = judge(isListed, answer, standing, isNew);
       const sight = answer.kind === 'present' ? answer.sight : undefined;
       const isOurs = sight?.nodeName === 'n1' && sight.attacher === 'd.example.com';
       switch (verdict.kind) {
         case 'granted': {
-          assert.ok(isListed && isOurs && sight?.attached === true && !sight.deleted);
+          assert.ok((isListed || isNew) && isOurs && sight?.attached === true && !sight.deleted);
           assert.ok(!standing.stands || standing.uid === undefined || standing.uid === sight.uid);
           assert.equal(verdict.uid, sight.uid);
           return;

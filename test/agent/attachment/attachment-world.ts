@@ -83,6 +83,17 @@ export function attachmentWorld({ listed = [], reported }: AttachmentWorldOption
     store.put(NODES, { ...node, status: { ...(node['status'] as Json), ...status } });
   }
 
+  /** As csi-attacher leaves it, before the attach/detach controller has seen that. */
+  function make(spec: CsiVolumeSpec, status: Json = { attached: true }, metadata: Json = {}): void {
+    store.put(ATTACHMENTS, {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: { name: attachmentNameOf(spec, NODE), ...metadata },
+      spec: { attacher: spec.driver, nodeName: NODE, source: { persistentVolumeName: spec.specName } },
+      status,
+    });
+  }
+
   return {
     clock,
     store,
@@ -92,6 +103,7 @@ export function attachmentWorld({ listed = [], reported }: AttachmentWorldOption
     warned: () => warned,
     actual,
     begin,
+    make,
     patchNode,
     inUse: () => nodeVolumes(store.get(NODES, NODE) ?? {}).inUse,
     /** What of it is here, as the reconciler would believe. */
@@ -100,14 +112,8 @@ export function attachmentWorld({ listed = [], reported }: AttachmentWorldOption
     },
     attachmentOf: (spec: CsiVolumeSpec) => store.get(ATTACHMENTS, attachmentNameOf(spec, NODE)),
     /** As the attach/detach controller and csi-attacher: the object, and the list in the Node. */
-    attach(spec: CsiVolumeSpec, status: Json = { attached: true }, metadata: Json = {}) {
-      store.put(ATTACHMENTS, {
-        apiVersion: 'storage.k8s.io/v1',
-        kind: 'VolumeAttachment',
-        metadata: { name: attachmentNameOf(spec, NODE), ...metadata },
-        spec: { attacher: spec.driver, nodeName: NODE, source: { persistentVolumeName: spec.specName } },
-        status,
-      });
+    attach(spec: CsiVolumeSpec, status?: Json, metadata?: Json) {
+      make(spec, status, metadata);
       const node = (store.get(NODES, NODE)?.['status'] ?? {}) as Json;
       const others = ((node['volumesAttached'] ?? []) as Json[]).filter(
         ({ name }) => name !== csiVolumeId(spec.driver, spec.volumeHandle),

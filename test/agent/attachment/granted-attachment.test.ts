@@ -567,9 +567,9 @@ test('what could not be read when it counted is tried again though a read beside
   woken.splice(0);
   const [second] = attaching;
   assert.ok(second);
-  assert.equal(codeOf(await within(world, second)), 'not-attached');
+  assert.equal(codeOf(await within(world, second, 20)), 'not-attached');
   attachment.look();
-  await world.clock.go(100);
+  await world.clock.go(50);
   assert.deepEqual(woken, [ONE.id], 'once');
 });
 
@@ -616,6 +616,85 @@ test('who waits for the Node to list what is attached is told what its attachmen
   await world.clock.go(20 * SECOND_MS);
   assert.match(await ask(), /there is no VolumeAttachment/);
 });
+
+/** A volume whose use is acknowledged and whose attachment is not there yet; none may be watched. */
+async function awaited() {
+  const world = attachmentWorld();
+  world.store.instead = (_, path) =>
+    path.startsWith(`${ATTACHMENTS}?`) ? refusal(403, 'cannot list') : undefined;
+  const life = world.begin();
+  const { attachment } = life;
+  await world.clock.go(SECOND_MS);
+  world.stand(ONE, { attached: { kind: 'unsure', because: 'begun' } });
+  attachment.look();
+  await world.clock.go(100);
+  const ask = () => within(world, attachment.attach(ONE, callOf(ONE)), 30);
+  assert.match(messageOf(await ask()), /there is no VolumeAttachment/);
+  return { world, life, ask };
+}
+
+test('what was attached since its use was acknowledged is granted before the Node lists it (D-131)', async () => {
+  const { world, life, ask } = await awaited();
+  life.woken.splice(0);
+  world.make(ONE);
+  await world.clock.go(200);
+  assert.deepEqual(life.woken, [ONE.id]);
+  assert.ok((await ask())?.ok);
+  world.stand(ONE, { staged: PRESENT, attachmentUid: metadataOf(world.attachmentOf(ONE)).uid });
+  assert.equal(life.attachment.wordOf(ONE.id)?.word, undefined, 'and so it may have a further pod');
+  world.attach(ONE);
+  await world.clock.go(100);
+  world.patchNode({ volumesAttached: [] });
+  await world.clock.go(100);
+  assert.match(
+    life.attachment.wordOf(ONE.id)?.word?.blocked.message ?? '',
+    /has not listed/,
+    'listed, and no more',
+  );
+});
+
+/** Each way in which somebody may have begun to take it away, as far as this node can know. */
+const NOT_PROVEN: readonly {
+  readonly how: string;
+  readonly happen: (world: ReturnType<typeof attachmentWorld>) => Promise<void>;
+}[] = [
+  {
+    how: 'somebody took the volume off the list of what is in use',
+    async happen(world) {
+      world.patchNode({ volumesInUse: [] });
+    },
+  },
+  {
+    how: 'the Node was made anew',
+    async happen(world) {
+      world.store.remove(NODES, NODE);
+      await world.clock.go(20);
+      world.store.put(NODES, { metadata: { name: NODE, uid: 'another', annotations: {} }, status: {} });
+    },
+  },
+  {
+    how: 'states of the Node went by unseen',
+    async happen(world) {
+      world.transport.cut(true);
+      world.patchNode({ images: [] });
+      await world.clock.go(100);
+      world.store.compact();
+      world.transport.cut(false);
+    },
+  },
+];
+
+for (const { how, happen } of NOT_PROVEN)
+  test(`an attachment that came while ${how} is granted when the Node lists it`, async () => {
+    const { world, ask } = await awaited();
+    await happen(world);
+    world.make(ONE);
+    await world.clock.go(20 * SECOND_MS);
+    assert.match(messageOf(await ask()), /has not listed it/);
+    world.attach(ONE);
+    await world.clock.go(SECOND_MS);
+    assert.ok((await ask())?.ok);
+  });
 
 for (const attachmentMetadata of [{ lun: '7' }, undefined])
   test(`one that goes is not asked about, ${attachmentMetadata ? 'with' : 'without'} a context`, async () => {

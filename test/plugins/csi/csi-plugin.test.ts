@@ -745,7 +745,7 @@ test('a republish without the mount that the pod had makes one, and that is walk
   assert.deepEqual(made.host.walks, [`2000 ${targetOf(made)}`, `2000 ${targetOf(made)}`]);
 });
 
-test('what a driver has mounted is gone before the walk begins: it is lost, and what it bares is not walked', async () => {
+test('what a driver has mounted is gone before the walk: it is lost, and what it bares is not walked', async () => {
   const made = await world();
   accept(await made.plugin.stage(call()));
   const fsGroup = { gid: 2_000, changePolicy: 'Always' } as const;
