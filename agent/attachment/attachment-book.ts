@@ -43,8 +43,7 @@ export interface AttachmentBook {
   stop(): void;
 }
 
-/** The first look is when a cluster that does nothing else has attached it. */
-const PACE: ReadPace = { waitingFirstMs: 150, waitingMaxMs: 10_000, standingMs: 600_000 };
+const PACE: ReadPace = { waitingFirstMs: 300, waitingMaxMs: 10_000, standingMs: 600_000 };
 /** A second read this much later, before what is gone is believed to be gone. */
 const CONFIRM_MS = 2_000;
 /** All nodes of a cluster lose their watches at once when its server is started again, and a node has many volumes. */

@@ -1,8 +1,8 @@
 /**
  * `npm run bench [-- --short] [-- --json FILE]`: what Mooring costs on this machine, measured from outside at the
  * programs that are shipped. Prints a table and then one JSON document; with `--json` the document goes to the file.
- * In its place `--beside-kubelet [--rounds N]`, `--cluster [--pods N]`, `--growth` or `--cpu-prof DIR`, which
- * print a table, or with `-o json` one document (docs/PERFORMANCE.md).
+ * In its place `--beside-kubelet [--rounds N]`, `--cluster [--pods N] [--reach watch]`, `--growth` or
+ * `--cpu-prof DIR`, which print a table, or with `-o json` one document (docs/PERFORMANCE.md).
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -72,6 +72,7 @@ const { values: flags } = parseArgs({
     'cpu-prof': { type: 'string' },
     cluster: { type: 'boolean', default: false },
     pods: { type: 'string', default: '100' },
+    reach: { type: 'string', default: 'get' },
     output: { type: 'string', short: 'o', default: 'table' },
   },
 });

@@ -20,7 +20,7 @@ export type Special = Common &
   (
     | { readonly kind: 'beside-kubelet'; readonly rounds: number }
     | { readonly kind: 'growth' }
-    | { readonly kind: 'cluster'; readonly pods: number }
+    | { readonly kind: 'cluster'; readonly pods: number; readonly reach: 'get' | 'watch' }
     | { readonly kind: 'cpu-prof'; readonly into: string }
   );
 
@@ -33,6 +33,7 @@ export interface SpecialFlags {
   readonly cpuProf: string | undefined;
   readonly cluster: boolean;
   readonly pods: string;
+  readonly reach: string;
 }
 
 /** Undefined: the bench's own table is wanted. */
@@ -41,7 +42,9 @@ export function specialOf(flags: SpecialFlags): Special | undefined {
   if (!/^[1-9]\d?$/.test(flags.rounds)) throw new Error('--rounds is a number from 1 to 99');
   if (flags.besideKubelet) return { ...common, kind: 'beside-kubelet', rounds: Number(flags.rounds) };
   if (!/^[1-9]\d{0,2}$/.test(flags.pods)) throw new Error('--pods is a number from 1 to 999');
-  if (flags.cluster) return { ...common, kind: 'cluster', pods: Number(flags.pods) };
+  const { reach } = flags;
+  if (reach !== 'get' && reach !== 'watch') throw new Error('--reach is get or watch');
+  if (flags.cluster) return { ...common, kind: 'cluster', pods: Number(flags.pods), reach };
   if (flags.growth) return { ...common, kind: 'growth' };
   if (flags.cpuProf !== undefined) return { ...common, kind: 'cpu-prof', into: resolve(flags.cpuProf) };
   return undefined;
@@ -103,7 +106,8 @@ async function measured(
       });
     }
     case 'cluster': {
-      return measureCluster({ scratch, pods: short ? 10 : special.pods, interrupted, progress });
+      const { reach } = special;
+      return measureCluster({ scratch, pods: short ? 10 : special.pods, reach, interrupted, progress });
     }
     case 'growth': {
       const directory = join(scratch, 'growth');

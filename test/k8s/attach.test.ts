@@ -5,17 +5,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { allowWatchOfAttachments } from '../cluster/watch-right.ts';
 import { mountsBelow } from '../demo/machine.ts';
 import { until } from '../until.ts';
 import { attachmentOf, claim, inUse, isFree, MINUTES, withAttacher } from './attached-world.ts';
-import {
-  allowWatchOfAttachments,
-  clusterObstacle,
-  deletePod,
-  makePod,
-  placeOf,
-  sharedCluster,
-} from './cluster-world.ts';
+import { clusterObstacle, deletePod, makePod, placeOf, sharedCluster } from './cluster-world.ts';
 import { ATTACHMENTS } from './test-attacher.ts';
 
 const skip = clusterObstacle();
@@ -119,8 +113,8 @@ withAttacher(
   here,
   'an attachment that somebody deletes under a pod: quarantine, and the data under the next one',
   'taken.example.com',
-  async ({ world, shared, admin, driver, makeDisk }) => {
-    await allowWatchOfAttachments(shared);
+  async ({ world, admin, driver, makeDisk }) => {
+    await allowWatchOfAttachments(admin);
     const volume = await makeDisk('taken');
     await world.startAgent();
     await world.untilRegistered(driver);

@@ -4,7 +4,6 @@ import { readFileSync, writeFileSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { parseAllDocuments } from 'yaml';
 import type { StatusDocument } from '../../agent/status/status-document.ts';
 import type { AdminClient } from '../cluster/admin-client.ts';
 import {
@@ -275,15 +274,4 @@ export async function makeTokenKubeconfigIn(directory: string, { admin }: Cluste
   const file = join(directory, 'token');
   writeFileSync(file, answer.status.token, { mode: 0o600 });
   return file;
-}
-
-const NODE_WATCH = new URL('../../systemd/node-watch.yaml', import.meta.url);
-
-/** Beside the rights of a node: attachments may be watched, by the objects that an administrator is given. */
-export async function allowWatchOfAttachments({ admin }: Cluster): Promise<void> {
-  for (const document of parseAllDocuments(readFileSync(NODE_WATCH, 'utf8'))) {
-    const object = document.toJS() as { readonly kind: string };
-    const collection = `${object.kind.toLowerCase()}s`;
-    await admin.request('POST', `/apis/rbac.authorization.k8s.io/v1/${collection}`, object);
-  }
 }

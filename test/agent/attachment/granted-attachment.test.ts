@@ -637,7 +637,7 @@ test('what was attached since its use was acknowledged is granted before the Nod
   const { world, life, ask } = await awaited();
   life.woken.splice(0);
   world.make(ONE);
-  await world.clock.go(200);
+  await world.clock.go(500);
   assert.deepEqual(life.woken, [ONE.id]);
   assert.ok((await ask())?.ok);
   world.stand(ONE, { staged: PRESENT, attachmentUid: metadataOf(world.attachmentOf(ONE)).uid });

@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { type ControlPlane, removeControlPlane, startControlPlane } from '../../cluster/control-plane.ts';
+import { allowWatchOfAttachments } from '../../cluster/watch-right.ts';
 import { programFile } from '../../interop/go-program.ts';
 import { startProgram } from '../../interop/program.ts';
 import { sidecarCommand } from '../../k8s/sidecars.ts';
@@ -28,6 +29,8 @@ export const CLUSTER_PROGRAMS = [
 export interface ClusterBenchOptions {
   readonly scratch: string;
   readonly pods: number;
+  /** `watch`: the nodes have the right of systemd/node-watch.yaml beside their own. */
+  readonly reach: 'get' | 'watch';
   readonly interrupted: AbortSignal;
   readonly progress: (what: string) => void;
 }
@@ -51,6 +54,7 @@ export async function measureCluster(options: ClusterBenchOptions): Promise<{ re
       ...{ directory, nodeName: MOORING, otherNodes: [KUBELET], isBound: true, isUnthrottled: true },
     });
     await prepare(plane);
+    if (options.reach === 'watch') await allowWatchOfAttachments(plane.admin);
     const measured = await measureBoth(options, plane);
     const document = { measured, machine: machineFacts(), at: new Date().toISOString() };
     return { ...document, table: phaseTable(measured) };
