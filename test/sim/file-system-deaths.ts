@@ -173,9 +173,12 @@ export class FileSystemDeaths {
     if (place.presence.kind !== 'present')
       return place.mount === undefined || !this.#hasStill(nameOf(operation.volume, publication));
     const { fileSystem } = this.#backingOf(known.spec) ?? {};
+    // One that was made in its place may have been given its number (seed 680266618).
+    const had = this.#had.get(nameOf(operation.volume, publication));
     const isIt = (mount: Mount): boolean =>
       mount.id === place.mount?.mountId &&
       mount.fileSystem === fileSystem &&
+      (had === undefined || had.mount === mount) &&
       !mount.target.endsWith('/globalmount');
     return place.mount !== undefined && !this.#parts.kernel.mounts().some(isIt);
   }

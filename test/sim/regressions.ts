@@ -543,6 +543,10 @@ export const REGRESSIONS: readonly Regression[] = [
       'a volume that is unmounted during the first look of its walk is walked when it is mounted again',
   },
   {
+    seed: 680266618,
+    sentence: 'a republish that finds the mount gone and gets a dead one, with its number, takes that down',
+  },
+  {
     seed: 136140094,
     sentence: 'an attachment that is replaced while the watch of the Node is lost is noticed',
   },
