@@ -4,7 +4,16 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { existsSync, mkdirSync, openSync, closeSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  openSync,
+  closeSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -129,13 +138,22 @@ export function signalControlPlane(directory: string, name: string, signal: 'SIG
 }
 
 /** As when its machine fails, and another one takes its place. Settles when it is ready again. */
-export async function restartApiServer({ directory, plane }: Restarting): Promise<void> {
-  const before = runningIn(directory).find(({ name }) => name === 'kube-apiserver');
-  if (before === undefined) throw new Error('no API server runs there');
+export async function restartApiServer(restarting: Restarting): Promise<void> {
+  await restart(restarting, 'kube-apiserver');
+  await untilReady(restarting.directory, restarting.plane.admin);
+}
+
+/** The same of its controllers. Settles when they have begun to start: they are never told to be ready. */
+export function restartControllers(restarting: Restarting): Promise<void> {
+  return restart(restarting, 'kube-controller-manager');
+}
+
+async function restart({ directory, plane }: Restarting, which: string): Promise<void> {
+  const before = runningIn(directory).find(({ name }) => name === which);
+  if (before === undefined) throw new Error(`no ${which} runs there`);
   process.kill(before.pid, 'SIGKILL');
   while (isRunning(before)) await pause(LOOK_MS / 2);
   start({ directory, nodeName: plane.nodeName, isBound: true }, before.name, before.flags);
-  await untilReady(directory, plane.admin);
 }
 
 export interface Restarting {
@@ -331,7 +349,9 @@ function startTicks(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[0] === 'Z' ? undefined : fields[19];
+    // Killed, its first thread is a zombie while others still have its sockets open.
+    const hasEnded = fields[0] === 'Z' && readdirSync(`/proc/${pid}/task`).length <= 1;
+    return hasEnded ? undefined : fields[19];
   } catch {
     return undefined;
   }

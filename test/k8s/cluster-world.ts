@@ -13,6 +13,7 @@ import {
   prepareControlPlane,
   removeControlPlane,
   restartApiServer,
+  restartControllers,
   signalControlPlane,
   startControlPlane,
 } from '../cluster/control-plane.ts';
@@ -30,6 +31,8 @@ export interface Cluster {
   stopControllers(isStopped: boolean): void;
   /** It is killed, and starts again. */
   restartApiServer(): Promise<void>;
+  /** Its controllers are killed, and start again. */
+  restartControllers(): Promise<void>;
   /** The store forgets what was. */
   compactHistory(): Promise<void>;
   /** What the node was refused, and no rule about reading by what its pods lead to explains: `get /api/v1/…`. */
@@ -91,6 +94,7 @@ async function start(directories: string[], options: ClusterOptions): Promise<Cl
       signalControlPlane(directory, 'kube-controller-manager', isStopped ? 'SIGSTOP' : 'SIGCONT'),
     silence: (isSilent) => signalControlPlane(directory, 'kube-apiserver', isSilent ? 'SIGSTOP' : 'SIGCONT'),
     restartApiServer: () => restartApiServer({ directory, plane }),
+    restartControllers: () => restartControllers({ directory, plane }),
     compactHistory: () => compactHistory(directory),
     refusals: () => unexpectedRefusals(requestsIn(plane.auditLog)),
     requests: () => requestsIn(plane.auditLog),

@@ -8,6 +8,7 @@ import { parseAbsolutePath } from '../../mount/host.ts';
 import { createGrpcRemote } from '../../plugins/csi/wire/grpc.ts';
 import {
   ControllerPublishVolumeRequest,
+  type ControllerPublishVolumeResponse,
   ControllerService,
   ControllerUnpublishVolumeRequest,
   VolumeCapability_AccessMode_Mode as Mode,
@@ -64,6 +65,8 @@ export interface AttacherOptions {
   readonly storage?: Storage;
 }
 
+type Answer = Partial<ControllerPublishVolumeResponse>;
+
 /** It attends to one driver. */
 export function startAttacher(
   admin: AdminClient,
@@ -83,9 +86,10 @@ export function startAttacher(
   const isMine = ({ spec }: Attachment): boolean =>
     spec.attacher === driver && (nodeName === undefined || spec.nodeName === nodeName);
 
-  async function ask(request: object, isPublish: boolean): Promise<boolean> {
+  /** What the driver answers; undefined: it has not done it. */
+  async function ask(request: object, isPublish: boolean): Promise<Answer | undefined> {
     const path = parseAbsolutePath(socketPath);
-    if (path === undefined) return false;
+    if (path === undefined) return undefined;
     const socket = { path, inode: statSync(socketPath).ino };
     const call = { socket, deadlineMs: CALL_MS };
     const answer = isPublish
@@ -99,14 +103,14 @@ export function startAttacher(
           method: ControllerService.controllerUnpublishVolume,
           request: ControllerUnpublishVolumeRequest.fromPartial(request),
         });
-    if (answer.kind === 'ok') return true;
+    if (answer.kind === 'ok') return answer.reply;
     // A call of the node is under way: as csi-attacher, it comes again.
-    if (answer.kind === 'status' && answer.status === ABORTED) return false;
+    if (answer.kind === 'status' && answer.status === ABORTED) return undefined;
     // The driver is not there, and has refused nothing.
-    if (answer.kind === 'broken') return false;
+    if (answer.kind === 'broken') return undefined;
     const text = JSON.stringify(answer);
     if (![...forgiven].some((handle) => text.includes(handle))) refused.push(text);
-    return false;
+    return undefined;
   }
 
   async function handleOf({ spec }: Attachment): Promise<string> {
@@ -132,12 +136,13 @@ export function startAttacher(
       const mount = { fsType: 'ext4', mountFlags: [], volumeMountGroup: '' };
       const volumeCapability = { accessMode, accessType: { $case: 'mount', value: mount } };
       await storage?.give(volumeId);
-      if (!(await ask({ volumeId, nodeId: one.spec.nodeName, volumeCapability }, true))) return;
-      const status = { attached: true, attachmentMetadata: { lun: '7' } };
+      const attached = await ask({ volumeId, nodeId: one.spec.nodeName, volumeCapability }, true);
+      if (attached === undefined) return;
+      const status = { attached: true, attachmentMetadata: attached.publishContext ?? {} };
       await admin.request('MERGE', `${path}/status`, { metadata: { uid }, status });
     } else if (finalizers.includes(finalizer)) {
       if (storage !== undefined) await storage.take(volumeId);
-      else if (!(await ask({ volumeId, nodeId: one.spec.nodeName }, false))) return;
+      else if ((await ask({ volumeId, nodeId: one.spec.nodeName }, false)) === undefined) return;
       await admin.request('MERGE', `${path}/status`, { metadata: { uid }, status: { attached: false } });
       await admin.request('MERGE', path, { metadata: { uid, finalizers: null } });
     }
