@@ -301,6 +301,23 @@ test('a secret that was taken down while the scan went is not found, though it w
   );
 });
 
+test('RC-18: the bind of a part that nothing explained hides no place whose papers can be read (seed 759076691)', async () => {
+  const part = below(layout.subpathDirectory(place('web', 'data')), 'main', '0');
+  const [orphan] = await scan(disk({ '/state/pods/web/x': '' }, [part]));
+  assert.equal(orphan?.spec.kind, 'orphan');
+  const known = new Map([[orphan.spec.id, orphan]]);
+  const papers = { [published.replace(/mount$/, 'vol_data.json')]: data };
+  assert.deepEqual(await found(disk(papers, [published, part]), known), [
+    [csi('data').id, 'absent', ['web/pv-data unsure']],
+  ]);
+  const covered = disk(papers, [published, part, parentOf(published)]);
+  const strangerOver = (table: MountTable, path: AbsolutePath) =>
+    table.way(parentOf(path)).find(({ target }) => target === parentOf(published));
+  const ground = { ...FIRM_GROUND, strangerOver };
+  const finds = await reconstruct({ host: covered, layout, ground, known, isWanted: () => true }, 'whole');
+  assert.deepEqual([finds.placesRead, finds.driversHidden], [false, true]);
+});
+
 test('a place whose papers could be read only when it was gone is no orphan', async () => {
   const paths: Record<string, string | null> = { [`${published}/x`]: '' };
   const host = disk(paths);
