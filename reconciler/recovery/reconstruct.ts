@@ -197,9 +197,8 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<boolean> {
       const mountPoint = traits.foundTarget?.(publication, layout) ?? directory;
       const stranger = ground.strangerOver(table, mountPoint);
       if (stranger !== undefined) {
-        if (!reconstructed.isKnownPlace(publication.key)) {
+        if (!reconstructed.isExplainedPlace(publication.key))
           disk.hide({ path: directory, failure: strangerFailure(directory, stranger) });
-        }
         continue;
       }
       if (traits.fromPlace !== undefined) {
@@ -207,18 +206,17 @@ async function scanPod(reading: LayoutReading, pod: PodUid): Promise<boolean> {
         reconstructed.place(traits.fromPlace({ pod, name: specName, isMounted }), false, publication);
         continue;
       }
-      if (reconstructed.isKnownPlace(publication.key)) continue;
+      if (reconstructed.isExplainedPlace(publication.key)) continue;
+      const isKnown = reconstructed.isKnownPlace(publication.key);
       if (isToldByStage(traits)) {
         const spec = stagedAs(reading, traits, directory);
-        reconstructed.place(spec ?? orphanAt(mountPoint), spec !== undefined, publication);
+        if (spec !== undefined || !isKnown)
+          reconstructed.place(spec ?? orphanAt(mountPoint), spec !== undefined, publication);
         continue;
       }
       const data = await disk.volData(directory);
-      if (data === 'unknown') continue;
-      if (data === 'nothing') {
-        reconstructed.place(orphanAt(mountPoint), false, publication);
-        continue;
-      }
+      if (data === 'nothing' && !isKnown) reconstructed.place(orphanAt(mountPoint), false, publication);
+      if (typeof data === 'string') continue;
       const spec = specFromPaper(data, specName, 'Filesystem');
       const staging = isInline(spec) ? undefined : stagingDirectoryOf(spec, layout);
       reconstructed.place(spec, staging !== undefined && (await disk.exists(staging)), publication);

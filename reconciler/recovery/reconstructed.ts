@@ -2,7 +2,7 @@
 import type { Ground } from '../../mount/ground.ts';
 import type { Host } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
-import { driverOf, isInline } from '../../plugins/kinds/volume-questions.ts';
+import { driverOf, isInline, isOrphan } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import {
   RECONSTRUCTED,
@@ -43,6 +43,8 @@ export interface Reconstructed {
   place(spec: VolumeSpec, stage: boolean, publication: PublicationSpec): void;
   staged(spec: VolumeSpec): void;
   isKnownPlace(publication: PublicationKey): boolean;
+  /** And not as something that nobody explains: an orphan does not tell whose the place is. */
+  isExplainedPlace(publication: PublicationKey): boolean;
   /** As `isKnownPlace`, with what became known since the scan began. */
   isBelieved(publication: PublicationKey): boolean;
   isKnownPod(pod: PodUid): boolean;
@@ -54,7 +56,9 @@ export interface Reconstructed {
 
 export function createReconstructed(known: ActualState): Reconstructed {
   const found = new Map<VolumeId, ActualVolume>();
-  const publications = [...known.values()].flatMap((one) => [...one.publications.values()]);
+  const placesOf = (volumes: readonly ActualVolume[]): readonly ActualPublication[] =>
+    volumes.flatMap((one) => [...one.publications.values()]);
+  const publications = placesOf([...known.values()]);
   const isSure = ({ presence }: ActualPublication): boolean => !wasAbsent(presence);
   const placeOf = (volume: VolumeId, publication: PublicationKey): string => `${volume} ${publication}`;
   // What is taken down while the look goes may have been listed before: it stays what it was at the beginning.
@@ -67,6 +71,8 @@ export function createReconstructed(known: ActualState): Reconstructed {
   const places = new Set(
     [...publications.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key),
   );
+  const told = placesOf([...known.values()].filter(({ spec }) => !isOrphan(spec)));
+  const explained = new Set([...told.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key));
   const pods = new Set([...publications.map(({ spec }) => spec), ...late].map(({ pod }) => pod.uid));
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
     found.get(spec.id) ?? {
@@ -92,6 +98,7 @@ export function createReconstructed(known: ActualState): Reconstructed {
       const now = volume(spec, stage);
       pods.add(publication.pod.uid);
       places.add(publication.key);
+      if (!isOrphan(spec)) explained.add(publication.key);
       found.set(spec.id, { ...now, publications: new Map([...now.publications, [publication.key, entry]]) });
     },
     staged(spec) {
@@ -104,6 +111,7 @@ export function createReconstructed(known: ActualState): Reconstructed {
       });
     },
     isKnownPlace: (publication) => places.has(publication),
+    isExplainedPlace: (publication) => explained.has(publication),
     isBelieved: (publication) => [...known.values()].some((one) => one.publications.has(publication)),
     isKnownPod: (pod) => pods.has(pod),
     drop: (id) => {

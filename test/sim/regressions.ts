@@ -547,6 +547,11 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'a republish that finds the mount gone and gets a dead one, with its number, takes that down',
   },
   {
+    seed: 759076691,
+    sentence:
+      'a place of which only the bind of a part was found is told by its papers when they can be read',
+  },
+  {
     seed: 136140094,
     sentence: 'an attachment that is replaced while the watch of the Node is lost is noticed',
   },
