@@ -8,7 +8,16 @@ import { join } from 'node:path';
 import { allowWatchOfAttachments } from '../cluster/watch-right.ts';
 import { mountsBelow } from '../demo/machine.ts';
 import { until } from '../until.ts';
-import { attachmentOf, claim, inUse, isFree, MINUTES, withAttacher } from './attached-world.ts';
+import {
+  attachmentOf,
+  claim,
+  inUse,
+  isFree,
+  MINUTES,
+  nodeStatus,
+  untilDetached,
+  withAttacher,
+} from './attached-world.ts';
 import { clusterObstacle, deletePod, makePod, placeOf, sharedCluster } from './cluster-world.ts';
 import { ATTACHMENTS } from './test-attacher.ts';
 
@@ -142,5 +151,41 @@ withAttacher(
     await deletePod(admin, 'taken');
     await world.untilEmpty();
     await until('it is detached', async () => (await attachmentOf(admin, driver)) === undefined, MINUTES);
+  },
+);
+
+withAttacher(
+  here,
+  'what is attached since it was reported in use is mounted though the controller has not listed it (D-131)',
+  'listed.example.com',
+  async ({ world, shared, admin, attacher, driver, makeDisk }) => {
+    await allowWatchOfAttachments(admin);
+    attacher.wait(true);
+    const name = await makeDisk('listed');
+    await world.startAgent();
+    await world.untilRegistered(driver);
+    await makePod(admin, 'listed', claim('listed'));
+    await until(
+      'the attachment is made',
+      async () => (await attachmentOf(admin, driver)) !== undefined,
+      MINUTES,
+    );
+    shared.stopControllers(true);
+    try {
+      attacher.wait(false);
+      await world.untilReady('listed');
+      const { volumesInUse, volumesAttached = [] } = await nodeStatus(admin);
+      assert.deepEqual([volumesInUse, volumesAttached], [[name], []]);
+    } finally {
+      shared.stopControllers(false);
+    }
+    await until(
+      'the controller lists it',
+      async () => (await nodeStatus(admin)).volumesAttached?.length === 1,
+      MINUTES,
+    );
+    await deletePod(admin, 'listed');
+    await world.untilEmpty();
+    await untilDetached(admin, driver);
   },
 );

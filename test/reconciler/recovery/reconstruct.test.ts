@@ -301,7 +301,7 @@ test('a secret that was taken down while the scan went is not found, though it w
   );
 });
 
-test('RC-18: the bind of a part that nothing explained hides no place whose papers can be read (seed 759076691)', async () => {
+test('RC-18: the bind of a part, explained by nothing, hides no place that has papers (seed 759076691)', async () => {
   const part = below(layout.subpathDirectory(place('web', 'data')), 'main', '0');
   const [orphan] = await scan(disk({ '/state/pods/web/x': '' }, [part]));
   assert.equal(orphan?.spec.kind, 'orphan');
