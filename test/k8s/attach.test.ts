@@ -15,6 +15,7 @@ import {
   isFree,
   MINUTES,
   nodeStatus,
+  startManagedAgent,
   untilDetached,
   withAttacher,
 } from './attached-world.ts';
@@ -162,16 +163,20 @@ withAttacher(
     await allowWatchOfAttachments(admin);
     attacher.wait(true);
     const name = await makeDisk('listed');
-    await world.startAgent();
-    await world.untilRegistered(driver);
-    await makePod(admin, 'listed', claim('listed'));
-    await until(
-      'the attachment is made',
-      async () => (await attachmentOf(admin, driver)) !== undefined,
-      MINUTES,
-    );
+    await startManagedAgent(world, admin, driver);
     shared.stopControllers(true);
     try {
+      await makePod(admin, 'listed', claim('listed'));
+      await world.until('it has looked for the attachment', ({ pods }) =>
+        /has to make it/.test(JSON.stringify(pods)),
+      );
+      shared.stopControllers(false);
+      await until(
+        'the attachment is made',
+        async () => (await attachmentOf(admin, driver)) !== undefined,
+        MINUTES,
+      );
+      shared.stopControllers(true);
       attacher.wait(false);
       await world.untilReady('listed');
       const { volumesInUse, volumesAttached = [] } = await nodeStatus(admin);
