@@ -38,6 +38,8 @@ export interface DesiredObjects {
   readonly rejected: readonly Rejection[];
   /** Files (or other sources) that cannot be read now; what they said last stays wanted. */
   readonly unknownOrigins: ReadonlySet<string>;
+  /** One of those of which nothing was ever known, and will be in a moment: what is missing may be in it. */
+  readonly awaited?: string | undefined;
   /** Pods of which it is not known what is wanted: nothing of theirs is taken down. */
   readonly frozenPods: ReadonlySet<PodUid>;
   /** Why a source as a whole cannot be read now: what it said last stays wanted. */

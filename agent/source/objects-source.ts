@@ -27,6 +27,8 @@ export interface SourcePart {
   readonly rejected: readonly Rejection[];
   /** It cannot be read now; its objects are what it said last. */
   readonly unknown: boolean;
+  /** Nothing of it was ever known, and what it says will be in a moment. */
+  readonly isAwaited?: true;
   /** Pods of which it is not known what is wanted. */
   readonly frozenPods: ReadonlySet<PodUid>;
 }

@@ -63,3 +63,18 @@ test('KV-C10: a driver whose CSIDriver object was refused is not taken for one w
     /^reference-missing: CSIDriver test.csi.example was refused \(all.yaml#4, spec.podInfoOnMount: expected true or/,
   );
 });
+
+test('a driver has no defaults while a file is read for the first time: its CSIDriver may be in it (seed 411038990)', () => {
+  const objects = [web, claimYaml('data'), volumeYaml('pv-data')];
+  const wish = { ...wishOf({ 'all.yaml': objects.join('---\n') }), awaited: 'z.yaml' };
+  assert.match(
+    blockedIn(wholly(desire(wish, STAND_ALONE))),
+    /^reference-missing: CSIDriver test.csi.example may be in z.yaml, which is being read/,
+  );
+  const told = wishOf({ 'all.yaml': [...objects, csiDriverYaml('test.csi.example', '{}')].join('---\n') });
+  const { volumes } = wholly(desire({ ...told, awaited: 'z.yaml' }, STAND_ALONE));
+  assert.deepEqual(
+    [...volumes.values()].map(({ blocked }) => blocked),
+    [undefined],
+  );
+});

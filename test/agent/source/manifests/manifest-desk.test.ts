@@ -82,12 +82,13 @@ test('small files are read first, and what they say counts while a large one is 
     wish.rejected.map(({ origin, message }) => `${origin}: ${message}`),
     ['a.yaml: it is waiting to be read'],
   );
+  assert.equal(wish.awaited, 'a.yaml');
   host.write('c.yaml', podYaml('c'));
   await host.hint();
   parser.release();
   await host.advance(0);
   assert.deepEqual(podsOf(source.current()), ['uid-a', 'uid-b', 'uid-c']);
-  assert.deepEqual(source.current().rejected, []);
+  assert.deepEqual([source.current().rejected, source.current().awaited], [[], undefined]);
 });
 
 test('the wish is complete when every file of the first listing was read, and not before', async () => {
