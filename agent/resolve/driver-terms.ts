@@ -21,7 +21,7 @@ export interface DriverTerms {
 
 /** Total: a driver without a CSIDriver object has the defaults. */
 export function driverTerms(
-  desired: Pick<DesiredObjects, 'drivers' | 'rejected'>,
+  desired: Pick<DesiredObjects, 'drivers' | 'rejected' | 'awaited'>,
   driver: string,
   lifecycle: LifecycleMode,
 ): DriverTerms {
@@ -43,12 +43,15 @@ export function driverTerms(
 
 /** Not known is not "none": the defaults may attach what must not be attached, and keep from a driver what it needs. */
 function unreadable(
-  desired: Pick<DesiredObjects, 'drivers' | 'rejected'>,
+  desired: Pick<DesiredObjects, 'drivers' | 'rejected' | 'awaited'>,
   driver: string,
 ): Failure | undefined {
   const identity = `CSIDriver ${driver}`;
-  if (desired.drivers.has(driver) || !isRefused(desired, identity)) return undefined;
-  return refuseMissing(desired, identity, { blocker: driver }).failure;
+  if (desired.drivers.has(driver)) return undefined;
+  if (isRefused(desired, identity)) return refuseMissing(desired, identity, { blocker: driver }).failure;
+  if (desired.awaited === undefined) return undefined;
+  const message = `${identity} may be in ${desired.awaited}, which is being read for the first time`;
+  return refuse('reference-missing', message, driver).failure;
 }
 
 /** A driver has to say that it does inline volumes: one that does not know of them might mount anything (KEP-596). */

@@ -69,6 +69,7 @@ interface Gathered {
   readonly rejected: Rejection[];
   readonly unknownOrigins: Set<string>;
   readonly frozenPods: Set<PodUid>;
+  awaited: string | undefined;
 }
 
 /**
@@ -97,6 +98,7 @@ export function* assembleDesiredObjects(
     rejected: [],
     unknownOrigins: new Set(),
     frozenPods: new Set(),
+    awaited: undefined,
   };
   let objects = 0;
   for (const reading of readings) {
@@ -126,6 +128,7 @@ export function* assembleDesiredObjects(
     configMaps,
     rejected,
     unknownOrigins,
+    awaited: gathered.awaited,
     frozenPods,
     doubt: readings.find(({ doubt }) => doubt !== undefined)?.doubt,
     reports: readings.flatMap(({ report }) => report ?? []),
@@ -149,6 +152,7 @@ function* addParts(
     for (const rejection of part.rejected) gathered.rejected.push(rejection);
     for (const pod of part.frozenPods) gathered.frozenPods.add(pod);
     if (part.unknown) gathered.unknownOrigins.add(part.name);
+    if (part.isAwaited === true) gathered.awaited ??= part.name;
     if (objects + part.objects.length > objectsMax) {
       gathered.unknownOrigins.add(part.name);
       const message = `with it there are more than ${objectsMax} objects`;

@@ -138,9 +138,10 @@ export class FileSystemDeaths {
     this.#had = had;
   }
 
-  #mountOf({ mount }: ActualPublication): Mount | undefined {
+  #mountOf({ mount, spec }: ActualPublication): Mount | undefined {
+    // Its number may be another place's by now (seed 411015031).
     const isIt = ({ id, target }: Mount): boolean =>
-      id === mount?.mountId && !target.endsWith('/globalmount');
+      id === mount?.mountId && target.includes(`/${spec.pod.uid}/`);
     return this.#parts.kernel.mounts().find(isIt);
   }
 

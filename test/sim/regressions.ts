@@ -552,6 +552,18 @@ export const REGRESSIONS: readonly Regression[] = [
       'a place of which only the bind of a part was found is told by its papers when they can be read',
   },
   {
+    seed: 411015031,
+    sentence: 'a mount that was given the number of the one that a pod had is not that one, wherever it is',
+  },
+  {
+    seed: 411038990,
+    sentence: 'a driver has no defaults while the file that may have its object waits to be read',
+  },
+  {
+    seed: 411040534,
+    sentence: 'nobody mounts over a place between a look at it and the answer',
+  },
+  {
     seed: 136140094,
     sentence: 'an attachment that is replaced while the watch of the Node is lost is noticed',
   },

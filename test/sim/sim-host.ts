@@ -125,6 +125,8 @@ export class SimHost implements Host {
   readonly #parts: SimHostParts;
   readonly #pending = new Set<Pending>();
   #callsUnderWay = 0;
+  /** What was looked at and done, and is not known to the agent yet (seed 411040534). */
+  #answersUnderWay = 0;
   readonly work = new OpenWork(() => this.nowMs());
   #alive = true;
   /** The walk is the product's own, over parts of ours. */
@@ -153,7 +155,7 @@ export class SimHost implements Host {
 
   /** Effects begun and not answered, and calls that have not come to their drivers yet. */
   get pendingCount(): number {
-    return this.#pending.size + this.#callsUnderWay;
+    return this.#pending.size + this.#callsUnderWay + this.#answersUnderWay;
   }
 
   /** The process is gone; what was under way ends by the seed. */
@@ -737,9 +739,12 @@ export class SimHost implements Host {
         const result = land();
         trace.add(`= ${act.kind} ${act.what}: ${result.ok ? 'ok' : result.failure.code}`);
         if (boundary(act.kind, 'after') || !this.#alive) return;
-        if (random.chance(TWO_STEP_ANSWER))
-          time.after(random.between(0, weather().latencyMsMax), () => settle(result));
-        else settle(result);
+        if (!random.chance(TWO_STEP_ANSWER)) return settle(result);
+        this.#answersUnderWay += 1;
+        time.after(random.between(0, weather().latencyMsMax), () => {
+          this.#answersUnderWay -= 1;
+          settle(result);
+        });
       };
       const hang = (fileSystem: FileSystem): void => {
         const done = this.work.beginHang({

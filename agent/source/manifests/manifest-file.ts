@@ -129,7 +129,8 @@ function observeContent(
   const kept = new Set(podsOf(next.known));
   const waiting = wait({ ...file, seen }, new Set(podsOf(lost).filter((pod) => !kept.has(pod))), listing);
   // Nothing is known of a new file until it has settled.
-  return file.good === undefined ? { ...waiting, part: { ...waiting.part, unknown: true } } : waiting;
+  if (file.good !== undefined) return waiting;
+  return { ...waiting, part: { ...waiting.part, unknown: true, isAwaited: true } };
 }
 
 /** The file after a look that showed it as it is believed to be soon: when that is due, it waits for no other look. */
@@ -186,7 +187,8 @@ export function nothingKnown(name: string): ManifestFile {
 }
 
 function notReadYet(file: ManifestFile): ManifestFile {
-  return unknown(file, { kind: 'waiting' }, 'it is waiting to be read');
+  const waiting = unknown(file, { kind: 'waiting' }, 'it is waiting to be read');
+  return { ...waiting, part: { ...waiting.part, isAwaited: true } };
 }
 
 /**
@@ -203,7 +205,8 @@ const NEWLINE = 0x0a;
 
 function unknown(file: ManifestFile, seen: Seen, message: string): ManifestFile {
   const rejected: readonly Rejection[] = [{ origin: file.name, message }];
-  return { ...file, seen, pending: undefined, part: { ...file.part, rejected, unknown: true } };
+  const { isAwaited: _, ...part } = file.part;
+  return { ...file, seen, pending: undefined, part: { ...part, rejected, unknown: true } };
 }
 
 function wait(file: ManifestFile, losing: ReadonlySet<PodUid>, listing: Listing): ManifestFile {
@@ -240,6 +243,7 @@ function saysTheSame(a: SourcePart, b: SourcePart): boolean {
   return (
     a.objects.length === b.objects.length &&
     a.unknown === b.unknown &&
+    a.isAwaited === b.isAwaited &&
     isDeepStrictEqual(a.rejected, b.rejected) &&
     isDeepStrictEqual(a.frozenPods, b.frozenPods)
   );

@@ -64,7 +64,7 @@ test('KV-C10: a driver whose CSIDriver object was refused is not taken for one w
   );
 });
 
-test('a driver has no defaults while a file is read for the first time: its CSIDriver may be in it (seed 411038990)', () => {
+test('a driver has no defaults while a file is yet to be read: its CSIDriver may be there (seed 411038990)', () => {
   const objects = [web, claimYaml('data'), volumeYaml('pv-data')];
   const wish = { ...wishOf({ 'all.yaml': objects.join('---\n') }), awaited: 'z.yaml' };
   assert.match(
