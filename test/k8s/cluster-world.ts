@@ -60,7 +60,10 @@ export function clusterObstacle(): string | false {
 }
 
 /** What a control plane may be beside the usual. */
-export type ClusterOptions = Pick<ControlPlaneOptions, 'otherNodes' | 'collectsPods' | 'isUnthrottled'>;
+export type ClusterOptions = Pick<
+  ControlPlaneOptions,
+  'otherNodes' | 'collectsPods' | 'isUncached' | 'isUnthrottled'
+>;
 
 /** One control plane for the file, ended after its last test. */
 export function sharedCluster(options: ClusterOptions = {}): () => Promise<Cluster> {
