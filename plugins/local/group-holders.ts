@@ -1,16 +1,10 @@
 /** Whose group the files of a shared volume have, so that who comes later does not take them. */
 import { done, type Result } from '../../mount/failure.ts';
-import type { AbsolutePath, Host } from '../../mount/host.ts';
+import type { Host } from '../../mount/host.ts';
 import { createTurns } from '../../mount/process/turns.ts';
 import type { PublicationCall } from '../plugin.ts';
-import { giveToGroup } from '../pod/group-ownership.ts';
+import { giveToGroup, type MountedPlace } from '../pod/group-ownership.ts';
 import type { PublicationKey, PublicationSpec, VolumeId } from '../volume.ts';
-
-/** Where the volume was mounted for the pod just now. */
-export interface MountedPlace {
-  readonly path: AbsolutePath;
-  readonly mountId: number;
-}
 
 /**
  * What is believed is told by the call. Only between the end of a walk and that belief is more known here: who was
@@ -26,21 +20,13 @@ export class GroupHolders {
   }
 
   /** Who comes waits until the walk for those before him has ended: only then all files are one group's. */
-  give({ path, mountId }: MountedPlace, call: PublicationCall): Promise<Result<void>> {
+  give(place: MountedPlace, call: PublicationCall): Promise<Result<void>> {
     const { spec, publication, progress, stillWanted, refresh } = call;
     const { fsGroup, key } = publication;
     return this.#inTurn(spec.id, async () => {
       if (fsGroup === undefined || !isGrouped(publication)) return done;
       if (refresh || this.#isHeldByAnother(call)) return done;
-      const request = {
-        volume: spec.id,
-        path,
-        mountId,
-        fsGroup,
-        readOnly: false,
-        progress,
-        stillWanted,
-      };
+      const request = { ...place, volume: spec.id, fsGroup, readOnly: false, progress, stillWanted };
       const given = await giveToGroup(this.#host, request);
       if (given.ok) this.#noteWalk(spec.id, key);
       return given;

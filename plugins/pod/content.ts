@@ -19,7 +19,7 @@ import {
   parseContentTree,
 } from './content-tree.ts';
 import { removeOwnLeftovers } from './content-leftovers.ts';
-import { giveToGroup } from './group-ownership.ts';
+import { giveToGroup, type MountedPlace } from './group-ownership.ts';
 import type { Layout } from '../layout/layout.ts';
 import {
   createMemoryMount,
@@ -129,24 +129,11 @@ export const removeContent = transition<MemoryEnd, number | undefined>(
 );
 
 /** As in the kubelet all of the volume is walked, whatever the pod's change policy: it is a few files. */
-function giveAll(
-  host: Host,
-  { path, mountId }: { readonly path: AbsolutePath; readonly mountId: number },
-  call: PublicationCall,
-  gid: number,
-): Promise<Result<void>> {
+function giveAll(host: Host, place: MountedPlace, call: PublicationCall, gid: number): Promise<Result<void>> {
   const { progress, stillWanted } = call;
   const volume = call.spec.id;
   const fsGroup = { gid, changePolicy: 'Always' } as const;
-  return giveToGroup(host, {
-    volume,
-    path,
-    mountId,
-    fsGroup,
-    readOnly: true,
-    progress,
-    stillWanted,
-  });
+  return giveToGroup(host, { ...place, volume, fsGroup, readOnly: true, progress, stillWanted });
 }
 
 function wantedTree(kind: ContentVolumeSpec['kind'], call: PublicationCall): Result<ContentDirectory> {

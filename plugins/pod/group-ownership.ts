@@ -4,6 +4,12 @@ import type { AbsolutePath, Host } from '../../mount/host.ts';
 import { doubtful } from '../steps.ts';
 import type { FsGroup, VolumeId } from '../volume.ts';
 
+/** Where a volume was mounted for a pod just now. */
+export interface MountedPlace {
+  readonly path: AbsolutePath;
+  readonly mountId: number;
+}
+
 export interface GroupRequest {
   readonly volume: VolumeId;
   /** The root of the volume. */

@@ -68,11 +68,12 @@ export function createReconstructed(known: ActualState): Reconstructed {
     ),
   );
   const late = [...known.values()].flatMap(latePlaces).map(({ publication }) => publication);
-  const places = new Set(
-    [...publications.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key),
-  );
-  const told = placesOf([...known.values()].filter(({ spec }) => !isOrphan(spec)));
-  const explained = new Set([...told.filter(isSure).map(({ spec }) => spec), ...late].map(({ key }) => key));
+  const keysOf = (volumes: readonly ActualVolume[]): Set<PublicationKey> => {
+    const sure = placesOf(volumes).filter(isSure);
+    return new Set([...sure.map(({ spec }) => spec), ...late].map(({ key }) => key));
+  };
+  const places = keysOf([...known.values()]);
+  const explained = keysOf([...known.values()].filter(({ spec }) => !isOrphan(spec)));
   const pods = new Set([...publications.map(({ spec }) => spec), ...late].map(({ pod }) => pod.uid));
   const volume = (spec: VolumeSpec, stage: boolean): ActualVolume =>
     found.get(spec.id) ?? {

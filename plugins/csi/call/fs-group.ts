@@ -52,19 +52,11 @@ export function isFsGroupOurs(driver: Capable, spec: CsiVolumeSpec, publication:
  */
 export async function applyFsGroup(
   host: Pick<Host, 'changeOwnership'>,
-  { driver, spec, publication, path, mountId, progress, stillWanted }: FsGroupRequest,
+  { driver, spec, publication, ...walk }: FsGroupRequest,
 ): Promise<Result<void>> {
   const { fsGroup } = publication;
   if (fsGroup === undefined || !isFsGroupOurs(driver, spec, publication)) return done;
-  return giveToGroup(host, {
-    volume: spec.id,
-    path,
-    mountId,
-    fsGroup,
-    readOnly: false,
-    progress,
-    stillWanted,
-  });
+  return giveToGroup(host, { ...walk, volume: spec.id, fsGroup, readOnly: false });
 }
 
 function isDelegated({ nodeCapabilities }: Capable): boolean {
