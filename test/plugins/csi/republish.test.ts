@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ok } from '../../../mount/failure.ts';
+import type { MountIdentity } from '../../../mount/host.ts';
+import { createMountTable } from '../../../mount/mount-table.ts';
+import { mountAt } from '../../reconciler/bench.ts';
 import { accept, refuse } from './answers.ts';
 import { call, SPEC, STAGED, targetOf, UNSTAGED, up, world } from './csi-world.ts';
 import { refusing } from './scripted-driver.ts';
@@ -113,6 +116,33 @@ test('INV-3, DR-11: a pod keeps the dead mount that it was told of, and gets no 
     };
     assert.deepEqual(refuse(await again(mount)), dead);
   }
+});
+
+test('INV-3, DR-11: a pod keeps the dead one that it was told of when it was mounted once more (seed 772529600)', async () => {
+  const made = await world();
+  const { mount } = accept(await made.plugin.publish(call({ facts: UNSTAGED })));
+  assert.ok(mount !== undefined);
+  const target = targetOf(made);
+  const newer = { ...mount, mountId: mount.mountId + 1 };
+  made.host.mounts.set(target, newer);
+  const { lookUpMount } = made.host;
+  made.host.lookUpMount = async (path) => {
+    const seen = await lookUpMount(path);
+    return seen.ok && seen.value.mounted ? ok({ ...seen.value, death: 'input-output' }) : seen;
+  };
+  const again = (layers: readonly MountIdentity[]) => {
+    const stack = layers.map((layer, index) => {
+      return { ...mountAt(target), ...layer, parentId: layers[index - 1]?.mountId ?? 1 };
+    });
+    made.host.readMountTable = async () => ok(createMountTable(stack));
+    return made.plugin.publish(call({ facts: UNSTAGED, isDoubted: true, mount }));
+  };
+  assert.deepEqual(accept(await again([mount, newer])).mount, newer);
+  const dead = { code: 'file-system-dead', effect: 'unknown' };
+  const other = { mountId: mount.mountId + 2, device: '0:99' };
+  // It is gone, its number is another's, or something else was between them.
+  for (const layers of [[newer], [{ ...mount, device: '0:99' }, newer], [mount, other, newer]])
+    assert.deepEqual(refuse(await again(layers)), dead, JSON.stringify(layers));
 });
 
 test('DR-11: read-only where the same file system was staged writable, it is dead, however published', async () => {
