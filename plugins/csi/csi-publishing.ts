@@ -92,9 +92,12 @@ async function lookAtPublished(
     const published = await publishedMountAt(host, {
       ...{ path, spec, readOnly: call.publication.readOnly },
       has: isKept ? 'any' : known,
+      ...{ told: call.mount, mountIdBefore },
     });
-    const isHad = isKept || (published.ok && published.value.mount.mountId === known?.mountId);
-    return published.ok && !isHad ? judgedByStage(call, spec, path, published.value) : published;
+    if (!published.ok) return published;
+    const { mount, isDead } = published.value;
+    const isHad = isKept || isDead || mount.mountId === known?.mountId;
+    return isHad ? published : judgedByStage(call, spec, path, published.value);
   }
   const device = await bringOutPublished({ host, block }, layout.blockPublication(call.publication));
   return device.ok ? ok({ mount: device.value, isDead: false }) : device;

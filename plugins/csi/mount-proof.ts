@@ -1,6 +1,7 @@
 /** What the kernel shows after a driver said OK: the mount, or why the driver cannot be believed. */
 import { fail, ok, type Result } from '../../mount/failure.ts';
 import type { AbsolutePath, Host, MountIdentity, MountLookup } from '../../mount/host.ts';
+import { isProven } from '../../mount/mount-sight.ts';
 import { deathAtFirst, deathFailure } from '../guard/dead-file-system.ts';
 import { doubtful } from '../steps.ts';
 import type { CsiVolumeSpec } from '../volume.ts';
@@ -32,19 +33,24 @@ export interface PublishedMount {
 
 /**
  * The mount at a target. `published-not-mounted` when there is none, `file-system-dead` when it does not serve and is
- * not the one that the pod `has`: nothing is taken from it, and nothing else is given to it there.
+ * neither the one that the pod `has` nor mounted over the one that it was told of: nothing is taken from it, and
+ * nothing else is given to it there.
  */
 export async function publishedMountAt(
-  host: Pick<Host, 'lookUpMount'>,
+  host: Pick<Host, 'lookUpMount' | 'readMountTable'>,
   place: {
     readonly path: AbsolutePath;
     readonly spec: CsiVolumeSpec;
     /** The pod has it for reading only. */
     readonly readOnly: boolean;
     readonly has: MountIdentity | 'any' | undefined;
+    /** What was noted when the pod was told. */
+    readonly told: MountIdentity | undefined;
+    /** What one saw there before the call. */
+    readonly mountIdBefore: number | undefined;
   },
 ): Promise<Result<PublishedMount>> {
-  const { path, spec, readOnly, has } = place;
+  const { path, spec, readOnly, has, told, mountIdBefore } = place;
   const found = await host.lookUpMount(path);
   if (!found.ok) return doubtful<never>(found);
   if (!found.value.mounted) {
@@ -55,7 +61,23 @@ export async function publishedMountAt(
   const isHad = has === 'any' || (mountId === has?.mountId && device === has.device);
   if (isHad) return ok({ mount: identityOf(found.value), isDead: death !== undefined });
   const mount = living(path, found.value, { spec, readOnly });
-  return mount.ok ? ok({ mount: mount.value, isDead: false }) : mount;
+  if (mount.ok) return ok({ mount: mount.value, isDead: false });
+  // The number of a mount is given again: what lies beneath is only what it was if nothing has come over it.
+  const isAsBefore = told !== undefined && mountId === mountIdBefore;
+  const isOneMore = isAsBefore && (await liesBeneath(host, path, told));
+  return isOneMore ? ok({ mount: identityOf(found.value), isDead: true }) : mount;
+}
+
+/** Over it is only its own file system: its driver has mounted that once more, in a call that nobody heard of. */
+async function liesBeneath(
+  host: Pick<Host, 'readMountTable'>,
+  path: AbsolutePath,
+  told: MountIdentity,
+): Promise<boolean> {
+  const table = await host.readMountTable(path);
+  const stack = table.ok ? table.value.at(path) : [];
+  const depth = stack.findIndex((layer) => isProven(layer, told));
+  return depth >= 0 && stack.slice(depth).every(({ device }) => device === told.device);
 }
 
 /** A driver says OK to what is mounted already, dead or not (DR-11). */

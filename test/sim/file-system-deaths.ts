@@ -145,10 +145,13 @@ export class FileSystemDeaths {
     return this.#parts.kernel.mounts().find(isIt);
   }
 
-  /** The same mount, not another one that was given its number, and one sees it. */
+  /** The same mount, not another one that was given its number; one sees it, or its file system once more over it. */
   #hasStill(name: string): boolean {
     const mount = this.#had.get(name)?.mount;
-    return mount !== undefined && this.#parts.kernel.mountsAt(mount.target).at(-1) === mount;
+    if (mount === undefined) return false;
+    const stack = this.#parts.kernel.mountsAt(mount.target);
+    const depth = stack.indexOf(mount);
+    return depth >= 0 && stack.slice(depth).every(({ fileSystem }) => fileSystem === mount.fileSystem);
   }
 
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */

@@ -568,6 +568,11 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence: 'an attachment that is replaced while the watch of the Node is lost is noticed',
   },
   {
+    seed: 772529600,
+    sentence:
+      'a pod keeps the dead volume that its driver mounted once more over the mount that the record tells of',
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,

@@ -118,7 +118,7 @@ test('INV-3, DR-11: a pod keeps the dead mount that it was told of, and gets no 
   }
 });
 
-test('INV-3, DR-11: a pod keeps the dead one that it was told of when it was mounted once more (seed 772529600)', async () => {
+test('DR-11: a pod keeps a dead one that was mounted once more over what it was told of (772529600)', async () => {
   const made = await world();
   const { mount } = accept(await made.plugin.publish(call({ facts: UNSTAGED })));
   assert.ok(mount !== undefined);

@@ -15,6 +15,7 @@ import {
   type PathKind,
   wayTo,
 } from '../../../mount/host.ts';
+import { createMountTable, type MountTable } from '../../../mount/mount-table.ts';
 import type { RemoteCall } from '../../../mount/remote-call.ts';
 import { createGrpcRemote } from '../../../plugins/csi/wire/grpc.ts';
 import { methodName } from '../../../plugins/csi/wire/status.ts';
@@ -200,7 +201,7 @@ export function createSocketHost(): SocketHost {
     rename: never,
     makeLink: never,
     readLink: never,
-    readMountTable: never,
+    readMountTable: async () => ok(tableOf(mounts)),
     mount: never,
     bindPart: never,
     unmount: never,
@@ -269,4 +270,13 @@ async function attempt<T>(act: () => Promise<T>): Promise<Result<Exclude<T, stri
 /** Settles when `condition` holds; fails with `what` after thirty seconds. */
 export function inRoot(host: SocketHost, ...names: readonly string[]): AbsolutePath {
   return below(host.root, ...names);
+}
+
+function tableOf(mounts: ReadonlyMap<string, MountIdentity>): MountTable {
+  return createMountTable(
+    [...mounts].map(([target, { mountId, device }]) => ({
+      ...{ mountId, parentId: HOST_DISK.mountId, device, root: '/', target: target as AbsolutePath },
+      ...{ options: ['rw'], propagation: [], fsType: 'ext4', source: 'disk', superOptions: ['rw'] },
+    })),
+  );
 }
