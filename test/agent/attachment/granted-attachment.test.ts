@@ -547,6 +547,47 @@ test('what stands and is not attached is asked about like what waits, until it i
   assert.deepEqual([attachment.wordOf(ONE.id)?.word, words() > before], [undefined, true]);
 });
 
+test('what an attachment said before anything stood here is no loss of what stands since (cluster, 16497)', async () => {
+  const world = attachmentWorld();
+  world.attach(ONE, { attached: false });
+  const { attachment } = world.begin();
+  const because = { code: 'not-attached', message: 'not yet', effect: 'unknown' } as const;
+  const coming = { attached: { kind: 'unsure', because } } as const;
+  world.stand(ONE, coming);
+  attachment.look();
+  assert.equal(codeOf(await within(world, attachment.attach(ONE, callOf(ONE)))), 'not-attached');
+  await world.clock.go(SECOND_MS);
+  // It is attached while nobody can tell, and a call of long ago may have staged it.
+  world.transport.cut(true);
+  world.attach(ONE);
+  world.stand(ONE, { ...coming, staged: coming.attached });
+  attachment.look();
+  const word = () => attachment.wordOf(ONE.id)?.word;
+  assert.equal(word()?.lost, false);
+  await world.clock.go(60 * SECOND_MS);
+  assert.equal(word()?.lost, false);
+  assert.match(word()?.blocked.message ?? '', /was asked for before/);
+  world.transport.cut(false);
+  await world.clock.go(30 * SECOND_MS);
+  assert.equal(word(), undefined);
+});
+
+test('what an attachment said before anything stood here is asked for again, and then it is a loss', async () => {
+  const world = attachmentWorld();
+  world.attach(ONE, { attached: false });
+  const { attachment } = world.begin();
+  const because = { code: 'not-attached', message: 'not yet', effect: 'unknown' } as const;
+  const coming = { attached: { kind: 'unsure', because } } as const;
+  world.stand(ONE, coming);
+  attachment.look();
+  assert.equal(codeOf(await within(world, attachment.attach(ONE, callOf(ONE)))), 'not-attached');
+  await world.clock.go(60 * SECOND_MS);
+  world.stand(ONE, { ...coming, staged: coming.attached });
+  attachment.look();
+  await world.clock.go(SECOND_MS);
+  assert.equal(attachment.wordOf(ONE.id)?.word?.lost, true);
+});
+
 test('what could not be read when it counted is tried again though a read beside it was answered', async () => {
   const world = attachmentWorld();
   const { attachment, woken } = world.begin();
