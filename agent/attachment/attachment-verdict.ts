@@ -18,6 +18,8 @@ export interface AttachmentFacts {
   readonly isListed: boolean;
   /** It was made after the server had acknowledged that this node uses the volume: nobody is on the way to end it. */
   readonly isNew: boolean;
+  /** It was asked for before anything of the volume stood here. */
+  readonly isOfBefore: boolean;
   readonly answer: AttachmentAnswer;
   /** Told to people. */
   readonly name: string;
@@ -41,18 +43,25 @@ export type AttachmentVerdict =
 /**
  * Guarantees: granted only what the attachment says and the Node lists, or what is attached since its use was
  * acknowledged (D-131), that is not being deleted, and not under another attachment than what stands; lost or
- * replaced only what stands, and never for want of an answer.
+ * replaced only what stands, and never for want of an answer; lost not by an answer of before it stood.
  */
 export function attachmentVerdict(facts: AttachmentFacts, standing: Standing): AttachmentVerdict {
   const { answer, name } = facts;
   if (answer.kind === 'unknown') return wait(whyUnknown(facts, answer));
   if (answer.kind === 'absent') {
     const isLost = standing.stands && answer.isConfirmed;
-    return isLost
-      ? { kind: 'lost', message: `VolumeAttachment ${name} is gone` }
-      : wait(whyAbsent(facts, standing));
+    return isLost ? lost(facts, `VolumeAttachment ${name} is gone`) : wait(whyAbsent(facts, standing));
   }
   return judgePresent(facts, answer.sight, standing);
+}
+
+/** What stands since may be there because it is attached by now. */
+function lost({ isOfBefore }: AttachmentFacts, message: string): AttachmentVerdict {
+  return isOfBefore
+    ? wait(
+        `${message}: that was asked for before anything of the volume stood here, and is asked for once more`,
+      )
+    : { kind: 'lost', message };
 }
 
 function judgePresent(facts: AttachmentFacts, sight: AttachmentSight, standing: Standing): AttachmentVerdict {
@@ -69,7 +78,7 @@ function judgePresent(facts: AttachmentFacts, sight: AttachmentSight, standing: 
       message: `${title} was deleted and made anew while the volume was set up here`,
     };
   if (!sight.attached && standing.stands)
-    return { kind: 'lost', message: `${title} says that it is not attached${why(sight.attachError)}` };
+    return lost(facts, `${title} says that it is not attached${why(sight.attachError)}`);
   if (sight.deleted)
     return wait(`${title} is being deleted: it is on its way off this node${why(sight.detachError)}`);
   if (!sight.attached) {

@@ -9,24 +9,25 @@ import type { Log } from '../../mount/process/log.ts';
 import { noLongerWanted } from '../../plugins/steps.ts';
 import type { Attached, VolumeCall } from '../../plugins/plugin.ts';
 import { csiVolumeId, type CsiVolumeSpec, type VolumeId } from '../../plugins/volume.ts';
-import { type ActualState, type ActualVolume, isSetUp } from '../../reconciler/model/actual-state.ts';
+import { type ActualState, isSetUp } from '../../reconciler/model/actual-state.ts';
 import type { StandingWord } from '../resolve/standing-word.ts';
 import type { NodeObject } from '../source/cluster/node-object.ts';
 import { type AttachedList, createAttachedList, type ListingChange } from './attached-list.ts';
 import { createAttachmentBook, type AttachmentBook } from './attachment-book.ts';
-import { type AttachmentFacts, attachmentVerdict, notAttached } from './attachment-verdict.ts';
+import { type AttachmentFacts, attachmentVerdict, notAttached, type Standing } from './attachment-verdict.ts';
 import { createDriverReport, type DriverReport } from './driver-report.ts';
 import {
   driversOf,
   isAwaited,
   isComing,
   isLosable,
-  isReported,
   isTold,
   mayBeLost,
   namesInUse,
 } from './attachment-rung.ts';
+import { type FollowedVolumes, followedVolumes } from './followed-volumes.ts';
 import { createInUseReport, type InUseReport } from './in-use-report.ts';
+import { createStandingTimes, type StandingTimes } from './standing-times.ts';
 import type { AnnouncingDrivers, DiskReading, StandingWatch } from './standing-watch.ts';
 
 export interface ClusterAttachmentParts {
@@ -59,13 +60,6 @@ const UNREPORTED = Number.POSITIVE_INFINITY;
 /** What an attachment has said is told so long without a read. */
 const WORD_MS = 10_000;
 
-/** A volume whose attachment matters here. */
-interface Followed {
-  readonly spec: CsiVolumeSpec;
-  readonly name: string;
-  readonly volume: ActualVolume;
-}
-
 class AttachmentByCluster implements ClusterAttachment {
   readonly #parts: ClusterAttachmentParts;
   readonly #report: InUseReport;
@@ -75,7 +69,8 @@ class AttachmentByCluster implements ClusterAttachment {
   readonly #grantListeners = new Set<(volume: VolumeId) => void>();
   readonly #wordListeners = new Set<() => void>();
   #actual: () => ActualState = () => new Map();
-  #followed = new Map<string, Followed>();
+  #followed: FollowedVolumes = new Map();
+  readonly #standing: StandingTimes;
   /** Granted in this life: while the server is silent its last word counts. */
   readonly #granted = new Set<VolumeId>();
   /**
@@ -91,6 +86,7 @@ class AttachmentByCluster implements ClusterAttachment {
   constructor(parts: ClusterAttachmentParts) {
     this.#parts = parts;
     this.#nameOf = createAttachmentNames(parts.nodeName);
+    this.#standing = createStandingTimes(parts.clock);
     this.#gathered = createGathered(parts.clock, LOOK_MS, () => this.#follow());
     const onExhausted = (driver: string): void => this.#drivers.exhausted(driver);
     this.#book = createAttachmentBook({
@@ -125,16 +121,13 @@ class AttachmentByCluster implements ClusterAttachment {
   }
 
   #follow(): void {
-    const followed = new Map<string, Followed>();
-    for (const volume of this.#actual().values()) {
-      const { spec } = volume;
-      if (spec.kind !== 'csi' || !isReported(volume)) continue;
-      const name = this.#nameOf(spec);
-      followed.set(name, { spec, name, volume });
-    }
+    const followed = followedVolumes(this.#actual(), this.#nameOf);
     for (const id of this.#granted) if (!this.#actual().has(id)) this.#granted.delete(id);
     this.#followed = followed;
     this.#book.keep(new Set(followed.keys()));
+    // What is granted was asked for just now, and who is not followed yet is asked about below.
+    for (const { spec, name } of this.#standing.note(followed))
+      if (!this.#granted.has(spec.id)) this.#book.hint(name);
     // One that only comes is asked for by its attach, when its use is acknowledged: what was said before counts not.
     for (const { name, volume } of followed.values())
       if (isTold(volume) || this.#book.isFollowed(name)) this.#book.answer(name, isComing(volume));
@@ -149,7 +142,7 @@ class AttachmentByCluster implements ClusterAttachment {
       const refusedMs = this.#refused.get(spec.id);
       if (!isAwaited(volume) || refusedMs === undefined || this.#book.heardMs(name) < refusedMs) continue;
       const standing = { stands: isSetUp(volume), uid: volume.attachmentUid };
-      const verdict = attachmentVerdict(this.#facts(spec, name, this.#book.answer(name, true)), standing);
+      const verdict = this.#verdict(spec, name, this.#book.answer(name, true), standing);
       if (verdict.kind === 'granted') this.#tellGrant(spec.id);
     }
   }
@@ -199,7 +192,7 @@ class AttachmentByCluster implements ClusterAttachment {
     const answer = isEarly ? this.#book.answer(name, true) : await this.#book.readNow(name);
     if (!isEarly && answer.kind === 'absent') this.#list.noteAbsent(spec, askedMs);
     const standing = { stands: standsUnder !== undefined, uid: standsUnder };
-    const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
+    const verdict = this.#verdict(spec, name, answer, standing);
     const renaming = standsUnder === undefined ? this.#drivers.renaming(spec.driver) : undefined;
     if (verdict.kind === 'granted' && renaming !== undefined) {
       this.#refused.set(spec.id, UNREPORTED);
@@ -240,8 +233,7 @@ class AttachmentByCluster implements ClusterAttachment {
     // What was granted goes on while the server is silent. After a restart it has to say so once more.
     if (answer.kind === 'unknown' && this.#granted.has(id)) return undefined;
     const uid = answer.kind === 'present' ? answer.sight.uid : undefined;
-    const standing = { stands: true, uid: volume.attachmentUid };
-    const verdict = attachmentVerdict(this.#facts(spec, name, answer), standing);
+    const verdict = this.#verdict(spec, name, answer, { stands: true, uid: volume.attachmentUid });
     if (verdict.kind === 'granted') return { word: undefined, uid, said: verdict };
     if (!mayBeLost(volume)) return undefined;
     const blocked = notAttached(spec, verdict, 'none');
@@ -253,10 +245,13 @@ class AttachmentByCluster implements ClusterAttachment {
     return () => this.#wordListeners.delete(listener);
   }
 
-  #facts(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer']): AttachmentFacts {
-    const isNew = this.#list.isNew(spec, this.#book.askedMs(name));
+  #verdict(spec: CsiVolumeSpec, name: string, answer: AttachmentFacts['answer'], standing: Standing) {
+    const { driver } = spec;
+    const askedMs = this.#book.askedMs(name);
+    const isOfBefore = askedMs < this.#standing.sinceMs(name);
+    const said = { isListed: this.#list.has(spec), isNew: this.#list.isNew(spec, askedMs), isOfBefore };
     const { nodeName } = this.#parts;
-    return { isListed: this.#list.has(spec), isNew, answer, name, driver: spec.driver, nodeName };
+    return attachmentVerdict({ ...said, answer, name, driver, nodeName }, standing);
   }
 
   /** What the controller lists is another: whose volume it is may be another, too. Who was refused reads it himself. */

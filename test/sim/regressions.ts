@@ -6,6 +6,7 @@ import {
   aboutSubpaths,
   aboutAbsentManifests,
   aboutChangedDisks,
+  aboutCluster,
   aboutDeadAndTaken,
   aboutDeadAndWalked,
   aboutDeadFileSystems,
@@ -571,6 +572,11 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 772529600,
     sentence:
       'a pod keeps the dead volume that its driver mounted once more over the mount that the record tells of',
+  },
+  {
+    seed: 16497,
+    sentence: 'what an attachment said before anything of its volume stood here is no loss of that',
+    plan: aboutCluster,
   },
   {
     seed: 153,

@@ -31,10 +31,16 @@ const MISSED: AttachmentAnswer = { kind: 'absent', isConfirmed: false };
 const DENIED: AttachmentAnswer = { kind: 'unknown', isDenied: true, message: 'no relationship found (403)' };
 const SILENT: AttachmentAnswer = { kind: 'unknown', isDenied: false, message: 'no answer in 10000 ms' };
 
-function judge(isListed: boolean, answer: AttachmentAnswer, standing: Standing, isNew = false) {
+function judge(
+  isListed: boolean,
+  answer: AttachmentAnswer,
+  standing: Standing,
+  { isNew = false, isOfBefore = false } = {},
+) {
   const facts: AttachmentFacts = {
     isListed,
     isNew,
+    isOfBefore,
     answer,
     name: 'csi-1',
     driver: 'd.example.com',
@@ -97,9 +103,9 @@ for (const [sentence, isListed, answer, standing, kind, message] of ROWS) {
 }
 
 test('attached since its use was acknowledged: granted before the Node lists it (D-131)', () => {
-  assert.equal(judge(false, present(), NOTHING, true).kind, 'granted');
-  assert.equal(judge(false, present(), SAME, true).kind, 'granted');
-  assert.equal(judge(false, present({ attached: false }), NOTHING, true).kind, 'wait');
+  assert.equal(judge(false, present(), NOTHING, { isNew: true }).kind, 'granted');
+  assert.equal(judge(false, present(), SAME, { isNew: true }).kind, 'granted');
+  assert.equal(judge(false, present({ attached: false }), NOTHING, { isNew: true }).kind, 'wait');
 });
 
 const sights = fc.record({
@@ -117,12 +123,21 @@ const answers: fc.Arbitrary<AttachmentAnswer> = fc.oneof(
   fc.boolean().map((isConfirmed) => ({ kind: 'absent' as const, isConfirmed })),
   fc.record({ kind: fc.constant('unknown' as const), isDenied: fc.boolean(), message: fc.string() }),
 );
+const ages = fc.record({ isNew: fc.boolean(), isOfBefore: fc.boolean() });
 const standings = fc.record({ stands: fc.boolean(), uid: fc.constantFrom('a-1', 'a-3', undefined) });
+
+for (const answer of [GONE, present({ attached: false })])
+  test(`asked for before it stood, and ${answer.kind}: it waits for another answer (cluster, seed 16497)`, () => {
+    const verdict = judge(false, answer, SAME, { isOfBefore: true });
+    assert.equal(verdict.kind, 'wait');
+    assert.match('message' in verdict ? verdict.message : '', /asked for once more/);
+  });
 
 test('whatever is said: what is granted, lost or replaced has its proof, and what waits says why', () => {
   fc.assert(
-    fc.property(fc.boolean(), fc.boolean(), answers, standings, (isListed, isNew, answer, standing) => {
-      const verdict = judge(isListed, answer, standing, isNew);
+    fc.property(fc.boolean(), ages, answers, standings, (isListed, age, answer, standing) => {
+      const { isNew, isOfBefore } = age;
+      const verdict = judge(isListed, answer, standing, age);
       const sight = answer.kind === 'present' ? answer.sight : undefined;
       const isOurs = sight?.nodeName === 'n1' && sight.attacher === 'd.example.com';
       switch (verdict.kind) {
@@ -133,7 +148,7 @@ test('whatever is said: what is granted, lost or replaced has its proof, and wha
           return;
         }
         case 'lost': {
-          assert.ok(standing.stands && answer.kind !== 'unknown');
+          assert.ok(standing.stands && answer.kind !== 'unknown' && !isOfBefore);
           assert.ok(answer.kind === 'absent' ? answer.isConfirmed : sight?.attached === false);
           return;
         }
