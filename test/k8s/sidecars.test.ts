@@ -99,6 +99,12 @@ async function claimIn(admin: AdminClient, name: string): Promise<Claim> {
   return (await admin.request('GET', `${CLAIMS}/${name}`)) as unknown as Claim;
 }
 
+async function hasEvent(admin: AdminClient, claimName: string, reason: string): Promise<boolean> {
+  const selector = encodeURIComponent(`involvedObject.name=${claimName},reason=${reason}`);
+  const { items } = await admin.request('GET', `${CORE}/events?fieldSelector=${selector}`);
+  return (items as readonly unknown[]).length > 0;
+}
+
 /** What a pod's whole way is seen by, for one pod with one volume of this driver. */
 function watchAll(admin: AdminClient, driver: string): Promise<Moments> {
   let wasInUse = false;
@@ -263,6 +269,9 @@ withSidecars(
     // The pool has no room for it, which the driver says as one that will not have it later either.
     await ask('100Gi');
     await until('it is infeasible', async () => (await stateOf()) === 'ControllerResizeInfeasible', MINUTES);
+    // Only then has csi-resizer put what it wrote into its own cache, over whatever the watch has told meanwhile: a
+    // wish that comes in between is not seen before it tries again, five minutes later.
+    await until('csi-resizer has said so', () => hasEvent(admin, 'growing', 'VolumeResizeFailed'), MINUTES);
     assert.equal((await now())?.capacity?.storage, '640Mi');
     await grow('704Mi', 'another');
     assert.deepEqual(
