@@ -383,6 +383,14 @@ export function createMemoryHost(): MemoryHost {
     return bound === undefined ? { device: `0:${mountIds}`, root: '/' } : sourceOf(source as AbsolutePath);
   }
 
+  /** The kernel marks a bind of what has no name any more. */
+  function asListed({ entry, root }: Mount): MountEntry {
+    const names = entry.root.split('/').filter((name) => name !== '');
+    const named = names.reduce<Node | undefined>((node, name) => node?.children.get(name), top);
+    const isNamed = entry.device !== ROOT_DEVICE || named === root;
+    return isNamed ? entry : { ...entry, root: `${entry.root}//deleted` };
+  }
+
   /** The mount that a new one at the target lies on. */
   function mountOver(target: AbsolutePath) {
     const over = mounts.filter(({ entry }) => entry.target === target || isBelow(target, entry.target));
@@ -680,8 +688,7 @@ export function createMemoryHost(): MemoryHost {
       }),
     readMountTable: (about) =>
       asked('readMountTable', () => {
-        const entries = mounts.map(({ entry }) => entry);
-        return ok(createMountTable(aboutPath(entries, about)));
+        return ok(createMountTable(aboutPath(mounts.map(asListed), about)));
       }),
     mountIdOf: (path) => asked('mountIdOf', () => ok(mountAt(path)?.entry.mountId)),
     mountPlaceOf: (path) =>

@@ -233,21 +233,25 @@ test('MT-14: what was bound while somebody took the driver’s own away was neve
   }
 });
 
-test('MT-14: a file that is bound where the device should be, since before a crash, gives way to it', async () => {
-  const world = createBlockWorld();
-  const { published, held } = places(world);
-  const { mount } = world.host;
-  world.host.mount = async (request) => {
-    accept(await world.memory.unmount(published));
-    accept(await mount(request));
-    return new Promise(() => {});
-  };
-  void world.plugin().publish(world.call());
-  while (accept(await world.host.mountIdOf(held)) === undefined) await new Promise(setImmediate);
-  world.host.mount = mount;
-  accept(await world.plugin().publish(world.call()));
-  assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
-});
+for (const isDeleted of [false, true]) {
+  const which = isDeleted ? 'has no name any more' : 'is there still';
+  test(`MT-14: a file bound instead of the device, before a crash, gives way (911387683): it ${which}`, async () => {
+    const world = createBlockWorld();
+    const { published, held } = places(world);
+    const { mount } = world.host;
+    world.host.mount = async (request) => {
+      accept(await world.memory.unmount(published));
+      accept(await mount(request));
+      return new Promise(() => {});
+    };
+    void world.plugin().publish(world.call());
+    while (accept(await world.host.mountIdOf(held)) === undefined) await new Promise(setImmediate);
+    world.host.mount = mount;
+    if (isDeleted) accept(await world.memory.removeFile(published));
+    accept(await world.plugin().publish(world.call()));
+    assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
+  });
+}
 
 test('MT-15: a file that somebody else bound where the device should be stays, and is named', async () => {
   const world = createBlockWorld();
