@@ -31,7 +31,12 @@ export function sightOf(table: MountTable, path: AbsolutePath, proven: MountIden
  */
 export function isProven(entry: MountEntry, { mountId, device, root }: MountIdentity): boolean {
   if (entry.mountId !== mountId || entry.device !== device) return false;
-  return root === undefined || entry.root === root || entry.root === `${root}${DELETED}`;
+  return root === undefined || entry.root === root || nameOfRoot(entry.root) === root;
+}
+
+/** The root as it was named when it was mounted. */
+export function nameOfRoot(root: string): string {
+  return root.endsWith(DELETED) ? root.slice(0, -DELETED.length) : root;
 }
 
 /** What the kernel puts behind the root of a mount that has no name any more (dentry_path in fs/d_path.c). */

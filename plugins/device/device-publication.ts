@@ -9,6 +9,7 @@ import {
   type MountIdentity,
   parentOf,
 } from '../../mount/host.ts';
+import { nameOfRoot } from '../../mount/mount-sight.ts';
 import type { Mounter } from '../../mount/mounter.ts';
 import type { DevicePublicationLayout } from '../layout/place-in-pod.ts';
 import { placeDirectory } from '../layout/place-directory.ts';
@@ -125,7 +126,9 @@ async function withoutFile(
   const table = await host.readMountTable(root);
   if (!table.ok) return table;
   const belowRoot = isBelow(source, root) ? source.slice(root.length) : source;
-  if (table.value.at(held).at(-1)?.root.endsWith(belowRoot) !== true) return bound;
+  const top = table.value.at(held).at(-1);
+  // It has no name any more when the driver, or we before we asked the driver again, have removed it.
+  if (top === undefined || !nameOfRoot(top.root).endsWith(belowRoot)) return bound;
   const unmounted = await mounter.unmount(held);
   return unmounted.ok ? ok(undefined) : unmounted;
 }
