@@ -62,13 +62,13 @@ export async function publishedMountAt(
   if (isHad) return ok({ mount: identityOf(found.value), isDead: death !== undefined });
   const mount = living(path, found.value, { spec, readOnly });
   if (mount.ok) return ok({ mount: mount.value, isDead: false });
-  // The number of a mount is given again: what lies beneath is only what it was if nothing has come over it.
-  const isAsBefore = told !== undefined && mountId === mountIdBefore;
-  const isOneMore = isAsBefore && (await liesBeneath(host, path, told));
+  // The number of a mount is given again: what lies beneath is what it was if one saw it, or the same as now, before.
+  const isKnown = mountIdBefore === mountId || mountIdBefore === told?.mountId;
+  const isOneMore = told !== undefined && isKnown && (await liesBeneath(host, path, told));
   return isOneMore ? ok({ mount: identityOf(found.value), isDead: true }) : mount;
 }
 
-/** Over it is only its own file system: its driver has mounted that once more, in a call that nobody heard of. */
+/** Over it is only its own file system: its driver has mounted that once more. */
 async function liesBeneath(
   host: Pick<Host, 'readMountTable'>,
   path: AbsolutePath,

@@ -574,6 +574,10 @@ export const REGRESSIONS: readonly Regression[] = [
       'a pod keeps the dead volume that its driver mounted once more over the mount that the record tells of',
   },
   {
+    seed: 911391372,
+    sentence: 'a pod keeps the dead volume that its driver mounts once more when it is published again',
+  },
+  {
     seed: 911387683,
     sentence: 'a file that is bound where a device should be goes when it has no name any more, too',
   },

@@ -138,6 +138,14 @@ test('DR-11: a pod keeps a dead one that was mounted once more over what it was 
     return made.plugin.publish(call({ facts: UNSTAGED, isDoubted: true, mount }));
   };
   assert.deepEqual(accept(await again([mount, newer])).mount, newer);
+  // In this very call (seed 911391372).
+  made.host.mounts.set(target, mount);
+  made.plan.before = async () => {
+    made.host.mounts.set(target, newer);
+    return undefined;
+  };
+  assert.deepEqual(accept(await again([mount, newer])).mount, newer);
+  made.plan.before = () => undefined;
   const dead = { code: 'file-system-dead', effect: 'unknown' };
   const other = { mountId: mount.mountId + 2, device: '0:99' };
   // It is gone, its number is another's, or something else was between them.
