@@ -76,6 +76,14 @@ export class PlaceIndex {
     return [];
   }
 
+  /** A place is a directory of what is mounted there, and not all of it. */
+  isAbovePlaces({ device, root }: Pick<ForeignMount, 'device' | 'root'>): boolean {
+    const start = root === '/' ? root : `${withoutDeleted(root)}/`;
+    return [...this.#byPath.values()].some(
+      (place) => place.device === device && place.root !== root && place.root.startsWith(start),
+    );
+  }
+
   /** `seenAt`: one volume is the same part of one file system in each of its pods, and only the path tells whose. */
   #of(device: string, root: string, seenAt: string): readonly IndexedPlace[] {
     for (const above of upwards(withoutDeleted(root))) {

@@ -10,6 +10,7 @@ import { detacherOf } from '../machine/loop-devices.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
 import { inPrivateProcesses } from '../real/namespace.ts';
 import { value } from '../value.ts';
+import { deepProcess } from './deep-process.ts';
 import { end, holder } from './holding-process.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 import { until } from '../until.ts';
@@ -179,6 +180,32 @@ test('mounts are users in whatever namespace they are, and devices on partitions
   assert.deepEqual(others, []);
   await end(copy);
   assert.deepEqual(value(await host.findDeviceUsers(device)), []);
+});
+
+test('who is too deep for a path to be told is a user of his own device, and of no other', {
+  skip,
+}, async (t) => {
+  const { host, root, node, device } = await world(t);
+  const [mountPoint, elsewhere] = [below(root, 'mounted'), below(root, 'elsewhere')];
+  for (const path of [mountPoint, elsewhere]) mkdirSync(path);
+  run('mkfs.ext4', '-q', node);
+  run('mount', node, mountPoint);
+  for (const kind of ['directory', 'file'] as const) {
+    const other = await deepProcess(t, elsewhere, kind);
+    assert.deepEqual(value(await host.findDeviceUsers(device)), [`mount ${mountPoint}`]);
+    await other.leave();
+    const user = await deepProcess(t, mountPoint, kind);
+    run('umount', '--lazy', mountPoint);
+    assert.match(value(await host.findDeviceUsers(device)).join(), new RegExp(`pid ${user.pid} `));
+    await end(user.process);
+    await until(
+      'the file system is gone',
+      async () => value(await host.findDeviceUsers(device)).length === 0,
+    );
+    run('mount', node, mountPoint);
+    await user.leave();
+  }
+  run('umount', mountPoint);
 });
 
 test('a mount in a namespace that no process is in is a user all the same', { skip }, async (t) => {

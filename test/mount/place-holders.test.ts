@@ -1,13 +1,14 @@
 /** Who has something of a place, on the real kernel: in whatever mount namespace, and however he came to it. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import type { PlaceHolder } from '../../mount/holder/place-holder.ts';
 import { type AbsolutePath, below } from '../../mount/host.ts';
 import { placeHoldersContract } from '../contract/place-holders.ts';
 import { inPrivateNamespace } from '../real/namespace.ts';
 import { value } from '../value.ts';
+import { deepProcess } from './deep-process.ts';
 import { end, holder } from './holding-process.ts';
 import { realHost, scratchDirectory } from './scratch.ts';
 
@@ -230,33 +231,6 @@ test('a copy of where a volume is staged is nothing of the pod', { skip }, async
   await end(copy);
 });
 
-const DEEPER = `
-  const fs = require('node:fs');
-  process.chdir(process.argv[1]);
-  for (let count = 0; count < 1_100; count += 1) {
-    const name = 'deep'.repeat(count < 25 ? 50 : 1);
-    fs.mkdirSync(name);
-    process.chdir(name);
-  }
-  if (process.argv[2] === 'file') {
-    fs.openSync('file', 'w');
-    process.chdir('/');
-  }
-  console.log('deep');
-  setInterval(() => {}, 1e9);
-`;
-
-/** Somebody below more directories than a path may name, or with a file open there. */
-async function deep(t: TestContext, top: AbsolutePath, kind: 'directory' | 'file') {
-  const one = await holder(t, process.execPath, '-e', DEEPER, top, kind);
-  // The scratch directory is removed by paths.
-  const leave = async (): Promise<void> => {
-    await end(one);
-    execFileSync('rm', ['-rf', ...readdirSync(top).map((name) => below(top, name))]);
-  };
-  return { pid: one.pid, leave };
-}
-
 test('who works too deep for a path to be told is in the place where that begins, and keeps no other', {
   skip,
 }, async (t) => {
@@ -264,7 +238,7 @@ test('who works too deep for a path to be told is in the place where that begins
   const elsewhere = below(pods, 'elsewhere');
   mkdirSync(elsewhere);
   for (const top of [elsewhere, disk, memory]) {
-    const { pid, leave } = await deep(t, top, 'directory');
+    const { pid, leave } = await deepProcess(t, top, 'directory');
     const found = (await holdersOf(disk, memory)).map((holders) =>
       holders.map((one) => ({ pid: one.pid, how: one.how, isBelow: one.path.startsWith(`${top}/deep`) })),
     );
@@ -279,11 +253,11 @@ test('a file too deep to be told is in the place that is all of its mount, and e
 }, async (t) => {
   const { pods, memory, disk, holdersOf } = await world(t);
   const host = await realHost(t);
-  const inMemory = await deep(t, memory, 'file');
+  const inMemory = await deepProcess(t, memory, 'file');
   assert.deepEqual(await holdersOf(disk), [[]]);
   assert.deepEqual(shown((await holdersOf(memory))[0]), [{ pid: inMemory.pid, path: memory, how: 'uses' }]);
   await inMemory.leave();
-  const onDisk = await deep(t, disk, 'file');
+  const onDisk = await deepProcess(t, disk, 'file');
   assert.deepEqual(await holdersOf(memory), [[]]);
   const found = await host.findPlaceHolders([disk], pods);
   assert.equal(found.ok, false);

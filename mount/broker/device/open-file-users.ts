@@ -1,11 +1,13 @@
 /** Processes that have a block device, or a file of it, open or mapped, or are in a directory of it. */
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { LOCAL_FILE_SYSTEMS, type Scan, USERS_MAX } from './device-scan.ts';
 import { mountsOver } from './mount-users.ts';
 import { aboutTask, type Task, tasks } from './task.ts';
 import { nameOf } from '../path/holders.ts';
+import { type LinkEnd, linkEnd } from '../path/link-end.ts';
 import { formatDevice } from '../path/mount-lookup.ts';
 import { parseAbsolutePath } from '../../host.ts';
+import type { MountEntry } from '../../mount-table.ts';
 
 export function findDescriptors(scan: Scan): void {
   let leader = '';
@@ -23,8 +25,8 @@ export function findDescriptors(scan: Scan): void {
 
 function opensDevice(scan: Scan, task: Task, name: string): boolean {
   const file = `${task.directory}/fd/${name}`;
-  const text = aboutTask(task, () => readlinkSync(file));
-  if (!text?.startsWith('/')) return false;
+  const end = aboutTask(task, () => linkEnd(file));
+  if (end === undefined || (end.kind === 'path' && !end.path.startsWith('/'))) return false;
   const facts = aboutTask(task, () => readFileSync(`${task.directory}/fdinfo/${name}`, 'latin1'));
   const mount = scan.mounts.get(Number(/^mnt_id:\s*(\d+)$/m.exec(facts ?? '')?.[1]));
   // The type of a mount that is in no namespace any more is not known: then rather too slow than not seen.
@@ -58,9 +60,19 @@ function mapsDevice(scan: Scan, task: Task): boolean {
 
 /** Is the task in a directory of one of the devices? Not asked where that may take for ever. */
 export function isIn(scan: Scan, task: Task, name: 'cwd' | 'root'): boolean {
-  const path = parseAbsolutePath(aboutTask(task, () => readlinkSync(`${task.directory}/${name}`)) ?? '');
-  if (path === undefined || !mountsOver(scan, path).every(({ fsType }) => LOCAL_FILE_SYSTEMS.has(fsType)))
-    return false;
+  const end = aboutTask(task, () => linkEnd(`${task.directory}/${name}`));
+  const over = end === undefined ? undefined : mountsAt(scan, end);
+  if (over?.every(({ fsType }) => LOCAL_FILE_SYSTEMS.has(fsType)) !== true) return false;
   const seen = aboutTask(task, () => statSync(`${task.directory}/${name}`));
   return seen !== undefined && scan.numbers.has(formatDevice(BigInt(seen.dev)));
+}
+
+/** Those that it may be in: by its path in any namespace, or the one that is known; undefined when it has no path. */
+function mountsAt(scan: Scan, end: LinkEnd): readonly MountEntry[] | undefined {
+  if (end.kind === 'path') {
+    const path = parseAbsolutePath(end.path);
+    return path === undefined ? undefined : mountsOver(scan, path);
+  }
+  const mount = scan.mounts.get(end.mountId);
+  return mount === undefined ? [] : [mount];
 }

@@ -20,6 +20,7 @@ import { namesIn } from '../device/kernel-text.ts';
 import { Unseen } from '../device/device-scan.ts';
 import { aboutTask, isAlive, type Task } from '../device/task.ts';
 import { follows, nameOf, sharedGround } from '../path/holders.ts';
+import { type LinkEnd, linkEnd } from '../path/link-end.ts';
 import { readMountTable } from '../path/mount-lookup.ts';
 
 export interface PlacesAsked {
@@ -40,7 +41,9 @@ const DENIED: ReadonlySet<string> = new Set(['EACCES', 'EPERM']);
 /** Another mount namespace, as far as it has anything of the file systems that are asked about. */
 interface Namespace {
   readonly holds: readonly ForeignHold[];
+  /** By where they are. */
   readonly mounts: ReadonlyMap<string, ForeignMount>;
+  readonly byId: ReadonlyMap<number, ForeignMount>;
 }
 
 /**
@@ -102,18 +105,33 @@ class Search {
     const name = linkOf(task, 'ns/mnt');
     if (name === undefined) return;
     if (name === own || (name === HIDDEN && this.#isOurs(task))) {
-      for (const path of usedPaths(task)) this.#note(pid, this.#index.ownPlaceOf(path), path, 'uses');
+      for (const end of usedBy(task)) {
+        const path = end.kind === 'path' ? end.path : this.#ground(task, this.#own.byId(end.mountId));
+        if (path !== undefined) this.#note(pid, this.#index.ownPlaceOf(path), path, 'uses');
+      }
       return;
     }
     const known = name === HIDDEN ? undefined : this.#namespaces.get(name);
     const namespace = known ?? this.#namespaceOf(task);
     if (name !== HIDDEN) this.#namespaces.set(name, namespace);
     if (namespace.mounts.size === 0) return;
-    for (const path of usedPaths(task))
+    for (const end of usedBy(task)) {
+      const path = end.kind === 'path' ? end.path : this.#ground(task, namespace.byId.get(end.mountId));
+      if (path === undefined) continue;
       for (const place of this.#index.foreignPlacesOf(path, namespace.mounts))
         this.#note(pid, place, path, 'uses');
+    }
     if (known === undefined)
       for (const { place, target, how } of namespace.holds) this.#note(pid, place, target, how);
+  }
+
+  /** Where the mount is that a file is on, when that tells in which place it is. */
+  #ground({ pid }: Task, mount: Omit<ForeignMount, 'followsOurs'> | undefined): string | undefined {
+    if (mount === undefined || !this.#index.isAbovePlaces(mount)) return mount?.target;
+    const message =
+      `pid ${pid} (${nameOf(pid)}) has a file open at ${mount.target} whose path is longer than the kernel tells, ` +
+      'so it may be in any directory there';
+    throw new Unseen('too-large', message);
   }
 
   /** The number of a mount is one on the machine: who has one of ours is in our namespace. */
@@ -133,10 +151,14 @@ class Search {
 
   #namespaceOf(task: Task): Namespace {
     const table = this.#tableOf(task);
-    const mounts = table.entries.map((entry) => this.#foreignMount(entry, table));
+    const byId = new Map(
+      table.entries.map((entry) => [entry.mountId, this.#foreignMount(entry, table)] as const),
+    );
+    const mounts = [...byId.values()];
     return {
       holds: this.#index.holdsOf(mounts),
       mounts: new Map(mounts.map((mount) => [mount.target, mount])),
+      byId,
     };
   }
 
@@ -165,12 +187,13 @@ function withRoomFor(how: PlaceHolder['how'], holders: readonly PlaceHolder[]): 
 }
 
 /** Where a process works, what it runs, and what it has open, as far as these have a path and are shown to us. */
-function usedPaths(task: Task): readonly string[] {
+function usedBy(task: Task): readonly LinkEnd[] {
   const files = unlessHidden(task, () => readdirSync(`${task.directory}/fd`));
   const names = Array.isArray(files) ? files.map((name) => `fd/${name}`) : [];
   return ['cwd', 'root', 'exe', ...names].flatMap((name) => {
-    const path = linkOf(task, name);
-    return path?.startsWith('/') === true ? [path] : [];
+    const end = unlessHidden(task, () => linkEnd(`${task.directory}/${name}`));
+    if (end === undefined || end === HIDDEN) return [];
+    return end.kind === 'mount' || end.path.startsWith('/') ? [end] : [];
   });
 }
 
