@@ -41,7 +41,7 @@ const DENIED: ReadonlySet<string> = new Set(['EACCES', 'EPERM']);
 /** Another mount namespace, as far as it has anything of the file systems that are asked about. */
 interface Namespace {
   readonly holds: readonly ForeignHold[];
-  /** By where they are. */
+  /** The key is where the mount is. */
   readonly mounts: ReadonlyMap<string, ForeignMount>;
   readonly byId: ReadonlyMap<number, ForeignMount>;
 }
