@@ -3,10 +3,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 
+/** Node calls what is to come after a test in the order in which it was asked for, and no more once one has failed. */
+const holders = new WeakMap<TestContext, ChildProcess[]>();
+
 /** Settles when it has said its first word, and so has what it was to open; it ends with the test at the latest. */
 export async function holder(t: TestContext, command: string, ...argv: string[]): Promise<ChildProcess> {
   const child = spawn(command, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
+  holders.set(t, [...(holders.get(t) ?? []), child]);
   await once(child.stdout, 'data');
   return child;
 }
@@ -16,4 +20,12 @@ export async function end(child: ChildProcess): Promise<void> {
   const ended = once(child, 'exit');
   child.kill('SIGKILL');
   await ended;
+}
+
+/** Those of this test, before what they hold is unmounted and removed. */
+export async function endHolders(t: TestContext): Promise<void> {
+  const left = (holders.get(t) ?? []).filter(
+    ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
+  );
+  await Promise.all(left.map(end));
 }

@@ -7,11 +7,13 @@ import type { TestContext } from 'node:test';
 import { type AbsolutePath, parseAbsolutePath } from '../../mount/host.ts';
 import { createLinuxHost, type LinuxHost, type LinuxHostParts } from '../../mount/agent-side/linux-host.ts';
 import { BROKER_COMMAND } from '../real/broker-command.ts';
+import { endHolders } from './holding-process.ts';
 
 export function scratchDirectory(t: TestContext): AbsolutePath {
   const path = parseAbsolutePath(mkdtempSync(join(tmpdir(), 'mooring-test-')));
   if (path === undefined) throw new Error('the directory for temporary files has an odd name');
-  t.after(() => {
+  t.after(async () => {
+    await endHolders(t);
     unmountBelow(path);
     rmSync(path, { recursive: true, force: true });
   });
