@@ -154,6 +154,11 @@ export class FileSystemDeaths {
     return depth >= 0 && stack.slice(depth).every(({ fileSystem }) => fileSystem === mount.fileSystem);
   }
 
+  #isSeen(name: string): boolean {
+    const mount = this.#had.get(name)?.mount;
+    return mount !== undefined && this.#parts.kernel.mountsAt(mount.target).at(-1) === mount;
+  }
+
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */
   isDead(backing: Backing | undefined): boolean {
     if (backing === undefined) return false;
@@ -175,7 +180,7 @@ export class FileSystemDeaths {
     if (place === undefined) return true;
     // In doubt, with nothing noted of it: it was found on disk, and nobody knows what it was.
     if (place.presence.kind !== 'present')
-      return place.mount === undefined || !this.#hasStill(nameOf(operation.volume, publication));
+      return place.mount === undefined || !this.#isSeen(nameOf(operation.volume, publication));
     const { fileSystem } = this.#backingOf(known.spec) ?? {};
     // One that was made in its place may have been given its number (seed 680266618).
     const had = this.#had.get(nameOf(operation.volume, publication));
