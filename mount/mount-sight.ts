@@ -1,5 +1,6 @@
 /** Is the mount that was once proven at a path what one sees there now, and what lies over it? Pure. */
 import { printable } from './text/printable.ts';
+import { nameOfRoot } from './text/root-name.ts';
 import type { AbsolutePath, MountIdentity } from './host.ts';
 import type { MountEntry, MountTable } from './mount-table.ts';
 
@@ -33,14 +34,6 @@ export function isProven(entry: MountEntry, { mountId, device, root }: MountIden
   if (entry.mountId !== mountId || entry.device !== device) return false;
   return root === undefined || entry.root === root || nameOfRoot(entry.root) === root;
 }
-
-/** The root as it was named when it was mounted. */
-export function nameOfRoot(root: string): string {
-  return root.endsWith(DELETED) ? root.slice(0, -DELETED.length) : root;
-}
-
-/** What the kernel puts behind the root of a mount that has no name any more (dentry_path in fs/d_path.c). */
-const DELETED = '//deleted';
 
 /** The same part of the same file system. */
 function isSameVolume(a: MountEntry, b: MountEntry): boolean {

@@ -1,4 +1,5 @@
 /** Which of many places a path lies in: by what is mounted where, so that no file has to be asked. Pure. */
+import { nameOfRoot } from '../text/root-name.ts';
 import type { PlaceHolder } from './place-holder.ts';
 
 /** A place, and the part of a file system that is there. */
@@ -78,7 +79,7 @@ export class PlaceIndex {
 
   /** A place is a directory of what is mounted there, and not all of it. */
   isAbovePlaces({ device, root }: Pick<ForeignMount, 'device' | 'root'>): boolean {
-    const start = root === '/' ? root : `${withoutDeleted(root)}/`;
+    const start = root === '/' ? root : `${nameOfRoot(root)}/`;
     return [...this.#byPath.values()].some(
       (place) => place.device === device && place.root !== root && place.root.startsWith(start),
     );
@@ -86,7 +87,7 @@ export class PlaceIndex {
 
   /** `seenAt`: one volume is the same part of one file system in each of its pods, and only the path tells whose. */
   #of(device: string, root: string, seenAt: string): readonly IndexedPlace[] {
-    for (const above of upwards(withoutDeleted(root))) {
+    for (const above of upwards(nameOfRoot(root))) {
       const places = this.#byRoot.get(`${device} ${above}`);
       if (places === undefined) continue;
       const exact = places.filter(({ path }) => seenAt.includes(path));
@@ -103,11 +104,6 @@ export class PlaceIndex {
 export function joined(root: string, rest: string): string {
   if (rest === '' || rest === '/') return root;
   return root === '/' ? rest : `${root}${rest}`;
-}
-
-/** The kernel adds it to what has no name any more. */
-function withoutDeleted(root: string): string {
-  return root.endsWith('//deleted') ? root.slice(0, -'//deleted'.length) : root;
 }
 
 /** The path, and all above it. */

@@ -86,17 +86,15 @@ async function lookAtPublished(
 ): Promise<Result<PublishedMount>> {
   const spec = csiSpec(call.spec);
   if (spec.mode !== 'Block') {
-    // The number of a mount is given again when that one is gone: it was this before the driver was called, too.
-    const known = mountIdBefore === call.mount?.mountId ? call.mount : undefined;
     const isKept = keepsMount(call, mountIdBefore);
     const published = await publishedMountAt(host, {
       ...{ path, spec, readOnly: call.publication.readOnly },
-      has: isKept ? 'any' : known,
-      ...{ told: call.mount, mountIdBefore },
+      ...{ told: call.mount, mountIdBefore, isKept },
     });
     if (!published.ok) return published;
     const { mount, isDead } = published.value;
-    const isHad = isKept || isDead || mount.mountId === known?.mountId;
+    const isTold = mountIdBefore === mount.mountId && call.mount?.mountId === mount.mountId;
+    const isHad = isKept || isDead || isTold;
     return isHad ? published : judgedByStage(call, spec, path, published.value);
   }
   const device = await bringOutPublished({ host, block }, layout.blockPublication(call.publication));

@@ -33,8 +33,8 @@ export interface PublishedMount {
 
 /**
  * The mount at a target. `published-not-mounted` when there is none, `file-system-dead` when it does not serve and is
- * neither the one that the pod `has` nor mounted over the one that it was told of: nothing is taken from it, and
- * nothing else is given to it there.
+ * neither what the pod was `told` of nor mounted over that: nothing is taken from it, and nothing else is given to it
+ * there.
  */
 export async function publishedMountAt(
   host: Pick<Host, 'lookUpMount' | 'readMountTable'>,
@@ -43,14 +43,15 @@ export async function publishedMountAt(
     readonly spec: CsiVolumeSpec;
     /** The pod has it for reading only. */
     readonly readOnly: boolean;
-    readonly has: MountIdentity | 'any' | undefined;
+    /** The pod has whatever is there. */
+    readonly isKept: boolean;
     /** What was noted when the pod was told. */
     readonly told: MountIdentity | undefined;
     /** What one saw there before the call. */
     readonly mountIdBefore: number | undefined;
   },
 ): Promise<Result<PublishedMount>> {
-  const { path, spec, readOnly, has, told, mountIdBefore } = place;
+  const { path, spec, readOnly, isKept, told, mountIdBefore } = place;
   const found = await host.lookUpMount(path);
   if (!found.ok) return doubtful<never>(found);
   if (!found.value.mounted) {
@@ -58,13 +59,15 @@ export async function publishedMountAt(
     return fail({ code: 'published-not-mounted', message, effect: 'unknown', blocker: spec.driver });
   }
   const { mountId, device, death } = found.value;
-  const isHad = has === 'any' || (mountId === has?.mountId && device === has.device);
+  // The number of a mount is given again when that one is gone: it was this before the driver was called, too.
+  const wasSeen = told !== undefined && mountIdBefore === told.mountId;
+  const isHad = isKept || (wasSeen && mountId === told.mountId && device === told.device);
   if (isHad) return ok({ mount: identityOf(found.value), isDead: death !== undefined });
   const mount = living(path, found.value, { spec, readOnly });
   if (mount.ok) return ok({ mount: mount.value, isDead: false });
-  // The number of a mount is given again: what lies beneath is what it was if one saw it, or the same as now, before.
-  const isKnown = mountIdBefore === mountId || mountIdBefore === told?.mountId;
-  const isOneMore = told !== undefined && isKnown && (await liesBeneath(host, path, told));
+  // So is what lies beneath: one saw it, or the same over it as now.
+  const mayLie = wasSeen || mountIdBefore === mountId;
+  const isOneMore = told !== undefined && mayLie && (await liesBeneath(host, path, told));
   return isOneMore ? ok({ mount: identityOf(found.value), isDead: true }) : mount;
 }
 

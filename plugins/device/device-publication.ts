@@ -9,8 +9,8 @@ import {
   type MountIdentity,
   parentOf,
 } from '../../mount/host.ts';
-import { nameOfRoot } from '../../mount/mount-sight.ts';
 import type { Mounter } from '../../mount/mounter.ts';
+import { nameOfRoot } from '../../mount/text/root-name.ts';
 import type { DevicePublicationLayout } from '../layout/place-in-pod.ts';
 import { placeDirectory } from '../layout/place-directory.ts';
 import { doubtful, inOrder } from '../steps.ts';

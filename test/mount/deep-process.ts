@@ -23,7 +23,6 @@ const DEEPER = `
 
 export interface DeepProcess {
   readonly process: ChildProcess;
-  readonly pid: number | undefined;
   /** Ends it, and removes what it has made, which no path leads to. */
   leave(): Promise<void>;
 }
@@ -36,9 +35,8 @@ export async function deepProcess(
   const one = await holder(t, process.execPath, '-e', DEEPER, top, kind);
   return {
     process: one,
-    pid: one.pid,
     async leave() {
-      if (one.exitCode === null && one.signalCode === null) await end(one);
+      await end(one);
       const made = readdirSync(top).filter((name) => name.startsWith('deep'));
       execFileSync('rm', ['-rf', ...made.map((name) => below(top, name))]);
     },

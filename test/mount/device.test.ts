@@ -196,7 +196,7 @@ test('who is too deep for a path to be told is a user of his own device, and of 
     await other.leave();
     const user = await deepProcess(t, mountPoint, kind);
     run('umount', '--lazy', mountPoint);
-    assert.match(value(await host.findDeviceUsers(device)).join(), new RegExp(`pid ${user.pid} `));
+    assert.match(value(await host.findDeviceUsers(device)).join(), new RegExp(`pid ${user.process.pid} `));
     await end(user.process);
     await until(
       'the file system is gone',

@@ -15,8 +15,9 @@ export async function holder(t: TestContext, command: string, ...argv: string[])
   return child;
 }
 
-/** Settles when it is gone. */
+/** Settles when it is gone; at once when it was. */
 export async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill('SIGKILL');
   await ended;
@@ -24,8 +25,5 @@ export async function end(child: ChildProcess): Promise<void> {
 
 /** Those of this test, before what they hold is unmounted and removed. */
 export async function endHolders(t: TestContext): Promise<void> {
-  const left = (holders.get(t) ?? []).filter(
-    ({ exitCode, signalCode }) => exitCode === null && signalCode === null,
-  );
-  await Promise.all(left.map(end));
+  await Promise.all((holders.get(t) ?? []).map(end));
 }

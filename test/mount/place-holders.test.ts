@@ -238,11 +238,11 @@ test('who works too deep for a path to be told is in the place where that begins
   const elsewhere = below(pods, 'elsewhere');
   mkdirSync(elsewhere);
   for (const top of [elsewhere, disk, memory]) {
-    const { pid, leave } = await deepProcess(t, top, 'directory');
+    const { process: inside, leave } = await deepProcess(t, top, 'directory');
     const found = (await holdersOf(disk, memory)).map((holders) =>
       holders.map((one) => ({ pid: one.pid, how: one.how, isBelow: one.path.startsWith(`${top}/deep`) })),
     );
-    const user = { pid, how: 'uses', isBelow: true };
+    const user = { pid: inside.pid, how: 'uses', isBelow: true };
     assert.deepEqual(found, [top === disk ? [user] : [], top === memory ? [user] : []]);
     await leave();
   }
@@ -255,7 +255,9 @@ test('a file too deep to be told is in the place that is all of its mount, and e
   const host = await realHost(t);
   const inMemory = await deepProcess(t, memory, 'file');
   assert.deepEqual(await holdersOf(disk), [[]]);
-  assert.deepEqual(shown((await holdersOf(memory))[0]), [{ pid: inMemory.pid, path: memory, how: 'uses' }]);
+  assert.deepEqual(shown((await holdersOf(memory))[0]), [
+    { pid: inMemory.process.pid, path: memory, how: 'uses' },
+  ]);
   await inMemory.leave();
   const onDisk = await deepProcess(t, disk, 'file');
   assert.deepEqual(await holdersOf(memory), [[]]);
@@ -263,7 +265,10 @@ test('a file too deep to be told is in the place that is all of its mount, and e
   assert.equal(found.ok, false);
   if (!found.ok) {
     assert.equal(found.failure.code, 'too-large');
-    assert.match(found.failure.message, new RegExp(`^pid ${onDisk.pid} .*longer than the kernel tells`));
+    assert.match(
+      found.failure.message,
+      new RegExp(`^pid ${onDisk.process.pid} .*longer than the kernel tells`),
+    );
   }
   await onDisk.leave();
 });

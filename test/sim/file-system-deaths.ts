@@ -145,18 +145,22 @@ export class FileSystemDeaths {
     return this.#parts.kernel.mounts().find(isIt);
   }
 
-  /** The same mount, not another one that was given its number; one sees it, or its file system once more over it. */
+  /** One sees the same mount, not another one that was given its number, or its file system once more over it. */
   #hasStill(name: string): boolean {
-    const mount = this.#had.get(name)?.mount;
-    if (mount === undefined) return false;
-    const stack = this.#parts.kernel.mountsAt(mount.target);
-    const depth = stack.indexOf(mount);
-    return depth >= 0 && stack.slice(depth).every(({ fileSystem }) => fileSystem === mount.fileSystem);
+    const [mount, ...over] = this.#stackFrom(name);
+    return mount !== undefined && over.every(({ fileSystem }) => fileSystem === mount.fileSystem);
   }
 
   #isSeen(name: string): boolean {
+    return this.#stackFrom(name).length === 1;
+  }
+
+  /** The mount that it had, lowest, and what lies over it there; empty when it is gone. */
+  #stackFrom(name: string): readonly Mount[] {
     const mount = this.#had.get(name)?.mount;
-    return mount !== undefined && this.#parts.kernel.mountsAt(mount.target).at(-1) === mount;
+    if (mount === undefined) return [];
+    const stack = this.#parts.kernel.mountsAt(mount.target);
+    return stack.includes(mount) ? stack.slice(stack.indexOf(mount)) : [];
   }
 
   /** What was dead a while ago may be taken down though it is wanted: pods that had it are not asked of here. */

@@ -106,7 +106,7 @@ class Search {
     if (name === undefined) return;
     if (name === own || (name === HIDDEN && this.#isOurs(task))) {
       for (const end of usedBy(task)) {
-        const path = end.kind === 'path' ? end.path : this.#ground(task, this.#own.byId(end.mountId));
+        const path = this.#beginningOf(end, task, (mountId) => this.#own.byId(mountId));
         if (path !== undefined) this.#note(pid, this.#index.ownPlaceOf(path), path, 'uses');
       }
       return;
@@ -116,7 +116,7 @@ class Search {
     if (name !== HIDDEN) this.#namespaces.set(name, namespace);
     if (namespace.mounts.size === 0) return;
     for (const end of usedBy(task)) {
-      const path = end.kind === 'path' ? end.path : this.#ground(task, namespace.byId.get(end.mountId));
+      const path = this.#beginningOf(end, task, (mountId) => namespace.byId.get(mountId));
       if (path === undefined) continue;
       for (const place of this.#index.foreignPlacesOf(path, namespace.mounts))
         this.#note(pid, place, path, 'uses');
@@ -125,8 +125,14 @@ class Search {
       for (const { place, target, how } of namespace.holds) this.#note(pid, place, target, how);
   }
 
-  /** Where the mount is that a file is on, when that tells in which place it is. */
-  #ground({ pid }: Task, mount: Omit<ForeignMount, 'followsOurs'> | undefined): string | undefined {
+  /** A path that tells in which place it is: where the mount is that a file is on, if it has none. */
+  #beginningOf(
+    end: LinkEnd,
+    { pid }: Task,
+    mountOf: (mountId: number) => Omit<ForeignMount, 'followsOurs'> | undefined,
+  ): string | undefined {
+    if (end.kind === 'path') return end.path;
+    const mount = mountOf(end.mountId);
     if (mount === undefined || !this.#index.isAbovePlaces(mount)) return mount?.target;
     const message =
       `pid ${pid} (${nameOf(pid)}) has a file open at ${mount.target} whose path is longer than the kernel tells, ` +

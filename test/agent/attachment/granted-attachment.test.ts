@@ -547,21 +547,33 @@ test('what stands and is not attached is asked about like what waits, until it i
   assert.deepEqual([attachment.wordOf(ONE.id)?.word, words() > before], [undefined, true]);
 });
 
-test('what an attachment said before anything stood here is no loss of what stands since (16497)', async () => {
+/** ONE was refused while it was not attached, and still comes. */
+async function refusedWorld() {
   const world = attachmentWorld();
   world.attach(ONE, { attached: false });
   const { attachment } = world.begin();
   const because = { code: 'not-attached', message: 'not yet', effect: 'unknown' } as const;
-  const coming = { attached: { kind: 'unsure', because } } as const;
-  world.stand(ONE, coming);
+  const attached = { kind: 'unsure', because } as const;
+  world.stand(ONE, { attached });
   attachment.look();
   assert.equal(codeOf(await within(world, attachment.attach(ONE, callOf(ONE)))), 'not-attached');
+  return {
+    world,
+    attachment,
+    standInDoubt(): void {
+      world.stand(ONE, { attached, staged: attached });
+      attachment.look();
+    },
+  };
+}
+
+test('what an attachment said before anything stood here is no loss of what stands since (16497)', async () => {
+  const { world, attachment, standInDoubt } = await refusedWorld();
   await world.clock.go(SECOND_MS);
   // It is attached while nobody can tell, and a call of long ago may have staged it.
   world.transport.cut(true);
   world.attach(ONE);
-  world.stand(ONE, { ...coming, staged: coming.attached });
-  attachment.look();
+  standInDoubt();
   const word = () => attachment.wordOf(ONE.id)?.word;
   assert.equal(word()?.lost, false);
   await world.clock.go(60 * SECOND_MS);
@@ -573,17 +585,9 @@ test('what an attachment said before anything stood here is no loss of what stan
 });
 
 test('what an attachment said before anything stood here is asked for again, and then it is a loss', async () => {
-  const world = attachmentWorld();
-  world.attach(ONE, { attached: false });
-  const { attachment } = world.begin();
-  const because = { code: 'not-attached', message: 'not yet', effect: 'unknown' } as const;
-  const coming = { attached: { kind: 'unsure', because } } as const;
-  world.stand(ONE, coming);
-  attachment.look();
-  assert.equal(codeOf(await within(world, attachment.attach(ONE, callOf(ONE)))), 'not-attached');
+  const { world, attachment, standInDoubt } = await refusedWorld();
   await world.clock.go(60 * SECOND_MS);
-  world.stand(ONE, { ...coming, staged: coming.attached });
-  attachment.look();
+  standInDoubt();
   await world.clock.go(SECOND_MS);
   assert.equal(attachment.wordOf(ONE.id)?.word?.lost, true);
 });
