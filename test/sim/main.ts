@@ -1,7 +1,9 @@
 /**
  * `npm run sim -- --seeds N [--seed FIRST] [--workers W] [--trace LINES] [--about STORY] [--hashes FILE]`: simulates N
- * seeds, the first one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes N`
- * instead of `--seeds`: as many as there is time for, the first one drawn by chance, and told.
+ * seeds, the first one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes M`
+ * instead of `--seeds`: as many as there is time for, the first one drawn by chance, and told. With both: no more than
+ * N, as far as M minutes go; on a machine that is too slow for all of them, how many were left out is told loudly.
+ * Fewer than a tenth is a failure: then nothing was shown.
  * FILE gets a line for each seed with the hash of its trace, in the order of the seeds. A change that is to change
  * nothing leaves the file as it was (CONTRIBUTING.md).
  * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
@@ -27,6 +29,10 @@ const MINUTE_MS = 60_000;
 const DRAWN_MIN = 10_000_000;
 const DRAWN_MAX = 1_000_000_000;
 const TAIL_LINES = '30';
+/** Of the seeds asked for, when there was not time for all. */
+const SHARE_MIN = 0.1;
+/** Without a number of seeds and of minutes. */
+const SEEDS_ALONE = 1;
 const PROGRESS_MS = 10_000;
 
 interface Options {
@@ -44,7 +50,7 @@ function optionsFrom(argv: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...argv],
     options: {
-      seeds: { type: 'string', default: '1' },
+      seeds: { type: 'string' },
       minutes: { type: 'string' },
       seed: { type: 'string' },
       workers: { type: 'string', default: String(availableParallelism()) },
@@ -63,11 +69,13 @@ function optionsFrom(argv: readonly string[]): Options {
     return value;
   };
   const minutes = values.minutes === undefined ? undefined : number('minutes');
-  const drawn = minutes === undefined ? 1 : randomInt(DRAWN_MIN, DRAWN_MAX);
+  const isDrawn = minutes !== undefined && values.seeds === undefined;
+  const ownFirst = isDrawn ? randomInt(DRAWN_MIN, DRAWN_MAX) : 1;
+  const most = isDrawn ? Number.POSITIVE_INFINITY : SEEDS_ALONE;
   return {
-    seeds: minutes === undefined ? number('seeds') : Number.POSITIVE_INFINITY,
+    seeds: values.seeds === undefined ? most : number('seeds'),
     minutes,
-    first: values.seed === undefined ? drawn : number('seed'),
+    first: values.seed === undefined ? ownFirst : number('seed'),
     workers: number('workers'),
     traceLines: number('trace'),
     about,
@@ -178,8 +186,10 @@ function describeFailure({ failed, failure }: Tally): string {
 }
 
 const options = optionsFrom(process.argv.slice(2));
-if (options.minutes !== undefined)
-  process.stdout.write(`${options.minutes} minutes of seeds from ${options.first}\n`);
+if (options.minutes !== undefined) {
+  const most = Number.isFinite(options.seeds) ? `, ${options.seeds} at most,` : '';
+  process.stdout.write(`${options.minutes} minutes of seeds${most} from ${options.first}\n`);
+}
 const tally = new Tally();
 const startedMs = performance.now();
 const progress = setInterval(() => {
@@ -190,6 +200,13 @@ const progress = setInterval(() => {
 await simulateAll(options, (report) => tally.add(report));
 clearInterval(progress);
 process.stdout.write(`${summary(tally, performance.now() - startedMs)}\n`);
+if (Number.isFinite(options.seeds) && tally.seeds < options.seeds) {
+  process.stdout.write(
+    `*** ${options.seeds - tally.seeds} OF ${options.seeds} SEEDS WERE NOT SIMULATED: ` +
+      `${options.minutes} minutes are not enough for them on this machine ***\n`,
+  );
+  if (tally.seeds < options.seeds * SHARE_MIN) process.exitCode = 1;
+}
 if (options.hashesFile !== undefined) {
   const hashes = [...tally.hashes].sort(([a], [b]) => a - b);
   writeFileSync(options.hashesFile, hashes.map(([seed, hash]) => `${seed} ${hash}\n`).join(''));
