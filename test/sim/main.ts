@@ -29,9 +29,9 @@ const MINUTE_MS = 60_000;
 const DRAWN_MIN = 10_000_000;
 const DRAWN_MAX = 1_000_000_000;
 const TAIL_LINES = '30';
-/** Of the seeds asked for, when there was not time for all. */
+/** The least part of the seeds asked for that shows something, when there was not time for all. */
 const SHARE_MIN = 0.1;
-/** Without a number of seeds and of minutes. */
+/** What is simulated when neither seeds nor minutes are asked for. */
 const SEEDS_ALONE = 1;
 const PROGRESS_MS = 10_000;
 
