@@ -56,7 +56,7 @@ class FileReading {
     this.#begin(content.toString('latin1', 0, LINE_BYTES_MAX).split('\n', 1)[0] ?? '');
     for (let at = 0; at < content.length; ) {
       if (content[at] === LINE_FEED) {
-        at += this.#isBlankPage(at) ? PAGE_BYTES : 1;
+        at = this.#behindBlanks(at);
         continue;
       }
       const end = content.indexOf(LINE_FEED, at);
@@ -71,10 +71,17 @@ class FileReading {
     return { start: this.#start, epoch: this.#epoch, appends: this.#appends, sizeBytes };
   }
 
+  /** Most of a file is line feeds: what fills pages up, and whole pages in which nothing was written yet. */
+  #behindBlanks(from: number): number {
+    const content = this.#content;
+    let at = from;
+    while (content[at] === LINE_FEED) at += at % PAGE_BYTES === 0 && this.#isBlankPage(at) ? PAGE_BYTES : 1;
+    return at;
+  }
+
   #isBlankPage(at: number): boolean {
     const end = at + PAGE_BYTES;
-    const isWhole = at % PAGE_BYTES === 0 && end <= this.#content.length;
-    return isWhole && this.#content.compare(BLANK_PAGE, 0, PAGE_BYTES, at, end) === 0;
+    return end <= this.#content.length && this.#content.compare(BLANK_PAGE, 0, PAGE_BYTES, at, end) === 0;
   }
 
   /** How many bytes behind the line belong to it. */
