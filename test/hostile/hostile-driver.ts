@@ -30,8 +30,8 @@ export type CallMood =
   | { readonly kind: 'lost' }
   | { readonly kind: 'late' | 'silent'; readonly afterMs: number };
 
-/** What takes effect after it was given up; without an end it is about to. */
-interface LateTeardown {
+/** A call that takes something down, from when it was asked for; without an end it is still to take effect. */
+interface Teardown {
   readonly askedMs: number;
   endedMs: number | undefined;
 }
@@ -54,7 +54,7 @@ const INTERNAL = 13;
 export class HostileDriver {
   mood: () => CallMood = () => ({ kind: 'good' });
   calls = 0;
-  readonly #lateTeardowns: LateTeardown[] = [];
+  readonly #teardowns: Teardown[] = [];
   #isClosed = false;
   readonly #books = new Map<string, Book>();
   readonly #tell: (line: string) => void;
@@ -112,8 +112,8 @@ export class HostileDriver {
   }
 
   /** Did it, after the one moment, take something down for which it was asked before the other? */
-  tookDownLate(afterMs: number, askedBeforeMs: number): boolean {
-    return this.#lateTeardowns.some(
+  tookDown(afterMs: number, askedBeforeMs: number): boolean {
+    return this.#teardowns.some(
       ({ askedMs, endedMs }) => askedMs < askedBeforeMs && (endedMs === undefined || endedMs >= afterMs),
     );
   }
@@ -150,9 +150,11 @@ export class HostileDriver {
     const mood = this.mood();
     this.#tell(`driver: ${what} ${handle} ${path.slice(-60)}: ${mood.kind}`);
     // One after the other, as drivers lock their volumes; what comes late takes its turn late.
+    const teardown: Teardown = { askedMs: performance.now(), endedMs: undefined };
     const inTurn = (): Promise<void> => {
+      if (what.startsWith('un')) this.#teardowns.push(teardown);
       const done = book.turn.then(() => act(book));
-      book.turn = done.catch(() => undefined);
+      book.turn = done.catch(() => undefined).finally(() => (teardown.endedMs = performance.now()));
       return done;
     };
     switch (mood.kind) {
@@ -179,10 +181,8 @@ export class HostileDriver {
 
   async #later(book: Book, what: string, afterMs: number, act: () => Promise<void>): Promise<void> {
     book.late += 1;
-    const teardown: LateTeardown = { askedMs: performance.now(), endedMs: undefined };
     await new Promise((resolve) => setTimeout(resolve, afterMs));
     if (this.#isClosed) return;
-    if (what.startsWith('un')) this.#lateTeardowns.push(teardown);
     try {
       await act();
       this.#tell(`driver: late, ${what} takes effect`);
@@ -190,7 +190,6 @@ export class HostileDriver {
       this.#tell(`driver: late, ${what} fails: ${error instanceof Error ? error.message : String(error)}`);
     } finally {
       book.late -= 1;
-      teardown.endedMs = performance.now();
     }
   }
 

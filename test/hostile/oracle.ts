@@ -14,6 +14,8 @@ const O_PATH_DIRECTORY = 0o10000000 | 0o200000;
 /** How long something must have been so before somebody who had to ask for it must know; generous on a busy machine. */
 const KNOWN_AFTER_MS = 10_000;
 const TOLD_AFTER_MS = 60_000;
+/** How long before its call to the driver the agent may have looked at the kernel, on a busy machine. */
+const LOOKED_BEFORE_MS = 3_000;
 
 export class HostileOracle {
   readonly findings: string[] = [];
@@ -47,7 +49,8 @@ export class HostileOracle {
 
   /**
    * Nobody but who made it takes a foreign mount away, and a driver is not made to. One that comes late to a call of
-   * before does by itself: what was mounted over one place of a volume is over its other places, too, being peers.
+   * before does by itself: what was mounted over one place of a volume is over its other places, too, being peers. And
+   * between the agent's look at the kernel and what the driver does, somebody may be quick.
    */
   #foreignMountsStand(): void {
     const sinceMs = this.#lookedMs;
@@ -56,7 +59,7 @@ export class HostileOracle {
     for (const one of [...this.#world.foreign]) {
       if (ids.has(one.mountId)) continue;
       this.#world.foreign.splice(this.#world.foreign.indexOf(one), 1);
-      if (this.#world.driver.tookDownLate(sinceMs, one.sinceMs)) continue;
+      if (this.#world.driver.tookDown(sinceMs, one.sinceMs + LOOKED_BEFORE_MS)) continue;
       this.#find('foreign-unmounted', `mount ${one.mountId} at ${one.path} was taken away by somebody else`);
     }
   }
