@@ -587,6 +587,11 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutCluster,
   },
   {
+    seed: 192109633,
+    sentence:
+      'a device that went with a late unpublish is replaced under its pod, and known when that has ended',
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,
