@@ -211,12 +211,22 @@ function checkVolumes(sim: Simulation, view: AgentView, running: Running, isSame
   judgedOn.set(view.reconciler, machine);
   for (const volume of view.reconciler.actual().values()) {
     if (sim.kernel.strangers.size > 0) checkStrangers(sim, volume);
-    // Published again, a driver may mount once more; what it did is learnt when the operation ends.
-    const isBusy = mayStack && running.some(({ operation }) => operation.volume === volume.spec.id);
+    // Published again, a driver may mount once more, and a device that has gone is replaced (seed 192109633); what was
+    // done is learnt when the operation ends.
+    const isBusy =
+      (mayStack || hasLostDevice(sim, volume)) &&
+      running.some(({ operation }) => operation.volume === volume.spec.id);
     if (beliefCounts && !isBusy) checkBelief(sim, volume);
     if (isBusy) judgedOn.delete(view.reconciler);
     if (volume.quarantine !== undefined) checkClean(sim, volume);
   }
+}
+
+/** A pod was told of a disk that is none of the machine's any more. */
+function hasLostDevice({ kernel }: Simulation, { publications }: ActualVolume): boolean {
+  return [...publications.values()].some(
+    ({ mount }) => mount?.blockDevice !== undefined && !kernel.devices.has(mount.blockDevice),
+  );
 }
 
 interface DriversInWhole {
