@@ -54,18 +54,14 @@ class FileReading {
   read(): JournalFile {
     const content = this.#content;
     this.#begin(content.toString('latin1', 0, LINE_BYTES_MAX).split('\n', 1)[0] ?? '');
-    for (let at = 0; at < content.length; ) {
-      if (content[at] === LINE_FEED) {
-        at = this.#behindBlanks(at);
-        continue;
-      }
+    for (let at = this.#behindBlanks(0); at < content.length; ) {
       const end = content.indexOf(LINE_FEED, at);
       if (end === -1) break;
       const isShort = end - at <= LINE_BYTES_MAX;
       const line = isShort ? content.toString('latin1', at, end) : '';
       const words = BEGINS_OURS.test(line) ? wordsOf(line) : undefined;
       const taken = words === undefined ? 0 : this.#take(words, end + 1);
-      at = end + 1 + taken;
+      at = this.#behindBlanks(end + 1 + taken);
     }
     const { length: sizeBytes } = content;
     return { start: this.#start, epoch: this.#epoch, appends: this.#appends, sizeBytes };
