@@ -149,8 +149,8 @@ export class HostileDriver {
     if (book === undefined) throw new GrpcStatus(NOT_FOUND, `no volume ${handle}`);
     const mood = this.mood();
     this.#tell(`driver: ${what} ${handle} ${path.slice(-60)}: ${mood.kind}`);
-    // One after the other, as drivers lock their volumes; what comes late takes its turn late.
     const teardown: Teardown = { askedMs: performance.now(), endedMs: undefined };
+    // One after the other, as drivers lock their volumes; what comes late takes its turn late.
     const inTurn = (): Promise<void> => {
       if (what.startsWith('un')) this.#teardowns.push(teardown);
       const done = book.turn.then(() => act(book));

@@ -440,27 +440,36 @@ async function sweep(
   const stride = STRIDES[point];
   const lateMs = performance.now() + Number(MINUTES ?? 0) * 60_000;
   /** Before which effect a run on that way was over. */
-  const ends = new Map<'down' | 'up', number>();
+  const ends = new Map<Kill['way'], number>();
   let kills = 0;
   let passes = 0;
+  const isOver = (effect: number): boolean => ends.size === 2 && effect >= Math.max(...ends.values());
   do {
-    const isOver = (effect: number): boolean => ends.size === 2 && effect >= Math.max(...ends.values());
     for (let effect = 1 + passes * stride; !isOver(effect); effect += PASSES * stride) {
       for (const way of ['down', 'up'] as const) {
-        const manifest = way === 'up' ? world.pod : undefined;
-        const run = await runTo(bench, manifest, point, effect);
-        const what = `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`;
-        if (run.ended === 'settled') ends.set(way, Math.min(effect, ends.get(way) ?? effect));
-        else {
-          kills += 1;
-          await bench.startAndGoOn();
-        }
-        const other = difference(see(bench, world.target), world[way]);
-        assert.deepEqual(other, [], other.length === 0 ? what : `${what}\n${loopsNow()}`);
-        if (way === 'up') takeFromGroup(bench);
+        if (await isKilledAt(bench, { point, effect, way }, world)) kills += 1;
+        else ends.set(way, Math.min(effect, ends.get(way) ?? effect));
       }
     }
     passes += 1;
   } while (passes < PASSES && performance.now() < lateMs);
   return { kills, passes };
+}
+
+interface Kill {
+  readonly point: CrashPoint;
+  readonly effect: number;
+  readonly way: 'down' | 'up';
+}
+
+/** Then the next agent has made the world what it is to be; false: the run was over before. */
+async function isKilledAt(bench: SweepBench, { point, effect, way }: Kill, world: World): Promise<boolean> {
+  const run = await runTo(bench, way === 'up' ? world.pod : undefined, point, effect);
+  const what = `killed ${point} effect ${effect} (${run.effects.at(-1)}) on the way ${way}`;
+  const isKilled = run.ended !== 'settled';
+  if (isKilled) await bench.startAndGoOn();
+  const other = difference(see(bench, world.target), world[way]);
+  assert.deepEqual(other, [], other.length === 0 ? what : `${what}\n${loopsNow()}`);
+  if (way === 'up') takeFromGroup(bench);
+  return isKilled;
 }
