@@ -592,6 +592,11 @@ export const REGRESSIONS: readonly Regression[] = [
       'a device that went with a late unpublish is replaced under its pod, and known when that has ended',
   },
   {
+    seed: 2439,
+    sentence:
+      'of two stages of one volume that were given up, before it was set up otherwise and after, the later is waited for, too',
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,

@@ -230,6 +230,39 @@ test('of one pod, what was asked as files and what was asked as a device are bot
   assert.equal(known(), undefined);
 });
 
+test('asked for twice as the same, with something else between, it is waited for until the later one is over', async () => {
+  const { reconciler, callsIn, failing, plugins, known } = bench();
+  const asIs = wanted('data', ['web']);
+  const otherwise = { ...asIs, spec: { ...csi('data'), mountOptions: ['noatime'] } };
+  // As it comes from a record: what is left out there is undefined in what a reader of manifests made.
+  const asEver = { ...asIs, spec: { ...csi('data'), nodeStageSecret: undefined } };
+  failing('stage', UNANSWERED);
+  for (const [wish1, ms] of [
+    [asIs, 1_000],
+    [otherwise, LATE_EFFECT_MS / 2],
+    [asEver, 1_000],
+    [otherwise, 1_000],
+  ] as const) {
+    reconciler.setDesired(wish([wish1]));
+    await callsIn(ms);
+    reconciler.setDesired(wish([]));
+    await callsIn(1_000);
+  }
+  plugins.fault = () => undefined;
+  assert.equal(known()?.tombstones?.length, 2);
+  await callsIn(LATE_EFFECT_MS - 3_500);
+  const before = plugins.made.length;
+  await callsIn(5_000);
+  const last = plugins.made
+    .slice(before)
+    .map(({ kind, spec }) => [kind, spec.kind === 'csi' && spec.mountOptions]);
+  assert.deepEqual(last, [
+    ['unstage', []],
+    ['unstage', ['noatime']],
+  ]);
+  assert.equal(known(), undefined);
+});
+
 test('a quarantine of one that was attached and staged otherwise since ends, too', async () => {
   const { reconciler, callsIn, failing, plugins, known } = bench();
   plugins.needs = { attach: true, stage: true, expand: false };
