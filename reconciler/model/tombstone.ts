@@ -8,7 +8,7 @@
 import type { Failure } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
 import type { MountTable } from '../../mount/mount-table.ts';
-import { isSameValue, meansSame, placeFields } from '../../plugins/kinds/spec-fields.ts';
+import { isSameSpec, meansSame, placeFields } from '../../plugins/kinds/spec-fields.ts';
 import { driverOf, isDevice, isInline, stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
 import type { Layout } from '../../plugins/layout/layout.ts';
 import type { PublicationKey, PublicationSpec, VolumeSpec } from '../../plugins/volume.ts';
@@ -32,7 +32,7 @@ export function tombstonesOf({ tombstones }: ActualVolume): readonly Tombstone[]
 export function withOpenCall(volume: ActualVolume, operation: Operation): ActualVolume {
   const asked = askedBy(volume, operation);
   if (asked === undefined) return volume;
-  const before = tombstonesOf(volume).find((one) => isSame(one, asked));
+  const before = tombstonesOf(volume).find((one) => isSame(volume, one, asked));
   return replaced(volume, asked, { ...(before ?? asked), open: true });
 }
 
@@ -48,7 +48,7 @@ export function withCallEnded(
 ): ActualVolume {
   const asked = askedBy(volume, operation);
   if (asked === undefined) return volume;
-  const before = tombstonesOf(volume).find((one) => isSame(one, asked));
+  const before = tombstonesOf(volume).find((one) => isSame(volume, one, asked));
   if (outcome.kind === 'failed' && outcome.failure.unanswered === true)
     return replaced(volume, asked, { ...asked, untilWallMs });
   if (before === undefined) return volume;
@@ -79,7 +79,7 @@ export function withBootEnded(volume: ActualVolume): ActualVolume {
 
 /** Set up otherwise than before: what was asked before keeps its own specification. */
 export function pinnedTombstones(known: ActualVolume, spec: VolumeSpec): ActualVolume['tombstones'] {
-  if (known.tombstones === undefined || isSameValue(known.spec, spec)) return known.tombstones;
+  if (known.tombstones === undefined || isSameSpec(known.spec, spec)) return known.tombstones;
   return known.tombstones.map((one) => ({ ...one, spec: one.spec ?? known.spec }));
 }
 
@@ -177,12 +177,15 @@ function askedBy(volume: ActualVolume, operation: Operation): Tombstone | undefi
   }
 }
 
-/** What was asked of the same place under another specification is another call, and may be elsewhere. */
-function isSame(a: Tombstone, b: Tombstone): boolean {
+/**
+ * What was asked of the same place under another specification is another call, and may be elsewhere. Two of the same
+ * must never stand side by side: the one that is due first would take the other with it.
+ */
+function isSame(volume: ActualVolume, a: Tombstone, b: Tombstone): boolean {
   return (
     a.operation === b.operation &&
     a.publication?.key === b.publication?.key &&
-    (a.spec === b.spec || isSameValue(a.spec, b.spec))
+    isSameSpec(a.spec ?? volume.spec, b.spec ?? volume.spec)
   );
 }
 
@@ -211,7 +214,7 @@ function markedFor(
 }
 
 function replaced(volume: ActualVolume, rung: Tombstone, by: Tombstone | undefined): ActualVolume {
-  const others = tombstonesOf(volume).filter((one) => !isSame(one, rung));
+  const others = tombstonesOf(volume).filter((one) => !isSame(volume, one, rung));
   const all = by === undefined ? others : [...others, by];
   const { tombstones: _, ...rest } = volume;
   return all.length === 0 ? rest : { ...rest, tombstones: all.slice(-TOMBSTONES_MAX) };

@@ -250,7 +250,7 @@ test('asked for twice as the same, with something else between, it is waited for
   }
   plugins.fault = () => undefined;
   assert.equal(known()?.tombstones?.length, 2);
-  await callsIn(LATE_EFFECT_MS - 3_500);
+  await callsIn(LATE_EFFECT_MS - 4_500);
   const before = plugins.made.length;
   await callsIn(5_000);
   const last = plugins.made
