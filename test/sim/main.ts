@@ -3,7 +3,7 @@
  * seeds, the first one FIRST; all made to be about one thing when a story of stories.ts is named. With `--minutes M`
  * instead of `--seeds`: as many as there is time for, the first one drawn by chance, and told. With both: no more than
  * N, as far as M minutes go; on a machine that is too slow for all of them, how many were left out is told loudly.
- * Fewer than a tenth is a failure: then nothing was shown.
+ * Fewer than a fiftieth is a failure: then nothing was shown.
  * FILE gets a line for each seed with the hash of its trace, in the order of the seeds. A change that is to change
  * nothing leaves the file as it was (CONTRIBUTING.md).
  * Exits 1 when an invariant was violated, with the seed, the end of its trace and the command that plays it again.
@@ -30,10 +30,11 @@ const DRAWN_MIN = 10_000_000;
 const DRAWN_MAX = 1_000_000_000;
 const TAIL_LINES = '30';
 /** The least part of the seeds asked for that shows something, when there was not time for all. */
-const SHARE_MIN = 0.1;
+const SHARE_MIN = 0.02;
 /** What is simulated when neither seeds nor minutes are asked for. */
 const SEEDS_ALONE = 1;
-const PROGRESS_MS = 10_000;
+/** A person wants to see that it goes on; a log, how it went. */
+const PROGRESS_MS = process.stderr.isTTY ? 10_000 : 60_000;
 
 interface Options {
   /** Infinity: until the minutes are over. */
