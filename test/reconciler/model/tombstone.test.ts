@@ -234,8 +234,7 @@ test('asked for twice as the same, with something else between, it is waited for
   const { reconciler, callsIn, failing, plugins, known } = bench();
   const asIs = wanted('data', ['web']);
   const otherwise = { ...asIs, spec: { ...csi('data'), mountOptions: ['noatime'] } };
-  // As it comes from a record: what is left out there is undefined in what a reader of manifests made.
-  const asEver = { ...asIs, spec: { ...csi('data'), nodeStageSecret: undefined } };
+  const asEver = { ...asIs, spec: { ...csi('data') } };
   failing('stage', UNANSWERED);
   for (const [wish1, ms] of [
     [asIs, 1_000],
