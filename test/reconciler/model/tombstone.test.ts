@@ -230,7 +230,7 @@ test('of one pod, what was asked as files and what was asked as a device are bot
   assert.equal(known(), undefined);
 });
 
-test('asked for twice as the same, with something else between, it is waited for until the later one is over', async () => {
+test('asked for twice as the same, with something else between, it is waited for until the later is over', async () => {
   const { reconciler, callsIn, failing, plugins, known } = bench();
   const asIs = wanted('data', ['web']);
   const otherwise = { ...asIs, spec: { ...csi('data'), mountOptions: ['noatime'] } };
