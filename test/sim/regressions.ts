@@ -597,6 +597,20 @@ export const REGRESSIONS: readonly Regression[] = [
       'of two stages of one volume that were given up, with it set up otherwise between, both are waited for',
   },
   {
+    seed: 588155240,
+    sentence:
+      'a part that comes to light when a stranger leaves while the table is read is not taken for what was in the way',
+  },
+  {
+    seed: 588135964,
+    sentence:
+      'a volume that was grown for a pod that is gone is told to have grown when only readers are left',
+  },
+  {
+    seed: 588180907,
+    sentence: 'a file system in memory that lies where the manifests were is theirs after the next power cut',
+  },
+  {
     seed: 153,
     sentence: 'what a stranger covers says nothing of the directory that manifests are read from',
     plan: aboutHiddenNotes,

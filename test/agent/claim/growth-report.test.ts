@@ -148,7 +148,14 @@ const TABLE: readonly [string, Json, Partial<GrowthFacts>, Json | undefined][] =
     { hasBytes: bytes(2) },
     undefined,
   ],
-  ['read-only', claim({ status: 'NodeResizePending' }), { held: 'read-only', hasBytes: bytes(2) }, undefined],
+  [
+    'done, and only readers are left',
+    claim({ status: 'NodeResizeInProgress' }),
+    { held: 'read-only', hasBytes: bytes(2) },
+    { capacity: { storage: '2Gi' }, allocatedResourceStatuses: { storage: null }, conditions: [OTHER] },
+  ],
+  ['read-only', claim({ status: 'NodeResizePending' }), { held: 'read-only', hasBegun: true }, undefined],
+  ['a resizer without statuses, read-only', claim(), { held: 'read-only', hasBytes: bytes(2) }, undefined],
   ['told to be infeasible', claim({ status: 'NodeResizeInfeasible' }), { hasBytes: bytes(2) }, undefined],
   [
     'the controller is at work',

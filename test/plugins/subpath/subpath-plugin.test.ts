@@ -187,6 +187,28 @@ test('MT-15: what somebody mounted over a bind is not taken down, and is named',
   assert.equal(host.depthAt(placeOf(call, LOGS)), 2);
 });
 
+test('MT-15: one that leaves while the table is read is not mistaken for the part that he lay over', async () => {
+  const { host, plugin, call } = disk();
+  accept(await plugin().publish(call));
+  const place = placeOf(call, LOGS);
+  const before = await host.mountIdOf(place);
+  host.plantMount(place, 'tmpfs');
+  const { readMountTable: read, unmount } = host;
+  host.readMountTable = async (about) => {
+    host.readMountTable = read;
+    accept(await unmount(place));
+    return read(about);
+  };
+  const taken: string[] = [];
+  host.unmount = (path, walked) => {
+    taken.push(path);
+    return unmount(path, walked);
+  };
+  accept(await plugin().publish(call));
+  assert.equal(host.readMountTable, read, 'he has left');
+  assert.deepEqual([taken, await host.mountIdOf(place)], [[], before]);
+});
+
 test('what was written into an empty place of a bind is kept and told', async () => {
   const { host, plugin, call } = settings();
   accept(await plugin().publish(call));
