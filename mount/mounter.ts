@@ -29,6 +29,8 @@ export interface Mounter {
    * whom. Never lazy, never forced. Nothing mounted, or nothing there, is success.
    */
   unmount(target: AbsolutePath, kind?: Pick<UnmountTarget, 'isRemote'>): Promise<Result<void>>;
+  /** As `unmount`, but only while this mount is what one sees there; where it is not, nothing is done: success. */
+  unmountOnly(target: AbsolutePath, mountId: number): Promise<Result<void>>;
   /**
    * As `unmount`, with a transition that answers what is mounted at its path, and when that is nothing does what is to
    * be done then: it is performed before the first unmount and after each. `first`: what it is told besides before any.
@@ -58,6 +60,10 @@ export function createMounter(host: Host, root: AbsolutePath): Mounter {
     unmount: async (target, kind = {}) =>
       isBelow(target, root)
         ? unmountAll(host, findMount, { path: target }, kind)
+        : refuseOutside(target, root),
+    unmountOnly: async (target, only) =>
+      isBelow(target, root)
+        ? unmountAll(host, findMount, { path: target }, { only })
         : refuseOutside(target, root),
     unmountThen: async (end, args, first) =>
       isBelow(args.path, root)
@@ -134,22 +140,25 @@ export function isOwnTmpfs({ fsType, root, source }: MountEntry): boolean {
   return root === '/' && (source === TMPFS_LABEL || source === KUBELET_LABEL[fsType]);
 }
 
+interface UnmountKind<Args> extends Omit<UnmountTarget, 'isWalked'> {
+  /** What the transition is told besides before any unmount. */
+  readonly first?: Partial<Args> | undefined;
+  /** The number of the one mount that may go. */
+  readonly only?: number;
+}
+
 async function unmountAll<Args extends TransitionArgs>(
   host: Host,
   end: Transition<Args, number | undefined>,
   args: Args,
-  {
-    first,
-    isMemory,
-    ...kind
-  }: Omit<UnmountTarget, 'isWalked'> & { readonly first?: Partial<Args> | undefined } = {},
+  { first, only, isMemory, ...kind }: UnmountKind<Args> = {},
 ): Promise<Result<void>> {
   const target = args.path;
   const before = await host.perform(end, { ...args, ...first });
   if (!before.ok) return before;
   let mountId = before.value;
   for (let layers = 0; layers < LAYERS_MAX; layers += 1) {
-    if (mountId === undefined) return done;
+    if (mountId === undefined || (only !== undefined && mountId !== only)) return done;
     // What comes to light below the first layer may be anything.
     const isOurs = isMemory === true && layers === 0;
     const unmounted = await host.unmount(target, {

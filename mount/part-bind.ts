@@ -29,10 +29,10 @@ export const MOUNT_FLAGS = ['ro', 'nosuid', 'nodev', 'noexec', 'noatime', 'nodir
 export type MountFlag = (typeof MOUNT_FLAGS)[number];
 
 /**
- * `bound`: what is at the part now is what one sees at the target, whether it was bound now or before. `other`:
- * something else is mounted at the target; the part is there, and nothing was done to the target.
+ * `bound`: what is at the part now is what one sees at the target, whether it was bound now or before. Else what one
+ * sees there is something else, mounted by this number; the part is there, and nothing was done to the target.
  */
-export type BoundPart = 'bound' | 'other';
+export type BoundPart = 'bound' | { readonly otherMountId: number };
 
 export function failRootLost(root: AbsolutePath): Result<never> {
   const message = `the volume is not mounted any more at ${root}`;

@@ -57,15 +57,16 @@ export function growthChange(
   wall: string,
 ): StatusChange | undefined {
   const { status, hasBytes } = sizesIn(claim);
-  if (facts.held !== undefined || !(status === '' || isNodesTurn(status))) return undefined;
+  if (status !== '' && !isNodesTurn(status)) return undefined;
   const bytes = sizeMeant(claim, facts);
   if (hasBytes !== undefined && isMoreThan(hasBytes, bytes)) return undefined;
+  // Held by now, as it is when only readers are left of the pods it was grown for: it has grown all the same.
   if (facts.hasBytes !== undefined && !isMoreThan(bytes, facts.hasBytes)) {
-    const isToldLess = hasBytes !== undefined && isMoreThan(bytes, hasBytes);
+    const isToldLess = facts.held === undefined && hasBytes !== undefined && isMoreThan(bytes, hasBytes);
     return isNodesTurn(status) || isToldLess ? grown(claim, conditions, bytes) : undefined;
   }
   // A resizer that writes no statuses does not read them. What was tried for another size says nothing of this one.
-  if (!isNodesTurn(status) || facts.wantedBytes !== bytes) return undefined;
+  if (facts.held !== undefined || !isNodesTurn(status) || facts.wantedBytes !== bytes) return undefined;
   const trouble = troubleOf(facts);
   if (trouble === undefined)
     return status === 'NodeResizePending' && facts.hasBegun ? withStatus('NodeResizeInProgress') : undefined;

@@ -54,7 +54,7 @@ function* bindRoot(bind: RootBind): Program<Result<MountedDirectory>> {
   const { path: target, title, root, rootMountId, flags } = bind;
   const bound = yield* paths.bindPart({ root, rootMountId, part: '', target, makesMissing: false, flags });
   if (!bound.ok) return doubtful<never>(bound);
-  if (bound.value === 'other') {
+  if (bound.value !== 'bound') {
     const message = `something else than ${title} is mounted at ${target}`;
     return fail({ code: 'mount-foreign', message, effect: 'none', blocker: target });
   }

@@ -27,11 +27,17 @@ export interface SubpathPlaces extends TransitionArgs {
   readonly foreign: readonly AbsolutePath[];
 }
 
+/** What has to go, as it was seen: by the time that somebody is there to unmount it, another may be seen there. */
+export interface MountInTheWay {
+  readonly target: AbsolutePath;
+  readonly mountId: number;
+}
+
 /**
- * Takes away what is not among the parts, and binds those. Undefined: they all stand, and nothing else does. Else where
- * something is mounted that has to go first; what came before is done.
+ * Takes away what is not among the parts, and binds those. Undefined: they all stand, and nothing else does. Else what
+ * has to be unmounted first; what came before is done.
  */
-export const placeSubpaths = transition<SubpathPlaces, AbsolutePath | undefined>(
+export const placeSubpaths = transition<SubpathPlaces, MountInTheWay | undefined>(
   'place-subpaths',
   function* ({ path, root, rootMountId, followsLinks, makesMissing, subpaths, foreign }) {
     const surplus = yield* clear(path, new Set([...foreign, ...subpaths.map(({ target }) => target)]));
@@ -45,7 +51,7 @@ export const placeSubpaths = transition<SubpathPlaces, AbsolutePath | undefined>
       const { target, path: part } = subpath;
       const bound = yield* paths.bindPart({ root: real.value.path, rootMountId, part, target, makesMissing });
       if (!bound.ok) return fail(ofSubpath(subpath, bound.failure));
-      if (bound.value === 'other') return ok(target);
+      if (bound.value !== 'bound') return ok({ target, mountId: bound.value.otherMountId });
     }
     return ok(undefined);
   },
@@ -57,7 +63,7 @@ export interface SubpathsEnd extends Pick<SubpathPlaces, 'path' | 'foreign'> {
 }
 
 /** The same with no parts; the directory goes where no other volume has binds in it. */
-export const removeSubpaths = transition<SubpathsEnd, AbsolutePath | undefined>(
+export const removeSubpaths = transition<SubpathsEnd, MountInTheWay | undefined>(
   'remove-subpaths',
   function* ({ path, above, foreign }) {
     const mounted = yield* clear(path, new Set(foreign));
@@ -92,7 +98,7 @@ function ofSubpath({ container, index, path }: Subpath, failure: Failure): Failu
 function* clear(
   path: AbsolutePath,
   kept: ReadonlySet<AbsolutePath>,
-): Program<Result<AbsolutePath | undefined>> {
+): Program<Result<MountInTheWay | undefined>> {
   const containers = yield* namesIn(path);
   if (!containers.ok) return containers;
   for (const directory of containers.value.map((name) => below(path, name))) {
@@ -102,7 +108,7 @@ function* clear(
     for (const mountPoint of mountPoints.filter((one) => !kept.has(one))) {
       const mountId = yield* paths.mountIdOf(mountPoint);
       if (!mountId.ok) return mountId;
-      if (mountId.value !== undefined) return ok(mountPoint);
+      if (mountId.value !== undefined) return ok({ target: mountPoint, mountId: mountId.value });
       const removed = yield* removeMountPoint(mountPoint);
       if (!removed.ok) return removed;
     }

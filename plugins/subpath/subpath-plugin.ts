@@ -13,7 +13,7 @@ import { doubtful, noLongerWanted } from '../steps.ts';
 import type { VolumeTraits } from '../traits/volume-traits.ts';
 import { RECONSTRUCTED, type VolumeSpec } from '../volume.ts';
 import { isNamedBy, isOfNamesake } from './bind-owner.ts';
-import { placeSubpaths, removeSubpaths } from './subpath-binds.ts';
+import { type MountInTheWay, placeSubpaths, removeSubpaths } from './subpath-binds.ts';
 
 export interface SubpathParts {
   readonly host: Host;
@@ -97,7 +97,7 @@ interface Looks {
   /** Whatever is bound there has to go: the wish has these places for parts of this volume. */
   readonly claimed: readonly AbsolutePath[];
   /** One step over the binds; it is given those of other volumes, and answers what is mounted and has to go. */
-  readonly step: (foreign: readonly AbsolutePath[]) => Promise<Result<AbsolutePath | undefined>>;
+  readonly step: (foreign: readonly AbsolutePath[]) => Promise<Result<MountInTheWay | undefined>>;
 }
 
 class SubpathBinds {
@@ -159,10 +159,10 @@ class SubpathBinds {
       const found = await step(foreign);
       if (!found.ok) return unmounts === 0 ? found : doubtful<never>(found);
       if (found.value === undefined) return done;
-      const gone = await this.#unmount(call, found.value, claimed.includes(found.value));
+      const gone = await this.#unmount(call, found.value, claimed.includes(found.value.target));
       if (!gone.ok) return unmounts === 0 ? gone : doubtful<never>(gone);
-      if (gone.value === 'foreign') foreign.push(found.value);
-      else unmounts += 1;
+      if (gone.value === 'foreign') foreign.push(found.value.target);
+      if (gone.value === 'gone') unmounts += 1;
     }
     const message = `still something mounted after ${LOOKS_MAX} looks: ${path}`;
     return fail({ code: 'mount-stacked', message, effect: 'unknown', blocker: path });
@@ -181,12 +181,15 @@ class SubpathBinds {
     return done;
   }
 
-  /** One bind lies there, and a layer of another file system over it is somebody else's. */
+  /**
+   * One bind lies there, and a layer of another file system over it is somebody else's. Where another mount is seen by
+   * now than the one that has to go, nobody has said of that one that it has to: `other` (seed 588155240).
+   */
   async #unmount(
     call: PublicationCall,
-    target: AbsolutePath,
+    { target, mountId }: MountInTheWay,
     isClaimed: boolean,
-  ): Promise<Result<'gone' | 'foreign'>> {
+  ): Promise<Result<'gone' | 'other' | 'foreign'>> {
     const { host, layout, mounter } = this.#parts;
     const namesakes = isClaimed ? [] : (call.namesakes?.() ?? []).filter(({ spec }) => !isBind(layout, spec));
     const isDoubted = namesakes.length > 0;
@@ -197,8 +200,9 @@ class SubpathBinds {
     const top = stack.at(-1);
     if (top !== undefined && stack.some(({ device }) => device !== top.device))
       return fail(strangerFailure(target, top));
+    if (table.value.at(target).at(-1)?.mountId !== mountId) return ok('other');
     if (isDoubted && isOfNamesake(table.value, layout, target, call, namesakes)) return ok('foreign');
-    const gone = await mounter.unmount(target);
+    const gone = await mounter.unmountOnly(target, mountId);
     return gone.ok ? ok('gone') : gone;
   }
 }

@@ -103,7 +103,7 @@ function whatIsBound(sentence: Sentence): void {
     assert.equal(value(await bind('a')), 'bound');
     const mountId = value(await host.mountIdOf(target));
     assert.equal(value(await bind('./a//')), 'bound');
-    assert.equal(value(await bind('b')), 'other');
+    assert.deepEqual(value(await bind('b')), { otherMountId: mountId });
     assert.equal(value(await host.mountIdOf(target)), mountId);
     assert.equal(value(await host.readMountTable(target)).at(target).length, 1);
   });

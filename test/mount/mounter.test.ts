@@ -100,6 +100,26 @@ test('a stack is refused, and unmounting takes it down to the ground', { skip },
   assert.equal(await layers(host, target), 0);
 });
 
+test('of a stack the one mount that is meant goes, and only while it is what one sees', {
+  skip,
+}, async (t) => {
+  const { host, mounter, target } = await world(t);
+  const ids: number[] = [];
+  for (let n = 0; n < 3; n += 1) {
+    value(await host.mount({ fsType: 'tmpfs', source: 'mooring', target, options: [] }));
+    ids.push(value(await host.mountIdOf(target)) ?? assert.fail('it is mounted'));
+  }
+  const [lowest, middle, top] = ids as [number, number, number];
+  value(await mounter.unmountOnly(target, middle));
+  assert.equal(value(await host.mountIdOf(target)), top);
+  value(await mounter.unmountOnly(target, top));
+  assert.deepEqual([value(await host.mountIdOf(target)), await layers(host, target)], [middle, 2]);
+  value(await mounter.unmountOnly(target, top));
+  assert.equal(await layers(host, target), 2);
+  value(await mounter.unmount(target));
+  value(await mounter.unmountOnly(target, lowest));
+});
+
 test('nothing outside its root is mounted or unmounted', { skip }, async (t) => {
   const { host, mounter, root, target } = await world(t);
   const inner = createMounter(host, target);
@@ -107,6 +127,7 @@ test('nothing outside its root is mounted or unmounted', { skip }, async (t) => 
   for (const path of [root, target, below(root, 'mm')]) {
     refuses(await inner.mountMemory({ fsType: 'tmpfs', target: path, options: [] }), 'path-unsafe', 'none');
     refuses(await inner.unmount(path), 'path-unsafe', 'none');
+    refuses(await inner.unmountOnly(path, 1), 'path-unsafe', 'none');
   }
   assert.equal(await layers(host, target), 1);
   value(await mounter.unmount(target));

@@ -542,7 +542,7 @@ export function createMemoryHost(): MemoryHost {
     const { flags = [] } = request;
     const before = mountAt(target);
     if (before !== undefined) {
-      if (before.root !== part) return ok('other');
+      if (before.root !== part) return ok({ otherMountId: before.entry.mountId });
       if (flags.some((one) => !before.entry.options.includes(one))) change(() => giveFlags(before, flags));
       return ok('bound');
     }

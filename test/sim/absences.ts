@@ -18,6 +18,8 @@ export class Absences {
   #isOn = false;
   /** As the note was when it was last seen. */
   #noted: KnownDirectory | undefined;
+  /** The inode of what was taken for the directory of before a start of the machine. */
+  #alike: string | undefined;
   #held: ReadonlySet<PodUid> = new Set();
   /** For each place, all places that the agent knew when it last began to go. */
   readonly #beside = new Map<PublicationKey, ReadonlySet<PublicationKey>>();
@@ -72,18 +74,26 @@ export class Absences {
     });
   }
 
-  /** AP-12: a directory that an earlier note does not know is not read while anything stands, noted or hidden. */
-  noteListing(): void {
+  /**
+   * AP-12: a directory that an earlier note does not know is not read while anything stands, noted or hidden.
+   * Answers whether what covers the user's directory cannot be told from what the note is of: a file system in memory
+   * in the same place, and the machine was started since (seed 588180907). Then it says what is wanted.
+   */
+  noteListing(): boolean {
     const { kernel, world } = this.#sim;
+    const before = this.#noted;
     const note = kernel.walk(world.layout.source);
     if (typeof note !== 'string' && !kernel.isUnderStranger(world.layout.source))
       this.#noted = parseKnownDirectory(Buffer.from(note.inode.content).toString()) ?? this.#noted;
-    if (world.directoryState === 'own' || this.#noted === undefined) return;
+    if (world.directoryState === 'own' || this.#noted === undefined) return false;
     const listed = kernel.walk(MANIFESTS);
     const isNoted = typeof listed !== 'string' && `${listed.inode.number}` === this.#noted.inode;
     const stands = this.#sim.earlyView()?.reconciler.actual().size ?? 0;
     if (!isNoted && stands > 0)
       this.#sim.violate('AP-12', `another directory was read, and ${stands} volumes stand`);
+    const isMemoryAgain = before?.fsType === 'tmpfs' && before.bootId !== this.#noted.bootId;
+    if (isMemoryAgain && isNoted && world.directoryState === 'covered') this.#alike = this.#noted.inode;
+    return isNoted && this.#alike === this.#noted.inode;
   }
 
   /**

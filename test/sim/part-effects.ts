@@ -18,9 +18,10 @@ export function bindPart(kernel: SimKernel, request: PartBind): Result<BoundPart
     if (!prepared.ok) return prepared;
     const [seen, meant] = [kernel.walk(target), findInKernel(kernel, request)];
     const part = meant.ok ? kernel.walk(meant.value) : 'ENOENT';
-    if (!isSame(seen, part)) return ok('other');
+    if (typeof seen === 'string') return fail(failureOf(seen, target));
+    if (!isSame(seen, part)) return ok({ otherMountId: seen.mount.id });
     // What a crash has left may lack them.
-    if (typeof seen !== 'string') seen.mount.options = withFlags(seen.mount.options, request);
+    seen.mount.options = withFlags(seen.mount.options, request);
     return ok('bound');
   }
   const denied = kernel.bind(prepared.value, target, withFlags([], request));

@@ -465,8 +465,9 @@ export class Simulation {
       onListing: (path) => {
         if (path === MANIFESTS && this.cluster === undefined) {
           const { world } = this;
-          listings.push({ atMs: this.time.nowMs(), kept: world.keptUids(), shown: world.shownUids() });
-          this.absences.noteListing();
+          const shown = world.shownUids();
+          const kept = this.absences.noteListing() ? shown : world.keptUids();
+          listings.push({ atMs: this.time.nowMs(), kept, shown });
         }
       },
     });

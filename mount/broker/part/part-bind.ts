@@ -79,24 +79,35 @@ function bindAt(
 ): Result<BoundPart> {
   const mounted = mountIdAt(child);
   if (!mounted.ok) return mounted;
-  if (mounted.value !== undefined) return ok(shows(child, place) ? 'bound' : 'other');
+  if (mounted.value !== undefined) {
+    const { mountId, isPart } = seenAt(child, place);
+    if (isPart) return ok('bound');
+    if (mountId !== undefined) return ok({ otherMountId: mountId });
+  }
   const placed = placeMountPoint(child, target, isDirectory, before);
   if (!placed.ok) return placed;
   const said = bindDescriptors(place, placed.value);
-  if (shows(child, place)) return ok('bound');
+  if (seenAt(child, place).isPart) return ok('bound');
   if (!said.ok) return said;
   const message = `mount said done, but what was walked to is not seen at ${child.name}`;
   return fail({ code: 'mount-failed', message, effect: 'unknown' });
 }
 
-/** Whether one sees at the mount point, through a mount that is there, what the descriptor is of. */
-function shows(child: ChildPath, place: OpenPath): boolean {
+interface SeenMount {
+  /** Undefined: none is there, and one sees the mount point. */
+  readonly mountId: number | undefined;
+  /** Through it one sees what the descriptor is of. */
+  readonly isPart: boolean;
+}
+
+function seenAt(child: ChildPath, place: OpenPath): SeenMount {
   const seen = openPath(child);
   try {
+    const mountId = mountIdOf(seen);
+    if (mountId === mountIdOf(child.parent)) return { mountId: undefined, isPart: false };
     const there = fstatSync(seen.descriptor, { bigint: true });
     const meant = fstatSync(place.descriptor, { bigint: true });
-    const isSame = there.dev === meant.dev && there.ino === meant.ino;
-    return isSame && mountIdOf(seen) !== mountIdOf(child.parent);
+    return { mountId, isPart: there.dev === meant.dev && there.ino === meant.ino };
   } finally {
     closeSync(seen.descriptor);
   }
