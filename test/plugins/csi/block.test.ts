@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fail } from '../../../mount/failure.ts';
 import { type AbsolutePath, below, parentOf } from '../../../mount/host.ts';
 import type {
   NodePublishVolumeRequest,
@@ -196,6 +197,30 @@ test('a device that cannot be held was never the pod’s: the next one may be an
   assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
 });
 
+/** Somebody binds a file of his over the path; answers the number of his mount. */
+async function bindTheirs(world: BlockWorld, path: AbsolutePath): Promise<number | undefined> {
+  const theirs = below(parentOf(path), 'theirs');
+  world.memory.plant(theirs, { kind: 'file' });
+  accept(await world.memory.mount({ fsType: 'bind', source: theirs, target: path, options: [] }));
+  return accept(await world.memory.mountIdOf(path));
+}
+
+test('MT-15: a device that cannot be held goes, and nobody’s mount that was made over it meanwhile', async () => {
+  const world = createBlockWorld();
+  const { held } = places(world);
+  let theirs: number | undefined;
+  world.host.holdDevice = async () => {
+    theirs = await bindTheirs(world, held);
+    return fail({ code: 'input-output', message: 'sick', effect: 'unknown' });
+  };
+  refuse(await world.plugin().publish(world.call()));
+  assert.deepEqual(
+    [accept(await world.memory.mountIdOf(held)), world.memory.depthAt(held)],
+    [theirs, 2],
+    'his stays, and so does what it lies over',
+  );
+});
+
 test('DR-08: what the driver bound was unmounted: published again, the pod has the device it always had', async () => {
   const world = createBlockWorld();
   const before = world.describe();
@@ -256,14 +281,33 @@ for (const isDeleted of [false, true]) {
 test('MT-15: a file that somebody else bound where the device should be stays, and is named', async () => {
   const world = createBlockWorld();
   const { held } = places(world);
-  const theirs = below(parentOf(held), 'theirs');
-  world.memory.plant(theirs, { kind: 'file' });
   world.memory.plant(held, { kind: 'file' });
-  accept(await world.memory.mount({ fsType: 'bind', source: theirs, target: held, options: [] }));
-  const mountId = accept(await world.host.mountIdOf(held));
+  const mountId = await bindTheirs(world, held);
   const refused = refuse(await world.plugin().publish(world.call()));
   assert.deepEqual(refused, { code: 'device-changed', effect: 'unknown' });
   assert.equal(accept(await world.host.mountIdOf(held)), mountId);
+});
+
+test('MT-15: a file of ours gives way, and nobody’s mount that was made over it meanwhile', async () => {
+  const world = createBlockWorld();
+  const { published, held } = places(world);
+  const { mount, readMountTable } = world.host;
+  world.host.mount = async (request) => {
+    accept(await world.memory.unmount(published));
+    accept(await mount(request));
+    return new Promise(() => {});
+  };
+  void world.plugin().publish(world.call());
+  while (accept(await world.host.mountIdOf(held)) === undefined) await new Promise(setImmediate);
+  world.host.mount = mount;
+  let theirs: number | undefined;
+  world.host.readMountTable = async (about) => {
+    const table = await readMountTable(about);
+    if (table.ok && table.value.at(held).length > 0) theirs ??= await bindTheirs(world, held);
+    return table;
+  };
+  assert.equal(refuse(await world.plugin().publish(world.call())).code, 'device-changed');
+  assert.equal(accept(await world.memory.mountIdOf(held)), theirs);
 });
 
 for (const manner of ['bind', 'mknod'] as const) {

@@ -191,6 +191,27 @@ test('with the mount of somebody else over it, it stays, as that does', async ()
   );
 });
 
+test('MT-15: nor is the mount of somebody who comes after the last look at what is there', async () => {
+  const host = hostWith({ kind: 'file-system', type: 'ext4' });
+  renamed(host);
+  const { readMountTable } = host;
+  let looks = 0;
+  host.readMountTable = async (about) => {
+    const table = await readMountTable(about);
+    looks += 1;
+    // The first one is about which device it is.
+    if (looks === 2)
+      accept(await host.mount({ fsType: 'tmpfs', source: 'stranger', target: STAGE, options: [] }));
+    return table;
+  };
+  assert.ok(!(await localPlugin(host).stage(callOf(deviceVolume()))).ok);
+  const stack = value(await readMountTable(STAGE)).at(STAGE);
+  assert.deepEqual(
+    stack.map(({ source }) => source),
+    ['/dev/sdy', 'stranger'],
+  );
+});
+
 test('a mount that could not be looked at is no other disk, so it stays', async () => {
   const host = hostWith({ kind: 'file-system', type: 'ext4' });
   renamed(host);
