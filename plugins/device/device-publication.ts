@@ -60,7 +60,7 @@ export function createDevicePublication(parts: Parts): DevicePublication {
       if (!hold.ok) {
         // No pod was shown it, and the next one may be another: a driver says OK over a node of before a reboot, too.
         // What is held after all is busy and stays.
-        if (bound.value.isNew) await mounter.unmount(held);
+        if (bound.value.isNew) await mounter.unmountOnly(held, bound.value.mount.mountId);
         return doubtful<never>(hold);
       }
       const linked = await setLink(host, link, published);
@@ -105,7 +105,7 @@ async function bind(
     const isNew = before.value === undefined;
     const same = sameDevice({ mount: after.value, isNew }, held, device);
     // The source was taken away or replaced since we looked: no pod was shown what is bound now.
-    if (!same.ok && isNew) await mounter.unmount(held);
+    if (!same.ok && isNew) await mounter.unmountOnly(held, after.value.mountId);
     return same;
   }
   const message = `mount said done, but nothing is mounted at ${held}`;
@@ -129,8 +129,8 @@ async function withoutFile(
   const top = table.value.at(held).at(-1);
   // It has no name any more when the driver, or we before we asked the driver again, have removed it.
   if (top === undefined || !nameOfRoot(top.root).endsWith(belowRoot)) return bound;
-  const unmounted = await mounter.unmount(held);
-  return unmounted.ok ? ok(undefined) : unmounted;
+  const unmounted = await mounter.unmountOnly(held, top.mountId);
+  return unmounted.ok ? await boundAt(host, held) : unmounted;
 }
 
 /** Is the one no disk of this machine any more, and the other one? */

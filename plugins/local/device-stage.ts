@@ -183,7 +183,7 @@ export class DeviceStage {
     if (after.value.mounted) {
       const staged = await this.#identified(after.value, number, target);
       const isOfOther = !staged.ok && staged.failure.code === 'device-changed';
-      return isOfOther && said.ok ? this.#takeDown(target, staged) : staged;
+      return isOfOther && said.ok ? this.#takeDown(target, after.value, staged) : staged;
     }
     const message = `mount said done, but nothing is mounted at ${target}`;
     return said.ok ? fail({ code: 'mount-failed', message, effect: 'unknown', blocker: device }) : said;
@@ -193,11 +193,15 @@ export class DeviceStage {
    * While mount(8) was on its way the disk has gone, and another one was given the name of its node. A single mount is
    * the one that was just made, and nobody else would take it down; with a stranger's beside it both stay.
    */
-  async #takeDown(target: AbsolutePath, refused: Result<never>): Promise<Result<never>> {
+  async #takeDown(
+    target: AbsolutePath,
+    { mountId }: MountIdentity,
+    refused: Result<never>,
+  ): Promise<Result<never>> {
     const { host, mounter } = this.#parts;
     const table = await host.readMountTable(target);
     if (!table.ok || table.value.at(target).length !== 1) return refused;
-    const gone = await mounter.unmount(target);
+    const gone = await mounter.unmountOnly(target, mountId);
     return gone.ok ? refused : doubtful<never>(gone);
   }
 
