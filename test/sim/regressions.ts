@@ -13,6 +13,7 @@ import {
   aboutFullDisks,
   aboutHiddenNotes,
   aboutInlineVolumes,
+  aboutLeavingStrangers,
   aboutLostRecords,
 } from './stories.ts';
 import type { Plan } from './swarm.ts';
@@ -600,6 +601,11 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 588155240,
     sentence:
       'a part that comes to light when a stranger leaves while the table is read is not taken for what was in the way',
+  },
+  {
+    seed: 71000331,
+    sentence: 'nor when whoever lies over just that part leaves during a slow look, with the record lost',
+    plan: aboutLeavingStrangers,
   },
   {
     seed: 588135964,

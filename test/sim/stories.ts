@@ -316,6 +316,15 @@ export function aboutSubpaths(plan: Plan): Plan {
   };
 }
 
+/** Looks at the kernel may take a minute; who lies over what pods have, parts too, leaves then; records get lost. */
+export function aboutLeavingStrangers(plan: Plan): Plan {
+  const slow = { refused: 0, doubtful: 0, slow: 0.2, hung: 0 };
+  const effects = new Map(plan.weather.effects).set('readMountTable', slow).set('lookUpMount', slow);
+  const parts = aboutSubpaths(plan);
+  const events = { ...parts.events, agentCrashes: 5, recordDamaged: 5 };
+  return { ...parts, events, strangers: 'mounts', weather: { ...plan.weather, effects } };
+}
+
 /** Directories of the machine that several pods have, with groups; pods come and go, agents die, records are lost. */
 export function aboutLocals(plan: Plan): Plan {
   const { events, features } = plan;
@@ -559,6 +568,7 @@ export const STORIES: Readonly<Record<string, ((plan: Plan) => Plan) | undefined
   stragglers: aboutStragglers,
   questions: aboutQuestions,
   strangers: aboutStrangers,
+  'leaving-strangers': aboutLeavingStrangers,
   'sub-paths': aboutSubpaths,
   'local-volumes': aboutLocals,
   'filled-directories': aboutFilledDirectories,

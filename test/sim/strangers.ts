@@ -13,10 +13,10 @@ import type { VirtualTime } from './virtual-time.ts';
 import type { Trace } from './trace.ts';
 
 /**
- * Anything; directories that volumes are staged in, of all kinds; what pods have, and the directories above; or all
- * that is ours, what we noted down with it.
+ * Anything; directories that volumes are staged in, of all kinds; what pods have, and the directories above; just what
+ * pods have, with parts; or all that is ours, what we noted down with it.
  */
-export type StrangersOver = 'anything' | 'stages' | 'places' | 'root';
+export type StrangersOver = 'anything' | 'stages' | 'places' | 'mounts' | 'root';
 
 export interface StrangersParts {
   readonly kernel: SimKernel;
@@ -117,6 +117,7 @@ export class Strangers {
     const anyOf = (paths: readonly AbsolutePath[]) => (paths.length === 0 ? [] : [random.pick(paths)]);
     const above = (path: AbsolutePath, levels: number): AbsolutePath =>
       levels === 0 ? path : above(parentOf(path), levels - 1);
+    if (over === 'mounts') return anyOf(targets);
     if (over === 'places') return anyOf(targets).map((path) => above(path, random.between(0, 3)));
     switch (
       random.pick(['target', 'target', 'stage', 'stage', 'peers', 'above', 'all', 'root', 'unborn'] as const)
