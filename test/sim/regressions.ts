@@ -15,6 +15,7 @@ import {
   aboutInlineVolumes,
   aboutLeavingStrangers,
   aboutLostRecords,
+  aboutPartsOfChangedDisks,
 } from './stories.ts';
 import type { Plan } from './swarm.ts';
 
@@ -606,6 +607,12 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 71000331,
     sentence: 'nor when whoever lies over just that part leaves during a slow look, with the record lost',
     plan: aboutLeavingStrangers,
+  },
+  {
+    seed: 75078867,
+    sentence:
+      'a part that its pod wanted no more when that was replaced may go before anybody has heard of it',
+    plan: aboutPartsOfChangedDisks,
   },
   {
     seed: 588135964,

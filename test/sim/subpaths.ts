@@ -171,10 +171,22 @@ export function isStaleBind(sim: Simulation, path: string): boolean {
   const pods = [...sim.world.pods.values()];
   const pod = owner?.kind === 'subpath' ? pods.find(({ uid }) => uid === owner.pod) : undefined;
   if (owner?.kind !== 'subpath') return false;
-  if (pod === undefined) return isOfOldContent(sim, owner, path as AbsolutePath);
+  if (pod === undefined)
+    return isUnwantedPart(sim, owner, path) || isOfOldContent(sim, owner, path as AbsolutePath);
   const binds = pod.volumes.map((volume) => bindOf(sim, pod, volume));
   const bind = binds.find((one) => one?.target === path);
   return bind === undefined || bindDiffers(sim, bind) !== undefined;
+}
+
+/** The last manifest of a pod that was replaced a moment ago, as far as the agent has read, has no part there. */
+function isUnwantedPart(sim: Simulation, owner: BindOwner, path: string): boolean {
+  const volumes = [...(sim.view()?.reconciler.desired().volumes.values() ?? [])];
+  const places = volumes.flatMap(({ publications }) => [...publications.values()].map(({ spec }) => spec));
+  const ofPod = places.filter(({ pod }) => pod.uid === owner.pod);
+  const parts = ofPod.flatMap((place) =>
+    (place.subpaths ?? []).map((one) => sim.world.layout.subpath(place, one)),
+  );
+  return ofPod.length > 0 && !parts.some((one) => one === path);
 }
 
 /** A pod that vanished is refreshed as well: it shows what its volume has not any more. */
