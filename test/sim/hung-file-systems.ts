@@ -110,7 +110,7 @@ export class HungFileSystems {
     // That of another server has a judge of its own.
     if (handle === undefined) return;
     const answers = ['NodeStageVolume', 'NodePublishVolume'].map((method) => work.heard(handle, method));
-    const isVerified = answers.some((one) => one?.ok === true && sinceMs - one.atMs <= FRESH_MS);
+    const isVerified = answers.some((one) => sinceMs - (one?.okAtMs ?? Number.NEGATIVE_INFINITY) <= FRESH_MS);
     if (!isVerified)
       this.#parts.violate('hung', `${kind} of ${path}, which has hung for ${sinceMs - hungMs} ms`);
   }

@@ -26,6 +26,8 @@ export interface OpenHang extends OpenEffect {
 export interface HeardAnswer {
   readonly ok: boolean;
   readonly atMs: number;
+  /** When it was answered OK last: of two pods one may be told so, and the other that the volume is busy. */
+  readonly okAtMs: number | undefined;
 }
 
 export class OpenWork {
@@ -82,7 +84,9 @@ export class OpenWork {
     if (call.method === 'NodeGetVolumeStats') this.#asked.set(volumeId, this.#nowMs());
     return (ok) => {
       this.#calls.delete(call);
-      this.#heard.set(`${volumeId} ${call.method}`, { ok, atMs: this.#nowMs() });
+      const about = `${volumeId} ${call.method}`;
+      const atMs = this.#nowMs();
+      this.#heard.set(about, { ok, atMs, okAtMs: ok ? atMs : this.#heard.get(about)?.okAtMs });
     };
   }
 }

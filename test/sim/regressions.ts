@@ -12,6 +12,7 @@ import {
   aboutDeadFileSystems,
   aboutFullDisks,
   aboutHiddenNotes,
+  aboutHung,
   aboutInlineVolumes,
   aboutLeavingStrangers,
   aboutLostRecords,
@@ -613,6 +614,12 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'a part that its pod wanted no more when that was replaced may go before anybody has heard of it',
     plan: aboutPartsOfChangedDisks,
+  },
+  {
+    seed: 278545022,
+    sentence:
+      'of two pods one is told OK and the other that the volume is busy: what OK was said of is looked at',
+    plan: aboutHung,
   },
   {
     seed: 588135964,
