@@ -25,7 +25,6 @@ export interface OpenHang extends OpenEffect {
 /** The last answer to a call about a volume. */
 export interface HeardAnswer {
   readonly ok: boolean;
-  readonly atMs: number;
   /** When it was answered OK last: of two pods one may be told so, and the other that the volume is busy. */
   readonly okAtMs: number | undefined;
 }
@@ -85,8 +84,7 @@ export class OpenWork {
     return (ok) => {
       this.#calls.delete(call);
       const about = `${volumeId} ${call.method}`;
-      const atMs = this.#nowMs();
-      this.#heard.set(about, { ok, atMs, okAtMs: ok ? atMs : this.#heard.get(about)?.okAtMs });
+      this.#heard.set(about, { ok, okAtMs: ok ? this.#nowMs() : this.#heard.get(about)?.okAtMs });
     };
   }
 }

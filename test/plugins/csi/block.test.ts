@@ -258,20 +258,26 @@ test('MT-14: what was bound while somebody took the driver’s own away was neve
   }
 });
 
+/** The driver's own was taken away as it was bound, so a file is bound now, and nobody heard how that ended. */
+async function crashedWithFileBound(world: BlockWorld): Promise<void> {
+  const { published, held } = places(world);
+  const { mount } = world.host;
+  world.host.mount = async (request) => {
+    accept(await world.memory.unmount(published));
+    accept(await mount(request));
+    return new Promise(() => {});
+  };
+  void world.plugin().publish(world.call());
+  while (accept(await world.host.mountIdOf(held)) === undefined) await new Promise(setImmediate);
+  world.host.mount = mount;
+}
+
 for (const isDeleted of [false, true]) {
   const which = isDeleted ? 'has no name any more' : 'is there still';
   test(`MT-14: a file bound instead of the device, before a crash, gives way (911387683): it ${which}`, async () => {
     const world = createBlockWorld();
     const { published, held } = places(world);
-    const { mount } = world.host;
-    world.host.mount = async (request) => {
-      accept(await world.memory.unmount(published));
-      accept(await mount(request));
-      return new Promise(() => {});
-    };
-    void world.plugin().publish(world.call());
-    while (accept(await world.host.mountIdOf(held)) === undefined) await new Promise(setImmediate);
-    world.host.mount = mount;
+    await crashedWithFileBound(world);
     if (isDeleted) accept(await world.memory.removeFile(published));
     accept(await world.plugin().publish(world.call()));
     assert.equal(accept(await world.host.deviceOf(held)), world.disk.device);
@@ -290,16 +296,9 @@ test('MT-15: a file that somebody else bound where the device should be stays, a
 
 test('MT-15: a file of ours gives way, and nobody’s mount that was made over it meanwhile', async () => {
   const world = createBlockWorld();
-  const { published, held } = places(world);
-  const { mount, readMountTable } = world.host;
-  world.host.mount = async (request) => {
-    accept(await world.memory.unmount(published));
-    accept(await mount(request));
-    return new Promise(() => {});
-  };
-  void world.plugin().publish(world.call());
-  while (accept(await world.host.mountIdOf(held)) === undefined) await new Promise(setImmediate);
-  world.host.mount = mount;
+  const { held } = places(world);
+  const { readMountTable } = world.host;
+  await crashedWithFileBound(world);
   let theirs: number | undefined;
   world.host.readMountTable = async (about) => {
     const table = await readMountTable(about);

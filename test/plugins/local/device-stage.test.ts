@@ -151,6 +151,14 @@ test('another device under the mount of the volume is told, and not taken for it
   assert.deepEqual(!result.ok && [result.failure.code, result.failure.effect], ['device-changed', 'none']);
 });
 
+const strangerComes = async (host: MemoryHost): Promise<void> =>
+  accept(await host.mount({ fsType: 'tmpfs', source: 'stranger', target: STAGE, options: [] }));
+
+const sourcesOf = async (host: MemoryHost): Promise<readonly string[]> =>
+  value(await host.readMountTable(STAGE))
+    .at(STAGE)
+    .map(({ source }) => source);
+
 /** The disk goes while mount(8) is on its way, and the next disk is given its name. */
 function renamed(host: MemoryHost, then: () => Promise<void> = async () => {}): void {
   host.plantDevice('/dev/sdy', { kind: 'file-system', type: 'ext4' });
@@ -177,18 +185,10 @@ test('what was mounted under a name that had come to be of another disk is taken
 
 test('with the mount of somebody else over it, it stays, as that does', async () => {
   const host = hostWith({ kind: 'file-system', type: 'ext4' });
-  renamed(host, async () =>
-    accept(await host.mount({ fsType: 'tmpfs', source: 'stranger', target: STAGE, options: [] })),
-  );
+  renamed(host, () => strangerComes(host));
   const result = await localPlugin(host).stage(callOf(deviceVolume()));
   assert.ok(!result.ok);
-  assert.deepEqual(
-    value(await host.readMountTable(STAGE))
-      .at(STAGE)
-      .map(({ source }) => source)
-      .sort(),
-    ['/dev/sdy', 'stranger'],
-  );
+  assert.deepEqual((await sourcesOf(host)).toSorted(), ['/dev/sdy', 'stranger']);
 });
 
 test('MT-15: nor is the mount of somebody who comes after the last look at what is there', async () => {
@@ -200,16 +200,11 @@ test('MT-15: nor is the mount of somebody who comes after the last look at what 
     const table = await readMountTable(about);
     looks += 1;
     // The first one is about which device it is.
-    if (looks === 2)
-      accept(await host.mount({ fsType: 'tmpfs', source: 'stranger', target: STAGE, options: [] }));
+    if (looks === 2) await strangerComes(host);
     return table;
   };
   assert.ok(!(await localPlugin(host).stage(callOf(deviceVolume()))).ok);
-  const stack = value(await readMountTable(STAGE)).at(STAGE);
-  assert.deepEqual(
-    stack.map(({ source }) => source),
-    ['/dev/sdy', 'stranger'],
-  );
+  assert.deepEqual(await sourcesOf(host), ['/dev/sdy', 'stranger']);
 });
 
 test('a mount that could not be looked at is no other disk, so it stays', async () => {
