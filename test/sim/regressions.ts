@@ -15,6 +15,7 @@ import {
   aboutHung,
   aboutInlineVolumes,
   aboutLeavingStrangers,
+  aboutLostNodes,
   aboutLostRecords,
   aboutPartsOfChangedDisks,
 } from './stories.ts';
@@ -620,6 +621,12 @@ export const REGRESSIONS: readonly Regression[] = [
     sentence:
       'of two pods one is told OK and the other that the volume is busy: what OK was said of is looked at',
     plan: aboutHung,
+  },
+  {
+    seed: 1696631456,
+    sentence:
+      'a detach that nobody could be asked about is under way for longer than its volume stands nowhere',
+    plan: aboutLostNodes,
   },
   {
     seed: 588135964,

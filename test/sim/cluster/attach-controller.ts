@@ -68,6 +68,11 @@ export class AttachController {
     this.#heard.flush();
   }
 
+  /** It is about to take it from the node, whatever the attachment still says. */
+  isDetaching(unique: string): boolean {
+    return this.#managed.get(unique)?.state === 'detaching';
+  }
+
   /** It has forgotten everything, and learns it again from the objects. */
   restart(): void {
     this.#parts.trace.add('the attach/detach controller starts again');

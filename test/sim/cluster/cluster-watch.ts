@@ -184,6 +184,7 @@ export class ClusterWatch {
     const reconciler = this.#sim.view()?.reconciler;
     const attachment = this.#goodAttachment(unique);
     if (reconciler === undefined || attachment === undefined) return false;
+    if (this.#cluster.isDetaching(unique)) return false;
     const known = reconciler.actual().get(unique as VolumeId);
     const isIdle =
       known === undefined || (known.quarantine === undefined && known.attached.kind !== 'unsure');

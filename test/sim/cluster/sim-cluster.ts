@@ -176,6 +176,10 @@ export class SimCluster {
     );
   }
 
+  isDetaching(unique: string): boolean {
+    return this.#controller.isDetaching(unique);
+  }
+
   node(): Json {
     return this.store.get(NODES, NODE_NAME) ?? {};
   }
