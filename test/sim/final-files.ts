@@ -1,4 +1,6 @@
 /** Every file and directory below the agent's root has a reason, when all is healed (INV-18). */
+import { stagingPathOf } from '../../plugins/kinds/volume-questions.ts';
+import { tombstonesOf } from '../../reconciler/model/tombstone.ts';
 import type { Inode } from './file-tree.ts';
 import { isOrphanWaiting, type Wanted } from './final-places.ts';
 import { intentsOf, isLocalDevice, localStageOf } from './local-volumes.ts';
@@ -58,7 +60,13 @@ function pathsOf(sim: Simulation, wanted: Wanted): ReadonlySet<string> {
     const stages = sim.world.storage.driverOf(driver)?.nature.stages;
     if (stages === false) keep.add(`${directory}/.vol_data.json.tmp`);
   }
-  for (const { spec, publications } of sim.view()?.reconciler.actual().values() ?? []) {
+  for (const known of sim.view()?.reconciler.actual().values() ?? []) {
+    const { spec, publications } = known;
+    // Where a late stage left a directory, while its volume stands as something else, it goes with the volume.
+    for (const one of tombstonesOf(known)) {
+      const late = one.operation === 'stage' ? stagingPathOf(one.spec ?? spec, layout) : undefined;
+      if (late !== undefined) keepWithParents(late);
+    }
     if (spec.kind === 'orphan' && isOrphanWaiting(spec.id, publications.keys(), wanted.waiting))
       keepWithParents(spec.path);
   }

@@ -629,6 +629,12 @@ export const REGRESSIONS: readonly Regression[] = [
     plan: aboutLostNodes,
   },
   {
+    seed: 635953684,
+    sentence:
+      'the directory that a late stage made in vain stays for as long as its volume stands as a block volume',
+    plan: aboutChangedDisks,
+  },
+  {
     seed: 588135964,
     sentence:
       'a volume that was grown for a pod that is gone is told to have grown when only readers are left',
