@@ -153,6 +153,36 @@ test("a runtime's word does not take away what somebody has, and an operator's d
   assert.equal(unpublished(), 1);
 });
 
+test("an operator's word ends with the pod: when it is wanted again, who has it then keeps it", async () => {
+  const { host, say, drop, wishAll, reconciler, refuse, unpublished, reason } = await standing(
+    'data',
+    'logs',
+  );
+  refuse();
+  await drop();
+  reconciler.forceRelease('web' as PodUid);
+  await settled();
+  const before = unpublished();
+  // What was still there when it was wanted again needs no publish.
+  await wishAll();
+  say(ok([RUNS]));
+  await drop();
+  await host.advance(600_000);
+  assert.deepEqual([unpublished(), reason()?.code], [before, 'volume-held']);
+});
+
+test("an operator's word is forgotten when nothing is left of the pod", async () => {
+  const { host, say, drop, wishAll, reconciler, unpublished, reason } = await standing('data');
+  reconciler.forceRelease('web' as PodUid);
+  await drop();
+  assert.equal(unpublished(), 1);
+  await wishAll();
+  say(ok([RUNS]));
+  await drop();
+  await host.advance(600_000);
+  assert.deepEqual([unpublished(), reason()?.code], [1, 'volume-held']);
+});
+
 test('that he has ended is told once: a driver that refuses is asked after its back-off (seed 377437373)', async () => {
   const { host, reconciler, say, drop, refuse, unpublished } = await standing('data');
   say(ok([RUNS]));
