@@ -152,6 +152,7 @@ class VolumeReconciler implements Reconciler {
   setDesired(next: DesiredState): void {
     const previous = this.#desired;
     this.#desired = next;
+    this.#watch.releases.noteWish();
     for (const ids of [previous.volumes, next.volumes, this.#belief.volumes])
       for (const id of ids.keys()) this.#queue.touch(id);
   }

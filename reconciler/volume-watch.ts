@@ -30,7 +30,7 @@ export interface VolumeWatch {
   readonly quarantineControl: QuarantineControl;
   readonly holders: Pick<HolderWatch, 'look'>;
   /** What is said about who has what is left of a pod. */
-  readonly releases: Pick<HolderWatch, 'released' | 'forceRelease'>;
+  readonly releases: Pick<HolderWatch, 'released' | 'forceRelease' | 'noteWish'>;
   readonly reconstructGate: Pick<ReconstructGate, 'take' | 'gateOf' | 'ended'>;
   /** Each of them looks at the volume, before it is planned. */
   visit(volume: VolumeId): void;
@@ -63,7 +63,6 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
     onChanged: tryAgain,
   });
   const holders = createHolderWatch({ ...common, onChanged: tryAgain });
-  const { released, forceRelease } = holders;
   const reconstructGate = createReconstructGate({ ...common, forget: (volume) => void forget(volume) });
 
   async function forget(id: VolumeId): Promise<Result<void>> {
@@ -79,7 +78,7 @@ export function createVolumeWatch({ parts, policy, ...shared }: VolumeWatchParts
     lookout,
     quarantineControl,
     holders,
-    releases: { released, forceRelease },
+    releases: holders,
     reconstructGate,
     visit(volume) {
       reconstructGate.visit(volume);

@@ -35,8 +35,13 @@ export interface HolderWatch {
   look(operation: Operation): Promise<Failure | undefined> | undefined;
   /** The runtime's word that the containers of the pod have ended: it is looked again at once. */
   released(pod: PodUid): void;
-  /** An operator's word: what is left of the pod goes, whoever has it. Until it is gone, or this agent ends. */
+  /**
+   * An operator's word: what is left of the pod goes, whoever has it. Until nothing is left, it is wanted again, or the
+   * agent ends.
+   */
   forceRelease(pod: PodUid): void;
+  /** To be told of each new wish, before anything is done by it. */
+  noteWish(): void;
   stop(): void;
 }
 
@@ -71,6 +76,7 @@ export function createHolderWatch(parts: HolderWatchParts): HolderWatch {
     look: (operation) => watch.look(operation),
     released: (pod) => watch.released(pod),
     forceRelease: (pod) => watch.forceRelease(pod),
+    noteWish: () => watch.noteWish(),
     stop: () => watch.stop(),
   };
 }
@@ -119,6 +125,13 @@ class Watch implements HolderWatch {
   forceRelease(pod: PodUid): void {
     this.#forced.add(pod);
     this.released(pod);
+  }
+
+  noteWish(): void {
+    if (this.#forced.size === 0) return;
+    const wanted = podsOf([...this.#parts.desired().volumes.values()]);
+    const left = podsOf([...this.#parts.belief.volumes.values()]);
+    for (const pod of this.#forced) if (wanted.has(pod) || !left.has(pod)) this.#forced.delete(pod);
   }
 
   stop(): void {
@@ -214,7 +227,6 @@ class Watch implements HolderWatch {
       this.#held.delete(path);
       this.#copiedSinceMs.delete(path);
     }
-    for (const pod of this.#forced) if (!places.some((one) => one.pod.uid === pod)) this.#forced.delete(pod);
     if (this.#held.size === 0) return;
     await (this.#pass ?? this.#begin(places));
     if (this.#stopped) return;
@@ -251,6 +263,14 @@ class Watch implements HolderWatch {
     const path = this.#parts.layout.mountPoint(spec, publication);
     return { volume: spec.id, pod: { ...publication.pod, uid: podOf(key) }, path };
   }
+}
+
+interface WithPublications {
+  readonly publications: ReadonlyMap<PublicationKey, unknown>;
+}
+
+function podsOf(volumes: readonly WithPublications[]): ReadonlySet<PodUid> {
+  return new Set(volumes.flatMap(({ publications }) => [...publications.keys()].map(podOf)));
 }
 
 /** Who has it, as people are told; undefined: nobody. */
