@@ -13,7 +13,7 @@ import {
 import { type ActualVolume, onTheGround, RESTARTED } from '../../../reconciler/model/actual-state.ts';
 import type { Reconstruction } from '../../../reconciler/recovery/reconstruct.ts';
 import { createBench, layout, READ_WHOLE } from '../bench.ts';
-import { place, wish } from '../world.ts';
+import { place, wanted, wish } from '../world.ts';
 
 const WEB = 'web' as PodUid;
 const NO_NEEDS = { attach: false, stage: false, expand: false };
@@ -25,6 +25,7 @@ function ofWeb(spec: VolumeSpec, name: string): ActualVolume {
   return { ...onTheGround(spec, NO_NEEDS), publications: new Map([[key, entry]]) };
 }
 
+const REFUSED: Failure = { code: 'driver-refused', message: 'no', effect: 'none' };
 const BUSY: Failure = { code: 'mount-busy', message: 'busy', effect: 'none' };
 const CACHE_ID = podVolumeId('kubernetes.io/empty-dir', WEB, 'cache');
 const CACHE = ofWeb(
@@ -62,6 +63,30 @@ test('an emptyDir waits until the disk was read: of what else its pod has there 
 test('when the disk was read and nothing else is there, it goes', async () => {
   const { after } = await unwanted(true);
   assert.deepEqual(await after(), ['unpublish web/cache']);
+});
+
+test('when the publish that it waited for ends with nothing there, it goes at once', async () => {
+  const { reconciler, plugins, host } = createBench({ recovered: new Map([[CACHE_ID, CACHE]]) });
+  let answer = (): void => {};
+  const [key, { spec: there }] = [...CACHE.publications][0] ?? assert.fail();
+  const publications = new Map([[key, { spec: there, generation: '', files: undefined, tokens: undefined }]]);
+  const cache = { ...wanted('data', ['web']), spec: CACHE.spec, publications };
+  reconciler.setDesired(wish([cache, wanted('data', ['other'])]));
+  await host.advance(100);
+  plugins.gate = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  reconciler.setDesired(wish([cache, wanted('data', ['other', 'web'])]));
+  await host.advance(100);
+  plugins.calls.splice(0);
+  reconciler.setDesired(wish([wanted('data', ['other'])]));
+  await host.advance(100);
+  assert.deepEqual(plugins.calls, [], 'the driver has not answered yet');
+  plugins.fault = (kind) => (kind === 'publish' ? REFUSED : undefined);
+  answer();
+  await host.advance(100);
+  assert.deepEqual(plugins.calls, ['unpublish web/cache']);
+  assert.equal(reconciler.actual().has(CACHE_ID), false);
 });
 
 /** A mount of which nobody knows whose it is, in the place of that name. */
