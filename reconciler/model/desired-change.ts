@@ -1,9 +1,9 @@
 /** Did the wish for a volume change in a way that makes another try worth while? */
-import { isSameSpec } from '../../plugins/kinds/spec-fields.ts';
+import { isSameSpec, isSameValue } from '../../plugins/kinds/spec-fields.ts';
 import { isSameSecret } from '../../plugins/secret/sensitive.ts';
 import { isSameSubpaths, type VolumeId } from '../../plugins/volume.ts';
 import { isSameContext } from './attachment-identity.ts';
-import type { DesiredVolume } from './desired-state.ts';
+import type { DesiredPublication, DesiredVolume } from './desired-state.ts';
 
 /** By which wish each volume was planned last. */
 export interface DesiredChanges {
@@ -35,7 +35,17 @@ function isSameDesire(before: DesiredVolume | undefined, after: DesiredVolume): 
   if (before.publications.size !== after.publications.size) return false;
   for (const [key, wanted] of after.publications) {
     const known = before.publications.get(key);
-    if (known?.generation !== wanted.generation || !isSameSubpaths(known.spec, wanted.spec)) return false;
+    if (known === undefined || !isSamePlace(known, wanted)) return false;
   }
   return isSameSpec(before.spec, after.spec);
+}
+
+function isSamePlace(before: DesiredPublication, after: DesiredPublication): boolean {
+  return (
+    before.generation === after.generation &&
+    before.hasDifferentLabels === after.hasDifferentLabels &&
+    before.spec.readOnly === after.spec.readOnly &&
+    isSameValue(before.spec.fsGroup, after.spec.fsGroup) &&
+    isSameSubpaths(before.spec, after.spec)
+  );
 }

@@ -35,9 +35,9 @@ export function lastToGo(
   return kept;
 }
 
-/** The emptyDirs that may have waited for the end of this operation. */
+/** The emptyDirs that may have waited for the end of this operation: a publish may have come to nothing, too. */
 export function waitingFor(operation: Operation, belief: BeliefView): readonly VolumeId[] {
-  if (operation.kind !== 'unpublish') return [];
+  if (operation.kind !== 'unpublish' && operation.kind !== 'publish') return [];
   return lastToGoBeside([operation.publication], belief);
 }
 
