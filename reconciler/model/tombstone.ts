@@ -22,7 +22,7 @@ import {
 import type { Operation } from './operation.ts';
 
 /** A volume has one for each place that a call is in doubt of; more pods than this do not come and go meanwhile. */
-const TOMBSTONES_MAX = 32;
+export const TOMBSTONES_MAX = 32;
 
 export function tombstonesOf({ tombstones }: ActualVolume): readonly Tombstone[] {
   return tombstones ?? [];

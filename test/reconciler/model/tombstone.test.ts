@@ -5,6 +5,7 @@ import type { Failure } from '../../../mount/failure.ts';
 import { createMountTable } from '../../../mount/mount-table.ts';
 import type { ActualState } from '../../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../../reconciler/model/desired-state.ts';
+import { TOMBSTONES_MAX } from '../../../reconciler/model/tombstone.ts';
 import { LATE_EFFECT_MS } from '../../../reconciler/run/lookout.ts';
 import type { VolumeRecord } from '../../../reconciler/recovery/record.ts';
 import { recover } from '../../../reconciler/recovery/recover.ts';
@@ -126,6 +127,50 @@ test('another pod waits for nothing, and keeps what it has when the time is over
   assert.deepEqual(await callsIn(LATE_EFFECT_MS), ['unpublish web/pv-data']);
   assert.deepEqual([...plugins.world], ['staged data', 'next/pv-data']);
   assert.equal(known()?.tombstones, undefined);
+});
+
+/** Pods of one volume that come and go one after the other, whose publish nobody heard the end of. */
+async function comeAndGo(world: ReturnType<typeof bench>, pods: readonly string[]): Promise<void> {
+  world.failing('publish', UNANSWERED);
+  for (const pod of pods) {
+    world.reconciler.setDesired(wish([wanted('data', ['other', pod])]));
+    await world.callsIn(10);
+    world.reconciler.setDesired(wish([wanted('data', ['other'])]));
+    await world.callsIn(10);
+  }
+  world.plugins.fault = () => undefined;
+}
+
+function numbered(count: number): readonly string[] {
+  return Array.from({ length: count }, (_, index) => `web-${index}`);
+}
+
+test('of many pods of one volume none is forgotten: each place is given back once more', async () => {
+  const world = bench();
+  world.reconciler.setDesired(wish([wanted('data', ['other'])]));
+  await world.callsIn(100);
+  const pods = numbered(100);
+  await comeAndGo(world, pods);
+  const calls = await world.callsIn(2 * LATE_EFFECT_MS);
+  const given = calls.filter((call) => call.startsWith('unpublish'));
+  assert.deepEqual([...given].sort(), pods.map((pod) => `unpublish ${pod}/pv-data`).sort());
+  assert.equal(world.known()?.tombstones, undefined);
+});
+
+test('while more calls than can be remembered may still come, a new pod waits and is told so', async () => {
+  const world = bench();
+  world.reconciler.setDesired(wish([wanted('data', ['other'])]));
+  await world.callsIn(100);
+  await comeAndGo(world, numbered(TOMBSTONES_MAX));
+  const before = world.plugins.calls.length;
+  world.reconciler.setDesired(wish([wanted('data', ['other', 'new', 'web-1'])]));
+  await world.callsIn(1_000);
+  // What one of them asked for already is remembered anyway.
+  assert.deepEqual(world.plugins.calls.slice(before), ['publish web-1/pv-data']);
+  const reason = world.reconciler.obstacles().find(({ publication }) => publication === 'new/pv-data');
+  assert.deepEqual([reason?.kind, reason?.code], ['blocked', 'late-effect']);
+  await world.callsIn(LATE_EFFECT_MS);
+  assert.equal(world.known()?.publications.get(place('new', 'data').key)?.presence.kind, 'present');
 });
 
 test('of a volume for one pod it is given back though its pod came again: another has it (RC-18)', async () => {
