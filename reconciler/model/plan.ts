@@ -24,7 +24,7 @@ import { quarantineFailure } from './quarantine.ts';
 import { isGrowthDue } from './growth.ts';
 import { podsThatMustWait } from './single-pod.ts';
 import { isStageDead } from './sickness.ts';
-import { lateFailure, placesBeside } from './tombstone.ts';
+import { lateFailure, placesBeside, tombstonesOf } from './tombstone.ts';
 import { isToBeGivenBack, needsRestage, placesThatCannotBeServed, restageFailure } from './staged-spec.ts';
 
 /** When teardown may act; the safety gates are data the planner cannot overlook. */
@@ -43,6 +43,12 @@ export interface Gate
   /** Places that wait, with the reason: an orphan's that another volume decides about, an emptyDir's that go last. */
   readonly contested?: ReadonlyMap<PublicationKey, Failure>;
 }
+
+/**
+ * Each place that a call is in doubt of has a tombstone. With so many no other place is begun, so that none has to be
+ * forgotten; those that are begun by then may make it more.
+ */
+const TOMBSTONES_MAX = 256;
 
 /** Something that should happen and may not yet. */
 export interface Wait {
@@ -201,7 +207,10 @@ function nextClimb(
   const comesLater = podsThatMustWait(desired, actual, gate.placesRead);
   // What may be gone for good is kept as it is: it gets nothing new, least of all a file system on a blank disk.
   const mustWait = (place: PublicationSpec): Failure | undefined =>
-    gate.heldPods?.get(place.pod.uid) ?? cannotBeServed(place) ?? comesLater(place);
+    gate.heldPods?.get(place.pod.uid) ??
+    cannotBeServed(place) ??
+    comesLater(place) ??
+    whyNotRemembered(actual, place);
   const refused = missing.flatMap(({ spec }): readonly Wait[] => {
     const failure = mustWait(spec);
     return failure === undefined
@@ -231,6 +240,17 @@ function nextClimb(
   // Before the first place, a volume too small is grown first; one that is used is grown beside what else there is.
   if (growth === 'first') return { next: [{ kind: 'expand', volume }], refused };
   return { next: growth === 'beside' ? [...publish, { kind: 'expand', volume }] : publish, refused };
+}
+
+/** Why no call for this place may be made that would have to be remembered beside all the others. */
+function whyNotRemembered(volume: ActualVolume | undefined, { key }: PublicationSpec): Failure | undefined {
+  const tombstones = volume === undefined ? [] : tombstonesOf(volume);
+  if (tombstones.length < TOMBSTONES_MAX || tombstones.some(({ publication }) => publication?.key === key))
+    return undefined;
+  const message =
+    `${tombstones.length} calls of this volume were given up without an answer and may still take effect; ` +
+    'no other pod gets it before some of them have ended';
+  return { code: 'late-effect', message, effect: 'none' };
 }
 
 function publishOf(volume: VolumeId, places: readonly DesiredPublication[]): readonly Operation[] {

@@ -21,9 +21,6 @@ import {
 } from './actual-state.ts';
 import type { Operation } from './operation.ts';
 
-/** A volume has one for each place that a call is in doubt of; more pods than this do not come and go meanwhile. */
-export const TOMBSTONES_MAX = 32;
-
 export function tombstonesOf({ tombstones }: ActualVolume): readonly Tombstone[] {
   return tombstones ?? [];
 }
@@ -217,7 +214,7 @@ function replaced(volume: ActualVolume, rung: Tombstone, by: Tombstone | undefin
   const others = tombstonesOf(volume).filter((one) => !isSame(volume, one, rung));
   const all = by === undefined ? others : [...others, by];
   const { tombstones: _, ...rest } = volume;
-  return all.length === 0 ? rest : { ...rest, tombstones: all.slice(-TOMBSTONES_MAX) };
+  return all.length === 0 ? rest : { ...rest, tombstones: all };
 }
 
 function closed({ open: _, ...rest }: Tombstone): Tombstone {

@@ -5,7 +5,6 @@ import type { Failure } from '../../../mount/failure.ts';
 import { createMountTable } from '../../../mount/mount-table.ts';
 import type { ActualState } from '../../../reconciler/model/actual-state.ts';
 import type { DesiredVolume } from '../../../reconciler/model/desired-state.ts';
-import { TOMBSTONES_MAX } from '../../../reconciler/model/tombstone.ts';
 import { LATE_EFFECT_MS } from '../../../reconciler/run/lookout.ts';
 import type { VolumeRecord } from '../../../reconciler/recovery/record.ts';
 import { recover } from '../../../reconciler/recovery/recover.ts';
@@ -13,6 +12,7 @@ import { createBench, layout, mountAt, onlyRecord } from '../bench.ts';
 import { csi, place, wanted, wantedAs, wantedOfSize, wish } from '../world.ts';
 
 const { id } = csi('data');
+const TOMBSTONES_MAX = 256;
 const UNANSWERED: Failure = { code: 'driver-deadline', message: 'late', effect: 'unknown', unanswered: true };
 const ANSWERED: Failure = { code: 'driver-failed', message: 'no', effect: 'unknown' };
 const GIVEN_BACK = ['unpublish web/pv-data', 'unstage data'];
