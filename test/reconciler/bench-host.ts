@@ -17,6 +17,8 @@ export interface BenchHost extends Host {
   failRemovals: Failure | undefined;
   /** Timers fire this much before their time, as those of Node.js do. */
   earlyMs: number;
+  /** By how much the wall clock was set forward since. */
+  wallStepMs: number;
   /** Moves the clock and fires what is due, letting promises settle between timers. */
   advance(ms: number): Promise<void>;
 }
@@ -41,8 +43,9 @@ export function createBenchHost(): BenchHost {
     failOverwrites: undefined as Failure | undefined,
     failRemovals: undefined as Failure | undefined,
     earlyMs: 0,
+    wallStepMs: 0,
     nowMs: () => nowMs,
-    wallMs: () => nowMs,
+    wallMs: () => nowMs + host.wallStepMs,
     random: () => 0.5,
     timer(delayMs: number, fire: () => void) {
       const timer = { atMs: nowMs + delayMs, fire };

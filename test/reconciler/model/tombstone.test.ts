@@ -62,6 +62,16 @@ test('after a publish that was given up the record stays, and at the end all is 
   assert.deepEqual([known(), host.files.size], [undefined, 0]);
 });
 
+test('a wall clock that is set, forward or back, ends its time neither sooner nor later (INV-29)', async () => {
+  for (const stepMs of [3 * 86_400_000, -3 * 86_400_000]) {
+    const { known, callsIn, host } = await takenDown('publish', UNANSWERED, 60_000);
+    host.wallStepMs = stepMs;
+    assert.deepEqual(await callsIn(LATE_EFFECT_MS - 10_000), [], 'nothing is asked before');
+    assert.deepEqual(await callsIn(20_000), GIVEN_BACK);
+    assert.equal(known(), undefined);
+  }
+});
+
 test('one that was answered, with whatever, has ended and leaves nothing', async () => {
   for (const verb of ['publish', 'stage'] as const) {
     const { known, host } = await takenDown(verb, ANSWERED);
