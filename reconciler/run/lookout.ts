@@ -48,7 +48,10 @@ export function createLookout(parts: LookoutParts): Lookout {
   const { host, belief, log, layout, windowMs } = parts;
   const actual = belief.volumes;
   const timers = new Map<VolumeId, Cancel>();
-  for (const volume of actual.values()) belief.expect(withNobodyListening(volume, host.wallMs() + windowMs));
+  // Records have wall time. In one life it goes on as it began: a clock that is set makes nothing due (INV-29).
+  const aheadMs = host.wallMs() - host.nowMs();
+  const wallMs = (): number => host.nowMs() + aheadMs;
+  for (const volume of actual.values()) belief.expect(withNobodyListening(volume, wallMs() + windowMs));
 
   function schedule(id: VolumeId): void {
     timers.get(id)?.();
@@ -57,8 +60,7 @@ export function createLookout(parts: LookoutParts): Lookout {
     const dueMs = volume === undefined ? undefined : nextDueWallMs(volume);
     // Who is busy is visited when that has ended.
     if (dueMs === undefined || parts.isBusy(id)) return;
-    // A clock that was put back must not make it wait longer than it would from now.
-    const waitMs = Math.max(0, Math.min(dueMs - host.wallMs(), windowMs));
+    const waitMs = Math.max(0, dueMs - wallMs());
     const fire = (): void => {
       timers.delete(id);
       parts.touch(id);
@@ -68,7 +70,7 @@ export function createLookout(parts: LookoutParts): Lookout {
 
   return {
     ended(volume, operation, outcome) {
-      const next = withCallEnded(volume, operation, outcome, host.wallMs() + windowMs);
+      const next = withCallEnded(volume, operation, outcome, wallMs() + windowMs);
       const isDoubtful = outcome.kind === 'failed' && outcome.failure.unanswered === true;
       if (isDoubtful && next !== volume) {
         const [tombstone] = tombstonesOf(next).slice(-1);
@@ -80,7 +82,7 @@ export function createLookout(parts: LookoutParts): Lookout {
     visit(id) {
       const volume = actual.get(id);
       if (volume?.tombstones !== undefined && !parts.isBusy(id)) {
-        const raised = withDueRaised(volume, host.wallMs());
+        const raised = withDueRaised(volume, wallMs());
         if (raised !== volume) belief.expect(raised);
       }
       schedule(id);
