@@ -16,7 +16,7 @@ import {
   POD_DIRECTORY,
   worldOf,
 } from '../local-world.ts';
-import type { MemoryHost } from '../memory-host.ts';
+import { CRASH, type MemoryHost } from '../memory-host.ts';
 
 const READY = `${POD_DIRECTORY}/plugins/kubernetes.io~empty-dir/cache/ready`;
 
@@ -132,6 +132,52 @@ test('with the last volume of a pod all its empty directories go, those of other
   accept(await plugin().unpublish(call));
   const facts = await host.inspect(POD_DIRECTORY as AbsolutePath);
   assert.equal(facts.ok && facts.value.kind, 'absent');
+});
+
+/** What a removal that ended after so many effects left is given to the same pod again; undefined: it did not end. */
+async function givenAgainAfter(effects: number, isMarked: boolean): Promise<readonly string[] | undefined> {
+  const { host, target, plugin, call } = world('disk');
+  accept(await plugin().publish(call));
+  for (const name of FILES) host.plant(`${target}/${name}`, { kind: 'file', content: 'x' });
+  if (!isMarked) accept(await host.removeFile(READY as AbsolutePath));
+  host.crashAt(effects);
+  const isCut = await plugin()
+    .unpublish(call)
+    .then(() => false)
+    .catch((thrown) => thrown === CRASH);
+  host.crashAt(undefined);
+  accept(await plugin().publish(call));
+  assert.equal(host.read(READY), '');
+  const names = host.names(target);
+  accept(await plugin().unpublish(call));
+  assert.deepEqual(host.names(POD_DIRECTORY), [], 'nothing of it stays');
+  return isCut ? names : undefined;
+}
+
+const FILES = ['catalog', 'table-1', 'table-2', 'wal'];
+
+for (const isMarked of [true, false]) {
+  const how = isMarked ? '' : ' whose marker was lost';
+  test(`DL-21: a pod that comes again during its removal has its emptyDir${how} whole or empty`, async () => {
+    const seen = new Set<number>();
+    for (let effects = 1; ; effects += 1) {
+      const names = await givenAgainAfter(effects, isMarked);
+      if (names === undefined) break;
+      seen.add(names.length);
+      assert.ok([0, FILES.length].includes(names.length), `after ${effects} effects: ${names.join()}`);
+    }
+    assert.deepEqual([...seen].sort(), [0, FILES.length], 'both were seen');
+  });
+}
+
+test('DL-21: what could not be marked as being removed goes all the same, as on a full disk', async () => {
+  const { host, target, plugin, call } = world('disk');
+  accept(await plugin().publish(call));
+  host.plant(`${target}/data`, { kind: 'file', content: 'x' });
+  accept(await host.removeFile(READY as AbsolutePath));
+  host.failNext('writeFile', 'disk-full');
+  accept(await plugin().unpublish(call));
+  assert.deepEqual(host.names(POD_DIRECTORY), []);
 });
 
 test('INV-8: unpublish never deletes below a mount inside an emptyDir', async () => {
