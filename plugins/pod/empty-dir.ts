@@ -19,7 +19,15 @@ import {
 import type { PublicationCall, VolumePlugin } from '../plugin.ts';
 import { type PodDirectories, podDirectories, removePodDirectories } from '../layout/pod-directory.ts';
 import { createPodPlugin } from './pod-plugin.ts';
-import { hasReadyMarker, placeReadyMarker, removeReadyMarker } from '../layout/ready-marker.ts';
+import {
+  hasReadyMarker,
+  hasRemovalMarker,
+  placeReadyMarker,
+  placeRemovalMarker,
+  removeRemovalMarker,
+  takeRemovalMarkerBack,
+  writeReadyMarker,
+} from '../layout/ready-marker.ts';
 import { asExpected, type ExpectedPlace } from '../../mount/expected-place.ts';
 import { doubtful, inOrder, oneByOne } from '../steps.ts';
 import type { EmptyDirVolumeSpec, FsGroup } from '../volume.ts';
@@ -58,7 +66,8 @@ export function createEmptyDirPlugin(host: Host, layout: Layout, mounter: Mounte
       if (!place.ok) return place;
       const { spec, target, ready } = place.value;
       if (spec.medium === 'disk') {
-        const placed = await placeDirectory(host, place.value, call);
+        const above = podDirectories(layout, call.publication.pod.uid);
+        const placed = await placeDirectory(host, above, place.value, call);
         return placed.ok ? ok({ mount: undefined }) : placed;
       }
       const gid = call.publication.fsGroup?.gid;
@@ -109,17 +118,22 @@ async function refuseUnknownPages(host: Host, pageBytes: number): Promise<Result
 /** A marked directory is left exactly as it is, its mode and group too: the pod owns it by now. */
 async function placeDirectory(
   host: Host,
+  above: PodDirectories,
   { spec, target: path, ready }: DirectoryPath,
-  { publication, progress, stillWanted, expected }: PublicationCall,
+  { publication, progress, stillWanted, expected, step }: PublicationCall,
 ): Promise<Result<void>> {
   const gid = publication.fsGroup?.gid;
-  const placed = await host.perform(placeEmptyDirectory, {
-    path,
-    ready,
-    isForGroup: gid !== undefined,
-    expected,
-  });
-  if (!placed.ok || placed.value.isWhole || gid === undefined) return placed.ok ? done : placed;
+  const place = () =>
+    host.perform(placeEmptyDirectory, { path, ready, isForGroup: gid !== undefined, expected });
+  let placed = await place();
+  if (placed.ok && placed.value === 'removing') {
+    step({ kind: 'working', deadlineMs: REMOVE_TREE_DEADLINE_MS });
+    const gone = await host.perform(removeDirectory, { path, ready, above, mayBeMounted: true, expected });
+    if (!gone.ok) return gone;
+    placed = await place();
+  }
+  if (!placed.ok || placed.value === 'whole') return placed.ok ? done : placed;
+  if (placed.value === 'removing' || gid === undefined) return notRemoved(path);
   // As in the kubelet always all of it, whatever the pod's change policy: there is nothing in it yet.
   const fsGroup: FsGroup = { gid, changePolicy: 'Always' };
   const volume = spec.id;
@@ -139,6 +153,11 @@ async function placeDirectory(
   return doubtful(given);
 }
 
+function notRemoved(path: AbsolutePath): Result<never> {
+  const message = `what its last removal left is still there: ${path}`;
+  return fail({ code: 'directory-not-empty', message, effect: 'unknown', blocker: path });
+}
+
 function notOurs(kind: string): Result<never> {
   return fail({ code: 'spec-invalid', message: `not an emptyDir: ${kind}`, effect: 'none' });
 }
@@ -149,34 +168,39 @@ interface EmptyDirectory extends TransitionArgs {
   readonly expected?: ExpectedPlace | undefined;
 }
 
+/** How a directory was found or made; `removing`: nothing was done, and what is left of it has to go first. */
+type PlacedAs = 'whole' | 'without-group' | 'removing';
+
 /** It is made, and marked unless it is for a group, which it is given to first. */
-export const placeEmptyDirectory = transition<
-  EmptyDirectory & { readonly isForGroup: boolean },
-  { readonly isWhole: boolean }
->('place-empty-directory', function* ({ path, ready, isForGroup, expected }) {
-  const known = yield* asExpected(expected);
-  if (!known.ok) return known;
-  const alone = yield* refuseMount(path);
-  if (!alone.ok) return alone;
-  const facts = yield* paths.inspect(path);
-  if (!facts.ok) return facts;
-  const { kind } = facts.value;
-  if (kind !== 'absent' && kind !== 'directory') {
-    return fail({
-      code: 'path-wrong-kind',
-      message: `a ${kind} stands where the emptyDir must be: ${path}`,
-      effect: 'none',
-      blocker: path,
-    });
-  }
-  const marked = yield* hasReadyMarker(ready);
-  if (!marked.ok) return marked;
-  if (marked.value && kind === 'directory') return ok({ isWhole: true });
-  const made = yield* paths.makeDirectory(path, VOLUME_MODE);
-  if (!made.ok || isForGroup) return made.ok ? ok({ isWhole: false }) : made;
-  const marking = yield* placeReadyMarker(ready);
-  return marking.ok ? ok({ isWhole: true }) : doubtful<never>(marking);
-});
+export const placeEmptyDirectory = transition<EmptyDirectory & { readonly isForGroup: boolean }, PlacedAs>(
+  'place-empty-directory',
+  function* ({ path, ready, isForGroup, expected }) {
+    const known = yield* asExpected(expected);
+    if (!known.ok) return known;
+    const alone = yield* refuseMount(path);
+    if (!alone.ok) return alone;
+    const facts = yield* paths.inspect(path);
+    if (!facts.ok) return facts;
+    const { kind } = facts.value;
+    if (kind !== 'absent' && kind !== 'directory') {
+      return fail({
+        code: 'path-wrong-kind',
+        message: `a ${kind} stands where the emptyDir must be: ${path}`,
+        effect: 'none',
+        blocker: path,
+      });
+    }
+    const marked = yield* hasReadyMarker(ready);
+    if (!marked.ok) return marked;
+    if (marked.value && kind === 'directory') return ok('whole');
+    const begun = yield* hasRemovalMarker(ready);
+    if (!begun.ok || begun.value) return begun.ok ? ok('removing') : begun;
+    const made = yield* paths.makeDirectory(path, VOLUME_MODE);
+    if (!made.ok || isForGroup) return made.ok ? ok('without-group') : made;
+    const marking = yield* writeReadyMarker(ready);
+    return marking.ok ? ok('whole') : doubtful<never>(marking);
+  },
+);
 
 /** The marker in the directory at the path. */
 export const markReady = transition<TransitionArgs, void>('mark-ready', ({ path }) => placeReadyMarker(path));
@@ -210,14 +234,24 @@ export const removeDirectory = transition<DirectoryEnd, { readonly isMounted: bo
     if (!seen.ok) return seen;
     if (seen.value.mounted) return ok({ isMounted: true });
     const removed = yield* oneByOne(
-      () => paths.removeTree(path),
-      () => removeReadyMarker(ready),
+      () => removeContent(path, ready),
+      () => removeRemovalMarker(ready),
       () => removePodDirectories(path, above),
     );
     return removed.ok ? ok({ isMounted: false }) : removed;
   },
   { removesTrees: true },
 );
+
+/** From the first file that is deleted on it is marked, so that no pod is given the rest of it (DL-21). */
+function* removeContent(path: AbsolutePath, ready: AbsolutePath): Program<Result<void>> {
+  const marked = yield* placeRemovalMarker(ready, path);
+  if (!marked.ok) return marked;
+  const removed = yield* paths.removeTree(path);
+  if (removed.ok || removed.failure.effect !== 'none' || !marked.value.wasReady) return removed;
+  const restored = yield* takeRemovalMarkerBack(ready);
+  return restored.ok ? removed : doubtful(removed);
+}
 
 export const removeMemoryDirectory = transition<MemoryEnd, number | undefined>(
   'remove-memory-directory',
