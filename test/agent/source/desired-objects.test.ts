@@ -158,13 +158,15 @@ test('a PersistentVolume is refused for a handle, a driver or a mount option tha
       volumeYaml('v').replace('test.csi.example', '../x'),
       /^spec\.csi\.driver: expected the name of a CSI driver/,
     ],
+    [nfsVolumeYaml('mountOptions: [noatime, "ro,suid"]'), /^spec\.mountOptions\[1\]: "ro,suid" is not one/],
+    [nfsVolumeYaml('mountOptions: [x-mount.mkdir]'), /^spec\.mountOptions\[0\]: .* not an option that/],
     [
-      volumeYaml('v', { spec: 'mountOptions: [noatime, "ro,suid"]' }),
-      /^spec\.mountOptions\[1\]: "ro,suid" is not one/,
+      nfsVolumeYaml('', '"ro,suid"'),
+      /^metadata\.annotations\.volume\.beta\.kubernetes\.io\/mount-options: "suid" is not an option that/,
     ],
     [
-      volumeYaml('v', { spec: 'mountOptions: [x-mount.mkdir]' }),
-      /^spec\.mountOptions\[0\]: .* not an option that/,
+      volumeYaml('v', { spec: 'mountOptions: [ro, "a\\tb"]' }),
+      /^spec\.mountOptions\[1\]: "a\\tb" has a control character/,
     ],
     [volumeYaml('v', { csi: 'nodeStageSecretRef: {name: s}' }), /nodeStageSecretRef\.namespace: is missing/],
     [
@@ -181,7 +183,49 @@ test('a PersistentVolume is refused for a handle, a driver or a mount option tha
     assert.match(onlyRejection(wishOf({ 'v.yaml': yaml })), rejection, yaml);
 });
 
-test('a mount option is one word that changes nothing but how the volume behaves', () => {
+function nfsVolumeYaml(spec: string, annotated?: string): string {
+  const metadata =
+    annotated === undefined ? '' : `annotations: {volume.beta.kubernetes.io/mount-options: ${annotated}}`;
+  return volumeYaml('v', { spec, metadata }).replace(/csi: \{[^}]*\}/, 'nfs: {server: s, path: /p}');
+}
+
+function mountOptionsOf(yaml: string): readonly string[] | undefined {
+  const wish = wishOf({ 'v.yaml': yaml });
+  assert.deepEqual([...wish.rejected], []);
+  return wish.volumes.get('v')?.mountOptions;
+}
+
+test('mount options for a CSI driver are passed on as they are, as by the kubelet', () => {
+  const options = [
+    '_netdev',
+    'region us-east-1',
+    'prefix x/',
+    '-o allow_other',
+    '--file-cache-timeout-in-seconds=120',
+    'file-cache:max-size-mb:-1',
+    'x-systemd.automount',
+    'exec',
+    'a,b',
+    'a="b"',
+  ];
+  assert.deepEqual(
+    mountOptionsOf(volumeYaml('v', { spec: `mountOptions: ${JSON.stringify(options)}` })),
+    options,
+  );
+});
+
+test('what the node mounts itself has the options of the old annotation, when it is there', () => {
+  const both = nfsVolumeYaml('mountOptions: [soft]', '"ro,nolock,_netdev"');
+  assert.deepEqual(mountOptionsOf(both), ['ro', 'nolock', '_netdev']);
+  assert.deepEqual(mountOptionsOf(nfsVolumeYaml('mountOptions: [soft]')), ['soft']);
+  const ofDriver = volumeYaml('v', {
+    spec: 'mountOptions: [soft]',
+    metadata: 'annotations: {volume.beta.kubernetes.io/mount-options: "ro"}',
+  });
+  assert.deepEqual(mountOptionsOf(ofDriver), ['soft']);
+});
+
+test('a mount option of the node’s own mounts is one word that changes nothing but how the volume behaves', () => {
   const good = [
     'ro',
     'noatime',
@@ -189,6 +233,7 @@ test('a mount option is one word that changes nothing but how the volume behaves
     'uid=1000',
     'dir_mode=0777',
     'context=system_u:object_r:x:s0',
+    '_netdev',
   ];
   const bad = [
     '',
