@@ -2,7 +2,7 @@
 import type { AccessMode, Bytes, VolumeMode } from '../../plugins/volume.ts';
 import { readCsiSource, readFsType } from './read-csi-source.ts';
 import { annotation, readMetadata } from './read-metadata.ts';
-import { mountOptionProblem } from '../fields/mount-option.ts';
+import { driverOptionProblem, mountOptionProblem } from '../fields/mount-option.ts';
 import { LABEL_NAME, OBJECT_NAME, OBJECT_UID } from '../fields/object-name.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from './objects.ts';
 import { GROUP_ID, isGroupId } from './read-pod-security.ts';
@@ -22,6 +22,8 @@ const ACCESS_MODES: readonly AccessMode[] = [
 ];
 const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
 const GID_ANNOTATION = 'pv.beta.kubernetes.io/gid';
+/** There was no `spec.mountOptions` then. */
+const MOUNT_OPTIONS_ANNOTATION = 'volume.beta.kubernetes.io/mount-options';
 const NO_NODE_EXPANSION = 'volume.kubernetes.io/node-expansion-not-required';
 const RESIZE_STATUS = /^[A-Za-z]{0,64}$/;
 
@@ -35,13 +37,14 @@ export function readPersistentVolume(reader: FieldReader): PersistentVolume {
   const modes = spec.key('accessModes');
   const accessModes = readAccessModes(modes);
   if (accessModes.length === 0) modes.refuse(`expected at least one of ${ACCESS_MODES.join(', ')}`);
+  const source = readSource(spec);
   return {
     kind: 'PersistentVolume',
     name,
     leaving: deleted && !finalizers.includes(VOLUME_PROTECTION),
-    source: readSource(spec),
+    source,
     accessModes,
-    mountOptions: spec.key('mountOptions').list().map(readMountOption),
+    mountOptions: readMountOptions(reader, source),
     volumeMode: spec.key('volumeMode').oneOf(VOLUME_MODES, 'Filesystem'),
     claimRef: readClaimReference(spec.key('claimRef')),
     reachableFrom: readNodeAffinity(spec.key('nodeAffinity').key('required')),
@@ -96,13 +99,35 @@ function readSource(spec: FieldReader): PersistentVolume['source'] {
   }
 }
 
-function readMountOption(reader: FieldReader): string {
-  const option = reader.requiredText(() => true, 'a mount option');
-  const problem = mountOptionProblem(option);
-  // What stands behind the `=` may be a password (A-021).
-  const [name = ''] = option.split('=', 1);
-  if (problem !== undefined) reader.refuse(`${quoted(name)} ${problem}`);
-  return option;
+/**
+ * In the kubelet, what it mounts itself has the options of the annotation when that is there, whatever the field says
+ * (MountOptionFromSpec).
+ */
+function readMountOptions(reader: FieldReader, source: PersistentVolume['source']): readonly string[] {
+  const isOfDriver = source.kind === 'csi';
+  const listed = reader.key('spec').key('mountOptions').list();
+  const annotated = annotation(reader, MOUNT_OPTIONS_ANNOTATION);
+  const text = isOfDriver ? undefined : annotated.text();
+  const problemOf = isOfDriver ? driverOptionProblem : mountOptionProblem;
+  const refuse = (at: FieldReader, option: string): void => {
+    const problem = problemOf(option);
+    if (problem !== undefined) at.refuse(`${quoted(optionName(option))} ${problem}`);
+  };
+  if (text !== undefined) {
+    const options = text.split(',').filter((option) => option !== '');
+    for (const option of options) refuse(annotated, option);
+    return options;
+  }
+  return listed.map((one) => {
+    const option = one.requiredText(() => true, 'a mount option');
+    refuse(one, option);
+    return option;
+  });
+}
+
+/** What stands behind it may be a password (A-021). */
+function optionName(option: string): string {
+  return option.split(/[=: ]/, 1)[0] ?? '';
 }
 
 function readClaimReference(reader: FieldReader): PersistentVolume['claimRef'] {

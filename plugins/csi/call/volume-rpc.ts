@@ -111,7 +111,8 @@ export function secretsIn(secrets: VolumeSecrets): readonly SecretData[] {
   return [controllerPublish, stage, publish, expand].filter((one) => one !== undefined);
 }
 
-const OPTION_WITH_VALUE = /^([^=]*)=(.+)$/;
+/** `name=value`; some drivers have `name value`, `name:value` and `--option name=value`. */
+const OPTION_SEPARATOR = /[=: ](?=.)/g;
 const SECRET_NAME = /pass|secret|cred|token|key/i;
 /** Shorter values of options that do not sound secret (`ordered`, `1000`) are words of other sentences, too. */
 const OPTION_VALUE_LENGTH_MIN = 8;
@@ -122,9 +123,12 @@ const OPTION_VALUE_LENGTH_MIN = 8;
  */
 export function secretMountOptions(spec: CsiVolumeSpec): SecretData | undefined {
   const hidden = spec.mountOptions.flatMap((option) => {
-    const [, name = '', value = ''] = OPTION_WITH_VALUE.exec(option) ?? [];
-    if (value === '') return [];
-    return SECRET_NAME.test(name) || value.length >= OPTION_VALUE_LENGTH_MIN ? [option, value] : [option];
+    const values = [...option.matchAll(OPTION_SEPARATOR)].flatMap(({ index }) => {
+      const [name, value] = [option.slice(0, index), option.slice(index + 1)];
+      const isHidden = SECRET_NAME.test(name) || value.length >= OPTION_VALUE_LENGTH_MIN;
+      return isHidden ? [value] : [];
+    });
+    return option.search(OPTION_SEPARATOR) === -1 ? [] : [option, ...values];
   });
   return hidden.length === 0 ? undefined : new Sensitive(Object.fromEntries(Object.entries(hidden)));
 }
