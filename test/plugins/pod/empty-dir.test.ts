@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { type AbsolutePath, below } from '../../../mount/host.ts';
 import { createEmptyDirPlugin } from '../../../plugins/pod/empty-dir.ts';
 import { pluginContract } from '../../contract/plugin.ts';
+import type { EmptyDirVolumeSpec } from '../../../plugins/volume.ts';
 import { accept } from '../accept.ts';
 import {
   callOf,
@@ -246,17 +247,49 @@ test('without a limit the kernel chooses the size', async () => {
   assert.doesNotMatch(host.optionsAt(target).join(), /size=/);
 });
 
-test('a kernel that does not know noswap is asked once, and the volume is mounted without', async () => {
+test('a kernel that refuses noswap twice does not know it, and the volume is mounted without', async () => {
   const host = freshHost();
   host.knowsNoswap = false;
   const { target, plugin, call } = world('memory', 0, host);
   const sameAgent = plugin();
-  accept(await sameAgent.publish(call));
-  assert.doesNotMatch(host.optionsAt(target).join(), /noswap/);
-  await sameAgent.unpublish(call);
+  for (let refusals = 0; refusals < 2; refusals += 1) {
+    accept(await sameAgent.publish(call));
+    assert.doesNotMatch(host.optionsAt(target).join(), /noswap/);
+    await sameAgent.unpublish(call);
+  }
   host.knowsNoswap = true;
   accept(await sameAgent.publish(call));
   assert.ok(!host.optionsAt(target).includes('noswap'), 'the answer is remembered');
+});
+
+test('SE-34: one mount that fails for a moment does not make every later one swappable', async () => {
+  const host = freshHost();
+  const { target, plugin, call } = world('memory', 0, host);
+  const sameAgent = plugin();
+  for (let moments = 0; moments < 3; moments += 1) {
+    host.failNext('mount', 'mount-failed');
+    accept(await sameAgent.publish(call));
+    await sameAgent.unpublish(call);
+    accept(await sameAgent.publish(call));
+    assert.match(host.optionsAt(target).join(), /noswap/);
+    await sameAgent.unpublish(call);
+  }
+});
+
+test('SE-34: many that are refused in one moment are one refusal', async () => {
+  const host = freshHost();
+  const plugin = createEmptyDirPlugin(host, layout, mounterOf(host));
+  const calls = ['a', 'b', 'c'].map((name) =>
+    callOf({ ...emptyDir('memory', 0), name } as EmptyDirVolumeSpec),
+  );
+  host.knowsNoswap = false;
+  for (const published of await Promise.all(calls.map((call) => plugin.publish(call)))) accept(published);
+  for (const call of calls) accept(await plugin.unpublish(call));
+  host.knowsNoswap = true;
+  const [call] = calls;
+  assert.ok(call !== undefined);
+  accept(await plugin.publish(call));
+  assert.match(host.optionsAt(layout.volumeDirectory(call.spec, call.publication)).join(), /noswap/);
 });
 
 test('a mount that fails for another reason teaches nothing about noswap', async () => {
