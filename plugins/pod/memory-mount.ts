@@ -47,12 +47,15 @@ export interface MemoryMount {
 /** The directory under the mount is never seen while it is mounted, and closed to others while it is not (DL-15). */
 const MOUNT_POINT_MODE = 0o750;
 
+const REFUSALS_BELIEVED = 2;
+
 /**
  * Whether the kernel knows `noswap` is learnt by trying and remembered, because no message text and no version number
- * says so reliably. A refusal is believed only when the same mount works without the option.
+ * says so reliably. A refusal is one only when the same mount works without the option; what fails for a moment looks
+ * like that, too, and many at once by the end of one tool. So the second in a row is believed, of another moment.
  */
 export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
-  let knowsNoswap = true;
+  let refusals = 0;
 
   function mountOnce(request: MemoryRequest, noswap: boolean): Promise<Result<void>> {
     const options = [`mode=${request.mode.toString(8).padStart(4, '0')}`];
@@ -82,12 +85,14 @@ export function createMemoryMount(host: Host, mounter: Mounter): MemoryMount {
         const said = await mountOnce(request, noswap);
         return { said, after: await perform(said.ok ? 'done' : 'failed') };
       };
-      const noswap = knowsNoswap && request.hugePageBytes === undefined;
+      const noswap = refusals < REFUSALS_BELIEVED && request.hugePageBytes === undefined;
+      const refusalsBefore = refusals;
       const made = settle(request, await attempt(noswap));
       // Where it cannot be seen what is mounted, a second attempt could lie over the first.
+      if (made.ok && noswap) refusals = 0;
       if (made.ok || !made.isRefused || !noswap) return doubtful(made);
       const plain = settle(request, await attempt(false));
-      if (plain.ok) knowsNoswap = false;
+      if (plain.ok && refusals === refusalsBefore) refusals += 1;
       return doubtful(plain);
     },
   };
