@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { FAILURE_RETRY, type Result } from '../../../mount/failure.ts';
+import { FAILURE_RETRY, ok, type Result } from '../../../mount/failure.ts';
 import {
   ControllerPublishVolumeRequest,
   NodePublishVolumeRequest,
@@ -743,6 +743,22 @@ test('a republish without the mount that the pod had makes one, and that is walk
   const again = accept(await made.plugin.publish(call({ publication, fsGroup, mount, refresh: true })));
   assert.notEqual(again.mount?.mountId, mount?.mountId);
   assert.deepEqual(made.host.walks, [`2000 ${targetOf(made)}`, `2000 ${targetOf(made)}`]);
+});
+
+test('KV-C14: what was mounted read-only, as it is to be, is not given to a group, and is published', async () => {
+  const made = await world();
+  const spec: CsiVolumeSpec = { ...SPEC, mountOptions: ['ro'] };
+  const fsGroup = { gid: 2_000, changePolicy: 'Always' } as const;
+  const publication = { ...call().publication, fsGroup };
+  const { lookUpMount } = made.host;
+  made.host.lookUpMount = async (path) => {
+    const seen = await lookUpMount(path);
+    return seen.ok && seen.value.mounted ? ok({ ...seen.value, readOnly: true }) : seen;
+  };
+  accept(await made.plugin.stage(call({ spec, fsGroup })));
+  const { mount } = accept(await made.plugin.publish(call({ spec, publication, fsGroup })));
+  assert.equal(mount?.readOnly, true);
+  assert.deepEqual(made.host.walks, []);
 });
 
 test('what a driver has mounted is gone before the walk: it is lost, and what it bares is not walked', async () => {

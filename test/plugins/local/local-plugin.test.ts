@@ -143,6 +143,18 @@ test('of two pods that come at once the second waits for the end of the walk for
   assert.equal(new Set(answered).size, 1);
 });
 
+test('what is mounted read-only for everybody keeps its group', async () => {
+  const { host, plugin } = world();
+  const call = withGroup(callOf(localVolume(DISK, ['ro'])), 2_000);
+  accept(
+    await plugin().publish({
+      ...call,
+      companions: () => [withGroup(ofPod(call, OTHER_POD), 3_000).publication],
+    }),
+  );
+  assert.equal(await gidOf(host, below(DISK, 'note')), 0);
+});
+
 test('what is only read keeps its group', async () => {
   const { host, plugin, call } = world();
   const grouped = withGroup(call, 2_000);
