@@ -62,8 +62,9 @@ async function tryPublish(
   const published = await lookAtPublished(csi, call, place.path, mountIdBefore);
   if (!published.ok) return published;
   const { mount, isDead } = published.value;
-  // A republish, every minute or so, must not walk a million files each time, and nobody can walk what is dead.
-  if (keepsMount(call, mountIdBefore) || isDead) return ok({ mount });
+  // A republish, every minute or so, must not walk a million files each time, and nobody can walk what is dead, or what
+  // is read-only as it is to be; where it is not to be, it is dead (DR-11).
+  if (keepsMount(call, mountIdBefore) || isDead || mount.readOnly === true) return ok({ mount });
   // From here on a failure is a volume that must be unpublished (KV-G7).
   const { progress, stillWanted } = call;
   call.step({ kind: 'working' });

@@ -4,7 +4,7 @@ import type { Host } from '../../mount/host.ts';
 import { createTurns } from '../../mount/process/turns.ts';
 import type { PublicationCall } from '../plugin.ts';
 import { giveToGroup, type MountedPlace } from '../pod/group-ownership.ts';
-import type { PublicationKey, PublicationSpec, VolumeId } from '../volume.ts';
+import type { PublicationKey, PublicationSpec, VolumeId, VolumeSpec } from '../volume.ts';
 
 /**
  * What is believed is told by the call. Only between the end of a walk and that belief is more known here: who was
@@ -24,7 +24,7 @@ export class GroupHolders {
     const { spec, publication, progress, stillWanted, refresh } = call;
     const { fsGroup, key } = publication;
     return this.#inTurn(spec.id, async () => {
-      if (fsGroup === undefined || !isGrouped(publication)) return done;
+      if (fsGroup === undefined || !isGrouped(publication) || isMountedReadOnly(spec)) return done;
       if (refresh || this.#isHeldByAnother(call)) return done;
       const request = { ...place, volume: spec.id, fsGroup, readOnly: false, progress, stillWanted };
       const given = await giveToGroup(this.#host, request);
@@ -52,6 +52,12 @@ export class GroupHolders {
     walked?.delete(key);
     if (walked?.size === 0) this.#walked.delete(volume);
   }
+}
+
+/** No walk can change anything then; in the kubelet it is tried, and what refuses it is only logged. */
+function isMountedReadOnly(spec: VolumeSpec): boolean {
+  if (spec.kind !== 'local' && spec.kind !== 'iscsi') return false;
+  return spec.mountOptions.includes('ro') || (spec.kind === 'iscsi' && spec.readOnly);
 }
 
 /** The files are given to its group, as the kubelet does for who may write. */

@@ -145,13 +145,7 @@ test('of two pods that come at once the second waits for the end of the walk for
 
 test('what is mounted read-only for everybody keeps its group', async () => {
   const { host, plugin } = world();
-  const call = withGroup(callOf(localVolume(DISK, ['ro'])), 2_000);
-  accept(
-    await plugin().publish({
-      ...call,
-      companions: () => [withGroup(ofPod(call, OTHER_POD), 3_000).publication],
-    }),
-  );
+  accept(await plugin().publish(withGroup(callOf(localVolume(DISK, ['ro'])), 2_000)));
   assert.equal(await gidOf(host, below(DISK, 'note')), 0);
 });
 
