@@ -54,3 +54,21 @@ test('a grant that was withdrawn before anything was set up is waited for again'
   await untilSettled(world);
   assert.deepEqual(world.asked(), ['NodeStageVolume', 'NodePublishVolume']);
 });
+
+/** A secret that a StorageClass has put into each of its volumes for who attaches them: no node may read it. */
+const OF_THE_ATTACHER = 'controllerPublishSecretRef: {namespace: vault, name: attacher}';
+const ATTACHED_BY_SECRET = {
+  'pv.yaml': `${claimYaml('data')}---\n${volumeYaml('pv-data', { csi: OF_THE_ATTACHER })}`,
+  'app.yaml': podYaml('app', { data: claimSource('data') }),
+};
+
+test('a volume does not wait for the secret that its attacher needs, before a restart and after', async () => {
+  const grants = createGrants();
+  grants.give(VOLUME);
+  const before = await agentWorld(ATTACHED_BY_SECRET, ATTACHES, {}, {}, { attachment: grants });
+  await untilSettled(before);
+  assert.deepEqual(before.asked(), ['NodeStageVolume', 'NodePublishVolume']);
+  const world = await before.restart();
+  await untilSettled(world);
+  assert.equal(reasonIn(world), undefined);
+});

@@ -17,6 +17,8 @@ const VOLUMES = '/api/v1/persistentvolumes';
 const CSI = {
   driver: 'd.example.com',
   volumeHandle: 'h',
+  // A node may read what it needs itself (Node authorizer), and not what whoever attaches the volume does.
+  controllerPublishSecretRef: { namespace: 'default', name: 'unused' },
   nodeStageSecretRef: { namespace: 'default', name: 'key' },
 };
 const MINUTE_MS = 60_000;
