@@ -116,6 +116,7 @@ class NodeAgent implements Agent {
     const operationTimes = createOperationTimes(parts.host, parts.attachment !== undefined);
     const host = operationTimes.onHost(parts.host);
     const { trustBundles = NO_TRUST_BUNDLES, tokens, capacity = {}, standing } = parts;
+    const attachment = parts.attachment === undefined ? 'called' : 'granted';
     const layout = createLayout(config.root);
     const deniedHostPaths = [layout.root, ...config.hostPathDenied];
     const drivers = createDriverRegistry({
@@ -128,7 +129,7 @@ class NodeAgent implements Agent {
     const feed = createDesiredFeed({
       ...{ host, config, slices, deniedHostPaths },
       sources: parts.sources,
-      answers: { tokens, trustBundles, capacity, standing },
+      answers: { tokens, trustBundles, capacity, standing, attachment },
       log: parts.log,
       hasSeLinux: () => this.#hasSeLinux,
       reconciler: () => this.#work?.reconciler,

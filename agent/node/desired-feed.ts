@@ -26,7 +26,7 @@ import { createDesiredObjectsReader, type DesiredObjectsReader } from './desired
 import { createRepublisher } from './republisher.ts';
 
 /** What a volume of a pod may need beside what is wanted. */
-export type Answers = Pick<ResolveOptions, 'tokens' | 'trustBundles' | 'capacity'> &
+export type Answers = Pick<ResolveOptions, 'tokens' | 'trustBundles' | 'capacity' | 'attachment'> &
   Pick<DesireOptions, 'standing'>;
 
 export interface DesiredFeedParts {

@@ -34,17 +34,24 @@ export interface ResolvedVolumeSecrets extends ResolvedSecrets {
 /**
  * All or nothing: a volume must not climb with some of its secrets. By `reference-missing` or `spec-invalid`.
  *
+ * The secret of ControllerPublish is demanded only where `attachesHere`: elsewhere the attacher has it, and no node may
+ * read it (Kubernetes: `VisitPVSecretNames`). What is named and not at hand makes `mayBeMore` of the others.
+ *
  * The secret for growing is apart: without it the volume is only not grown, whether growth is wanted or not. To block
  * it would keep new pods from data that is there, and would stop republishing, so that running pods lose their tokens;
  * whoever adds the secret gets the size, at once or, with a driver that cannot grow what is used, after the last pod.
  */
-export function resolveSecrets(desired: DesiredSecrets, source: CsiSource): ResolvedVolumeSecrets {
+export function resolveSecrets(
+  desired: DesiredSecrets,
+  source: CsiSource,
+  attachesHere: boolean,
+): ResolvedVolumeSecrets {
   const controllerPublish = resolveSecret(desired, source.controllerPublishSecret);
   const stage = resolveSecret(desired, source.stageSecret);
   const publish = resolveSecret(desired, source.publishSecret);
   const expand = resolveSecret(desired, source.expandSecret);
   const expandMissing = expand.ok ? undefined : expand.failure;
-  for (const one of [controllerPublish, stage, publish]) {
+  for (const one of [...(attachesHere ? [controllerPublish] : []), stage, publish]) {
     if (!one.ok) return { secrets: UNKNOWN_SECRETS, blocked: one.failure, expandMissing };
   }
   const secrets: VolumeSecrets = {
@@ -52,6 +59,7 @@ export function resolveSecrets(desired: DesiredSecrets, source: CsiSource): Reso
     stage: dataOf(stage),
     publish: dataOf(publish),
     expand: dataOf(expand),
+    ...(controllerPublish.ok && expand.ok ? {} : { mayBeMore: true }),
   };
   return { secrets, blocked: undefined, expandMissing };
 }
@@ -80,9 +88,7 @@ export function unwantedSecrets(
   const source = desired.volumes.get(spec.specName as ObjectKey)?.source;
   if (source?.kind !== 'csi' || csiVolumeId(source.driver, source.volumeHandle) !== spec.id)
     return { ...UNKNOWN_SECRETS, controllerPublish };
-  const { secrets, expandMissing } = resolveSecrets(desired, source);
-  const known = { ...secrets, controllerPublish };
-  return expandMissing === undefined ? known : { ...known, mayBeMore: true };
+  return { ...resolveSecrets(desired, source, false).secrets, controllerPublish };
 }
 
 function dataOf(result: Result<SecretData | undefined>): SecretData | undefined {

@@ -58,7 +58,8 @@ export function resolveClaim(
   if (csi.kind === 'nfs')
     return resolveNfsVolume(sources, pod, { volume: persistent, source: csi, readOnly });
   const terms = driverTerms(desired, csi.driver, 'Persistent');
-  const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi);
+  const attachesHere = options.attachment === 'called' && terms.fields.attachRequired !== false;
+  const { secrets, blocked, expandMissing } = resolveSecrets(desired, csi, attachesHere);
   return ok({
     ...PLAIN,
     spec: csiSpec(persistent, csi, terms, options.seLinux ? pod : undefined),

@@ -24,6 +24,8 @@ export interface ResolveOptions {
   readonly republishEpoch: number;
   /** What this machine has, where its Node object does not say what it gives to pods. */
   readonly capacity: NodeResources;
+  /** Who attaches CSI volumes: this node by calls to their drivers, or a cluster, which grants them to it. */
+  readonly attachment: 'called' | 'granted';
   /** The machine has SELinux enabled; permissive counts. */
   readonly seLinux: boolean;
 }

@@ -20,6 +20,7 @@ export const STAND_ALONE: DesireOptions = {
   trustBundles: NO_TRUST_BUNDLES,
   republishEpoch: 0,
   capacity: {},
+  attachment: 'called',
   seLinux: false,
 };
 

@@ -502,6 +502,21 @@ test("a driver's secrets are resolved, and a missing one blocks the volume by na
   assert.equal(volumeOf(without, DATA).publications.size, 1);
 });
 
+test('the secret of attaching is demanded where this node attaches, and nowhere else', () => {
+  const csi =
+    'controllerPublishSecretRef: {namespace: vault, name: s}, nodeStageSecretRef: {namespace: default, name: t}';
+  const secret = secretYaml('t', { password: 'hunter2' });
+  const documents = [web, claimYaml('data'), volumeYaml('pv-data', { csi }), secret];
+  const never = csiDriverYaml('test.csi.example', '{attachRequired: false}');
+  assert.equal(volumeOf(desired(...documents), DATA).blocked?.message, 'Secret vault/s does not exist');
+  for (const state of [desired(...documents, never), desiredWith({ attachment: 'granted' }, ...documents)]) {
+    const { secrets, blocked } = volumeOf(state, DATA);
+    assert.equal(blocked, undefined);
+    // What its driver says may hold the one that is not known.
+    assert.deepEqual([secrets.stage?.reveal(), secrets.mayBeMore], [{ password: 'hunter2' }, true]);
+  }
+});
+
 test('A-037: a secret that is not text is not sent to a driver as something else', () => {
   const binary = 'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {key: //79}\n';
   const csi = 'controllerPublishSecretRef: {namespace: default, name: s}';
