@@ -55,7 +55,6 @@ test('what an expression cannot be made of is refused, by name, and no secret is
     ],
     ['{name: A, value: ../up}', '$(A)', /spec-invalid: .*comes to "\.\.\/up": expected a relative path/],
     ['{name: A, value: /etc}', '$(A)', /spec-invalid: .*expected a relative path/],
-    ['{name: A, value: ""}', '$(A)', /spec-invalid: .*not an empty one/],
     ['{name: A, valueFrom: {secretKeyRef: {name: keys, key: key}}}', '$(A)', /not made of a secret/],
     [
       '{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}',
@@ -72,6 +71,30 @@ test('what an expression cannot be made of is refused, by name, and no secret is
     assert.match(String(told), why);
     assert.doesNotMatch(String(told), /hidden/);
   }
+});
+
+test("a variable that is empty makes no path: what is above its part is everybody's", () => {
+  const ofPod = (path: string) =>
+    `{name: A, valueFrom: {fieldRef: {fieldPath: "metadata.${path}['tenant']"}}}`;
+  const settings = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {tenant: ""}\n';
+  for (const env of [
+    '{name: A, value: ""}',
+    '{name: A}',
+    '{name: A, value: a}, {name: A, value: ""}',
+    '{name: B, value: ""}, {name: A, value: $(B)}',
+    ofPod('labels'),
+    ofPod('annotations'),
+    '{name: A, valueFrom: {configMapKeyRef: {name: settings, key: tenant}}}',
+  ])
+    for (const expression of ['tenants/$(A)', 'tenants/$(A)/data', 'of-$(A)', '$(A)'])
+      assert.match(
+        String(partsOf(env, expression, settings)),
+        /^spec-invalid: subPathExpr ".*" of container main names \$\(A\), and that is empty/,
+        `${env} in ${expression}`,
+      );
+  // As in the kubelet: empty may be what another variable is made of, and what is no reference.
+  assert.deepEqual(partsOf('{name: A, value: ""}, {name: B, value: "$(A)b"}', 'x/$(B)'), ['x/b']);
+  assert.deepEqual(partsOf('{name: A, value: ""}', 'x/$$(A)'), ['x/$(A)']);
 });
 
 test('a variable that no expression needs is not read, whatever it is', () => {
