@@ -12,8 +12,9 @@ import { refuseMissing } from './missing.ts';
 const PATH_BYTES_MAX = 4_095;
 
 /**
- * In the order of the containers. `spec-invalid`: an expression names a variable that has no value here, or comes to
- * no path below the volume. `reference-missing`: a ConfigMap that a variable needs, or its key, is not there.
+ * In the order of the containers. `spec-invalid`: an expression names a variable that has no value here or an empty
+ * one, or comes to no path below the volume. `reference-missing`: a ConfigMap that a variable needs, or its key, is
+ * not there.
  */
 export function subpathsOf(
   desired: Pick<DesiredObjects, 'configMaps' | 'rejected'>,
@@ -45,6 +46,7 @@ function pathOf(
   for (const name of namesInExpression(text)) {
     const value = values.get(name) ?? unknown(container, text, name);
     if (!value.ok) return value;
+    if (value.value === '') return empty(container, text, name);
   }
   const path = expandExpression(text, (name) => textIn(values, name));
   if (isBelow(path)) return ok(path);
@@ -61,10 +63,18 @@ function isBelow(path: string): boolean {
 }
 
 function unknown(container: Container, text: string, name: string): Result<never> {
-  const message =
-    `subPathExpr ${JSON.stringify(text)} of container ${container.name} names $(${name}), and its env has no such ` +
-    'variable (envFrom is not looked at): write it there, or a subPath';
-  return refuse('spec-invalid', message);
+  const why = 'its env has no such variable (envFrom is not looked at): write it there, or a subPath';
+  return unusable(container, text, name, why);
+}
+
+/** Without it `tenants/$(TENANT)` is what all of them have (kubelet: ExpandContainerVolumeMounts). */
+function empty(container: Container, text: string, name: string): Result<never> {
+  return unusable(container, text, name, 'that is empty: expected the name of a part of the volume');
+}
+
+function unusable({ name: whose }: Container, text: string, name: string, why: string): Result<never> {
+  const expression = `subPathExpr ${JSON.stringify(text)} of container ${whose}`;
+  return refuse('spec-invalid', `${expression} names $(${name}), and ${why}`);
 }
 
 function variableText(
