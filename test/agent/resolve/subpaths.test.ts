@@ -66,6 +66,11 @@ test('what an expression cannot be made of is refused, by name, and no secret is
       '$(A)',
       /reference-missing: ConfigMap default\/no/,
     ],
+    [
+      '{name: A, valueFrom: {configMapKeyRef: {name: "Not a name", key: k}}}',
+      '$(A)',
+      /spec-invalid: variable A .*configMapKeyRef.*expected a name of lower-case letters/,
+    ],
   ] as const) {
     const told = partsOf(env, expression, secret);
     assert.match(String(told), why);

@@ -12,6 +12,7 @@ import { EMPTY_NODE } from '../../one-source.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
+const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
 const SECRETS = '/api/v1/namespaces/default/secrets';
 const VOLUMES = '/api/v1/persistentvolumes';
 const CSI = {
@@ -138,6 +139,43 @@ test('a pod is shown when each object that it names was answered, and frozen unt
   await clock.go(MINUTE_MS);
   assert.deepEqual(shown(), ['Node n1', 'Pod default/web']);
   assert.deepEqual(frozen(), []);
+});
+
+test('a ConfigMap that a path in a volume is made of is read and awaited, and no other one', async () => {
+  const { clock, store, start, source, shown, frozen, said } = world();
+  const from = (name: string): Json => ({ configMapKeyRef: { name, key: 'part' } });
+  const container = {
+    name: 'c',
+    env: [
+      { name: 'PART', valueFrom: from('settings') },
+      { name: 'OTHER', valueFrom: from('unused') },
+    ],
+    volumeMounts: [{ name: 'v', mountPath: '/v', subPathExpr: 'parts/$(PART)' }],
+  };
+  const settings = (part: string): Json => ({
+    metadata: { name: 'settings', namespace: 'default' },
+    data: { part },
+  });
+  store.put(CONFIG_MAPS, settings('a'));
+  store.put(CONFIG_MAPS, { metadata: { name: 'unused', namespace: 'default' }, data: { part: 'b' } });
+  store.denied.add(CONFIG_MAPS);
+  const { spec, ...web } = pod('web');
+  const put = store.put(PODS, { ...web, spec: { ...(spec as Json), initContainers: [container] } });
+  await start();
+  await clock.go(MINUTE_MS);
+  assert.deepEqual([shown(), frozen()], [['Node n1'], [uidOf(put)]]);
+  assert.match(said().join('\n'), /waits for ConfigMap default\/settings: .*list and watch configmaps/);
+  store.denied.delete(CONFIG_MAPS);
+  await clock.go(MINUTE_MS);
+  assert.deepEqual(shown(), ['ConfigMap default/settings', 'Node n1', 'Pod default/web']);
+  store.put(CONFIG_MAPS, settings('b'));
+  await clock.go(2_000);
+  const parts = source
+    .current()
+    .parts.flatMap(({ objects }) => objects)
+    .flatMap((one) => (one.kind === 'ConfigMap' ? [Buffer.from(one.data.get('part') ?? []).toString()] : []));
+  assert.deepEqual(parts, ['b']);
+  assert.ok(!store.asked.some((one) => one.includes('unused')));
 });
 
 test('a pod whose objects it may read no more keeps what was read of them', async () => {
