@@ -12,7 +12,7 @@ import type {
 } from './container.ts';
 import { type FieldReader, quoted } from '../fields/field-reader.ts';
 import { fieldText, parseFieldPath, type PodMetadata } from '../fields/field-path.ts';
-import { LABEL_NAME } from '../fields/object-name.ts';
+import { LABEL_NAME, OBJECT_NAME } from '../fields/object-name.ts';
 import { namesInExpression } from '../fields/variable-expression.ts';
 import { readLabel } from './read-pod-security.ts';
 
@@ -146,6 +146,9 @@ function readVariable(variable: FieldReader, pod: PodMetadata): VariableValue {
   const configMap = from.key('configMapKeyRef');
   if (configMap.present) {
     const [name, key] = [configMap.key('name').text() ?? '', configMap.key('key').text() ?? ''];
+    // As the API server checks it.
+    const [isName, right] = OBJECT_NAME;
+    if (!isName(name)) return { kind: 'refused', why: `configMapKeyRef.name: expected ${right}` };
     return { kind: 'config-map', name, key };
   }
   if (from.key('secretKeyRef').present) return { kind: 'refused', why: PATHS_SHOW };

@@ -34,9 +34,14 @@ export function rightToRead({ kind }: Reference): string {
   }
 }
 
-/** What the pod itself names. */
-export function podReferences({ reference, volumes }: Pod): readonly Reference[] {
-  return volumes.flatMap((volume) => volumeReferences(volume, reference));
+/** What the pod itself names: in its volumes, and in the variables that paths of their parts are made of. */
+export function podReferences({ reference, volumes, containers }: Pod): readonly Reference[] {
+  const { namespace } = reference;
+  const values = containers.flatMap(({ variables }) => variables.map(({ value }) => value));
+  return [
+    ...volumes.flatMap((volume) => volumeReferences(volume, reference)),
+    ...values.flatMap((value) => (value.kind === 'config-map' ? [contentReference(value, namespace)] : [])),
+  ];
 }
 
 function volumeReferences({ name, source }: PodVolume, pod: NamedReference): readonly Reference[] {
@@ -69,7 +74,10 @@ function volumeReferences({ name, source }: PodVolume, pod: NamedReference): rea
   }
 }
 
-function contentReference({ kind, name }: ContentSource, namespace: string): Reference {
+function contentReference(
+  { kind, name }: Pick<ContentSource, 'kind' | 'name'>,
+  namespace: string,
+): Reference {
   return { kind: kind === 'secret' ? 'Secret' : 'ConfigMap', namespace, name };
 }
 
