@@ -352,6 +352,21 @@ test('emptyDir has its medium and limit, hostPath its path and type', () => {
   );
 });
 
+test('a volume without a source is an emptyDir on disk, and a source that is null is none', () => {
+  for (const source of [
+    '',
+    'emptyDir:',
+    'emptyDir: null',
+    'secret:',
+    'secret: ~\n    configMap: null',
+    'future:',
+  ]) {
+    const { spec } = only(desired(podYaml('web', { v: source })).volumes.values());
+    const { kind, medium, sizeLimitBytes } = spec as EmptyDirVolumeSpec;
+    assert.deepEqual([kind, medium, sizeLimitBytes], ['empty-dir', 'disk', 0], source);
+  }
+});
+
 function emptyDirOf(emptyDir: string, containers: string, more = '', capacity = {}): object | undefined {
   const yaml =
     `apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: uid-web}\nspec:\n  containers: [${containers}]\n` +
@@ -437,6 +452,18 @@ test('a secret volume is its keys as files, or the items under their paths, with
     'x/y': '400 1',
     z: '755 2',
   });
+});
+
+test('of two items with one path the later one counts, and both of their keys have to be there', () => {
+  const items = '[{key: a, path: x/y}, {key: b, path: x//y, mode: 0600}]';
+  const secret = podYaml('web', { v: `secret: {secretName: s, items: ${items}}` });
+  const both = desired(secret, secretYaml('s', { a: '1', b: '2' }));
+  assert.deepEqual(contentOf(only(only(both.volumes.values()).publications.values())), { 'x/y': '600 2' });
+  const later = desired(secret, secretYaml('s', { b: '2' }));
+  assert.equal(only(later.volumes.values()).blocked?.message, 'Secret default/s has no key a');
+  const configMap = podYaml('web', { v: `configMap: {name: c, optional: true, items: ${items}}` });
+  const earlier = desired(configMap, configMapYaml('c', { a: '1' }));
+  assert.deepEqual(contentOf(only(only(earlier.volumes.values()).publications.values())), { 'x/y': '644 1' });
 });
 
 test('a configMap has text and binary data', () => {

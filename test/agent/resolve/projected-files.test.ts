@@ -79,6 +79,10 @@ test('paths that contradict each other, and what is no source, are refused with 
     `{downwardAPI: {items: [{path: ${path}, fieldRef: {fieldPath: metadata.name}}]}}`;
   const cases: readonly (readonly [string, RegExp])[] = [
     [`${named('a/b')}, ${named('a//b')}`, /sources: "a\/b" is the path of two files/],
+    [
+      '{secret: {name: s, items: [{key: k, path: a}, {key: j, path: a}]}}',
+      /sources: "a" is the path of two files/,
+    ],
     [`${named('a')}, ${named('a/b')}`, /sources: one path is a directory of another/],
     [`${named('a')}, {serviceAccountToken: {path: a/token}}`, /sources: one path is a directory of another/],
     [named('../a'), /sources\[0\]\.downwardAPI\.items\[0\]\.path: expected a relative path .*"\.\.\/a"/],

@@ -132,7 +132,7 @@ test('a refusal names the field, the value and what would be right', () => {
     ],
     [
       'secret: {secretName: s, items: [{key: k, path: a}, {key: j, path: a/b}]}',
-      /items: two paths are the same/,
+      /items: one path is a directory of another/,
     ],
     ['emptyDir: {}\n    secret: {secretName: s}', /has more than one source: emptyDir, secret/],
   ];
