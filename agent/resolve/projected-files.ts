@@ -9,7 +9,6 @@ import type {
 } from '../../kubernetes/objects/content-source.ts';
 import type { Pod } from '../../kubernetes/objects/objects.ts';
 import { sha256Hex } from '../../plugins/layout/layout.ts';
-import { cleanPath } from '../../plugins/pod/content-tree.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { type ContentFiles, contentFiles } from './content-files.ts';
 import { downwardFiles } from './downward-files.ts';
@@ -35,7 +34,7 @@ export function projectedFiles(
     const content = filesOf(sources, pod, projection);
     if (!content.ok) return content;
     generations.push(content.value.generation);
-    for (const [path, file] of content.value.files?.reveal() ?? []) files.set(cleanPath(path), file);
+    for (const [path, file] of content.value.files?.reveal() ?? []) files.set(path, file);
   }
   const generation = sha256Hex(JSON.stringify(generations)).slice(0, 16);
   return ok({ files: new Sensitive(files), generation });

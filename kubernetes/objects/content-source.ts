@@ -1,7 +1,10 @@
 /** What a pod's volume shows as files: the words of the manifest, read, before other objects are looked at. */
 import type { NodeResource } from '../fields/node-resource.ts';
 
-/** A Secret or ConfigMap shown as files; modes are permission bits, 0 to 0o777. */
+/**
+ * A Secret or ConfigMap shown as files; modes are permission bits, 0 to 0o777. Of two items with one path the later one
+ * counts, and both keys have to be there, as in the kubelet.
+ */
 export interface ContentSource {
   readonly kind: 'secret' | 'config-map';
   readonly name: string;
@@ -14,7 +17,7 @@ export interface ContentSource {
 /** One key of the object, and the file it becomes. */
 export interface ContentItem {
   readonly key: string;
-  /** Relative, below the volume's root. */
+  /** Relative, below the volume's root, without `.` and empty components. */
   readonly path: string;
   /** Undefined: the volume's defaultMode. */
   readonly mode: number | undefined;

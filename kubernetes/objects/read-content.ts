@@ -1,5 +1,5 @@
 /** Secrets, ConfigMaps, and how a pod's volume shows them as files. */
-import { parseContentTree } from '../../plugins/pod/content-tree.ts';
+import { cleanPath, parseContentTree } from '../../plugins/pod/content-tree.ts';
 import { Sensitive } from '../../plugins/secret/sensitive.ts';
 import { readMetadata } from './read-metadata.ts';
 import { CONTENT_KEY, OBJECT_NAME } from '../fields/object-name.ts';
@@ -91,14 +91,12 @@ export function readDefaultMode(source: FieldReader): number {
 function readItems(items: FieldReader): readonly ContentItem[] | undefined {
   const read = items.list().map((item) => ({
     key: item.key('key').requiredText(...CONTENT_KEY),
-    path: readContentPath(item.key('path')),
+    path: cleanPath(readContentPath(item.key('path'))),
     mode: readMode(item.key('mode')),
   }));
   // What was refused above is '' here, and has its problem already.
-  const paths = read.map((one) => one.path).filter((one) => one !== '');
-  const distinct = new Set(paths);
-  const together = distinct.size === paths.length && fitTogether([...distinct]);
-  if (!together) items.refuse('two paths are the same, or one is a directory of another');
+  const paths = new Set(read.map((one) => one.path).filter((one) => one !== ''));
+  if (!fitTogether([...paths])) items.refuse('one path is a directory of another');
   return read.length === 0 ? undefined : read;
 }
 

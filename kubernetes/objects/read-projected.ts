@@ -71,7 +71,7 @@ function writtenPaths(source: Projection): readonly string[] {
   switch (source.kind) {
     case 'secret':
     case 'config-map':
-      return (source.items ?? []).map(({ path }) => cleanPath(path));
+      return (source.items ?? []).map(({ path }) => path);
     case 'downward-api':
       return source.files.map(({ path }) => path);
     case 'cluster-trust-bundle':
