@@ -154,15 +154,16 @@ function readSource(volume: FieldReader, pod: PodFields): PodVolumeSource {
   if (known.length > 1) volume.refuse(`has more than one source: ${known.join(', ')}`);
   const read = what === undefined ? undefined : SUPPORTED[what];
   if (what !== undefined && read !== undefined) return read(volume.key(what), pod);
-  return { kind: 'unsupported', what: what ?? unknownSource(volume) };
+  const other = what ?? unknownSource(volume);
+  if (other !== undefined) return { kind: 'unsupported', what: other };
+  // The API server's default of a volume without a source, and null is none (Kubernetes: SetDefaults_Volume).
+  return readEmptyDir(volume.key('emptyDir'), pod.spec);
 }
 
-/** A source that Kubernetes has not invented yet, or none, which is a mistake. */
-function unknownSource(volume: FieldReader): string {
+/** A source that Kubernetes has not invented yet. */
+function unknownSource(volume: FieldReader): string | undefined {
   const [unknown] = volume.entries().filter(([key, value]) => key !== 'name' && value.present);
-  if (unknown === undefined)
-    volume.refuse('has no source; expected one such as persistentVolumeClaim or emptyDir');
-  return unknown?.[0] ?? '';
+  return unknown?.[0];
 }
 
 /** The template is for whoever makes the claim; only the claim decides. */
