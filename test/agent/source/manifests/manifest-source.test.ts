@@ -58,6 +58,16 @@ function revisionOf(source: OneSource): number {
   return source.current().secrets.get('default/keys')?.revision ?? 0;
 }
 
+/** Told as soon as the pod is not wanted, however shortly. */
+function watchLost(source: OneSource, pod: string): readonly string[] {
+  const lost: string[] = [];
+  source.onChange(() => {
+    const { pods, unknownOrigins } = source.current();
+    if (!pods.has(podUid(pod))) lost.push(`${pod}, with ${[...unknownOrigins].join() || 'nothing'} unknown`);
+  });
+  return lost;
+}
+
 /** Would anything of this pod be taken down? Not while it is wanted, frozen, or its file unknown. */
 function isSafe(wish: DesiredObjects, uid: string, origin: string): boolean {
   const pod = podUid(uid);
@@ -488,10 +498,7 @@ test('a few of many pods vanish without the guard', async () => {
 
 test('a pod that moves to another file is wanted all the time', async () => {
   const { host, source } = await bench({ 'a.yaml': podYaml('web') });
-  const lost: string[] = [];
-  source.onChange(() => {
-    if (!source.current().pods.has(podUid('uid-web'))) lost.push('lost');
-  });
+  const lost = watchLost(source, 'uid-web');
   host.remove('a.yaml');
   host.write('b.yaml', podYaml('web'));
   await host.hint();
@@ -503,10 +510,7 @@ test('a pod that moves to another file is wanted all the time', async () => {
 test('a pod whose file comes back under another name within the settle time is wanted all the time', async () => {
   for (const ms of [1, SETTLE_MS - 1, SETTLE_MS]) {
     const { host, source } = await bench({ 'a.yaml': podYaml('web') });
-    const lost: string[] = [];
-    source.onChange(() => {
-      if (!source.current().pods.has(podUid('uid-web'))) lost.push('lost');
-    });
+    const lost = watchLost(source, 'uid-web');
     host.remove('a.yaml');
     await host.hint();
     await host.advance(ms - 1);
@@ -517,6 +521,117 @@ test('a pod whose file comes back under another name within the settle time is w
       [[], 'b.yaml'],
       `${ms} ms`,
     );
+  }
+});
+
+test('a pod that moves between two files that stay is wanted all the time, however far apart the writes', async () => {
+  const others: Readonly<Record<string, readonly [string, string]>> = {
+    new: ['', podYaml('web')],
+    added: [podYaml('old'), `${podYaml('old')}---\n${podYaml('web')}`],
+    exchanged: [podYaml('old'), podYaml('web')],
+    unfinished: ['', podYaml('web').trimEnd()],
+  };
+  for (const [how, [before, after]] of Object.entries(others)) {
+    for (const ms of [1, 20, SETTLE_MS - 1, SETTLE_MS]) {
+      const { host, source } = await bench({ 'a.yaml': `${podYaml('web')}---\n${podYaml('other')}` });
+      if (before !== '') host.write('b.yaml', before);
+      await host.hint();
+      const lost = watchLost(source, 'uid-web');
+      host.write('a.yaml', podYaml('other'));
+      await host.hint();
+      await host.advance(ms - 1);
+      host.write('b.yaml', after);
+      await host.hint();
+      await host.advance(SETTLE_MS * 2);
+      const { pods, frozenPods, unknownOrigins, rejected } = source.current();
+      const last = [pods.get(podUid('uid-web'))?.origin, ...frozenPods, ...unknownOrigins, ...rejected];
+      assert.deepEqual([lost, last], [[], ['b.yaml']], `${how}, ${ms} ms`);
+      source.stop();
+    }
+  }
+});
+
+test('pods that change their places, or go round, are wanted all the time, and nobody looks on and on', async () => {
+  const names = ['a', 'b', 'c'];
+  const { host, source } = await bench(
+    Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(`from-${name}`)])),
+  );
+  const lost = names.map((name) => watchLost(source, `uid-from-${name}`));
+  for (const [index, name] of names.entries()) {
+    host.write(`${name}.yaml`, podYaml(`from-${names.at(index - 1)}`));
+    await host.hint();
+    await host.advance(100);
+  }
+  const { listings } = host;
+  await host.advance(SETTLE_MS * 3);
+  const { pods } = source.current();
+  assert.deepEqual(
+    names.map((name) => pods.get(podUid(`uid-from-${name}`))?.origin),
+    ['b.yaml', 'c.yaml', 'a.yaml'],
+  );
+  assert.deepEqual(lost.flat(), []);
+  assert.ok(host.listings - listings <= names.length, `${host.listings - listings} listings`);
+});
+
+test('a pod that is refused in the file that it moves to is frozen without a gap', async () => {
+  const { host, source } = await bench({
+    'a.yaml': `${podYaml('web')}---\n${podYaml('other')}`,
+    'b.yaml': configMapYaml('c', { a: '1' }),
+  });
+  const unsafe: number[] = [];
+  source.onChange(() => {
+    if (!isSafe(source.current(), 'uid-web', 'a.yaml')) unsafe.push(host.nowMs());
+  });
+  host.write('a.yaml', podYaml('other'));
+  await host.hint();
+  await host.advance(100);
+  const refused = podYaml('web', { v: 'hostPath: {path: x}' });
+  host.write('b.yaml', `${configMapYaml('c', { a: '2' })}---\n${refused}`);
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  const { pods, frozenPods } = source.current();
+  assert.deepEqual([pods.has(podUid('uid-web')), [...frozenPods], unsafe], [false, ['uid-web'], []]);
+});
+
+test('an object that is no pod is there all the time, too, when it moves together with a new pod', async () => {
+  const keys = secretYaml('keys', { key: 'one' });
+  const { host, source } = await bench({ 'a.yaml': `${keys}---\n${podYaml('old')}` });
+  const seen: number[] = [];
+  source.onChange(() => seen.push(revisionOf(source)));
+  const before = revisionOf(source);
+  host.write('a.yaml', podYaml('old'));
+  await host.hint();
+  await host.advance(100);
+  host.write('b.yaml', `${keys}---\n${podYaml('new')}`);
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-old']);
+  assert.ok(
+    seen.every((revision) => revision === before),
+    seen.join(),
+  );
+});
+
+test('a pod whose new file is not there for a moment is wanted until it was missing for the settle time', async () => {
+  for (const isBack of [true, false]) {
+    const { host, source } = await bench({ 'a.yaml': `${podYaml('web')}---\n${podYaml('other')}` });
+    const lost = watchLost(source, 'uid-web');
+    host.write('a.yaml', podYaml('other'));
+    await host.hint();
+    await host.advance(SETTLE_MS - 1);
+    host.write('b.yaml', podYaml('web'));
+    await host.hint();
+    await host.advance(100);
+    host.remove('b.yaml');
+    await host.hint();
+    await host.advance(SETTLE_MS - 1);
+    assert.deepEqual([lost, podsOf(source.current())], [[], ['uid-other', 'uid-web']]);
+    if (isBack) host.write('b.yaml', podYaml('web'));
+    await host.hint();
+    await host.advance(SETTLE_MS);
+    assert.equal(source.current().pods.get(podUid('uid-web'))?.origin, isBack ? 'b.yaml' : undefined);
+    if (isBack) assert.deepEqual(lost, []);
+    source.stop();
   }
 });
 
