@@ -36,7 +36,7 @@ function addsPods(earlier: ManifestFile | undefined, { known }: ManifestFile): b
 
 function held(earlier: ManifestFile, { seen }: ManifestFile, listing: Listing): ManifestFile {
   const { nowMs: sinceMs, settleMs } = listing;
-  const pending: Pending = { sinceMs, settleMs, losing: new Set(), isHeld: true };
+  const pending: Pending = { sinceMs, settleMs, losing: new Set(), dropped: new Set(), isHeld: true };
   // Nothing is known of a new file until then.
   const part = earlier.good === undefined ? { ...earlier.part, unknown: true } : earlier.part;
   return { ...earlier, part, seen, pending };

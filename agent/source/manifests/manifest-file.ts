@@ -4,8 +4,8 @@
  *
  * A file is written by people and editors, in steps. So what it adds counts at once, but for pods while another file
  * changes; that an object is gone or different counts only after the same content (or absence) was seen in two
- * listings, `settleMs` apart, and after all that the second one showed was read; and a file that cannot be understood
- * says nothing at all: its last good objects stay.
+ * listings, `settleMs` apart, after all that the second one showed was read, and when no other file shows it that waits
+ * itself; and a file that cannot be understood says nothing at all: its last good objects stay.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { assert } from '../../../mount/failure.ts';
@@ -70,6 +70,8 @@ export interface Pending {
   readonly confirmedMs?: number | undefined;
   /** Pods that are no longer wanted once this is believed. */
   readonly losing: ReadonlySet<PodUid>;
+  /** All that the file says no longer then, as `keyOf` has it. */
+  readonly dropped: ReadonlySet<string>;
   /** It adds pods, and waits for what changed before them in other files (see `holdNewPods`). */
   readonly isHeld?: true;
 }
@@ -103,7 +105,7 @@ export function observe(
       return file;
     case 'missing':
       if (seen.kind === 'missing') return file;
-      return wait({ ...file, seen: look }, new Set(podsOf(file.known)), listing);
+      return wait({ ...file, seen: look }, [], listing);
     case 'unreadable':
       if (seen.kind === 'unreadable' && seen.message === look.message) return file;
       return unknown(file, look, look.message);
@@ -123,11 +125,9 @@ function observeContent(
   if (looksCut(file, bytes.reveal()))
     return unknown(file, seen, 'it ends in the middle of what it said before');
   const next = believe({ ...file, seen }, seen);
-  const lost = lostObjects(file.known, next.known);
   const finished = file.good !== undefined || reading.finished;
-  if (lost.length === 0 && finished) return next;
-  const kept = new Set(podsOf(next.known));
-  const waiting = wait({ ...file, seen }, new Set(podsOf(lost).filter((pod) => !kept.has(pod))), listing);
+  if (!isOtherwise(file.known, next.known) && finished) return next;
+  const waiting = wait({ ...file, seen }, next.known, listing);
   // Nothing is known of a new file until it has settled.
   if (file.good !== undefined) return waiting;
   return { ...waiting, part: { ...waiting.part, unknown: true, isAwaited: true } };
@@ -148,22 +148,35 @@ export function unconfirmed(file: ManifestFile): ManifestFile {
 }
 
 /**
- * The file once what it waited for counts: undefined when it is believed to be gone. What one file does not say any
- * more another may say that was there by then, so all of those are read before.
+ * May what the file waits for count? What one file does not say any more another may say that was there by then, so all
+ * of those are read before; what they show and do not say yet is for `settleTogether`.
  */
-export function settle(file: ManifestFile, listing: Listing): ManifestFile | undefined {
-  const { pending } = file;
-  if (pending === undefined || !isConfirmed(pending)) return file;
+export function isDue({ pending }: ManifestFile, listing: Listing): boolean {
+  if (pending === undefined || !isConfirmed(pending)) return false;
   const isOver = pending.isHeld === true && listing.nowMs >= dueOf(pending) + HELD_MS_MAX;
-  if (pending.confirmedMs >= listing.readingSinceMs && !isOver) return file;
+  return pending.confirmedMs < listing.readingSinceMs || isOver;
+}
+
+/** The file when what it waited for counts: undefined when it is believed to be gone. */
+export function settle(file: ManifestFile): ManifestFile | undefined {
   return file.seen.kind === 'content' ? believe(file, file.seen) : undefined;
 }
 
-/** Host clock: when the file should be looked at again; undefined when nothing waits. */
+/** Host clock: when what is pending is due by the clock alone; undefined when nothing waits. */
 export function dueMs(file: ManifestFile): number | undefined {
   const { pending } = file;
   if (pending === undefined) return undefined;
   return pending.isHeld === true && isConfirmed(pending) ? dueOf(pending) + HELD_MS_MAX : dueOf(pending);
+}
+
+/** Host clock: when the file should be looked at again; undefined when nothing waits, or for other files alone. */
+export function lookMs(file: ManifestFile, { nowMs, readingSinceMs }: Listing): number | undefined {
+  const atMs = dueMs(file);
+  if (atMs === undefined || atMs > nowMs) return atMs;
+  // When another one has been read, or counts itself, there is a look for all.
+  const isReading = readingSinceMs < Number.POSITIVE_INFINITY;
+  const waitsForFiles = isReading || (file.pending !== undefined && isConfirmed(file.pending));
+  return waitsForFiles ? undefined : atMs;
 }
 
 /** The same file, waiting for at least `settleMs`. */
@@ -209,8 +222,13 @@ function unknown(file: ManifestFile, seen: Seen, message: string): ManifestFile 
   return { ...file, seen, pending: undefined, part: { ...part, rejected, unknown: true } };
 }
 
-function wait(file: ManifestFile, losing: ReadonlySet<PodUid>, listing: Listing): ManifestFile {
-  return { ...file, pending: { sinceMs: listing.nowMs, settleMs: listing.settleMs, losing } };
+/** `next`: what is known once it is believed. */
+function wait(file: ManifestFile, next: readonly Known[], listing: Listing): ManifestFile {
+  const { nowMs: sinceMs, settleMs } = listing;
+  const kept = new Set(keysOf(next));
+  const gone = file.known.filter((one) => !kept.has(keyOf(one.stamped)));
+  const pending = { sinceMs, settleMs, losing: new Set(podsOf(gone)), dropped: new Set(keysOf(gone)) };
+  return { ...file, pending };
 }
 
 /** Takes a reading as what the file says. One that cannot be understood takes nothing. */
@@ -254,10 +272,19 @@ function know(origin: string, { object, place, digest }: ReadObject, before: Kno
   return { digest, stamped: { ...object, origin, place } };
 }
 
-/** What was known and is not known so any more. */
-function lostObjects(before: readonly Known[], after: readonly Known[]): readonly Known[] {
+/** Is anything that was known not known so any more? */
+function isOtherwise(before: readonly Known[], after: readonly Known[]): boolean {
   const digests = new Map(after.map(({ stamped, digest }) => [identityOf(stamped), digest]));
-  return before.filter(({ stamped, digest }) => digests.get(identityOf(stamped)) !== digest);
+  return before.some(({ stamped, digest }) => digests.get(identityOf(stamped)) !== digest);
+}
+
+export function keysOf(known: ManifestFile['known']): readonly string[] {
+  return known.map(({ stamped }) => keyOf(stamped));
+}
+
+/** What makes it the same object in whichever file: of a pod the uid. */
+export function keyOf(object: ApiObject): string {
+  return object.kind === 'Pod' ? object.reference.uid : identityOf(object);
 }
 
 /** Those that are wanted by what is known. */

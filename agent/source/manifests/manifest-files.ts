@@ -3,15 +3,15 @@ import type { PodUid } from '../../../plugins/volume.ts';
 import { compareText } from '../../../mount/text/compare-text.ts';
 import {
   confirm,
-  dueMs,
   type Listing,
   type Look,
+  lookMs,
   type ManifestFile,
   observe,
-  settle,
   unconfirmed,
 } from './manifest-file.ts';
 import { holdNewPods } from './held-pods.ts';
+import { missAnew, settleTogether } from './moved-objects.ts';
 import { guard, type GuardFacts } from './mass-removal.ts';
 
 export type ManifestFiles = ReadonlyMap<string, ManifestFile>;
@@ -40,22 +40,19 @@ export function afterLooks(
     const look = looks.get(name);
     return look === undefined ? (file ?? []) : observe(name, file, look, listing);
   });
-  const settled = guard(holdNewPods(before, observed, listing), facts).flatMap((one) => {
+  const missed = missAnew(before, observed, listing);
+  const guarded = guard(holdNewPods(before, missed, listing), facts).map((one) => {
     const look = looks.get(one.name);
-    if (look === undefined) return settle(one, listing) ?? [];
-    if (look.kind === 'waiting') return unconfirmed(one);
-    return settle(confirm(one, listing), listing) ?? [];
+    if (look === undefined) return one;
+    return look.kind === 'waiting' ? unconfirmed(one) : confirm(one, listing);
   });
-  return new Map(settled.map((one) => [one.name, one]));
+  return new Map(settleTogether(guarded, listing).map((one) => [one.name, one]));
 }
 
 /** How many milliseconds of the host's clock there are to the next look; undefined when no file waits for one. */
-export function nextLookMs(files: ManifestFiles, { nowMs, readingSinceMs }: Listing): number | undefined {
-  const isReading = readingSinceMs < Number.POSITIVE_INFINITY;
-  // What is due and waits for another file to be read is looked at when that has been.
-  const dues = [...files.values()].flatMap((file) => dueMs(file) ?? []);
-  const waiting = dues.filter((atMs) => !isReading || atMs > nowMs);
-  return waiting.length === 0 ? undefined : Math.max(1, Math.min(...waiting) - nowMs);
+export function nextLookMs(files: ManifestFiles, listing: Listing): number | undefined {
+  const looks = [...files.values()].flatMap((file) => lookMs(file, listing) ?? []);
+  return looks.length === 0 ? undefined : Math.max(1, Math.min(...looks) - listing.nowMs);
 }
 
 /** Whether another wish is said by now; what waits to be read is left out on demand. */

@@ -1,0 +1,62 @@
+/**
+ * Objects that move from one file to another in two writes. Each file is believed in its own time, and the one that has
+ * an object now may wait longer than the one that has dropped it: nothing is dropped while another file shows it. Pure.
+ */
+import { isDue, keyOf, keysOf, type Listing, type ManifestFile, settle } from './manifest-file.ts';
+
+/** The files after a look; what a file showed until then, and was not believed, is missing elsewhere from then on. */
+export function missAnew(
+  before: ReadonlyMap<string, ManifestFile>,
+  after: readonly ManifestFile[],
+  { nowMs }: Listing,
+): readonly ManifestFile[] {
+  const unshown = new Set(after.flatMap((file) => shownNoMore(before.get(file.name), file)));
+  if (unshown.size === 0) return after;
+  return after.map((file) => {
+    const { pending } = file;
+    if (pending === undefined || ![...pending.dropped].some((key) => unshown.has(key))) return file;
+    return { ...file, pending: { ...pending, sinceMs: nowMs, confirmedMs: undefined } };
+  });
+}
+
+function shownNoMore(earlier: ManifestFile | undefined, file: ManifestFile): readonly string[] {
+  if (earlier === undefined || earlier.seen === file.seen) return [];
+  const there = new Set([...shownIn(file), ...keysOf(file.known)]);
+  return shownIn(earlier).filter((key) => !there.has(key));
+}
+
+/**
+ * The files once what is due in them counts, without those that are believed to be gone. Those that drop what another
+ * one shows wait for it; those that wait for nobody but each other count together.
+ */
+export function settleTogether(files: readonly ManifestFile[], listing: Listing): readonly ManifestFile[] {
+  const due = new Set(files.filter((file) => isDue(file, listing)));
+  const droppedBy = new Map<string, ManifestFile[]>();
+  for (const file of due) {
+    for (const key of file.pending?.dropped ?? []) {
+      const those = droppedBy.get(key);
+      if (those === undefined) droppedBy.set(key, [file]);
+      else those.push(file);
+    }
+  }
+  const waiting = files.filter((file) => file.pending !== undefined && !due.has(file));
+  // Grows meanwhile: what shows something and has to wait keeps others waiting.
+  for (const file of droppedBy.size === 0 ? [] : waiting) {
+    for (const key of shownIn(file)) {
+      for (const other of droppedBy.get(key) ?? []) if (due.delete(other)) waiting.push(other);
+      droppedBy.delete(key);
+    }
+  }
+  return files.flatMap((file) => (due.has(file) ? (settle(file) ?? []) : file));
+}
+
+/** What the file showed last and does not say yet, because it waits to be believed; as `keyOf` has it. */
+function shownIn({ pending, seen }: ManifestFile): readonly string[] {
+  if (pending === undefined || seen.kind !== 'content') return [];
+  const { objects, refused } = seen.reading;
+  // A pod that is refused there is frozen once that is believed.
+  return [
+    ...objects.map(({ object }) => keyOf(object)),
+    ...refused.flatMap(({ subject }) => subject?.pod ?? []),
+  ];
+}
