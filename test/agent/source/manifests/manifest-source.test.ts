@@ -2,7 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createManifestSource } from '../../../../agent/source/manifests/manifest-source.ts';
+import {
+  createManifestSource,
+  type ManifestSource,
+} from '../../../../agent/source/manifests/manifest-source.ts';
 import { massRemovalIn, type DesiredObjects } from '../../../../agent/source/desired-objects.ts';
 import { createSlices } from '../../../../mount/process/slices.ts';
 import { DirectoryHost } from '../../directory-host.ts';
@@ -20,10 +23,12 @@ import {
 } from '../../manifests.ts';
 
 const SETTLE_MS = 300;
+const HOLD_MS = 300_000;
 
 interface Bench {
   readonly host: DirectoryHost;
   readonly source: OneSource;
+  readonly manifests: ManifestSource;
   /** How often the wish was said to have changed. */
   changes(): number;
 }
@@ -40,6 +45,7 @@ async function bench(
     directory: path('/etc/manifests'),
     parser: IN_PROCESS_PARSER,
     settleMs,
+    holdMs: HOLD_MS,
   });
   const source = oneSource(host, manifests, createSlices({ clock: host, piecesMax }));
   let changes = 0;
@@ -47,7 +53,7 @@ async function bench(
   const started = source.start();
   if (piecesMax !== Number.POSITIVE_INFINITY) await host.advance(1);
   await started;
-  return { host, source, changes: () => changes };
+  return { host, source, manifests, changes: () => changes };
 }
 
 function podsOf(wish: DesiredObjects): readonly string[] {
@@ -482,6 +488,50 @@ test('the guard counts pods that vanish one listing after the other, before the 
   assert.equal(source.current().pods.size, 6);
   await host.advance(10_000);
   assert.deepEqual(podsOf(source.current()), ['uid-e', 'uid-f']);
+});
+
+test('that pods are gone is said of this time: when they vanish once more, they are kept once more', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+  const leaving = names.slice(0, 5);
+  for (const lastsMs of [0, 3_600_000]) {
+    const { host, source, manifests } = await bench(
+      Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(name)])),
+    );
+    for (const name of leaving) host.remove(`${name}.yaml`);
+    await host.hint();
+    manifests.forget(leaving.map((name) => podUid(`uid-${name}`)));
+    await host.advance(lastsMs);
+    assert.equal(source.current().pods.size, lastsMs === 0 ? 7 : 2);
+    for (const name of leaving) host.write(`${name}.yaml`, podYaml(name));
+    await host.hint();
+    await host.advance(3_600_000);
+    assert.equal(source.current().pods.size, 7);
+    for (const name of leaving) host.remove(`${name}.yaml`);
+    await host.hint();
+    await host.advance(9_999);
+    assert.deepEqual([source.current().pods.size, massRemovalIn(source.current())?.pods.size], [7, 5]);
+    await host.advance(1);
+    assert.equal(source.current().pods.size, 2);
+    source.stop();
+  }
+});
+
+test('a pod that was once said to be gone is kept when it is not in a directory that is accepted', async () => {
+  const names = ['a', 'b', 'c', 'd'];
+  const { host, source, manifests } = await bench(
+    Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(name)])),
+  );
+  for (const name of names) host.remove(`${name}.yaml`);
+  await host.hint();
+  manifests.forget(names.map((name) => podUid(`uid-${name}`)));
+  for (const name of names) host.write(`${name}.yaml`, podYaml(name));
+  await host.hint();
+  host.remove('a.yaml');
+  manifests.accepted();
+  await host.advance(HOLD_MS - 1);
+  assert.deepEqual(podsOf(source.current()), ['uid-a', 'uid-b', 'uid-c', 'uid-d']);
+  await host.advance(1);
+  assert.deepEqual(podsOf(source.current()), ['uid-b', 'uid-c', 'uid-d']);
 });
 
 test('a few of many pods vanish without the guard', async () => {
