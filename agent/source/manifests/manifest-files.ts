@@ -1,5 +1,4 @@
 /** The files of a directory of manifests, by name: what follows for all of them from looks at some. */
-import type { PodUid } from '../../../plugins/volume.ts';
 import { compareText } from '../../../mount/text/compare-text.ts';
 import {
   confirm,
@@ -15,12 +14,6 @@ import { missAnew, settleTogether } from './moved-objects.ts';
 import { guard, type GuardFacts } from './mass-removal.ts';
 
 export type ManifestFiles = ReadonlyMap<string, ManifestFile>;
-
-/** Those that the files say are wanted. */
-export function podsIn(files: Iterable<ManifestFile>): readonly PodUid[] {
-  const objects = [...files].flatMap(({ part }) => part.objects);
-  return objects.flatMap((one) => (one.kind === 'Pod' ? [one.reference.uid] : []));
-}
 
 /** The look at a file that is not there. */
 export function missing(name: string): [string, Look] {

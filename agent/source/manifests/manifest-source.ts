@@ -5,10 +5,10 @@ import type { PodUid } from '../../../plugins/volume.ts';
 import type { DirectoryTrust } from './directory-trust.ts';
 import { createManifestDesk, type ManifestDesk } from './manifest-desk.ts';
 import type { Listing, Look } from './manifest-file.ts';
-import { afterLooks, differ, type ManifestFiles, missing, nextLookMs, podsIn } from './manifest-files.ts';
+import { afterLooks, differ, type ManifestFiles, missing, nextLookMs } from './manifest-files.ts';
 import { DEFAULT_MANIFEST_LIMITS, type ManifestLimits } from './parse/manifest-limits.ts';
 import type { ManifestParser } from './parse/manifest-parser.ts';
-import { believeGone, isSameRemoval, massRemoval } from './mass-removal.ts';
+import { believeGone, isSameRemoval, massRemoval, stillLost } from './mass-removal.ts';
 import { createWatchedDirectory, type WatchedDirectory } from './watched-directory.ts';
 import type { MassRemoval, ObjectsSource, SourceReading } from '../objects-source.ts';
 
@@ -136,8 +136,7 @@ class ListedManifests implements ManifestSource {
   }
 
   forget(pods: Iterable<PodUid>): void {
-    const said = new Set(podsIn(this.#files.values()));
-    const forgotten = new Set([...this.#forgotten, ...pods].filter((pod) => said.has(pod)));
+    const forgotten = stillLost([...this.#forgotten, ...pods], this.#files.values());
     const settleMs = this.#settleMs;
     this.#forgotten = forgotten;
     this.#files = new Map(
@@ -187,6 +186,7 @@ class ListedManifests implements ManifestSource {
     const holdMs = this.#acceptedMs === undefined ? undefined : this.#parts.holdMs;
     const facts = { missing: this.#parts.missing?.() ?? 0, holdMs, forgotten: this.#forgotten };
     this.#files = afterLooks(this.#files, looks, now, facts);
+    this.#forgotten = stillLost(this.#forgotten, this.#files.values());
     if (this.#acceptedMs !== undefined && this.#desk.readingSinceMs() > this.#acceptedMs)
       this.#acceptedMs = undefined;
   }

@@ -41,6 +41,12 @@ function isForgotten({ pending }: ManifestFile, forgotten: ReadonlySet<PodUid>):
   );
 }
 
+/** Those of the pods that a file is about to lose: a word about them is about this time, and ends with it. */
+export function stillLost(pods: Iterable<PodUid>, files: Iterable<ManifestFile>): ReadonlySet<PodUid> {
+  const losing = new Set([...files].flatMap(({ pending }) => [...(pending?.losing ?? [])]));
+  return new Set([...pods].filter((pod) => losing.has(pod)));
+}
+
 /** The same files; those of which all that is lost is forgotten wait no longer than a change does. */
 export function believeGone(
   file: ManifestFile,
