@@ -261,6 +261,54 @@ test('a pod that is added to a file right after a change of another one waits, t
   assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-old']);
 });
 
+test('a new pod in a directory that is accepted waits no longer than elsewhere for what differs there', async () => {
+  const { host, source, manifests } = await bench({
+    'keys.yaml': secretYaml('keys', { key: 'one' }),
+    'old.yaml': podYaml('old'),
+    'two.yaml': `${podYaml('second')}---\n${configMapYaml('c', {})}`,
+  });
+  const before = revisionOf(source);
+  host.write('keys.yaml', secretYaml('keys', { key: 'two' }));
+  host.write('new.yaml', podYaml('new'));
+  host.write('two.yaml', podYaml('second'));
+  host.remove('old.yaml');
+  manifests.accepted();
+  await host.advance(0);
+  assert.deepEqual(
+    source.current().rejected.map(({ origin, message }) => `${origin}: ${message}`),
+    ['new.yaml: it has a new pod, and waits until what is being changed in other manifests has settled'],
+  );
+  assert.equal(source.current().awaited, 'new.yaml');
+  await host.advance(SETTLE_MS);
+  const { rejected, unknownOrigins, awaited } = source.current();
+  assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-old', 'uid-second']);
+  assert.deepEqual([rejected, [...unknownOrigins], awaited], [[], [], undefined]);
+  assert.ok(revisionOf(source) > before);
+  // What is not there vanished unseen.
+  await host.advance(HOLD_MS - SETTLE_MS - 1);
+  assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-old', 'uid-second']);
+  assert.deepEqual([...source.current().configMaps.keys()], ['default/c']);
+  await host.advance(1);
+  assert.deepEqual(podsOf(source.current()), ['uid-new', 'uid-second']);
+  assert.deepEqual([...source.current().configMaps.keys()], []);
+});
+
+test('a new pod waits no longer while most of the others are kept because they vanished at once', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  const { host, source } = await bench({
+    ...Object.fromEntries(names.map((name) => [`${name}.yaml`, podYaml(name)])),
+    'c.yaml': `${podYaml('c')}---\n${configMapYaml('c', { a: '1' })}`,
+  });
+  for (const name of ['a', 'b', 'd', 'e']) host.remove(`${name}.yaml`);
+  host.write('c.yaml', `${podYaml('c')}---\n${configMapYaml('c', { a: '2' })}`);
+  host.write('new.yaml', podYaml('new'));
+  await host.hint();
+  await host.advance(SETTLE_MS);
+  assert.equal(massRemovalIn(source.current())?.pods.size, 4);
+  assert.equal(source.current().pods.get(podUid('uid-new'))?.origin, 'new.yaml');
+  assert.equal(String(source.current().configMaps.get('default/c')?.data.get('a')), '2');
+});
+
 test('a changed secret has a greater revision although nothing of it can be seen', async () => {
   const { host, source } = await bench({ 's.yaml': secretYaml('s', { a: 'x' }) });
   const before = source.current().secrets.get('default/s')?.revision ?? 0;
@@ -410,6 +458,10 @@ test('a new file without an end of line waits until it is still', async () => {
   host.write('web.yaml', podYaml('web').trimEnd());
   await host.hint();
   assert.deepEqual([podsOf(source.current()), [...source.current().unknownOrigins]], [[], ['web.yaml']]);
+  assert.deepEqual(
+    source.current().rejected.map(({ message }) => message),
+    ['it ends as if it were still being written, and waits until it is still'],
+  );
   await host.advance(SETTLE_MS);
   assert.deepEqual([podsOf(source.current()), [...source.current().unknownOrigins]], [['uid-web'], []]);
 });
