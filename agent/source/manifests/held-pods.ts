@@ -1,5 +1,12 @@
 /** Pods that come while other files change: they wait until those have settled. Pure. */
-import { type Listing, type ManifestFile, nothingKnown, type Pending, podsOf } from './manifest-file.ts';
+import {
+  awaited,
+  type Listing,
+  type ManifestFile,
+  nothingKnown,
+  type Pending,
+  podsOf,
+} from './manifest-file.ts';
 
 /**
  * The files after a look, where pods that came with it wait while another file is being changed: what they name may be
@@ -37,7 +44,9 @@ function addsPods(earlier: ManifestFile | undefined, { known }: ManifestFile): b
 function held(earlier: ManifestFile, { seen }: ManifestFile, listing: Listing): ManifestFile {
   const { nowMs: sinceMs, settleMs } = listing;
   const pending: Pending = { sinceMs, settleMs, losing: new Set(), dropped: new Set(), isHeld: true };
+  const waiting = { ...earlier, seen, pending };
   // Nothing is known of a new file until then.
-  const part = earlier.good === undefined ? { ...earlier.part, unknown: true } : earlier.part;
-  return { ...earlier, part, seen, pending };
+  return earlier.good === undefined ? awaited(waiting, HELD) : waiting;
 }
+
+const HELD = 'it has a new pod, and waits until what is being changed in other manifests has settled';

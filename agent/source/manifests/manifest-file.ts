@@ -95,7 +95,7 @@ export function observe(
   listing: Listing,
 ): ManifestFile {
   if (look.kind === 'waiting')
-    return before === undefined ? notReadYet(nothingKnown(name)) : { ...before, isBeingRead: true };
+    return before === undefined ? notReadYet(name) : { ...before, isBeingRead: true };
   const file =
     before?.isBeingRead === true ? { ...before, isBeingRead: false } : (before ?? nothingKnown(name));
   const { seen } = file;
@@ -129,8 +129,7 @@ function observeContent(
   if (!isOtherwise(file.known, next.known) && finished) return next;
   const waiting = wait({ ...file, seen }, next.known, listing);
   // Nothing is known of a new file until it has settled.
-  if (file.good !== undefined) return waiting;
-  return { ...waiting, part: { ...waiting.part, unknown: true, isAwaited: true } };
+  return file.good === undefined ? awaited(waiting, UNFINISHED) : waiting;
 }
 
 /** The file after a look that showed it as it is believed to be soon: when that is due, it waits for no other look. */
@@ -199,9 +198,16 @@ export function nothingKnown(name: string): ManifestFile {
   return { name, part, known: [], good: undefined, seen: { kind: 'missing' }, pending: undefined };
 }
 
-function notReadYet(file: ManifestFile): ManifestFile {
-  const waiting = unknown(file, { kind: 'waiting' }, 'it is waiting to be read');
-  return { ...waiting, part: { ...waiting.part, isAwaited: true } };
+function notReadYet(name: string): ManifestFile {
+  return awaited({ ...nothingKnown(name), seen: { kind: 'waiting' } }, 'it is waiting to be read');
+}
+
+const UNFINISHED = 'it ends as if it were still being written, and waits until it is still';
+
+/** The file of which nothing is known, and will be in a moment; `why` not yet is told to people. */
+export function awaited(file: ManifestFile, why: string): ManifestFile {
+  const rejected: readonly Rejection[] = [{ origin: file.name, message: why }];
+  return { ...file, part: { ...file.part, rejected, unknown: true, isAwaited: true } };
 }
 
 /**

@@ -10,7 +10,7 @@ const SHRINK_PODS_MIN = 4;
 export interface GuardFacts {
   /** Pods that the records know and no manifest has: they have vanished, too. */
   readonly missing: number;
-  /** Whatever waits waits so long; undefined: it was seen to go. */
+  /** Whatever may be gone by mistake waits so long; undefined: it was seen to go. */
   readonly holdMs: number | undefined;
   /** Pods of which an operator has said that they are gone. */
   readonly forgotten: ReadonlySet<PodUid>;
@@ -18,7 +18,10 @@ export interface GuardFacts {
 
 const ALL_SEEN: GuardFacts = { missing: 0, holdMs: undefined, forgotten: new Set() };
 
-/** The same files; what waits in them waits longer when it is more than half of the pods, and not just a few. */
+/**
+ * The same files; what may be gone by mistake waits longer when it is more than half of the pods, and not just a few,
+ * or was not seen to go.
+ */
 export function guard(
   files: readonly ManifestFile[],
   { missing, holdMs, forgotten }: GuardFacts = ALL_SEEN,
@@ -32,7 +35,14 @@ export function guard(
   const isShrinking = losing >= SHRINK_PODS_MIN && losing * 2 > pods;
   const waitMs = Math.max(holdMs ?? 0, isShrinking ? SHRINK_SETTLE_MS : 0);
   if (waitMs === 0) return files;
-  return files.map((one) => (isForgotten(one, forgotten) ? one : waitLonger(one, waitMs)));
+  return files.map((one) =>
+    mayBeMistaken(one) && !isForgotten(one, forgotten) ? waitLonger(one, waitMs) : one,
+  );
+}
+
+/** What a file says of all that it has said before is no mistake, nor is what is new. */
+function mayBeMistaken({ pending, seen }: ManifestFile): boolean {
+  return pending !== undefined && (pending.dropped.size > 0 || seen.kind !== 'content');
 }
 
 function isForgotten({ pending }: ManifestFile, forgotten: ReadonlySet<PodUid>): boolean {

@@ -293,6 +293,16 @@ test('a new pod in a directory that is accepted waits no longer than elsewhere f
   assert.deepEqual([...source.current().configMaps.keys()], []);
 });
 
+test('a file that could never be read and is not in a directory that is accepted is unknown for the hold', async () => {
+  const { host, source, manifests } = await bench({ 'a.yaml': podYaml('a'), 'broken.yaml': 'a: [b\n' });
+  host.remove('broken.yaml');
+  manifests.accepted();
+  await host.advance(HOLD_MS - 1);
+  assert.deepEqual([...source.current().unknownOrigins], ['broken.yaml']);
+  await host.advance(1);
+  assert.deepEqual([...source.current().unknownOrigins], []);
+});
+
 test('a new pod waits no longer while most of the others are kept because they vanished at once', async () => {
   const names = ['a', 'b', 'c', 'd', 'e'];
   const { host, source } = await bench({
