@@ -596,6 +596,28 @@ test('a pod that was once said to be gone is kept when it is not in a directory 
   assert.deepEqual(podsOf(source.current()), ['uid-b', 'uid-c', 'uid-d']);
 });
 
+test('pods that are in another file by now have not vanished, however many they are', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  const all = names.map((name) => podYaml(name)).join('---\n');
+  for (const how of ['renamed', 'moved', 'accepted'] as const) {
+    const { host, source, manifests } = await bench({ 'all.yaml': all, 'old.yaml': podYaml('old') });
+    if (how === 'moved') host.write('all.yaml', configMapYaml('nothing-else', {}));
+    else host.remove('all.yaml');
+    host.write('pods.yaml', all);
+    if (how === 'accepted') manifests.accepted();
+    else await host.hint();
+    await host.advance(SETTLE_MS);
+    const { pods, rejected, frozenPods } = source.current();
+    assert.deepEqual(
+      names.map((name) => pods.get(podUid(`uid-${name}`))?.origin),
+      names.map(() => 'pods.yaml'),
+      how,
+    );
+    assert.deepEqual([rejected, [...frozenPods], massRemovalIn(source.current())], [[], [], undefined], how);
+    source.stop();
+  }
+});
+
 test('a few of many pods vanish without the guard', async () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'];
   const { host, source } = await bench(
