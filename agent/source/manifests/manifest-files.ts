@@ -34,7 +34,7 @@ export function afterLooks(
     return look === undefined ? (file ?? []) : observe(name, file, look, listing);
   });
   const missed = missAnew(before, observed, listing);
-  const guarded = guard(holdNewPods(before, missed, listing), facts).map((one) => {
+  const guarded = guard(holdNewPods(before, missed, listing), listing, facts).map((one) => {
     const look = looks.get(one.name);
     if (look === undefined) return one;
     return look.kind === 'waiting' ? unconfirmed(one) : confirm(one, listing);

@@ -1,7 +1,8 @@
 /** Most pods vanish from the manifests at once: more often a mistake than a wish (AP-12), so it has to last. Pure. */
 import type { PodUid } from '../../../plugins/volume.ts';
 import type { MassRemoval } from '../objects-source.ts';
-import { dueMs, type Listing, type ManifestFile, waitLonger } from './manifest-file.ts';
+import { dueMs, type Listing, type ManifestFile, podsOf, waitLonger } from './manifest-file.ts';
+import { saidIn } from './moved-objects.ts';
 
 const SHRINK_SETTLE_MS = 10_000;
 const SHRINK_PODS_MIN = 4;
@@ -16,27 +17,37 @@ export interface GuardFacts {
   readonly forgotten: ReadonlySet<PodUid>;
 }
 
-const ALL_SEEN: GuardFacts = { missing: 0, holdMs: undefined, forgotten: new Set() };
-
 /**
  * The same files; what may be gone by mistake waits longer when it is more than half of the pods, and not just a few,
- * or was not seen to go.
+ * or was not seen to go. What another file says is not gone.
  */
 export function guard(
   files: readonly ManifestFile[],
-  { missing, holdMs, forgotten }: GuardFacts = ALL_SEEN,
+  { settleMs }: Pick<Listing, 'settleMs'>,
+  { missing, holdMs, forgotten }: GuardFacts,
 ): readonly ManifestFile[] {
-  let losing = missing;
-  let pods = missing;
-  for (const { part, pending } of files) {
-    losing += pending?.losing.size ?? 0;
-    pods += part.objects.filter((one) => one.kind === 'Pod').length;
+  const said = files.some(({ pending }) => (pending?.dropped.size ?? 0) > 0)
+    ? saidIn(files)
+    : new Set<string>();
+  const pods = new Set<PodUid>();
+  const losing = new Set<PodUid>();
+  for (const { known, pending } of files) {
+    for (const pod of podsOf(known)) pods.add(pod);
+    for (const pod of pending?.losing ?? []) if (!said.has(pod)) losing.add(pod);
   }
-  const isShrinking = losing >= SHRINK_PODS_MIN && losing * 2 > pods;
+  const isShrinking =
+    losing.size + missing >= SHRINK_PODS_MIN && (losing.size + missing) * 2 > pods.size + missing;
   const waitMs = Math.max(holdMs ?? 0, isShrinking ? SHRINK_SETTLE_MS : 0);
-  if (waitMs === 0) return files;
-  return files.map((one) =>
-    mayBeMistaken(one) && !isForgotten(one, forgotten) ? waitLonger(one, waitMs) : one,
+  return files.map((one) => {
+    if (isSaid(one, said)) return waitAsUsual(one, settleMs);
+    return waitMs > 0 && mayBeMistaken(one) && !isForgotten(one, forgotten) ? waitLonger(one, waitMs) : one;
+  });
+}
+
+/** Is all that it drops said elsewhere? */
+function isSaid({ pending }: ManifestFile, said: ReadonlySet<string>): boolean {
+  return (
+    pending !== undefined && pending.dropped.size > 0 && [...pending.dropped].every((key) => said.has(key))
   );
 }
 
@@ -63,7 +74,11 @@ export function believeGone(
   forgotten: ReadonlySet<PodUid>,
   { settleMs }: Pick<Listing, 'settleMs'>,
 ): ManifestFile {
-  if (file.pending === undefined || !isForgotten(file, forgotten)) return file;
+  return isForgotten(file, forgotten) ? waitAsUsual(file, settleMs) : file;
+}
+
+function waitAsUsual(file: ManifestFile, settleMs: number): ManifestFile {
+  if (file.pending === undefined || file.pending.settleMs === settleMs) return file;
   return { ...file, pending: { ...file.pending, settleMs } };
 }
 

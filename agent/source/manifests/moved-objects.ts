@@ -50,6 +50,16 @@ export function settleTogether(files: readonly ManifestFile[], listing: Listing)
   return files.flatMap((file) => (due.has(file) ? (settle(file) ?? []) : file));
 }
 
+/** What some file says and does not drop, or shows and does not say yet; as `keyOf` has it. */
+export function saidIn(files: readonly ManifestFile[]): ReadonlySet<string> {
+  const said = new Set<string>();
+  for (const file of files) {
+    for (const key of keysOf(file.known)) if (file.pending?.dropped.has(key) !== true) said.add(key);
+    for (const key of shownIn(file)) said.add(key);
+  }
+  return said;
+}
+
 /** What the file showed last and does not say yet, because it waits to be believed; as `keyOf` has it. */
 function shownIn({ pending, seen }: ManifestFile): readonly string[] {
   if (pending === undefined || seen.kind !== 'content') return [];
