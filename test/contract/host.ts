@@ -204,6 +204,24 @@ function directorySentences(sentence: Sentence): void {
 
 function roomSentences(sentence: Sentence): void {
   sentence(
+    'a listing without room for contents reads none, not even of an empty file',
+    async ({ host, root }) => {
+      await write(host, below(root, 'a'), '');
+      await write(host, below(root, 'b'), 'x');
+      const facts = { entriesMax: 100, fileBytesMax: Number.MAX_SAFE_INTEGER, contentBytesMax: 0 };
+      const entries = value(await host.readDirectoryFiles(root, facts));
+      const seen = entries.map(({ name, facts: { sizeBytes }, ...read }) => ({ name, sizeBytes, ...read }));
+      const unread = { content: undefined, stamp: undefined, unread: true };
+      assert.deepEqual(
+        seen.sort((x, y) => (x.name < y.name ? -1 : 1)),
+        [
+          { name: 'a', sizeBytes: 0, ...unread },
+          { name: 'b', sizeBytes: 1, ...unread },
+        ],
+      );
+    },
+  );
+  sentence(
     'of contents that have no room in one answer the smaller are read first',
     async ({ host, root }) => {
       for (const [name, length] of [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -75,6 +75,21 @@ test('a file that was written a moment ago has no stamp', { skip }, async (t) =>
   writeFileSync(join(root, 'f'), 'young');
   const [entry] = value(await host.readDirectoryFiles(root, { entriesMax: 10, fileBytesMax: 100 }));
   assert.deepEqual([entry?.content?.ok, entry?.stamp], [true, undefined]);
+});
+
+test('a file of proc is read, whose size is told as 0, however long it may be', { skip }, async (t) => {
+  const host = await realHost(t);
+  const env = { LONG: 'x'.repeat(100_000) };
+  const child = spawn('/bin/sleep', ['infinity'], { env, stdio: 'ignore' });
+  t.after(() => child.kill('SIGKILL'));
+  const environment = `/proc/${child.pid}/environ` as AbsolutePath;
+  const whole = `LONG=${env.LONG}\0`;
+  for (const bytesMax of [Number.MAX_SAFE_INTEGER, whole.length]) {
+    const content = value(await host.readFile(environment, bytesMax));
+    assert.equal(Buffer.from(content).toString(), whole);
+  }
+  const tooLong = await host.readFile(environment, whole.length - 1);
+  assert.equal(tooLong.ok ? 'ok' : tooLong.failure.code, 'too-large');
 });
 
 test('a call that the kernel holds on to stays open, is counted, and holds up nothing else', {
