@@ -145,7 +145,7 @@ export interface DirectoryReading {
   readonly identity?: DirectoryIdentity;
   /** Contents by name that the caller has, and that are not read again. */
   readonly known?: ReadonlyMap<string, ContentStamp>;
-  /** The bound of all contents together, the smaller files first; those beyond are `unread`. */
+  /** The bound of all contents together, the smaller files first; those beyond are `unread`: at 0, all of them. */
   readonly contentBytesMax?: number;
   /** The one entry that is looked at. */
   readonly only?: string;

@@ -13,7 +13,8 @@ export function withinRoom(
     .map((entry): FileEntry => {
       const { name, facts, content } = entry;
       if (content === undefined || facts.sizeBytes > fileBytesMax) return entry;
-      if (facts.sizeBytes > left) return { name, facts, content: undefined, stamp: undefined, unread: true };
+      if (left <= 0 || facts.sizeBytes > left)
+        return { name, facts, content: undefined, stamp: undefined, unread: true };
       left -= content.ok ? content.value.length : 0;
       return entry;
     });

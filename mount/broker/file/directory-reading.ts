@@ -58,7 +58,8 @@ export function readDirectoryFiles(
           if (!isRead) return { name, facts, content: undefined, stamp };
           // What is too long for one answer is refused by its own length, which the caller wants to know.
           const isTooLong = facts.sizeBytes > fileBytesMax;
-          if (!isTooLong && facts.sizeBytes > left)
+          // Without room nothing is read: a size of 0 does not say that there is no content.
+          if (!isTooLong && (left <= 0 || facts.sizeBytes > left))
             return { name, facts, content: undefined, stamp: undefined, unread: true };
           const content = readChild(childIn(place, name), fileBytesMax);
           if (content.ok) left -= content.value.length;
