@@ -8,6 +8,9 @@ import { createMetricsServer, type MetricsServer } from '../../../mount/process/
 const open: MetricsServer[] = [];
 const errors: string[] = [];
 const nothing = () => {};
+/** Time passes where a test says so. */
+let nowMs = 0;
+const clock = { nowMs: () => nowMs };
 const log = { debug: nothing, info: nothing, warn: nothing, error: (text: string) => errors.push(text) };
 
 after(async () => {
@@ -25,7 +28,8 @@ async function freePort(): Promise<number> {
 
 async function serve(metrics: () => string): Promise<number> {
   const port = await freePort();
-  const server = createMetricsServer({ listen: { address: '127.0.0.1', port }, metrics, log: log as never });
+  const parts = { listen: { address: '127.0.0.1', port }, metrics, clock, log: log as never };
+  const server = createMetricsServer(parts);
   assert.ok((await server.listen()).ok);
   open.push(server);
   return port;
@@ -60,6 +64,7 @@ test('GET /metrics is the text of this moment; nothing else is answered, and not
     type: 'text/plain; version=0.0.4; charset=utf-8',
     text: 'mooring_passes_total 1\n',
   });
+  nowMs += 1_000;
   assert.equal((await ask(port, 'GET', '/metrics?x=1')).text, 'mooring_passes_total 2\n');
   assert.deepEqual((await ask(port, 'HEAD', '/metrics')).text, '');
   assert.equal((await ask(port, 'GET', '/v1/status')).status, 404);
@@ -104,18 +109,54 @@ test('slow clients, however many, keep nobody from an answer, and are ended', as
   await Promise.all(slow.map(untilClosed));
 });
 
+test('requests on one connection, however many at once, cost one page, and end with it', async () => {
+  let made = 0;
+  const port = await serve(() => `mooring_up ${++made}\n${'x'.repeat(100_000)}`);
+  const socket = await slowClient(port, 'GET /metrics HTTP/1.1\r\nhost:\r\n\r\n'.repeat(2_000));
+  await untilClosed(socket);
+  assert.equal(made, 1);
+  const kept = 'GET /metrics HTTP/1.0\r\nconnection: keep-alive\r\n\r\n';
+  nowMs += 1_000;
+  await untilClosed(await slowClient(port, kept.repeat(2_000)));
+  assert.equal(made, 2);
+});
+
+test('a page is made once for all who ask within a second, or within ten times as long as it took', async () => {
+  let made = 0;
+  let costMs = 0;
+  const port = await serve(() => {
+    nowMs += costMs;
+    return `mooring_pages ${++made}\n`;
+  });
+  const asked = async (): Promise<readonly string[]> => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => ask(port, 'GET', '/metrics')));
+    return [...new Set(answers.map(({ status, text }) => `${status} ${text}`))];
+  };
+  assert.deepEqual(await asked(), ['200 mooring_pages 1\n']);
+  nowMs += 999;
+  assert.deepEqual(await asked(), ['200 mooring_pages 1\n']);
+  nowMs += 1;
+  costMs = 400;
+  assert.deepEqual(await asked(), ['200 mooring_pages 2\n']);
+  nowMs += 3_999;
+  assert.deepEqual(await asked(), ['200 mooring_pages 2\n']);
+  nowMs += 1;
+  assert.deepEqual(await asked(), ['200 mooring_pages 3\n']);
+});
+
 test('metrics that cannot be made are an answer, and the agent goes on', async () => {
   const port = await serve(() => {
     throw new Error('broken invariant');
   });
-  assert.equal((await ask(port, 'GET', '/metrics')).status, 500);
+  for (let count = 0; count < 3; count += 1) assert.equal((await ask(port, 'GET', '/metrics')).status, 500);
   assert.deepEqual(errors, ['metrics failed']);
 });
 
 test('a port that somebody has is said to be', async () => {
   const port = await serve(() => '');
   const listen = { address: '127.0.0.1', port };
-  const second = createMetricsServer({ listen, metrics: () => '', log: log as never });
+  const parts = { listen, metrics: () => '', clock, log: log as never };
+  const second = createMetricsServer(parts);
   const listening = await second.listen();
   assert.ok(!listening.ok);
   assert.match(listening.failure.message, /EADDRINUSE/);
