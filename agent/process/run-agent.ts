@@ -177,7 +177,7 @@ async function serve(
     await closeHost();
     return refused(listening.failure, EXIT_CODES.failure);
   }
-  const metricsServer = await listenForMetrics(config, metrics, log);
+  const metricsServer = await listenForMetrics(config, metrics, host, log);
   const notifier = createNotifier({
     host,
     log,

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { done, fail, type Result } from '../failure.ts';
+import type { Clock } from '../host.ts';
 import type { Log } from './log.ts';
 import type { ListenAddress } from './listen-address.ts';
 
@@ -9,6 +10,7 @@ export interface MetricsServerParts {
   readonly listen: ListenAddress;
   /** The text of this moment. */
   readonly metrics: () => string;
+  readonly clock: Pick<Clock, 'nowMs'>;
   readonly log: Log;
 }
 
@@ -24,20 +26,35 @@ export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** Others may connect here: what one of them can take is small. */
 const HEADER_BYTES_MAX = 4_096;
 const CONNECTIONS_MAX = 64;
-const KEEP_ALIVE_MS = 5_000;
-/** From the connection, or the answer before, until the answer was taken: whoever is slower has lost it. */
+/** From the connection until the answer was taken: whoever is slower has lost it. */
 const REQUEST_MS_MAX = 10_000;
+/** A page is for all who ask while it is so young, however many: thousands of volumes take long to be told. */
+const PAGE_MS = 1_000;
+/** And while it is not so many times older than it took to make: pages take a tenth of the time at most. */
+const PAGE_COSTS = 10;
 
-/** Listens on nothing before `listen`. */
-export function createMetricsServer({ listen, metrics, log }: MetricsServerParts): MetricsServer {
-  const limits = {
-    maxHeaderSize: HEADER_BYTES_MAX,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  };
+interface Page {
+  readonly status: 200 | 500;
+  readonly bytes: Buffer;
+  /** When it is too old to be told. */
+  readonly endsMs: number;
+}
+
+/**
+ * Listens on nothing before `listen`. A connection is for one request, and ends when it has a second one: thousands
+ * have room in what is read of a connection at once, and each would be answered before anything else is done.
+ */
+export function createMetricsServer({ listen, metrics, clock, log }: MetricsServerParts): MetricsServer {
   const connections = new Map<Socket, NodeJS.Timeout>();
-  const server = createServer(limits, (request, response) => {
+  const asked = new WeakSet<Socket>();
+  const pageOfNow = keepPages({ metrics, clock, log });
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX }, (request, response) => {
     request.resume();
-    response.once('finish', () => begin(request.socket));
+    if (asked.has(request.socket)) {
+      request.socket.destroy();
+      return;
+    }
+    asked.add(request.socket);
     respond(request, response);
   });
   server.on('connection', (socket: Socket) => {
@@ -45,34 +62,22 @@ export function createMetricsServer({ listen, metrics, log }: MetricsServerParts
       clearTimeout(connections.get(socket));
       connections.delete(socket);
     });
-    begin(socket);
+    connections.set(
+      socket,
+      setTimeout(() => socket.destroy(), REQUEST_MS_MAX),
+    );
     // The one that has waited longest goes, so that slow ones, however many, keep nobody out.
     const [oldest] = connections.keys();
     if (connections.size > CONNECTIONS_MAX) oldest?.destroy();
   });
 
-  /** Its time begins now, and it is the youngest. */
-  function begin(socket: Socket): void {
-    clearTimeout(connections.get(socket));
-    connections.delete(socket);
-    if (socket.destroyed) return;
-    connections.set(
-      socket,
-      setTimeout(() => socket.destroy(), REQUEST_MS_MAX),
-    );
-  }
-
   function respond({ method, url = '' }: IncomingMessage, response: ServerResponse): void {
     const isHead = method === 'HEAD';
-    if (method !== 'GET' && !isHead) return send(response, 405, 'only GET\n', false);
-    if (url.split('?', 1)[0] !== '/metrics') return send(response, 404, 'only /metrics\n', isHead);
-    try {
-      send(response, 200, metrics(), isHead);
-    } catch (error) {
-      // A look at the state cannot have spoilt it: the request fails, the volumes go on.
-      log.error('metrics failed', { error: String(error) });
-      send(response, 500, 'the agent could not make them; its log says why\n', isHead);
-    }
+    if (method !== 'GET' && !isHead) return send(response, 405, Buffer.from('only GET\n'), false);
+    if (url.split('?', 1)[0] !== '/metrics')
+      return send(response, 404, Buffer.from('only /metrics\n'), isHead);
+    const { status, bytes } = pageOfNow();
+    send(response, status, bytes, isHead);
   }
 
   return {
@@ -101,12 +106,35 @@ export function createMetricsServer({ listen, metrics, log }: MetricsServerParts
   };
 }
 
-function send(response: ServerResponse, status: number, text: string, headOnly: boolean): void {
-  const bytes = Buffer.from(text);
+/** The page to be told now: the one that was made last while it is young enough, or a new one. */
+function keepPages({ metrics, clock, log }: Omit<MetricsServerParts, 'listen'>): () => Page {
+  let page: Page | undefined;
+  const textOfNow = (): { status: Page['status']; text: string } => {
+    try {
+      return { status: 200, text: metrics() };
+    } catch (error) {
+      // A look at the state cannot have spoilt it: the request fails, the volumes go on.
+      log.error('metrics failed', { error: String(error) });
+      return { status: 500, text: 'the agent could not make them; its log says why\n' };
+    }
+  };
+  return () => {
+    const askedMs = clock.nowMs();
+    if (page !== undefined && askedMs < page.endsMs) return page;
+    const { status, text } = textOfNow();
+    const bytes = Buffer.from(text);
+    const madeMs = clock.nowMs();
+    page = { status, bytes, endsMs: madeMs + Math.max(PAGE_MS, PAGE_COSTS * (madeMs - askedMs)) };
+    return page;
+  };
+}
+
+function send(response: ServerResponse, status: number, bytes: Buffer, headOnly: boolean): void {
   response.writeHead(status, {
     'content-type': status === 200 ? METRICS_CONTENT_TYPE : 'text/plain; charset=utf-8',
     'content-length': bytes.length,
     'cache-control': 'no-store',
+    connection: 'close',
     ...(status === 405 ? { allow: 'GET, HEAD' } : {}),
   });
   response.end(headOnly ? undefined : bytes);

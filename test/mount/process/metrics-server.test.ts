@@ -10,7 +10,14 @@ const errors: string[] = [];
 const nothing = () => {};
 /** Time passes where a test says so. */
 let nowMs = 0;
-const clock = { nowMs: () => nowMs };
+/** Who is answered with a page looks how old it is. */
+let looks = 0;
+const clock = {
+  nowMs: () => {
+    looks += 1;
+    return nowMs;
+  },
+};
 const log = { debug: nothing, info: nothing, warn: nothing, error: (text: string) => errors.push(text) };
 
 after(async () => {
@@ -111,14 +118,15 @@ test('slow clients, however many, keep nobody from an answer, and are ended', as
 
 test('requests on one connection, however many at once, cost one page, and end with it', async () => {
   let made = 0;
+  looks = 0;
   const port = await serve(() => `mooring_up ${++made}\n${'x'.repeat(100_000)}`);
   const socket = await slowClient(port, 'GET /metrics HTTP/1.1\r\nhost:\r\n\r\n'.repeat(2_000));
   await untilClosed(socket);
-  assert.equal(made, 1);
+  assert.deepEqual([made, looks], [1, 2]);
   const kept = 'GET /metrics HTTP/1.0\r\nconnection: keep-alive\r\n\r\n';
   nowMs += 1_000;
   await untilClosed(await slowClient(port, kept.repeat(2_000)));
-  assert.equal(made, 2);
+  assert.deepEqual([made, looks], [2, 4]);
 });
 
 test('a page is made once for all who ask within a second, or within ten times as long as it took', async () => {
