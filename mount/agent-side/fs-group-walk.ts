@@ -1,7 +1,12 @@
 /** The walk that gives a volume to a group, put together from parts that path brokers do. */
 import type { CallCompany } from './broker-pool.ts';
 import { type Failure, fail, ok, type Result } from '../failure.ts';
-import { namesOf, type OwnershipPart, type OwnershipPartReport } from '../broker/file/ownership-part.ts';
+import {
+  type LinkedName,
+  namesOf,
+  type OwnershipPart,
+  type OwnershipPartReport,
+} from '../broker/file/ownership-part.ts';
 import type { Clock, Host } from '../host.ts';
 import type { OwnershipReport, OwnershipRequest } from '../ownership.ts';
 import { createOwnershipTurns, type OwnershipTurns } from './ownership-turns.ts';
@@ -10,6 +15,8 @@ export interface OwnershipParts {
   readonly clock: Clock;
   /** How often it is looked whether a walk is wanted still; a second, if undefined. */
   readonly lookMs?: number | undefined;
+  /** As `OwnershipPart.ageMs`. */
+  readonly ageMs: number;
   readonly change: (part: OwnershipPart, company: CallCompany) => Promise<Result<OwnershipPartReport>>;
 }
 
@@ -18,8 +25,8 @@ const WALKS_MAX = 4;
 /** A directory is taken apart while there are fewer than this to share out: no walk ends long before the others. */
 const SHARES_MIN = 8;
 const LEVELS_MAX = 32;
-/** So many files with several names are given to the group; further ones stay as they are. */
-const WHOLES_MAX = 50_000;
+/** So many names of files with several names are remembered; files of which one is not stay as they are. */
+const LINKED_MAX = 100_000;
 const LOOK_MS = 1_000;
 
 type Names = readonly Uint8Array[];
@@ -37,8 +44,11 @@ interface Walk {
   seen: number;
   changed: number;
   refused: number;
-  /** Files with several names, and how many of these were seen. */
-  readonly linked: Map<string, number>;
+  /** Files with several names, and those of these that were seen. */
+  readonly linked: Map<string, Set<string>>;
+  linkedNames: number;
+  /** There are files with several names that were too young to count these. */
+  young: boolean;
   /** Seen by parts that are under way. */
   readonly underWay: Map<OwnershipPart, number>;
 }
@@ -62,6 +72,8 @@ export function createOwnership(parts: OwnershipParts): Host['changeOwnership'] 
       changed: 0,
       refused: 0,
       linked: new Map(),
+      linkedNames: 0,
+      young: false,
       underWay: new Map(),
     };
     if (request.isCancelled()) return fail(notWanted(request));
@@ -125,22 +137,39 @@ async function run(walk: Walk): Promise<void> {
   const { taken, shares } = await takeApart(walk);
   if (walk.failure !== undefined) return;
   await Promise.all(Array.from({ length: WALKS_MAX }, () => walkShares(walk, shares)));
-  if (walk.linked.size > 0) await giveLinked(walk);
+  if (walk.failure !== undefined) return;
+  if (walk.linked.size > 0 || walk.young) await giveLinked(walk);
   // Taken apart from the root down; given away from the bottom up.
   for (const names of taken.reverse()) count(walk, await change(walk, 'self', names));
 }
 
 /**
  * A file that has a name outside of the volume is somebody else's as well, and stays as it is (SE-27): which those are
- * is known when every name in the volume was seen. So whoever has such files is walked twice.
+ * is known when every name in the volume was seen. So whoever has such files is walked twice, and once more, a little
+ * later, where files have got a name just now (D-122).
  */
 async function giveLinked(walk: Walk): Promise<void> {
+  if (walk.young) {
+    await pause(walk, walk.parts.ageMs);
+    const counted = await change(walk, 'count', []);
+    for (const one of counted?.linked ?? []) remember(walk, one);
+  }
   const wholes: string[] = [];
-  for (const [file, count] of walk.linked)
-    if (wholes.length < WHOLES_MAX && namesOf(file) === count) wholes.push(file);
+  for (const [file, names] of walk.linked) if (namesOf(file) === names.size) wholes.push(file);
   const given = await change(walk, 'linked', [], wholes);
   walk.changed += given?.changed ?? 0;
   walk.refused += given?.refused ?? 0;
+}
+
+/** Ends sooner when the walk does. */
+function pause({ parts, abort: { signal } }: Walk, delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = parts.clock.timer(delayMs, resolve);
+    signal.addEventListener('abort', () => {
+      cancel();
+      resolve();
+    });
+  });
 }
 
 /** Which directories are walked as a whole, and which were done but for themselves, those above first. */
@@ -180,7 +209,7 @@ async function change(
   if (walk.failure !== undefined) return undefined;
   const { path, gid, readOnly } = walk.request;
   const part: OwnershipPart = {
-    ...{ path, gid, readOnly, names, scope, mountId: walk.mountId },
+    ...{ path, gid, readOnly, names, scope, mountId: walk.mountId, ageMs: walk.parts.ageMs },
     ...(wholes === undefined ? {} : { wholes }),
   };
   const onSign = (seen: number): void => void walk.underWay.set(part, seen);
@@ -192,10 +221,18 @@ async function change(
 }
 
 function count(walk: Walk, report: OwnershipPartReport | undefined): void {
-  for (const name of report?.linked ?? []) walk.linked.set(name, (walk.linked.get(name) ?? 0) + 1);
+  for (const one of report?.linked ?? []) remember(walk, one);
+  walk.young ||= report?.young ?? false;
   walk.seen += report?.seen ?? 0;
   walk.changed += report?.changed ?? 0;
   walk.refused += report?.refused ?? 0;
+}
+
+function remember(walk: Walk, { file, name }: LinkedName): void {
+  if (walk.linkedNames >= LINKED_MAX) return;
+  walk.linkedNames += 1;
+  const names = walk.linked.get(file) ?? new Set();
+  walk.linked.set(file, names.add(name));
 }
 
 function stop(walk: Walk, failure: Failure): void {

@@ -33,7 +33,7 @@ export interface LinuxHostParts {
   readonly pathBrokersMax?: number;
   /** By default bare mount points are directories as others are. */
   readonly immutableMountPoints?: boolean | undefined;
-  /** How long ago a file was last written, at least, before its times tell a later write from this one. */
+  /** How long ago a file was last changed, at least, before its times tell a later change from this one. */
   readonly stampAgeMs?: number;
   /** How often a walk of ownership tells how far it is, and looks whether it is wanted still. */
   readonly walkLookMs?: number;
@@ -111,8 +111,7 @@ export async function createLinuxHost(parts: LinuxHostParts): Promise<LinuxHost>
       inTurn: createTurns(),
     }),
     changeOwnership: createOwnership({
-      clock: CLOCK,
-      lookMs: parts.walkLookMs,
+      ...{ clock: CLOCK, lookMs: parts.walkLookMs, ageMs: stampAgeMs },
       change: (part, company) => walks.call('changeOwnershipPart', part, company),
     }),
     ...effects,

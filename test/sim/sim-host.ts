@@ -132,6 +132,7 @@ export class SimHost implements Host {
   /** The walk is the product's own, over parts of ours. */
   readonly ownershipParts: OwnershipParts = {
     clock: this,
+    ageMs: 0,
     change: (part, company) => this.#changeOwnershipPart(part, company),
   };
 

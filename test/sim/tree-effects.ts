@@ -56,6 +56,7 @@ export function changeOwnershipPart(
         }
       );
     // Nothing here has several names.
+    case 'count':
     case 'linked':
       return { ...report, directories: [] };
     case 'level': {

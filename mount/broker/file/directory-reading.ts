@@ -1,12 +1,13 @@
 /** Listing a directory, and reading all its files at once. Path brokers only. */
-import { type BigIntStats, lstatSync, opendirSync } from 'node:fs';
+import { lstatSync, opendirSync } from 'node:fs';
+import { stampOf } from './content-stamp.ts';
 import { refuseAnother } from './file-identity.ts';
 import { failTooLarge, readChild } from './file-reading.ts';
 import { factsOf } from './path-facts.ts';
 import { type OpenPath, childIn, withDirectory } from '../path/path-walk.ts';
 import { failErrno } from '../../errno.ts';
 import { ok, type Result } from '../../failure.ts';
-import type { AbsolutePath, ContentStamp, DirectoryReading, FileEntry } from '../../host.ts';
+import type { AbsolutePath, DirectoryReading, FileEntry } from '../../host.ts';
 
 export function listDirectory(path: AbsolutePath, entriesMax: number): Result<readonly string[]> {
   return withDirectory(path, (place) => namesIn(place, path, entriesMax));
@@ -67,14 +68,4 @@ export function readDirectoryFiles(
         }),
     );
   });
-}
-
-/**
- * The change time moves with every write, whatever is done to the time of modification; but a write in the same tick of
- * the clock moves nothing, so a file that is young has none. Nor has one from the future.
- */
-function stampOf(stats: BigIntStats, ageMs: number): ContentStamp | undefined {
-  if (Date.now() - Number(stats.ctimeMs) < ageMs) return undefined;
-  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
-  return [dev, ino, size, mtimeNs, ctimeNs].join(' ') as ContentStamp;
 }

@@ -5,12 +5,11 @@ import {
   closeSync,
   constants,
   fstatSync,
-  lchownSync,
   lstatSync,
   openSync,
   type Stats,
 } from 'node:fs';
-import { linkedFile, type OwnershipPart } from './ownership-part.ts';
+import { linkedFile, type LinkedName, type OwnershipPart } from './ownership-part.ts';
 import { bitsFor, isRight } from './group-bits.ts';
 import { mountIdOf, O_PATH, type OpenPath, openPathOf } from '../path/path-walk.ts';
 import { errnoOf } from '../../errno.ts';
@@ -24,65 +23,85 @@ export interface Walk {
   readonly mountId: number;
   readonly sign: (seen: number) => void;
   /** As in the report. */
-  readonly linked: string[];
+  readonly linked: LinkedName[];
   readonly wholes: ReadonlySet<string>;
+  young: boolean;
   seen: number;
   changed: number;
   refused: number;
 }
 
-/** So many names of files with several names are remembered of one part; further ones are refused. */
+/** So many names of files with several names are remembered of one part; such files stay as they are. */
 const LINKED_MAX = 20_000;
+
+/** An entry by its name, as it was when it was looked at. */
+interface Entry {
+  readonly parent: OpenPath;
+  readonly name: Buffer;
+  readonly path: Buffer;
+}
 
 /** True when it is a directory after all: some file systems do not tell when they list. */
 export function changeEntry(walk: Walk, parent: OpenPath, name: Buffer): boolean {
   const path = Buffer.concat([Buffer.from(`${parent.path}/`), name]);
+  const entry = { parent, name, path };
+  const { scope } = walk.part;
   try {
     const seen = lstatSync(path);
     if (seen.isDirectory()) return true;
-    const isLinked = seen.isFile() && seen.nlink > 1;
-    if (walk.part.scope === 'linked') {
+    if (scope === 'count' || scope === 'linked') {
       walk.sign(walk.seen);
-      if (isLinked) throughDescriptor(walk, path, changeLinked);
+      const act = scope === 'count' ? rememberLinked : changeLinked;
+      if (seen.nlink > 1 && !isRight(seen, walk.part)) throughDescriptor(walk, entry, act);
     } else if (isRight(seen, walk.part)) see(walk);
-    else if (isLinked) rememberLinked(walk, seen);
-    else if (seen.isSymbolicLink()) {
-      see(walk);
-      lchownSync(path, -1, walk.part.gid);
-      walk.changed += 1;
-    } else throughDescriptor(walk, path, changeFile);
+    else throughDescriptor(walk, entry, changeOpened);
   } catch (error) {
     refuse(walk, error);
   }
   return false;
 }
 
-/** Another name of it may be outside of the volume: the whole walk tells (SE-27). */
-function rememberLinked(walk: Walk, seen: Stats): void {
+/**
+ * What it is, and how many names it has, is asked of the very file that is changed: whoever renames in the volume may
+ * have put another one there since. And its one name must lead to it after that was asked: the name by which it was
+ * opened may have gone, and the one that is left be outside (SE-27).
+ */
+function changeOpened(walk: Walk, place: OpenPath, entry: Entry): void {
   see(walk);
-  if (walk.linked.length < LINKED_MAX) walk.linked.push(linkedFile(seen));
-  else walk.refused += 1;
-}
-
-/** What it is, and how many names it has, is asked of the very file that is changed. */
-function changeLinked(walk: Walk, place: OpenPath): void {
   const seen = fstatSync(place.descriptor);
-  if (!seen.isFile() || isRight(seen, walk.part)) return;
-  if (walk.wholes.has(linkedFile(seen))) apply(walk, place);
+  if (!seen.isDirectory() && seen.nlink > 1) rememberLinked(walk, place, entry);
+  else if (isSame(lstatSync(entry.path), seen)) apply(walk, place);
   else walk.refused += 1;
 }
 
-function changeFile(walk: Walk, place: OpenPath): void {
-  see(walk);
-  // Another thing has this name by now: whoever put it there gave it its group.
-  if (!fstatSync(place.descriptor).isSymbolicLink()) apply(walk, place);
+function isSame(a: Stats, b: Stats): boolean {
+  return a.ino === b.ino && a.dev === b.dev;
 }
+
+/** Another name of it may be outside of the volume: the whole walk tells (SE-27). */
+function rememberLinked(walk: Walk, place: OpenPath, { parent, name }: Entry): void {
+  const file = linkedFile(fstatSync(place.descriptor, { bigint: true }), walk.part.ageMs);
+  if (file === undefined) walk.young = true;
+  else if (walk.linked.length < LINKED_MAX) {
+    const { ino } = fstatSync(parent.descriptor, { bigint: true });
+    walk.linked.push({ file, name: `${ino}/${name.toString('latin1')}` });
+  }
+}
+
+/** A file that has changed since its names were counted may have them anywhere by now. */
+function changeLinked(walk: Walk, place: OpenPath): void {
+  const file = linkedFile(fstatSync(place.descriptor, { bigint: true }), walk.part.ageMs);
+  if (file !== undefined && walk.wholes.has(file)) apply(walk, place);
+  else walk.refused += 1;
+}
+
+type Act = (walk: Walk, place: OpenPath, entry: Entry) => void;
 
 /** Through a descriptor: it is neither followed nor opened, and a file that is a mount of its own is left alone. */
-function throughDescriptor(walk: Walk, path: Buffer, change: (walk: Walk, place: OpenPath) => void): void {
-  const place = openPathOf(openSync(path, O_PATH | constants.O_NOFOLLOW));
+function throughDescriptor(walk: Walk, entry: Entry, act: Act): void {
+  const place = openPathOf(openSync(entry.path, O_PATH | constants.O_NOFOLLOW));
   try {
-    if (mountIdOf(place) === walk.mountId) change(walk, place);
+    if (mountIdOf(place) === walk.mountId) act(walk, place, entry);
   } finally {
     closeSync(place.descriptor);
   }

@@ -25,7 +25,8 @@ export function changeOwnershipPart(
       return fail({ code: 'mount-lost', message: `another mount is at ${part.path}`, effect: 'none' });
     }
     const counts = { seen: 0, changed: 0, refused: 0 };
-    const walk: Walk = { part, mountId, sign, linked: [], wholes: new Set(part.wholes), ...counts };
+    const wholes = new Set(part.wholes);
+    const walk: Walk = { part, mountId, sign, linked: [], young: false, wholes, ...counts };
     try {
       return withPlace(root, part.names, walk, (place) => perform(walk, place));
     } catch (error) {
@@ -71,6 +72,7 @@ function perform(walk: Walk, place: OpenPath): Result<OwnershipPartReport> {
     case 'self':
       changeDirectory(walk, place, isRoot);
       return ok(reportOf(walk, true, []));
+    case 'count':
     case 'linked':
     case 'tree': {
       const walked = changeTree(walk, place, isRoot);
@@ -165,9 +167,10 @@ function blamed(failure: Failure, walk: Walk): Failure {
 }
 
 function reportOf(
-  { mountId, seen, changed, refused, linked }: Walk,
+  { mountId, seen, changed, refused, linked, young }: Walk,
   right: boolean,
   directories: readonly Uint8Array[] | undefined,
 ): OwnershipPartReport {
-  return { mountId, seen, changed, refused, right, directories, ...(linked.length > 0 && { linked }) };
+  const left = { ...(linked.length > 0 && { linked }), ...(young && { young }) };
+  return { mountId, seen, changed, refused, right, directories, ...left };
 }

@@ -1,4 +1,6 @@
 /** One part of giving a tree to a volume's group: what a call is about, and what it answers. */
+import type { BigIntStats } from 'node:fs';
+import { stampOf } from './content-stamp.ts';
 import type { AbsolutePath } from '../../host.ts';
 import type { OwnershipReport } from '../../ownership.ts';
 
@@ -12,12 +14,15 @@ export interface OwnershipPart {
   readonly names: readonly Uint8Array[];
   /**
    * `look`: changes nothing. `unmark`: a root that another group has stops saying so. `level`: the entries of the
-   * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone. `linked`: of
-   * the files below that have several names those that `wholes` tells of, and no others.
+   * directory that are no directories. `tree`: all below, then the directory. `self`: the directory alone. `count`:
+   * tells the names below of files that have several, and changes nothing. `linked`: of these files those that `wholes`
+   * tells of, and no others.
    */
-  readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self' | 'linked';
-  /** As in `OwnershipPartReport.linked`: all of the names of these files are in the volume. */
+  readonly scope: 'look' | 'unmark' | 'level' | 'tree' | 'self' | 'count' | 'linked';
+  /** As `LinkedName.file`: all of the names of these files are in the volume. */
   readonly wholes?: readonly string[];
+  /** How long ago a file has got, lost or changed a name, at least, before its times tell that from a later one. */
+  readonly ageMs: number;
   readonly gid: number;
   readonly readOnly: boolean;
 }
@@ -30,13 +35,23 @@ export interface OwnershipPartReport extends OwnershipReport {
   readonly right: boolean;
   /** A `level` names the directories in it; undefined when there are too many for one answer. */
   readonly directories: readonly Uint8Array[] | undefined;
-  /** Files with several names that were left, as `linkedFile` says them, once for each name that was seen. */
-  readonly linked?: readonly string[];
+  /** Names of files with several that were left. */
+  readonly linked?: readonly LinkedName[];
+  /** Some of those were so young that no name of them is told. */
+  readonly young?: true;
 }
 
-/** Which file it is, and how many names it has: the same for all of its names as long as these are so many. */
-export function linkedFile({ ino, nlink }: { readonly ino: number; readonly nlink: number }): string {
-  return `${ino} of ${nlink}`;
+export interface LinkedName {
+  /** Which file it is, in a state in which none of its names has come, gone or moved; how many there are ends it. */
+  readonly file: string;
+  /** The directory by its inode, and the name: the same however often it is seen, wherever the directory is moved. */
+  readonly name: string;
+}
+
+/** As `LinkedName.file`. Undefined for a file that is so young that a name may move and nothing tells. */
+export function linkedFile(stats: BigIntStats, ageMs: number): string | undefined {
+  const stamp = stampOf(stats, ageMs);
+  return stamp === undefined ? undefined : `${stamp} of ${stats.nlink}`;
 }
 
 /** How many names a file has of which `linkedFile` said this. */

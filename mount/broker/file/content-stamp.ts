@@ -1,0 +1,14 @@
+/** What tells a state of a file from every later one, by its times. Path brokers only. */
+import type { BigIntStats } from 'node:fs';
+import type { ContentStamp } from '../../host.ts';
+
+/**
+ * The change time moves with every write, and with every name that is made, moved or removed, whatever is done to the
+ * time of modification; but what comes in the same tick of the clock moves nothing, so a file that is young has none.
+ * Nor has one from the future.
+ */
+export function stampOf(stats: BigIntStats, ageMs: number): ContentStamp | undefined {
+  if (Date.now() - Number(stats.ctimeMs) < ageMs) return undefined;
+  const { dev, ino, size, mtimeNs, ctimeNs } = stats;
+  return [dev, ino, size, mtimeNs, ctimeNs].join(' ') as ContentStamp;
+}
