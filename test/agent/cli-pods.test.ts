@@ -207,6 +207,7 @@ test('release waits until nothing is left of a pod that is not wanted', async ()
 async function mountsShown(
   document: MountsDocument,
   rest: Partial<MountsOptions> = {},
+  terminal: Partial<Screen> = {},
 ): Promise<{ readonly shown: boolean; readonly out: string; readonly err: string; readonly asked: string }> {
   let asked = '';
   const server = createServer((request, response) => {
@@ -215,7 +216,8 @@ async function mountsShown(
   });
   await listen(server);
   const screen = listener();
-  const shown = await showMounts('default/web', { socket, output: 'table', ...rest }, screen);
+  const options = { socket, output: 'table', ...rest } as const;
+  const shown = await showMounts('default/web', options, { ...screen, ...terminal });
   await new Promise((resolve) => server.close(resolve));
   return { shown, out: screen.out.join(''), err: screen.err.join(''), asked };
 }
@@ -320,4 +322,51 @@ test('render asks for the pods of a file by their whole names, and prints all of
   }
   assert.equal(await renderFile(join(folder, 'none'), socket, refused), false);
   assert.match(refused.err.at(-1) ?? '', /cannot be read \(ENOENT\)/);
+});
+
+/** What a terminal would act on, and a line that could be ours. */
+const ESCAPES = '/x\\e]0;owned\\a\\e[2J\\nmooring: all is well';
+/** All but the line end. */
+const UNSAFE = /[^\P{C}\n]/u;
+
+test('SE-21: paths of a pod that are no words for a launcher are told without what a terminal would act on', async () => {
+  const yaml = webYaml(
+    `containers: [{name: main, image: i, volumeMounts: [
+      {name: tmp, mountPath: "${ESCAPES}:", readOnly: true, recursiveReadOnly: Enabled}]}]`,
+    '[{name: tmp, emptyDir: {}}]',
+  );
+  const document = mountsIn([yaml]);
+  const file = join(folder, 'web.yaml');
+  writeFileSync(file, yaml);
+  const complaints: string[] = [];
+  for (const output of ['podman', 'systemd'] as const) {
+    const { out, err } = await mountsShown(document, { output });
+    assert.equal(out, '');
+    complaints.push(err);
+  }
+  const server = createServer((_, response) => void response.end(JSON.stringify(document)));
+  await listen(server);
+  const screen = listener();
+  assert.equal(await renderFile(file, socket, screen), false);
+  for (const complaint of [...complaints, screen.err.join('')]) {
+    assert.match(complaint, /\\u001b\[2J/);
+    assert.doesNotMatch(complaint, UNSAFE);
+    assert.doesNotMatch(complaint, /^mooring: all is well/m);
+  }
+});
+
+test('SE-21: words for a launcher are exact in a pipe; a terminal, and JSON, get no character that is acted on', async () => {
+  const yaml = webYaml(
+    'containers: [{name: main, image: i, volumeMounts: [{name: tmp, mountPath: "/\\e[2J\\x9b\\u202e"}]}]',
+    '[{name: tmp, emptyDir: {}}]',
+  );
+  const document = mountsIn([yaml]);
+  const words = `'--mount=type=bind,src=${TMP},dst=/\u001b[2J\u009b\u202e,bind-propagation=rprivate'\n`;
+  assert.equal((await mountsShown(document, { output: 'podman' })).out, words);
+  const shown = await mountsShown(document, { output: 'podman' }, { rows: () => 24 });
+  assert.match(shown.out, /dst=\/\\u001b\[2J\\u009b\\u202e,/);
+  assert.doesNotMatch(shown.out, UNSAFE);
+  const json = await mountsShown(document, { output: 'json' });
+  assert.deepEqual(JSON.parse(json.out), document);
+  assert.doesNotMatch(json.out, UNSAFE);
 });

@@ -143,6 +143,19 @@ test('wrong usage is exit code 2, with a hint', async () => {
   assert.equal((await run('status', '-o', 'xml')).code, 2);
 });
 
+test('SE-21: no complaint has a character that a terminal acts on, whoever makes it', async () => {
+  for (const words of [
+    ['\u001b[31m'],
+    ['agent', '--config', '/\u001b[31m'],
+    ['wait', 'web', '--timeout', '\u001b[31m'],
+    ['render', '/\u001b[31m'],
+  ]) {
+    const { err } = await run(...words);
+    assert.match(err, /\\u001b\[31m/);
+    assert.doesNotMatch(err, /[^\P{C}\n]/u);
+  }
+});
+
 test('version is text or JSON', async () => {
   assert.match((await run('version')).out, /^mooring \S+ \(commit \S+, Node\.js \d+\.\d+\.\d+\)\n$/);
   assert.equal((await run('--version')).out, (await run('version')).out);
