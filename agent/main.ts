@@ -44,6 +44,7 @@ async function runCommandLine(): Promise<number> {
     .helpOption('-h, --help', 'show this, or the help of a command')
     .helpCommand('help [command]', 'show the help of a command')
     .showHelpAfterError('(--help shows how it is used)')
+    .configureOutput({ outputError: (text) => createScreen().complain(text) })
     .exitOverride()
     .addHelpText('after', PROGRAM_NOTES);
   const ended = (code: number): void => {
@@ -65,7 +66,7 @@ async function runCommandLine(): Promise<number> {
     if (error instanceof commander.CommanderError)
       return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
     // Node would print the line of the bundle it happened on: a megabyte.
-    process.stderr.write(`mooring: ${error instanceof Error ? error.stack : String(error)}\n`);
+    createScreen().complain(`mooring: ${error instanceof Error ? error.stack : String(error)}\n`);
     process.exit(EXIT_CODES.failure);
   }
   return exit.code;
@@ -188,14 +189,14 @@ async function runAgentCommand(
   process.umask(0o077);
   const open = openDebugger();
   if (open !== undefined) {
-    process.stderr.write(`mooring: ${open}\n`);
+    createScreen().complain(`mooring: ${open}\n`);
     return EXIT_CODES.configuration;
   }
   const warnings = forbidCores();
   const reading = await readConfiguration(configFile, flags);
   const { configurationComplaint } = await import('./config/config-complaint.ts');
   if (!reading.ok) {
-    process.stderr.write(configurationComplaint(reading.problems));
+    createScreen().complain(configurationComplaint(reading.problems));
     return EXIT_CODES.configuration;
   }
   const { createProcessLog, makeStateDirectory, mountNamespace, watchdogMs } = await import(

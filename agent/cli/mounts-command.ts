@@ -4,9 +4,13 @@ import { type LaunchWords, shellWord } from '../mounts/launch-words.ts';
 import type { ContainerMounts, MountsDocument } from '../mounts/mounts-document.ts';
 import { podmanArguments } from '../mounts/podman-arguments.ts';
 import { systemdBinds } from '../mounts/systemd-binds.ts';
+import { printable } from '../../mount/text/printable.ts';
 import type { ApiAnswer } from './api-client.ts';
 import { mountsText } from './mounts-text.ts';
-import { complain, json, lookAt, type Screen, type Shown } from './show.ts';
+import { complain, complainOfAll, json, lookAt, type Screen, type Shown } from './show.ts';
+
+/** Two paths of 4,095 bytes, each of them an escape. */
+const WORD_BYTES_MAX = 65_536;
 
 export interface MountsOptions {
   readonly socket: string;
@@ -62,8 +66,11 @@ function showForLauncher(
   if (!isReady(container)) return complain(notReady(container), screen);
   const { words, line } = FORMS[output];
   const told = words(container);
-  if (told.kind === 'impossible') return complain(told.problems.join('\nmooring: '), screen);
-  screen.write(told.words.map((word) => `${line(word)}\n`).join(''));
+  if (told.kind === 'impossible') return complainOfAll(told.problems, screen);
+  // Exact for what starts the container; a terminal would act on what is in a path.
+  const isPipe = screen.rows() === undefined;
+  const shown = told.words.map((word) => (isPipe ? line(word) : printable(line(word), WORD_BYTES_MAX)));
+  screen.write(shown.map((word) => `${word}\n`).join(''));
   return true;
 }
 
@@ -72,7 +79,9 @@ function notReady({ name, mounts, devices }: ContainerMounts): string {
     ...mounts.filter((one) => !isMountReady(one)),
     ...devices.filter(({ hostPath }) => hostPath === null),
   ];
-  const lines = missing.map(({ volume, sentence }) => `  ${volume}: ${sentence}`);
+  const lines = missing.map(
+    ({ volume, sentence }) => `  ${printable(`${volume}: ${sentence}`, WORD_BYTES_MAX)}`,
+  );
   return [`container ${name} cannot be started yet:`, ...new Set(lines)].join('\n');
 }
 

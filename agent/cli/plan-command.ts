@@ -6,7 +6,7 @@ import { EXIT_CODES } from '../config/exit-code.ts';
 import type { PlanDocument } from '../plan/plan-document.ts';
 import type { PlanOutcome } from '../plan/plan-outcome.ts';
 import { planText } from './plan-text.ts';
-import type { Screen } from './show.ts';
+import { json, type Screen } from './show.ts';
 
 export interface PlanCommandOptions {
   readonly output: string;
@@ -41,9 +41,7 @@ function showPlan(outcome: PlanOutcome, output: string, screen: Screen): number 
     return outcome.exitCode;
   }
   const { document } = outcome;
-  screen.write(
-    output === 'json' ? `${JSON.stringify(document, undefined, 2)}\n` : planText(document, screen.look()),
-  );
+  screen.write(output === 'json' ? json(document) : planText(document, screen.look()));
   return exitCodeOf(document);
 }
 

@@ -1,4 +1,5 @@
 /** The terminal or pipe of this process. */
+import { printableLines } from '../../mount/text/printable.ts';
 import type { Screen } from './show.ts';
 
 export function createScreen(): Screen {
@@ -20,7 +21,7 @@ export function createScreen(): Screen {
       process.stdout.write(text);
     },
     complain: (text) => {
-      process.stderr.write(text);
+      process.stderr.write(printableLines(text));
     },
     sleep: (delayMs) =>
       new Promise((resolve) => {

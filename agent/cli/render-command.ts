@@ -6,7 +6,7 @@ import { DEFAULT_MANIFEST_LIMITS } from '../source/manifests/parse/manifest-limi
 import { parseManifest } from '../source/manifests/parse/manifest.ts';
 import { type RenderedPod, renderPod } from '../mounts/render-pod.ts';
 import { askForMounts } from './mounts-command.ts';
-import { complain, json, type Screen, type Shown } from './show.ts';
+import { complain, complainOfAll, json, type Screen, type Shown } from './show.ts';
 
 /** Every pod of the file, each as a document of JSON, which is YAML; all or none. Other objects are left out. */
 export async function renderFile(file: string, socket: string, screen: Screen): Promise<Shown> {
@@ -26,7 +26,10 @@ export async function renderFile(file: string, socket: string, screen: Screen): 
     if (answer.kind !== 'ok') return complain(answer.message, screen);
     const one: RenderedPod = renderPod(value, answer.body);
     if (one.kind === 'impossible')
-      return complain(`${identity.text}: ${one.problems.join('\nmooring: ')}`, screen);
+      return complainOfAll(
+        one.problems.map((problem) => `${identity.text}: ${problem}`),
+        screen,
+      );
     rendered.push(one.pod);
   }
   screen.write(rendered.map(json).join('---\n'));

@@ -2,6 +2,7 @@
 import { type ApiChange, changeAtAgent, getFromAgent } from './api-client.ts';
 import { explanationText, statusText } from './status-text.ts';
 import type { StatusDocument } from '../status/status-document.ts';
+import { printable, printableJson } from '../../mount/text/printable.ts';
 import type { Look } from '../../mount/text/table.ts';
 import { BUILD } from '../config/version.ts';
 
@@ -11,6 +12,7 @@ export interface Screen {
   /** Undefined when it is no terminal: then nothing is redrawn, each answer follows the last. */
   readonly rows: () => number | undefined;
   write(text: string): void;
+  /** For people only: what a terminal would act on is escaped (SE-21). Line ends stay, so who complains minds those. */
   complain(text: string): void;
   sleep(delayMs: number): Promise<unknown>;
 }
@@ -112,9 +114,17 @@ function statusIn(output: OutputFormat, status: StatusDocument, screen: Screen):
     : statusText(status, { look: screen.look(), wide: output === 'wide' });
 }
 
-/** As it is shown for `-o json`. */
+/** As it is shown for `-o json`: exact, and safe for a terminal. */
 export function json(document: unknown): string {
-  return `${JSON.stringify(document, null, 2)}\n`;
+  return `${printableJson(JSON.stringify(document, null, 2))}\n`;
+}
+
+const LINE_BYTES_MAX = 8_192;
+
+/** A line for each, whatever is in it. */
+export function complainOfAll(problems: readonly string[], screen: Screen): false {
+  for (const problem of problems) complain(printable(problem, LINE_BYTES_MAX), screen);
+  return false;
 }
 
 /** Says why there is no answer. */

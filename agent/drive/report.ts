@@ -63,6 +63,12 @@ export function sumLine({ verdicts, good }: DriveReport, look: Look): string {
   return paint(parts.join(', '), good ? 'green' : 'red', look);
 }
 
+/** What was driven, as it calls itself, and by which chance. */
+export function driverWords({ driver }: DriveReport, seed: number, look: Look): string {
+  const { name, vendorVersion } = driver;
+  return paint(printable(`${name} ${vendorVersion}, seed ${seed}`, LINE_BYTES_MAX), 'dim', look);
+}
+
 /** Machines read it; sets of numbers are the capability numbers of CSI. */
 export function reportDocument(report: DriveReport, seed: number): object {
   const { driver, verdicts, good } = report;

@@ -1,9 +1,9 @@
 /** One run of `mooring drive` on a screen. */
 import { paint } from '../../mount/text/table.ts';
-import type { Screen } from '../cli/show.ts';
+import { json, type Screen } from '../cli/show.ts';
 import { drive } from './drive.ts';
 import type { DriveOptions } from './rig/drive-options.ts';
-import { headLine, reportDocument, sumLine, verdictLines } from './report.ts';
+import { driverWords, headLine, reportDocument, sumLine, verdictLines } from './report.ts';
 
 export interface DriveShow {
   readonly options: DriveOptions;
@@ -43,12 +43,8 @@ export async function showDrive(show: DriveShow): Promise<boolean> {
     return false;
   }
   const report = result.value;
-  const { name, vendorVersion } = report.driver;
-  if (table)
-    screen.write(
-      `${sumLine(report, look)}  ${paint(`${name} ${vendorVersion}, seed ${options.seed}`, 'dim', look)}\n`,
-    );
-  else screen.write(`${JSON.stringify(reportDocument(report, options.seed), null, 2)}\n`);
+  if (table) screen.write(`${sumLine(report, look)}  ${driverWords(report, options.seed, look)}\n`);
+  else screen.write(json(reportDocument(report, options.seed)));
   if (interrupted.aborted) screen.complain('mooring: interrupted; not every duty was tried\n');
   return report.good && !interrupted.aborted;
 }

@@ -1,6 +1,5 @@
 /** What `mooring plan -o json` prints (docs/API.md): what an agent that starts now would do to what is there. Pure. */
 import type { Failure } from '../../mount/failure.ts';
-import { printable } from '../../mount/text/printable.ts';
 import { driverOf } from '../../plugins/kinds/volume-questions.ts';
 import type { VolumeId } from '../../plugins/volume.ts';
 import type { VolumePlan } from '../../reconciler/model/plan.ts';
@@ -9,6 +8,7 @@ import type { StatusDocument } from '../status/status-document.ts';
 import type { StatusFacts } from '../status/status-facts.ts';
 import { sourcesOf } from '../status/status-sources.ts';
 import { volumesOf, type VolumePair } from '../status/status-places.ts';
+import { shown, shownOrNull, shownVolumeId } from '../status/status-text.ts';
 import { type PlannedAction, plannedPlaces, plannedStage, type Wait } from './planned-action.ts';
 
 export interface PlanReason {
@@ -82,8 +82,6 @@ interface Told {
   readonly blocker?: string | undefined;
 }
 
-const MESSAGE_BYTES_MAX = 1_024;
-
 export function planDocument(parts: PlanFacts): PlanDocument {
   const { facts, root, whole, refusal } = parts;
   const listed = new Set(facts.pods.map(({ uid }) => uid));
@@ -96,7 +94,7 @@ export function planDocument(parts: PlanFacts): PlanDocument {
     node: facts.nodeName,
     root,
     whole,
-    refusal: code === undefined ? null : { code, message: shown(message), blocker: blocker ?? null },
+    refusal: code === undefined ? null : { code, message: shown(message), blocker: shownOrNull(blocker) },
     disturbed: places.filter((place) => place.listed && place.action === 'take-down').length,
     volumes,
     unresolved: facts.desired.unresolved.map(({ pod, volumeName, failure }) => {
@@ -144,7 +142,7 @@ function volumeOf(
   };
   const stage = plannedStage(pair, plan);
   return {
-    id: spec.id,
+    id: shownVolumeId(spec.id),
     kind: spec.kind,
     driver: driverOf(spec) ?? null,
     stage: stage?.action ?? null,
@@ -171,10 +169,6 @@ function reasonOf({ code, message, blocker }: Told): PlanReason {
   return {
     code: code ?? null,
     message: shown(message),
-    blocker: blocker === undefined ? null : shown(blocker),
+    blocker: shownOrNull(blocker),
   };
-}
-
-function shown(text: string): string {
-  return printable(text, MESSAGE_BYTES_MAX);
 }

@@ -26,6 +26,26 @@ export function printable(text: string, bytesMax: number): string {
   return withinBytes(head, bytesMax, (part) => part.replace(UNSAFE, escapeCharacter));
 }
 
+/** Longer lines are no text for people. */
+const LINE_BYTES_MAX = 65_536;
+
+/** As `printable` for each line of a text: line feeds stay. */
+export function printableLines(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => printable(line, LINE_BYTES_MAX))
+    .join('\n');
+}
+
+/** JSON that means the same and has no unsafe character but line feeds, which stand in no string. */
+export function printableJson(json: string): string {
+  return json.replace(UNSAFE, (character) =>
+    character === '\n'
+      ? character
+      : character.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  );
+}
+
 function escapeCharacter(character: string): string {
   const code = (character.codePointAt(0) ?? 0).toString(16);
   return code.length <= 4 ? `\\u${code.padStart(4, '0')}` : `\\u{${code}}`;

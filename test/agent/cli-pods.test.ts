@@ -329,7 +329,7 @@ const ESCAPES = '/x\\e]0;owned\\a\\e[2J\\nmooring: all is well';
 /** All but the line end. */
 const UNSAFE = /[^\P{C}\n]/u;
 
-test('SE-21: paths of a pod that are no words for a launcher are told without what a terminal would act on', async () => {
+test('SE-21: paths that are no words for a launcher are told without what a terminal acts on', async () => {
   const yaml = webYaml(
     `containers: [{name: main, image: i, volumeMounts: [
       {name: tmp, mountPath: "${ESCAPES}:", readOnly: true, recursiveReadOnly: Enabled}]}]`,
@@ -355,7 +355,7 @@ test('SE-21: paths of a pod that are no words for a launcher are told without wh
   }
 });
 
-test('SE-21: words for a launcher are exact in a pipe; a terminal, and JSON, get no character that is acted on', async () => {
+test('SE-21: words for a launcher are exact in a pipe, and no terminal acts on them, nor on JSON', async () => {
   const yaml = webYaml(
     'containers: [{name: main, image: i, volumeMounts: [{name: tmp, mountPath: "/\\e[2J\\x9b\\u202e"}]}]',
     '[{name: tmp, emptyDir: {}}]',

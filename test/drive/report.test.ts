@@ -6,7 +6,7 @@ import { attempt } from '../../agent/drive/rig/machine.ts';
 import { type DriveFlags, readOptions } from '../../agent/drive/read-options.ts';
 import { withoutSecrets } from '../../agent/drive/oracle/recorded-call.ts';
 import { announcedEndpoint } from '../../agent/drive/rig/registration.ts';
-import { reportDocument, sumLine, verdictLines } from '../../agent/drive/report.ts';
+import { driverWords, reportDocument, sumLine, verdictLines } from '../../agent/drive/report.ts';
 import { isGood, Notes, type Verdict } from '../../agent/drive/oracle/verdict.ts';
 import { ok } from '../../mount/failure.ts';
 import type { AbsolutePath } from '../../mount/host.ts';
@@ -61,6 +61,12 @@ test('what a driver says is shown below its verdict, within the width and withou
   assert.ok(below.length > 1 && below.every((line) => line.length <= 62), below.join('\n'));
   assert.ok(below.join('').includes('\\u001b[31m-1'));
   assert.match(verdictLines(remarked, PLAIN)[1] ?? '', /~ unusual/);
+});
+
+test('SE-21: what a driver calls itself is shown without control characters', () => {
+  const { driver, ...rest } = report(passed);
+  const evil = { ...rest, driver: { ...driver, vendorVersion: '1\u001b]0;x\u0007\n' } };
+  assert.equal(driverWords(evil, 7, PLAIN), 'a.example 1\\u001b]0;x\\u0007\\u000a, seed 7');
 });
 
 test('the sum says how many, and JSON says the same', () => {

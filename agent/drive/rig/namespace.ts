@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { DEAF_NODE_FLAGS, withoutDebugger } from '../../../mount/process/node-start.ts';
 import { findTool } from '../../../mount/path-tool.ts';
+import { printableLines } from '../../../mount/text/printable.ts';
 import { makeScratch, pause, removeScratch } from './machine.ts';
 
 /** Holds the namespace the program was started in, so that its second life knows that it is another one. */
@@ -44,7 +45,7 @@ export async function runInside(propagation: Propagation, base: string | undefin
   const scratch = await makeScratch(base);
   const code = await runAgain(propagation, scratch);
   const left = await removeScratch(scratch);
-  for (const one of left) process.stderr.write(`mooring: left behind: ${one}\n`);
+  for (const one of left) process.stderr.write(printableLines(`mooring: left behind: ${one}\n`));
   return code;
 }
 
