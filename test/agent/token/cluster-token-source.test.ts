@@ -13,17 +13,24 @@ const WEB: PodReference = { uid: podUid('uid-web'), name: 'web', namespace: 'sho
 const VAULT: TokenRequest = { audience: 'vault', expirationSeconds: 3_600 };
 const MINUTE_MS = 60_000;
 
-function world() {
+/** `readMs`: so long after each change the wish is read again, as by the agent, while it has the pod. */
+function world(readMs = 0) {
   const clock = handClock();
   const store = new ApiStore();
   const source = createClusterTokenSource({ host: clock, transport: storeTransport(store, clock) });
+  const wish = { hasPod: true };
   let changes = 0;
-  source.onChange(() => (changes += 1));
   const tokenOf = (): string | undefined => {
     const answer = source.tokenFor(WEB, VAULT);
     return answer.kind === 'token' ? answer.token.reveal() : undefined;
   };
-  return { clock, store, source, tokenOf, asked: () => store.asked.length, changes: () => changes };
+  source.onChange(() => {
+    changes += 1;
+    clock.timer(readMs, () => {
+      if (wish.hasPod) tokenOf();
+    });
+  });
+  return { clock, store, source, wish, tokenOf, asked: () => store.asked.length, changes: () => changes };
 }
 
 test('a token is asked for once, told of, and then at hand', async () => {
@@ -48,11 +55,32 @@ test('another one at 80 % of its life, while somebody wants it', async () => {
   assert.equal(asked(), 2);
 });
 
-test('a pod that is gone costs no more requests', async () => {
-  const { clock, tokenOf, asked } = world();
+for (const isIssued of [true, false])
+  test(`a pod that is gone costs one more request at most, ${isIssued ? 'with a token' : 'without one'}`, async () => {
+    const { clock, store, wish, tokenOf, asked, changes } = world();
+    if (!isIssued) store.instead = () => refusal(404, 'serviceaccounts "cart" not found');
+    tokenOf();
+    await clock.go(10 * MINUTE_MS);
+    assert.equal(tokenOf() !== undefined, isIssued);
+    wish.hasPod = false;
+    store.instead = () => refusal(404, 'pods "web" not found');
+    const before = asked();
+    await clock.go(50 * MINUTE_MS);
+    assert.ok(asked() - before <= 1, `${asked() - before} requests after its end`);
+    const [askedLast, changesLast] = [asked(), changes()];
+    await clock.go(240 * MINUTE_MS);
+    assert.deepEqual([asked(), changes()], [askedLast, changesLast]);
+  });
+
+test('a wish that takes long to be read still wants its token while none can be had', async () => {
+  const { clock, store, tokenOf, asked } = world(20_000);
   tokenOf();
-  await clock.go(240 * MINUTE_MS);
-  assert.equal(asked(), 1);
+  await clock.go(MINUTE_MS);
+  const first = tokenOf();
+  store.instead = () => refusal(403, 'tokens are forbidden');
+  await clock.go(50 * MINUTE_MS);
+  assert.ok(asked() > 1 && asked() < 12, `${asked()} requests`);
+  assert.equal(tokenOf(), first);
 });
 
 test('while no newer one can be had the old one is answered until it expires, and then none', async () => {
