@@ -20,7 +20,7 @@ import {
 } from './token-life.ts';
 
 export interface ClusterTokenParts {
-  readonly host: Pick<Host, 'wallMs' | 'timer' | 'random'>;
+  readonly host: Pick<Host, 'nowMs' | 'wallMs' | 'timer' | 'random'>;
   readonly transport: ApiTransport;
 }
 
@@ -29,6 +29,8 @@ export interface ClusterTokenSource extends TokenSource {
 }
 
 const RETRY = { firstMs: 1_000, maxMs: 60_000 } as const;
+/** Whoever wants a token comes back for it within this: a wish that has changed is read in less. */
+const WISH_READ_MS_MAX = 60_000;
 const ANSWER_BYTES_MAX = 256 * 1_024;
 const ANSWER_MS_MAX = 10_000;
 /** A JWT: three parts of base64url. */
@@ -54,14 +56,17 @@ interface Entry {
   message: string;
   isAsking: boolean;
   readonly retries: Retries;
-  /** Whether anybody has wanted it since it was issued. */
+  /** Whether anybody has wanted it since the server answered last. */
   isWanted: boolean;
+  /** Host clock: when that was. */
+  answeredMs: number;
   cancel: Cancel;
 }
 
 /**
  * Guarantees: one request at a time for each pod, audience and life; the token that is there is answered until it
- * expires, also while no newer one can be had; a clock that is set asks anew. Tokens are in memory alone, and sealed.
+ * expires, also while no newer one can be had; a clock that is set asks anew. What nobody asks for any more is
+ * forgotten, after one more request at most, whatever the server says of it. Tokens are in memory alone, and sealed.
  */
 export function createClusterTokenSource(parts: ClusterTokenParts): ClusterTokenSource {
   return new ClusterTokens(parts);
@@ -113,7 +118,7 @@ class ClusterTokens implements ClusterTokenSource {
     const key = requestKey(pod, request);
     const known = this.#entries.get(key);
     const entry = known ?? {
-      ...{ key, pod, request, issued: undefined, isAsking: false, isWanted: true },
+      ...{ key, pod, request, issued: undefined, isAsking: false, isWanted: true, answeredMs: 0 },
       message: 'it is being asked for',
       retries: new Retries(RETRY),
       cancel: () => {},
@@ -142,6 +147,8 @@ class ClusterTokens implements ClusterTokenSource {
     });
     entry.isAsking = false;
     if (this.#isStopped) return;
+    entry.isWanted = false;
+    entry.answeredMs = this.#parts.host.nowMs();
     const issued = answered.ok ? this.#read(answered.value) : answered;
     if (issued.ok) this.#take(entry, issued.value);
     else this.#retry(entry, issued.failure);
@@ -151,13 +158,16 @@ class ClusterTokens implements ClusterTokenSource {
   #take(entry: Entry, issued: Issued): void {
     entry.issued = issued;
     entry.retries.reset();
-    entry.isWanted = false;
     this.#look(entry, issued);
   }
 
-  #retry(entry: Entry, { message, retryAfterMs: leastMs }: Refusal): void {
-    const { host } = this.#parts;
+  #retry(entry: Entry, { message, retryAfterMs }: Refusal): void {
     entry.message = message;
+    this.#wait(entry, retryAfterMs);
+  }
+
+  #wait(entry: Entry, leastMs = 0): void {
+    const { host } = this.#parts;
     const waitMs = entry.retries.nextMs({ leastMs, share: 0.5 + host.random() / 2 });
     entry.cancel = host.timer(waitMs, () => this.#again(entry));
   }
@@ -172,9 +182,12 @@ class ClusterTokens implements ClusterTokenSource {
   }
 
   #again(entry: Entry): void {
-    // Whoever wanted it has not come back since: the pod is gone.
-    if (!entry.isWanted) this.#entries.delete(entry.key);
-    else void this.#ask(entry);
+    if (entry.isWanted) return void this.#ask(entry);
+    // Whoever wanted it has not come back since: the pod is gone. That it is refused says less: so it is while the
+    // server does not know yet that the pod is here.
+    const isGone = this.#parts.host.nowMs() - entry.answeredMs >= WISH_READ_MS_MAX;
+    if (isGone) this.#entries.delete(entry.key);
+    else this.#wait(entry);
   }
 
   #read(value: unknown): Answer {
