@@ -112,3 +112,27 @@ test('an immutable Secret or ConfigMap keeps what it said first until it is dele
   source.say(say('four'));
   assert.deepEqual([seen().words, current().rejected], [['four', 'four'], []]);
 });
+
+test('an immutable one that was deleted and made anew while nobody looked is another one', async () => {
+  const say = (uid: string, word: string) => {
+    const withUid = (text: string) => `${text.replace(/name: \w+/, `$&${uid}`)}immutable: true\n`;
+    return { s: withUid(secretYaml('s', { word })), c: withUid(configMapYaml('c', { word })) };
+  };
+  const source = memorySource('server', say(', uid: first', 'one'));
+  const { current } = await merged(source);
+  const seen = () => {
+    const [secret, configMap] = [current().secrets.get('default/s'), current().configMaps.get('default/c')];
+    assert.ok(secret && configMap);
+    return [secret.data.reveal().get('word'), configMap.data.get('word')].map(String);
+  };
+  for (const [uid, word] of [
+    [', uid: second', 'two'],
+    ['', 'three'],
+    [', uid: third', 'four'],
+  ] as const) {
+    source.say(say(uid, word));
+    assert.deepEqual([seen(), current().rejected], [[word, word], []]);
+    source.say(say(uid, 'changed'));
+    assert.deepEqual([seen(), current().rejected.length], [[word, word], 2]);
+  }
+});
