@@ -16,8 +16,8 @@ export type ContentObject = Secret | ConfigMap;
 export interface ContentRevisions<T extends ContentObject> {
   /**
    * All objects that there are now, in the place of those of the last call. One with the content that its key had there
-   * keeps its revision, and one that was immutable there keeps its content, too, whatever it says now; of one that has
-   * not changed at all the same object is answered again.
+   * keeps its revision, and one that was immutable there keeps its content, too, whatever it says now, unless another
+   * one of that name is meant, by its uid; of one that has not changed at all the same object is answered again.
    */
   revise(objects: ReadonlyMap<ObjectKey, Stamped<T>>): Sliced<ReadonlyMap<ObjectKey, Revised<T>>>;
 }
@@ -52,9 +52,11 @@ function know<T extends ContentObject>(
   next: () => number,
 ): Known<T> {
   if (before?.seen === seen) return before;
-  // As by the API server: what was immutable once stays as it was until it is deleted.
-  if (before?.revised.immutable === true) return { seen, revised: keptAs(before.revised, seen) };
-  const isSame = before !== undefined && isSameContent(bytesOf(before.seen), bytesOf(seen));
+  // As by the API server: what was immutable once stays as it was until it is deleted; by then another one may have its
+  // name.
+  if (before?.revised.immutable === true && before.revised.uid === seen.uid)
+    return { seen, revised: keptAs(before.revised, seen) };
+  const isSame = before !== undefined && isSameContent(bytesOf(before.revised), bytesOf(seen));
   const revision = isSame ? before.revised.revision : next();
   return { seen, revised: Object.assign({}, seen, { revision }) };
 }

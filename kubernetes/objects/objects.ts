@@ -234,23 +234,23 @@ export interface VolumeAttachment {
   readonly deleted: boolean;
 }
 
-/** A Secret, its data decoded, and sealed from the moment of parsing. */
-export interface Secret {
-  readonly kind: 'Secret';
-  readonly namespace: string;
-  readonly name: string;
-  /** Its data is never another one: what is read of it later does not count. */
+/** What a Secret or a ConfigMap has beside its data. */
+interface ContentMetadata extends NamedReference {
+  /** The API server gives every object its own; one written by hand may have none. */
+  readonly uid: string | undefined;
+  /** Its data is never another one: what is read of this object later does not count. */
   readonly immutable: boolean;
+}
+
+/** A Secret, its data decoded, and sealed from the moment of parsing. */
+export interface Secret extends ContentMetadata {
+  readonly kind: 'Secret';
   readonly data: Sensitive<ReadonlyMap<string, Uint8Array>>;
 }
 
 /** A ConfigMap: data as UTF-8 and binaryData decoded, together. */
-export interface ConfigMap {
+export interface ConfigMap extends ContentMetadata {
   readonly kind: 'ConfigMap';
-  readonly namespace: string;
-  readonly name: string;
-  /** It is as a Secret's. */
-  readonly immutable: boolean;
   readonly data: ReadonlyMap<string, Uint8Array>;
 }
 

@@ -14,22 +14,23 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 /** `stringData` is merged over `data`, as by the API server. No value is ever part of a problem. */
 export function readSecret(reader: FieldReader): Secret {
-  const { namespace, name } = readMetadata(reader);
+  const { namespace, name, uid } = readMetadata(reader);
   const data = readData(reader.key('data').hide(), fromBase64);
   for (const [key, content] of readData(reader.key('stringData').hide(), fromText)) data.set(key, content);
-  return { kind: 'Secret', namespace, name, immutable: readImmutable(reader), data: new Sensitive(data) };
+  const immutable = readImmutable(reader);
+  return { kind: 'Secret', namespace, name, uid, immutable, data: new Sensitive(data) };
 }
 
 /** A ConfigMap; a key may not be in both data and binaryData, as in Kubernetes. */
 export function readConfigMap(reader: FieldReader): ConfigMap {
-  const { namespace, name } = readMetadata(reader);
+  const { namespace, name, uid } = readMetadata(reader);
   const data = readData(reader.key('data'), fromText);
   const binary = reader.key('binaryData');
   for (const [key, content] of readData(binary, fromBase64)) {
     if (data.has(key)) binary.key(key).refuse('this key is in data too');
     data.set(key, content);
   }
-  return { kind: 'ConfigMap', namespace, name, immutable: readImmutable(reader), data };
+  return { kind: 'ConfigMap', namespace, name, uid, immutable: readImmutable(reader), data };
 }
 
 function readImmutable(reader: FieldReader): boolean {

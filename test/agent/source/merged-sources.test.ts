@@ -125,14 +125,17 @@ test('an immutable one that was deleted and made anew while nobody looked is ano
     assert.ok(secret && configMap);
     return [secret.data.reveal().get('word'), configMap.data.get('word')].map(String);
   };
+  const revision = () => current().secrets.get('default/s')?.revision ?? assert.fail();
   for (const [uid, word] of [
     [', uid: second', 'two'],
     ['', 'three'],
-    [', uid: third', 'four'],
+    [', uid: third', 'three, changed'],
   ] as const) {
+    const before = revision();
     source.say(say(uid, word));
     assert.deepEqual([seen(), current().rejected], [[word, word], []]);
-    source.say(say(uid, 'changed'));
+    assert.ok(revision() > before, 'what is in it is not what was in the one before');
+    source.say(say(uid, `${word}, changed`));
     assert.deepEqual([seen(), current().rejected.length], [[word, word], 2]);
   }
 });
