@@ -3,11 +3,15 @@ import { test } from 'node:test';
 import { createClaimDesk } from '../../../../agent/claim/claim-desk.ts';
 import { createClusterSource } from '../../../../agent/source/cluster/cluster-source.ts';
 import { createNodeObject } from '../../../../agent/source/cluster/node-object.ts';
+import { createMergedSources } from '../../../../agent/source/merged-sources.ts';
 import type { NodeSight } from '../../../../agent/source/objects-source.ts';
+import { createVanishedHold } from '../../../../agent/source/vanished-hold.ts';
 import { identityOf } from '../../../../kubernetes/objects/objects.ts';
+import { createSlices } from '../../../../mount/process/slices.ts';
 import { ApiStore, type Json } from '../../../kubernetes/api/api-store.ts';
 import { handClock } from '../../../kubernetes/api/hand-clock.ts';
 import { storeTransport } from '../../../kubernetes/api/store-transport.ts';
+import { podUid } from '../../manifests.ts';
 import { EMPTY_NODE } from '../../one-source.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -316,6 +320,32 @@ test('a pod that is being deleted keeps what it has, until its containers have s
   store.put(PODS, { ...pod('web', { emptyDir: {} }, deleted), status });
   await clock.go(1_000);
   assert.deepEqual([shown(), frozen()], [['Node n1'], []]);
+});
+
+test('of what stands at the start only a pod that the server has not shown vanished while nobody looked', async () => {
+  const { clock, store, source, start } = world({ atStake: true });
+  store.denied.add(SECRETS);
+  const ending = { deletionTimestamp: '2026-01-01T00:00:00Z' };
+  store.put(PODS, pod('web'));
+  store.put(PODS, {
+    ...pod('ending', undefined, { uid: 'ending', ...ending }),
+    status: { phase: 'Running' },
+  });
+  store.put(PODS, { ...pod('over', undefined, { uid: 'over' }), status: { phase: 'Succeeded' } });
+  store.put(PODS, pod('waiting', { secret: { secretName: 'key' } }, { uid: 'waiting' }));
+  const annotations = { 'kubernetes.io/config.mirror': 'x' };
+  store.put(PODS, pod('static', undefined, { uid: 'static', annotations }));
+  const wish = createMergedSources({ host: clock, sources: [source], slices: createSlices({ clock }) });
+  const hold = createVanishedHold({ clock, holdMs: 5 * MINUTE_MS, onDue: () => {} });
+  const standing = ['ending', 'over', 'waiting', 'static', 'unseen'].map((name) => {
+    return { uid: podUid(name), name, namespace: 'default', serviceAccount: '' };
+  });
+  const held = () => [...hold.look(wish.current(), standing).keys()];
+  await start();
+  assert.deepEqual(held(), ['static', 'unseen']);
+  for (const name of ['ending', 'waiting']) store.remove(PODS, name);
+  await clock.go(10_000);
+  assert.deepEqual([held(), wish.current().frozenPods.size], [['static', 'unseen'], 0]);
 });
 
 test('what nobody leads to any more is followed for a minute, and then no longer', async () => {
