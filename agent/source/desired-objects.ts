@@ -42,6 +42,8 @@ export interface DesiredObjects {
   readonly awaited?: string | undefined;
   /** Pods of which it is not known what is wanted: nothing of theirs is taken down. */
   readonly frozenPods: ReadonlySet<PodUid>;
+  /** Pods that a source shows, whatever it says of them, beside `pods`. */
+  readonly shownPods: ReadonlySet<PodUid>;
   /** Why a source as a whole cannot be read now: what it said last stays wanted. */
   readonly doubt?: Failure | undefined;
   /** What the sources have to tell people of this moment. */
@@ -69,6 +71,7 @@ interface Gathered {
   readonly rejected: Rejection[];
   readonly unknownOrigins: Set<string>;
   readonly frozenPods: Set<PodUid>;
+  readonly shownPods: Set<PodUid>;
   awaited: string | undefined;
 }
 
@@ -98,6 +101,7 @@ export function* assembleDesiredObjects(
     rejected: [],
     unknownOrigins: new Set(),
     frozenPods: new Set(),
+    shownPods: new Set(),
     awaited: undefined,
   };
   let objects = 0;
@@ -108,7 +112,7 @@ export function* assembleDesiredObjects(
   }
   // What they said last stays wanted as it is; only that they cannot be read has to be told.
   for (const { name, doubt } of readings) if (doubt !== undefined) gathered.unknownOrigins.add(name);
-  const { pods, byKind, rejected, unknownOrigins, frozenPods } = gathered;
+  const { pods, byKind, rejected, unknownOrigins, frozenPods, shownPods } = gathered;
   for (const { object, field, message } of yield* attachmentRemarks(byKind))
     rejected.push({ origin: object.place, subject: identityOf(object), field, message });
   const secrets = yield* assembly.secrets.revise(byKind.Secret);
@@ -130,6 +134,7 @@ export function* assembleDesiredObjects(
     unknownOrigins,
     awaited: gathered.awaited,
     frozenPods,
+    shownPods,
     doubt: readings.find(({ doubt }) => doubt !== undefined)?.doubt,
     reports: readings.flatMap(({ report }) => report ?? []),
   };
@@ -151,6 +156,7 @@ function* addParts(
     yield;
     for (const rejection of part.rejected) gathered.rejected.push(rejection);
     for (const pod of part.frozenPods) gathered.frozenPods.add(pod);
+    for (const pod of part.shownPods ?? []) gathered.shownPods.add(pod);
     if (part.unknown) gathered.unknownOrigins.add(part.name);
     if (part.isAwaited === true) gathered.awaited ??= part.name;
     if (objects + part.objects.length > objectsMax) {

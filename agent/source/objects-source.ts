@@ -31,6 +31,11 @@ export interface SourcePart {
   readonly isAwaited?: true;
   /** Pods of which it is not known what is wanted. */
   readonly frozenPods: ReadonlySet<PodUid>;
+  /**
+   * Pods that it shows, whatever it says of them: that one is being deleted, that its containers have ended. Whoever
+   * leaves it out has seen those of its objects alone.
+   */
+  readonly shownPods?: ReadonlySet<PodUid>;
 }
 
 /** Pods that are still wanted although their source has dropped them, because too many of them went at once. */

@@ -1,7 +1,7 @@
 /**
- * Pods that something stands of and that no listing of this life has shown: their manifests vanished while nobody
- * looked (RS-02). What the records know counts as seen, so they are kept for a time, longer than in life, before it is
- * believed: one is as likely a wish as a mistake, and nobody saw which.
+ * Pods that something stands of and that no listing of this life has shown, be it as ending or over: their manifests
+ * vanished while nobody looked (RS-02). What the records know counts as seen, so they are kept for a time, longer than
+ * in life, before it is believed: one is as likely a wish as a mistake, and nobody saw which.
  */
 import type { Cancel, Clock } from '../../mount/host.ts';
 import type { PodReference, PodUid } from '../../plugins/volume.ts';
@@ -20,7 +20,7 @@ export type HeldPods = ReadonlyMap<PodUid, HeldPod>;
 export interface VanishedHold {
   /** Who is held by the wish of now; `standing`: the pods that have something here, or may have it. */
   look(
-    desired: Pick<DesiredObjects, 'complete' | 'pods' | 'unknownOrigins'>,
+    desired: Pick<DesiredObjects, 'complete' | 'pods' | 'shownPods' | 'unknownOrigins'>,
     standing: Iterable<PodReference>,
   ): HeldPods;
   /** The pods that the last look held. */
@@ -42,7 +42,7 @@ export interface VanishedHoldParts {
 const MOST_PODS_MIN = 4;
 
 export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts): VanishedHold {
-  /** Shown by a listing of this life, or believed to be gone; only of pods that are wanted or stand. */
+  /** Shown by a listing of this life, or believed to be gone; only of pods that are shown or stand. */
   let decided = new Set<PodUid>();
   let held = new Map<PodUid, HeldPod>();
   let cancel: Cancel = () => {};
@@ -61,9 +61,10 @@ export function createVanishedHold({ clock, holdMs, onDue }: VanishedHoldParts):
       const stands = new Map([...standing].map((pod) => [pod.uid, pod]));
       // Unknown is not unwanted: what cannot be read now may have come to have it since it was missed.
       const isAllKnown = desired.unknownOrigins.size === 0;
-      const isKnown = (uid: PodUid): boolean => decided.has(uid) || desired.pods.has(uid);
+      const shown = new Set([...desired.pods.keys(), ...desired.shownPods]);
+      const isKnown = (uid: PodUid): boolean => decided.has(uid) || shown.has(uid);
       const missed = [...stands.values()].filter(({ uid }) => !isKnown(uid));
-      decided = new Set([...desired.pods.keys(), ...[...decided].filter((uid) => stands.has(uid))]);
+      decided = new Set([...shown, ...[...decided].filter((uid) => stands.has(uid))]);
       const gone =
         missed.length >= MOST_PODS_MIN && missed.length > desired.pods.size ? [] : succeeded(missed, desired);
       for (const { uid } of gone) decided.add(uid);

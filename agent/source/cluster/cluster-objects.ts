@@ -57,6 +57,7 @@ interface Growing {
   readonly objects: Map<string, Stamped<ApiObject>>;
   readonly rejected: Rejection[];
   readonly frozenPods: Set<PodUid>;
+  readonly shownPods: Set<PodUid>;
   readonly led: Set<string>;
   /** Claims that pods lead to, and that ended ones do. */
   readonly claims: Set<ObjectKey>;
@@ -84,6 +85,7 @@ class ObjectsOfCluster implements ClusterObjects {
       objects: new Map(),
       rejected: [],
       frozenPods: new Set(),
+      shownPods: new Set(),
       led: new Set(),
       claims: new Set(),
       endedClaims: new Set(),
@@ -106,6 +108,7 @@ class ObjectsOfCluster implements ClusterObjects {
       rejected: growing.rejected,
       unknown: false,
       frozenPods: growing.frozenPods,
+      shownPods: growing.shownPods,
     };
   }
 
@@ -113,6 +116,7 @@ class ObjectsOfCluster implements ClusterObjects {
   #addPod(growing: Growing, envelope: ApiObjectEnvelope, seenMs: number): boolean {
     const life = podLife(envelope.value);
     if (life === 'mirror') return false;
+    growing.shownPods.add(envelope.uid as PodUid);
     if (life === 'over' || life === 'ending') {
       this.#addLeaving(growing, envelope, life);
       return false;

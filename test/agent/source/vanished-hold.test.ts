@@ -12,11 +12,11 @@ function reference(name: string, uid = `uid-${name}`): PodReference {
   return { uid: podUid(uid), name, namespace: 'default', serviceAccount: '' };
 }
 
-type Wish = Pick<DesiredObjects, 'complete' | 'pods' | 'unknownOrigins'>;
+type Wish = Pick<DesiredObjects, 'complete' | 'pods' | 'shownPods' | 'unknownOrigins'>;
 
 function wishOf(pods: readonly PodReference[], rest: Partial<Wish> = {}): Wish {
   const all = new Map(pods.map((one) => [one.uid, { reference: one }]));
-  const known = { complete: true, unknownOrigins: new Set<string>() };
+  const known = { complete: true, shownPods: new Set<PodUid>(), unknownOrigins: new Set<string>() };
   return { ...known, pods: all as unknown as DesiredObjects['pods'], ...rest };
 }
 
@@ -106,6 +106,14 @@ test('one that is back is seen, and the next time it is gone by what is seen in 
   hold.look(wishOf([]), [A]);
   assert.deepEqual(uids(hold.look(wishOf([A]), [A])), []);
   assert.deepEqual(uids(hold.look(wishOf([]), [A])), []);
+});
+
+test('one that is shown and not wanted went in this life, also where it is found on disk later', () => {
+  const { hold } = bench();
+  const shown = wishOf([B], { shownPods: new Set([A.uid, C.uid]) });
+  assert.deepEqual(uids(hold.look(shown, [A, B, D])), ['uid-d']);
+  assert.deepEqual(uids(hold.look(shown, [A, B, C, D])), ['uid-d']);
+  assert.deepEqual(uids(hold.look(wishOf([B]), [A, B, C, D])), ['uid-d']);
 });
 
 test('what is found on disk later is kept as long, from when it was found', () => {
