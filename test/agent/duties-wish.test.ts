@@ -1,8 +1,13 @@
 /** Duties of an orchestrator (docs/CSI.md) about what the wish says and the agent keeps and shows of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ControllerUnpublishVolumeRequest } from '../../plugins/csi/wire/generated/csi.ts';
-import { CAPABILITY } from '../plugins/csi/scripted-driver.ts';
+import {
+  ControllerPublishVolumeRequest,
+  ControllerUnpublishVolumeRequest,
+} from '../../plugins/csi/wire/generated/csi.ts';
+import { GrpcStatus } from '../../plugins/csi/wire/grpc-service.ts';
+import { isOnTheGround } from '../../reconciler/model/actual-state.ts';
+import { CAPABILITY, refusing, type Script } from '../plugins/csi/scripted-driver.ts';
 import { type AgentWorld, agentWorld, until, untilSettled } from './duties-world.ts';
 import { claimSource, claimYaml, podYaml, secretYaml, volumeYaml } from './manifests.ts';
 
@@ -31,6 +36,22 @@ function detachments({ host }: AgentWorld): readonly ControllerUnpublishVolumeRe
   return detached.map(({ bytes }) => ControllerUnpublishVolumeRequest.decode(bytes));
 }
 
+/** Under which node ids the storage still has the volume attached, as its controller was asked. */
+function attachedUnder({ host }: AgentWorld): readonly string[] {
+  const nodes = new Set<string>();
+  for (const { method, bytes } of host.requests) {
+    if (method === 'ControllerPublishVolume') nodes.add(ControllerPublishVolumeRequest.decode(bytes).nodeId);
+    if (method === 'ControllerUnpublishVolume')
+      nodes.delete(ControllerUnpublishVolumeRequest.decode(bytes).nodeId);
+  }
+  return [...nodes];
+}
+
+async function renameNode(world: AgentWorld, changes: Partial<Script> = {}): Promise<void> {
+  await world.replaceDriver({ nodeId: 'node-2', ...changes });
+  await until('replaced', () => world.agent.view().drivers.list()[0]?.nodeId === 'node-2');
+}
+
 test('A-021: a mount option that is refused is named without its value', async () => {
   const options = 'mountOptions: ["password=0ption\\tc4nary"]';
   const world = await agentWorld({ ...PLAIN, 'volume.yaml': volumeYaml('pv-data', { spec: options }) });
@@ -51,13 +72,67 @@ test('A-040: the secret a volume was attached with goes with its detachment', as
 test('A-050: what was attached under one node id is detached under that id', async () => {
   const world = await agentWorld(PLAIN, ATTACHES);
   await untilSettled(world);
-  await world.replaceDriver({ nodeId: 'node-2' });
-  await until('replaced', () => world.agent.view().drivers.list()[0]?.nodeId === 'node-2');
+  await renameNode(world);
   await takeDown(world, PLAIN);
   assert.deepEqual(
     detachments(world).map(({ nodeId }) => nodeId),
     ['node-1'],
   );
+});
+
+test('A-050, A-085, DR-17: it stays attached under that id alone while a pod has it, over a restart, too', async () => {
+  const before = await agentWorld(PLAIN, ATTACHES);
+  await untilSettled(before);
+  await renameNode(before);
+  const world = await before.restart();
+  await untilSettled(world);
+  assert.deepEqual(attachedUnder(world), ['node-1']);
+  await takeDown(world, PLAIN);
+  assert.deepEqual(attachedUnder(world), []);
+});
+
+test('A-050, DR-17: a storage that knows the old id no more is told by both ids; a pod keeps its mounts', async () => {
+  const before = await agentWorld(PLAIN, ATTACHES);
+  await untilSettled(before);
+  await renameNode(before, { before: refusing('ControllerPublishVolume', 5, 'no such node') });
+  const world = await before.restart();
+  const reason = () => world.status().volumes[0]?.reason?.message ?? '';
+  await until('a reason', () => reason().includes('no such node'));
+  assert.match(reason(), /attached under the node id "node-1", and the driver calls this node "node-2" now/);
+  assert.deepEqual(attachedUnder(world), ['node-1']);
+  assert.equal(world.host.mounts.size, 2);
+});
+
+test('A-050, DR-17: what no pod has yet is detached by the old id before it is attached by the new one', async () => {
+  const world = await agentWorld(PLAIN, { ...ATTACHES, before: refusing('NodeStageVolume', 13) });
+  await until('staged in vain', () => world.asked().includes('NodeStageVolume'));
+  let isRefused = false;
+  await renameNode(world, {
+    before: (method) => {
+      if (method !== 'NodeStageVolume' || isRefused) return;
+      isRefused = true;
+      throw new GrpcStatus(9, 'not attached to node-2');
+    },
+  });
+  await untilSettled(world);
+  assert.deepEqual(attachedUnder(world), ['node-2']);
+  await takeDown(world, PLAIN);
+  assert.deepEqual(attachedUnder(world), []);
+});
+
+test('A-033, A-050, DR-17: an attach that was given up is detached under the id it was asked with', async () => {
+  const world = await agentWorld(PLAIN, {
+    ...ATTACHES,
+    after: (method) => {
+      if (method === 'ControllerPublishVolume') throw new GrpcStatus(4, 'took too long');
+    },
+  });
+  await until('given up', () => world.asked().includes('ControllerPublishVolume'));
+  await renameNode(world, { before: refusing('ControllerPublishVolume', 8), after: () => undefined });
+  world.write({});
+  const known = () => [...world.agent.view().reconciler.actual().values()];
+  await until('down', () => known().every(isOnTheGround));
+  assert.deepEqual(attachedUnder(world), []);
 });
 
 const elsewhere = (zone: string) =>

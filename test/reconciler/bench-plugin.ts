@@ -15,6 +15,8 @@ export interface MadeCall {
   readonly kind: Operation['kind'];
   readonly spec: VolumeSpec;
   readonly publication: PublicationSpec | undefined;
+  /** The node id that an attach or a detach would name. */
+  readonly node: string | undefined;
 }
 
 export interface BenchPlugin extends PluginRegistry {
@@ -47,7 +49,7 @@ export function createBenchPlugin(): BenchPlugin {
     value: T,
   ): Promise<Result<T>> {
     calls.push(`${kind} ${subject(call)}`);
-    made.push({ kind, spec: call.spec, publication: call.publication });
+    made.push({ kind, spec: call.spec, publication: call.publication, node: call.facts.attachedNode });
     if (bench.gate !== undefined) await bench.gate;
     const failure = bench.fault(kind, subject(call));
     if (failure?.effect !== 'none') {

@@ -414,6 +414,26 @@ test('a detach that was given up may come after it was attached again: it is att
   assert.equal(known()?.tombstones, undefined);
 });
 
+test('DR-17: an attach that was given up is detached once more, under the id that it named', async () => {
+  const { plugins, reconciler, callsIn, failing, known } = bench();
+  plugins.needs = { attach: true, node: 'node-1', stage: true, expand: false };
+  failing('attach', UNANSWERED);
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  await callsIn(100);
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  plugins.fault = () => undefined;
+  plugins.needs = { attach: true, node: 'node-2', stage: true, expand: false };
+  reconciler.setDesired(wish([wanted('data', ['web'])]));
+  assert.deepEqual(await callsIn(1_000), ['attach data', 'stage data', 'publish web/pv-data']);
+  assert.deepEqual(await callsIn(2 * LATE_EFFECT_MS), [], 'what the pod has is not that one');
+  reconciler.setDesired(wish([]));
+  await callsIn(1_000);
+  const named = plugins.made.filter(({ kind }) => kind === 'detach').map(({ node }) => node);
+  assert.deepEqual(named, ['node-1', 'node-2', 'node-1']);
+  assert.equal(known(), undefined);
+});
+
 test('the proof that ends a quarantine waits, and says for what', async () => {
   const { reconciler, callsIn, failing, plugins } = bench();
   failing('publish', UNANSWERED);
